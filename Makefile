@@ -1,0 +1,86 @@
+# Everything here needs only make and Python 3.11 or later; `make help` lists the targets.
+
+PYTHON ?= python3
+VENV ?= .venv
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip --disable-pip-version-check
+
+# Passed through to the commands: `make test PYTEST_ARGS="-k crossover -x"`.
+DEMO_ARGS ?=
+PYTEST_ARGS ?=
+# One process per core; more than 8 only wait for each other while the kernels compile.
+PYTEST_PARALLEL ?= -n auto --maxprocesses 8 --dist worksteal
+# The modules that `make bench` runs, in order.
+BENCHMARKS ?= benchmarks
+BENCH_ARGS ?=
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test lint bench picture clean
+
+help: ## show this list
+	@echo "usage: make TARGET [VARIABLE=value ...]"
+	@echo
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo
+	@echo "variables:"
+	@echo "  PYTHON         the interpreter the virtual environment is made with ($(PYTHON))"
+	@echo "  VENV           where the virtual environment lives ($(VENV))"
+	@echo "  DEMO_ARGS      arguments for the demo, e.g. DEMO_ARGS=\"--clusters 40\""
+	@echo "  PYTEST_ARGS    arguments for pytest, e.g. PYTEST_ARGS=\"-k crossover -x\""
+	@echo "  BENCHMARKS     the modules that bench runs ($(BENCHMARKS)); BENCH_ARGS are their arguments"
+	@echo "  EVOMEANS_DATA  the folder that holds the benchmark datasets (.npz files) for bench"
+
+demo: $(VENV)/.installed ## cluster the handwritten digits: HG-means next to KMeans
+	@$(PY) examples/demo.py $(DEMO_ARGS)
+
+test: $(VENV)/.installed-test ## run the whole test suite in parallel
+	$(PY) -m pytest $(PYTEST_PARALLEL) $(PYTEST_ARGS)
+
+lint: $(VENV)/.installed-lint ## ruff check, ruff format --check, mypy --strict on the package
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+
+bench: $(VENV)/.installed ## run the benchmarks on the data in EVOMEANS_DATA
+	@set -e; for module in $(BENCHMARKS); do \
+	    echo "$(PY) -m $$module $(BENCH_ARGS)"; $(PY) -m $$module $(BENCH_ARGS); \
+	done
+
+picture: $(VENV)/.installed-plot ## draw the picture of the README again
+	$(PY) examples/picture.py
+
+clean: ## remove caches, builds and the virtual environment that make created
+	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
+	@if [ -e "$(VENV)/.created" ]; then echo "rm -rf $(VENV)"; rm -rf "$(VENV)"; fi
+
+# The virtual environment: one stamp per set of packages, renewed when pyproject.toml changes.
+
+$(VENV)/.created:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	    echo "evomeans needs Python 3.11 or later; '$(PYTHON)' is `$(PYTHON) --version 2>&1 | tail -n 1`." >&2; \
+	    echo "Name another interpreter: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@echo "Creating the virtual environment $(VENV)"
+	@$(PYTHON) -m venv "$(VENV)"
+	@touch $@
+
+$(VENV)/.installed: pyproject.toml | $(VENV)/.created
+	@echo "Installing evomeans and what it needs; this happens once and may take a minute"
+	@$(PIP) install --quiet --editable .
+	@touch $@
+
+# `pip install --group` exists since pip 25.1.
+$(VENV)/.pip: | $(VENV)/.created
+	@$(PIP) install --quiet --upgrade "pip>=25.1"
+	@touch $@
+
+$(VENV)/.installed-test $(VENV)/.installed-lint: $(VENV)/.installed-%: pyproject.toml $(VENV)/.installed | $(VENV)/.pip
+	@echo "Installing the packages of the group '$*'"
+	@$(PIP) install --quiet --group $*
+	@touch $@
+
+$(VENV)/.installed-plot: pyproject.toml | $(VENV)/.created
+	@echo "Installing evomeans with what its pictures need"
+	@$(PIP) install --quiet --editable ".[plot]"
+	@touch $@

@@ -1,0 +1,1 @@
+"""The best k-means clustering instead of a lucky one."""

@@ -1,0 +1,1 @@
+"""The CPU engine: K-means with inherited bounds, in Numba."""

@@ -1,0 +1,93 @@
+"""How kernels are compiled: one decorator with the flags, and a cache that processes can share."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba.core.caching import FunctionCache
+
+# Everything of fastmath except nnan and ninf: bounds and "no second centre" are infinities.
+REORDER = frozenset({"reassoc", "nsz", "arcp", "contract", "afn"})
+
+
+def jit(function: Callable[..., Any] | None = None, *, reorder: bool = False) -> Any:
+    """Compile a kernel on its first call, without the GIL, and keep the machine code on disk.
+
+    Parameters
+    ----------
+    function : callable
+        The kernel; plain arrays and numbers in and out.
+    reorder : bool
+        Let the compiler reorder floating-point sums, which is what vectorises them.
+
+    Notes
+    -----
+    ``EVOMEANS_CACHE=0`` in the environment switches the disk cache off.
+    """
+    if function is None:
+        return lambda kernel: jit(kernel, reorder=reorder)
+    dispatcher = numba.njit(
+        nogil=True, error_model="numpy", fastmath=set(REORDER) if reorder else False
+    )(function)
+    if os.environ.get("EVOMEANS_CACHE", "1") != "0":
+        # RuntimeError: no folder is writable (a frozen container); compile in every process then.
+        with contextlib.suppress(RuntimeError):
+            dispatcher._cache = SharedCache(dispatcher.py_func)
+    return dispatcher
+
+
+class SharedCache(FunctionCache):  # type: ignore[misc]
+    """Numba's disk cache, made safe for processes that compile at once and for edited callees.
+
+    Numba picks the name of a new entry from the index it read before: two processes that save
+    different signatures at the same moment can end up with an index that points at the other's
+    machine code. And it looks for changes only in the kernel's own file, while machine code also
+    contains the kernels that it calls.
+    """
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Save under a lock, so that index and entries always belong together."""
+        folder = Path(self.cache_path)
+        folder.mkdir(parents=True, exist_ok=True)
+        with exclusive(folder / "evomeans.lock"):
+            super().save_overload(sig, data)
+
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        return (*super()._index_key(sig, codegen), kernel_sources())
+
+
+@cache
+def kernel_sources() -> tuple[tuple[str, int, int], ...]:
+    """Name, size and time of all source files from which kernels are built."""
+    package = Path(__file__).parents[2]
+    files = sorted([*package.glob("engines/**/*.py"), *package.glob("exact/*.py")])
+    return tuple((f.name, (s := f.stat()).st_size, s.st_mtime_ns) for f in files)
+
+
+@contextlib.contextmanager
+def exclusive(path: Path) -> Iterator[None]:
+    """Hold the lock file ``path``; other processes wait."""
+    with path.open("ab") as file:
+        if os.name == "nt":
+            import msvcrt
+
+            file.seek(0)
+            msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)  # type: ignore[attr-defined]
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            if os.name == "nt":
+                file.seek(0)
+                msvcrt.locking(file.fileno(), msvcrt.LK_UNLCK, 1)  # type: ignore[attr-defined]
+            else:
+                fcntl.flock(file, fcntl.LOCK_UN)

@@ -1,0 +1,75 @@
+"""The coordinates engines compute in: the data shifted to its mean and scaled by a power of two."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+# The sum of n squared distances of points this far apart still fits into a float64 for n = 1e7.
+LARGEST_EXTENT = 1e150
+
+
+@dataclass(frozen=True)
+class Frame:
+    """An affine change of coordinates, ``z = (x - shift) * 2**exponent``.
+
+    Shifting removes the offsets that would cancel digits (1e8 + noise), scaling keeps squares away
+    from overflow and underflow and makes float32 bounds safe. The scale is a power of two, so that
+    no digit is lost to it.
+
+    Parameters
+    ----------
+    shift : (d,) array of float64
+    exponent : int
+    """
+
+    shift: NDArray[np.float64]
+    exponent: int
+
+    @classmethod
+    def around(cls, X: NDArray[Any]) -> Frame:
+        """Build the frame in which the dense samples ``X`` have mean 0 and extent 1."""
+        shift = X.mean(axis=0, dtype=np.float64).astype(X.dtype).astype(np.float64)
+        extent = max(
+            float(np.max(np.max(X, axis=0) - shift, initial=0.0)),
+            float(np.max(shift - np.min(X, axis=0), initial=0.0)),
+        )
+        return cls(shift, _exponent(extent))
+
+    @classmethod
+    def scaling(cls, values: NDArray[Any], n_features: int) -> Frame:
+        """Build a frame without a shift, for sparse samples with these stored ``values``."""
+        extent = float(np.max(np.abs(values), initial=0.0))
+        return cls(np.zeros(n_features), _exponent(extent))
+
+    @property
+    def scale(self) -> float:
+        """The factor from data to frame."""
+        return math.ldexp(1.0, self.exponent)
+
+    def encode(self, X: NDArray[Any]) -> NDArray[Any]:
+        """Bring rows in data units into the frame, in C order and in their own precision."""
+        Z = np.subtract(X, self.shift.astype(X.dtype), order="C")
+        return np.multiply(Z, Z.dtype.type(self.scale), out=Z)
+
+    def decode(self, centers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Bring centres from the frame back into data units."""
+        return np.ldexp(centers, -self.exponent) + self.shift
+
+    def inertia_in_data_units(self, inertia: float) -> float:
+        """Convert a sum of squared distances."""
+        return math.ldexp(inertia, -2 * self.exponent)
+
+
+def _exponent(extent: float) -> int:
+    if extent > LARGEST_EXTENT:
+        raise ValueError(
+            f"The samples extend over {extent:.3g}; squared distances overflow beyond "
+            f"{LARGEST_EXTENT:.0e}. Divide X by a constant first."
+        )
+    # float32 cannot hold 2**exponent for denormal extents: they are as good as constant columns.
+    return 0 if extent < 1e-300 else -math.frexp(extent)[1]

@@ -1,0 +1,113 @@
+"""The seam between the search and the engines.
+
+The search sees sets of centres, never samples. An engine holds the samples, draws no random number
+itself and answers a handful of verbs. All centres that cross this seam live in the engine's frame
+(:class:`~evomeans.engines.frame.Frame`); every inertia is in the units of the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evomeans.engines.frame import Frame
+
+FloatArray = NDArray[np.float64]
+Handle = object
+"""What an engine remembers of a refined solution. Opaque to everyone else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A set of centres from which K-means is to be run.
+
+    Parameters
+    ----------
+    centers : (k, d) array
+        In the engine's frame. Never modified.
+    alpha : float
+        Weight of the distance part in the mixture (1−α)·wᵢ/Σw + α·wᵢδᵢ/Σwδ from which a sample is
+        drawn whenever a centre needs a new place (the paper's eq. 5). δ is the distance of a
+        sample to its closest centre, raised to ``power``.
+    quantile : float
+        The uniform number in [0, 1) that makes the draw; repairs of empty clusters derive theirs
+        from it (:func:`~evomeans.engines.rules.repair_draw`).
+    removed : int
+        The centre to relocate: it is dropped, then put onto a drawn sample. −1 for none.
+    power : {1, 2}
+        Distances or squared distances in the mixture.
+    parent : handle, optional
+        Of a solution whose centres are mostly those of ``centers``, at the same positions. It may
+        save work; it never changes the result.
+    """
+
+    centers: FloatArray
+    alpha: float = 1.0
+    quantile: float = 0.5
+    removed: int = -1
+    power: int = 1
+    parent: Handle | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refinement:
+    """A fixed point of K-means.
+
+    Parameters
+    ----------
+    centers : (k, d) array
+        Means of their clusters, in the engine's frame.
+    inertia : float
+        Weighted sum of squared distances of the samples to their closest centre.
+    cluster_weights : (k,) array
+        Total sample weight of each cluster; zero only if the data has fewer than k distinct points.
+    n_iter : int
+        Assignments of all samples that K-means made.
+    handle : handle, optional
+        Droppable memory of this solution, to be given as ``Start.parent``.
+    """
+
+    centers: FloatArray
+    inertia: float
+    cluster_weights: FloatArray
+    n_iter: int
+    handle: Handle | None = None
+
+
+class Engine(Protocol):
+    """What the search and the estimator ask of an engine."""
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows held."""
+        ...
+
+    @property
+    def batch(self) -> int:
+        """How many starts the engine likes to refine together."""
+        ...
+
+    @property
+    def frame(self) -> Frame:
+        """The shifted and scaled coordinates in which the engine works."""
+        ...
+
+    def samples_at(self, quantiles: FloatArray) -> FloatArray:
+        """Rows at the given quantiles of the cumulated sample weight, shape (q, d)."""
+        ...
+
+    def refine(self, starts: Sequence[Start]) -> list[Refinement]:
+        """Relocate where asked, then run K-means to its fixed point from every start."""
+        ...
+
+    def assign(self, centers: FloatArray) -> tuple[Any, float]:
+        """Label of the closest centre of every sample (lowest index on ties), and the inertia."""
+        ...
+
+    def distances(self, centers: FloatArray) -> Any:
+        """Euclidean distances of every sample to every centre, shape (n, k), in data units."""
+        ...

@@ -1,0 +1,105 @@
+"""The reference engine: K-means in plain NumPy, obviously right, the oracle of all tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evomeans.engines.frame import Frame
+from evomeans.engines.protocol import FloatArray, Refinement, Start
+from evomeans.engines.rules import MAX_ITERATIONS, repair_draw, split_mixture
+
+
+class ReferenceEngine:
+    """Dense samples, brute force, one thread.
+
+    Parameters
+    ----------
+    X : (n, d) array
+        Samples in data units.
+    sample_weight : (n,) array, optional
+        Non-negative, not all zero.
+    frame : Frame, optional
+        The frame to work in, by default the one around ``X``.
+    """
+
+    batch = 1
+
+    def __init__(
+        self, X: NDArray[Any], sample_weight: FloatArray | None, frame: Frame | None = None
+    ) -> None:
+        self.frame = Frame.around(X) if frame is None else frame
+        self.samples = self.frame.encode(X).astype(np.float64)
+        self.weights = np.ones(len(X)) if sample_weight is None else sample_weight
+        self.n_samples = len(X)
+
+    def samples_at(self, quantiles: FloatArray) -> FloatArray:
+        """Rows at quantiles of the cumulated weight."""
+        return self.samples[draw(self.weights, quantiles)]
+
+    def refine(self, starts: Sequence[Start]) -> list[Refinement]:
+        """K-means from every start, one after the other."""
+        return [self._refine(start) for start in starts]
+
+    def _refine(self, start: Start) -> Refinement:
+        centers = start.centers.copy()
+        if start.removed >= 0:
+            self._relocate(centers, start.removed, start.alpha, start.quantile, start.power)
+        labels = np.full(self.n_samples, -1)
+        n_iter, repairs = 0, 0
+        while True:
+            previous, labels = labels, np.argmin(self._squares(centers), axis=1)
+            n_iter += 1
+            weights = np.bincount(labels, self.weights, len(centers))
+            for j in np.flatnonzero(weights):
+                centers[j] = np.average(
+                    self.samples[labels == j], axis=0, weights=self.weights[labels == j]
+                )
+            if not np.array_equal(labels, previous) and n_iter < MAX_ITERATIONS:
+                continue
+            nearest = self._squares(centers).min(axis=1)
+            inertia = float(self.weights @ nearest)
+            if weights.all() or inertia == 0.0:
+                data_inertia = self.frame.inertia_in_data_units(inertia)
+                return Refinement(centers, data_inertia, weights, n_iter)
+            for j in np.flatnonzero(weights == 0.0):
+                repairs += 1
+                alpha, quantile = repair_draw(start.alpha, start.quantile, repairs)
+                self._relocate(centers, j, alpha, quantile, start.power)
+
+    def _relocate(
+        self, centers: FloatArray, removed: int, alpha: float, quantile: float, power: int
+    ) -> None:
+        """Put one centre onto a sample drawn from the mixture (the paper's eq. 5)."""
+        by_distance, quantile = split_mixture(alpha, quantile)
+        chance = self.weights
+        if by_distance and len(centers) > 1:
+            rest = np.delete(centers, removed, axis=0)
+            distances = self._squares(rest).min(axis=1) ** (power / 2)
+            if np.any(self.weights * distances > 0.0):
+                chance = self.weights * distances
+        centers[removed] = self.samples[draw(chance, np.array([quantile]))[0]]
+
+    def _squares(self, centers: FloatArray) -> FloatArray:
+        difference = self.samples[:, None, :] - centers[None, :, :]
+        return np.einsum("ikj,ikj->ik", difference, difference)
+
+    def assign(self, centers: FloatArray) -> tuple[NDArray[np.int32], float]:
+        """Labels of the closest centres, and the inertia."""
+        squares = self._squares(centers)
+        inertia = float(self.weights @ squares.min(axis=1))
+        return squares.argmin(axis=1).astype(np.int32), self.frame.inertia_in_data_units(inertia)
+
+    def distances(self, centers: FloatArray) -> FloatArray:
+        """Distances of all samples to all centres."""
+        return np.ldexp(np.sqrt(self._squares(centers)), -self.frame.exponent)
+
+
+def draw(chance: FloatArray, quantiles: FloatArray) -> NDArray[np.intp]:
+    """Roulette wheel: indices whose share of the cumulated ``chance`` holds the quantiles."""
+    cumulated = np.cumsum(chance)
+    indices = np.searchsorted(cumulated, quantiles * cumulated[-1], side="right")
+    return np.minimum(indices, np.flatnonzero(chance)[-1])

@@ -1,0 +1,45 @@
+"""Engines by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import NDArray
+
+from evomeans.engines.frame import Frame
+from evomeans.engines.protocol import Engine, FloatArray
+
+ENGINE_NAMES = ("auto", "cpu", "reference")
+
+
+def create_engine(
+    name: str,
+    X: Any,
+    sample_weight: FloatArray | None,
+    *,
+    n_jobs: int = 1,
+    frame: Frame | None = None,
+) -> Engine:
+    """Build the engine ``name`` over validated samples.
+
+    Parameters
+    ----------
+    name : str
+        One of :data:`ENGINE_NAMES`.
+    X : (n, d) array or CSR matrix of float32 or float64
+        Finite samples in data units. The reference engine takes dense arrays only.
+    sample_weight : (n,) array of float64, optional
+        None for equal weights.
+    n_jobs : int
+        Threads.
+    frame : Frame, optional
+        The coordinates to work in, by default made for ``X``.
+    """
+    # Imported here: Numba costs half a second that nobody should pay before the first fit.
+    if name == "reference":
+        from evomeans.engines.reference import ReferenceEngine
+
+        return ReferenceEngine(X, sample_weight, frame=frame)
+    from evomeans.engines.cpu import create_cpu_engine
+
+    return create_cpu_engine(X, sample_weight, n_jobs=n_jobs, frame=frame)

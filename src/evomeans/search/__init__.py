@@ -1,0 +1,18 @@
+"""The genetic search over sets of centres. It imports no engine: any object with the verbs will do."""
+
+from evomeans.search.genetic import evolve
+from evomeans.search.history import History, OffspringRecord
+from evomeans.search.individual import Individual
+from evomeans.search.result import SearchResult
+from evomeans.search.settings import SearchSettings
+from evomeans.search.stopping import StopReason
+
+__all__ = [
+    "History",
+    "Individual",
+    "OffspringRecord",
+    "SearchResult",
+    "SearchSettings",
+    "StopReason",
+    "evolve",
+]

@@ -1,0 +1,194 @@
+"""HG-means: the loop of the paper's Algorithm 1."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evomeans.engines.protocol import Engine, Refinement, Start
+from evomeans.search.crossover import matching_crossover
+from evomeans.search.history import History, OffspringRecord
+from evomeans.search.individual import Individual
+from evomeans.search.interrupts import DeferredInterrupt
+from evomeans.search.mutation import inherited_alpha
+from evomeans.search.observers import Observer, notify
+from evomeans.search.population import survivors, tournament
+from evomeans.search.result import SearchResult
+from evomeans.search.settings import SearchSettings
+from evomeans.search.stopping import Progress, StopReason, reason_to_stop
+
+# A smaller relative gain is rounding, not an improvement that resets the patience.
+IMPROVEMENT = 1e-10
+
+
+def evolve(
+    engine: Engine,
+    n_clusters: int,
+    settings: SearchSettings,
+    rng: np.random.Generator,
+    *,
+    initial: Sequence[NDArray[np.float64]] = (),
+    observers: Sequence[Observer] = (),
+    clock: Callable[[], float] = time.perf_counter,
+) -> SearchResult:
+    """Search for the deepest k-means clustering of the engine's samples.
+
+    Parameters
+    ----------
+    engine : Engine
+        Holds the samples.
+    n_clusters : int
+        Number of centres k.
+    settings : SearchSettings
+        Population sizes and stopping criteria.
+    rng : numpy.random.Generator
+        Source of all randomness.
+    initial : sequence of (k, d) arrays
+        Solutions to begin with, in the engine's frame; random ones fill the population up.
+    observers : sequence of callables
+        Each is called with every :class:`OffspringRecord`; ``True`` ends the search.
+    clock : callable
+        Seconds, for ``max_time`` and the records.
+
+    Returns
+    -------
+    SearchResult
+    """
+    search = _Search(engine, n_clusters, settings, rng, initial, observers, clock)
+    with DeferredInterrupt() as interrupt:
+        while (reason := search.reason_to_stop(interrupt.requested)) is None:
+            if search.founders_due:
+                starts = search.found(min(engine.batch, search.founders_due))
+            else:
+                starts = [search.breed() for _ in range(engine.batch)]
+            for start, refinement in zip(starts, engine.refine(starts), strict=True):
+                search.add(start, refinement)
+                if search.reason_to_stop() is not None:
+                    break
+    return search.result(reason)
+
+
+class _Search:
+    """The state of a running search and the steps that change it."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        n_clusters: int,
+        settings: SearchSettings,
+        rng: np.random.Generator,
+        initial: Sequence[NDArray[np.float64]],
+        observers: Sequence[Observer],
+        clock: Callable[[], float],
+    ) -> None:
+        self.engine = engine
+        self.n_clusters = n_clusters
+        self.settings = settings
+        self.rng = rng
+        self.observers = observers
+        self.clock = clock
+        self.began = clock()
+        self.given = list(initial)
+        self.founders_due = max(settings.max_population, len(initial))
+        self.population: list[Individual] = []
+        self.best: Individual | None = None
+        self.n_offspring = 0
+        self.last_improvement = 0
+        self.history = History()
+        self.observer_said_stop = False
+
+    def found(self, count: int) -> list[Start]:
+        """Begin members of the initial population: given solutions first, then random samples."""
+        return [self._founder() for _ in range(count)]
+
+    def _founder(self) -> Start:
+        alpha, quantile = self.rng.random(2).tolist()
+        if self.given:
+            centers = self.given.pop(0)
+        else:
+            # Distinct slots of equal weight: distinct samples, unless one sample fills two slots.
+            slots = self.rng.choice(self.engine.n_samples, self.n_clusters, replace=False)
+            centers = self.engine.samples_at((slots + 0.5) / self.engine.n_samples)
+        return Start(centers, alpha, quantile, power=self.settings.roulette_power)
+
+    def breed(self) -> Start:
+        """Select two parents, cross them over, and choose the centre to relocate."""
+        k = self.n_clusters
+        uniforms = self.rng.random(k + 7)
+        a, b, c, d, step, removed, quantile = uniforms[k:].tolist()
+        parents = tournament(self.population, a, b), tournament(self.population, c, d)
+        centers, nearer = matching_crossover(parents[0].centers, parents[1].centers, uniforms[:k])
+        return Start(
+            centers,
+            inherited_alpha(parents[0].alpha, parents[1].alpha, step),
+            quantile,
+            removed=int(removed * k),
+            power=self.settings.roulette_power,
+            parent=parents[nearer].handle,
+        )
+
+    def add(self, start: Start, refinement: Refinement) -> None:
+        """Take a refined solution into the population; select survivors if it grew too large."""
+        child = Individual(
+            refinement.centers,
+            refinement.inertia,
+            refinement.cluster_weights,
+            start.alpha,
+            refinement.handle,
+        )
+        if self.founders_due:
+            self.founders_due -= 1
+        else:
+            self.n_offspring += 1
+        if self.best is None or child.inertia < self.best.inertia * (1.0 - IMPROVEMENT):
+            self.best = child
+            self.last_improvement = self.n_offspring
+        clone = any(child.is_clone_of(member) for member in self.population)
+        self.population.append(child)
+        accepted = True
+        if not self.founders_due and len(self.population) > self.settings.max_population:
+            self.population = survivors(self.population, self.settings.min_population, self.rng)
+            accepted = any(member is child for member in self.population)
+        record = OffspringRecord(
+            number=self.n_offspring,
+            inertia=child.inertia,
+            best=self.best.inertia,
+            alpha=child.alpha,
+            n_iter=refinement.n_iter,
+            seconds=self.clock() - self.began,
+            population_size=len(self.population),
+            accepted=accepted,
+            clone=clone,
+        )
+        self.history.append(record)
+        self.observer_said_stop = notify(self.observers, record)
+
+    def reason_to_stop(self, interrupted: bool = False) -> StopReason | None:
+        """Return why the search should end now, if it should."""
+        if self.best is None:
+            return None
+        if interrupted:
+            return StopReason.INTERRUPTED
+        if self.observer_said_stop:
+            return StopReason.OBSERVER
+        progress = Progress(
+            offspring=self.n_offspring,
+            since_improvement=self.n_offspring - self.last_improvement,
+            seconds=self.clock() - self.began,
+            best=self.best.inertia,
+        )
+        return reason_to_stop(progress, self.settings)
+
+    def result(self, reason: StopReason) -> SearchResult:
+        """Return what was found."""
+        assert self.best is not None
+        return SearchResult(
+            best=self.best,
+            population=tuple(sorted(self.population, key=lambda member: member.inertia)),
+            history=self.history,
+            stop_reason=reason,
+            n_offspring=self.n_offspring,
+        )

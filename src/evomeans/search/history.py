@@ -1,0 +1,103 @@
+"""One record per solution made: everything that progress, tables and plots read."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class OffspringRecord:
+    """What happened to one offspring.
+
+    Parameters
+    ----------
+    number : int
+        1, 2, … for offspring; 0 for the members of the initial population.
+    inertia : float
+        Of this solution, after K-means.
+    best : float
+        Lowest inertia so far, this one included.
+    alpha : float
+        Its mutation parameter.
+    n_iter : int
+        K-means iterations it took.
+    seconds : float
+        Since the search began.
+    population_size : int
+        After it was added and survivors, if it was time, were selected.
+    accepted : bool
+        Whether it is a member of the population after that.
+    clone : bool
+        Whether it repeats a solution that was in the population.
+    """
+
+    number: int
+    inertia: float
+    best: float
+    alpha: float
+    n_iter: int
+    seconds: float
+    population_size: int
+    accepted: bool
+    clone: bool
+
+
+COLUMNS = tuple(field.name for field in fields(OffspringRecord))
+
+
+class History(Sequence[OffspringRecord]):
+    """The records of a search in the order in which they were made."""
+
+    def __init__(self, records: Sequence[OffspringRecord] = ()) -> None:
+        self._records = list(records)
+
+    def append(self, record: OffspringRecord) -> None:
+        """Add the newest record."""
+        self._records.append(record)
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def __iter__(self) -> Iterator[OffspringRecord]:
+        return iter(self._records)
+
+    @overload
+    def __getitem__(self, index: int) -> OffspringRecord: ...
+    @overload
+    def __getitem__(self, index: slice) -> History: ...
+    def __getitem__(self, index: int | slice) -> OffspringRecord | History:
+        if isinstance(index, slice):
+            return History(self._records[index])
+        return self._records[index]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, History) and self._records == other._records
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        if not self._records:
+            return "History(empty)"
+        last = self._records[-1]
+        return f"History({last.number} offspring, best inertia {last.best:.6g})"
+
+    def column(self, name: str) -> NDArray[np.generic]:
+        """One field of all records as an array, e.g. ``history.column("best")``."""
+        if name not in COLUMNS:
+            raise KeyError(f"No column {name!r} in the history; it has {', '.join(COLUMNS)}.")
+        return np.array([getattr(record, name) for record in self._records])
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write a header and one line per record; floats keep all their digits."""
+        with Path(path).open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(COLUMNS)
+            for record in self._records:
+                writer.writerow([getattr(record, name) for name in COLUMNS])

@@ -1,0 +1,51 @@
+"""Parents by tournament, survivors without clones (sections 3.2 and 3.5 of the paper)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from evomeans.search.individual import CLONE_TOLERANCE, Individual
+
+
+def tournament(population: Sequence[Individual], first: float, second: float) -> Individual:
+    """Return the better of two members, drawn with replacement by two uniform numbers."""
+    a = population[int(first * len(population))]
+    b = population[int(second * len(population))]
+    return a if a.inertia <= b.inertia else b
+
+
+def survivors(
+    population: Sequence[Individual], count: int, rng: np.random.Generator
+) -> list[Individual]:
+    """Keep ``count`` members: clones go first, then the worst.
+
+    Of a group of clones a random one stays. If there are not enough different members, the best
+    clones fill the places that are left. The result is sorted, best first.
+    """
+    originals: list[Individual] = []
+    clones: list[Individual] = []
+    for group in clone_groups(population):
+        keep = int(rng.integers(len(group))) if len(group) > 1 else 0
+        originals.append(group[keep])
+        clones.extend(group[:keep] + group[keep + 1 :])
+    kept = originals[:count] + clones[: max(0, count - len(originals))]
+    return sorted(kept, key=lambda member: member.inertia)
+
+
+def clone_groups(population: Sequence[Individual]) -> list[list[Individual]]:
+    """Split a population into groups of clones, best group first."""
+    groups: list[list[Individual]] = []
+    for member in sorted(population, key=lambda member: member.inertia):
+        # In this order clones are close, but different solutions of the same cost may lie between.
+        for group in reversed(groups):
+            if member.is_clone_of(group[0]):
+                group.append(member)
+                break
+            if member.inertia - group[0].inertia > CLONE_TOLERANCE * group[0].inertia:
+                groups.append([member])
+                break
+        else:
+            groups.append([member])
+    return groups

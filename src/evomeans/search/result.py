@@ -1,0 +1,34 @@
+"""What a search returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from evomeans.search.history import History
+from evomeans.search.individual import Individual
+from evomeans.search.stopping import StopReason
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """The outcome of a search; complete whatever ended it.
+
+    Parameters
+    ----------
+    best : Individual
+        The deepest solution ever found.
+    population : tuple of Individual
+        The final members, best first.
+    history : History
+        One record per solution made.
+    stop_reason : StopReason
+        Which criterion ended the search.
+    n_offspring : int
+        Offspring made.
+    """
+
+    best: Individual
+    population: tuple[Individual, ...]
+    history: History
+    stop_reason: StopReason
+    n_offspring: int

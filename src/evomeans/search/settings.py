@@ -1,0 +1,65 @@
+"""The parameters of the search."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """Parameters of HG-means, named as in section 3 of the paper.
+
+    Parameters
+    ----------
+    min_population : int
+        Π_min, the number of survivors of a selection.
+    max_population : int
+        Π_max, the size of the initial population, and the size beyond which survivors are selected.
+    max_offspring : int
+        N₂, offspring in all.
+    patience : int
+        N₁, offspring in a row without an improvement of the best.
+    max_time : float, optional
+        Seconds after which no further offspring is made.
+    target_inertia : float, optional
+        Stop as soon as the best is at most this.
+    roulette_power : {1, 2}
+        Whether the sample on which a relocated centre lands is drawn by its distance to the
+        closest centre (the paper's text) or by the squared distance (the authors' program and
+        k-means++).
+    """
+
+    min_population: int = 10
+    max_population: int = 20
+    max_offspring: int = 5000
+    patience: int = 500
+    max_time: float | None = None
+    target_inertia: float | None = None
+    roulette_power: int = 2
+
+    def __post_init__(self) -> None:
+        _require(self.min_population >= 1, "min_population", self.min_population, "at least 1")
+        _require(
+            self.max_population >= self.min_population,
+            "max_population",
+            self.max_population,
+            f"at least min_population={self.min_population}",
+        )
+        _require(self.max_offspring >= 1, "max_offspring", self.max_offspring, "at least 1")
+        _require(self.patience >= 1, "patience", self.patience, "at least 1")
+        _require(self.roulette_power in (1, 2), "roulette_power", self.roulette_power, "1 or 2")
+        if self.max_time is not None:
+            _require(self.max_time > 0, "max_time", self.max_time, "positive, or None")
+        if self.target_inertia is not None:
+            _require(
+                self.target_inertia >= 0 and math.isfinite(self.target_inertia),
+                "target_inertia",
+                self.target_inertia,
+                "finite and not negative, or None",
+            )
+
+
+def _require(condition: bool, name: str, value: object, expectation: str) -> None:
+    if not condition:
+        raise ValueError(f"{name}={value!r} must be {expectation}.")

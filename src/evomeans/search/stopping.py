@@ -1,0 +1,58 @@
+"""When the search ends, and how it says why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from evomeans.search.settings import SearchSettings
+
+
+class StopReason(StrEnum):
+    """Why a search ended. Compares equal to its text."""
+
+    MAX_ITER = "max_iter"
+    NO_IMPROVEMENT = "no_improvement"
+    MAX_TIME = "max_time"
+    TARGET_INERTIA = "target_inertia"
+    OBSERVER = "observer"
+    INTERRUPTED = "interrupted"
+    PROVEN_OPTIMAL = "proven_optimal"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What stopping criteria look at.
+
+    Parameters
+    ----------
+    offspring : int
+        Made so far.
+    since_improvement : int
+        Offspring since the best improved.
+    seconds : float
+        Since the search began.
+    best : float
+        Lowest inertia so far.
+    """
+
+    offspring: int
+    since_improvement: int
+    seconds: float
+    best: float
+
+
+def reason_to_stop(progress: Progress, settings: SearchSettings) -> StopReason | None:
+    """Return the first criterion that holds, or None to go on."""
+    target, limit = settings.target_inertia, settings.max_time
+    if progress.best == 0.0:
+        return StopReason.PROVEN_OPTIMAL
+    if target is not None and progress.best <= target:
+        return StopReason.TARGET_INERTIA
+    if progress.offspring >= settings.max_offspring:
+        return StopReason.MAX_ITER
+    if progress.since_improvement >= settings.patience:
+        return StopReason.NO_IMPROVEMENT
+    if limit is not None and progress.seconds >= limit:
+        return StopReason.MAX_TIME
+    return None
