@@ -16,6 +16,8 @@ BENCH_ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
+# Two pips at once would spoil the environment.
+.NOTPARALLEL:
 .PHONY: help demo test lint bench picture clean
 
 help: ## show this list
@@ -57,10 +59,13 @@ clean: ## remove caches, builds and the virtual environment that make created
 
 # The virtual environment: one stamp per set of packages, renewed when pyproject.toml changes.
 
+ANOTHER = echo "Name another interpreter: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1;
+
 $(VENV)/.created:
+	@command -v $(PYTHON) >/dev/null || { \
+	    echo "There is no '$(PYTHON)' here; evomeans needs Python 3.11 or later." >&2; $(ANOTHER) }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-	    echo "evomeans needs Python 3.11 or later; '$(PYTHON)' is `$(PYTHON) --version 2>&1 | tail -n 1`." >&2; \
-	    echo "Name another interpreter: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	    echo "evomeans needs Python 3.11 or later; '$(PYTHON)' is $$($(PYTHON) --version 2>&1)." >&2; $(ANOTHER) }
 	@echo "Creating the virtual environment $(VENV)"
 	@$(PYTHON) -m venv "$(VENV)"
 	@touch $@

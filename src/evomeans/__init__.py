@@ -1,1 +1,39 @@
-"""The best k-means clustering instead of a lucky one."""
+"""The best k-means clustering instead of a lucky one.
+
+:class:`HGMeans` is a drop-in for :class:`sklearn.cluster.KMeans` that finds far deeper minima.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from evomeans._version import __version__
+
+if TYPE_CHECKING:
+    from evomeans.estimator import HGMeans
+    from evomeans.search import History, Individual, OffspringRecord, StopReason
+
+__all__ = ["HGMeans", "History", "Individual", "OffspringRecord", "StopReason", "__version__"]
+
+# Where the public names live. They are loaded on first use (PEP 562): importing the package
+# alone, as the command line does, loads neither scikit-learn nor SciPy nor Numba.
+_HOMES = {
+    "HGMeans": "evomeans.estimator",
+    "History": "evomeans.search",
+    "Individual": "evomeans.search",
+    "OffspringRecord": "evomeans.search",
+    "StopReason": "evomeans.search",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

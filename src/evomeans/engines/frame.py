@@ -53,8 +53,9 @@ class Frame:
 
     def encode(self, X: NDArray[Any]) -> NDArray[Any]:
         """Bring rows in data units into the frame, in C order and in their own precision."""
-        Z = np.subtract(X, self.shift.astype(X.dtype), order="C")
-        return np.multiply(Z, Z.dtype.type(self.scale), out=Z)
+        Z: NDArray[Any] = np.subtract(X, self.shift.astype(X.dtype), order="C")
+        Z *= Z.dtype.type(self.scale)
+        return Z
 
     def decode(self, centers: NDArray[np.float64]) -> NDArray[np.float64]:
         """Bring centres from the frame back into data units."""

@@ -53,7 +53,7 @@ class ReferenceEngine:
         while True:
             previous, labels = labels, np.argmin(self._squares(centers), axis=1)
             n_iter += 1
-            weights = np.bincount(labels, self.weights, len(centers))
+            weights = np.bincount(labels, self.weights, len(centers)).astype(np.float64)
             for j in np.flatnonzero(weights):
                 centers[j] = np.average(
                     self.samples[labels == j], axis=0, weights=self.weights[labels == j]
@@ -65,10 +65,10 @@ class ReferenceEngine:
             if weights.all() or inertia == 0.0:
                 data_inertia = self.frame.inertia_in_data_units(inertia)
                 return Refinement(centers, data_inertia, weights, n_iter)
-            for j in np.flatnonzero(weights == 0.0):
+            for empty in np.flatnonzero(weights == 0.0).tolist():
                 repairs += 1
                 alpha, quantile = repair_draw(start.alpha, start.quantile, repairs)
-                self._relocate(centers, j, alpha, quantile, start.power)
+                self._relocate(centers, empty, alpha, quantile, start.power)
 
     def _relocate(
         self, centers: FloatArray, removed: int, alpha: float, quantile: float, power: int
@@ -85,7 +85,8 @@ class ReferenceEngine:
 
     def _squares(self, centers: FloatArray) -> FloatArray:
         difference = self.samples[:, None, :] - centers[None, :, :]
-        return np.einsum("ikj,ikj->ik", difference, difference)
+        squares: FloatArray = np.einsum("ikj,ikj->ik", difference, difference)
+        return squares
 
     def assign(self, centers: FloatArray) -> tuple[NDArray[np.int32], float]:
         """Labels of the closest centres, and the inertia."""
@@ -102,4 +103,5 @@ def draw(chance: FloatArray, quantiles: FloatArray) -> NDArray[np.intp]:
     """Roulette wheel: indices whose share of the cumulated ``chance`` holds the quantiles."""
     cumulated = np.cumsum(chance)
     indices = np.searchsorted(cumulated, quantiles * cumulated[-1], side="right")
-    return np.minimum(indices, np.flatnonzero(chance)[-1])
+    drawn: NDArray[np.intp] = np.minimum(indices, np.flatnonzero(chance)[-1])
+    return drawn

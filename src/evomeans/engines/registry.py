@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from numpy.typing import NDArray
-
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import Engine, FloatArray
 

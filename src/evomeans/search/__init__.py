@@ -1,4 +1,4 @@
-"""The genetic search over sets of centres. It imports no engine: any object with the verbs will do."""
+"""The genetic search over sets of centres; any engine that has the verbs will do."""
 
 from evomeans.search.genetic import evolve
 from evomeans.search.history import History, OffspringRecord

@@ -61,4 +61,5 @@ def euclidean_distances(first: FloatArray, second: FloatArray) -> FloatArray:
         + np.einsum("ij,ij->i", second, second)[None, :]
         - 2.0 * (first @ second.T)
     )
-    return np.sqrt(np.maximum(squares, 0.0))
+    distances: FloatArray = np.sqrt(np.maximum(squares, 0.0))
+    return distances

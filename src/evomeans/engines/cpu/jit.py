@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numba
 from numba.core.caching import FunctionCache
@@ -16,6 +16,13 @@ from numba.core.caching import FunctionCache
 REORDER = frozenset({"reassoc", "nsz", "arcp", "contract", "afn"})
 
 
+Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+
+
+@overload
+def jit(function: Kernel) -> Kernel: ...
+@overload
+def jit(*, reorder: bool) -> Callable[[Kernel], Kernel]: ...
 def jit(function: Callable[..., Any] | None = None, *, reorder: bool = False) -> Any:
     """Compile a kernel on its first call, without the GIL, and keep the machine code on disk.
 
@@ -31,7 +38,11 @@ def jit(function: Callable[..., Any] | None = None, *, reorder: bool = False) ->
     ``EVOMEANS_CACHE=0`` in the environment switches the disk cache off.
     """
     if function is None:
-        return lambda kernel: jit(kernel, reorder=reorder)
+        return lambda kernel: _compile(kernel, reorder)
+    return _compile(function, reorder)
+
+
+def _compile(function: Callable[..., Any], reorder: bool) -> Any:
     dispatcher = numba.njit(
         nogil=True, error_model="numpy", fastmath=set(REORDER) if reorder else False
     )(function)

@@ -1,0 +1,101 @@
+"""What the engine remembers of solutions, so that their children need not start from nothing."""
+
+from __future__ import annotations
+
+import weakref
+from collections import OrderedDict
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evomeans.engines.cpu.layout import State
+
+
+class Recollection:
+    """The handle of a refined solution: its centres, and the state of the samples if still kept.
+
+    Parameters
+    ----------
+    state : State or None
+        None once forgotten.
+    centers : (k, d) array
+    sums : (k, d + 1, 2) array of int64
+    """
+
+    __slots__ = ("__weakref__", "centers", "state", "sums")
+
+    def __init__(self, state: State, centers: NDArray[np.float64], sums: NDArray[np.int64]) -> None:
+        self.state: State | None = state
+        self.centers = centers
+        self.sums = sums
+
+
+class Memory:
+    """Keeps states within a budget of bytes: the least recently used is forgotten first.
+
+    Arrays of forgotten and of abandoned solutions are used again: fresh memory has to be mapped by
+    the system page by page, which for large data takes longer than filling it.
+
+    Parameters
+    ----------
+    budget : int
+        Bytes; at least one state is always kept.
+    """
+
+    def __init__(self, budget: int) -> None:
+        self.budget = budget
+        self._kept: OrderedDict[int, weakref.ref[Recollection]] = OrderedDict()
+        self._free: list[State] = []
+        self._bytes = 0
+
+    def new_state(self, n_samples: int, n_clusters: int) -> State:
+        """Return room for a state, contents undefined."""
+        wanted = State.name_type(n_clusters)
+        while self._free:
+            state = self._free.pop()
+            if len(state.names) == n_samples and state.names.dtype == wanted:
+                return state
+        return State.allocate(n_samples, n_clusters)
+
+    def keep(self, recollection: Recollection) -> Recollection:
+        """Remember a solution for as long as somebody holds its handle and the budget allows."""
+        state = recollection.state
+        assert state is not None
+        key = id(recollection)
+        self._kept[key] = weakref.ref(recollection)
+        weakref.finalize(recollection, self._abandon, key, state).atexit = False
+        self._bytes += state.nbytes
+        while self._bytes > self.budget and len(self._kept) > 1:
+            self._forget_oldest()
+        return recollection
+
+    def recall(self, handle: Any, n_clusters: int) -> Recollection | None:
+        """Return what is known of a handle of this engine, or None."""
+        if not isinstance(handle, Recollection) or id(handle) not in self._kept:
+            return None
+        if len(handle.centers) != n_clusters:
+            return None
+        self._kept.move_to_end(id(handle))
+        return handle
+
+    def forget(self, handle: Recollection) -> None:
+        """Drop the state of a solution and use its memory again."""
+        state = handle.state
+        if self._kept.pop(id(handle), None) is not None and state is not None:
+            handle.state = None
+            self._recycle(state)
+
+    def _forget_oldest(self) -> None:
+        oldest = next(iter(self._kept.values()))()
+        assert oldest is not None
+        self.forget(oldest)
+
+    def _abandon(self, key: int, state: State) -> None:
+        if self._kept.pop(key, None) is not None:
+            self._recycle(state)
+
+    def _recycle(self, state: State) -> None:
+        self._bytes -= state.nbytes
+        if len(self._free) < 2:
+            self._free.append(state)

@@ -1,0 +1,112 @@
+"""Cluster sums in fixed point: exact, so that their bits depend on the members alone.
+
+A floating-point sum depends on the order of its terms, and so would everything that follows from
+it: on the number of threads, on the way K-means took, on a parent's state being at hand or not.
+Every term wᵢxᵢ is therefore rounded once, to an integer of two limbs (80 bits for a million
+samples), and integers are added and taken away without any further rounding. Equal clusters have
+equal centres, to the last bit, in every individual.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from evomeans.engines.cpu.jit import jit
+
+LIMBS = 2
+
+
+def limb_bits(n_samples: int) -> int:
+    """Bits of a limb such that the sum of ``n_samples`` of them cannot overflow."""
+    return 61 - max(1, n_samples).bit_length()
+
+
+def column_scales(rows: Any, weights: Any, bits: int) -> Any:
+    """Factors that bring every term of every column below ``2**bits``.
+
+    Parameters
+    ----------
+    rows : (n, d) array
+        Samples in the engine's frame.
+    weights : (n,) or (0,) array
+        Empty for equal weights.
+    bits : int
+        Size of a limb.
+
+    Returns
+    -------
+    scales : (d + 1,) array
+        Powers of two; the last one is for the weights themselves.
+    """
+    heaviest = float(weights.max()) if len(weights) else 1.0
+    extents = np.maximum(rows.max(axis=0), -rows.min(axis=0)).astype(np.float64)
+    largest = np.append(extents, 1.0) * heaviest
+    exponents = np.array([bits - math.frexp(v)[1] if v > 0 else 0 for v in largest])
+    return np.ldexp(1.0, np.minimum(exponents, 1000))
+
+
+@jit
+def transfer(
+    sums: Any, before: int, after: int, rows: Any, i: int, weight: float, scales: Any, limb: float
+) -> None:
+    """Move sample ``i`` from the sums of one cluster (−1: from none) to those of another.
+
+    Parameters
+    ----------
+    sums : (k, d + 1, 2) array of int64
+        Upper and lower limbs; the last column sums the weights.
+    """
+    n_features = rows.shape[1]
+    for t in range(n_features + 1):
+        term = weight * scales[t]
+        if t < n_features:
+            term *= rows[i, t]
+        whole = np.floor(term)
+        upper = np.int64(whole)
+        lower = np.int64((term - whole) * limb)
+        sums[after, t, 0] += upper
+        sums[after, t, 1] += lower
+        if before >= 0:
+            sums[before, t, 0] -= upper
+            sums[before, t, 1] -= lower
+
+
+@jit
+def merge_sums(sums: Any, clear: bool) -> None:
+    """Bring what the threads have collected, ``sums[1:]``, into ``sums[0]``; or clear them all."""
+    n_threads, k, columns, limbs = sums.shape
+    for thread in range(n_threads):
+        for j in range(k):
+            for t in range(columns):
+                for p in range(limbs):
+                    if thread > 0:
+                        sums[0, j, t, p] += sums[thread, j, t, p]
+                        sums[thread, j, t, p] = 0
+                    elif clear:
+                        sums[0, j, t, p] = 0
+
+
+@jit
+def update_centers(sums: Any, scales: Any, limb: float, centers: Any, weights: Any) -> None:
+    """Set every centre to the mean of its cluster; an empty cluster's centre stays.
+
+    Parameters
+    ----------
+    sums : (threads, k, d + 1, 2) array of int64
+        Merged into ``sums[0]``.
+    centers : (k + 1, d) array, out
+    weights : (k,) array, out
+        Total weight of each cluster.
+    """
+    k, n_features = weights.shape[0], centers.shape[1]
+    for j in range(k):
+        weight = sums[0, j, n_features, 0] + sums[0, j, n_features, 1] / limb
+        weight /= scales[n_features]
+        weights[j] = weight
+        if weight > 0.0:
+            for t in range(n_features):
+                total = sums[0, j, t, 0] + sums[0, j, t, 1] / limb
+                centers[j, t] = total / (scales[t] * weight)

@@ -1,0 +1,98 @@
+"""A crew of threads that run one kernel together and meet at barriers inside it.
+
+Handing every step of every K-means iteration to a thread pool would cost more than the steps. So
+all threads enter the same compiled function once per refinement and synchronise there by spinning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import Any
+
+from numba import types
+from numba.extending import intrinsic
+
+from evomeans.engines.cpu.jit import jit
+
+# About as long as a balanced step takes; when cores are short, others get the time after that.
+SPINS_BEFORE_YIELD = 1000
+_yield_cpu = types.ExternalFunction("sched_yield", types.int32())
+
+
+@jit
+def meet(barrier: Any, n_threads: int) -> None:
+    """Wait until all ``n_threads`` threads have called this; their writes are then visible.
+
+    Parameters
+    ----------
+    barrier : (16,) array of int64, zeros at first
+        Arrivals and generation, on cache lines of their own.
+    """
+    if n_threads == 1:
+        return
+    generation = _load(barrier, 8)
+    if _fetch_and_add(barrier, 0, 1) == n_threads - 1:
+        _fetch_and_add(barrier, 0, -n_threads)
+        _fetch_and_add(barrier, 8, 1)
+    else:
+        spins = 0
+        while _load(barrier, 8) == generation:
+            spins += 1
+            if spins > SPINS_BEFORE_YIELD:
+                _yield_cpu()
+
+
+def _address(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    array_type, index_type = signature.args[:2]
+    data = context.make_array(array_type)(context, builder, arguments[0]).data
+    return builder.gep(data, [context.cast(builder, arguments[1], index_type, types.intp)])
+
+
+@intrinsic
+def _load(typing_context, array, index):  # type: ignore[no-untyped-def]
+    """Return ``array[index]`` as the other threads see it."""
+
+    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        address = _address(context, builder, signature, arguments)
+        return builder.load_atomic(address, "seq_cst", 8)
+
+    return types.int64(array, index), codegen
+
+
+@intrinsic
+def _fetch_and_add(typing_context, array, index, value):  # type: ignore[no-untyped-def]
+    """Add to ``array[index]`` atomically and return what was there."""
+
+    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        address = _address(context, builder, signature, arguments)
+        amount = context.cast(builder, arguments[2], signature.args[2], types.int64)
+        return builder.atomic_rmw("add", address, amount, "seq_cst")
+
+    return types.int64(array, index, value), codegen
+
+
+class Crew:
+    """Runs ``kernel(..., thread, n_threads)`` in several threads, the caller being thread 0.
+
+    Parameters
+    ----------
+    n_threads : int
+        How many in all; with 1 no thread is ever started.
+    """
+
+    def __init__(self, n_threads: int) -> None:
+        self.n_threads = n_threads
+        self._pool = ThreadPoolExecutor(n_threads - 1, "evomeans") if n_threads > 1 else None
+
+    def run(self, kernel: Callable[..., None], *arguments: Any) -> None:
+        """Run the kernel once in every thread and return when all are done."""
+        if self._pool is None:
+            kernel(*arguments, 0, 1)
+            return
+        others = [
+            self._pool.submit(kernel, *arguments, thread, self.n_threads)
+            for thread in range(1, self.n_threads)
+        ]
+        kernel(*arguments, 0, self.n_threads)
+        wait(others)

@@ -1,0 +1,122 @@
+"""From the engine's frame to the units of the data: solutions in a canonical order, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evomeans.engines import Engine, Start
+from evomeans.engines.frame import Frame
+from evomeans.search import History, Individual, SearchResult, StopReason
+from evomeans.validation import is_sparse
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Centres in data units, and what follows from them.
+
+    Parameters
+    ----------
+    centers : (k, d) array of float32 or float64
+        In canonical order: centres that own samples first, each part in lexicographic order.
+    labels : (n,) array of int32
+        Index of the closest centre, the lowest one on ties.
+    inertia : float
+        Weighted sum of the squared distances to them.
+    """
+
+    centers: NDArray[Any]
+    labels: NDArray[np.int32]
+    inertia: float
+
+    @property
+    def n_distinct(self) -> int:
+        """The number of centres that own a sample."""
+        return int(self.labels.max()) + 1
+
+
+def canonical_solution(engine: Engine, centers: FloatArray, dtype: Any) -> Solution:
+    """Round centres to the precision of the data, order them, and label the samples anew.
+
+    Labels and inertia are those of the rounded centres, so that whoever reads them from the
+    estimator, or asks it to predict, gets the same answer. Where the order or the rounding
+    decides a tie between two centres otherwise than the search did, the centres are no longer the
+    means of their clusters; K-means then goes on from there, to a better solution.
+    """
+    solution = _labelled(engine, centers, dtype)
+    while True:
+        start = Start(encode_centers(engine.frame, solution.centers))
+        refined = _labelled(engine, engine.refine([start])[0].centers, dtype)
+        if not refined.inertia < solution.inertia:
+            return solution
+        solution = refined
+
+
+def _labelled(engine: Engine, centers: FloatArray, dtype: Any) -> Solution:
+    """Round, order and label once; centres that own no sample go last."""
+    rounded = engine.frame.decode(centers).astype(dtype)
+    rounded = rounded[np.lexsort(rounded.T[::-1])]
+    labels, inertia = engine.assign(encode_centers(engine.frame, rounded))
+    owns = np.bincount(labels, minlength=len(rounded)) > 0
+    if not owns.all():
+        rounded = np.concatenate([rounded[owns], rounded[~owns]])
+        labels, inertia = engine.assign(encode_centers(engine.frame, rounded))
+    return Solution(rounded, np.asarray(labels, dtype=np.int32), float(inertia))
+
+
+def encode_centers(frame: Frame, centers: NDArray[Any]) -> FloatArray:
+    """Bring centres into a frame in double precision, whatever theirs is."""
+    encoded: FloatArray = frame.encode(centers.astype(np.float64))
+    return encoded
+
+
+def in_data_units(population: Iterable[Individual], frame: Frame) -> tuple[Individual, ...]:
+    """Free individuals of their engine: centres in data units, no handles."""
+    return tuple(
+        replace(member, centers=frame.decode(member.centers), handle=None) for member in population
+    )
+
+
+def frame_for(X: Any, fitted: Frame, centers: NDArray[Any]) -> Frame:
+    """Return the frame in which samples ``X`` are compared with the fitted centres.
+
+    It is the frame of the fit, except where that cannot be: sparse samples cannot be shifted, and
+    samples far outside of those of the fit need another scale lest their squares overflow.
+    """
+    if not is_sparse(X):
+        above, below = X.max(axis=0) - fitted.shift, fitted.shift - X.min(axis=0)
+        return _reaching(max(above.max(), below.max()), fitted)
+    values = np.append(np.abs(X.data).max(initial=0.0), np.abs(centers))
+    if fitted.shift.any():
+        return Frame.scaling(values, X.shape[1])
+    return _reaching(values[0], fitted)
+
+
+def _reaching(extent: float, fitted: Frame) -> Frame:
+    if extent * fitted.scale <= 1.0:
+        return fitted
+    return replace(fitted, exponent=Frame.scaling(np.array([extent]), 0).exponent)
+
+
+def proven_optimum(
+    engine: Engine, X: Any, n_clusters: int, sample_weight: FloatArray | None
+) -> SearchResult:
+    """Solve samples of one feature exactly; the answer looks like that of a search."""
+    # Imported here: it loads Numba.
+    from evomeans.exact import cluster_line
+
+    column = (X.toarray() if is_sparse(X) else X)[:, 0]
+    line = cluster_line(column, n_clusters, sample_weight)
+    best = Individual(
+        encode_centers(engine.frame, line.centers.reshape(n_clusters, 1)),
+        line.inertia,
+        line.cluster_weights,
+        alpha=0.0,
+    )
+    return SearchResult(best, (best,), History(), StopReason.PROVEN_OPTIMAL, n_offspring=0)

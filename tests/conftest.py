@@ -1,0 +1,72 @@
+"""What all tests share: a deterministic hypothesis profile and a guard against hanging."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "evomeans",
+    derandomize=True,
+    database=None,
+    deadline=None,
+    max_examples=40,
+    print_blob=False,
+    suppress_health_check=[
+        HealthCheck.too_slow,
+        HealthCheck.data_too_large,
+        HealthCheck.function_scoped_fixture,
+    ],
+)
+settings.load_profile("evomeans")
+
+SECONDS_PER_TEST = 120
+
+
+@contextlib.contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Turn a hang into a failure, where the platform has timers and we are in the main thread."""
+    if not hasattr(signal, "SIGALRM") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def fail(signum: int, frame: object) -> None:
+        raise TimeoutError(f"still running after {seconds} seconds")
+
+    previous = signal.signal(signal.SIGALRM, fail)
+    left, _ = signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGALRM, previous)
+        signal.setitimer(signal.ITIMER_REAL, left)
+
+
+@pytest.fixture(autouse=True)
+def _no_test_hangs() -> Iterator[None]:
+    with time_limit(SECONDS_PER_TEST):
+        yield
+
+
+@pytest.fixture(params=["reference", "cpu"])
+def engine_name(request: pytest.FixtureRequest) -> str:
+    """Every engine: what takes this fixture is a parity test."""
+    return request.param
+
+
+@pytest.fixture(params=[np.float32, np.float64], ids=["float32", "float64"])
+def dtype(request: pytest.FixtureRequest) -> type[np.floating]:
+    """Both precisions of the samples."""
+    return request.param
+
+
+@pytest.fixture(params=[False, True], ids=["equal", "weighted"])
+def weighted(request: pytest.FixtureRequest) -> bool:
+    """Equal and given sample weights."""
+    return request.param

@@ -1,0 +1,89 @@
+"""A whole search gives the same bits however its engine works."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from evomeans.engines import Engine, Refinement, Start, create_engine
+from evomeans.search import SearchResult, SearchSettings, evolve
+from problems import make_samples, make_weights
+
+SETTINGS = SearchSettings(4, 8, max_offspring=40)
+
+
+class Forgetful:
+    """An engine that loses the handle of every other parent, at random."""
+
+    def __init__(self, engine: Engine, seed: int) -> None:
+        self.engine = engine
+        self.rng = np.random.default_rng(seed)
+        self.lost = 0
+        self.n_samples, self.batch, self.frame = engine.n_samples, engine.batch, engine.frame
+        self.samples_at = engine.samples_at
+
+    def refine(self, starts: Sequence[Start]) -> list[Refinement]:
+        return self.engine.refine([self._forget(start) for start in starts])
+
+    def _forget(self, start: Start) -> Start:
+        if self.rng.random() < 0.5:
+            self.lost += start.parent is not None
+            return dataclasses.replace(start, parent=None)
+        return start
+
+
+def search(engine: Engine, k: int = 6) -> SearchResult:
+    return evolve(engine, k, SETTINGS, np.random.default_rng(0))
+
+
+def trace(result: SearchResult) -> list[object]:
+    """Everything but the time it took."""
+    records = [dataclasses.replace(record, seconds=0.0) for record in result.history]
+    bits = [(m.centers.tobytes(), m.cluster_weights.tobytes()) for m in result.population]
+    return [records, bits, result.best.centers.tobytes(), result.stop_reason]
+
+
+def samples(dtype, weighted, n=1500, d=4):
+    rng = np.random.default_rng(30)
+    X = make_samples("normal", n, d, dtype, rng)
+    return X, make_weights(n, rng) if weighted else None
+
+
+@pytest.mark.parametrize("n_jobs", [2, 4])
+def test_a_search_does_not_depend_on_the_number_of_threads(dtype, weighted, n_jobs) -> None:
+    X, weights = samples(dtype, weighted, n=3000)
+    alone = search(create_engine("cpu", X, weights, n_jobs=1))
+    together = search(create_engine("cpu", X, weights, n_jobs=n_jobs))
+    assert trace(together) == trace(alone)
+
+
+def test_a_search_does_not_depend_on_handles(dtype, weighted) -> None:
+    """Half of them dropped, in two different ways."""
+    X, weights = samples(dtype, weighted)
+    remembering = search(create_engine("cpu", X, weights))
+    for seed in (1, 2):
+        engine = Forgetful(create_engine("cpu", X, weights), seed)
+        assert trace(search(engine)) == trace(remembering)
+        assert engine.lost > 5
+
+
+def test_the_same_engine_can_be_searched_twice(engine_name) -> None:
+    """Nothing that an engine remembers of one search leaks into the next."""
+    X, weights = samples(np.float64, True, n=200)
+    engine = create_engine(engine_name, X, weights)
+    first = search(engine)
+    search(engine, k=3)
+    assert trace(search(engine)) == trace(first)
+
+
+def test_engines_make_the_same_search_up_to_rounding() -> None:
+    """Reference and cpu: the same records, offspring by offspring."""
+    X, weights = samples(np.float64, True, n=300)
+    one, two = (search(create_engine(name, X, weights)).history for name in ("reference", "cpu"))
+    for column in ("number", "alpha", "population_size", "accepted", "clone"):
+        np.testing.assert_array_equal(one.column(column), two.column(column))
+    for column in ("inertia", "best"):
+        np.testing.assert_allclose(one.column(column), two.column(column), rtol=1e-9)

@@ -1,0 +1,527 @@
+"""What every engine owes the search: the same properties, and the reference engine's answers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from conftest import time_limit
+from evomeans.engines import Refinement, Start, create_engine
+from evomeans.engines.frame import Frame
+from oracles import squared_distances
+from problems import (
+    Problem,
+    arranged,
+    assert_same_bits,
+    in_frame,
+    make_samples,
+    make_weights,
+    problems,
+)
+
+EPS = np.finfo(np.float64).eps
+
+# Problems are drawn as seeds: smaller ones are no simpler, and shrinking a hang takes for ever.
+without_shrinking = settings(phases=[Phase.explicit, Phase.generate])
+
+
+def assert_nearest(samples, centers, labels) -> None:
+    """Each label is the brute-force nearest centre, up to the rounding of float64 itself."""
+    squares = squared_distances(samples, centers)
+    chosen = squares[np.arange(len(samples)), labels]
+    slack = 1.0 + 4.0 * (samples.shape[1] + 4) * EPS
+    wrong = chosen > squares.min(axis=1) * slack
+    assert not wrong.any(), (labels[wrong], squares.argmin(axis=1)[wrong], squares[wrong])
+
+
+def assert_fixed_point(engine, problem: Problem, result: Refinement) -> None:
+    """Everything that "a fixed point of K-means" means, checked directly."""
+    k, (n, d) = problem.k, problem.X.shape
+    samples = in_frame(engine.frame, problem.X)
+    weights = np.ones(n) if problem.weights is None else problem.weights
+    labels, inertia = engine.assign(result.centers)
+
+    assert result.centers.shape == (k, d)
+    assert result.centers.dtype == np.float64
+    assert np.isfinite(result.centers).all()
+    assert result.n_iter >= 1
+    assert labels.shape == (n,)
+    assert_nearest(samples, result.centers, labels)
+
+    totals = np.bincount(labels, weights, k)
+    assert_allclose(result.cluster_weights, totals, rtol=1e-12, atol=0.0)
+    for j in np.flatnonzero(totals):
+        own, w = samples[labels == j], weights[labels == j]
+        mean = (w[:, None] * own).sum(axis=0) / w.sum()
+        assert_allclose(result.centers[j], mean, rtol=0.0, atol=8 * EPS * np.abs(own).max())
+
+    squares = squared_distances(samples, result.centers)
+    direct = engine.frame.inertia_in_data_units(float(weights @ squares.min(axis=1)))
+    assert result.inertia == pytest.approx(direct, rel=1e-12, abs=1e-322)
+    assert inertia == pytest.approx(direct, rel=1e-12, abs=1e-322)
+
+    distinct = len(np.unique(samples[weights > 0] + 0.0, axis=0))
+    if distinct >= k:
+        assert (result.cluster_weights > 0).all()
+    else:
+        assert result.inertia == 0.0
+
+
+# ---- fixed points ----------------------------------------------------------------------------
+
+
+@settings(without_shrinking, max_examples=120)
+@given(st.data())
+def test_refinements_are_fixed_points(engine_name, dtype, weighted, data) -> None:
+    """Nearest labels, means, weights, inertia and no empty cluster, on all kinds of samples."""
+    problem = data.draw(problems(dtype, weighted))
+    before = problem.X.copy()
+    with time_limit(20):
+        engine = create_engine(engine_name, problem.X, problem.weights)
+        for start in problem.starts(engine, 2):
+            centers = start.centers.copy()
+            (result,) = engine.refine([start])
+            assert_fixed_point(engine, problem, result)
+            assert_array_equal(start.centers, centers)
+    assert_array_equal(problem.X, before)
+
+
+@settings(without_shrinking, max_examples=25)
+@given(st.data())
+def test_a_fixed_point_refined_again_stays(engine_name, dtype, weighted, data) -> None:
+    """One more run from the result changes no bit of it."""
+    problem = data.draw(problems(dtype, weighted))
+    with time_limit(20):
+        engine = create_engine(engine_name, problem.X, problem.weights)
+        (result,) = engine.refine(problem.starts(engine))
+        (again,) = engine.refine([Start(result.centers)])
+    if (result.cluster_weights > 0).all():
+        assert again.centers.tobytes() == result.centers.tobytes()
+        assert again.cluster_weights.tobytes() == result.cluster_weights.tobytes()
+        assert again.inertia == result.inertia
+        assert again.n_iter <= 2
+
+
+@settings(without_shrinking, max_examples=25)
+@given(st.data())
+def test_offspring_are_fixed_points(engine_name, dtype, weighted, data) -> None:
+    """The same after a relocation that starts from a parent's handle."""
+    problem = data.draw(problems(dtype, weighted))
+    rng = np.random.default_rng(problem.seed)
+    with time_limit(20):
+        engine = create_engine(engine_name, problem.X, problem.weights)
+        mother, father = engine.refine(problem.starts(engine, 2))
+        for _ in range(2):
+            start = offspring(mother, father, rng)
+            (child,) = engine.refine([start])
+            assert_fixed_point(engine, problem, child)
+            father, mother = mother, child
+
+
+def offspring(mother: Refinement, father: Refinement, rng, **changes) -> Start:
+    """Mother's centres, some replaced by father's, and one of them relocated."""
+    k = len(mother.centers)
+    from_father = rng.random(k) < 0.3
+    values = {
+        "centers": np.where(from_father[:, None], father.centers, mother.centers),
+        "alpha": float(rng.choice([0.0, 0.5, 1.0])),
+        "quantile": rng.random(),
+        "removed": int(rng.integers(k)),
+        "power": int(rng.integers(1, 3)),
+        "parent": mother.handle,
+    }
+    return Start(**{**values, **changes})
+
+
+# ---- fewer distinct points than centres ------------------------------------------------------
+
+
+@pytest.mark.parametrize("distinct", [1, 2, 3])
+def test_fewer_distinct_samples_than_centres_end_at_zero(
+    engine_name, dtype, weighted, distinct
+) -> None:
+    """No hang and no rounding left over: 50 data sets whose means are not exact."""
+    rng = np.random.default_rng(distinct)
+    for _ in range(50):
+        n = int(rng.integers(distinct + 1, 30))
+        points = rng.normal(size=(distinct, 2)).astype(dtype)
+        X = points[np.append(np.arange(distinct), rng.integers(0, distinct, n - distinct))]
+        weights = rng.random(n) + 0.1 if weighted else None
+        engine = create_engine(engine_name, X, weights)
+        k = int(rng.integers(distinct + 1, n + 1))
+        problem = Problem(X, weights, k, "samples", int(rng.integers(1000)))
+        with time_limit(10):
+            (result,) = engine.refine(problem.starts(engine))
+        assert result.inertia == 0.0
+        assert np.isfinite(result.centers).all()
+        assert np.count_nonzero(result.cluster_weights) <= distinct
+        assert result.n_iter < 100
+
+
+def test_zero_weight_samples_are_no_distinct_points(engine_name, dtype) -> None:
+    """Three places, but only two with weight: the third cluster stays without weight."""
+    X = np.array([[0.0], [0.0], [5.0], [9.0]], dtype)
+    engine = create_engine(engine_name, X, np.array([1.0, 2.0, 1.0, 0.0]))
+    with time_limit(10):
+        (result,) = engine.refine([Start(engine.samples_at(np.array([0.1, 0.2, 0.9])))])
+    assert result.inertia == 0.0
+    assert sorted(result.cluster_weights) == [0.0, 1.0, 3.0]
+
+
+def test_as_many_distinct_samples_as_centres_get_one_each(engine_name, dtype) -> None:
+    """Whatever the start, the empty clusters find the samples that have none."""
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(6, 2)).astype(dtype)
+    X = points[np.append(np.arange(6), rng.integers(0, 6, 30))]
+    engine = create_engine(engine_name, X, None)
+    sizes = sorted(np.unique(X, axis=0, return_counts=True)[1])
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        start = Start(np.tile(rng.normal(size=(1, 2)), (6, 1)), rng.random(), rng.random())
+        (result,) = engine.refine([start])
+        assert sorted(result.cluster_weights) == sizes
+        assert result.inertia < 1e-28 if dtype is np.float64 else result.inertia < 1e-12
+
+
+def test_one_cluster_and_one_sample(engine_name, dtype) -> None:
+    """One centre is the mean, one sample is its own centre, also after a relocation."""
+    X = np.array([[1.0, 2.0], [3.0, 6.0]], dtype)
+    engine = create_engine(engine_name, X, None)
+    for removed in (-1, 0):
+        (result,) = engine.refine([Start(np.full((1, 2), 0.3), removed=removed)])
+        assert_allclose(engine.frame.decode(result.centers), [[2.0, 4.0]], rtol=1e-6)
+        assert result.inertia == pytest.approx(10.0, rel=1e-6)
+    engine = create_engine(engine_name, X[:1], None)
+    for removed in (-1, 0):
+        (result,) = engine.refine([Start(np.full((1, 2), 0.3), removed=removed)])
+        assert_array_equal(engine.frame.decode(result.centers), X[:1])
+        assert result.inertia == 0.0
+
+
+# ---- ties ------------------------------------------------------------------------------------
+
+
+def test_exact_ties_go_to_the_lowest_index(engine_name, dtype, weighted) -> None:
+    """Integers in a frame without shift, centres on a half-integer grid: nothing is rounded."""
+    rng = np.random.default_rng(2)
+    frame, ties = Frame(np.zeros(2), 0), 0
+    for _ in range(30):
+        X = rng.integers(-3, 4, size=(150, 2)).astype(dtype)
+        weights = rng.integers(0, 3, size=150) + 1.0 if weighted else None
+        engine = create_engine(engine_name, X, weights, frame=frame)
+        centers = rng.integers(-6, 7, size=(7, 2)) / 2.0
+        squares = squared_distances(X, centers)
+        labels, inertia = engine.assign(centers)
+        assert_array_equal(labels, squares.argmin(axis=1))
+        w = np.ones(150) if weights is None else weights
+        assert inertia == w @ squares.min(axis=1)
+        ties += np.count_nonzero((squares == squares.min(axis=1)[:, None]).sum(axis=1) > 1)
+    assert ties > 300
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_tie_inside_kmeans_goes_to_the_lowest_index(engine_name, dtype, order) -> None:
+    """0 lies between −1 and 1: it joins whichever centre comes first."""
+    X = np.array([[-1.0], [0.0], [1.0]], dtype)
+    engine = create_engine(engine_name, X, None, frame=Frame(np.zeros(1), 0))
+    (result,) = engine.refine([Start(np.array([[-1.0], [1.0]])[::order].copy())])
+    assert_array_equal(result.centers[:, 0], np.array([-0.5, 1.0]) * order)
+    assert_array_equal(result.cluster_weights, [2.0, 1.0])
+
+
+def test_bounds_survive_ties_in_every_iteration(engine_name, dtype, weighted) -> None:
+    """On a lattice, where ties abound, refinements from handles are fixed points all the same."""
+    side = np.arange(12.0)
+    X = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2).astype(dtype)
+    rng = np.random.default_rng(3)
+    weights = rng.integers(1, 3, len(X)).astype(float) if weighted else None
+    problem = Problem(X, weights, 9, "samples", 3)
+    engine = create_engine(engine_name, X, weights)
+    mother, father = engine.refine(problem.starts(engine, 2))
+    for _ in range(20):
+        start = offspring(mother, father, rng)
+        (child,) = engine.refine([start])
+        assert_fixed_point(engine, problem, child)
+        mother, father = child, mother
+
+
+# ---- the same as the reference ---------------------------------------------------------------
+
+
+def pair_of_engines(name, dtype, weighted, n, d, seed, kind="normal"):
+    """Both engines over the same samples, which have no ties, and a source of randomness."""
+    rng = np.random.default_rng(seed)
+    X = make_samples(kind, n, d, dtype, rng)
+    weights = make_weights(n, rng) if weighted else None
+    engines = create_engine(name, X, weights), create_engine("reference", X, weights)
+    return *engines, Problem(X, weights, min(n, 7), "samples", seed), rng
+
+
+def assert_same_solution(result: Refinement, expected: Refinement) -> None:
+    """Equal up to rounding, cluster by cluster."""
+    assert result.inertia == pytest.approx(expected.inertia, rel=1e-9)
+    assert_allclose(result.cluster_weights, expected.cluster_weights, rtol=1e-9)
+    assert_allclose(result.centers, expected.centers, rtol=0.0, atol=1e-9)
+
+
+@pytest.mark.parametrize(("n", "d"), [(40, 2), (300, 5), (1200, 3), (200, 40)])
+def test_founders_equal_the_references(engine_name, dtype, weighted, n, d) -> None:
+    engine, reference, problem, _ = pair_of_engines(engine_name, dtype, weighted, n, d, seed=n)
+    for start in problem.starts(engine, 8):
+        (result,), (expected,) = engine.refine([start]), reference.refine([start])
+        assert_same_solution(result, expected)
+
+
+@pytest.mark.parametrize("power", [1, 2])
+@pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0])
+def test_relocations_equal_the_references(engine_name, dtype, weighted, alpha, power) -> None:
+    """The same centre is removed, the same sample drawn, with and without a parent's handle."""
+    engine, reference, problem, rng = pair_of_engines(engine_name, dtype, weighted, 700, 4, seed=1)
+    mother, father = engine.refine(problem.starts(engine, 2))
+    for _ in range(6):
+        start = offspring(mother, father, rng, alpha=alpha, power=power)
+        bare = Start(start.centers, alpha, start.quantile, start.removed, power)
+        (expected,) = reference.refine([bare])
+        for asked in (start, bare):
+            (result,) = engine.refine([asked])
+            assert_same_solution(result, expected)
+        mother, father = result, mother
+
+
+@pytest.mark.parametrize("power", [1, 2])
+@pytest.mark.parametrize("where", ["one point", "far away"])
+def test_repairs_of_empty_clusters_equal_the_references(
+    engine_name, dtype, weighted, where, power
+) -> None:
+    """All centres but one begin empty: the same samples are drawn for them, one after another."""
+    engine, reference, problem, rng = pair_of_engines(engine_name, dtype, weighted, 200, 3, seed=5)
+    base = engine.samples_at(np.array([0.5])) if where == "one point" else np.full((1, 3), 50.0)
+    for _ in range(6):
+        centers = np.tile(base, (problem.k, 1))
+        start = Start(centers, rng.random(), rng.random(), power=power)
+        (result,), (expected,) = engine.refine([start]), reference.refine([start])
+        assert_same_solution(result, expected)
+        assert (result.cluster_weights > 0).all()
+
+
+# ---- handles, batches, threads, memory: the same bits ----------------------------------------
+
+
+@pytest.mark.parametrize(("n", "d"), [(50, 2), (1500, 3), (600, 20)])
+def test_a_parent_handle_changes_no_bit(engine_name, dtype, weighted, n, d) -> None:
+    """With, without, with an unrelated solution's, and with one that is used for the tenth time."""
+    engine, _, problem, rng = pair_of_engines(engine_name, dtype, weighted, n, d, 7, "blobs")
+    mother, father, stranger = engine.refine(problem.starts(engine, 3))
+    for _ in range(10):
+        start = offspring(mother, father, rng)
+        results = [
+            engine.refine([Start(start.centers, start.alpha, start.quantile, start.removed,
+                                 start.power, handle)])[0]
+            for handle in (start.parent, None, stranger.handle)
+        ]  # fmt: skip
+        assert_same_bits(results[0], results[1])
+        assert_same_bits(results[0], results[2])
+        mother, father = (results[0], mother) if rng.random() < 0.5 else (mother, results[1])
+
+
+def test_a_handle_is_good_for_ever(engine_name) -> None:
+    """After hundreds of other refinements an old handle still changes no bit."""
+    engine, _, problem, rng = pair_of_engines(engine_name, np.float64, False, 80, 2, 9)
+    old, other = engine.refine(problem.starts(engine, 2))
+    start = offspring(old, other, rng)
+    (expected,) = engine.refine([start])
+    for newer in problem.starts(engine, 300):
+        engine.refine([newer])
+    (result,) = engine.refine([start])
+    assert_same_bits(result, expected)
+
+
+def test_a_batch_gives_the_same_bits_as_one_by_one(engine_name, dtype, weighted) -> None:
+    engine, _, problem, rng = pair_of_engines(engine_name, dtype, weighted, 600, 3, 11)
+    mother, father = engine.refine(problem.starts(engine, 2))
+    starts = [offspring(mother, father, rng) for _ in range(5)]
+    together = engine.refine(starts)
+    assert len(together) == 5
+    for start, result in zip(starts, together, strict=True):
+        assert_same_bits(engine.refine([start])[0], result)
+    assert engine.refine([]) == []
+
+
+def test_results_are_not_overwritten_by_later_refinements(engine_name) -> None:
+    """No result shares memory with the engine's scratch space."""
+    engine, _, problem, _ = pair_of_engines(engine_name, np.float64, True, 600, 3, 12)
+    first = engine.refine(problem.starts(engine))[0]
+    labels, _ = engine.assign(first.centers)
+    kept = first.centers.copy(), first.cluster_weights.copy(), labels.copy()
+    for later in engine.refine(problem.starts(engine, 5)[1:]):
+        engine.assign(later.centers)
+    assert_array_equal(first.centers, kept[0])
+    assert_array_equal(first.cluster_weights, kept[1])
+    assert_array_equal(labels, kept[2])
+
+
+@pytest.mark.parametrize(("n", "d"), [(20_000, 3), (3_000, 20)])
+def test_any_number_of_threads_gives_the_same_bits(dtype, weighted, n, d) -> None:
+    """n_jobs 1, 2 and 4: founders, offspring, labels and distances."""
+    answers = []
+    for n_jobs in (1, 2, 4):
+        rng = np.random.default_rng(13)
+        X = make_samples("blobs", n, d, dtype, rng)
+        weights = make_weights(n, rng) if weighted else None
+        engine = create_engine("cpu", X, weights, n_jobs=n_jobs)
+        problem = Problem(X, weights, 8, "samples", 13)
+        mother, father = engine.refine(problem.starts(engine, 2))
+        children = [engine.refine([offspring(mother, father, rng)])[0] for _ in range(4)]
+        labels, inertia = engine.assign(father.centers)
+        distances = engine.distances(mother.centers)
+        answers.append(([mother, father, *children], labels, inertia, distances))
+    for results, labels, inertia, distances in answers[1:]:
+        for one, many in zip(answers[0][0], results, strict=True):
+            assert_same_bits(one, many)
+        assert_array_equal(answers[0][1], labels)
+        assert answers[0][2] == inertia
+        assert_array_equal(answers[0][3], distances)
+
+
+@pytest.mark.parametrize("layout", ["F", "strided", "read-only"])
+def test_any_memory_layout_gives_the_same_bits(engine_name, dtype, layout) -> None:
+    rng = np.random.default_rng(14)
+    X = make_samples("normal", 300, 5, dtype, rng)
+    problem = Problem(X, None, 6, "samples", 14)
+    frame = Frame.around(X)
+    results = []
+    for samples in (X, arranged(X, layout)):
+        engine = create_engine(engine_name, samples, None, frame=frame)
+        results.append(engine.refine(problem.starts(engine, 3)))
+    for one, other in zip(*results, strict=True):
+        assert_same_bits(one, other)
+
+
+def test_a_read_only_memory_map_works(engine_name, dtype, tmp_path) -> None:
+    X = make_samples("normal", 300, 5, dtype, np.random.default_rng(15))
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    problem = Problem(X, None, 6, "samples", 15)
+    engines = create_engine(engine_name, X, None), create_engine(engine_name, mapped, None)
+    one, other = (engine.refine(problem.starts(engine))[0] for engine in engines)
+    assert_same_bits(one, other)
+
+
+def test_clusters_have_the_same_weights_under_every_numbering(engine_name, dtype) -> None:
+    """Bits of fractional cluster weights depend on the members alone: clones are recognised."""
+    rng = np.random.default_rng(16)
+    X = make_samples("blobs", 900, 3, dtype, rng)
+    weights = rng.random(900)
+    engine = create_engine(engine_name, X, weights)
+    problem = Problem(X, weights, 6, "samples", 16)
+    for start in problem.starts(engine, 5):
+        (result,) = engine.refine([start])
+        order = rng.permutation(6)
+        (renumbered,) = engine.refine([Start(start.centers[order], start.alpha, start.quantile)])
+        nudged = result.centers[order] + 1e-9
+        (from_nearby,) = engine.refine([Start(nudged)])
+        for other in (renumbered, from_nearby):
+            assert_array_equal(other.cluster_weights, result.cluster_weights[order])
+            assert other.inertia == pytest.approx(result.inertia, rel=1e-12)
+
+
+# ---- weights ---------------------------------------------------------------------------------
+
+
+def test_a_weight_is_as_good_as_copies(engine_name, dtype) -> None:
+    """Integer weights and repeated rows give the same solution."""
+    rng = np.random.default_rng(17)
+    X = make_samples("normal", 60, 2, dtype, rng)
+    copies = rng.integers(0, 4, 60)
+    frame = Frame.around(X)
+    weighted = create_engine(engine_name, X, copies.astype(float), frame=frame)
+    repeated = create_engine(engine_name, np.repeat(X, copies, axis=0), None, frame=frame)
+    slots = (np.arange(5) * 7 + 0.5) / copies.sum()
+    assert_array_equal(weighted.samples_at(slots), repeated.samples_at(slots))
+    for quantile in (0.1, 0.5, 0.9):
+        start = Start(weighted.samples_at(slots), 0.5, quantile, removed=2)
+        (one,), (two,) = weighted.refine([start]), repeated.refine([start])
+        assert_same_solution(one, two)
+
+
+def test_the_scale_of_the_weights_does_not_matter(engine_name, dtype) -> None:
+    """Times 2^40, clusters stay; inertia and cluster weights scale."""
+    rng = np.random.default_rng(18)
+    X = make_samples("normal", 200, 3, dtype, rng)
+    weights = make_weights(200, rng)
+    light = create_engine(engine_name, X, weights)
+    heavy = create_engine(engine_name, X, weights * 2.0**40)
+    for start in Problem(X, weights, 5, "samples", 18).starts(light, 3):
+        (one,), (two,) = light.refine([start]), heavy.refine([start])
+        assert_allclose(two.centers, one.centers, rtol=0.0, atol=1e-14)
+        assert_allclose(two.cluster_weights, one.cluster_weights * 2.0**40, rtol=1e-13)
+        assert two.inertia == pytest.approx(one.inertia * 2.0**40, rel=1e-13)
+
+
+# ---- the other verbs -------------------------------------------------------------------------
+
+
+@settings(without_shrinking, max_examples=30)
+@given(st.data())
+def test_assign_and_distances_are_brute_force(engine_name, dtype, weighted, data) -> None:
+    """For any centres, fixed point or not; fewer or more of them than samples."""
+    problem = data.draw(problems(dtype, weighted))
+    engine = create_engine(engine_name, problem.X, problem.weights)
+    n, d = problem.X.shape
+    weights = np.ones(n) if problem.weights is None else problem.weights
+    samples = in_frame(engine.frame, problem.X)
+    rng = np.random.default_rng(problem.seed)
+    for k in (1, 3, 70):
+        centers = rng.normal(size=(k, d))
+        centers[:1] = samples[0]
+        squares = squared_distances(samples, centers)
+        labels, inertia = engine.assign(centers)
+        assert labels.dtype == np.int32
+        assert_nearest(samples, centers, labels)
+        direct = engine.frame.inertia_in_data_units(float(weights @ squares.min(axis=1)))
+        assert inertia == pytest.approx(direct, rel=1e-12, abs=1e-322)
+        distances = np.asarray(engine.distances(centers))
+        assert distances.shape == (n, k)
+        expected = np.ldexp(np.sqrt(squares), -engine.frame.exponent)
+        rounding = (d + 8) * np.finfo(distances.dtype).eps
+        assert_allclose(distances, expected, rtol=rounding, atol=1e-322)
+
+
+def test_the_engine_knows_its_size(engine_name, dtype) -> None:
+    engine = create_engine(engine_name, np.zeros((17, 2), dtype), None)
+    assert engine.n_samples == 17
+    assert engine.batch >= 1
+
+
+def test_samples_at_are_rows_at_weight_quantiles(engine_name, dtype) -> None:
+    """The middles of the W slots of unit weight name every row as often as its weight says."""
+    weights = np.array([0.0, 3.0, 1.0, 0.0, 0.0, 2.0, 4.0, 0.0])
+    X = np.arange(16.0).reshape(8, 2).astype(dtype)
+    engine = create_engine(engine_name, X, weights)
+    rows = engine.samples_at((np.arange(10) + 0.5) / 10)
+    expected = in_frame(engine.frame, np.repeat(X, weights.astype(int), axis=0))
+    assert_array_equal(rows, expected)
+    equal = create_engine(engine_name, X, None)
+    assert_array_equal(equal.samples_at((np.arange(8) + 0.5) / 8), in_frame(equal.frame, X))
+
+
+@pytest.mark.parametrize("n", [5, 1300])
+def test_samples_without_weight_are_never_drawn(engine_name, dtype, n) -> None:
+    """Not at the ends of the unit interval either, where rounding might reach them."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        weights = rng.random(n) * (rng.random(n) < 0.5)
+        weights[[0, -1]] = 0.0
+        weights[2] = 0.1
+        X = rng.normal(size=(n, 1)).astype(dtype)
+        engine = create_engine(engine_name, X, weights)
+        quantiles = np.array([0.0, 5e-324, *rng.random(20), 1.0 - 2.0**-52, 1.0 - 2.0**-53])
+        drawn = set(engine.samples_at(quantiles)[:, 0].tolist())
+        assert drawn <= set(in_frame(engine.frame, X)[weights > 0, 0].tolist())
+        assert (
+            engine.samples_at(quantiles[:1])[0, 0]
+            == in_frame(engine.frame, X)[np.flatnonzero(weights)[0], 0]
+        )

@@ -1,0 +1,102 @@
+"""The coordinates in which engines compute."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from evomeans.engines.frame import Frame
+from problems import KINDS, make_samples
+
+
+@given(st.sampled_from(KINDS), st.integers(1, 40), st.integers(1, 4), st.integers(0, 999))
+def test_in_the_frame_the_data_has_mean_zero_and_extent_one(dtype, kind, n, d, seed) -> None:
+    """Largest coordinate in [1/2, 1], mean at rounding level of the data's own precision."""
+    X = make_samples(kind, n, d, dtype, np.random.default_rng(seed))
+    frame = Frame.around(X)
+    Z = frame.encode(X)
+    assert Z.dtype == dtype
+    assert Z.flags.c_contiguous
+    assert np.isfinite(Z).all()
+    if (np.ptp(X, axis=0) > 0).any():
+        assert 0.5 <= np.abs(Z).max() <= 1.0
+    spacing = np.spacing(np.abs(X).max()).astype(float) * frame.scale
+    assert np.abs(Z.mean(axis=0, dtype=float)).max() <= n * spacing + 1e-6
+
+
+@given(st.sampled_from(KINDS), st.integers(1, 40), st.integers(1, 4), st.integers(0, 999))
+def test_decode_undoes_encode(dtype, kind, n, d, seed) -> None:
+    """To the rounding of the shift; the scale itself is a power of two and costs no digit."""
+    X = make_samples(kind, n, d, dtype, np.random.default_rng(seed))
+    frame = Frame.around(X)
+    back = frame.decode(frame.encode(X).astype(float))
+    assert_allclose(back, X.astype(float), rtol=0.0, atol=2 * np.finfo(dtype).eps * np.abs(X).max())
+    assert math.frexp(frame.scale)[0] == 0.5
+
+
+def test_huge_offsets_keep_every_digit(dtype) -> None:
+    """1e8 + integers: differences come out exactly."""
+    steps = np.array([[0.0], [8.0], [16.0], [64.0], [120.0]])
+    X = (1e8 + steps).astype(dtype)
+    frame = Frame.around(X)
+    Z = frame.encode(X).astype(float)
+    assert_array_equal(np.ldexp(Z - Z[0], -frame.exponent), steps)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-30, 1.0, 1e30, 1e150])
+def test_inertia_is_in_units_of_the_data(scale) -> None:
+    """Squared distances scale back by the square, at the ends of the range too."""
+    X = np.array([[-0.3], [0.1], [0.3]]) * scale
+    frame = Frame.around(X)
+    Z = frame.encode(X)
+    total = frame.inertia_in_data_units(float(np.sum(Z**2)))
+    expected = float(np.sum(((X - X.mean()) / scale) ** 2)) * scale**2
+    assert total == pytest.approx(expected, rel=1e-14)
+
+
+@pytest.mark.parametrize("extent", [1.1e150, 1e200, 1e300])
+def test_samples_whose_squares_overflow_are_refused_with_a_remedy(extent) -> None:
+    X = np.array([[-extent], [extent]])
+    with pytest.raises(ValueError, match=r"extend over .*e\+.*1e\+150.*Divide X by a constant"):
+        Frame.around(X)
+
+
+def test_constant_columns_and_single_samples_are_fine(dtype) -> None:
+    """All zeros in the frame, and the value itself comes back."""
+    for X in (np.full((5, 2), 0.1, dtype), np.array([[3.25, -7.5]], dtype)):
+        frame = Frame.around(X)
+        assert_array_equal(frame.encode(X), np.zeros_like(X))
+        assert_array_equal(frame.decode(np.zeros((1, 2)))[0], X[0])
+
+
+@pytest.mark.parametrize("extent", [1e-36, 1e-39, 1e-44])
+def test_the_smallest_float32_samples_stay_finite(extent) -> None:
+    """2**exponent must fit into the precision of the samples, down to denormal numbers."""
+    X = np.array([[0.0], [extent], [extent / 2]], np.float32)
+    assert np.isfinite(Frame.around(X).encode(X)).all()
+
+
+def test_the_largest_float32_samples_stay_finite() -> None:
+    """Samples at both ends of the range: their difference fits into no float32."""
+    X = np.array([[-3e38]] * 9 + [[3e38]], np.float32)
+    assert np.isfinite(Frame.around(X).encode(X)).all()
+
+
+def test_the_samples_are_not_modified(dtype) -> None:
+    X = make_samples("normal", 30, 3, dtype, np.random.default_rng(0))
+    before = X.copy()
+    Frame.around(X).encode(X)
+    assert_array_equal(X, before)
+
+
+def test_sparse_samples_are_scaled_but_not_shifted() -> None:
+    values = np.array([3.0, -12.0, 0.5])
+    frame = Frame.scaling(values, n_features=4)
+    assert_array_equal(frame.shift, np.zeros(4))
+    assert 0.5 <= np.abs(values * frame.scale).max() < 1.0
+    assert Frame.scaling(np.array([]), n_features=2).scale == 1.0

@@ -1,0 +1,131 @@
+"""Collaborators that do what a test tells them: an engine, a clock and a source of randomness."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evomeans.engines.frame import Frame
+from evomeans.engines.protocol import Refinement, Start
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass
+class ScriptedClock:
+    """Shows ``now``; time passes only when a test or the scripted engine says so."""
+
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class ScriptedEngine:
+    """Answers the starts it gets with prescribed refinements, and remembers them.
+
+    Parameters
+    ----------
+    script : iterable of float or Refinement
+        The answers in order. A number is the inertia of a refinement that shares neither centres
+        nor cluster weights with any other (see :func:`refinement`). Asking for more fails.
+    batch : int
+        What the search sees as ``batch``.
+    n_samples : int
+        What the search sees as ``n_samples``.
+    clock : ScriptedClock, optional
+        Moves on by ``seconds`` with every refinement.
+    during : dict of int to callable
+        Called while the refinement with that number (0, 1, …) is made.
+    """
+
+    script: Iterable[float | Refinement]
+    batch: int = 1
+    n_samples: int = 100
+    clock: ScriptedClock | None = None
+    seconds: float = 1.0
+    during: Mapping[int, Callable[[], object]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.frame = Frame(np.zeros(1), 0)
+        self.starts: list[Start] = []
+        self.calls: list[int] = []
+        self.sampled: list[FloatArray] = []
+        self.answers: list[Refinement] = []
+        self._script = iter(self.script)
+
+    def samples_at(self, quantiles: FloatArray) -> FloatArray:
+        """One feature, whose value is the quantile itself."""
+        self.sampled.append(np.array(quantiles))
+        return np.array(quantiles)[:, None]
+
+    def refine(self, starts: Sequence[Start]) -> list[Refinement]:
+        self.calls.append(len(starts))
+        return [self._refine(start) for start in starts]
+
+    def _refine(self, start: Start) -> Refinement:
+        number = len(self.starts)
+        self.starts.append(start)
+        if number in self.during:
+            self.during[number]()
+        if self.clock is not None:
+            self.clock.now += self.seconds
+        answer = next(self._script, None)
+        assert answer is not None, f"refinement {number} was asked for, but is not in the script"
+        if not isinstance(answer, Refinement):
+            answer = refinement(answer, number, k=len(start.centers))
+        self.answers.append(answer)
+        return answer
+
+    def assign(self, centers: FloatArray) -> tuple[NDArray[np.int32], float]:
+        raise AssertionError("the search does not ask for labels")
+
+    def distances(self, centers: FloatArray) -> FloatArray:
+        raise AssertionError("the search does not ask for distances")
+
+
+def refinement(inertia: float, number: int, *, k: int = 2, weights: ArrayLike | None = None):
+    """Refinement with centres ``10·number + 0, 1, …``, weights and a handle of its own."""
+    centers = 10.0 * number + np.arange(float(k))[:, None]
+    cluster_weights = np.full(k, 1000.0 + number) if weights is None else np.asarray(weights, float)
+    return Refinement(centers, float(inertia), cluster_weights, number + 1, f"handle {number}")
+
+
+def breeding(
+    *,
+    coins: ArrayLike,
+    first: tuple[float, float] = (0.0, 0.0),
+    second: tuple[float, float] = (0.0, 0.0),
+    step: float = 0.5,
+    removed: float = 0.0,
+    quantile: float = 0.5,
+) -> list[float]:
+    """Return the uniform numbers of one offspring in the order in which the search draws them."""
+    return [*np.asarray(coins, float).tolist(), *first, *second, step, removed, quantile]
+
+
+class ScriptedRandom(np.random.Generator):
+    """Hands out prescribed uniform numbers, one list per call; everything else is ordinary.
+
+    Parameters
+    ----------
+    uniforms : iterable of sequences
+        The answers to ``random(size)``; each must have the size that is asked for. When they are
+        used up, ordinary random numbers follow.
+    seed : int
+    """
+
+    def __init__(self, uniforms: Iterable[Sequence[float]] = (), seed: int = 0) -> None:
+        super().__init__(np.random.PCG64(seed))
+        self._uniforms = iter(list(uniforms))
+
+    def random(self, size=None, dtype=np.float64, out=None):  # type: ignore[no-untyped-def]
+        scripted = next(self._uniforms, None)
+        if scripted is None:
+            return super().random(size, dtype, out)
+        assert len(scripted) == size, f"{size} uniform numbers wanted, {len(scripted)} scripted"
+        return np.array(scripted, dtype)

@@ -1,0 +1,141 @@
+"""The matching crossover against all permutations."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.testing import assert_array_equal
+
+from evomeans.search.crossover import match, matching_crossover
+from oracles import cheapest_matching, squared_distances
+
+coordinates = st.one_of(
+    st.integers(-3, 3).map(float),  # duplicates and ties
+    st.floats(-1.0, 1.0, allow_subnormal=False),
+)
+
+
+@st.composite
+def parents(draw, max_k: int = 6):
+    """Two sets of k ≤ 6 centres, the second partly the first's, and a coin for each pair."""
+    k, d = draw(st.integers(1, max_k)), draw(st.integers(1, 3))
+    first = draw(arrays(float, (k, d), elements=coordinates))
+    second = draw(arrays(float, (k, d), elements=coordinates))
+    for i in range(k):
+        if draw(st.booleans()):
+            second[draw(st.integers(0, k - 1))] = first[i]
+    coins = draw(arrays(float, k, elements=st.sampled_from([0.0, 0.3, 0.5, 0.9])))
+    return first, second, coins
+
+
+def as_multiset(centers) -> list[tuple[float, ...]]:
+    return sorted(map(tuple, (np.asarray(centers) + 0.0).tolist()))
+
+
+def total_distance(first, second, partner) -> float:
+    return float(np.sqrt(squared_distances(first, second))[np.arange(len(first)), partner].sum())
+
+
+@given(parents())
+def test_the_matching_has_the_lowest_total_euclidean_distance(case) -> None:
+    first, second, _ = case
+    partner = match(first, second)
+    assert_array_equal(np.sort(partner), np.arange(len(first)))
+    lowest, _ = cheapest_matching(first, second)
+    assert total_distance(first, second, partner) <= lowest + 1e-7
+
+
+def test_the_matching_minimises_distances_not_their_squares() -> None:
+    """Straight costs 7.00, crossed 5.18; the squares (25.0, 25.8) would decide otherwise."""
+    first = np.array([[0.0, 0.0], [4.0, 0.0]])
+    second = np.array([[4.0, 0.1], [4.1, 3.0]])
+    squares = squared_distances(first, second)
+    assert squares.trace() < squares[:, ::-1].trace()
+    assert_array_equal(match(first, second), [1, 0])
+
+
+@given(parents())
+def test_the_child_takes_one_centre_of_every_pair(case) -> None:
+    """The second parent's where the coin is below one half, the first parent's elsewhere."""
+    first, second, coins = case
+    child, _ = matching_crossover(first, second, coins)
+    partner = match(first, second)
+    expected = [second[partner[i]] if coins[i] < 0.5 else first[i] for i in range(len(first))]
+    assert as_multiset(child) == as_multiset(expected)
+
+
+@given(parents())
+def test_the_child_stands_at_the_positions_of_the_parent_that_gave_more(case) -> None:
+    """What it gave, at least half of what differs, is at its own place."""
+    first, second, coins = case
+    child, nearer = matching_crossover(first, second, coins)
+    partner = match(first, second)
+    from_second = coins < 0.5
+    if nearer == 0:
+        positions, chosen, named = np.arange(len(first)), ~from_second, first
+    else:
+        positions, chosen, named = partner, from_second, second
+    assert_array_equal(child[positions[chosen]], named[positions[chosen]])
+    differs = (first != second[partner]).any(axis=1)
+    assert 2 * np.count_nonzero(chosen & differs) >= np.count_nonzero(differs)
+
+
+@given(parents(), st.randoms(use_true_random=False))
+# Equal centres whose distance by the expanded form is not zero, 1e-9 away from each other.
+@example((np.array([[0.6, 0.7], [0.6 + 1e-9, 0.7]]), np.zeros((2, 2)), np.array([0.0, 0.9])), None)
+def test_identical_parents_give_the_same_set(case, shuffler) -> None:
+    """Whatever the coins and the numbering: equal centres are paired with each other."""
+    first, _, coins = case
+    order = list(range(len(first)))[::-1]
+    if shuffler is not None:
+        shuffler.shuffle(order)
+    child, _ = matching_crossover(first, first[order], coins)
+    assert as_multiset(child) == as_multiset(first)
+
+
+@given(parents(max_k=5), st.randoms(use_true_random=False))
+def test_the_child_does_not_depend_on_how_the_parents_are_numbered(case, shuffler) -> None:
+    """Section 3.2: the same centres come out, provided that the best matching is unique."""
+    first, second, coins = case
+    lowest, next_lowest = cheapest_matching(first, second)
+    assume(next_lowest > lowest + 1e-6)
+    order = list(range(len(first)))
+    shuffler.shuffle(order)
+    expected = as_multiset(matching_crossover(first, second, coins)[0])
+    renumbered, _ = matching_crossover(first, second[order], coins)
+    assert as_multiset(renumbered) == expected
+    renumbered, _ = matching_crossover(first[order], second, coins[order])
+    assert as_multiset(renumbered) == expected
+
+
+@pytest.mark.parametrize(("coin", "parent"), [(0.0, 1), (0.49, 1), (0.5, 0), (0.99, 0)])
+def test_all_coins_alike_reproduce_one_parent(coin, parent) -> None:
+    """The chosen parent comes back itself, in its own order: the coin is fair at one half."""
+    rng = np.random.default_rng(0)
+    both = rng.normal(size=(2, 6, 3))
+    child, nearer = matching_crossover(both[0], both[1], np.full(6, coin))
+    assert nearer == parent
+    assert_array_equal(child, both[parent])
+
+
+def test_shared_centres_do_not_count_for_either_parent() -> None:
+    """Three shared centres 'from the first' do not outweigh the one that really differs."""
+    first = np.array([[0.0], [1.0], [2.0], [3.0]])
+    second = np.array([[3.5], [2.0], [1.0], [0.0]])
+    child, nearer = matching_crossover(first, second, np.array([0.9, 0.9, 0.9, 0.1]))
+    assert nearer == 1
+    assert_array_equal(child, second)
+
+
+def test_parents_are_not_modified() -> None:
+    rng = np.random.default_rng(1)
+    first, second = rng.normal(size=(2, 5, 2))
+    before = first.copy(), second.copy()
+    for coins in (np.zeros(5), np.ones(5), rng.random(5)):
+        child, _ = matching_crossover(first, second, coins)
+        child += 1.0
+    assert_array_equal(first, before[0])
+    assert_array_equal(second, before[1])

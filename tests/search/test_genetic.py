@@ -1,0 +1,510 @@
+"""Exact trajectories of the loop, with an engine, a clock and uniform numbers that are scripted."""
+
+from __future__ import annotations
+
+from itertools import chain, repeat
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from evomeans.search import SearchSettings, StopReason, evolve
+from fakes import ScriptedClock, ScriptedEngine, ScriptedRandom, breeding, refinement
+
+FOUNDERS = [40.0, 10.0, 30.0, 20.0]
+FOUNDER_UNIFORMS = [[0.1, 0.15], [0.2, 0.25], [0.3, 0.35], [0.4, 0.45]]
+
+
+def small(**changes) -> SearchSettings:
+    """Π_min = 2, Π_max = 4: four founders."""
+    return SearchSettings(**{"min_population": 2, "max_population": 4, **changes})
+
+
+def run(script, settings=None, *, k=2, uniforms=(), rng=None, initial=(), observers=(), **engine):
+    """Evolve on a scripted engine; return the engine and the result."""
+    fake = ScriptedEngine(script, **engine)
+    rng = ScriptedRandom([*FOUNDER_UNIFORMS, *uniforms]) if rng is None else rng
+    result = evolve(
+        fake,
+        k,
+        small() if settings is None else settings,
+        rng,
+        initial=initial,
+        observers=observers,
+        clock=fake.clock or ScriptedClock(),
+    )
+    return fake, result
+
+
+def inertias(result) -> list[float]:
+    return [member.inertia for member in result.population]
+
+
+# ---- the initial population ------------------------------------------------------------------
+
+
+def test_the_initial_population_has_max_population_members_from_distinct_random_samples() -> None:
+    """Π_max K-means runs from k different samples, α uniform, nothing relocated, no parent."""
+    engine, result = run([*FOUNDERS, 5.0], small(max_offspring=1), k=3, n_samples=7)
+    founders = engine.starts[:4]
+    for start, (alpha, quantile) in zip(founders, FOUNDER_UNIFORMS, strict=True):
+        assert (start.alpha, start.quantile) == (alpha, quantile)
+        assert (start.removed, start.parent, start.power) == (-1, None, 2)
+        slots = start.centers[:, 0] * 7 - 0.5
+        np.testing.assert_allclose(slots, np.round(slots), atol=1e-12)
+        assert len(set(np.round(slots))) == 3
+        assert set(np.round(slots)) <= set(range(7))
+    assert len({start.centers.tobytes() for start in founders}) > 1
+    assert [record.number for record in result.history] == [0, 0, 0, 0, 1]
+    assert [record.population_size for record in result.history][:4] == [1, 2, 3, 4]
+
+
+def test_founders_can_use_every_sample_when_k_is_n() -> None:
+    engine, _ = run([*FOUNDERS, 5.0], small(max_offspring=1), k=5, n_samples=5)
+    for start in engine.starts[:4]:
+        assert_array_equal(np.sort(start.centers[:, 0]), (np.arange(5) + 0.5) / 5)
+
+
+def test_all_samples_found_the_population_equally_often() -> None:
+    """First centres are uniform over the samples (chi-square, 4·2000 draws of 10)."""
+    engine, _ = run(
+        repeat(1.0),
+        SearchSettings(1, 2000, max_offspring=1),
+        k=4,
+        n_samples=10,
+        rng=np.random.default_rng(5),
+    )
+    slots = np.concatenate(engine.sampled)[:, None] * 10 - 0.5
+    counts = np.bincount(np.round(slots[:, 0]).astype(int), minlength=10)
+    expected = 2000 * 4 / 10
+    assert len(counts) == 10
+    assert np.sum((counts - expected) ** 2 / expected) < 27.9  # χ²(9), p = 0.001
+
+
+def test_given_solutions_come_first_and_random_ones_fill_up() -> None:
+    given = [np.array([[1.0], [2.0]]), np.array([[3.0], [4.0]])]
+    engine, result = run([*FOUNDERS, 5.0], small(max_offspring=1), initial=given)
+    assert_array_equal(engine.starts[0].centers, given[0])
+    assert_array_equal(engine.starts[1].centers, given[1])
+    assert len(engine.sampled) == 2
+    assert [start.removed for start in engine.starts[:4]] == [-1] * 4
+    assert [record.number for record in result.history] == [0, 0, 0, 0, 1]
+
+
+def test_more_given_solutions_than_places_are_all_tried_then_survivors_are_selected() -> None:
+    """Six solutions for four places: all refined, the best two go on."""
+    given = [np.full((2, 1), float(i)) for i in range(6)]
+    engine, result = run([6.0, 5.0, 4.0, 3.0, 2.0, 1.0, 0.5], small(max_offspring=1), initial=given)
+    for i in range(6):
+        assert_array_equal(engine.starts[i].centers, given[i])
+    assert engine.sampled == []
+    assert [record.number for record in result.history] == [0] * 6 + [1]
+    assert [record.population_size for record in result.history] == [1, 2, 3, 4, 5, 2, 3]
+    assert inertias(result) == [0.5, 1.0, 2.0]
+
+
+def test_exactly_max_population_given_solutions_all_stay() -> None:
+    given = [np.full((2, 1), float(i)) for i in range(4)]
+    engine, result = run([*FOUNDERS, 5.0], small(max_offspring=1), initial=given)
+    assert engine.sampled == []
+    assert [record.population_size for record in result.history] == [1, 2, 3, 4, 2]
+
+
+def test_the_sequence_of_given_solutions_is_left_as_it_was() -> None:
+    given = [np.zeros((2, 1)), np.ones((2, 1))]
+    run([*FOUNDERS, 5.0], small(max_offspring=1), initial=given)
+    assert len(given) == 2
+
+
+# ---- offspring -------------------------------------------------------------------------------
+
+
+def test_an_offspring_is_bred_as_its_uniform_numbers_say() -> None:
+    """Tournaments 0|1 → 1 and 2|3 → 3; α = (0.2 + 0.4)/2 + 0.2·(2·0.75 − 1); third centre goes."""
+    numbers = breeding(
+        coins=[0.9, 0.9, 0.1],
+        first=(0.1, 0.3),
+        second=(0.6, 0.8),
+        step=0.75,
+        removed=0.7,
+        quantile=0.123,
+    )
+    settings = small(max_offspring=1, roulette_power=1)
+    engine, result = run([*FOUNDERS, 5.0], settings, k=3, uniforms=[numbers])
+    start = engine.starts[4]
+    # Founder 1 has the centres 10, 11, 12, founder 3 has 30, 31, 32: matched in this order or
+    # another of the same cost, so that the third centre is any of founder 3's.
+    assert_array_equal(start.centers[:2], [[10.0], [11.0]])
+    assert start.centers[2, 0] in (30.0, 31.0, 32.0)
+    assert start.parent == "handle 1"
+    assert start.alpha == pytest.approx(0.4)
+    assert start.removed == 2
+    assert start.quantile == 0.123
+    assert start.power == 1
+    assert result.best.alpha == start.alpha
+
+
+def test_the_parent_handle_is_of_the_parent_that_gave_more() -> None:
+    """With two of three centres from the second parent, its handle and positions are taken."""
+    numbers = breeding(coins=[0.1, 0.1, 0.9], first=(0.1, 0.3), second=(0.6, 0.8))
+    engine, _ = run([*FOUNDERS, 5.0], small(max_offspring=1), k=3, uniforms=[numbers])
+    start = engine.starts[4]
+    assert start.parent == "handle 3"
+    kept = start.centers == engine.answers[3].centers
+    assert np.count_nonzero(kept) == 2
+    assert start.centers[~kept] in (10.0, 11.0, 12.0)
+
+
+@pytest.mark.parametrize(
+    ("first", "winner"),
+    [
+        ((0.0, 0.0), 0),
+        ((0.0, 0.25), 1),
+        ((0.25, 0.0), 1),
+        ((0.5, 0.999), 3),
+        ((0.749, 0.0), 2),
+        ((0.999, 0.25), 1),
+    ],
+)
+def test_a_tournament_takes_the_better_of_the_two_that_the_numbers_name(first, winner) -> None:
+    """With both parents from the same tournament the child is the winner itself."""
+    numbers = breeding(coins=[0.9, 0.9], first=first, second=first)
+    engine, _ = run([*FOUNDERS, 5.0], small(max_offspring=1), uniforms=[numbers])
+    assert_array_equal(engine.starts[4].centers, engine.answers[winner].centers)
+    assert engine.starts[4].parent == f"handle {winner}"
+
+
+@pytest.mark.parametrize(
+    ("founder", "step", "alpha"),
+    [(0, 0.0, 0.0), (0, 0.25, 0.0), (3, 1 - 1e-9, 1.0), (3, 0.5, 0.95)],
+)
+def test_the_child_alpha_is_clipped_to_the_unit_interval(founder, step, alpha) -> None:
+    founders = [[0.05, 0.0], [0.5, 0.0], [0.5, 0.0], [0.95, 0.0]]
+    pick = (founder / 4, founder / 4)
+    numbers = breeding(coins=[0.9, 0.9], first=pick, second=pick, step=step)
+    engine, _ = run(
+        [*FOUNDERS, 5.0], small(max_offspring=1), rng=ScriptedRandom([*founders, numbers])
+    )
+    assert engine.starts[4].alpha == pytest.approx(alpha, abs=1e-12)
+
+
+def test_the_relocated_centre_is_uniform() -> None:
+    """Every one of k centres is chosen equally often (chi-square over 4000 offspring)."""
+    settings = SearchSettings(1, 2, max_offspring=4000, patience=4000)
+    engine, _ = run(repeat(1.0), settings, k=5, rng=np.random.default_rng(11))
+    counts = np.bincount([start.removed for start in engine.starts[2:]], minlength=5)
+    assert len(counts) == 5
+    assert np.sum((counts - 800) ** 2 / 800) < 18.5  # χ²(4), p = 0.001
+
+
+def test_offspring_compete_at_once() -> None:
+    """The child joins the population before the next tournament, whatever its inertia."""
+    settings = SearchSettings(2, 6, max_offspring=2)
+    rng = ScriptedRandom(
+        [
+            *([[0.5, 0.5]] * 6),
+            breeding(coins=[0.9, 0.9]),
+            breeding(coins=[0.9, 0.9], first=(0.0, 0.0), second=(0.6, 0.6)),
+        ]
+    )
+    engine, _ = run([6.0, 5.0, 4.0, 3.0, 2.0, 1.0, 99.0, 1.0], settings, rng=rng)
+    # Seven members exceed six: after the selection the two best (1 and 2) are members 0 and 1.
+    assert engine.starts[7].parent == "handle 5"
+    settings = SearchSettings(2, 3, max_offspring=3)
+    rng = ScriptedRandom(
+        [
+            *([[0.5, 0.5]] * 3),
+            breeding(coins=[0.9, 0.9]),
+            breeding(coins=[0.9, 0.9]),
+            breeding(coins=[0.9, 0.9], first=(0.99, 0.99), second=(0.99, 0.99)),
+        ]
+    )
+    engine, _ = run([3.0, 2.0, 1.0, 9.0, 50.0, 9.0], settings, rng=rng)
+    assert engine.starts[5].parent == "handle 4"
+
+
+# ---- survivors -------------------------------------------------------------------------------
+
+
+def test_survivors_are_selected_when_the_population_exceeds_its_maximum() -> None:
+    """4 founders; child 1 makes 5 → 2; children 2, 3 make 3, 4; child 4 makes 5 → 2; and so on."""
+    script = chain(FOUNDERS, [15.0, 25.0, 35.0, 45.0, 12.0, 11.0, 50.0])
+    _, result = run(script, small(max_offspring=7))
+    assert [record.population_size for record in result.history] == [
+        1,
+        2,
+        3,
+        4,
+        2,
+        3,
+        4,
+        2,
+        3,
+        4,
+        2,
+    ]
+    assert [record.number for record in result.history] == [0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7]
+    accepted = [record.accepted for record in result.history]
+    assert accepted == [True] * 7 + [False] + [True] * 2 + [False]
+    assert inertias(result) == [10.0, 11.0]
+
+
+def test_clones_leave_before_worse_originals() -> None:
+    """Three copies of the best and three others, five too many: one copy and the next best stay."""
+    weights = [60.0, 40.0]
+    script = [refinement(10.0, i, weights=weights[:: 1 if i % 2 else -1]) for i in range(3)]
+    script += [refinement(30.0, 3), refinement(20.0, 4)]
+    _, result = run(script, small(max_offspring=1))
+    assert inertias(result) == [10.0, 20.0]
+    assert [record.clone for record in result.history] == [False, True, True, False, False]
+
+
+def test_a_record_says_clone_and_accepted_of_the_solution_it_is_about() -> None:
+    """A clone may be the copy that stays; it is marked as a clone all the same."""
+    stayed = set()
+    for seed in range(20):
+        script = [40.0, refinement(10.0, 1, weights=[1.0, 2.0]), 30.0, 20.0]
+        script += [refinement(10.0, 4, weights=[2.0, 1.0])]
+        engine, result = run(script, small(max_offspring=1), rng=ScriptedRandom(seed=seed))
+        last = result.history[-1]
+        assert last.clone
+        assert last.accepted == any(m.handle == "handle 4" for m in result.population)
+        assert len(engine.starts) == 5
+        stayed.add(last.accepted)
+    assert stayed == {True, False}
+
+
+def test_population_of_one() -> None:
+    """Π_min = Π_max = 1 is a (1+1) search: the better of parent and child stays."""
+    settings = SearchSettings(1, 1, max_offspring=3)
+    _, result = run([5.0, 7.0, 3.0, 4.0], settings, rng=np.random.default_rng(0))
+    assert [record.population_size for record in result.history] == [1, 1, 1, 1]
+    assert [record.accepted for record in result.history] == [True, False, True, False]
+    assert inertias(result) == [3.0]
+
+
+def test_the_best_is_kept_and_the_population_is_sorted() -> None:
+    _, result = run([*FOUNDERS, 5.0, 60.0, 50.0], small(max_offspring=3))
+    assert result.best.inertia == 5.0
+    assert inertias(result) == [5.0, 10.0, 50.0, 60.0]
+    assert result.population[0] is result.best
+
+
+# ---- stopping --------------------------------------------------------------------------------
+
+
+def test_stops_after_max_offspring() -> None:
+    engine, result = run(repeat(1.0), small(max_offspring=9))
+    assert result.stop_reason is StopReason.MAX_ITER
+    assert result.n_offspring == 9
+    assert len(engine.starts) == 4 + 9
+    assert len(result.history) == 4 + 9
+
+
+def test_stops_after_patience_offspring_without_improvement() -> None:
+    """Improved by the third child: patience of 5 ends after the eighth."""
+    script = chain(FOUNDERS, [12.0, 11.0, 9.0], repeat(9.5))
+    _, result = run(script, small(patience=5))
+    assert result.stop_reason is StopReason.NO_IMPROVEMENT
+    assert result.n_offspring == 8
+    assert result.best.inertia == 9.0
+
+
+def test_patience_counts_from_the_first_child_if_no_child_improves() -> None:
+    _, result = run(chain(FOUNDERS, repeat(10.0)), small(patience=5))
+    assert result.n_offspring == 5
+    assert result.stop_reason == "no_improvement"
+
+
+@pytest.mark.parametrize(("gain", "offspring"), [(1e-11, 3), (1e-9, 4)])
+def test_a_gain_within_rounding_does_not_reset_the_patience(gain, offspring) -> None:
+    """Only a relative gain above 1e-10 counts as an improvement."""
+    script = chain(FOUNDERS, [10.0 * (1.0 - gain)], repeat(20.0))
+    _, result = run(script, small(patience=3))
+    assert result.n_offspring == offspring
+
+
+def test_the_best_is_the_lowest_inertia_even_if_the_gain_is_within_rounding() -> None:
+    """`best` of records and result is never above any inertia seen."""
+    slightly = 10.0 * (1.0 - 1e-11)
+    _, result = run([*FOUNDERS, slightly], small(max_offspring=1))
+    assert result.best.inertia == slightly
+    assert all(record.best <= record.inertia for record in result.history)
+
+
+def test_stops_at_max_time() -> None:
+    """Each K-means takes 2 s: after 4 founders and 3 children 14 s have passed, over 13."""
+    clock = ScriptedClock(now=1000.0)
+    _, result = run(repeat(1.0), small(max_time=13.0), clock=clock, seconds=2.0)
+    assert result.stop_reason is StopReason.MAX_TIME
+    assert result.n_offspring == 3
+    assert [record.seconds for record in result.history] == [2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0]
+
+
+def test_max_time_can_end_the_initial_population_with_a_complete_answer() -> None:
+    _, result = run(FOUNDERS, small(max_time=2.0), clock=ScriptedClock())
+    assert result.stop_reason is StopReason.MAX_TIME
+    assert result.n_offspring == 0
+    assert inertias(result) == [10.0, 40.0]
+    assert result.best.inertia == 10.0
+
+
+def test_at_least_one_solution_is_made_however_short_the_time() -> None:
+    _, result = run(FOUNDERS, small(max_time=1e-9), clock=ScriptedClock())
+    assert inertias(result) == [40.0]
+
+
+@pytest.mark.parametrize(("target", "number", "total"), [(9.0, 2, 6), (8.0, 3, 7), (10.0, 0, 2)])
+def test_stops_as_soon_as_the_target_is_reached(target, number, total) -> None:
+    """At most the target, also already in the initial population."""
+    _, result = run([*FOUNDERS, 11.0, 9.0, 8.0], small(target_inertia=target))
+    assert result.stop_reason is StopReason.TARGET_INERTIA
+    assert result.n_offspring == number
+    assert len(result.history) == total
+    assert result.best.inertia <= target
+
+
+def test_a_target_missed_by_less_than_an_improvement_is_still_reached() -> None:
+    """A child at the target ends the search even if it gains only 5e-11 on the best."""
+    script = chain([40.0, 10.0 * (1.0 + 5e-11), 30.0, 20.0, 10.0], repeat(50.0, 3))
+    _, result = run(script, small(target_inertia=10.0, max_offspring=4))
+    assert result.stop_reason is StopReason.TARGET_INERTIA
+    assert result.n_offspring == 1
+
+
+def test_zero_inertia_is_proven_optimal() -> None:
+    _, result = run([*FOUNDERS, 5.0, 0.0], small(target_inertia=1.0))
+    assert result.stop_reason is StopReason.PROVEN_OPTIMAL
+    assert result.n_offspring == 2
+    assert result.best.inertia == 0.0
+
+
+# ---- observers -------------------------------------------------------------------------------
+
+
+def test_an_observer_sees_every_record_and_stops_with_true() -> None:
+    seen = []
+
+    def stop_at_third(record):
+        seen.append(record)
+        return record.number == 3
+
+    _, result = run(repeat(1.0), observers=[stop_at_third])
+    assert result.stop_reason is StopReason.OBSERVER
+    assert result.n_offspring == 3
+    assert seen == list(result.history)
+
+
+def test_an_observer_can_stop_in_the_initial_population() -> None:
+    _, result = run(repeat(1.0), observers=[lambda record: True])
+    assert result.stop_reason is StopReason.OBSERVER
+    assert result.n_offspring == 0
+    assert len(result.population) == 1
+
+
+@pytest.mark.parametrize("answer", [None, False, 1, "stop", np.True_, [True]])
+def test_only_true_stops(answer) -> None:
+    """What an observer returns by accident, such as the length of something, is no order."""
+    _, result = run(repeat(1.0), small(max_offspring=3), observers=[lambda record: answer])
+    assert result.stop_reason is StopReason.MAX_ITER
+
+
+def test_all_observers_see_the_record_at_which_one_of_them_stops() -> None:
+    seen = []
+    observers = [lambda record: True, seen.append]
+    run(repeat(1.0), observers=observers)
+    assert len(seen) == 1
+
+
+def test_an_error_in_an_observer_is_not_swallowed() -> None:
+    def broken(record):
+        raise LookupError("mine")
+
+    with pytest.raises(LookupError, match="mine"):
+        run(repeat(1.0), observers=[broken])
+
+
+# ---- rounds of several offspring -------------------------------------------------------------
+
+
+def test_founders_and_offspring_come_in_rounds_of_batch() -> None:
+    """With batch 3, four founders are 3 + 1; then rounds of three."""
+    engine, result = run(repeat(1.0), small(max_offspring=6), batch=3)
+    assert engine.calls == [3, 1, 3, 3]
+    assert result.n_offspring == 6
+
+
+def test_a_round_is_bred_from_the_same_population_and_inserted_in_order() -> None:
+    """Both children of the round have founders as parents, though the first already joined."""
+    best_of_all = breeding(coins=[0.9, 0.9], first=(0.25, 0.25), second=(0.25, 0.25))
+    fourth = breeding(coins=[0.9, 0.9], first=(0.99, 0.99), second=(0.99, 0.99))
+    engine, result = run(
+        [*FOUNDERS, 1.0, 2.0], small(max_offspring=2), batch=2, uniforms=[best_of_all, fourth]
+    )
+    assert [start.parent for start in engine.starts[4:]] == ["handle 1", "handle 3"]
+    assert [record.inertia for record in result.history] == [*FOUNDERS, 1.0, 2.0]
+    assert [record.population_size for record in result.history] == [1, 2, 3, 4, 2, 3]
+
+
+def test_a_stop_inside_a_round_drops_the_rest_of_it() -> None:
+    """The target is met by the second of four: the other two are refined, but never counted."""
+    engine, result = run([*FOUNDERS, 15.0, 5.0, 1.0, 2.0], small(target_inertia=6.0), batch=4)
+    assert engine.calls == [4, 4]
+    assert result.stop_reason is StopReason.TARGET_INERTIA
+    assert result.n_offspring == 2
+    assert result.best.inertia == 5.0
+    assert [record.inertia for record in result.history] == [*FOUNDERS, 15.0, 5.0]
+
+
+def test_max_offspring_need_not_be_a_multiple_of_batch() -> None:
+    _, result = run(repeat(1.0), small(max_offspring=5), batch=4)
+    assert result.n_offspring == 5
+    assert result.stop_reason is StopReason.MAX_ITER
+
+
+def test_patience_may_run_out_inside_a_round() -> None:
+    _, result = run(repeat(1.0), small(patience=5), batch=4)
+    assert result.n_offspring == 5
+    assert result.stop_reason is StopReason.NO_IMPROVEMENT
+
+
+def test_an_observer_may_stop_inside_a_round() -> None:
+    """The word of the observer is kept even if the round has more records to show."""
+    seen = []
+
+    def stop(record):
+        seen.append(record.number)
+        return record.number == 2
+
+    _, result = run(repeat(1.0), batch=4, observers=[stop])
+    assert result.stop_reason is StopReason.OBSERVER
+    assert seen == [0, 0, 0, 0, 1, 2]
+
+
+# ---- determinism -----------------------------------------------------------------------------
+
+
+def test_the_same_seed_gives_the_same_search() -> None:
+    """Starts and records are equal to the last bit."""
+    rng = np.random.default_rng(3)
+    script = (100 * rng.random(60)).tolist()
+    runs = [
+        run(script, small(max_offspring=50), k=4, rng=np.random.default_rng(8)) for _ in range(2)
+    ]
+    (one, first), (two, second) = runs
+    assert first.history == second.history
+    for a, b in zip(one.starts, two.starts, strict=True):
+        assert_array_equal(a.centers, b.centers)
+        assert (a.alpha, a.quantile, a.removed, a.parent) == (
+            b.alpha,
+            b.quantile,
+            b.removed,
+            b.parent,
+        )
+
+
+def test_another_seed_gives_another_search() -> None:
+    script = [*FOUNDERS, *[50.0] * 10]
+    one, _ = run(script, small(max_offspring=10), rng=np.random.default_rng(1))
+    two, _ = run(script, small(max_offspring=10), rng=np.random.default_rng(2))
+    assert [start.quantile for start in one.starts] != [start.quantile for start in two.starts]

@@ -1,0 +1,113 @@
+"""Records and what can be read from them."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+
+import numpy as np
+import pytest
+
+from evomeans.search import History, OffspringRecord, SearchSettings, evolve
+from fakes import ScriptedClock, ScriptedEngine, ScriptedRandom, breeding, refinement
+
+TYPES = {"int": int, "float": float, "bool": lambda text: {"True": True, "False": False}[text]}
+
+
+def record(number: int = 1, **changes) -> OffspringRecord:
+    values = {
+        "number": number,
+        "inertia": 1.0 / 3.0 + number,
+        "best": 0.1 + 0.2,
+        "alpha": 1e-17,
+        "n_iter": 7,
+        "seconds": 1e-5,
+        "population_size": 11,
+        "accepted": True,
+        "clone": False,
+    }
+    return OffspringRecord(**{**values, **changes})
+
+
+def test_every_field_of_a_record_tells_what_happened() -> None:
+    """Two founders, two children; the second child is a clone and improves nothing."""
+    script = [5.0, 4.0, refinement(3.0, 2, weights=[1, 2]), refinement(3.0, 3, weights=[2, 1])]
+    uniforms = [
+        [0.1, 0.5],
+        [0.3, 0.5],
+        breeding(coins=[0.9, 0.9], first=(0.6, 0.6), second=(0.6, 0.6), step=0.75),
+        breeding(coins=[0.9, 0.9], first=(0.0, 0.0), second=(0.0, 0.0), step=0.5),
+    ]
+    clock = ScriptedClock(50.0)
+    engine = ScriptedEngine(script, clock=clock, seconds=0.5)
+    settings = SearchSettings(2, 2, max_offspring=2)
+    history = evolve(engine, 2, settings, ScriptedRandom(uniforms), clock=clock).history
+    rows = [
+        (0, 5.0, 5.0, 0.1, 1, 0.5, 1, True, False),
+        (0, 4.0, 4.0, 0.3, 2, 1.0, 2, True, False),
+        (1, 3.0, 3.0, pytest.approx(0.4), 3, 1.5, 2, True, False),
+    ]
+    assert [dataclasses.astuple(r) for r in history[:3]] == rows
+    last = history[3]
+    assert (last.number, last.inertia, last.best, last.n_iter) == (2, 3.0, 3.0, 4)
+    assert (last.seconds, last.population_size, last.clone) == (2.0, 2, True)
+
+
+def test_csv_round_trip_keeps_every_digit(tmp_path) -> None:
+    """A header with the field names, and one line per record that reads back to equal values."""
+    history = History([record(0, inertia=1e300), record(1), record(2, clone=True, accepted=False)])
+    history.to_csv(tmp_path / "history.csv")
+    with (tmp_path / "history.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    fields = {field.name: TYPES[str(field.type)] for field in dataclasses.fields(OffspringRecord)}
+    assert list(rows[0]) == list(fields)
+    read = [OffspringRecord(**{name: fields[name](row[name]) for name in row}) for row in rows]
+    assert History(read) == history
+
+
+def test_csv_of_a_real_search_has_no_numpy_reprs(tmp_path) -> None:
+    """Numbers stand in the file as numbers, also if an engine returns NumPy scalars."""
+    engine = ScriptedEngine([np.float64(2.0), np.float64(1.0)])
+    settings = SearchSettings(1, 1, max_offspring=1)
+    evolve(engine, 2, settings, np.random.default_rng(0)).history.to_csv(str(tmp_path / "h.csv"))
+    lines = (tmp_path / "h.csv").read_text().splitlines()
+    assert len(lines) == 3
+    assert "np." not in "".join(lines)
+
+
+def test_a_column_is_one_field_of_all_records() -> None:
+    history = History([record(i) for i in range(3)])
+    assert history.column("number").tolist() == [0, 1, 2]
+    assert history.column("inertia").dtype == np.float64
+    assert history.column("accepted").dtype == np.bool_
+    with pytest.raises(KeyError, match=r"'speed'.*number, inertia, best"):
+        history.column("speed")
+
+
+def test_a_history_is_a_sequence() -> None:
+    history = History([record(i) for i in range(4)])
+    assert len(history) == 4
+    assert history[-1] == record(3)
+    assert history[1:3] == History([record(1), record(2)])
+    assert [r.number for r in history] == [0, 1, 2, 3]
+    assert record(2) in history
+    assert history != [record(i) for i in range(4)]
+    assert history != History([record(i) for i in range(3)])
+
+
+def test_the_repr_says_how_far_the_search_came() -> None:
+    assert repr(History([record(12, best=3.25)])) == "History(12 offspring, best inertia 3.25)"
+    assert repr(History()) == "History(empty)"
+
+
+def test_records_are_frozen() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        record().inertia = 0.0
+
+
+def test_the_history_copies_the_records_it_is_given() -> None:
+    records = [record(1)]
+    history = History(records)
+    history.append(record(2))
+    assert len(records) == 1
+    assert len(history) == 2

@@ -1,0 +1,105 @@
+"""Ctrl-C: the first waits for a complete answer, the second is obeyed at once."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from itertools import repeat
+
+import numpy as np
+import pytest
+
+from evomeans.search import SearchResult, SearchSettings, StopReason, evolve
+from fakes import ScriptedEngine
+
+
+@pytest.fixture(autouse=True)
+def _default_handler() -> Iterator[None]:
+    """Python's own handler, whatever the test runner has installed."""
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, previous)
+
+
+def ctrl_c() -> None:
+    signal.raise_signal(signal.SIGINT)
+
+
+def search(engine: ScriptedEngine, max_offspring: int = 20) -> SearchResult:
+    settings = SearchSettings(2, 4, max_offspring=max_offspring)
+    return evolve(engine, 2, settings, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("number", [0, 2, 4, 9])
+def test_ctrl_c_is_deferred_until_the_solution_is_complete(number: int) -> None:
+    """In the first founder, in the initial population and among the offspring."""
+    engine = ScriptedEngine(repeat(3.0), during={number: ctrl_c})
+    result = search(engine)
+    assert result.stop_reason is StopReason.INTERRUPTED
+    assert len(engine.starts) == len(result.history) == number + 1
+    assert result.n_offspring == max(0, number - 3)
+    assert result.best.inertia == 3.0
+    assert result.population
+
+
+def test_the_handler_is_restored_after_a_search() -> None:
+    search(ScriptedEngine(repeat(3.0)), max_offspring=2)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    search(ScriptedEngine(repeat(3.0), during={1: ctrl_c}))
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_second_ctrl_c_raises_at_once_and_restores_the_handler() -> None:
+    def twice() -> None:
+        ctrl_c()
+        ctrl_c()
+
+    engine = ScriptedEngine(repeat(3.0), during={5: twice})
+    with pytest.raises(KeyboardInterrupt):
+        search(engine)
+    assert len(engine.starts) == 6
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_round_that_was_interrupted_is_kept_whole() -> None:
+    engine = ScriptedEngine(repeat(3.0), batch=4, during={5: ctrl_c})
+    result = search(engine)
+    assert result.stop_reason is StopReason.INTERRUPTED
+    assert result.n_offspring == 4
+
+
+def test_the_next_search_begins_uninterrupted() -> None:
+    search(ScriptedEngine(repeat(3.0), during={1: ctrl_c}))
+    assert search(ScriptedEngine(repeat(3.0)), 2).stop_reason is StopReason.MAX_ITER
+
+
+def test_a_handler_of_someone_else_stays_in_charge() -> None:
+    """A program that handles SIGINT itself goes on doing so during a search."""
+    heard = []
+    signal.signal(signal.SIGINT, lambda signum, frame: heard.append(signum))
+    handler = signal.getsignal(signal.SIGINT)
+    result = search(ScriptedEngine(repeat(3.0), during={5: ctrl_c}), max_offspring=3)
+    assert heard == [signal.SIGINT]
+    assert result.stop_reason is StopReason.MAX_ITER
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_an_error_in_the_engine_restores_the_handler() -> None:
+    def broken() -> None:
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        search(ScriptedEngine(repeat(3.0), during={5: broken}))
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_search_runs_in_any_thread() -> None:
+    """Only the main thread may install handlers; elsewhere the search does without."""
+    results: list[SearchResult] = []
+    thread = threading.Thread(
+        target=lambda: results.append(search(ScriptedEngine(repeat(3.0)), max_offspring=3))
+    )
+    thread.start()
+    thread.join()
+    assert results[0].stop_reason is StopReason.MAX_ITER

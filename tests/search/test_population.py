@@ -1,0 +1,137 @@
+"""Clones, tournaments and survivors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evomeans.search.individual import CLONE_TOLERANCE, Individual
+from evomeans.search.population import clone_groups, survivors, tournament
+
+
+def member(inertia: float, weights=(5.0, 3.0)) -> Individual:
+    return Individual(np.zeros((len(weights), 1)), inertia, np.array(weights, float), 0.5)
+
+
+# Few different values, so that clones and ties of cost without being clones are common.
+members = st.builds(
+    member,
+    st.sampled_from([0.0, 1.0, 1.0 + 1e-12, 1.0 + 3e-9, 2.0, 3.0, 1e300]),
+    st.sampled_from([(5.0, 3.0), (3.0, 5.0), (4.0, 4.0)]),
+)
+populations = st.lists(members, min_size=1, max_size=15)
+counts = st.integers(1, 8)
+seeds = st.integers(0, 100)
+
+
+# ---- clones ----------------------------------------------------------------------------------
+
+
+def test_clones_have_the_same_inertia_and_sizes_in_any_order() -> None:
+    assert member(1.0, (5.0, 3.0)).is_clone_of(member(1.0, (3.0, 5.0)))
+    assert member(1.0 + 1e-10).is_clone_of(member(1.0))
+    assert member(0.0).is_clone_of(member(0.0))
+
+
+def test_another_inertia_or_other_sizes_are_no_clone() -> None:
+    assert not member(1.0, (5.0, 3.0)).is_clone_of(member(1.0, (4.0, 4.0)))
+    assert not member(1.0 + 1e-8).is_clone_of(member(1.0))
+    assert not member(1e-300).is_clone_of(member(0.0))
+
+
+@given(populations)
+def test_clone_groups_split_the_population_by_clones_best_first(population) -> None:
+    """Every member in one group, clones together, different groups no clones, in order of cost."""
+    groups = clone_groups(population)
+    assert sorted(id(m) for group in groups for m in group) == sorted(map(id, population))
+    heads = [group[0] for group in groups]
+    assert [head.inertia for head in heads] == sorted(head.inertia for head in heads)
+    for group in groups:
+        assert all(m.is_clone_of(group[0]) for m in group)
+        assert all(not head.is_clone_of(group[0]) for head in heads if head is not group[0])
+
+
+# ---- tournaments -----------------------------------------------------------------------------
+
+
+def test_a_tournament_takes_the_better_of_the_two_named() -> None:
+    population = [member(4.0), member(1.0), member(3.0), member(2.0)]
+    assert tournament(population, 0.0, 0.3) is population[1]
+    assert tournament(population, 0.3, 0.0) is population[1]
+    assert tournament(population, 0.6, 0.6) is population[2]
+    assert tournament(population, 0.0, 1.0 - 2.0**-53) is population[3]
+
+
+def test_the_first_drawn_wins_a_draw() -> None:
+    population = [member(1.0), member(1.0)]
+    assert tournament(population, 0.0, 0.9) is population[0]
+    assert tournament(population, 0.9, 0.0) is population[1]
+
+
+@given(st.integers(1, 100))
+def test_the_largest_uniform_number_names_the_last_member(size) -> None:
+    largest = 1.0 - 2.0**-53
+    population = [member(float(i)) for i in range(size)]
+    assert tournament(population, largest, largest) is population[-1]
+
+
+def test_tournaments_follow_their_distribution() -> None:
+    """With replacement, rank r of n wins with (2(n−r)−1)/n² (chi-square over 5000)."""
+    n = 6
+    population = [member(float(rank)) for rank in range(n)]
+    uniforms = np.random.default_rng(4).random((5000, 2)).tolist()
+    winners = [int(tournament(population, a, b).inertia) for a, b in uniforms]
+    expected = 5000 * (2 * (n - np.arange(n)) - 1) / n**2
+    counts = np.bincount(winners, minlength=n)
+    assert np.sum((counts - expected) ** 2 / expected) < 20.5  # χ²(5), p = 0.001
+
+
+# ---- survivors -------------------------------------------------------------------------------
+
+
+@given(populations, counts, seeds)
+def test_survivors_are_members_sorted_and_never_more_than_count(population, count, seed) -> None:
+    kept = survivors(population, count, np.random.default_rng(seed))
+    assert len(kept) == min(count, len(population))
+    assert len({id(m) for m in kept}) == len(kept)
+    assert {id(m) for m in kept} <= set(map(id, population))
+    assert [m.inertia for m in kept] == sorted(m.inertia for m in kept)
+
+
+@given(populations, counts, seeds)
+def test_the_best_solution_always_survives(population, count, seed) -> None:
+    """The best or a clone of it, whichever the coin keeps."""
+    kept = survivors(population, count, np.random.default_rng(seed))
+    best = min(m.inertia for m in population)
+    assert kept[0].inertia <= best * (1.0 + CLONE_TOLERANCE)
+
+
+@given(populations, counts, seeds)
+def test_clones_go_before_worse_originals(population, count, seed) -> None:
+    """No solution dies out while another has two copies, and none before a worse one."""
+    kept = {id(m) for m in survivors(population, count, np.random.default_rng(seed))}
+    copies = [sum(id(m) in kept for m in group) for group in clone_groups(population)]
+    assert copies.count(0) == max(0, len(copies) - count)
+    if 0 in copies:
+        assert copies == sorted(copies, reverse=True)
+        assert max(copies) == 1
+
+
+def test_the_best_clones_fill_the_places_that_are_left() -> None:
+    """Two solutions, five members, four places: a copy of the best goes on, not of the worse."""
+    population = [member(1.0), member(2.0), member(1.0), member(2.0), member(1.0)]
+    kept = survivors(population, 4, np.random.default_rng(0))
+    assert [m.inertia for m in kept] == [1.0, 1.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_which_clone_stays_is_left_to_chance(seed) -> None:
+    """Each of three copies stays in about a third of 600 selections."""
+    population = [member(1.0), member(1.0), member(1.0), member(5.0)]
+    rng = np.random.default_rng(seed)
+    stayed = [population.index(survivors(population, 2, rng)[0]) for _ in range(600)]
+    counts = np.bincount(stayed, minlength=4)
+    assert counts[3] == 0
+    assert np.sum((counts[:3] - 200) ** 2 / 200) < 13.8  # χ²(2), p = 0.001

@@ -1,0 +1,55 @@
+"""Stopping criteria are pure functions of a snapshot."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from evomeans.search.settings import SearchSettings
+from evomeans.search.stopping import Progress, StopReason, reason_to_stop
+
+SETTINGS = SearchSettings(max_offspring=100, patience=10, max_time=60.0, target_inertia=5.0)
+RUNNING = {"offspring": 50, "since_improvement": 5, "seconds": 30.0, "best": 7.0}
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({}, None),
+        ({"offspring": 99}, None),
+        ({"offspring": 100}, StopReason.MAX_ITER),
+        ({"since_improvement": 9}, None),
+        ({"since_improvement": 10}, StopReason.NO_IMPROVEMENT),
+        ({"seconds": 59.9}, None),
+        ({"seconds": 60.0}, StopReason.MAX_TIME),
+        ({"best": 5.1}, None),
+        ({"best": 5.0}, StopReason.TARGET_INERTIA),
+        ({"best": 0.0}, StopReason.PROVEN_OPTIMAL),
+    ],
+)
+def test_each_criterion_holds_from_its_limit_on(change, reason) -> None:
+    assert reason_to_stop(Progress(**{**RUNNING, **change}), SETTINGS) is reason
+
+
+def test_without_target_and_time_only_offspring_count() -> None:
+    late = Progress(offspring=4999, since_improvement=499, seconds=1e9, best=1e-300)
+    assert reason_to_stop(late, SearchSettings()) is None
+
+
+def test_what_was_achieved_is_named_before_what_ran_out() -> None:
+    over = Progress(offspring=100, since_improvement=10, seconds=60.0, best=4.0)
+    assert reason_to_stop(over, SETTINGS) is StopReason.TARGET_INERTIA
+
+
+def test_asking_twice_gives_the_same_answer() -> None:
+    """No state is kept: a criterion that was reached once does not stop another search."""
+    running, over = Progress(**RUNNING), Progress(**{**RUNNING, "offspring": 100})
+    answers = [reason_to_stop(p, SETTINGS) for p in (running, over, running, over)]
+    assert answers == [None, StopReason.MAX_ITER] * 2
+
+
+def test_a_reason_is_its_text() -> None:
+    assert StopReason.MAX_TIME == "max_time"
+    assert f"{StopReason.NO_IMPROVEMENT}" == "no_improvement"
+    assert json.dumps(StopReason.OBSERVER) == '"observer"'

@@ -1,0 +1,145 @@
+"""HGMeans is a citizen of scikit-learn: its own checks, data frames, routing, pipelines."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import config_context
+from sklearn.base import is_clusterer
+from sklearn.cluster import KMeans
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from evomeans import HGMeans
+
+QUICK = {"min_population": 3, "max_population": 6, "max_iter": 20, "random_state": 0}
+COLUMNS = ["a", "b", "c"]
+X = np.random.default_rng(0).normal(size=(40, 3))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@parametrize_with_checks(
+    [
+        HGMeans.fast(3, engine="reference"),
+        HGMeans.fast(3, engine="cpu"),
+        HGMeans.fast(3),
+        HGMeans(),
+    ]
+)
+def test_scikit_learns_own_checks(estimator, check):
+    """None is expected to fail; equivalence of weights and repetitions is among them."""
+    check(estimator)
+
+
+def test_tags():
+    """A clusterer that takes sparse X, where its engine does, and keeps float32."""
+    tags = get_tags(HGMeans())
+    assert is_clusterer(HGMeans())
+    assert tags.input_tags.sparse
+    assert not get_tags(HGMeans(engine="reference")).input_tags.sparse
+    assert tags.transformer_tags.preserves_dtype == ["float64", "float32"]
+    assert not tags.non_deterministic
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_data_frames_in(frame, dtype):
+    """Frames of pandas and polars are read with their names and precision; series are weights."""
+    table = frame(X.astype(dtype), **names(frame))
+    weights = np.arange(1.0, 41.0)
+    model = HGMeans(3, **QUICK).fit(table, sample_weight=weights)
+    plain = HGMeans(3, **QUICK).fit(X.astype(dtype), sample_weight=weights)
+    assert_array_equal(model.cluster_centers_, plain.cluster_centers_)
+    assert model.cluster_centers_.dtype == dtype
+    assert list(model.feature_names_in_) == COLUMNS
+    assert_array_equal(model.predict(table), model.labels_)
+    series = pd.Series(weights) if frame is pd.DataFrame else pl.Series(weights)
+    assert model.score(table, sample_weight=series) == -model.inertia_
+
+
+def names(frame):
+    return {"columns": COLUMNS} if frame is pd.DataFrame else {"schema": COLUMNS}
+
+
+def test_other_feature_names_are_refused_and_forgotten_by_the_next_fit():
+    """The estimator knows its columns until it is fitted without names."""
+    table = pd.DataFrame(X, columns=COLUMNS)
+    model = HGMeans(3, **QUICK).fit(table)
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(table[["b", "a", "c"]])
+    with pytest.warns(UserWarning, match="X does not have valid feature names"):
+        model.predict(X)
+    model.fit(X)
+    assert not hasattr(model, "feature_names_in_")
+
+
+def test_feature_names_out():
+    """One name per centre, as those of KMeans."""
+    model = HGMeans(4, **QUICK).fit(X)
+    assert list(model.get_feature_names_out()) == ["hgmeans0", "hgmeans1", "hgmeans2", "hgmeans3"]
+
+
+@pytest.mark.parametrize(("kind", "frame"), [("pandas", pd.DataFrame), ("polars", pl.DataFrame)])
+def test_set_output(kind, frame):
+    """Distances come as a data frame with names, from transform and fit_transform alike."""
+    model = HGMeans(3, **QUICK).set_output(transform=kind)
+    first = model.fit_transform(X)
+    again = model.transform(X)
+    for table in (first, again):
+        assert isinstance(table, frame)
+        assert list(table.columns) == ["hgmeans0", "hgmeans1", "hgmeans2"]
+    plain = HGMeans(3, **QUICK).fit(X).transform(X)
+    assert_array_equal(first.to_numpy(), plain)
+    assert_array_equal(again.to_numpy(), plain)
+
+
+def test_pandas_output_keeps_the_index():
+    """Rows can be joined to the input by its index."""
+    table = pd.DataFrame(X, columns=COLUMNS, index=np.arange(40) * 10)
+    out = HGMeans(3, **QUICK).set_output(transform="pandas").fit_transform(table)
+    assert_array_equal(out.index, table.index)
+
+
+def test_metadata_routing_hands_weights_on():
+    """In a pipeline, weights reach fit and score when they are requested."""
+    weights = np.arange(1.0, 41.0)
+    with config_context(enable_metadata_routing=True):
+        model = HGMeans(3, **QUICK).set_fit_request(sample_weight=True)
+        model = model.set_score_request(sample_weight=True)
+        scaler = StandardScaler().set_fit_request(sample_weight=False)
+        pipeline = make_pipeline(scaler, model).fit(X, sample_weight=weights)
+        scaled = StandardScaler().fit_transform(X)
+        direct = HGMeans(3, **QUICK).fit(scaled, sample_weight=weights)
+        assert_array_equal(pipeline[-1].labels_, direct.labels_)
+        assert pipeline.score(X, sample_weight=weights) == -direct.inertia_
+        assert_array_equal(pipeline.fit_predict(X, sample_weight=weights), direct.labels_)
+
+
+def test_grid_search_over_its_parameters():
+    """score, clone and set_params make it searchable."""
+    search = GridSearchCV(HGMeans.fast(2, random_state=0), {"n_clusters": [2, 5]}, cv=2).fit(X)
+    assert search.best_params_ == {"n_clusters": 5}
+
+
+def test_it_replaces_kmeans():
+    """The same calls give the same kinds of answers, and on an easy problem the same answers."""
+    blobs = np.concatenate([X + center for center in (0.0, 20.0, -20.0)])
+    weights = np.random.default_rng(1).integers(1, 5, len(blobs))
+    ours = HGMeans(3, **QUICK).fit(blobs, sample_weight=weights)
+    theirs = KMeans(3, n_init=3, random_state=0).fit(blobs, sample_weight=weights)
+    order = np.argsort(theirs.cluster_centers_[:, 0])
+    assert_allclose(ours.cluster_centers_, theirs.cluster_centers_[order], rtol=1e-9)
+    assert_array_equal(order[ours.labels_], theirs.labels_)
+    assert_allclose(ours.inertia_, theirs.inertia_, rtol=1e-9)
+    assert_allclose(ours.transform(blobs), theirs.transform(blobs)[:, order], rtol=1e-6)
+    assert_allclose(ours.score(blobs), theirs.score(blobs), rtol=1e-9)
+    for name in ("labels_", "cluster_centers_"):
+        assert getattr(ours, name).dtype == getattr(theirs, name).dtype
+    assert type(ours.predict(sp.csr_array(blobs))) is np.ndarray
