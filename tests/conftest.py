@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+from evomeans.engines import Start, create_engine
+
 settings.register_profile(
     "evomeans",
     derandomize=True,
@@ -54,9 +56,19 @@ def _no_test_hangs() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session")
+def _compiled_kernels() -> None:
+    """Compile before the time limits of single examples begin to count."""
+    for dtype in (np.float32, np.float64):
+        engine = create_engine("cpu", np.eye(3, dtype=dtype), None)
+        engine.refine([Start(np.eye(3), removed=0)])
+
+
 @pytest.fixture(params=["reference", "cpu"])
 def engine_name(request: pytest.FixtureRequest) -> str:
     """Every engine: what takes this fixture is a parity test."""
+    if request.param == "cpu":
+        request.getfixturevalue("_compiled_kernels")
     return request.param
 
 

@@ -80,9 +80,17 @@ def test_the_same_engine_can_be_searched_twice(engine_name) -> None:
 
 
 def test_engines_make_the_same_search_up_to_rounding() -> None:
-    """Reference and cpu: the same records, offspring by offspring."""
+    """Reference and cpu: the same records, offspring by offspring, as long as there are no clones.
+
+    Copies of a solution may differ in their last bits on one engine and not on the other.
+    """
     X, weights = samples(np.float64, True, n=300)
-    one, two = (search(create_engine(name, X, weights)).history for name in ("reference", "cpu"))
+    settings = SearchSettings(8, 16, max_offspring=16)
+    one, two = (
+        evolve(create_engine(name, X, weights), 6, settings, np.random.default_rng(0)).history
+        for name in ("reference", "cpu")
+    )
+    assert not one.column("clone").any()
     for column in ("number", "alpha", "population_size", "accepted", "clone"):
         np.testing.assert_array_equal(one.column(column), two.column(column))
     for column in ("inertia", "best"):

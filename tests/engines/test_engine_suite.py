@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
@@ -23,6 +25,8 @@ from problems import (
 )
 
 EPS = np.finfo(np.float64).eps
+# Mean squared distance, in the frame, of samples on their centres: the rounding of the means.
+NOTHING = 1e-27
 
 # Problems are drawn as seeds: smaller ones are no simpler, and shrinking a hang takes for ever.
 without_shrinking = settings(phases=[Phase.explicit, Phase.generate])
@@ -55,8 +59,9 @@ def assert_fixed_point(engine, problem: Problem, result: Refinement) -> None:
     assert_allclose(result.cluster_weights, totals, rtol=1e-12, atol=0.0)
     for j in np.flatnonzero(totals):
         own, w = samples[labels == j], weights[labels == j]
-        mean = (w[:, None] * own).sum(axis=0) / w.sum()
-        assert_allclose(result.centers[j], mean, rtol=0.0, atol=8 * EPS * np.abs(own).max())
+        mean = (w[:, None] * own).sum(axis=0, dtype=np.longdouble) / w.sum(dtype=np.longdouble)
+        rounding = (8.0 + len(own) / 8.0) * EPS * np.abs(own).max()
+        assert_allclose(result.centers[j], mean.astype(float), rtol=0.0, atol=rounding)
 
     squares = squared_distances(samples, result.centers)
     direct = engine.frame.inertia_in_data_units(float(weights @ squares.min(axis=1)))
@@ -67,7 +72,7 @@ def assert_fixed_point(engine, problem: Problem, result: Refinement) -> None:
     if distinct >= k:
         assert (result.cluster_weights > 0).all()
     else:
-        assert result.inertia == 0.0
+        assert result.inertia <= engine.frame.inertia_in_data_units(NOTHING * weights.sum())
 
 
 # ---- fixed points ----------------------------------------------------------------------------
@@ -79,7 +84,7 @@ def test_refinements_are_fixed_points(engine_name, dtype, weighted, data) -> Non
     """Nearest labels, means, weights, inertia and no empty cluster, on all kinds of samples."""
     problem = data.draw(problems(dtype, weighted))
     before = problem.X.copy()
-    with time_limit(20):
+    with time_limit(5):
         engine = create_engine(engine_name, problem.X, problem.weights)
         for start in problem.starts(engine, 2):
             centers = start.centers.copy()
@@ -94,7 +99,7 @@ def test_refinements_are_fixed_points(engine_name, dtype, weighted, data) -> Non
 def test_a_fixed_point_refined_again_stays(engine_name, dtype, weighted, data) -> None:
     """One more run from the result changes no bit of it."""
     problem = data.draw(problems(dtype, weighted))
-    with time_limit(20):
+    with time_limit(5):
         engine = create_engine(engine_name, problem.X, problem.weights)
         (result,) = engine.refine(problem.starts(engine))
         (again,) = engine.refine([Start(result.centers)])
@@ -111,7 +116,7 @@ def test_offspring_are_fixed_points(engine_name, dtype, weighted, data) -> None:
     """The same after a relocation that starts from a parent's handle."""
     problem = data.draw(problems(dtype, weighted))
     rng = np.random.default_rng(problem.seed)
-    with time_limit(20):
+    with time_limit(5):
         engine = create_engine(engine_name, problem.X, problem.weights)
         mother, father = engine.refine(problem.starts(engine, 2))
         for _ in range(2):
@@ -143,7 +148,7 @@ def offspring(mother: Refinement, father: Refinement, rng, **changes) -> Start:
 def test_fewer_distinct_samples_than_centres_end_at_zero(
     engine_name, dtype, weighted, distinct
 ) -> None:
-    """No hang and no rounding left over: 50 data sets whose means are not exact."""
+    """No hang, although the means of equal samples are not exact; 50 data sets."""
     rng = np.random.default_rng(distinct)
     for _ in range(50):
         n = int(rng.integers(distinct + 1, 30))
@@ -153,9 +158,10 @@ def test_fewer_distinct_samples_than_centres_end_at_zero(
         engine = create_engine(engine_name, X, weights)
         k = int(rng.integers(distinct + 1, n + 1))
         problem = Problem(X, weights, k, "samples", int(rng.integers(1000)))
-        with time_limit(10):
+        with time_limit(5):
             (result,) = engine.refine(problem.starts(engine))
-        assert result.inertia == 0.0
+        total = n if weights is None else weights.sum()
+        assert result.inertia <= engine.frame.inertia_in_data_units(NOTHING * total)
         assert np.isfinite(result.centers).all()
         assert np.count_nonzero(result.cluster_weights) <= distinct
         assert result.n_iter < 100
@@ -165,7 +171,7 @@ def test_zero_weight_samples_are_no_distinct_points(engine_name, dtype) -> None:
     """Three places, but only two with weight: the third cluster stays without weight."""
     X = np.array([[0.0], [0.0], [5.0], [9.0]], dtype)
     engine = create_engine(engine_name, X, np.array([1.0, 2.0, 1.0, 0.0]))
-    with time_limit(10):
+    with time_limit(5):
         (result,) = engine.refine([Start(engine.samples_at(np.array([0.1, 0.2, 0.9])))])
     assert result.inertia == 0.0
     assert sorted(result.cluster_weights) == [0.0, 1.0, 3.0]
@@ -245,7 +251,24 @@ def test_bounds_survive_ties_in_every_iteration(engine_name, dtype, weighted) ->
         start = offspring(mother, father, rng)
         (child,) = engine.refine([start])
         assert_fixed_point(engine, problem, child)
+        assert_same_bits(child, engine.refine([replace(start, parent=None)])[0])
         mother, father = child, mother
+
+
+def test_ties_between_equal_centres_do_not_depend_on_the_handle(engine_name, dtype) -> None:
+    """Centre j put exactly onto centre i, for all pairs: everything there belongs to the lower."""
+    rng = np.random.default_rng(4)
+    problem = Problem(make_samples("normal", 700, 3, dtype, rng), None, 6, "samples", 4)
+    engine = create_engine(engine_name, problem.X, None)
+    (mother,) = engine.refine(problem.starts(engine))
+    for i in range(6):
+        for j in range(6):
+            centers = mother.centers.copy()
+            centers[j] = centers[i]
+            start = Start(centers, rng.random(), rng.random(), parent=mother.handle)
+            (result,) = engine.refine([start])
+            assert_fixed_point(engine, problem, result)
+            assert_same_bits(result, engine.refine([replace(start, parent=None)])[0])
 
 
 # ---- the same as the reference ---------------------------------------------------------------
@@ -283,9 +306,8 @@ def test_relocations_equal_the_references(engine_name, dtype, weighted, alpha, p
     mother, father = engine.refine(problem.starts(engine, 2))
     for _ in range(6):
         start = offspring(mother, father, rng, alpha=alpha, power=power)
-        bare = Start(start.centers, alpha, start.quantile, start.removed, power)
-        (expected,) = reference.refine([bare])
-        for asked in (start, bare):
+        (expected,) = reference.refine([start])
+        for asked in (start, replace(start, parent=None)):
             (result,) = engine.refine([asked])
             assert_same_solution(result, expected)
         mother, father = result, mother
@@ -318,10 +340,9 @@ def test_a_parent_handle_changes_no_bit(engine_name, dtype, weighted, n, d) -> N
     for _ in range(10):
         start = offspring(mother, father, rng)
         results = [
-            engine.refine([Start(start.centers, start.alpha, start.quantile, start.removed,
-                                 start.power, handle)])[0]
+            engine.refine([replace(start, parent=handle)])[0]
             for handle in (start.parent, None, stranger.handle)
-        ]  # fmt: skip
+        ]
         assert_same_bits(results[0], results[1])
         assert_same_bits(results[0], results[2])
         mother, father = (results[0], mother) if rng.random() < 0.5 else (mother, results[1])

@@ -121,13 +121,15 @@ def test_all_coins_alike_reproduce_one_parent(coin, parent) -> None:
     assert_array_equal(child, both[parent])
 
 
-def test_shared_centres_do_not_count_for_either_parent() -> None:
-    """Three shared centres 'from the first' do not outweigh the one that really differs."""
+@pytest.mark.parametrize("nearer", [0, 1])
+def test_shared_centres_do_not_count_for_either_parent(nearer) -> None:
+    """Three shared centres 'from' one parent do not outweigh the one that differs."""
     first = np.array([[0.0], [1.0], [2.0], [3.0]])
     second = np.array([[3.5], [2.0], [1.0], [0.0]])
-    child, nearer = matching_crossover(first, second, np.array([0.9, 0.9, 0.9, 0.1]))
-    assert nearer == 1
-    assert_array_equal(child, second)
+    coins = np.array([0.1, 0.1, 0.1, 0.9]) if nearer == 0 else np.array([0.9, 0.9, 0.9, 0.1])
+    child, named = matching_crossover(first, second, coins)
+    assert named == nearer
+    assert_array_equal(child, (first, second)[nearer])
 
 
 def test_parents_are_not_modified() -> None:

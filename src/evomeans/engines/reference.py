@@ -10,7 +10,13 @@ from numpy.typing import NDArray
 
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import FloatArray, Refinement, Start
-from evomeans.engines.rules import MAX_ITERATIONS, repair_draw, split_mixture
+from evomeans.engines.rules import (
+    MAX_ITERATIONS,
+    ROUNDING,
+    can_be_repaired,
+    repair_draw,
+    split_mixture,
+)
 
 
 class ReferenceEngine:
@@ -55,14 +61,21 @@ class ReferenceEngine:
             n_iter += 1
             weights = np.bincount(labels, self.weights, len(centers)).astype(np.float64)
             for j in np.flatnonzero(weights):
+                members = (labels == j) & (self.weights > 0.0)
                 centers[j] = np.average(
-                    self.samples[labels == j], axis=0, weights=self.weights[labels == j]
+                    self.samples[members], axis=0, weights=self.weights[members]
                 )
             if not np.array_equal(labels, previous) and n_iter < MAX_ITERATIONS:
                 continue
             nearest = self._squares(centers).min(axis=1)
             inertia = float(self.weights @ nearest)
-            if weights.all() or inertia == 0.0:
+            total = float(self.weights.sum())
+            if weights.all() or not can_be_repaired(inertia, total, repairs, len(centers)):
+                if inertia <= ROUNDING * total:
+                    # All samples sit on their centres, up to the rounding of the means.
+                    present, members = np.unique(labels, return_index=True)
+                    centers[present] = self.samples[members]
+                    inertia = float(self.weights @ self._squares(centers).min(axis=1))
                 data_inertia = self.frame.inertia_in_data_units(inertia)
                 return Refinement(centers, data_inertia, weights, n_iter)
             for empty in np.flatnonzero(weights == 0.0).tolist():

@@ -8,6 +8,12 @@ GOLDEN_RATIO = 0.6180339887498949
 # for ever; nothing real ever took a tenth of this.
 MAX_ITERATIONS = 20_000
 
+# Mean squared distance, in the frame, of samples that sit on their centres up to rounding.
+ROUNDING = 1e-28
+# Repairs of one start, per cluster. A repair that does its job is not repeated; the limit only
+# matters for samples so close to each other that rounding puts them into one place.
+MAX_REPAIRS = 4
+
 
 def split_mixture(alpha: float, quantile: float) -> tuple[bool, float]:
     """Decide which part of the mixture (1−α)·wᵢ/Σw + α·wᵢδᵢ/Σwδ a uniform number falls into.
@@ -36,3 +42,11 @@ def repair_draw(alpha: float, quantile: float, repair: int) -> tuple[float, floa
     ones only by distance, which surely fills the cluster, so that repairs come to an end.
     """
     return (alpha if repair == 1 else 1.0), (quantile + repair * GOLDEN_RATIO) % 1.0
+
+
+def can_be_repaired(inertia: float, total_weight: float, repairs: int, n_clusters: int) -> bool:
+    """Whether an empty cluster is worth a new centre.
+
+    Not if every sample sits on a centre already: there are fewer distinct samples than clusters.
+    """
+    return inertia > ROUNDING * total_weight and repairs < MAX_REPAIRS * n_clusters

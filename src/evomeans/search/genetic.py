@@ -143,9 +143,10 @@ class _Search:
             self.founders_due -= 1
         else:
             self.n_offspring += 1
-        if self.best is None or child.inertia < self.best.inertia * (1.0 - IMPROVEMENT):
+        if self.best is None or child.inertia < self.best.inertia:
+            if self.best and child.inertia < self.best.inertia * (1.0 - IMPROVEMENT):
+                self.last_improvement = self.n_offspring
             self.best = child
-            self.last_improvement = self.n_offspring
         clone = any(child.is_clone_of(member) for member in self.population)
         self.population.append(child)
         accepted = True

@@ -92,7 +92,8 @@ def compare_few(
                 else:
                     second = min(second, distance)
             pairs += RANKS - 2
-            if abs(best - own) <= CLOSE_CALL * own:
+            gap = best - own if own < best else min(own, second) - best
+            if gap <= CLOSE_CALL * own:
                 upper[i] = above
                 pending[left] = i
                 left += 1

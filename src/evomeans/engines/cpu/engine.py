@@ -15,7 +15,7 @@ from evomeans.engines.cpu.sums import column_scales, limb_bits
 from evomeans.engines.cpu.threads import Crew
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import FloatArray, Refinement, Start
-from evomeans.engines.rules import repair_draw, split_mixture
+from evomeans.engines.rules import ROUNDING, can_be_repaired, repair_draw, split_mixture
 
 # Below this many multiplications per assignment a second thread costs more than it brings.
 WORTH_A_THREAD = 500_000
@@ -53,12 +53,14 @@ class CpuEngine:
     ) -> None:
         self.frame = Frame.around(X) if frame is None else frame
         rows = self.frame.encode(X)
-        weights = np.empty(0) if sample_weight is None else sample_weight
+        # A copy: kernels would be compiled once more for every other kind of array.
+        weights = np.array([] if sample_weight is None else sample_weight, dtype=np.float64)
         bits = limb_bits(len(rows))
         self.samples = Samples(
             rows, lengths(rows), weights, column_scales(rows, weights, bits), float(2**bits)
         )
         self.n_samples, self.n_features = rows.shape
+        self.total_weight = float(weights.sum()) if len(weights) else float(len(rows))
         self.n_jobs = n_jobs
         self.memory = Memory(
             max(2**28, rows.nbytes // 2) if memory_budget is None else memory_budget
@@ -100,7 +102,9 @@ class CpuEngine:
         )
         n_iter = room.iterations
         repairs = 0
-        while (empty := room.empty_clusters()) and room.inertia > 0.0:
+        while (empty := room.empty_clusters()) and can_be_repaired(
+            room.inertia, self.total_weight, repairs, room.k
+        ):
             # Clusters are refilled one at a time: each draw sees where the last one went.
             for j in empty:
                 repairs += 1
@@ -111,6 +115,8 @@ class CpuEngine:
                     self.samples, state, state, target, True, removed, quantile, start.power, last
                 )
                 n_iter += room.iterations
+        if room.inertia <= ROUNDING * self.total_weight:
+            self._snap(room, state)
         handle = self.memory.keep(Recollection(state, room.positions, room.centers.sums[0].copy()))
         return Refinement(
             handle.centers,
@@ -119,6 +125,15 @@ class CpuEngine:
             n_iter,
             handle,
         )
+
+    def _snap(self, room: _Room, state: State) -> None:
+        """Put every centre onto one of its samples, where all of them are up to rounding."""
+        target = room.positions
+        labels, members = np.unique(state.names[:, 0], return_index=True)
+        target[labels] = self.samples.rows[members]
+        weights = room.centers.weights.copy()
+        room.run(self.samples, state, state, target, False, -1, 0.0, 1, False)
+        room.centers.weights[:] = weights
 
     def _relocate(
         self, centers: FloatArray, removed: int, alpha: float, quantile: float
@@ -174,6 +189,7 @@ class _Room:
         self.centers = Centers.allocate(k, n_features, n_threads)
         self.centers.exact[k] = self.centers.before[k] = self.centers.single[k] = NOWHERE
         self.scratch = Scratch.allocate(n_samples, k, n_features, n_threads)
+        self.target = np.empty((k, n_features))
 
     def take_over(self, known: Recollection) -> None:
         """Stand where a known solution stands."""
@@ -193,6 +209,7 @@ class _Room:
         lloyd: bool = True,
     ) -> None:
         """Run the kernel; see :func:`~evomeans.engines.cpu.refine.refine`."""
+        self.target[:] = target
         self.crew.run(
             refine,
             samples,
@@ -200,7 +217,7 @@ class _Room:
             state,
             self.centers,
             self.scratch,
-            target,
+            self.target,
             inherit,
             removed,
             quantile,
