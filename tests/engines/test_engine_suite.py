@@ -25,8 +25,6 @@ from problems import (
 )
 
 EPS = np.finfo(np.float64).eps
-# Mean squared distance, in the frame, of samples on their centres: the rounding of the means.
-NOTHING = 1e-27
 
 # Problems are drawn as seeds: smaller ones are no simpler, and shrinking a hang takes for ever.
 without_shrinking = settings(phases=[Phase.explicit, Phase.generate])
@@ -72,13 +70,13 @@ def assert_fixed_point(engine, problem: Problem, result: Refinement) -> None:
     if distinct >= k:
         assert (result.cluster_weights > 0).all()
     else:
-        assert result.inertia <= engine.frame.inertia_in_data_units(NOTHING * weights.sum())
+        assert result.inertia == 0.0
 
 
 # ---- fixed points ----------------------------------------------------------------------------
 
 
-@settings(without_shrinking, max_examples=120)
+@settings(without_shrinking, max_examples=80)
 @given(st.data())
 def test_refinements_are_fixed_points(engine_name, dtype, weighted, data) -> None:
     """Nearest labels, means, weights, inertia and no empty cluster, on all kinds of samples."""
@@ -148,7 +146,7 @@ def offspring(mother: Refinement, father: Refinement, rng, **changes) -> Start:
 def test_fewer_distinct_samples_than_centres_end_at_zero(
     engine_name, dtype, weighted, distinct
 ) -> None:
-    """No hang, although the means of equal samples are not exact; 50 data sets."""
+    """No hang and no rounding left over: 50 data sets whose means are not exact."""
     rng = np.random.default_rng(distinct)
     for _ in range(50):
         n = int(rng.integers(distinct + 1, 30))
@@ -160,8 +158,7 @@ def test_fewer_distinct_samples_than_centres_end_at_zero(
         problem = Problem(X, weights, k, "samples", int(rng.integers(1000)))
         with time_limit(5):
             (result,) = engine.refine(problem.starts(engine))
-        total = n if weights is None else weights.sum()
-        assert result.inertia <= engine.frame.inertia_in_data_units(NOTHING * total)
+        assert result.inertia == 0.0
         assert np.isfinite(result.centers).all()
         assert np.count_nonzero(result.cluster_weights) <= distinct
         assert result.n_iter < 100
@@ -175,6 +172,29 @@ def test_zero_weight_samples_are_no_distinct_points(engine_name, dtype) -> None:
         (result,) = engine.refine([Start(engine.samples_at(np.array([0.1, 0.2, 0.9])))])
     assert result.inertia == 0.0
     assert sorted(result.cluster_weights) == [0.0, 1.0, 3.0]
+
+
+def test_a_centre_sits_on_the_samples_that_weigh(engine_name, dtype) -> None:
+    """As many clusters as samples with weight: those without are no reason to move a centre."""
+    X = np.array([[0.0], [1.0], [4.0], [5.0], [9.0], [9.4]], dtype)
+    weights = np.array([0.0, 1.0, 0.0, 2.0, 3.0, 0.0])
+    engine = create_engine(engine_name, X, weights)
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        start = Start(rng.normal(size=(3, 1)), rng.random(), rng.random())
+        (result,) = engine.refine([start])
+        landed = np.sort(engine.frame.decode(result.centers)[:, 0])
+        assert_allclose(landed, [1.0, 5.0, 9.0], rtol=1e-6)
+        assert sorted(result.cluster_weights) == [1.0, 2.0, 3.0]
+        assert result.inertia < 1e-12
+
+
+def test_an_inertia_tiny_beside_an_outlier_is_not_taken_for_rounding(engine_name) -> None:
+    """Samples 0, 1, 2 next to one at 1e15: their centre is their mean, not one of them."""
+    X = np.array([[0.0], [1.0], [2.0], [1e15]])
+    engine = create_engine(engine_name, X, None)
+    (result,) = engine.refine([Start(engine.samples_at(np.array([0.1, 0.9])))])
+    assert result.inertia == pytest.approx(2.0, rel=1e-3)
 
 
 def test_as_many_distinct_samples_as_centres_get_one_each(engine_name, dtype) -> None:
@@ -302,9 +322,9 @@ def test_founders_equal_the_references(engine_name, dtype, weighted, n, d) -> No
 @pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0])
 def test_relocations_equal_the_references(engine_name, dtype, weighted, alpha, power) -> None:
     """The same centre is removed, the same sample drawn, with and without a parent's handle."""
-    engine, reference, problem, rng = pair_of_engines(engine_name, dtype, weighted, 700, 4, seed=1)
+    engine, reference, problem, rng = pair_of_engines(engine_name, dtype, weighted, 400, 4, seed=1)
     mother, father = engine.refine(problem.starts(engine, 2))
-    for _ in range(6):
+    for _ in range(5):
         start = offspring(mother, father, rng, alpha=alpha, power=power)
         (expected,) = reference.refine([start])
         for asked in (start, replace(start, parent=None)):

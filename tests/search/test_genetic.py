@@ -66,17 +66,17 @@ def test_founders_can_use_every_sample_when_k_is_n() -> None:
 
 
 def test_all_samples_found_the_population_equally_often() -> None:
-    """First centres are uniform over the samples (chi-square, 4·2000 draws of 10)."""
+    """First centres are uniform over the samples (chi-square, 4·500 draws of 10)."""
     engine, _ = run(
         repeat(1.0),
-        SearchSettings(1, 2000, max_offspring=1),
+        SearchSettings(1, 500, max_offspring=1),
         k=4,
         n_samples=10,
         rng=np.random.default_rng(5),
     )
     slots = np.concatenate(engine.sampled)[:, None] * 10 - 0.5
     counts = np.bincount(np.round(slots[:, 0]).astype(int), minlength=10)
-    expected = 2000 * 4 / 10
+    expected = 500 * 4 / 10
     assert len(counts) == 10
     assert np.sum((counts - expected) ** 2 / expected) < 27.9  # χ²(9), p = 0.001
 

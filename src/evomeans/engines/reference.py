@@ -59,7 +59,7 @@ class ReferenceEngine:
         while True:
             previous, labels = labels, np.argmin(self._squares(centers), axis=1)
             n_iter += 1
-            weights = np.bincount(labels, self.weights, len(centers)).astype(np.float64)
+            weights = self._cluster_weights(labels, len(centers))
             for j in np.flatnonzero(weights):
                 members = (labels == j) & (self.weights > 0.0)
                 centers[j] = np.average(
@@ -73,9 +73,12 @@ class ReferenceEngine:
             if weights.all() or not can_be_repaired(inertia, total, repairs, len(centers)):
                 if inertia <= ROUNDING * total:
                     # All samples sit on their centres, up to the rounding of the means.
-                    present, members = np.unique(labels, return_index=True)
-                    centers[present] = self.samples[members]
-                    inertia = float(self.weights @ self._squares(centers).min(axis=1))
+                    counted = np.flatnonzero(self.weights)
+                    present, members = np.unique(labels[counted], return_index=True)
+                    centers[present] = self.samples[counted[members]]
+                    squares = self._squares(centers)
+                    inertia = float(self.weights @ squares.min(axis=1))
+                    weights = self._cluster_weights(squares.argmin(axis=1), len(centers))
                 data_inertia = self.frame.inertia_in_data_units(inertia)
                 return Refinement(centers, data_inertia, weights, n_iter)
             for empty in np.flatnonzero(weights == 0.0).tolist():
@@ -95,6 +98,9 @@ class ReferenceEngine:
             if np.any(self.weights * distances > 0.0):
                 chance = self.weights * distances
         centers[removed] = self.samples[draw(chance, np.array([quantile]))[0]]
+
+    def _cluster_weights(self, labels: NDArray[np.intp], k: int) -> FloatArray:
+        return np.bincount(labels, self.weights, k).astype(np.float64)
 
     def _squares(self, centers: FloatArray) -> FloatArray:
         difference = self.samples[:, None, :] - centers[None, :, :]

@@ -129,11 +129,12 @@ class CpuEngine:
     def _snap(self, room: _Room, state: State) -> None:
         """Put every centre onto one of its samples, where all of them are up to rounding."""
         target = room.positions
-        labels, members = np.unique(state.names[:, 0], return_index=True)
-        target[labels] = self.samples.rows[members]
-        weights = room.centers.weights.copy()
+        weights = self.samples.weights if len(self.samples.weights) else np.ones(self.n_samples)
+        counted = np.flatnonzero(weights)
+        labels, members = np.unique(state.names[counted, 0], return_index=True)
+        target[labels] = self.samples.rows[counted[members]]
         room.run(self.samples, state, state, target, False, -1, 0.0, 1, False)
-        room.centers.weights[:] = weights
+        room.centers.weights[:] = np.bincount(state.names[:, 0], weights, room.k)
 
     def _relocate(
         self, centers: FloatArray, removed: int, alpha: float, quantile: float
