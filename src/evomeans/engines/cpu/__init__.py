@@ -12,5 +12,5 @@ from evomeans.engines.protocol import Engine, FloatArray
 def create_cpu_engine(
     X: Any, sample_weight: FloatArray | None, *, n_jobs: int = 1, frame: Frame | None = None
 ) -> Engine:
-    """Build the CPU engine for dense samples."""
+    """Build the CPU engine for dense or CSR samples."""
     return CpuEngine(X, sample_weight, n_jobs=n_jobs, frame=frame)

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from evomeans.engines.cpu.distance import squared_distance
 from evomeans.engines.cpu.jit import jit
 from evomeans.engines.cpu.moves import LESS, MORE
+from evomeans.engines.cpu.rows import rank_samples, squared_distance
 from evomeans.engines.cpu.sums import transfer
-from evomeans.engines.cpu.tile import RANKS, WIDTH, gather, rank_centers
+from evomeans.engines.cpu.tile import RANKS, WIDTH
 
 CHANGED, FAILED, FEW_PAIRS, ALL_PAIRS, DECIDED = range(5)
 UNIT = np.float32(2.0**-24)
@@ -40,7 +40,7 @@ def filter_samples(state: Any, centers: Any, rest: Any, active: Any, first: int,
         above = (upper[i] + own_drift[a]) * MORE
         below = near[i] * LESS - watched
         beyond = far[i] * LESS
-        safe = max(beyond - others[a], min(beyond - rest, reach[a] * LESS - above))
+        safe = max(beyond - others[a], min(beyond - rest, reach[a] - above))
         keeps = above < min(below, safe)
         upper[i] = above
         near[i] = below
@@ -82,7 +82,7 @@ def compare_few(
         own = np.sqrt(squared_distance(rows, i, exact, a))
         above = np.float32(own) * MORE
         beyond = far[i]
-        safe = LESS * max(beyond + (rest - others[a]), min(beyond, reach[a] * LESS - above))
+        safe = LESS * max(beyond + (rest - others[a]), min(beyond, reach[a] - above))
         if not above < near[i]:
             best, second, rank = np.inf, np.inf, 1
             for r in range(1, RANKS - 1):
@@ -153,19 +153,18 @@ def compare_all(
     """
     rows, norms, weights = samples.rows, samples.norms, samples.weights
     names, upper, near, far = state.names, state.upper, state.near, state.far
-    pending, tile = scratch.pending, scratch.tiles[thread]
-    keys, squares = scratch.keys[thread], scratch.squares[thread]
+    pending, keys = scratch.pending, scratch.keys[thread]
+    key_squares = scratch.key_squares[thread]
     sums, exact = centers.sums[thread], centers.exact
     k = centers.weights.shape[0]
     bits = scratch.name_bits
     mask = np.int32((1 << bits) - 1)
-    # Rounding of the sum over features, and the bits that the names have taken.
-    relative = np.float32(rows.shape[1] + 8) * UNIT + np.float32(1 << bits) * UNIT
+    # Rounding of the distances, and the bits that the names have taken.
+    relative = samples.roundoff + np.float32(1 << bits) * UNIT
     changed, decided = 0, 0
     for begin in range(first, first + count, WIDTH):
         filled = min(WIDTH, first + count - begin)
-        gather(rows, pending, begin, filled, tile)
-        rank_centers(tile, centers.single, k, bits, squares, keys)
+        rank_samples(rows, pending, begin, filled, centers, bits, scratch, thread)
         for lane in range(filled):
             i = pending[begin + lane]
             before = -1 if fresh else int(names[i, 0])
@@ -174,9 +173,9 @@ def compare_all(
                 names[i, rank] = keys[rank * WIDTH + lane] & mask
             for rank in range(RANKS):
                 keys[rank * WIDTH + lane] &= ~mask
-            above = np.sqrt(scratch.key_squares[thread, lane])
-            below = np.sqrt(scratch.key_squares[thread, WIDTH + lane])
-            beyond = np.sqrt(scratch.key_squares[thread, 4 * WIDTH + lane])
+            above = np.sqrt(key_squares[lane])
+            below = np.sqrt(key_squares[WIDTH + lane])
+            beyond = np.sqrt(key_squares[4 * WIDTH + lane])
             above = above + relative * above + absolute
             below = below - relative * below - absolute
             far[i] = beyond - relative * beyond - absolute

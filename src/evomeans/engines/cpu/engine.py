@@ -1,4 +1,4 @@
-"""The CPU engine for dense samples."""
+"""The CPU engine."""
 
 from __future__ import annotations
 
@@ -8,18 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.engines.cpu.layout import Centers, Samples, Scratch, State
+from evomeans.engines.cpu.layout import State
 from evomeans.engines.cpu.memory import Memory, Recollection
-from evomeans.engines.cpu.refine import INERTIA, ITERATIONS, NOWHERE, refine
-from evomeans.engines.cpu.sums import column_scales, limb_bits
-from evomeans.engines.cpu.threads import Crew
+from evomeans.engines.cpu.room import Room
+from evomeans.engines.cpu.samples import dense_rows, encode_samples, frame_for
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import FloatArray, Refinement, Start
 from evomeans.engines.rules import ROUNDING, can_be_repaired, repair_draw, split_mixture
 
 # Below this many multiplications per assignment a second thread costs more than it brings.
 WORTH_A_THREAD = 500_000
-BLOCK = 4096
 
 
 class CpuEngine:
@@ -27,49 +25,42 @@ class CpuEngine:
 
     Parameters
     ----------
-    X : (n, d) array of float32 or float64
-        Samples in data units. A shifted and scaled copy is kept.
+    X : (n, d) array or CSR matrix of float32 or float64
+        Samples in data units. A shifted and scaled copy is kept. Sparse samples stay sparse.
     sample_weight : (n,) array of float64, optional
         None for equal weights.
     n_jobs : int
         Threads at most; results do not depend on it.
     frame : Frame, optional
-        The frame to work in, by default the one around ``X``.
-    memory_budget : int, optional
-        Bytes for what is kept of refined solutions; by default half of the size of the samples, and
-        at least 256 MiB.
+        The frame to work in, by default the one around ``X``. Sparse samples take its scale only.
+    memory_budget : int
+        Bytes for what is kept of refined solutions: least recently used ones are forgotten, which
+        costs time but changes nothing else. By default 2 GiB.
     """
 
     batch = 1
 
     def __init__(
         self,
-        X: NDArray[Any],
+        X: Any,
         sample_weight: FloatArray | None = None,
         *,
         n_jobs: int = 1,
         frame: Frame | None = None,
-        memory_budget: int | None = None,
+        memory_budget: int = 2**31,
     ) -> None:
-        self.frame = Frame.around(X) if frame is None else frame
-        rows = self.frame.encode(X)
-        # A copy: kernels would be compiled once more for every other kind of array.
-        weights = np.array([] if sample_weight is None else sample_weight, dtype=np.float64)
-        bits = limb_bits(len(rows))
-        self.samples = Samples(
-            rows, lengths(rows), weights, column_scales(rows, weights, bits), float(2**bits)
-        )
-        self.n_samples, self.n_features = rows.shape
-        self.total_weight = float(weights.sum()) if len(weights) else float(len(rows))
+        self.frame = frame_for(X, frame)
+        self.samples = encode_samples(X, sample_weight, self.frame)
+        weights = self.samples.weights
+        self.n_samples, self.n_features = X.shape
+        self.total_weight = float(weights.sum()) if len(weights) else float(self.n_samples)
         self.n_jobs = n_jobs
-        self.memory = Memory(
-            max(2**28, rows.nbytes // 2) if memory_budget is None else memory_budget
-        )
-        self._rooms: dict[int, _Room] = {}
+        self.memory = Memory(memory_budget)
+        self._room_in_use: Room | None = None
 
     def samples_at(self, quantiles: FloatArray) -> FloatArray:
         """Rows at quantiles of the cumulated weight."""
-        return self.samples.rows[self._draw(quantiles)].astype(np.float64)
+        return dense_rows(self.samples, self._draw(quantiles), self.n_features)
 
     def _draw(self, quantiles: FloatArray) -> NDArray[np.intp]:
         weights = self.samples.weights
@@ -97,9 +88,7 @@ class CpuEngine:
             start.centers, start.removed, start.alpha, start.quantile
         )
         parent = state if known is None or known.state is None else known.state
-        room.run(
-            self.samples, parent, state, target, known is not None, removed, quantile, start.power
-        )
+        room.run(parent, state, target, known is not None, removed, quantile, start.power)
         n_iter = room.iterations
         repairs = 0
         while (empty := room.empty_clusters()) and can_be_repaired(
@@ -111,9 +100,7 @@ class CpuEngine:
                 alpha, quantile = repair_draw(start.alpha, start.quantile, repairs)
                 target, removed, quantile = self._relocate(room.positions, j, alpha, quantile)
                 last = j == empty[-1]
-                room.run(
-                    self.samples, state, state, target, True, removed, quantile, start.power, last
-                )
+                room.run(state, state, target, True, removed, quantile, start.power, last)
                 n_iter += room.iterations
         if room.inertia <= ROUNDING * self.total_weight:
             self._snap(room, state)
@@ -126,14 +113,14 @@ class CpuEngine:
             handle,
         )
 
-    def _snap(self, room: _Room, state: State) -> None:
+    def _snap(self, room: Room, state: State) -> None:
         """Put every centre onto one of its samples, where all of them are up to rounding."""
         target = room.positions
         weights = self.samples.weights if len(self.samples.weights) else np.ones(self.n_samples)
         counted = np.flatnonzero(weights)
         labels, members = np.unique(state.names[counted, 0], return_index=True)
-        target[labels] = self.samples.rows[counted[members]]
-        room.run(self.samples, state, state, target, False, -1, 0.0, 1, False)
+        target[labels] = dense_rows(self.samples, counted[members], self.n_features)
+        room.run(state, state, target, False, -1, 0.0, 1, False)
         room.centers.weights[:] = np.bincount(state.names[:, 0], weights, room.k)
 
     def _relocate(
@@ -146,111 +133,26 @@ class CpuEngine:
         if by_distance and len(centers) > 1:
             return centers, removed, quantile
         centers = centers.copy()
-        centers[removed] = self.samples.rows[self._draw(np.array([quantile]))[0]]
+        centers[removed] = self.samples_at(np.array([quantile]))[0]
         return centers, -1, 0.0
 
     def assign(self, centers: FloatArray) -> tuple[NDArray[np.int32], float]:
         """Labels of the closest centres, and the inertia."""
         room = self._room(len(centers))
         state = self.memory.new_state(self.n_samples, room.k)
-        room.run(self.samples, state, state, centers, False, -1, 0.0, 1, False)
+        room.run(state, state, centers, False, -1, 0.0, 1, False)
         labels = state.names[:, 0].astype(np.int32)
         return labels, self.frame.inertia_in_data_units(room.inertia)
 
     def distances(self, centers: FloatArray) -> FloatArray:
         """Distances of all samples to all centres."""
-        rows = self.samples.rows
-        result = np.empty((self.n_samples, len(centers)))
-        for begin in range(0, self.n_samples, BLOCK):
-            block = rows[begin : begin + BLOCK].astype(np.float64)
-            for j, center in enumerate(centers):
-                difference = block - center
-                np.sqrt(
-                    np.einsum("ij,ij->i", difference, difference),
-                    out=result[begin : begin + BLOCK, j],
-                )
+        result = self._room(len(centers)).distances(centers)
         return np.ldexp(result, -self.frame.exponent, out=result)
 
-    def _room(self, n_clusters: int) -> _Room:
-        if n_clusters not in self._rooms:
+    def _room(self, n_clusters: int) -> Room:
+        room = self._room_in_use
+        if room is None or room.k != n_clusters:
             work = self.n_samples * self.n_features * n_clusters
             n_threads = self.n_jobs if work >= WORTH_A_THREAD else 1
-            self._rooms = {
-                n_clusters: _Room(self.n_samples, n_clusters, self.n_features, n_threads)
-            }
-        return self._rooms[n_clusters]
-
-
-class _Room:
-    """The work space for one number of clusters, and the one way into the kernel."""
-
-    def __init__(self, n_samples: int, k: int, n_features: int, n_threads: int) -> None:
-        self.k = k
-        self.crew = Crew(n_threads)
-        self.centers = Centers.allocate(k, n_features, n_threads)
-        self.centers.exact[k] = self.centers.before[k] = self.centers.single[k] = NOWHERE
-        self.scratch = Scratch.allocate(n_samples, k, n_features, n_threads)
-        self.target = np.empty((k, n_features))
-
-    def take_over(self, known: Recollection) -> None:
-        """Stand where a known solution stands."""
-        self.centers.exact[: self.k] = known.centers
-        self.centers.sums[0] = known.sums
-
-    def run(
-        self,
-        samples: Samples,
-        parent: State,
-        state: State,
-        target: FloatArray,
-        inherit: bool,
-        removed: int,
-        quantile: float,
-        power: int,
-        lloyd: bool = True,
-    ) -> None:
-        """Run the kernel; see :func:`~evomeans.engines.cpu.refine.refine`."""
-        self.target[:] = target
-        self.crew.run(
-            refine,
-            samples,
-            parent,
-            state,
-            self.centers,
-            self.scratch,
-            self.target,
-            inherit,
-            removed,
-            quantile,
-            power,
-            lloyd,
-        )
-
-    @property
-    def positions(self) -> FloatArray:
-        """A copy of the centres."""
-        return self.centers.exact[: self.k].copy()
-
-    @property
-    def inertia(self) -> float:
-        """Sum of squared distances, in the frame."""
-        return float(self.scratch.numbers[INERTIA])
-
-    @property
-    def iterations(self) -> int:
-        """Assignments that the last run made."""
-        return int(self.scratch.numbers[ITERATIONS])
-
-    def empty_clusters(self) -> list[int]:
-        """Clusters without weight."""
-        weights = self.centers.weights
-        return [] if weights.all() else np.flatnonzero(weights == 0.0).tolist()
-
-
-def lengths(rows: NDArray[Any]) -> NDArray[np.float32]:
-    """Norms of the rows, rounded up."""
-    result = np.empty(len(rows), np.float32)
-    for begin in range(0, len(rows), BLOCK):
-        block = rows[begin : begin + BLOCK].astype(np.float64)
-        result[begin : begin + BLOCK] = np.sqrt(np.einsum("ij,ij->i", block, block)) * (1 + 1e-6)
-    return result
+            room = self._room_in_use = Room(self.samples, n_clusters, self.n_features, n_threads)
+        return room

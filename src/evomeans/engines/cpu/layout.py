@@ -18,13 +18,16 @@ CHUNK = 512
 class Samples(NamedTuple):
     """What never changes: the data.
 
-    ``rows`` (n, d) float32 or float64; ``norms`` (n,) float32, their lengths, rounded up;
-    ``weights`` (n,) float64, or empty for equal weights; ``scales`` (d + 1,) and ``limb``, see
-    :mod:`~evomeans.engines.cpu.sums`.
+    ``rows``: (n, d) float32 or float64, or :class:`~evomeans.engines.cpu.rows.SparseRows`;
+    ``norms`` (n,) float32: absolute errors of distances in tiles are below 8 units of these;
+    ``roundoff`` float32: relative errors are below this; ``weights`` (n,) float64, or empty for
+    equal weights;
+    ``scales`` (d + 1,) and ``limb``, see :mod:`~evomeans.engines.cpu.sums`.
     """
 
-    rows: NDArray[Any]
+    rows: Any
     norms: NDArray[np.float32]
+    roundoff: np.float32
     weights: NDArray[np.float64]
     scales: NDArray[np.float64]
     limb: float
@@ -67,15 +70,15 @@ class State(NamedTuple):
 class Centers(NamedTuple):
     """The current centres and how they have just moved. Index k stands for no centre.
 
-    ``exact`` (k + 1, d) float64, and ``before``, where they were; ``single``, the same in float32;
-    ``weights`` (k,) float64 cluster weights; ``sums`` (threads, k, d + 1, 2) int64; ``drift``,
-    ``own_drift``, ``reach``, ``others`` (k + 1,) float32 and ``movers`` (k,) int32, see
+    ``exact`` (k + 1, d) float64, and ``before``, where they were; ``copy``, as ranking samples
+    wants them; ``weights`` (k,) float64 cluster weights; ``sums`` (threads, k, d + 1, 2) int64;
+    ``drift``, ``own_drift``, ``reach``, ``others`` (k + 1,) float32 and ``movers`` (k,) int32, see
     :mod:`~evomeans.engines.cpu.moves`.
     """
 
     exact: NDArray[np.float64]
     before: NDArray[np.float64]
-    single: NDArray[np.float32]
+    copy: NDArray[Any]
     weights: NDArray[np.float64]
     sums: NDArray[np.int64]
     drift: NDArray[np.float32]
@@ -85,13 +88,13 @@ class Centers(NamedTuple):
     movers: NDArray[np.int32]
 
     @classmethod
-    def allocate(cls, n_clusters: int, n_features: int, n_threads: int) -> Centers:
+    def allocate(cls, n_clusters: int, n_features: int, n_threads: int, sparse: bool) -> Centers:
         """Make room for ``n_clusters`` centres."""
         rows = (n_clusters + 1, n_features)
         return cls(
             np.zeros(rows),
             np.zeros(rows),
-            np.zeros(rows, np.float32),
+            np.zeros(rows[::-1]) if sparse else aligned(rows, np.float32),
             np.zeros(n_clusters),
             np.zeros((n_threads, n_clusters, n_features + 1, LIMBS), np.int64),
             np.zeros(n_clusters + 1, np.float32),
@@ -105,7 +108,8 @@ class Centers(NamedTuple):
 class Scratch(NamedTuple):
     """Room to work in, one slice per thread, and the results of a refinement.
 
-    ``tiles`` (threads, d, WIDTH) float32; ``keys`` (threads, 6 * WIDTH) int32, the same memory as
+    ``tiles`` (threads, d, WIDTH) float32, for sparse rows (threads, 1, k) float64; ``keys``
+    (threads, 6 * WIDTH) int32, the same memory as
     ``key_squares`` in float32, whose last sixth is ``squares``; ``name_bits``, see
     :mod:`~evomeans.engines.cpu.tile`; ``active`` and ``pending`` (n,) int32: samples to be looked
     at; ``nearby`` (n,) float64 and ``partial`` (chunks,) float64: own distances and their sums;
@@ -113,7 +117,7 @@ class Scratch(NamedTuple):
     threads have to know; ``barrier``.
     """
 
-    tiles: NDArray[np.float32]
+    tiles: NDArray[Any]
     keys: NDArray[np.int32]
     key_squares: NDArray[np.float32]
     squares: NDArray[np.float32]
@@ -127,11 +131,14 @@ class Scratch(NamedTuple):
     barrier: NDArray[np.int64]
 
     @classmethod
-    def allocate(cls, n_samples: int, n_clusters: int, n_features: int, n_threads: int) -> Scratch:
+    def allocate(
+        cls, n_samples: int, n_clusters: int, n_features: int, n_threads: int, sparse: bool
+    ) -> Scratch:
         """Make room for refinements of one number of clusters."""
         keys = aligned((n_threads, (RANKS + 1) * WIDTH), np.int32)
+        tile = (1, n_clusters) if sparse else (n_features, WIDTH)
         return cls(
-            tiles=aligned((n_threads, n_features, WIDTH), np.float32),
+            tiles=aligned((n_threads, *tile), np.float64 if sparse else np.float32),
             keys=keys,
             key_squares=keys.view(np.float32),
             squares=keys.view(np.float32)[:, RANKS * WIDTH :],

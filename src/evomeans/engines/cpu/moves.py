@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from evomeans.engines.cpu.distance import squared_distance
 from evomeans.engines.cpu.jit import jit
+from evomeans.engines.cpu.rows import squared_difference
 
 # Single-precision results may be off by a few units of 2⁻²⁴; bounds are widened by a little more.
 PAD = np.float32(2.0**-21)
@@ -36,7 +36,7 @@ def measure_drift(before: Any, after: Any, k: int, drift: Any) -> Any:
     """
     farthest = np.float32(0.0)
     for j in range(k):
-        drift[j] = np.float32(np.sqrt(squared_distance(before, j, after, j))) * MORE
+        drift[j] = np.float32(np.sqrt(squared_difference(before, j, after, j))) * MORE
         farthest = max(farthest, drift[j])
     return farthest
 
@@ -94,20 +94,14 @@ def summarise_others(drift: Any, k: int, others: Any) -> None:
         others[j] = second if j == leader else first
 
 
-@jit(reorder=True)
+@jit
 def measure_reach(
-    single: Any, movers: Any, n_movers: int, reach: Any, first: int, last: int
+    exact: Any, movers: Any, n_movers: int, reach: Any, first: int, last: int
 ) -> None:
     """For clusters ``first`` to ``last``, the distance of their centre to the closest mover."""
-    n_features = single.shape[1]
     for a in range(first, last):
-        closest = np.float32(np.inf)
+        closest = np.inf
         for q in range(n_movers):
-            j = movers[q]
-            if j != a:
-                square = np.float32(0.0)
-                for t in range(n_features):
-                    difference = single[a, t] - single[j, t]
-                    square += difference * difference
-                closest = min(closest, square)
-        reach[a] = np.sqrt(closest)
+            if movers[q] != a:
+                closest = min(closest, squared_difference(exact, a, exact, movers[q]))
+        reach[a] = np.float32(np.sqrt(closest)) * LESS

@@ -16,6 +16,7 @@ from evomeans.engines.cpu.moves import (
     summarise_others,
 )
 from evomeans.engines.cpu.roulette import draw_nearby, measure_own, sum_chunks
+from evomeans.engines.cpu.rows import remember_centers, write_row
 from evomeans.engines.cpu.sums import merge_sums, update_centers
 from evomeans.engines.cpu.threads import meet
 from evomeans.engines.rules import MAX_ITERATIONS
@@ -65,7 +66,7 @@ def refine(
         False to assign the samples to the target and stop there.
     thread, n_threads : int
     """
-    first, last = share(samples.rows.shape[0], thread, n_threads)
+    first, last = share(samples.norms.shape[0], thread, n_threads)
     take_over(parent, state, scratch.pending, inherit, first, last)
     stage = BEGIN
     while True:
@@ -131,7 +132,7 @@ def move_centers(
     BEGIN: to the target, a removed centre to nowhere. PLACE: the removed one onto a drawn sample.
     LLOYD: to the means of their clusters; if none moves, ``GO_ON`` becomes 0.
     """
-    exact, before, single = centers.exact, centers.before, centers.single
+    exact, before = centers.exact, centers.before
     drift, own_drift, numbers = centers.drift, centers.own_drift, scratch.numbers
     k, n_features = centers.weights.shape[0], exact.shape[1]
     merge_sums(centers.sums, stage == BEGIN and not inherit)
@@ -144,8 +145,7 @@ def move_centers(
         numbers[ITERATIONS] = 0.0
     elif stage == PLACE:
         drawn = max(0, draw_nearby(scratch.nearby, scratch.partial, quantile))
-        for t in range(n_features):
-            exact[removed, t] = samples.rows[drawn, t]
+        write_row(samples.rows, drawn, exact, removed)
     else:
         update_centers(centers.sums, samples.scales, samples.limb, exact, centers.weights)
     farthest = measure_drift(before, exact, k, drift)
@@ -159,9 +159,7 @@ def move_centers(
         drift[removed] = 0.0
     n_movers, rest = choose_movers(drift, k, centers.movers)
     summarise_others(drift, k, centers.others)
-    for j in range(k):
-        for t in range(n_features):
-            single[j, t] = exact[j, t]
+    remember_centers(samples.rows, exact, k, centers.copy)
     numbers[GO_ON] = 1.0
     numbers[MOVERS] = n_movers
     numbers[REST] = rest
@@ -186,7 +184,7 @@ def reassign(
         n_movers, rest = int(scratch.numbers[MOVERS]), np.float32(scratch.numbers[REST])
         k = centers.weights.shape[0]
         mine, end = k * thread // n_threads, k * (thread + 1) // n_threads
-        measure_reach(centers.single, centers.movers, n_movers, centers.reach, mine, end)
+        measure_reach(centers.exact, centers.movers, n_movers, centers.reach, mine, end)
         meet(scratch.barrier, n_threads)
         count = filter_samples(state, centers, rest, scratch.active, first, last)
         left = compare_few(samples, state, centers, scratch, rest, n_movers, first, count, thread)

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from evomeans.engines.cpu.distance import squared_distance
 from evomeans.engines.cpu.jit import jit
 from evomeans.engines.cpu.layout import CHUNK
 from evomeans.engines.cpu.moves import MORE
+from evomeans.engines.cpu.rows import remember_centers, squared_distance
 
 
 @jit
@@ -40,6 +40,16 @@ def measure_own(
             nearby[i] = value
             total += value
         partial[begin // CHUNK] = total
+
+
+@jit
+def measure_all(rows: Any, exact: Any, copy: Any, distances: Any) -> None:
+    """Distances of all samples to all centres, into the (n, k) array ``distances``."""
+    n_samples, k = distances.shape
+    remember_centers(rows, exact, k, copy)
+    for i in range(n_samples):
+        for j in range(k):
+            distances[i, j] = np.sqrt(squared_distance(rows, i, exact, j))
 
 
 @jit

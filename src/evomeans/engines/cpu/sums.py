@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from evomeans.engines.cpu.jit import jit
+from evomeans.engines.cpu.rows import by_row_type
 
 LIMBS = 2
 
@@ -24,13 +25,13 @@ def limb_bits(n_samples: int) -> int:
     return 61 - max(1, n_samples).bit_length()
 
 
-def column_scales(rows: Any, weights: Any, bits: int) -> Any:
+def column_scales(extents: Any, weights: Any, bits: int) -> Any:
     """Factors that bring every term of every column below ``2**bits``.
 
     Parameters
     ----------
-    rows : (n, d) array
-        Samples in the engine's frame.
+    extents : (d,) array
+        The largest absolute value of every column.
     weights : (n,) or (0,) array
         Empty for equal weights.
     bits : int
@@ -42,13 +43,24 @@ def column_scales(rows: Any, weights: Any, bits: int) -> Any:
         Powers of two; the last one is for the weights themselves.
     """
     heaviest = float(weights.max()) if len(weights) else 1.0
-    extents = np.maximum(rows.max(axis=0), -rows.min(axis=0)).astype(np.float64)
     largest = np.append(extents, 1.0) * heaviest
     exponents = np.array([bits - math.frexp(v)[1] if v > 0 else 0 for v in largest])
     return np.ldexp(1.0, np.minimum(exponents, 1000))
 
 
 @jit
+def add_term(sums: Any, before: int, after: int, t: int, term: float, limb: float) -> None:
+    """Move one term, scaled to at most a limb, from a cluster (−1: from none) to another."""
+    whole = np.floor(term)
+    upper = np.int64(whole)
+    lower = np.int64((term - whole) * limb)
+    sums[after, t, 0] += upper
+    sums[after, t, 1] += lower
+    if before >= 0:
+        sums[before, t, 0] -= upper
+        sums[before, t, 1] -= lower
+
+
 def transfer(
     sums: Any, before: int, after: int, rows: Any, i: int, weight: float, scales: Any, limb: float
 ) -> None:
@@ -59,19 +71,29 @@ def transfer(
     sums : (k, d + 1, 2) array of int64
         Upper and lower limbs; the last column sums the weights.
     """
+    raise NotImplementedError("compiled code only")
+
+
+def _transfer_dense(
+    sums: Any, before: int, after: int, rows: Any, i: int, weight: float, scales: Any, limb: float
+) -> None:
     n_features = rows.shape[1]
-    for t in range(n_features + 1):
-        term = weight * scales[t]
-        if t < n_features:
-            term *= rows[i, t]
-        whole = np.floor(term)
-        upper = np.int64(whole)
-        lower = np.int64((term - whole) * limb)
-        sums[after, t, 0] += upper
-        sums[after, t, 1] += lower
-        if before >= 0:
-            sums[before, t, 0] -= upper
-            sums[before, t, 1] -= lower
+    for t in range(n_features):
+        add_term(sums, before, after, t, weight * rows[i, t] * scales[t], limb)
+    add_term(sums, before, after, n_features, weight * scales[n_features], limb)
+
+
+def _transfer_sparse(
+    sums: Any, before: int, after: int, rows: Any, i: int, weight: float, scales: Any, limb: float
+) -> None:
+    for p in range(rows.starts[i], rows.starts[i + 1]):
+        t = rows.columns[p]
+        add_term(sums, before, after, t, weight * rows.values[p] * scales[t], limb)
+    last = sums.shape[1] - 1
+    add_term(sums, before, after, last, weight * scales[last], limb)
+
+
+by_row_type(transfer, dense=_transfer_dense, sparse=_transfer_sparse)
 
 
 @jit

@@ -1,0 +1,91 @@
+"""The work space for one number of clusters, and the one way into the kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evomeans.engines.cpu.layout import Centers, Samples, Scratch, State
+from evomeans.engines.cpu.memory import Recollection
+from evomeans.engines.cpu.refine import INERTIA, ITERATIONS, NOWHERE, refine
+from evomeans.engines.cpu.roulette import measure_all
+from evomeans.engines.cpu.rows import SparseRows
+from evomeans.engines.cpu.threads import Crew
+from evomeans.engines.protocol import FloatArray
+
+
+class Room:
+    """The work space for one number of clusters, and the one way into the kernel."""
+
+    def __init__(self, samples: Samples, k: int, n_features: int, n_threads: int) -> None:
+        sparse = isinstance(samples.rows, SparseRows)
+        if sparse:
+            norms = np.full(k + 1, float(n_features) * NOWHERE**2)
+            samples = samples._replace(rows=samples.rows._replace(center_squares=norms))
+        self.k = k
+        self.samples = samples
+        self.crew = Crew(n_threads)
+        self.centers = Centers.allocate(k, n_features, n_threads, sparse)
+        self.centers.exact[k] = self.centers.before[k] = NOWHERE
+        n_samples = len(samples.norms)
+        self.scratch = Scratch.allocate(n_samples, k, n_features, n_threads, sparse)
+        self.target = np.empty((k, n_features))
+
+    def take_over(self, known: Recollection) -> None:
+        """Stand where a known solution stands."""
+        self.centers.exact[: self.k] = known.centers
+        self.centers.sums[0] = known.sums
+
+    def run(
+        self,
+        parent: State,
+        state: State,
+        target: FloatArray,
+        inherit: bool,
+        removed: int,
+        quantile: float,
+        power: int,
+        lloyd: bool = True,
+    ) -> None:
+        """Run the kernel; see :func:`~evomeans.engines.cpu.refine.refine`."""
+        self.target[:] = target
+        self.crew.run(
+            refine,
+            self.samples,
+            parent,
+            state,
+            self.centers,
+            self.scratch,
+            self.target,
+            inherit,
+            removed,
+            quantile,
+            power,
+            lloyd,
+        )
+
+    def distances(self, centers: FloatArray) -> FloatArray:
+        """Distances of all samples to these centres, in the frame."""
+        self.centers.exact[: self.k] = centers
+        result = np.empty((len(self.samples.norms), self.k))
+        measure_all(self.samples.rows, self.centers.exact, self.centers.copy, result)
+        return result
+
+    @property
+    def positions(self) -> FloatArray:
+        """A copy of the centres."""
+        return self.centers.exact[: self.k].copy()
+
+    @property
+    def inertia(self) -> float:
+        """Sum of squared distances, in the frame."""
+        return float(self.scratch.numbers[INERTIA])
+
+    @property
+    def iterations(self) -> int:
+        """Assignments that the last run made."""
+        return int(self.scratch.numbers[ITERATIONS])
+
+    def empty_clusters(self) -> list[int]:
+        """Clusters without weight."""
+        weights = self.centers.weights
+        return [] if weights.all() else np.flatnonzero(weights == 0.0).tolist()
