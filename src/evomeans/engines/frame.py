@@ -38,13 +38,13 @@ class Frame:
             float(np.max(np.max(X, axis=0) - shift, initial=0.0)),
             float(np.max(shift - np.min(X, axis=0), initial=0.0)),
         )
-        return cls(shift, _exponent(extent))
+        return cls(shift, _exponent(extent, X.dtype))
 
     @classmethod
     def scaling(cls, values: NDArray[Any], n_features: int) -> Frame:
         """Build a frame without a shift, for sparse samples with these stored ``values``."""
         extent = float(np.max(np.abs(values), initial=0.0))
-        return cls(np.zeros(n_features), _exponent(extent))
+        return cls(np.zeros(n_features), _exponent(extent, values.dtype))
 
     @property
     def scale(self) -> float:
@@ -53,8 +53,9 @@ class Frame:
 
     def encode(self, X: NDArray[Any]) -> NDArray[Any]:
         """Bring rows in data units into the frame, in C order and in their own precision."""
-        Z: NDArray[Any] = np.subtract(X, self.shift.astype(X.dtype), order="C")
-        Z *= Z.dtype.type(self.scale)
+        # Scaled first: the difference of two extreme float32 numbers is none.
+        Z: NDArray[Any] = np.multiply(X, X.dtype.type(self.scale), order="C")
+        Z -= np.ldexp(self.shift, self.exponent).astype(X.dtype)
         return Z
 
     def decode(self, centers: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -66,11 +67,12 @@ class Frame:
         return math.ldexp(inertia, -2 * self.exponent)
 
 
-def _exponent(extent: float) -> int:
+def _exponent(extent: float, dtype: np.dtype[Any]) -> int:
     if extent > LARGEST_EXTENT:
         raise ValueError(
             f"The samples extend over {extent:.3g}; squared distances overflow beyond "
             f"{LARGEST_EXTENT:.0e}. Divide X by a constant first."
         )
-    # float32 cannot hold 2**exponent for denormal extents: they are as good as constant columns.
-    return 0 if extent < 1e-300 else -math.frexp(extent)[1]
+    # The factor itself has to fit into the type of the samples.
+    largest = np.finfo(dtype).maxexp - 2
+    return min(largest, -math.frexp(extent)[1]) if extent > 0.0 else 0

@@ -12,8 +12,8 @@ from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import FloatArray, Refinement, Start
 from evomeans.engines.rules import (
     MAX_ITERATIONS,
-    ROUNDING,
-    can_be_repaired,
+    MAX_REPAIRS,
+    is_rounding,
     repair_draw,
     split_mixture,
 )
@@ -62,17 +62,18 @@ class ReferenceEngine:
             weights = self._cluster_weights(labels, len(centers))
             for j in np.flatnonzero(weights):
                 members = (labels == j) & (self.weights > 0.0)
-                centers[j] = np.average(
-                    self.samples[members], axis=0, weights=self.weights[members]
+                rows = self.samples[members]
+                # From a member on, so that the mean of equal samples is that sample.
+                centers[j] = rows[0] + np.average(
+                    rows - rows[0], axis=0, weights=self.weights[members]
                 )
             if not np.array_equal(labels, previous) and n_iter < MAX_ITERATIONS:
                 continue
             nearest = self._squares(centers).min(axis=1)
             inertia = float(self.weights @ nearest)
-            total = float(self.weights.sum())
-            if weights.all() or not can_be_repaired(inertia, total, repairs, len(centers)):
-                if inertia <= ROUNDING * total:
-                    # All samples sit on their centres, up to the rounding of the means.
+            on_samples = is_rounding(inertia, float(self.weights.sum()), self.samples.shape[1])
+            if weights.all() or on_samples or repairs >= MAX_REPAIRS * len(centers):
+                if on_samples:
                     counted = np.flatnonzero(self.weights)
                     present, members = np.unique(labels[counted], return_index=True)
                     centers[present] = self.samples[counted[members]]

@@ -8,8 +8,9 @@ GOLDEN_RATIO = 0.6180339887498949
 # for ever; nothing real ever took a tenth of this.
 MAX_ITERATIONS = 20_000
 
-# Mean squared distance, in the frame, of samples that sit on their centres up to rounding.
-ROUNDING = 1e-28
+# Mean squared distance, per feature and in the frame, of samples that equal their centre up to the
+# rounding of a mean.
+ROUNDING = 4e-32
 # Repairs of one start, per cluster. A repair that does its job is not repeated; the limit only
 # matters for samples so close to each other that rounding puts them into one place.
 MAX_REPAIRS = 4
@@ -44,9 +45,9 @@ def repair_draw(alpha: float, quantile: float, repair: int) -> tuple[float, floa
     return (alpha if repair == 1 else 1.0), (quantile + repair * GOLDEN_RATIO) % 1.0
 
 
-def can_be_repaired(inertia: float, total_weight: float, repairs: int, n_clusters: int) -> bool:
-    """Whether an empty cluster is worth a new centre.
+def is_rounding(inertia: float, total_weight: float, n_features: int) -> bool:
+    """Whether every sample sits on a centre already, and the inertia is but rounding.
 
-    Not if every sample sits on a centre already: there are fewer distinct samples than clusters.
+    Then an empty cluster cannot be helped: there are fewer distinct samples than clusters.
     """
-    return inertia > ROUNDING * total_weight and repairs < MAX_REPAIRS * n_clusters
+    return inertia <= ROUNDING * n_features * total_weight

@@ -14,7 +14,7 @@ from evomeans.engines.cpu.room import Room
 from evomeans.engines.cpu.samples import dense_rows, encode_samples, frame_for
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import FloatArray, Refinement, Start
-from evomeans.engines.rules import ROUNDING, can_be_repaired, repair_draw, split_mixture
+from evomeans.engines.rules import MAX_REPAIRS, is_rounding, repair_draw, split_mixture
 
 # Below this many multiplications per assignment a second thread costs more than it brings.
 WORTH_A_THREAD = 500_000
@@ -91,8 +91,10 @@ class CpuEngine:
         room.run(parent, state, target, known is not None, removed, quantile, start.power)
         n_iter = room.iterations
         repairs = 0
-        while (empty := room.empty_clusters()) and can_be_repaired(
-            room.inertia, self.total_weight, repairs, room.k
+        while (
+            (empty := room.empty_clusters())
+            and not self._sits_on_samples(room)
+            and repairs < MAX_REPAIRS * room.k
         ):
             # Clusters are refilled one at a time: each draw sees where the last one went.
             for j in empty:
@@ -102,7 +104,7 @@ class CpuEngine:
                 last = j == empty[-1]
                 room.run(state, state, target, True, removed, quantile, start.power, last)
                 n_iter += room.iterations
-        if room.inertia <= ROUNDING * self.total_weight:
+        if self._sits_on_samples(room):
             self._snap(room, state)
         handle = self.memory.keep(Recollection(state, room.positions, room.centers.sums[0].copy()))
         return Refinement(
@@ -112,6 +114,9 @@ class CpuEngine:
             n_iter,
             handle,
         )
+
+    def _sits_on_samples(self, room: Room) -> bool:
+        return is_rounding(room.inertia, self.total_weight, self.n_features)
 
     def _snap(self, room: Room, state: State) -> None:
         """Put every centre onto one of its samples, where all of them are up to rounding."""
