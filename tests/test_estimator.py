@@ -265,6 +265,18 @@ def test_init_is_in_data_units_and_left_alone(engine):
     assert_array_equal(init, before)
 
 
+@pytest.mark.parametrize("far", [1e10, 1e30, 1e200])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_init_may_be_absurdly_far_away(engine, dtype, far):
+    """A centre that no sample is near to is repaired, wherever it is."""
+    samples, near = X.astype(dtype), X[:4].copy()
+    near[0] = 1e5
+    expected = quick(4, engine=engine, init=near).fit(samples)
+    near[0] = far
+    model = quick(4, engine=engine, init=near).fit(samples)
+    assert_array_equal(model.history_.column("inertia"), expected.history_.column("inertia"))
+
+
 def test_more_given_solutions_than_max_population_all_count(engine):
     """None of a large stack is ignored."""
     stack = np.stack([X[i : i + 4] for i in range(9)])
@@ -334,6 +346,23 @@ def test_fewer_distinct_samples_than_clusters(engine):
     assert_allclose(model.cluster_centers_[:3], expected, atol=1e-12)
     assert_array_equal(model.labels_, np.repeat([2, 0, 1], 7))
     assert_array_equal(model.predict(samples), model.labels_)
+
+
+def test_copies_whose_means_are_not_exact(engine):
+    """No hang where rounding keeps the inertia of perfect clusters above zero."""
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        distinct, copies = int(rng.integers(1, 5)), int(rng.integers(2, 120))
+        points = rng.normal(size=(distinct, 2)) * 10.0 ** rng.integers(-3, 9)
+        samples = np.repeat(points, copies, axis=0)
+        weights = rng.random(len(samples)) if rng.random() < 0.5 else None
+        k = min(len(samples), distinct + int(rng.integers(1, 4)))
+        if k == distinct:
+            continue
+        with pytest.warns(ConvergenceWarning, match=rf"clusters \({distinct}\)"):
+            model = quick(k, engine=engine, max_iter=3).fit(samples, sample_weight=weights)
+        assert model.inertia_ <= 1e-25 * np.square(samples).sum()
+        assert_array_equal(model.labels_.reshape(distinct, copies).std(axis=1), np.zeros(distinct))
 
 
 def test_samples_without_weight_are_no_distinct_samples(engine):

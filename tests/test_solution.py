@@ -47,7 +47,7 @@ def cases(draw):
         units = rng.uniform(-1.0, 1.0, size=(n, d))
     dtype = draw(st.sampled_from([np.float64, np.float32]))
     powers = [0, -150, 150] if dtype is np.float64 else [0, -18, 18]
-    scale = 10.0 ** draw(st.sampled_from(powers)) / 3
+    scale = 10.0 ** draw(st.sampled_from(powers)) / 10
     offset = draw(st.sampled_from([0.0, 0.0, 1e8 if dtype is np.float64 else 1e3]))
     weights = draw(st.sampled_from([None, rng.integers(0, 3, n), rng.uniform(0.1, 2.0, n)]))
     if weights is not None and not weights.any():
@@ -289,12 +289,10 @@ def test_csr_details_do_not_matter():
 
 
 def test_sparse_samples_of_many_features_are_never_made_dense():
-    """3,000 × 2,000,000 would be 48 GB."""
+    """20,000 × 200,000 would be 32 GB."""
     rng = np.random.default_rng(0)
-    X = sp.csr_array(
-        (rng.random(6000), (np.repeat(np.arange(3000), 2), rng.integers(0, 50, 6000) * 40_000)),
-        shape=(3000, 2_000_000),
-    )
+    entries = np.repeat(np.arange(20_000), 2), rng.integers(0, 50, 40_000) * 4_000
+    X = sp.csr_array((rng.random(40_000), entries), shape=(20_000, 200_000))
     model = HGMeans(3, **{**QUICK, "max_iter": 1, "max_population": 2}).fit(X)
     assert_array_equal(model.predict(X), model.labels_)
 
@@ -312,20 +310,11 @@ def test_sparse_samples_of_one_feature_are_solved_exactly():
 
 
 def test_a_tie_that_the_order_decides_anew_is_refined():
-    """(1, 0) lies between centres; the canonical order gives it away, and K-means goes on."""
-    X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    """Each order of two centres gives the sample between them away; K-means goes on from there."""
+    X = np.array([[0.0, 0.0], [2.0, 0.0], [4.0, 0.0]])
     engine = create_engine("reference", X, None)
-    # Centre (0, 0.5) owns the left pair, (1, 0.5) the right one; listed in the reverse order.
-    given = engine.frame.encode(np.array([[1.0, 0.5], [0.0, 0.5]]))
-    solution = canonical_solution(engine, given, X.dtype)
-    assert_array_equal(solution.centers, [[0.0, 0.5], [1.0, 0.5]])
-    assert_array_equal(solution.labels, [0, 0, 1, 1])
-
-    # On a line 0, 1, 2 with centres 0.5 and 2 nothing is tied; with 0 and 2 the middle one is.
-    line = np.array([[0.0, 0.0], [2.0, 0.0], [4.0, 0.0]])
-    engine = create_engine("reference", line, None)
     tied = engine.frame.encode(np.array([[4.0, 0.0], [0.0, 0.0]]))
-    solution = canonical_solution(engine, tied, line.dtype)
+    solution = canonical_solution(engine, tied, X.dtype)
     assert_array_equal(solution.centers, [[1.0, 0.0], [4.0, 0.0]])
     assert_array_equal(solution.labels, [0, 0, 1])
     assert solution.inertia == 2.0

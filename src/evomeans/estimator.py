@@ -23,7 +23,7 @@ from evomeans.solution import (
     FloatArray,
     Solution,
     canonical_solution,
-    encode_centers,
+    encode_starts,
     in_data_units,
     proven_optimum,
 )
@@ -296,7 +296,7 @@ class HGMeans(FittedCenters):
         if self.engine == "auto" and X.shape[1] == 1:
             result = proven_optimum(engine, X, self.n_clusters, sample_weight)
         else:
-            initial = [encode_centers(engine.frame, centers) for centers in given]
+            initial = encode_starts(engine.frame, given)
             result = evolve(
                 engine, self.n_clusters, settings, rng, initial=initial, observers=observers
             )

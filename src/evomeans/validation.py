@@ -233,9 +233,18 @@ def _validated(estimator: Any, X: Any, *, reset: bool) -> Any:
             f"X contains a value of size {largest:.3g}; sums overflow beyond "
             f"{LARGEST_VALUE:.0e}. Divide X by a constant first."
         )
-    if is_sparse(X) and not X.has_canonical_format:
+    return _canonical_csr(X) if is_sparse(X) else X
+
+
+def _canonical_csr(X: Any) -> Any:
+    """Return CSR with sorted indices, no duplicates, and 32-bit indices wherever these suffice."""
+    if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
+    if X.indices.dtype != np.int32 and max(X.nnz, *X.shape) <= np.iinfo(np.int32).max:
+        # Kernels are compiled anew for every type of index.
+        narrow = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+        X = type(X)((X.data, *narrow), shape=X.shape)
     return X
 
 

@@ -59,11 +59,16 @@ def test_inertia_is_in_units_of_the_data(scale) -> None:
     assert total == pytest.approx(expected, rel=1e-14)
 
 
-@pytest.mark.parametrize("extent", [1.1e150, 1e200, 1e300])
+@pytest.mark.parametrize("extent", [1e153, 1e200, 1e300])
 def test_samples_whose_squares_overflow_are_refused_with_a_remedy(extent) -> None:
     X = np.array([[-extent], [extent]])
-    with pytest.raises(ValueError, match=r"extend over .*e\+.*1e\+150.*Divide X by a constant"):
+    with pytest.raises(ValueError, match=r"extend over .*e\+.*e\+152.*Divide X by a constant"):
         Frame.around(X)
+
+
+def test_samples_whose_squares_underflow_are_refused_with_a_remedy() -> None:
+    with pytest.raises(ValueError, match=r"extend over 1e-160.*e-153.*Multiply X by a constant"):
+        Frame.around(np.array([[-1e-160], [1e-160]]))
 
 
 def test_constant_columns_and_single_samples_are_fine(dtype) -> None:

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# The sum of n squared distances of points this far apart still fits into a float64 for n = 1e7.
-LARGEST_EXTENT = 1e150
+# Sums of squared distances have to stay within these to be float64 numbers in data units.
+LARGEST_SUM = 1e306
+SMALLEST_SQUARE = 1e-306
 
 
 @dataclass(frozen=True)
@@ -38,13 +39,13 @@ class Frame:
             float(np.max(np.max(X, axis=0) - shift, initial=0.0)),
             float(np.max(shift - np.min(X, axis=0), initial=0.0)),
         )
-        return cls(shift, _exponent(extent, X.dtype))
+        return cls(shift, _exponent(extent, X.size, X.dtype))
 
     @classmethod
     def scaling(cls, values: NDArray[Any], n_features: int) -> Frame:
         """Build a frame without a shift, for sparse samples with these stored ``values``."""
         extent = float(np.max(np.abs(values), initial=0.0))
-        return cls(np.zeros(n_features), _exponent(extent, values.dtype))
+        return cls(np.zeros(n_features), _exponent(extent, values.size, values.dtype))
 
     @property
     def scale(self) -> float:
@@ -67,11 +68,17 @@ class Frame:
         return math.ldexp(inertia, -2 * self.exponent)
 
 
-def _exponent(extent: float, dtype: np.dtype[Any]) -> int:
-    if extent > LARGEST_EXTENT:
+def _exponent(extent: float, n_values: int, dtype: np.dtype[Any]) -> int:
+    largest_extent = math.sqrt(LARGEST_SUM / max(1, n_values))
+    if extent > largest_extent:
         raise ValueError(
-            f"The samples extend over {extent:.3g}; squared distances overflow beyond "
-            f"{LARGEST_EXTENT:.0e}. Divide X by a constant first."
+            f"The samples extend over {extent:.3g}; sums of squared distances overflow beyond "
+            f"{largest_extent:.1e}. Divide X by a constant first."
+        )
+    if 0.0 < extent < math.sqrt(SMALLEST_SQUARE):
+        raise ValueError(
+            f"The samples extend over {extent:.3g} only; squared distances underflow below "
+            f"{math.sqrt(SMALLEST_SQUARE):.1e}. Multiply X by a constant first."
         )
     # The factor itself has to fit into the type of the samples.
     largest = np.finfo(dtype).maxexp - 2

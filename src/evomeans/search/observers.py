@@ -6,6 +6,8 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from evomeans.search.history import OffspringRecord
 
 Observer = Callable[[OffspringRecord], object]
@@ -15,7 +17,7 @@ Observer = Callable[[OffspringRecord], object]
 def notify(observers: Sequence[Observer], record: OffspringRecord) -> bool:
     """Show a record to all observers; return whether one of them asks to stop."""
     answers = [observer(record) for observer in observers]
-    return any(answer is True for answer in answers)
+    return any(isinstance(answer, bool | np.bool_) and bool(answer) for answer in answers)
 
 
 class ProgressPrinter:
