@@ -23,6 +23,7 @@ KINDS = (
     "tiny",
     "huge",
     "outliers",
+    "needle",
     "constant column",
     "constant",
     "few distinct",
@@ -81,6 +82,8 @@ def make_samples(kind: str, n: int, d: int, dtype: type, rng: np.random.Generato
         X = rng.uniform(-0.4, 0.4, size=(n, d)) * (1e150 if double else 1e30)
     elif kind == "outliers":
         X[rng.random(n) < 0.1] *= 1e6
+    elif kind == "needle":
+        X[0] += 1e10  # what is left of the others cannot be told apart in single precision
     elif kind == "constant column":
         X[:, 0] = 0.1
     elif kind == "constant":

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from evomeans.engines import Engine, Refinement, Start, create_engine
+from evomeans.engines.cpu import CpuEngine
 from evomeans.search import SearchResult, SearchSettings, evolve
-from problems import make_samples, make_weights
+from problems import assert_same_bits, make_samples, make_weights
 
 SETTINGS = SearchSettings(4, 8, max_offspring=40)
 
@@ -68,6 +69,24 @@ def test_a_search_does_not_depend_on_handles(dtype, weighted) -> None:
         engine = Forgetful(create_engine("cpu", X, weights), seed)
         assert trace(search(engine)) == trace(remembering)
         assert engine.lost > 5
+
+
+def test_a_search_does_not_depend_on_how_much_is_remembered(dtype, weighted) -> None:
+    """With room for a single state almost every handle is forgotten before it is used."""
+    X, weights = samples(dtype, weighted)
+    remembering = search(create_engine("cpu", X, weights))
+    assert trace(search(CpuEngine(X, weights, memory_budget=1))) == trace(remembering)
+
+
+def test_the_handle_of_another_engine_is_ignored() -> None:
+    """Over the same number of samples and clusters, where a mix-up would go unnoticed."""
+    X, weights = samples(np.float64, True)
+    engine, other = create_engine("cpu", X, weights), create_engine("cpu", X[::-1].copy(), weights)
+    start = Start(engine.samples_at((np.arange(6) + 0.5) / 6))
+    (stranger,) = other.refine([start])
+    (expected,) = engine.refine([start])
+    (result,) = engine.refine([dataclasses.replace(start, parent=stranger.handle)])
+    assert_same_bits(result, expected)
 
 
 def test_the_same_engine_can_be_searched_twice(engine_name) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from hypothesis import assume, example, given
@@ -46,6 +48,16 @@ def test_the_matching_has_the_lowest_total_euclidean_distance(case) -> None:
     assert_array_equal(np.sort(partner), np.arange(len(first)))
     lowest, _ = cheapest_matching(first, second)
     assert total_distance(first, second, partner) <= lowest + 1e-7
+
+
+@given(parents())
+def test_pairing_shared_centres_up_front_costs_nothing(case) -> None:
+    """The way of many centres, taken with few, still finds the lowest total."""
+    first, second, _ = case
+    with patch("evomeans.search.crossover.FEW", 0):
+        partner = match(first, second)
+    assert_array_equal(np.sort(partner), np.arange(len(first)))
+    assert total_distance(first, second, partner) <= cheapest_matching(first, second)[0] + 1e-7
 
 
 def test_the_matching_minimises_distances_not_their_squares() -> None:

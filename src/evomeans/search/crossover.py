@@ -8,6 +8,8 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
 FloatArray = NDArray[np.float64]
+# Up to this many centres, solving the whole assignment problem is faster than making it smaller.
+FEW = 30
 
 
 def matching_crossover(
@@ -51,6 +53,8 @@ def match(first: FloatArray, second: FloatArray) -> NDArray[np.intp]:
     partner : (k,) array
         ``second[partner[i]]`` is matched with ``first[i]``.
     """
+    if len(first) <= FEW:
+        return np.asarray(linear_sum_assignment(cdist(first, second))[1])
     partner = shared_centers(first, second)
     rows = np.flatnonzero(partner < 0)
     if len(rows):
