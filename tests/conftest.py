@@ -13,6 +13,8 @@ from hypothesis import HealthCheck, settings
 
 from evomeans.engines import Start, create_engine
 
+pytest.register_assert_rewrite("oracles")
+
 settings.register_profile(
     "evomeans",
     derandomize=True,

@@ -1,14 +1,22 @@
-"""Slow and obvious answers to compare with."""
+"""Slow and obvious answers to compare with, and what has to agree with them."""
 
 from __future__ import annotations
 
 from functools import cache
 from itertools import permutations
+from typing import Any
 
 import numpy as np
+import pytest
+from numpy.testing import assert_allclose
 from numpy.typing import NDArray
 
+from evomeans.engines import Engine, Refinement
+from evomeans.engines.frame import Frame
+from problems import Problem
+
 FloatArray = NDArray[np.float64]
+EPS = np.finfo(np.float64).eps
 
 
 def squared_distances(samples: FloatArray, centers: FloatArray) -> FloatArray:
@@ -60,3 +68,69 @@ def _subsets_of_all_subsets(n: int) -> tuple[NDArray[np.intp], ...]:
     order = np.argsort(sets, kind="stable")
     sets, subsets = sets[order], subsets[order]
     return subsets, sets ^ subsets, np.searchsorted(sets, np.arange(2**n))
+
+
+# ---- refinements -----------------------------------------------------------------------------
+
+
+def in_frame(frame: Frame, X: NDArray[Any]) -> FloatArray:
+    """Return the samples as the engine sees them, in float64."""
+    return frame.encode(X).astype(np.float64)
+
+
+def assert_nearest(samples: FloatArray, centers: FloatArray, labels: NDArray[Any]) -> None:
+    """Each label is the brute-force nearest centre, up to the rounding of float64 itself."""
+    squares = squared_distances(samples, centers)
+    chosen = squares[np.arange(len(samples)), labels]
+    slack = 1.0 + 4.0 * (samples.shape[1] + 4) * EPS
+    wrong = chosen > squares.min(axis=1) * slack
+    assert not wrong.any(), (labels[wrong], squares.argmin(axis=1)[wrong], squares[wrong])
+
+
+def assert_fixed_point(engine: Engine, problem: Problem, result: Refinement) -> None:
+    """Everything that "a fixed point of K-means" means, checked directly."""
+    k, (n, d) = problem.k, problem.X.shape
+    samples = in_frame(engine.frame, problem.X)
+    weights = np.ones(n) if problem.weights is None else problem.weights
+    labels, inertia = engine.assign(result.centers)
+
+    assert result.centers.shape == (k, d)
+    assert result.centers.dtype == np.float64
+    assert np.isfinite(result.centers).all()
+    assert result.n_iter >= 1
+    assert labels.shape == (n,)
+    assert_nearest(samples, result.centers, labels)
+
+    totals = np.bincount(labels, weights, k)
+    assert_allclose(result.cluster_weights, totals, rtol=1e-12, atol=0.0)
+    for j in np.flatnonzero(totals):
+        own, w = samples[labels == j], weights[labels == j]
+        mean = (w[:, None] * own).sum(axis=0, dtype=np.longdouble) / w.sum(dtype=np.longdouble)
+        rounding = (8.0 + len(own) / 8.0) * EPS * np.abs(own).max()
+        assert_allclose(result.centers[j], mean.astype(float), rtol=0.0, atol=rounding)
+
+    squares = squared_distances(samples, result.centers)
+    direct = engine.frame.inertia_in_data_units(float(weights @ squares.min(axis=1)))
+    assert result.inertia == pytest.approx(direct, rel=1e-12, abs=1e-322)
+    assert inertia == pytest.approx(direct, rel=1e-12, abs=1e-322)
+
+    distinct = len(np.unique(samples[weights > 0] + 0.0, axis=0))
+    if distinct >= k:
+        assert (result.cluster_weights > 0).all()
+    else:
+        assert result.inertia == 0.0
+
+
+def assert_same_solution(result: Refinement, expected: Refinement) -> None:
+    """Equal up to rounding, cluster by cluster."""
+    assert result.inertia == pytest.approx(expected.inertia, rel=1e-9)
+    assert_allclose(result.cluster_weights, expected.cluster_weights, rtol=1e-9)
+    assert_allclose(result.centers, expected.centers, rtol=0.0, atol=1e-9)
+
+
+def assert_same_bits(first: Refinement, second: Refinement) -> None:
+    """Both refinements are the same to the last bit; their handles may differ."""
+    assert first.centers.tobytes() == second.centers.tobytes()
+    assert first.cluster_weights.tobytes() == second.cluster_weights.tobytes()
+    assert first.inertia == second.inertia
+    assert first.n_iter == second.n_iter

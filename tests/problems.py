@@ -1,4 +1,4 @@
-"""Samples of every awkward kind, for property tests."""
+"""Samples of every awkward kind, and starts on them, for property tests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from evomeans.engines import Engine, Refinement, Start
-from evomeans.engines.frame import Frame
 
 FloatArray = NDArray[np.float64]
 
@@ -77,9 +76,9 @@ def make_samples(kind: str, n: int, d: int, dtype: type, rng: np.random.Generato
     elif kind == "offset":
         X = 1e8 + X * (1.0 if double else 100.0)  # float32 has steps of 8 there
     elif kind == "tiny":
-        X *= 1e-150 if double else 1e-30
+        X *= 1e-150 if double else 1e-36
     elif kind == "huge":
-        X = rng.uniform(-0.4, 0.4, size=(n, d)) * (1e150 if double else 1e30)
+        X *= 1e150 if double else 1e37
     elif kind == "outliers":
         X[rng.random(n) < 0.1] *= 1e6
     elif kind == "needle":
@@ -125,14 +124,18 @@ def problems(draw: Any, dtype: type, weighted: bool) -> Problem:
     return Problem(X, weights, k, draw(st.sampled_from(STARTS)), seed)
 
 
-def in_frame(frame: Frame, X: NDArray[Any]) -> FloatArray:
-    """Return the samples as the engine sees them, in float64."""
-    return frame.encode(X).astype(np.float64)
-
-
-def assert_same_bits(first: Refinement, second: Refinement) -> None:
-    """Both refinements are the same to the last bit; their handles may differ."""
-    assert first.centers.tobytes() == second.centers.tobytes()
-    assert first.cluster_weights.tobytes() == second.cluster_weights.tobytes()
-    assert first.inertia == second.inertia
-    assert first.n_iter == second.n_iter
+def offspring(
+    mother: Refinement, father: Refinement, rng: np.random.Generator, **changes: Any
+) -> Start:
+    """Mother's centres, some replaced by father's, and one of them relocated."""
+    k = len(mother.centers)
+    from_father = rng.random(k) < 0.3
+    values = {
+        "centers": np.where(from_father[:, None], father.centers, mother.centers),
+        "alpha": float(rng.choice([0.0, 0.5, 1.0])),
+        "quantile": rng.random(),
+        "removed": int(rng.integers(k)),
+        "power": int(rng.integers(1, 3)),
+        "parent": mother.handle,
+    }
+    return Start(**{**values, **changes})

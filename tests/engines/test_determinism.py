@@ -11,7 +11,8 @@ import pytest
 from evomeans.engines import Engine, Refinement, Start, create_engine
 from evomeans.engines.cpu import CpuEngine
 from evomeans.search import SearchResult, SearchSettings, evolve
-from problems import assert_same_bits, make_samples, make_weights
+from oracles import assert_same_bits
+from problems import make_samples, make_weights
 
 SETTINGS = SearchSettings(4, 8, max_offspring=40)
 

@@ -11,66 +11,20 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from conftest import time_limit
-from evomeans.engines import Refinement, Start, create_engine
+from evomeans.engines import Start, create_engine
 from evomeans.engines.frame import Frame
-from oracles import squared_distances
-from problems import (
-    Problem,
-    arranged,
+from oracles import (
+    assert_fixed_point,
+    assert_nearest,
     assert_same_bits,
+    assert_same_solution,
     in_frame,
-    make_samples,
-    make_weights,
-    problems,
+    squared_distances,
 )
-
-EPS = np.finfo(np.float64).eps
+from problems import Problem, arranged, make_samples, make_weights, offspring, problems
 
 # Problems are drawn as seeds: smaller ones are no simpler, and shrinking a hang takes for ever.
 without_shrinking = settings(phases=[Phase.explicit, Phase.generate])
-
-
-def assert_nearest(samples, centers, labels) -> None:
-    """Each label is the brute-force nearest centre, up to the rounding of float64 itself."""
-    squares = squared_distances(samples, centers)
-    chosen = squares[np.arange(len(samples)), labels]
-    slack = 1.0 + 4.0 * (samples.shape[1] + 4) * EPS
-    wrong = chosen > squares.min(axis=1) * slack
-    assert not wrong.any(), (labels[wrong], squares.argmin(axis=1)[wrong], squares[wrong])
-
-
-def assert_fixed_point(engine, problem: Problem, result: Refinement) -> None:
-    """Everything that "a fixed point of K-means" means, checked directly."""
-    k, (n, d) = problem.k, problem.X.shape
-    samples = in_frame(engine.frame, problem.X)
-    weights = np.ones(n) if problem.weights is None else problem.weights
-    labels, inertia = engine.assign(result.centers)
-
-    assert result.centers.shape == (k, d)
-    assert result.centers.dtype == np.float64
-    assert np.isfinite(result.centers).all()
-    assert result.n_iter >= 1
-    assert labels.shape == (n,)
-    assert_nearest(samples, result.centers, labels)
-
-    totals = np.bincount(labels, weights, k)
-    assert_allclose(result.cluster_weights, totals, rtol=1e-12, atol=0.0)
-    for j in np.flatnonzero(totals):
-        own, w = samples[labels == j], weights[labels == j]
-        mean = (w[:, None] * own).sum(axis=0, dtype=np.longdouble) / w.sum(dtype=np.longdouble)
-        rounding = (8.0 + len(own) / 8.0) * EPS * np.abs(own).max()
-        assert_allclose(result.centers[j], mean.astype(float), rtol=0.0, atol=rounding)
-
-    squares = squared_distances(samples, result.centers)
-    direct = engine.frame.inertia_in_data_units(float(weights @ squares.min(axis=1)))
-    assert result.inertia == pytest.approx(direct, rel=1e-12, abs=1e-322)
-    assert inertia == pytest.approx(direct, rel=1e-12, abs=1e-322)
-
-    distinct = len(np.unique(samples[weights > 0] + 0.0, axis=0))
-    if distinct >= k:
-        assert (result.cluster_weights > 0).all()
-    else:
-        assert result.inertia == 0.0
 
 
 # ---- fixed points ----------------------------------------------------------------------------
@@ -122,21 +76,6 @@ def test_offspring_are_fixed_points(engine_name, dtype, weighted, data) -> None:
             (child,) = engine.refine([start])
             assert_fixed_point(engine, problem, child)
             father, mother = mother, child
-
-
-def offspring(mother: Refinement, father: Refinement, rng, **changes) -> Start:
-    """Mother's centres, some replaced by father's, and one of them relocated."""
-    k = len(mother.centers)
-    from_father = rng.random(k) < 0.3
-    values = {
-        "centers": np.where(from_father[:, None], father.centers, mother.centers),
-        "alpha": float(rng.choice([0.0, 0.5, 1.0])),
-        "quantile": rng.random(),
-        "removed": int(rng.integers(k)),
-        "power": int(rng.integers(1, 3)),
-        "parent": mother.handle,
-    }
-    return Start(**{**values, **changes})
 
 
 # ---- fewer distinct points than centres ------------------------------------------------------
@@ -301,13 +240,6 @@ def pair_of_engines(name, dtype, weighted, n, d, seed, kind="normal"):
     weights = make_weights(n, rng) if weighted else None
     engines = create_engine(name, X, weights), create_engine("reference", X, weights)
     return *engines, Problem(X, weights, min(n, 7), "samples", seed), rng
-
-
-def assert_same_solution(result: Refinement, expected: Refinement) -> None:
-    """Equal up to rounding, cluster by cluster."""
-    assert result.inertia == pytest.approx(expected.inertia, rel=1e-9)
-    assert_allclose(result.cluster_weights, expected.cluster_weights, rtol=1e-9)
-    assert_allclose(result.centers, expected.centers, rtol=0.0, atol=1e-9)
 
 
 @pytest.mark.parametrize(("n", "d"), [(40, 2), (300, 5), (1200, 3), (200, 40)])

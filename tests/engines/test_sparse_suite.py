@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
-from test_engine_suite import assert_fixed_point, assert_same_solution, offspring
 
 from evomeans.engines import Start, create_engine
-from problems import Problem, assert_same_bits, in_frame, make_weights
+from oracles import assert_fixed_point, assert_same_bits, assert_same_solution, in_frame
+from problems import Problem, make_weights, offspring
 
 
 def sparse_samples(n: int, d: int, dtype: type, seed: int, density: float = 0.3):

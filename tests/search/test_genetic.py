@@ -402,11 +402,17 @@ def test_an_observer_can_stop_in_the_initial_population() -> None:
     assert len(result.population) == 1
 
 
-@pytest.mark.parametrize("answer", [None, False, 1, "stop", np.True_, [True]])
+@pytest.mark.parametrize("answer", [None, False, np.False_, 1, "stop", [True]])
 def test_only_true_stops(answer) -> None:
     """What an observer returns by accident, such as the length of something, is no order."""
     _, result = run(repeat(1.0), small(max_offspring=3), observers=[lambda record: answer])
     assert result.stop_reason is StopReason.MAX_ITER
+
+
+def test_the_true_of_numpy_stops_too() -> None:
+    """Comparing the NumPy scalars of an own computation gives one."""
+    _, result = run(repeat(1.0), observers=[lambda record: np.float64(record.inertia) < 2.0])
+    assert result.stop_reason is StopReason.OBSERVER
 
 
 def test_all_observers_see_the_record_at_which_one_of_them_stops() -> None:

@@ -1,0 +1,86 @@
+"""What the engine remembers is bounded, and never decides anything."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+import pytest
+
+from evomeans.engines import Start
+from evomeans.engines.cpu.engine import CpuEngine
+from evomeans.engines.cpu.layout import State
+from evomeans.engines.cpu.memory import Memory, Recollection
+
+
+def recollection(memory: Memory, n: int = 10, k: int = 3) -> Recollection:
+    state = memory.new_state(n, k)
+    return memory.keep(Recollection(state, np.zeros((k, 1)), np.zeros((k, 2, 2), np.int64)))
+
+
+SIZE = State.allocate(10, 3).nbytes
+
+
+def test_a_state_takes_twenty_bytes_per_sample() -> None:
+    assert State.allocate(1000, 50).nbytes == 20 * 1000
+
+
+def test_the_least_recently_used_is_forgotten_first() -> None:
+    memory = Memory(3 * SIZE)
+    old, used, young = (recollection(memory) for _ in range(3))
+    assert memory.recall(old, 3) is old
+    newest = recollection(memory)
+    assert memory.recall(used, 3) is None
+    assert all(memory.recall(kept, 3) is kept for kept in (old, young, newest))
+
+
+def test_one_state_is_kept_however_small_the_budget() -> None:
+    memory = Memory(0)
+    first = recollection(memory)
+    second = recollection(memory)
+    assert memory.recall(first, 3) is None
+    assert memory.recall(second, 3) is second
+
+
+def test_what_is_not_ours_is_not_recalled() -> None:
+    """Another engine's handle, another number of clusters, or no handle at all."""
+    memory = Memory(10 * SIZE)
+    ours = recollection(memory)
+    assert memory.recall(recollection(Memory(10 * SIZE)), 3) is None
+    assert memory.recall(ours, 4) is None
+    assert memory.recall(None, 3) is None
+    assert memory.recall("handle", 3) is None
+
+
+def test_memory_of_abandoned_solutions_is_used_again_but_never_that_of_living_ones() -> None:
+    memory = Memory(10 * SIZE)
+    living, dying = recollection(memory), recollection(memory)
+    arrays = dying.state.names
+    del dying
+    gc.collect()
+    fresh = memory.new_state(10, 3)
+    assert fresh.names is arrays
+    assert not np.shares_memory(memory.new_state(10, 3).names, living.state.names)
+
+
+def test_recycled_memory_fits_the_number_of_samples_and_clusters() -> None:
+    memory = Memory(10 * SIZE)
+    dying = recollection(memory)
+    del dying
+    gc.collect()
+    assert memory.new_state(11, 3).names.shape == (11, 4)
+    assert memory.new_state(10, 70_000).names.dtype == np.uint32
+
+
+@pytest.mark.parametrize("budget", [0, 20_000, 2**31])
+def test_the_budget_changes_no_bit(budget) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 3))
+    engine, plenty = CpuEngine(X, memory_budget=budget), CpuEngine(X)
+    (mother,) = engine.refine([Start(engine.samples_at(rng.random(5)))])
+    for _ in range(10):
+        start = Start(mother.centers, 0.5, rng.random(), removed=2, parent=mother.handle)
+        (child,) = engine.refine([start])
+        (expected,) = plenty.refine([Start(mother.centers, 0.5, start.quantile, removed=2)])
+        assert child.centers.tobytes() == expected.centers.tobytes()
+        mother = child

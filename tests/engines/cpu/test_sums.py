@@ -1,0 +1,82 @@
+"""Fixed-point sums: exact, whatever the order, the scale and the weights."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+from evomeans.engines.cpu.jit import jit
+from evomeans.engines.cpu.sums import column_scales, limb_bits, transfer, update_centers
+
+
+@jit
+def move(sums, before, after, rows, i, weight, scales, limb):
+    transfer(sums, before, after, rows, i, weight, scales, limb)
+
+
+def means(rows, weights, labels, order, k=2, detour=False):
+    """Cluster means after adding the samples in some order, perhaps through another cluster."""
+    bits = limb_bits(len(rows))
+    scales = column_scales(np.abs(rows).max(axis=0), weights, bits)
+    sums = np.zeros((1, k, rows.shape[1] + 1, 2), np.int64)
+    for i in order:
+        if detour:
+            move(sums[0], -1, k - 1 - labels[i], rows, i, weights[i], scales, float(2**bits))
+        before = k - 1 - labels[i] if detour else -1
+        move(sums[0], before, labels[i], rows, i, weights[i], scales, float(2**bits))
+    centers, totals = np.zeros((k + 1, rows.shape[1])), np.zeros(k)
+    update_centers(sums, scales, float(2**bits), centers, totals)
+    return centers[:k], totals
+
+
+@st.composite
+def problems(draw):
+    seed, n, d = draw(st.integers(0, 10**6)), draw(st.integers(2, 40)), draw(st.integers(1, 4))
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(n, d)) * 10.0 ** rng.integers(-8, 1, size=(n, 1))
+    weights = rng.exponential(size=n) if draw(st.booleans()) else np.ones(n)
+    labels = rng.integers(2, size=n)
+    labels[:2] = 0, 1
+    return rows / np.abs(rows).max(), weights, labels, rng.permutation(n)
+
+
+@given(problems())
+def test_the_bits_of_a_mean_depend_on_the_members_alone(case) -> None:
+    """Not on the order in which they came, nor on where they had been before."""
+    rows, weights, labels, order = case
+    plain = means(rows, weights, labels, range(len(rows)))
+    for other in (
+        means(rows, weights, labels, order),
+        means(rows, weights, labels, order, detour=True),
+    ):
+        assert_array_equal(plain[0], other[0])
+        assert_array_equal(plain[1], other[1])
+
+
+@given(problems())
+def test_means_are_right_to_the_last_digits(case) -> None:
+    """Against exact fractions, in units of the column's largest value: 2⁻⁵³ and no more."""
+    rows, weights, labels, order = case
+    centers, totals = means(rows, weights, labels, order)
+    for j in range(2):
+        members = np.flatnonzero(labels == j)
+        total = sum(Fraction(weights[i]) for i in members)
+        assert abs(totals[j] - total) <= Fraction(4 * 2.0**-53) * total
+        for t in range(rows.shape[1]):
+            mean = sum(Fraction(weights[i]) * Fraction(rows[i, t]) for i in members) / total
+            largest = Fraction(np.abs(rows[members, t]).max())
+            assert abs(Fraction(centers[j, t]) - mean) <= Fraction(
+                8 * 2.0**-53
+            ) * largest + Fraction(2.0**-75)
+
+
+def test_no_limb_overflows_when_all_terms_are_the_largest() -> None:
+    n = 5000
+    rows, weights = np.full((n, 1), -1.0), np.full(n, 3.7)
+    centers, totals = means(rows, weights, np.zeros(n, int), range(n))
+    assert centers[0, 0] == -1.0
+    assert np.isclose(totals[0], 3.7 * n, rtol=1e-15)
