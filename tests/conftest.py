@@ -84,3 +84,9 @@ def dtype(request: pytest.FixtureRequest) -> type[np.floating]:
 def weighted(request: pytest.FixtureRequest) -> bool:
     """Equal and given sample weights."""
     return request.param
+
+
+@pytest.fixture
+def eager_threads(monkeypatch) -> None:
+    """Use all threads asked for, also on data for which one would do."""
+    monkeypatch.setattr("evomeans.engines.cpu.engine.WORTH_A_THREAD", 0)

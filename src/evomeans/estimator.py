@@ -19,6 +19,7 @@ from evomeans.search import (
     StopReason,
     evolve,
 )
+from evomeans.search.interrupts import DeferredInterrupt
 from evomeans.solution import (
     FloatArray,
     Solution,
@@ -292,17 +293,23 @@ class HGMeans(FittedCenters):
         given = self._given_solutions(X.shape[1])
         rng = check_generator(self.random_state)
 
-        engine = self._engine_over(X, sample_weight)
-        if self.engine == "auto" and X.shape[1] == 1:
-            result = proven_optimum(engine, X, self.n_clusters, sample_weight)
-        else:
-            initial = encode_starts(engine.frame, given)
-            result = evolve(
-                engine, self.n_clusters, settings, rng, initial=initial, observers=observers
-            )
-        solution = canonical_solution(engine, result.best.centers, X.dtype)
-
-        self._keep(features, engine.frame, result, solution)
+        # Ctrl-C ends the search, but neither loses what it found nor leaves half a fit.
+        with DeferredInterrupt() as interrupt:
+            engine = self._engine_over(X, sample_weight)
+            if self.engine == "auto" and X.shape[1] == 1:
+                result = proven_optimum(engine, X, self.n_clusters, sample_weight)
+            else:
+                result = evolve(
+                    engine,
+                    self.n_clusters,
+                    settings,
+                    rng,
+                    initial=encode_starts(engine.frame, given),
+                    observers=observers,
+                    interrupt=interrupt,
+                )
+            solution = canonical_solution(engine, result.best.centers, X.dtype)
+            self._keep(features, engine.frame, result, solution)
         self._report(result, solution)
         return self
 

@@ -259,6 +259,8 @@ def check_sample_weight(sample_weight: Any, n_samples: int) -> FloatArray | None
     if sample_weight is None:
         return None
     weights: FloatArray = _finite_array("sample_weight", sample_weight)
+    if weights.ndim == 0:
+        weights = np.full(n_samples, float(weights))
     if weights.shape != (n_samples,):
         raise ValueError(
             f"sample_weight.shape={weights.shape} must be ({n_samples},): one weight per sample."

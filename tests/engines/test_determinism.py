@@ -54,6 +54,7 @@ def samples(dtype, weighted, n=1500, d=4):
     return X, make_weights(n, rng) if weighted else None
 
 
+@pytest.mark.usefixtures("eager_threads")
 @pytest.mark.parametrize("n_jobs", [2, 4])
 def test_a_search_does_not_depend_on_the_number_of_threads(dtype, weighted, n_jobs) -> None:
     X, weights = samples(dtype, weighted, n=3000)

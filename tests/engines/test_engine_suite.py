@@ -336,9 +336,10 @@ def test_results_are_not_overwritten_by_later_refinements(engine_name) -> None:
     assert_array_equal(labels, kept[2])
 
 
+@pytest.mark.usefixtures("eager_threads")
 @pytest.mark.parametrize(("n", "d"), [(20_000, 3), (3_000, 20)])
 def test_any_number_of_threads_gives_the_same_bits(dtype, weighted, n, d) -> None:
-    """n_jobs 1, 2 and 4: founders, offspring, labels and distances."""
+    """One, two and four threads: founders, labels, distances, and offspring after them."""
     answers = []
     for n_jobs in (1, 2, 4):
         rng = np.random.default_rng(13)
@@ -346,11 +347,15 @@ def test_any_number_of_threads_gives_the_same_bits(dtype, weighted, n, d) -> Non
         weights = make_weights(n, rng) if weighted else None
         engine = create_engine("cpu", X, weights, n_jobs=n_jobs)
         problem = Problem(X, weights, 8, "samples", 13)
-        mother, father = engine.refine(problem.starts(engine, 2))
-        children = [engine.refine([offspring(mother, father, rng)])[0] for _ in range(4)]
+        mother, father, other = problem.starts(engine, 3)
+        mother, father = engine.refine([mother, father])
         labels, inertia = engine.assign(father.centers)
         distances = engine.distances(mother.centers)
-        answers.append(([mother, father, *children], labels, inertia, distances))
+        # Nothing of an assignment may be left behind in the memory of the threads.
+        (other,) = engine.refine([other])
+        children = [engine.refine([offspring(mother, father, rng)])[0] for _ in range(4)]
+        assert_fixed_point(engine, problem, other)
+        answers.append(([mother, father, other, *children], labels, inertia, distances))
     for results, labels, inertia, distances in answers[1:]:
         for one, many in zip(answers[0][0], results, strict=True):
             assert_same_bits(one, many)

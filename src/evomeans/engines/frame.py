@@ -1,4 +1,4 @@
-"""The coordinates engines compute in: the data shifted to its mean and scaled by a power of two."""
+"""The coordinates engines compute in: large offsets removed, scaled by a power of two."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ SMALLEST_SQUARE = 1e-306
 class Frame:
     """An affine change of coordinates, ``z = (x - shift) * 2**exponent``.
 
-    Shifting removes the offsets that would cancel digits (1e8 + noise), scaling keeps squares away
-    from overflow and underflow and makes float32 bounds safe. The scale is a power of two, so that
-    no digit is lost to it.
+    Shifting removes offsets that would cancel digits (1e8 + noise), scaling keeps squares away from
+    overflow and underflow and makes float32 bounds safe. Both are exact.
 
     Parameters
     ----------
@@ -33,12 +32,18 @@ class Frame:
 
     @classmethod
     def around(cls, X: NDArray[Any]) -> Frame:
-        """Build the frame in which the dense samples ``X`` have mean 0 and extent 1."""
-        shift = X.mean(axis=0, dtype=np.float64).astype(X.dtype).astype(np.float64)
-        extent = max(
-            float(np.max(np.max(X, axis=0) - shift, initial=0.0)),
-            float(np.max(shift - np.min(X, axis=0), initial=0.0)),
-        )
+        """Build a frame that holds the dense samples ``X`` without losing a digit.
+
+        A column is shifted, to its smallest value, only if its offset is large beside its extent.
+        All its values are then within a factor of two of each other and their differences exact;
+        anywhere else a shift could cost the digits of small values next to an outlier.
+        """
+        low = X.min(axis=0).astype(np.float64)
+        high = X.max(axis=0).astype(np.float64)
+        # Halved: the difference of the two ends of the range of float64 is none.
+        offset_is_large = np.minimum(np.abs(low), np.abs(high)) / 8.0 > high / 2.0 - low / 2.0
+        shift = np.where(offset_is_large, low, 0.0)
+        extent = float(np.max(np.maximum(high - shift, shift - low), initial=0.0))
         return cls(shift, _exponent(extent, X.size, X.dtype))
 
     @classmethod

@@ -13,8 +13,8 @@ from evomeans.engines.protocol import FloatArray, Refinement, Start
 from evomeans.engines.rules import (
     MAX_ITERATIONS,
     MAX_REPAIRS,
-    is_rounding,
     repair_draw,
+    sits_on_centers,
     split_mixture,
 )
 
@@ -40,6 +40,7 @@ class ReferenceEngine:
         self.frame = Frame.around(X) if frame is None else frame
         self.samples = self.frame.encode(X).astype(np.float64)
         self.weights = np.ones(len(X)) if sample_weight is None else sample_weight
+        self.norms = np.einsum("ij,ij->i", self.samples, self.samples)
         self.n_samples = len(X)
 
     def samples_at(self, quantiles: FloatArray) -> FloatArray:
@@ -71,10 +72,10 @@ class ReferenceEngine:
                 continue
             nearest = self._squares(centers).min(axis=1)
             inertia = float(self.weights @ nearest)
-            on_samples = is_rounding(inertia, float(self.weights.sum()), self.samples.shape[1])
+            counted = np.flatnonzero(self.weights)
+            on_samples = sits_on_centers(nearest[counted], self.norms[counted])
             if weights.all() or on_samples or repairs >= MAX_REPAIRS * len(centers):
                 if on_samples:
-                    counted = np.flatnonzero(self.weights)
                     present, members = np.unique(labels[counted], return_index=True)
                     centers[present] = self.samples[counted[members]]
                     squares = self._squares(centers)

@@ -1,6 +1,9 @@
-"""Small rules that every engine follows. Plain scalar Python: the CPU kernels compile these too."""
+"""Small rules that every engine follows."""
 
 from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
 
 GOLDEN_RATIO = 0.6180339887498949
 
@@ -8,9 +11,8 @@ GOLDEN_RATIO = 0.6180339887498949
 # for ever; nothing real ever took a tenth of this.
 MAX_ITERATIONS = 20_000
 
-# Mean squared distance, per feature and in the frame, of samples that equal their centre up to the
-# rounding of a mean.
-ROUNDING = 4e-32
+# A mean of equal samples is off by a few units of 2⁻⁵³ of their size, squared.
+ROUNDING = 2.0**-100
 # Repairs of one start, per cluster. A repair that does its job is not repeated; the limit only
 # matters for samples so close to each other that rounding puts them into one place.
 MAX_REPAIRS = 4
@@ -45,9 +47,16 @@ def repair_draw(alpha: float, quantile: float, repair: int) -> tuple[float, floa
     return (alpha if repair == 1 else 1.0), (quantile + repair * GOLDEN_RATIO) % 1.0
 
 
-def is_rounding(inertia: float, total_weight: float, n_features: int) -> bool:
-    """Whether every sample sits on a centre already, and the inertia is but rounding.
+def sits_on_centers(squares: NDArray[np.float64], norms: NDArray[np.float64]) -> bool:
+    """Whether every sample equals its centre up to the rounding of a mean.
 
     Then an empty cluster cannot be helped: there are fewer distinct samples than clusters.
+
+    Parameters
+    ----------
+    squares : (n,) array
+        Squared distances of the samples that count to their centres.
+    norms : (n,) array
+        Their own squared lengths.
     """
-    return inertia <= ROUNDING * n_features * total_weight
+    return bool(np.all(squares <= ROUNDING * norms))

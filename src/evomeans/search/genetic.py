@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,7 @@ def evolve(
     initial: Sequence[NDArray[np.float64]] = (),
     observers: Sequence[Observer] = (),
     clock: Callable[[], float] = time.perf_counter,
+    interrupt: DeferredInterrupt | None = None,
 ) -> SearchResult:
     """Search for the deepest k-means clustering of the engine's samples.
 
@@ -52,13 +54,15 @@ def evolve(
         Each is called with every :class:`OffspringRecord`; ``True`` ends the search.
     clock : callable
         Seconds, for ``max_time`` and the records.
+    interrupt : DeferredInterrupt, optional
+        One that the caller has entered; by default Ctrl-C is deferred for the search alone.
 
     Returns
     -------
     SearchResult
     """
     search = _Search(engine, n_clusters, settings, rng, initial, observers, clock)
-    with DeferredInterrupt() as interrupt:
+    with DeferredInterrupt() if interrupt is None else nullcontext(interrupt) as interrupt:
         while (reason := search.reason_to_stop(interrupt.requested)) is None:
             if search.founders_due:
                 starts = search.found(min(engine.batch, search.founders_due))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from evomeans.engines.cpu.jit import jit
-from evomeans.engines.cpu.threads import Crew, meet
+from evomeans.engines.cpu.threads import ABANDONED, Crew, meet
 
 
 @jit
@@ -33,3 +33,27 @@ def test_after_meeting_every_thread_sees_what_the_others_wrote(n_threads) -> Non
         crew.run(relay, barrier, board, rounds)
         assert board[:, n_threads].sum() == 0
         assert (board[:, :n_threads] >= 0).all()
+
+
+@jit
+def wait_for_all(barrier, thread, n_threads):
+    while barrier[ABANDONED] == 0:
+        meet(barrier, n_threads)
+
+
+@pytest.mark.parametrize("culprit", [0, 1, 2])
+def test_a_thread_that_fails_is_not_waited_for(culprit) -> None:
+    """The error comes out, nobody spins for ever, and the crew can be used again."""
+
+    def kernel(barrier, thread, n_threads):
+        if thread == culprit:
+            raise KeyError("out of luck")
+        wait_for_all(barrier, thread, n_threads)
+
+    crew = Crew(3)
+    for _ in range(2):
+        with pytest.raises(KeyError, match="out of luck"):
+            crew.run(kernel, crew.barrier)
+    board = np.zeros((5, 4), np.int64)
+    crew.run(relay, crew.barrier, board, 5)
+    assert (board[:, 3] == 0).all()

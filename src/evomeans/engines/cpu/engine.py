@@ -8,16 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.engines.cpu.layout import State
+from evomeans.engines.cpu.layout import State, count_chunks
 from evomeans.engines.cpu.memory import Memory, Recollection
 from evomeans.engines.cpu.room import Room
 from evomeans.engines.cpu.samples import dense_rows, encode_samples, frame_for
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import FloatArray, Refinement, Start
-from evomeans.engines.rules import MAX_REPAIRS, is_rounding, repair_draw, split_mixture
+from evomeans.engines.rules import MAX_REPAIRS, repair_draw, sits_on_centers, split_mixture
 
 # Below this many multiplications per assignment a second thread costs more than it brings.
 WORTH_A_THREAD = 500_000
+# In the frame no sample is longer than √d; a mean squared distance above this is no rounding.
+CERTAINLY_NO_ROUNDING = 1e-20
 
 
 class CpuEngine:
@@ -116,7 +118,13 @@ class CpuEngine:
         )
 
     def _sits_on_samples(self, room: Room) -> bool:
-        return is_rounding(room.inertia, self.total_weight, self.n_features)
+        weights, squares = self.samples.weights, room.scratch.nearby
+        if room.inertia > CERTAINLY_NO_ROUNDING * self.total_weight:
+            return False
+        counted = np.flatnonzero(weights) if len(weights) else slice(None)
+        if len(weights):
+            squares = squares[counted] / weights[counted]
+        return sits_on_centers(squares, self.samples.squared_norms[counted])
 
     def _snap(self, room: Room, state: State) -> None:
         """Put every centre onto one of its samples, where all of them are up to rounding."""
@@ -158,6 +166,8 @@ class CpuEngine:
         room = self._room_in_use
         if room is None or room.k != n_clusters:
             work = self.n_samples * self.n_features * n_clusters
-            n_threads = self.n_jobs if work >= WORTH_A_THREAD else 1
+            n_threads = min(self.n_jobs, count_chunks(self.n_samples))
+            if work < WORTH_A_THREAD:
+                n_threads = 1
             room = self._room_in_use = Room(self.samples, n_clusters, self.n_features, n_threads)
         return room

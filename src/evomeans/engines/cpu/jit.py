@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -65,9 +66,17 @@ class SharedCache(FunctionCache):  # type: ignore[misc]
     def save_overload(self, sig: Any, data: Any) -> None:
         """Save under a lock, so that index and entries always belong together."""
         folder = Path(self.cache_path)
-        folder.mkdir(parents=True, exist_ok=True)
-        with exclusive(folder / "evomeans.lock"):
-            super().save_overload(sig, data)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with exclusive(folder / "evomeans.lock"):
+                super().save_overload(sig, data)
+        except OSError as error:
+            warnings.warn(
+                f"Compiled kernels could not be kept in {folder}: {error}. The next process will "
+                "compile them again; NUMBA_CACHE_DIR names another folder.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
         return (*super()._index_key(sig, codegen), kernel_sources())

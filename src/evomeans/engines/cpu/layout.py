@@ -15,6 +15,11 @@ from evomeans.engines.cpu.tile import RANKS, WIDTH, name_bits
 CHUNK = 512
 
 
+def count_chunks(n_samples: int) -> int:
+    """Return how many chunks the samples fill."""
+    return -(-n_samples // CHUNK)
+
+
 class Samples(NamedTuple):
     """What never changes: the data.
 
@@ -31,6 +36,13 @@ class Samples(NamedTuple):
     weights: NDArray[np.float64]
     scales: NDArray[np.float64]
     limb: float
+
+    @property
+    def squared_norms(self) -> NDArray[np.float64]:
+        """‖x‖² of every sample; computed anew each time, for it is hardly ever needed."""
+        if hasattr(self.rows, "squares"):
+            return np.asarray(self.rows.squares)
+        return self.norms.astype(np.float64) ** 2
 
 
 class State(NamedTuple):
@@ -132,7 +144,13 @@ class Scratch(NamedTuple):
 
     @classmethod
     def allocate(
-        cls, n_samples: int, n_clusters: int, n_features: int, n_threads: int, sparse: bool
+        cls,
+        n_samples: int,
+        n_clusters: int,
+        n_features: int,
+        n_threads: int,
+        sparse: bool,
+        barrier: NDArray[np.int64],
     ) -> Scratch:
         """Make room for refinements of one number of clusters."""
         keys = aligned((n_threads, (RANKS + 1) * WIDTH), np.int32)
@@ -146,10 +164,10 @@ class Scratch(NamedTuple):
             active=np.empty(n_samples + 1, np.int32),
             pending=np.empty(n_samples, np.int32),
             nearby=np.empty(n_samples),
-            partial=np.empty(-(-n_samples // CHUNK)),
+            partial=np.empty(count_chunks(n_samples)),
             counts=np.zeros((n_threads, 8), np.int64),
             numbers=np.zeros(8),
-            barrier=np.zeros(16, np.int64),
+            barrier=barrier,
         )
 
 

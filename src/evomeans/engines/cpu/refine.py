@@ -18,7 +18,7 @@ from evomeans.engines.cpu.moves import (
 from evomeans.engines.cpu.roulette import draw_nearby, measure_own, sum_chunks
 from evomeans.engines.cpu.rows import remember_centers, write_row
 from evomeans.engines.cpu.sums import merge_sums, update_centers
-from evomeans.engines.cpu.threads import meet
+from evomeans.engines.cpu.threads import ABANDONED, meet
 from evomeans.engines.rules import MAX_ITERATIONS
 
 INERTIA, ITERATIONS, MOVERS, REST, GO_ON = range(5)
@@ -68,25 +68,28 @@ def refine(
     """
     first, last = share(samples.norms.shape[0], thread, n_threads)
     take_over(parent, state, scratch.pending, inherit, first, last)
-    stage = BEGIN
+    # Typed: Numba would compile what takes a literal number once more for it.
+    stage, squared = np.int64(BEGIN), np.int64(2)
     while True:
         if thread == 0:
             move_centers(samples, centers, scratch, stage, target, inherit, removed, quantile)
         meet(scratch.barrier, n_threads)
-        if scratch.numbers[GO_ON] == 0.0:
+        if scratch.numbers[GO_ON] == 0.0 or scratch.barrier[ABANDONED] != 0:
             break
         fresh = stage == BEGIN and not inherit
         reassign(samples, state, centers, scratch, fresh, first, last, thread, n_threads)
         meet(scratch.barrier, n_threads)
         if stage == BEGIN and removed >= 0:
-            stage = PLACE
+            stage = np.int64(PLACE)
             measure_own(samples, state, centers.exact, power, scratch, first, last)
             meet(scratch.barrier, n_threads)
         elif lloyd:
-            stage = LLOYD
+            stage = np.int64(LLOYD)
         else:
+            if thread == 0:
+                merge_sums(centers.sums, False)
             break
-    measure_own(samples, state, centers.exact, 2, scratch, first, last)
+    measure_own(samples, state, centers.exact, squared, scratch, first, last)
     meet(scratch.barrier, n_threads)
     if thread == 0:
         scratch.numbers[INERTIA] = sum_chunks(scratch.partial)
@@ -121,7 +124,7 @@ def move_centers(
     samples: Any,
     centers: Any,
     scratch: Any,
-    stage: int,
+    stage: Any,
     target: Any,
     inherit: bool,
     removed: int,
@@ -143,13 +146,16 @@ def move_centers(
                 exact[j, t] = NOWHERE if j == removed else target[j, t]
     if stage == BEGIN:
         numbers[ITERATIONS] = 0.0
+    elif numbers[ITERATIONS] >= MAX_ITERATIONS:
+        numbers[GO_ON] = 0.0
+        return
     elif stage == PLACE:
         drawn = max(0, draw_nearby(scratch.nearby, scratch.partial, quantile))
         write_row(samples.rows, drawn, exact, removed)
     else:
         update_centers(centers.sums, samples.scales, samples.limb, exact, centers.weights)
     farthest = measure_drift(before, exact, k, drift)
-    if stage == LLOYD and (farthest == 0.0 or numbers[ITERATIONS] >= MAX_ITERATIONS):
+    if stage == LLOYD and farthest == 0.0:
         numbers[GO_ON] = 0.0
         return
     for j in range(k):

@@ -27,12 +27,15 @@ class Room:
         self.centers = Centers.allocate(k, n_features, n_threads, sparse)
         self.centers.exact[k] = self.centers.before[k] = NOWHERE
         n_samples = len(samples.norms)
-        self.scratch = Scratch.allocate(n_samples, k, n_features, n_threads, sparse)
+        self.scratch = Scratch.allocate(
+            n_samples, k, n_features, n_threads, sparse, self.crew.barrier
+        )
         self.target = np.empty((k, n_features))
 
     def take_over(self, known: Recollection) -> None:
         """Stand where a known solution stands."""
         self.centers.exact[: self.k] = known.centers
+        self.centers.sums[:] = 0
         self.centers.sums[0] = known.sums
 
     def run(

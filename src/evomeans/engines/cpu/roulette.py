@@ -14,7 +14,7 @@ from evomeans.engines.cpu.rows import remember_centers, squared_distance
 
 @jit
 def measure_own(
-    samples: Any, state: Any, exact: Any, power: int, scratch: Any, first: int, last: int
+    samples: Any, state: Any, exact: Any, power: Any, scratch: Any, first: int, last: int
 ) -> None:
     """Weighted distances to the own centre, per sample and summed per chunk.
 

@@ -104,11 +104,11 @@ def merge_sums(sums: Any, clear: bool) -> None:
         for j in range(k):
             for t in range(columns):
                 for p in range(limbs):
-                    if thread > 0:
+                    if clear:
+                        sums[thread, j, t, p] = 0
+                    elif thread > 0:
                         sums[0, j, t, p] += sums[thread, j, t, p]
                         sums[thread, j, t, p] = 0
-                    elif clear:
-                        sums[0, j, t, p] = 0
 
 
 @jit

@@ -6,10 +6,12 @@ all threads enter the same compiled function once per refinement and synchronise
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
+import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
@@ -17,7 +19,10 @@ from evomeans.engines.cpu.jit import jit
 
 # About as long as a balanced step takes; when cores are short, others get the time after that.
 SPINS_BEFORE_YIELD = 1000
-_yield_cpu = types.ExternalFunction("sched_yield", types.int32())
+ARRIVALS, GENERATION, ABANDONED = 0, 8, 15
+_yield_cpu = types.ExternalFunction(
+    "SwitchToThread" if os.name == "nt" else "sched_yield", types.int32()
+)
 
 
 @jit
@@ -27,17 +32,17 @@ def meet(barrier: Any, n_threads: int) -> None:
     Parameters
     ----------
     barrier : (16,) array of int64, zeros at first
-        Arrivals and generation, on cache lines of their own.
+        Arrivals, generation, and whether a thread has failed: then nobody waits any more.
     """
     if n_threads == 1:
         return
-    generation = _load(barrier, 8)
-    if _fetch_and_add(barrier, 0, 1) == n_threads - 1:
-        _fetch_and_add(barrier, 0, -n_threads)
-        _fetch_and_add(barrier, 8, 1)
+    generation = _load(barrier, GENERATION)
+    if _fetch_and_add(barrier, ARRIVALS, 1) == n_threads - 1:
+        _fetch_and_add(barrier, ARRIVALS, -n_threads)
+        _fetch_and_add(barrier, GENERATION, 1)
     else:
         spins = 0
-        while _load(barrier, 8) == generation:
+        while _load(barrier, GENERATION) == generation and _load(barrier, ABANDONED) == 0:
             spins += 1
             if spins > SPINS_BEFORE_YIELD:
                 _yield_cpu()
@@ -79,10 +84,16 @@ class Crew:
     ----------
     n_threads : int
         How many in all; with 1 no thread is ever started.
+
+    Attributes
+    ----------
+    barrier : (16,) array of int64
+        For :func:`meet`; kernels have to end soon after its entry ABANDONED is set.
     """
 
     def __init__(self, n_threads: int) -> None:
         self.n_threads = n_threads
+        self.barrier = np.zeros(16, np.int64)
         self._pool = ThreadPoolExecutor(n_threads - 1, "evomeans") if n_threads > 1 else None
 
     def run(self, kernel: Callable[..., None], *arguments: Any) -> None:
@@ -90,9 +101,27 @@ class Crew:
         if self._pool is None:
             kernel(*arguments, 0, 1)
             return
-        others = [
-            self._pool.submit(kernel, *arguments, thread, self.n_threads)
-            for thread in range(1, self.n_threads)
-        ]
-        kernel(*arguments, 0, self.n_threads)
-        wait(others)
+        others: list[Future[None]] = []
+        try:
+            others += [
+                self._pool.submit(self._enter, kernel, arguments, thread)
+                for thread in range(1, self.n_threads)
+            ]
+            self._enter(kernel, arguments, 0)
+        except BaseException:
+            # Somebody may be waiting for us at the barrier.
+            self.barrier[ABANDONED] = 1
+            raise
+        finally:
+            wait(others)
+            abandoned, self.barrier[:] = self.barrier[ABANDONED], 0
+        if abandoned:
+            for other in others:
+                other.result()
+
+    def _enter(self, kernel: Callable[..., None], arguments: tuple[Any, ...], thread: int) -> None:
+        try:
+            kernel(*arguments, thread, self.n_threads)
+        except BaseException:
+            self.barrier[ABANDONED] = 1
+            raise

@@ -1,0 +1,50 @@
+"""Several threads in one engine: they really run, and leave nothing behind."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from evomeans.engines import Start
+from evomeans.engines.cpu.engine import CpuEngine
+from evomeans.engines.cpu.layout import CHUNK
+from evomeans.solution import canonical_solution
+
+pytestmark = pytest.mark.usefixtures("eager_threads")
+
+
+def engines(n_jobs: int, n: int = 4000) -> tuple[CpuEngine, CpuEngine]:
+    X = np.random.default_rng(3).normal(size=(n, 3))
+    return CpuEngine(X, n_jobs=1), CpuEngine(X, n_jobs=n_jobs)
+
+
+@pytest.mark.parametrize("n_jobs", [2, 3])
+def test_refining_after_assigning_starts_from_nothing(n_jobs) -> None:
+    """Sums that threads collected while assigning must not reach the next refinement."""
+    alone, together = engines(n_jobs)
+    start = Start(alone.samples_at(np.linspace(0.05, 0.95, 9)))
+    (expected,) = alone.refine([start])
+    for _ in range(3):
+        together.assign(expected.centers + 0.01)
+        (result,) = together.refine([start])
+        assert result.centers.tobytes() == expected.centers.tobytes()
+        assert result.cluster_weights.sum() == 4000
+        child = Start(expected.centers, 1.0, 0.3, removed=1)
+        together.assign(expected.centers - 0.01)
+        (inherited,) = together.refine([Start(child.centers, 1.0, 0.3, 1, 1, result.handle)])
+        assert inherited.centers.tobytes() == alone.refine([child])[0].centers.tobytes()
+
+
+def test_the_canonical_solution_does_not_depend_on_threads() -> None:
+    alone, together = engines(2)
+    centers = alone.samples_at(np.linspace(0.05, 0.95, 9))
+    one, two = (canonical_solution(engine, centers, np.float64) for engine in (alone, together))
+    assert one.centers.tobytes() == two.centers.tobytes()
+    assert one.inertia == two.inertia
+
+
+def test_threads_are_used_but_never_more_than_there_are_chunks() -> None:
+    _, engine = engines(4, n=3 * CHUNK)
+    assert engine._room(5).crew.n_threads == 3
+    _, tiny = engines(4, n=10)
+    assert tiny._room(5).crew.n_threads == 1
