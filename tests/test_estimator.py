@@ -133,6 +133,7 @@ def test_equal_seeds_give_equal_bits_and_other_seeds_other_searches(engine):
     assert not np.array_equal(first[0], other[0])
 
 
+@pytest.mark.usefixtures("eager_threads")
 @pytest.mark.parametrize("n_jobs", [2, 4, -1])
 def test_the_number_of_threads_changes_no_bit(n_jobs):
     """Same search, same centres, same labels for every n_jobs."""

@@ -175,13 +175,12 @@ def test_a_tournament_takes_the_better_of_the_two_that_the_numbers_name(first, w
 
 
 @pytest.mark.parametrize(
-    ("founder", "step", "alpha"),
-    [(0, 0.0, 0.0), (0, 0.25, 0.0), (3, 1 - 1e-9, 1.0), (3, 0.5, 0.95)],
+    ("parents", "step", "alpha"),
+    [(0.05, 0.0, 0.0), (0.05, 0.25, 0.0), (0.95, 1 - 1e-9, 1.0), (0.95, 0.5, 0.95)],
 )
-def test_the_child_alpha_is_clipped_to_the_unit_interval(founder, step, alpha) -> None:
-    founders = [[0.05, 0.0], [0.5, 0.0], [0.5, 0.0], [0.95, 0.0]]
-    pick = (founder / 4, founder / 4)
-    numbers = breeding(coins=[0.9, 0.9], first=pick, second=pick, step=step)
+def test_the_child_alpha_is_clipped_to_the_unit_interval(parents, step, alpha) -> None:
+    founders = [[parents, 0.0]] * 4
+    numbers = breeding(coins=[0.9, 0.9], first=(0.0, 0.0), second=(0.0, 0.0), step=step)
     engine, _ = run(
         [*FOUNDERS, 5.0], small(max_offspring=1), rng=ScriptedRandom([*founders, numbers])
     )

@@ -45,7 +45,7 @@ def test_every_field_of_a_record_tells_what_happened() -> None:
     rows = [
         (0, 5.0, 5.0, 0.1, 1, 0.5, 1, True, False),
         (0, 4.0, 4.0, 0.3, 2, 1.0, 2, True, False),
-        (1, 3.0, 3.0, pytest.approx(0.4), 3, 1.5, 2, True, False),
+        (1, 3.0, 3.0, pytest.approx(0.3), 3, 1.5, 2, True, False),
     ]
     assert [dataclasses.astuple(r) for r in history[:3]] == rows
     last = history[3]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evomeans.search.individual import CLONE_TOLERANCE, Individual
-from evomeans.search.population import clone_groups, survivors, tournament
+from evomeans.search.population import clone_groups, select_parents, survivors, tournament
 
 
 def member(inertia: float, weights=(5.0, 3.0)) -> Individual:
@@ -135,3 +135,21 @@ def test_which_clone_stays_is_left_to_chance(seed) -> None:
     counts = np.bincount(stayed, minlength=4)
     assert counts[3] == 0
     assert np.sum((counts[:3] - 200) ** 2 / 200) < 13.8  # χ²(2), p = 0.001
+
+
+# ---- parents ---------------------------------------------------------------------------------
+
+quarters = st.tuples(*[st.floats(0.0, 1.0, exclude_max=True)] * 4)
+
+
+@given(populations, quarters)
+def test_the_second_parent_is_another_solution_if_there_is_one(population, uniforms) -> None:
+    first, second = select_parents(population, uniforms)
+    assert first is tournament(population, *uniforms[:2])
+    if len(clone_groups(population)) > 1 and any(not m.is_clone_of(first) for m in population):
+        assert not second.is_clone_of(first)
+
+
+def test_a_population_of_clones_still_has_parents() -> None:
+    clones = [member(1.0), member(1.0)]
+    assert select_parents(clones, (0.0, 0.0, 0.9, 0.9)) == (clones[0], clones[1])

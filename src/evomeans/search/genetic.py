@@ -16,7 +16,7 @@ from evomeans.search.individual import Individual
 from evomeans.search.interrupts import DeferredInterrupt
 from evomeans.search.mutation import inherited_alpha
 from evomeans.search.observers import Observer, notify
-from evomeans.search.population import survivors, tournament
+from evomeans.search.population import select_parents, survivors
 from evomeans.search.result import SearchResult
 from evomeans.search.settings import SearchSettings
 from evomeans.search.stopping import Progress, StopReason, reason_to_stop
@@ -122,8 +122,8 @@ class _Search:
         """Select two parents, cross them over, and choose the centre to relocate."""
         k = self.n_clusters
         uniforms = self.rng.random(k + 7)
-        a, b, c, d, step, removed, quantile = uniforms[k:].tolist()
-        parents = tournament(self.population, a, b), tournament(self.population, c, d)
+        *chances, step, removed, quantile = uniforms[k:].tolist()
+        parents = select_parents(self.population, chances)
         centers, nearer = matching_crossover(parents[0].centers, parents[1].centers, uniforms[:k])
         return Start(
             centers,

@@ -16,6 +16,20 @@ def tournament(population: Sequence[Individual], first: float, second: float) ->
     return a if a.inertia <= b.inertia else b
 
 
+def select_parents(
+    population: Sequence[Individual], uniforms: Sequence[float]
+) -> tuple[Individual, Individual]:
+    """Select two parents by binary tournament, from four uniform numbers.
+
+    The paper leaves open whether a solution may be crossed with itself. Here the second parent is
+    drawn from those that are no clones of the first, if there are any: a child of equal parents is
+    a mere mutation of them, and populations that converge early would make little else.
+    """
+    first = tournament(population, uniforms[0], uniforms[1])
+    others = [member for member in population if not member.is_clone_of(first)]
+    return first, tournament(others or population, uniforms[2], uniforms[3])
+
+
 def survivors(
     population: Sequence[Individual], count: int, rng: np.random.Generator
 ) -> list[Individual]:
