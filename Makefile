@@ -11,7 +11,7 @@ PYTEST_ARGS ?=
 # One process per core; more than 8 only wait for each other while the kernels compile.
 PYTEST_PARALLEL ?= -n auto --maxprocesses 8 --dist worksteal
 # The modules that `make bench` runs, in order.
-BENCHMARKS ?= benchmarks.kmeans benchmarks.quality
+BENCHMARKS ?= benchmarks.first_use benchmarks.kmeans benchmarks.line benchmarks.quality
 BENCH_ARGS ?=
 
 .DEFAULT_GOAL := help

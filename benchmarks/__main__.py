@@ -1,4 +1,4 @@
-"""List the benchmarks, or run the default one."""
+"""List the benchmarks."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ Benchmarks; the folder with the data sets is taken from EVOMEANS_DATA.
 
   python -m benchmarks.quality   how deep the search gets, beside the authors' program
   python -m benchmarks.kmeans    one K-means run beside scikit-learn's, both single-threaded
+  python -m benchmarks.line      one dimension solved exactly, beside KMeans
+  python -m benchmarks.first_use import, first fit ever, first fit of later processes
 
 Each explains itself with --help."""
 
