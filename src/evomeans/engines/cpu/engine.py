@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evomeans.engines.cpu.bounds import ALL_PAIRS, FEW_PAIRS
 from evomeans.engines.cpu.layout import State, count_chunks
 from evomeans.engines.cpu.memory import Memory, Recollection
 from evomeans.engines.cpu.room import Room
@@ -156,6 +157,14 @@ class CpuEngine:
         room.run(state, state, centers, False, -1, 0.0, 1, False)
         labels = state.names[:, 0].astype(np.int32)
         return labels, self.frame.inertia_in_data_units(room.inertia)
+
+    @property
+    def comparisons(self) -> int:
+        """Distances between samples and centres computed since the number of clusters changed."""
+        if self._room_in_use is None:
+            return 0
+        counts = self._room_in_use.scratch.counts.sum(axis=0)
+        return int(counts[FEW_PAIRS] + counts[ALL_PAIRS])
 
     def distances(self, centers: FloatArray) -> FloatArray:
         """Distances of all samples to all centres."""
