@@ -202,10 +202,21 @@ def test_verbose_prints_progress_and_the_end(engine, capsys):
     assert lines[-1] == f"[HGMeans] max_iter after 30 offspring: inertia {model.inertia_:.8g}"
 
 
+def test_a_number_is_the_weight_of_every_sample():
+    samples = np.random.default_rng(1).normal(size=(60, 2))
+    one = quick(4).fit(samples, sample_weight=2.0)
+    many = quick(4).fit(samples, sample_weight=np.full(60, 2.0))
+    assert_array_equal(one.cluster_centers_, many.cluster_centers_)
+    assert one.inertia_ == many.inertia_
+
+
 INTERRUPTED_FIT = """
-    import sys, warnings
+    import signal, sys
     import numpy as np
     from evomeans import HGMeans
+
+    # Whoever runs the tests in the background may have told all of its children to ignore it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def tell(record):
         if record.number == 1:

@@ -126,7 +126,7 @@ BAD_WEIGHTS = [
         r"sample_weight.shape=\(19,\) must be \(20,\): one weight per sample",
     ),
     (np.ones((20, 1)), ValueError, r"sample_weight.shape=\(20, 1\) must be \(20,\)"),
-    (np.float64(2.0), ValueError, r"sample_weight.shape=\(\) must be \(20,\)"),
+    (np.float64(-2.0), ValueError, r"sample_weight must not be negative, got -2.0"),
     ([], ValueError, r"sample_weight.shape=\(0,\) must be \(20,\)"),
     (np.full(20, np.nan), ValueError, "Input sample_weight contains NaN"),
     (np.full(20, np.inf), ValueError, "Input sample_weight contains infinity"),

@@ -276,7 +276,7 @@ class HGMeans(FittedCenters):
             matrices become CSR and are never made dense.
         y : Ignored
             Not used, present here for API consistency by convention.
-        sample_weight : array-like of shape (n_samples,), default=None
+        sample_weight : float or array-like of shape (n_samples,), default=None
             The weight of each sample: a weight of 2 counts like two equal samples. None means equal
             weights.
 
@@ -382,7 +382,7 @@ class HGMeans(FittedCenters):
             The samples.
         y : Ignored
             Not used, present here for API consistency by convention.
-        sample_weight : array-like of shape (n_samples,), default=None
+        sample_weight : float or array-like of shape (n_samples,), default=None
             The weight of each sample. None means equal weights.
 
         Returns
@@ -401,7 +401,7 @@ class HGMeans(FittedCenters):
             The samples.
         y : Ignored
             Not used, present here for API consistency by convention.
-        sample_weight : array-like of shape (n_samples,), default=None
+        sample_weight : float or array-like of shape (n_samples,), default=None
             The weight of each sample. None means equal weights.
 
         Returns

@@ -81,7 +81,7 @@ class FittedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
             New samples.
         y : Ignored
             Not used, present here for API consistency by convention.
-        sample_weight : array-like of shape (n_samples,), default=None
+        sample_weight : float or array-like of shape (n_samples,), default=None
             The weight of each sample. None means equal weights.
 
         Returns

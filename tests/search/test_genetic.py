@@ -167,7 +167,7 @@ def test_the_parent_handle_is_of_the_parent_that_gave_more() -> None:
     ],
 )
 def test_a_tournament_takes_the_better_of_the_two_that_the_numbers_name(first, winner) -> None:
-    """With both parents from the same tournament the child is the winner itself."""
+    """With all coins for the first parent the child is the winner itself."""
     numbers = breeding(coins=[0.9, 0.9], first=first, second=first)
     engine, _ = run([*FOUNDERS, 5.0], small(max_offspring=1), uniforms=[numbers])
     assert_array_equal(engine.starts[4].centers, engine.answers[winner].centers)

@@ -1,8 +1,8 @@
 """One assignment step: bounds first, a few distances where they fail, all of them as a last resort.
 
-Three sieves, each leaving fewer samples to the next: :func:`filter_samples` looks at bounds only,
-:func:`compare_few` at the distances to the own centre, the runners-up and the movers, and
-:func:`compare_all` at every centre.
+A row of sieves, each leaving fewer samples to the next: :func:`filter_samples` looks at bounds
+only, :func:`measure_active` at the distance to the own centre, :func:`compare_runners_up` and
+:func:`compare_movers` at those to a few others, and :func:`compare_all` at every centre.
 """
 
 from __future__ import annotations
@@ -17,11 +17,29 @@ from evomeans.engines.cpu.rows import rank_samples, squared_distance
 from evomeans.engines.cpu.sums import transfer
 from evomeans.engines.cpu.tile import RANKS, WIDTH
 
-CHANGED, FAILED, FEW_PAIRS, ALL_PAIRS, DECIDED = range(5)
+CHANGED, FEW_PAIRS, ALL_PAIRS = range(3)
 UNIT = np.float32(2.0**-24)
 # Distances in double precision that differ by less than this are left to the one place that
 # decides between centres; rounding is a hundred times smaller.
 CLOSE_CALL = 1e-12
+
+
+@jit
+def safe_distance(far: Any, rest: Any, others: Any, reach: Any, above: Any) -> Any:
+    """Return a bound below the distances to all centres that are neither the own nor a runner-up.
+
+    Parameters
+    ----------
+    far : float32
+        Bound on those that are no movers.
+    rest : float32
+        τ, which has been taken off ``far`` already.
+    others, reach : float32
+        Of the own centre: the farthest move of any other, and the distance to the closest mover.
+    above : float32
+        At least the distance to the own centre.
+    """
+    return LESS * max(far + (rest - others), min(far, reach - above))
 
 
 @jit
@@ -39,96 +57,146 @@ def filter_samples(state: Any, centers: Any, rest: Any, active: Any, first: int,
         watched = max(drift[names[i, 1]], max(drift[names[i, 2]], drift[names[i, 3]]))
         above = (upper[i] + own_drift[a]) * MORE
         below = near[i] * LESS - watched
-        beyond = far[i] * LESS
-        safe = max(beyond - others[a], min(beyond - rest, reach[a] - above))
+        beyond = far[i] * LESS - rest
+        safe = safe_distance(beyond, rest, others[a], reach[a], above)
         keeps = above < min(below, safe)
         upper[i] = above
         near[i] = below
-        far[i] = safe if keeps else beyond - rest
+        far[i] = safe if keeps else beyond
         active[count] = i
         count += not keeps
     return count - first
 
 
 @jit
-def compare_few(
+def measure_active(
+    rows: Any, state: Any, centers: Any, scratch: Any, rest: Any, first: int, count: int
+) -> Any:
+    """Measure the own distance of samples ``active[first:first + count]``; look at bounds again.
+
+    Without branches: which of the bounds fail is as good as random, and a processor that guesses
+    wrong loses more time than the distance takes.
+
+    Returns
+    -------
+    near_doubt, far_doubt : int
+        ``active[first:first + near_doubt]`` are not safe from their runners-up; of the others,
+        ``pending[first:first + far_doubt]`` are not safe from the rest.
+    """
+    names, upper, near, far = state.names, state.upper, state.near, state.far
+    exact, reach, others = centers.exact, centers.reach, centers.others
+    active, pending, nearby = scratch.active, scratch.pending, scratch.nearby
+    near_doubt, far_doubt = first, first
+    for position in range(first, first + count):
+        i = active[position]
+        a = names[i, 0]
+        own = squared_distance(rows, i, exact, a)
+        above = np.float32(np.sqrt(own)) * MORE
+        safe = safe_distance(far[i], rest, others[a], reach[a], above)
+        is_near_safe, is_far_safe = above < near[i], above < safe
+        nearby[i] = own
+        upper[i] = above
+        far[i] = safe if is_near_safe and is_far_safe else far[i]
+        active[near_doubt] = i
+        near_doubt += not is_near_safe
+        pending[far_doubt] = i
+        far_doubt += is_near_safe and not is_far_safe
+    return near_doubt - first, far_doubt - first
+
+
+@jit
+def compare_runners_up(
     samples: Any,
     state: Any,
     centers: Any,
     scratch: Any,
     rest: Any,
+    first: int,
+    count: int,
+    far_doubt: int,
+    thread: int,
+) -> int:
+    """Compare samples ``active[first:first + count]`` with their runners-up.
+
+    Returns
+    -------
+    far_doubt : int
+        The samples in ``pending``, with those of here that are not safe from the rest.
+    """
+    rows, weights = samples.rows, samples.weights
+    names, upper, near, far = state.names, state.upper, state.near, state.far
+    exact, reach, others = centers.exact, centers.reach, centers.others
+    active, pending, nearby = scratch.active, scratch.pending, scratch.nearby
+    sums, changed = centers.sums[thread], 0
+    left = first + far_doubt
+    for position in range(first, first + count):
+        i = active[position]
+        own, best, second, rank = nearby[i], np.inf, np.inf, 1
+        for r in range(1, RANKS - 1):
+            square = squared_distance(rows, i, exact, names[i, r])
+            rank = r if square < best else rank
+            second = min(second, max(best, square))
+            best = min(best, square)
+        lowest, following = min(own, best), min(max(own, best), second)
+        above = np.float32(np.sqrt(lowest)) * MORE
+        upper[i] = above
+        near[i] = np.float32(np.sqrt(following)) * LESS
+        if following - lowest <= CLOSE_CALL * following:
+            # Not safe from anybody, then, until all centres have been compared.
+            far[i] = -np.inf
+        elif best < own:
+            a, b = names[i, 0], names[i, rank]
+            names[i, 0], names[i, rank] = b, a
+            weight = weights[i] if weights.shape[0] else 1.0
+            transfer(sums, a, b, rows, i, weight, samples.scales, samples.limb)
+            changed += 1
+        label = names[i, 0]
+        safe = safe_distance(far[i], rest, others[label], reach[label], above)
+        is_safe = above < safe
+        far[i] = safe if is_safe else far[i]
+        pending[left] = i
+        left += not is_safe
+    scratch.counts[thread, CHANGED] += changed
+    scratch.counts[thread, FEW_PAIRS] += count * (RANKS - 2)
+    return left - first
+
+
+@jit
+def compare_movers(
+    rows: Any,
+    state: Any,
+    centers: Any,
+    scratch: Any,
     n_movers: int,
     first: int,
     count: int,
     thread: int,
 ) -> int:
-    """Compare samples ``active[first:first + count]`` with the centres their bounds are afraid of.
+    """Compare samples ``pending[first:first + count]`` with the movers.
 
     Returns
     -------
     left : int
-        ``pending[first:first + left]`` have to be compared with all centres.
+        How many of them, moved to the front, have to be compared with all centres.
     """
-    rows, weights = samples.rows, samples.weights
-    names, upper, near, far = state.names, state.upper, state.near, state.far
-    exact, reach, others = centers.exact, centers.reach, centers.others
-    movers, sums = centers.movers, centers.sums[thread]
-    active, pending = scratch.active, scratch.pending
-    changed, pairs = 0, count
-    left = first
+    names, upper, far = state.names, state.upper, state.far
+    exact, movers, pending = centers.exact, centers.movers, scratch.pending
+    left, pairs = first, 0
     for position in range(first, first + count):
-        i = active[position]
-        a = names[i, 0]
-        own = np.sqrt(squared_distance(rows, i, exact, a))
-        above = np.float32(own) * MORE
-        beyond = far[i]
-        safe = LESS * max(beyond + (rest - others[a]), min(beyond, reach[a] - above))
-        if not above < near[i]:
-            best, second, rank = np.inf, np.inf, 1
-            for r in range(1, RANKS - 1):
-                distance = np.sqrt(squared_distance(rows, i, exact, names[i, r]))
-                if distance < best:
-                    best, second, rank = distance, best, r
-                else:
-                    second = min(second, distance)
-            pairs += RANKS - 2
-            gap = best - own if own < best else min(own, second) - best
-            if gap <= CLOSE_CALL * own:
-                upper[i] = above
-                pending[left] = i
-                left += 1
-                continue
-            if best < own:
-                b = names[i, rank]
-                names[i, 0] = b
-                names[i, rank] = a
-                weight = weights[i] if weights.shape[0] else 1.0
-                transfer(sums, a, b, rows, i, weight, samples.scales, samples.limb)
-                changed += 1
-                best, second, own = own, min(own, second), best
-                above = np.float32(own) * MORE
-                near[i] = np.float32(second) * LESS
-            else:
-                near[i] = np.float32(best) * LESS
-        upper[i] = above
-        if above < safe:
-            far[i] = safe
-            continue
-        if above < beyond:
+        i = pending[position]
+        closest = -1.0
+        if upper[i] < far[i]:
             closest = np.inf
             for q in range(n_movers):
                 j = movers[q]
                 if j != names[i, 0] and j != names[i, 1] and j != names[i, 2] and j != names[i, 3]:
                     closest = min(closest, squared_distance(rows, i, exact, j))
                     pairs += 1
-            bound = np.float32(np.sqrt(closest)) * LESS
-            if above < bound:
-                far[i] = min(beyond, bound)
-                continue
+        bound = np.float32(np.sqrt(max(0.0, closest))) * LESS
+        is_safe = upper[i] < min(far[i], bound)
+        far[i] = min(far[i], bound) if is_safe else far[i]
         pending[left] = i
-        left += 1
-    scratch.counts[thread, CHANGED] += changed
-    scratch.counts[thread, FAILED] += count
+        left += not is_safe
     scratch.counts[thread, FEW_PAIRS] += pairs
     return left - first
 
@@ -161,7 +229,7 @@ def compare_all(
     mask = np.int32((1 << bits) - 1)
     # Rounding of the distances, and the bits that the names have taken.
     relative = samples.roundoff + np.float32(1 << bits) * UNIT
-    changed, decided = 0, 0
+    changed = 0
     for begin in range(first, first + count, WIDTH):
         filled = min(WIDTH, first + count - begin)
         rank_samples(rows, pending, begin, filled, centers, bits, scratch, thread)
@@ -181,7 +249,6 @@ def compare_all(
             far[i] = beyond - relative * beyond - absolute
             if not above < below:
                 label, best, second = decide(rows, i, exact, k)
-                decided += 1
                 above, below = np.float32(best) * MORE, np.float32(second) * LESS
                 rank = 0
                 while rank < RANKS - 2 and names[i, rank] != label:
@@ -198,7 +265,6 @@ def compare_all(
                 transfer(sums, before, label, rows, i, weight, samples.scales, samples.limb)
                 changed += 1
     scratch.counts[thread, CHANGED] += changed
-    scratch.counts[thread, DECIDED] += decided
     scratch.counts[thread, ALL_PAIRS] += count * k
 
 

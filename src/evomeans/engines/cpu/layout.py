@@ -161,7 +161,7 @@ class Scratch(NamedTuple):
             key_squares=keys.view(np.float32),
             squares=keys.view(np.float32)[:, RANKS * WIDTH :],
             name_bits=name_bits(n_clusters),
-            active=np.empty(n_samples + 1, np.int32),
+            active=np.empty(n_samples, np.int32),
             pending=np.empty(n_samples, np.int32),
             nearby=np.empty(n_samples),
             partial=np.empty(count_chunks(n_samples)),

@@ -6,7 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from evomeans.engines.cpu.bounds import compare_all, compare_few, filter_samples
+from evomeans.engines.cpu.bounds import (
+    FEW_PAIRS,
+    compare_all,
+    compare_movers,
+    compare_runners_up,
+    filter_samples,
+    measure_active,
+)
 from evomeans.engines.cpu.jit import jit
 from evomeans.engines.cpu.layout import CHUNK
 from evomeans.engines.cpu.moves import (
@@ -193,5 +200,14 @@ def reassign(
         measure_reach(centers.exact, centers.movers, n_movers, centers.reach, mine, end)
         meet(scratch.barrier, n_threads)
         count = filter_samples(state, centers, rest, scratch.active, first, last)
-        left = compare_few(samples, state, centers, scratch, rest, n_movers, first, count, thread)
+        scratch.counts[thread, FEW_PAIRS] += count
+        near_doubt, far_doubt = measure_active(
+            samples.rows, state, centers, scratch, rest, first, count
+        )
+        far_doubt = compare_runners_up(
+            samples, state, centers, scratch, rest, first, near_doubt, far_doubt, thread
+        )
+        left = compare_movers(
+            samples.rows, state, centers, scratch, n_movers, first, far_doubt, thread
+        )
     compare_all(samples, state, centers, scratch, fresh, first, left, thread)
