@@ -33,6 +33,8 @@ def create_engine(
     frame : Frame, optional
         The coordinates to work in, by default made for ``X``.
     """
+    if name not in ENGINE_NAMES:
+        raise ValueError(f"engine={name!r} must be one of {', '.join(ENGINE_NAMES)}.")
     # Imported here: Numba costs half a second that nobody should pay before the first fit.
     if name == "reference":
         from evomeans.engines.reference import ReferenceEngine

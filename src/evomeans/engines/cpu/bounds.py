@@ -17,7 +17,7 @@ from evomeans.engines.cpu.rows import rank_samples, squared_distance
 from evomeans.engines.cpu.sums import transfer
 from evomeans.engines.cpu.tile import RANKS, WIDTH
 
-CHANGED, FEW_PAIRS, ALL_PAIRS = range(3)
+FEW_PAIRS, ALL_PAIRS = range(2)
 UNIT = np.float32(2.0**-24)
 # Distances in double precision that differ by less than this are left to the one place that
 # decides between centres; rounding is a hundred times smaller.
@@ -43,28 +43,37 @@ def safe_distance(far: Any, rest: Any, others: Any, reach: Any, above: Any) -> A
 
 
 @jit
-def filter_samples(state: Any, centers: Any, rest: Any, active: Any, first: int, last: int) -> int:
+def filter_samples(state: Any, centers: Any, scratch: Any, rest: Any, first: int, last: int) -> int:
     """Widen the bounds of samples ``first`` to ``last`` by what the centres moved; list failures.
 
-    Of the samples that fail, ``far`` is left as the bound on the centres that are no movers.
+    Without branches, here and in the next two sieves: which bounds fail is as good as random, and
+    a processor that guesses wrong loses more time than a distance takes. So ``far`` becomes the
+    bound on all of the rest whether or not that is good enough, and the bound on those that are no
+    movers goes to ``scratch.beyond``.
+
+    Returns
+    -------
+    count : int
+        ``active[first:first + count]`` are the samples whose bounds fail.
     """
     names, upper, near, far = state.names, state.upper, state.near, state.far
     drift, own_drift = centers.drift, centers.own_drift
     reach, others = centers.reach, centers.others
+    active, beyond = scratch.active, scratch.beyond
     count = first
     for i in range(first, last):
         a = names[i, 0]
         watched = max(drift[names[i, 1]], max(drift[names[i, 2]], drift[names[i, 3]]))
         above = (upper[i] + own_drift[a]) * MORE
         below = near[i] * LESS - watched
-        beyond = far[i] * LESS - rest
-        safe = safe_distance(beyond, rest, others[a], reach[a], above)
-        keeps = above < min(below, safe)
+        rest_bound = far[i] * LESS - rest
+        safe = safe_distance(rest_bound, rest, others[a], reach[a], above)
         upper[i] = above
         near[i] = below
-        far[i] = safe if keeps else beyond
+        far[i] = safe
+        beyond[i] = rest_bound
         active[count] = i
-        count += not keeps
+        count += not above < min(below, safe)
     return count - first
 
 
@@ -74,9 +83,6 @@ def measure_active(
 ) -> Any:
     """Measure the own distance of samples ``active[first:first + count]``; look at bounds again.
 
-    Without branches: which of the bounds fail is as good as random, and a processor that guesses
-    wrong loses more time than the distance takes.
-
     Returns
     -------
     near_doubt, far_doubt : int
@@ -85,22 +91,23 @@ def measure_active(
     """
     names, upper, near, far = state.names, state.upper, state.near, state.far
     exact, reach, others = centers.exact, centers.reach, centers.others
-    active, pending, nearby = scratch.active, scratch.pending, scratch.nearby
+    active, pending = scratch.active, scratch.pending
+    nearby, beyond = scratch.nearby, scratch.beyond
     near_doubt, far_doubt = first, first
     for position in range(first, first + count):
         i = active[position]
         a = names[i, 0]
         own = squared_distance(rows, i, exact, a)
         above = np.float32(np.sqrt(own)) * MORE
-        safe = safe_distance(far[i], rest, others[a], reach[a], above)
-        is_near_safe, is_far_safe = above < near[i], above < safe
+        safe = safe_distance(beyond[i], rest, others[a], reach[a], above)
+        is_near_safe = above < near[i]
         nearby[i] = own
         upper[i] = above
-        far[i] = safe if is_near_safe and is_far_safe else far[i]
+        far[i] = safe
         active[near_doubt] = i
         near_doubt += not is_near_safe
         pending[far_doubt] = i
-        far_doubt += is_near_safe and not is_far_safe
+        far_doubt += is_near_safe & (not above < safe)
     return near_doubt - first, far_doubt - first
 
 
@@ -126,8 +133,9 @@ def compare_runners_up(
     rows, weights = samples.rows, samples.weights
     names, upper, near, far = state.names, state.upper, state.near, state.far
     exact, reach, others = centers.exact, centers.reach, centers.others
-    active, pending, nearby = scratch.active, scratch.pending, scratch.nearby
-    sums, changed = centers.sums[thread], 0
+    active, pending = scratch.active, scratch.pending
+    nearby, beyond = scratch.nearby, scratch.beyond
+    sums = centers.sums[thread]
     left = first + far_doubt
     for position in range(first, first + count):
         i = active[position]
@@ -143,20 +151,17 @@ def compare_runners_up(
         near[i] = np.float32(np.sqrt(following)) * LESS
         if following - lowest <= CLOSE_CALL * following:
             # Not safe from anybody, then, until all centres have been compared.
-            far[i] = -np.inf
+            beyond[i] = -np.inf
         elif best < own:
             a, b = names[i, 0], names[i, rank]
             names[i, 0], names[i, rank] = b, a
             weight = weights[i] if weights.shape[0] else 1.0
             transfer(sums, a, b, rows, i, weight, samples.scales, samples.limb)
-            changed += 1
         label = names[i, 0]
-        safe = safe_distance(far[i], rest, others[label], reach[label], above)
-        is_safe = above < safe
-        far[i] = safe if is_safe else far[i]
+        safe = safe_distance(beyond[i], rest, others[label], reach[label], above)
+        far[i] = safe
         pending[left] = i
-        left += not is_safe
-    scratch.counts[thread, CHANGED] += changed
+        left += not above < safe
     scratch.counts[thread, FEW_PAIRS] += count * (RANKS - 2)
     return left - first
 
@@ -180,23 +185,23 @@ def compare_movers(
         How many of them, moved to the front, have to be compared with all centres.
     """
     names, upper, far = state.names, state.upper, state.far
-    exact, movers, pending = centers.exact, centers.movers, scratch.pending
+    exact, movers = centers.exact, centers.movers
+    pending, beyond = scratch.pending, scratch.beyond
     left, pairs = first, 0
     for position in range(first, first + count):
         i = pending[position]
         closest = -1.0
-        if upper[i] < far[i]:
+        if upper[i] < beyond[i]:
             closest = np.inf
             for q in range(n_movers):
                 j = movers[q]
                 if j != names[i, 0] and j != names[i, 1] and j != names[i, 2] and j != names[i, 3]:
                     closest = min(closest, squared_distance(rows, i, exact, j))
                     pairs += 1
-        bound = np.float32(np.sqrt(max(0.0, closest))) * LESS
-        is_safe = upper[i] < min(far[i], bound)
-        far[i] = min(far[i], bound) if is_safe else far[i]
+        safe = min(beyond[i], np.float32(np.sqrt(max(0.0, closest))) * LESS)
+        far[i] = safe
         pending[left] = i
-        left += not is_safe
+        left += not upper[i] < safe
     scratch.counts[thread, FEW_PAIRS] += pairs
     return left - first
 
@@ -229,7 +234,6 @@ def compare_all(
     mask = np.int32((1 << bits) - 1)
     # Rounding of the distances, and the bits that the names have taken.
     relative = samples.roundoff + np.float32(1 << bits) * UNIT
-    changed = 0
     for begin in range(first, first + count, WIDTH):
         filled = min(WIDTH, first + count - begin)
         rank_samples(rows, pending, begin, filled, centers, bits, scratch, thread)
@@ -263,9 +267,7 @@ def compare_all(
             if label != before:
                 weight = weights[i] if weights.shape[0] else 1.0
                 transfer(sums, before, label, rows, i, weight, samples.scales, samples.limb)
-                changed += 1
-    scratch.counts[thread, CHANGED] += changed
-    scratch.counts[thread, ALL_PAIRS] += count * k
+        scratch.counts[thread, ALL_PAIRS] += count * k
 
 
 @jit

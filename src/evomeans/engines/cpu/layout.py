@@ -121,12 +121,12 @@ class Scratch(NamedTuple):
     """Room to work in, one slice per thread, and the results of a refinement.
 
     ``tiles`` (threads, d, WIDTH) float32, for sparse rows (threads, 1, k) float64; ``keys``
-    (threads, 6 * WIDTH) int32, the same memory as
-    ``key_squares`` in float32, whose last sixth is ``squares``; ``name_bits``, see
-    :mod:`~evomeans.engines.cpu.tile`; ``active`` and ``pending`` (n,) int32: samples to be looked
-    at; ``nearby`` (n,) float64 and ``partial`` (chunks,) float64: own distances and their sums;
-    ``counts`` (threads, 8) int64: what the benchmarks report; ``numbers`` (8,) float64: what the
-    threads have to know; ``barrier``.
+    (threads, 6 * WIDTH) int32, the same memory as ``key_squares`` in float32, whose last sixth is
+    ``squares``; ``name_bits``, see :mod:`~evomeans.engines.cpu.tile`; ``active`` and ``pending``
+    (n,) uint32: samples to be looked at; ``beyond`` (n,) float32, see
+    :mod:`~evomeans.engines.cpu.bounds`; ``nearby`` (n,) float64 and ``partial`` (chunks,) float64:
+    own distances and their sums; ``counts`` (threads, 8) int64: distances computed; ``numbers``
+    (8,) float64: what the threads have to know; ``barrier``.
     """
 
     tiles: NDArray[Any]
@@ -134,8 +134,9 @@ class Scratch(NamedTuple):
     key_squares: NDArray[np.float32]
     squares: NDArray[np.float32]
     name_bits: int
-    active: NDArray[np.int32]
-    pending: NDArray[np.int32]
+    active: NDArray[np.uint32]
+    pending: NDArray[np.uint32]
+    beyond: NDArray[np.float32]
     nearby: NDArray[np.float64]
     partial: NDArray[np.float64]
     counts: NDArray[np.int64]
@@ -161,8 +162,9 @@ class Scratch(NamedTuple):
             key_squares=keys.view(np.float32),
             squares=keys.view(np.float32)[:, RANKS * WIDTH :],
             name_bits=name_bits(n_clusters),
-            active=np.empty(n_samples, np.int32),
-            pending=np.empty(n_samples, np.int32),
+            active=np.empty(n_samples, np.uint32),
+            pending=np.empty(n_samples, np.uint32),
+            beyond=np.empty(n_samples, np.float32),
             nearby=np.empty(n_samples),
             partial=np.empty(count_chunks(n_samples)),
             counts=np.zeros((n_threads, 8), np.int64),

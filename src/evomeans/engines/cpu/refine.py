@@ -199,7 +199,7 @@ def reassign(
         mine, end = k * thread // n_threads, k * (thread + 1) // n_threads
         measure_reach(centers.exact, centers.movers, n_movers, centers.reach, mine, end)
         meet(scratch.barrier, n_threads)
-        count = filter_samples(state, centers, rest, scratch.active, first, last)
+        count = filter_samples(state, centers, scratch, rest, first, last)
         scratch.counts[thread, FEW_PAIRS] += count
         near_doubt, far_doubt = measure_active(
             samples.rows, state, centers, scratch, rest, first, count
