@@ -267,7 +267,7 @@ def compare_all(
             if label != before:
                 weight = weights[i] if weights.shape[0] else 1.0
                 transfer(sums, before, label, rows, i, weight, samples.scales, samples.limb)
-        scratch.counts[thread, ALL_PAIRS] += count * k
+    scratch.counts[thread, ALL_PAIRS] += count * k
 
 
 @jit
