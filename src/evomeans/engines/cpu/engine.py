@@ -18,7 +18,7 @@ from evomeans.engines.protocol import FloatArray, Refinement, Start
 from evomeans.engines.rules import MAX_REPAIRS, repair_draw, sits_on_centers, split_mixture
 
 # Below this many multiplications per assignment a second thread costs more than it brings.
-WORTH_A_THREAD = 500_000
+WORTH_A_THREAD = 10_000_000
 # In the frame no sample is longer than √d; a mean squared distance above this is no rounding.
 CERTAINLY_NO_ROUNDING = 1e-20
 
@@ -109,7 +109,9 @@ class CpuEngine:
                 n_iter += room.iterations
         if self._sits_on_samples(room):
             self._snap(room, state)
-        handle = self.memory.keep(Recollection(state, room.positions, room.centers.sums[0].copy()))
+        handle = self.memory.keep(
+            Recollection(state, room.positions, room.centers.sums.sum(axis=0))
+        )
         return Refinement(
             handle.centers,
             self.frame.inertia_in_data_units(room.inertia),

@@ -24,7 +24,7 @@ from evomeans.engines.cpu.moves import (
 )
 from evomeans.engines.cpu.roulette import draw_nearby, measure_own, sum_chunks
 from evomeans.engines.cpu.rows import remember_centers, write_row
-from evomeans.engines.cpu.sums import merge_sums, update_centers
+from evomeans.engines.cpu.sums import update_centers
 from evomeans.engines.cpu.threads import ABANDONED, meet
 from evomeans.engines.rules import MAX_ITERATIONS
 
@@ -56,7 +56,7 @@ def refine(
     ----------
     samples : Samples
     parent : State
-        Consistent with ``centers.exact`` and ``centers.sums[0]`` if ``inherit``.
+        Consistent with ``centers.exact`` and ``centers.sums`` if ``inherit``; else these are zero.
     state : State, out
         May be ``parent`` itself.
     centers : Centers, in and out
@@ -79,7 +79,7 @@ def refine(
     stage, squared = np.int64(BEGIN), np.int64(2)
     while True:
         if thread == 0:
-            move_centers(samples, centers, scratch, stage, target, inherit, removed, quantile)
+            move_centers(samples, centers, scratch, stage, target, removed, quantile)
         meet(scratch.barrier, n_threads)
         if scratch.numbers[GO_ON] == 0.0 or scratch.barrier[ABANDONED] != 0:
             break
@@ -93,8 +93,6 @@ def refine(
         elif lloyd:
             stage = np.int64(LLOYD)
         else:
-            if thread == 0:
-                merge_sums(centers.sums, False)
             break
     measure_own(samples, state, centers.exact, squared, scratch, first, last)
     meet(scratch.barrier, n_threads)
@@ -133,7 +131,6 @@ def move_centers(
     scratch: Any,
     stage: Any,
     target: Any,
-    inherit: bool,
     removed: int,
     quantile: float,
 ) -> None:
@@ -145,7 +142,6 @@ def move_centers(
     exact, before = centers.exact, centers.before
     drift, own_drift, numbers = centers.drift, centers.own_drift, scratch.numbers
     k, n_features = centers.weights.shape[0], exact.shape[1]
-    merge_sums(centers.sums, stage == BEGIN and not inherit)
     for j in range(k):
         for t in range(n_features):
             before[j, t] = exact[j, t]
@@ -172,7 +168,7 @@ def move_centers(
         drift[removed] = 0.0
     n_movers, rest = choose_movers(drift, k, centers.movers)
     summarise_others(drift, k, centers.others)
-    remember_centers(samples.rows, exact, k, centers.copy)
+    remember_centers(samples.rows, exact, k, centers.copy, drift, stage == BEGIN)
     numbers[GO_ON] = 1.0
     numbers[MOVERS] = n_movers
     numbers[REST] = rest

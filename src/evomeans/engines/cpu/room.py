@@ -51,6 +51,8 @@ class Room:
     ) -> None:
         """Run the kernel; see :func:`~evomeans.engines.cpu.refine.refine`."""
         self.target[:] = target
+        if not inherit:
+            self.centers.sums[:] = 0
         self.crew.run(
             refine,
             self.samples,
@@ -70,7 +72,8 @@ class Room:
         """Distances of all samples to these centres, in the frame."""
         self.centers.exact[: self.k] = centers
         result = np.empty((len(self.samples.norms), self.k))
-        measure_all(self.samples.rows, self.centers.exact, self.centers.copy, result)
+        own = self.centers
+        measure_all(self.samples.rows, own.exact, own.copy, own.drift, result)
         return result
 
     @property

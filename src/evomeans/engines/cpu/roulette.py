@@ -43,10 +43,10 @@ def measure_own(
 
 
 @jit
-def measure_all(rows: Any, exact: Any, copy: Any, distances: Any) -> None:
+def measure_all(rows: Any, exact: Any, copy: Any, drift: Any, distances: Any) -> None:
     """Distances of all samples to all centres, into the (n, k) array ``distances``."""
     n_samples, k = distances.shape
-    remember_centers(rows, exact, k, copy)
+    remember_centers(rows, exact, k, copy, drift, True)
     for i in range(n_samples):
         for j in range(k):
             distances[i, j] = np.sqrt(squared_distance(rows, i, exact, j))

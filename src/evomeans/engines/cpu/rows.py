@@ -112,24 +112,35 @@ by_row_type(
 # ---- centres for ranking -------------------------------------------------------------------------
 
 
-def remember_centers(rows: Any, exact: Any, k: int, copy: Any) -> None:
-    """Prepare the centres for :func:`rank_samples`: ``copy`` is (k, d), for sparse rows (d, k)."""
+def remember_centers(
+    rows: Any, exact: Any, k: int, copy: Any, drift: Any, all_of_them: bool
+) -> None:
+    """Prepare the centres that moved for :func:`rank_samples`.
+
+    ``copy`` is (k, d), for sparse rows (d, k).
+    """
     raise NotImplementedError("compiled code only")
 
 
-def _remember_centers_dense(rows: Any, exact: Any, k: int, copy: Any) -> None:
+def _remember_centers_dense(
+    rows: Any, exact: Any, k: int, copy: Any, drift: Any, all_of_them: bool
+) -> None:
     for j in range(k):
-        for t in range(exact.shape[1]):
-            copy[j, t] = exact[j, t]
+        if all_of_them or drift[j] > 0.0:
+            for t in range(exact.shape[1]):
+                copy[j, t] = exact[j, t]
 
 
-def _remember_centers_sparse(rows: Any, exact: Any, k: int, copy: Any) -> None:
+def _remember_centers_sparse(
+    rows: Any, exact: Any, k: int, copy: Any, drift: Any, all_of_them: bool
+) -> None:
     for j in range(k):
-        total = 0.0
-        for t in range(exact.shape[1]):
-            copy[t, j] = exact[j, t]
-            total += exact[j, t] * exact[j, t]
-        rows.center_squares[j] = total
+        if all_of_them or drift[j] > 0.0:
+            total = 0.0
+            for t in range(exact.shape[1]):
+                copy[t, j] = exact[j, t]
+                total += exact[j, t] * exact[j, t]
+            rows.center_squares[j] = total
 
 
 by_row_type(remember_centers, dense=_remember_centers_dense, sparse=_remember_centers_sparse)

@@ -97,38 +97,35 @@ by_row_type(transfer, dense=_transfer_dense, sparse=_transfer_sparse)
 
 
 @jit
-def merge_sums(sums: Any, clear: bool) -> None:
-    """Bring what the threads have collected, ``sums[1:]``, into ``sums[0]``; or clear them all."""
-    n_threads, k, columns, limbs = sums.shape
-    for thread in range(n_threads):
-        for j in range(k):
-            for t in range(columns):
-                for p in range(limbs):
-                    if clear:
-                        sums[thread, j, t, p] = 0
-                    elif thread > 0:
-                        sums[0, j, t, p] += sums[thread, j, t, p]
-                        sums[thread, j, t, p] = 0
-
-
-@jit
 def update_centers(sums: Any, scales: Any, limb: float, centers: Any, weights: Any) -> None:
     """Set every centre to the mean of its cluster; an empty cluster's centre stays.
+
+    Nothing is written that has not changed, neither here nor in the sums of the threads: memory
+    that one core writes has to be fetched again by the others, which takes them longer than all of
+    this arithmetic.
 
     Parameters
     ----------
     sums : (threads, k, d + 1, 2) array of int64
-        Merged into ``sums[0]``.
+        What every thread has added and taken away; their total counts.
     centers : (k + 1, d) array, out
     weights : (k,) array, out
         Total weight of each cluster.
     """
-    k, n_features = weights.shape[0], centers.shape[1]
+    n_threads, k, n_features = sums.shape[0], weights.shape[0], centers.shape[1]
     for j in range(k):
-        weight = sums[0, j, n_features, 0] + sums[0, j, n_features, 1] / limb
-        weight /= scales[n_features]
+        upper, lower = np.int64(0), np.int64(0)
+        for thread in range(n_threads):
+            upper += sums[thread, j, n_features, 0]
+            lower += sums[thread, j, n_features, 1]
+        weight = (upper + lower / limb) / scales[n_features]
         weights[j] = weight
         if weight > 0.0:
             for t in range(n_features):
-                total = sums[0, j, t, 0] + sums[0, j, t, 1] / limb
-                centers[j, t] = total / (scales[t] * weight)
+                upper, lower = np.int64(0), np.int64(0)
+                for thread in range(n_threads):
+                    upper += sums[thread, j, t, 0]
+                    lower += sums[thread, j, t, 1]
+                mean = (upper + lower / limb) / (scales[t] * weight)
+                if centers[j, t] != mean:
+                    centers[j, t] = mean
