@@ -76,6 +76,7 @@ def test_sparse_samples_at_assign_and_distances_equal_the_dense_ones(engines) ->
 
 
 @pytest.mark.usefixtures("eager_threads")
+@pytest.mark.usefixtures("eager_threads")
 @pytest.mark.parametrize("n_jobs", [2, 4])
 def test_sparse_results_do_not_depend_on_the_number_of_threads(dtype, n_jobs) -> None:
     S, X = sparse_samples(5000, 30, dtype, seed=3)
