@@ -39,22 +39,26 @@ class SparseRows(NamedTuple):
 
 
 def by_row_type(
-    function: Callable[..., Any],
-    *,
-    dense: Callable[..., Any],
-    sparse: Callable[..., Any],
-    reorder: bool = False,
-) -> None:
-    """Let kernels that call ``function`` call ``dense`` or ``sparse``, by the type of ``rows``."""
+    *, dense: Callable[..., Any], sparse: Callable[..., Any], reorder: bool = False
+) -> Callable[..., Any]:
+    """Make one function of two: calls go to ``dense`` or ``sparse``, by the type of ``rows``.
+
+    In kernels the choice is made when they are compiled.
+    """
     signature = inspect.signature(dense)
+
+    def function(*arguments: Any) -> Any:
+        rows = signature.bind(*arguments).arguments["rows"]
+        return (sparse if isinstance(rows, SparseRows) else dense)(*arguments)
 
     def choose(*arguments: Any, **named: Any) -> Callable[..., Any]:
         rows = signature.bind(*arguments, **named).arguments["rows"]
         return dense if isinstance(rows, types.Array) else sparse
 
     choose.__signature__ = signature  # type: ignore[attr-defined]
-    options = {"fastmath": set(REORDER)} if reorder else {}
-    overload(function, jit_options=options)(choose)
+    overload(function, jit_options={"fastmath": set(REORDER)} if reorder else {})(choose)
+    function.__doc__ = dense.__doc__
+    return function
 
 
 @jit(reorder=True)
@@ -70,16 +74,12 @@ def squared_difference(one: Any, i: int, other: Any, j: int) -> float:
 # ---- distance ------------------------------------------------------------------------------------
 
 
-def squared_distance(rows: Any, i: int, centers: Any, j: int) -> float:
+def _squared_distance_dense(rows: Any, i: int, centers: Any, j: int) -> float:
     """‖rows[i] − centers[j]‖² in double precision, good to about 1e-13.
 
     Its last bits may depend on the kernel it is compiled into. Where results hang on a comparison,
     the kernels leave a margin for that and pass close calls on to one single place.
     """
-    raise NotImplementedError("compiled code only")
-
-
-def _squared_distance_dense(rows: Any, i: int, centers: Any, j: int) -> float:
     return squared_difference(rows, i, centers, j)
 
 
@@ -101,30 +101,21 @@ def _squared_distance_sparse(rows: Any, i: int, centers: Any, j: int) -> Any:
     return total
 
 
-by_row_type(
-    squared_distance,
-    dense=_squared_distance_dense,
-    sparse=_squared_distance_sparse,
-    reorder=True,
+squared_distance = by_row_type(
+    dense=_squared_distance_dense, sparse=_squared_distance_sparse, reorder=True
 )
 
 
 # ---- centres for ranking -------------------------------------------------------------------------
 
 
-def remember_centers(
+def _remember_centers_dense(
     rows: Any, exact: Any, k: int, copy: Any, drift: Any, all_of_them: bool
 ) -> None:
     """Prepare the centres that moved for :func:`rank_samples`.
 
     ``copy`` is (k, d), for sparse rows (d, k).
     """
-    raise NotImplementedError("compiled code only")
-
-
-def _remember_centers_dense(
-    rows: Any, exact: Any, k: int, copy: Any, drift: Any, all_of_them: bool
-) -> None:
     for j in range(k):
         if all_of_them or drift[j] > 0.0:
             for t in range(exact.shape[1]):
@@ -143,13 +134,13 @@ def _remember_centers_sparse(
             rows.center_squares[j] = total
 
 
-by_row_type(remember_centers, dense=_remember_centers_dense, sparse=_remember_centers_sparse)
+remember_centers = by_row_type(dense=_remember_centers_dense, sparse=_remember_centers_sparse)
 
 
 # ---- ranking -------------------------------------------------------------------------------------
 
 
-def rank_samples(
+def _rank_samples_dense(
     rows: Any,
     chosen: Any,
     first: int,
@@ -163,19 +154,6 @@ def rank_samples(
 
     ``scratch.keys[thread]`` as in :func:`~evomeans.engines.cpu.tile.rank_centers`.
     """
-    raise NotImplementedError("compiled code only")
-
-
-def _rank_samples_dense(
-    rows: Any,
-    chosen: Any,
-    first: int,
-    count: int,
-    centers: Any,
-    bits: int,
-    scratch: Any,
-    thread: int,
-) -> None:
     k, tile = centers.weights.shape[0], scratch.tiles[thread]
     gather(rows, chosen, first, count, tile)
     rank_centers(tile, centers.copy, k, bits, scratch.squares[thread], scratch.keys[thread])
@@ -221,18 +199,14 @@ def _rank_samples_sparse(
                 key = max(key, other)
 
 
-by_row_type(rank_samples, dense=_rank_samples_dense, sparse=_rank_samples_sparse)
+rank_samples = by_row_type(dense=_rank_samples_dense, sparse=_rank_samples_sparse)
 
 
 # ---- a centre on a sample ------------------------------------------------------------------------
 
 
-def write_row(rows: Any, i: int, centers: Any, j: int) -> None:
-    """Put centre ``j`` onto sample ``i``."""
-    raise NotImplementedError("compiled code only")
-
-
 def _write_row_dense(rows: Any, i: int, centers: Any, j: int) -> None:
+    """Put centre ``j`` onto sample ``i``."""
     for t in range(rows.shape[1]):
         centers[j, t] = rows[i, t]
 
@@ -244,4 +218,4 @@ def _write_row_sparse(rows: Any, i: int, centers: Any, j: int) -> None:
         centers[j, rows.columns[p]] = rows.values[p]
 
 
-by_row_type(write_row, dense=_write_row_dense, sparse=_write_row_sparse)
+write_row = by_row_type(dense=_write_row_dense, sparse=_write_row_sparse)

@@ -61,7 +61,7 @@ def add_term(sums: Any, before: int, after: int, t: int, term: float, limb: floa
         sums[before, t, 1] -= lower
 
 
-def transfer(
+def _transfer_dense(
     sums: Any, before: int, after: int, rows: Any, i: int, weight: float, scales: Any, limb: float
 ) -> None:
     """Move sample ``i`` from the sums of one cluster (−1: from none) to those of another.
@@ -71,12 +71,6 @@ def transfer(
     sums : (k, d + 1, 2) array of int64
         Upper and lower limbs; the last column sums the weights.
     """
-    raise NotImplementedError("compiled code only")
-
-
-def _transfer_dense(
-    sums: Any, before: int, after: int, rows: Any, i: int, weight: float, scales: Any, limb: float
-) -> None:
     n_features = rows.shape[1]
     for t in range(n_features):
         add_term(sums, before, after, t, weight * rows[i, t] * scales[t], limb)
@@ -93,7 +87,7 @@ def _transfer_sparse(
     add_term(sums, before, after, last, weight * scales[last], limb)
 
 
-by_row_type(transfer, dense=_transfer_dense, sparse=_transfer_sparse)
+transfer = by_row_type(dense=_transfer_dense, sparse=_transfer_sparse)
 
 
 @jit
