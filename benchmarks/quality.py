@@ -56,10 +56,18 @@ def batched(outcomes: Iterable[Outcome], size: int) -> Iterator[list[Outcome]]:
 
 
 def measure(
-    setups: Sequence[ReferenceRun], seeds: int, settings: SearchSettings, processes: int
+    setups: Sequence[ReferenceRun],
+    first_seed: int,
+    seeds: int,
+    settings: SearchSettings,
+    processes: int,
 ) -> list[dict[str, float | str | int]]:
     """Run all set-ups with all seeds and sum each set-up up in a row."""
-    tasks = [(s.dataset, s.m, seed, settings) for s in setups for seed in range(seeds)]
+    tasks = [
+        (s.dataset, s.m, seed, settings)
+        for s in setups
+        for seed in range(first_seed, first_seed + seeds)
+    ]
     rows: list[dict[str, float | str | int]] = []
     with ProcessPoolExecutor(processes) as pool:
         outcomes = pool.map(run, *zip(*tasks, strict=True), chunksize=1)
@@ -100,6 +108,9 @@ def main() -> None:
     parser.add_argument(
         "--roulette", type=int, choices=[1, 2], default=2, help="power of distances"
     )
+    parser.add_argument(
+        "--first-seed", type=int, default=0, help="others than choices were made on"
+    )
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--csv", type=Path, help="also write the rows to this file")
     arguments = parser.parse_args()
@@ -108,7 +119,7 @@ def main() -> None:
     for group in GROUPS if arguments.group == "both" else [arguments.group]:
         setups = [s for s in reference_runs() if s.dataset in GROUPS[group]]
         seeds = arguments.seeds * (2 if group == "small" else 1)
-        part = measure(setups, seeds, settings, arguments.processes)
+        part = measure(setups, arguments.first_seed, seeds, settings, arguments.processes)
         if group == "small":
             reached = sum(row["worst_gap_to_authors_best"] <= 0.0 for row in part)
             print(f"== {group}: all {seeds} seeds reach the best value in {reached} of {len(part)}")
