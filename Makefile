@@ -30,7 +30,7 @@ help: ## show this list
 	@echo "  VENV           where the virtual environment lives ($(VENV))"
 	@echo "  DEMO_ARGS      arguments for the demo, e.g. DEMO_ARGS=\"--clusters 40\""
 	@echo "  PYTEST_ARGS    arguments for pytest, e.g. PYTEST_ARGS=\"-k crossover -x\""
-	@echo "  BENCHMARKS     the modules that bench runs ($(BENCHMARKS)); BENCH_ARGS are their arguments"
+	@echo "  BENCHMARKS     the modules that bench runs ($(BENCHMARKS)); BENCH_ARGS are arguments, for one module"
 	@echo "  EVOMEANS_DATA  the folder that holds the benchmark datasets (.npz files) for bench"
 
 demo: $(VENV)/.installed ## cluster the handwritten digits: HG-means next to KMeans

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.engines import Engine, Start
-from evomeans.engines.frame import Frame
+from evomeans.engines.frame import Frame, is_sparse
 from evomeans.search import History, Individual, SearchResult, StopReason
-from evomeans.validation import is_sparse
 
 FloatArray = NDArray[np.float64]
 

@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
 from evomeans.engines import ENGINE_NAMES
+from evomeans.engines.frame import is_sparse
 from evomeans.search import SearchSettings
 from evomeans.search.observers import Observer, ProgressPrinter
 
@@ -194,11 +194,6 @@ def check_observers(observers: Any, verbose: object) -> tuple[Observer, ...]:
 
 
 # Samples and weights
-
-
-def is_sparse(X: Any) -> bool:
-    """Whether ``X`` is a sparse matrix or array; a plain bool, so that type checkers forget it."""
-    return bool(issparse(X))
 
 
 def check_samples(estimator: Any, X: Any) -> tuple[Any, Features]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 # Sums of squared distances have to stay within these to be float64 numbers in data units.
 LARGEST_SUM = 1e306
@@ -71,6 +72,11 @@ class Frame:
     def inertia_in_data_units(self, inertia: float) -> float:
         """Convert a sum of squared distances."""
         return math.ldexp(inertia, -2 * self.exponent)
+
+
+def is_sparse(X: Any) -> bool:
+    """Whether ``X`` is a sparse matrix or array; a plain bool, so that type checkers forget it."""
+    return bool(issparse(X))
 
 
 def _exponent(extent: float, n_values: int, dtype: np.dtype[Any]) -> int:

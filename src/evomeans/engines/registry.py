@@ -40,6 +40,6 @@ def create_engine(
         from evomeans.engines.reference import ReferenceEngine
 
         return ReferenceEngine(X, sample_weight, frame=frame)
-    from evomeans.engines.cpu import create_cpu_engine
+    from evomeans.engines.cpu import CpuEngine
 
-    return create_cpu_engine(X, sample_weight, n_jobs=n_jobs, frame=frame)
+    return CpuEngine(X, sample_weight, n_jobs=n_jobs, frame=frame)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -66,16 +67,22 @@ class CpuEngine:
         return dense_rows(self.samples, self._draw(quantiles), self.n_features)
 
     def _draw(self, quantiles: FloatArray) -> NDArray[np.intp]:
-        weights = self.samples.weights
-        last = self.n_samples - 1
-        if len(weights):
-            cumulated = np.cumsum(weights)
+        if len(self.samples.weights):
+            cumulated = self._cumulated_weights
             drawn = np.searchsorted(cumulated, quantiles * cumulated[-1], side="right")
-            last = np.flatnonzero(weights)[-1]
         else:
             drawn = (quantiles * self.n_samples).astype(np.intp)
-        rows: NDArray[np.intp] = np.minimum(drawn, last)
+        rows: NDArray[np.intp] = np.minimum(drawn, self._last_drawable)
         return rows
+
+    @cached_property
+    def _cumulated_weights(self) -> FloatArray:
+        return np.cumsum(self.samples.weights)
+
+    @cached_property
+    def _last_drawable(self) -> int:
+        weights = self.samples.weights
+        return int(np.flatnonzero(weights)[-1]) if len(weights) else self.n_samples - 1
 
     def refine(self, starts: Sequence[Start]) -> list[Refinement]:
         """K-means from every start, one after the other."""

@@ -5,21 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from evomeans.engines.cpu.layout import Samples
 from evomeans.engines.cpu.rows import SparseRows
 from evomeans.engines.cpu.sums import column_scales, limb_bits
-from evomeans.engines.frame import Frame
+from evomeans.engines.frame import Frame, is_sparse
 
 UNIT = 2.0**-24
 BLOCK = 4096
-
-
-def is_sparse(X: Any) -> bool:
-    """Whether samples came as a sparse matrix or array."""
-    return bool(sp.issparse(X))
 
 
 def frame_for(X: Any, frame: Frame | None) -> Frame:
