@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.engines.cpu.bounds import ALL_PAIRS, FEW_PAIRS
-from evomeans.engines.cpu.layout import State, count_chunks
+from evomeans.engines.cpu.layout import State, count_tiles
 from evomeans.engines.cpu.memory import Memory, Recollection
+from evomeans.engines.cpu.reassign import PAIRS
 from evomeans.engines.cpu.room import Room
-from evomeans.engines.cpu.samples import dense_rows, encode_samples, frame_for
+from evomeans.engines.cpu.samples import dense_rows, encode_samples, frame_for, squared_norms
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import FloatArray, Refinement, Start
 from evomeans.engines.rules import MAX_REPAIRS, repair_draw, sits_on_centers, split_mixture
@@ -55,9 +55,9 @@ class CpuEngine:
     ) -> None:
         self.frame = frame_for(X, frame)
         self.samples = encode_samples(X, sample_weight, self.frame)
-        weights = self.samples.weights
         self.n_samples, self.n_features = X.shape
-        self.total_weight = float(weights.sum()) if len(weights) else float(self.n_samples)
+        self.weights = sample_weight
+        self.total_weight = self.n_samples if sample_weight is None else float(sample_weight.sum())
         self.n_jobs = n_jobs
         self.memory = Memory(memory_budget)
         self._room_in_use: Room | None = None
@@ -67,7 +67,7 @@ class CpuEngine:
         return dense_rows(self.samples, self._draw(quantiles), self.n_features)
 
     def _draw(self, quantiles: FloatArray) -> NDArray[np.intp]:
-        if len(self.samples.weights):
+        if self.weights is not None:
             cumulated = self._cumulated_weights
             drawn = np.searchsorted(cumulated, quantiles * cumulated[-1], side="right")
         else:
@@ -77,12 +77,11 @@ class CpuEngine:
 
     @cached_property
     def _cumulated_weights(self) -> FloatArray:
-        return np.cumsum(self.samples.weights)
+        return np.cumsum(self.weights)
 
     @cached_property
     def _last_drawable(self) -> int:
-        weights = self.samples.weights
-        return int(np.flatnonzero(weights)[-1]) if len(weights) else self.n_samples - 1
+        return self.n_samples - 1 if self.weights is None else int(np.flatnonzero(self.weights)[-1])
 
     def refine(self, starts: Sequence[Start]) -> list[Refinement]:
         """K-means from every start, one after the other."""
@@ -128,23 +127,23 @@ class CpuEngine:
         )
 
     def _sits_on_samples(self, room: Room) -> bool:
-        weights, squares = self.samples.weights, room.scratch.nearby
         if room.inertia > CERTAINLY_NO_ROUNDING * self.total_weight:
             return False
-        counted = np.flatnonzero(weights) if len(weights) else slice(None)
-        if len(weights):
-            squares = squares[counted] / weights[counted]
-        return sits_on_centers(squares, self.samples.squared_norms[counted])
+        squares, norms = room.scratch.nearby, squared_norms(self.samples)
+        if self.weights is not None:
+            counted = np.flatnonzero(self.weights)
+            squares, norms = squares[counted] / self.weights[counted], norms[counted]
+        return sits_on_centers(squares, norms)
 
     def _snap(self, room: Room, state: State) -> None:
         """Put every centre onto one of its samples, where all of them are up to rounding."""
         target = room.positions
-        weights = self.samples.weights if len(self.samples.weights) else np.ones(self.n_samples)
+        weights = np.ones(self.n_samples) if self.weights is None else self.weights
         counted = np.flatnonzero(weights)
-        labels, members = np.unique(state.names[counted, 0], return_index=True)
+        labels, members = np.unique(self._labels(state)[counted], return_index=True)
         target[labels] = dense_rows(self.samples, counted[members], self.n_features)
         room.run(state, state, target, False, -1, 0.0, 1, False)
-        room.centers.weights[:] = np.bincount(state.names[:, 0], weights, room.k)
+        room.centers.weights[:] = np.bincount(self._labels(state), weights, room.k)
 
     def _relocate(
         self, centers: FloatArray, removed: int, alpha: float, quantile: float
@@ -164,16 +163,18 @@ class CpuEngine:
         room = self._room(len(centers))
         state = self.memory.new_state(self.n_samples, room.k)
         room.run(state, state, centers, False, -1, 0.0, 1, False)
-        labels = state.names[:, 0].astype(np.int32)
-        return labels, self.frame.inertia_in_data_units(room.inertia)
+        return self._labels(state), self.frame.inertia_in_data_units(room.inertia)
+
+    def _labels(self, state: State) -> NDArray[np.int32]:
+        """Labels in the user's order."""
+        return state.labels.ravel()[self.samples.places].astype(np.int32)
 
     @property
     def comparisons(self) -> int:
         """Distances between samples and centres computed since the number of clusters changed."""
         if self._room_in_use is None:
             return 0
-        counts = self._room_in_use.scratch.counts.sum(axis=0)
-        return int(counts[FEW_PAIRS] + counts[ALL_PAIRS])
+        return int(self._room_in_use.scratch.counts[:, PAIRS].sum())
 
     def distances(self, centers: FloatArray) -> FloatArray:
         """Distances of all samples to all centres."""
@@ -184,7 +185,7 @@ class CpuEngine:
         room = self._room_in_use
         if room is None or room.k != n_clusters:
             work = self.n_samples * self.n_features * n_clusters
-            n_threads = min(self.n_jobs, count_chunks(self.n_samples))
+            n_threads = min(self.n_jobs, count_tiles(self.n_samples))
             if work < WORTH_A_THREAD:
                 n_threads = 1
             room = self._room_in_use = Room(self.samples, n_clusters, self.n_features, n_threads)

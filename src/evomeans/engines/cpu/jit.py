@@ -13,8 +13,10 @@ from typing import Any, TypeVar, overload
 import numba
 from numba.core.caching import FunctionCache
 
-# Everything of fastmath except nnan and ninf: bounds and "no second centre" are infinities.
+# Everything of fastmath except nnan and ninf, for kernels that may meet infinities.
 REORDER = frozenset({"reassoc", "nsz", "arcp", "contract", "afn"})
+# All of it. Only with this are minima and maxima of floating-point numbers vectorised.
+FINITE = REORDER | {"nnan", "ninf"}
 
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
@@ -23,29 +25,32 @@ Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 @overload
 def jit(function: Kernel) -> Kernel: ...
 @overload
-def jit(*, reorder: bool) -> Callable[[Kernel], Kernel]: ...
-def jit(function: Callable[..., Any] | None = None, *, reorder: bool = False) -> Any:
+def jit(*, fastmath: frozenset[str]) -> Callable[[Kernel], Kernel]: ...
+def jit(
+    function: Callable[..., Any] | None = None, *, fastmath: frozenset[str] = frozenset()
+) -> Any:
     """Compile a kernel on its first call, without the GIL, and keep the machine code on disk.
 
     Parameters
     ----------
     function : callable
         The kernel; plain arrays and numbers in and out.
-    reorder : bool
-        Let the compiler reorder floating-point sums, which is what vectorises them.
+    fastmath : frozenset of str
+        What the compiler may do to floating-point arithmetic: REORDER lets it reorder sums, which
+        is what vectorises them; FINITE also lets it assume that no number is infinite or none.
 
     Notes
     -----
     ``EVOMEANS_CACHE=0`` in the environment switches the disk cache off.
     """
     if function is None:
-        return lambda kernel: _compile(kernel, reorder)
-    return _compile(function, reorder)
+        return lambda kernel: _compile(kernel, fastmath)
+    return _compile(function, fastmath)
 
 
-def _compile(function: Callable[..., Any], reorder: bool) -> Any:
+def _compile(function: Callable[..., Any], fastmath: frozenset[str]) -> Any:
     dispatcher = numba.njit(
-        nogil=True, error_model="numpy", fastmath=set(REORDER) if reorder else False
+        nogil=True, error_model="numpy", fastmath=set(fastmath), _nrt=False, forceinline=True
     )(function)
     if os.environ.get("EVOMEANS_CACHE", "1") != "0":
         # RuntimeError: no folder is writable (a frozen container); compile in every process then.

@@ -7,12 +7,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.sums import LIMBS
-from evomeans.engines.cpu.tile import RANKS, WIDTH, name_bits
 
-# Rows whose distances are summed together; the order of all floating-point sums over samples
+# Samples whose distances are summed together; the order of all floating-point sums over samples
 # follows from it, so it must not depend on the number of threads.
 CHUNK = 512
+# Larger than any distance between samples in the frame, where coordinates are below one; its square
+# is finite in single precision.
+FAR = np.float32(1e9)
+# The coordinates of a centre that is nowhere: so far that no gap outlasts its way there or back.
+NOWHERE = 1e12
+# Rows of ``Scratch.lanes``.
+BEST, SECOND, NAMES = range(3)
 
 
 def count_chunks(n_samples: int) -> int:
@@ -20,57 +27,71 @@ def count_chunks(n_samples: int) -> int:
     return -(-n_samples // CHUNK)
 
 
-class Samples(NamedTuple):
-    """What never changes: the data.
+def count_tiles(n_samples: int) -> int:
+    """Return how many tiles the samples fill."""
+    return -(-n_samples // WIDTH)
 
-    ``rows``: (n, d) float32 or float64, or :class:`~evomeans.engines.cpu.rows.SparseRows`;
-    ``norms`` (n,) float32: absolute errors of distances in tiles are below 8 units of these;
-    ``roundoff`` float32: relative errors are below this; ``weights`` (n,) float64, or empty for
-    equal weights;
-    ``scales`` (d + 1,) and ``limb``, see :mod:`~evomeans.engines.cpu.sums`.
+
+class Samples(NamedTuple):
+    """What never changes: the data, neighbours standing together in tiles of WIDTH.
+
+    ``rows``: (n, d) float32 or float64, or :class:`~evomeans.engines.cpu.rows.SparseRows`, in the
+    order of the tiles; ``order`` (n,) uint32: where each row stood in the user's data; ``places``
+    (n,) uint32: where each of the user's rows stands now; ``weights`` (n,) float64 in the order of
+    the tiles, or empty for equal weights.
+
+    ``tiles`` (tiles * d, WIDTH) float32: the samples relative to the middle of their tile, a row
+    for each feature; the last tile is filled up with copies of its last sample. ``middles``
+    (tiles, d) float64; ``squares`` (tiles, WIDTH) float32: squared distances from the middle;
+    ``radii`` (tiles,) float32: at least the largest distance. Sparse samples have no tiles, and
+    the origin for a middle.
+
+    ``roundoff`` float32: see :mod:`~evomeans.engines.cpu.tiles`; ``scales`` (d + 1,) and ``limb``:
+    see :mod:`~evomeans.engines.cpu.sums`.
     """
 
     rows: Any
-    norms: NDArray[np.float32]
-    roundoff: np.float32
+    order: NDArray[np.uint32]
+    places: NDArray[np.uint32]
     weights: NDArray[np.float64]
+    tiles: NDArray[np.float32]
+    middles: NDArray[np.float64]
+    squares: NDArray[np.float32]
+    radii: NDArray[np.float32]
+    roundoff: np.float32
     scales: NDArray[np.float64]
     limb: float
 
-    @property
-    def squared_norms(self) -> NDArray[np.float64]:
-        """‖x‖² of every sample; computed anew each time, for it is hardly ever needed."""
-        if hasattr(self.rows, "squares"):
-            return np.asarray(self.rows.squares)
-        return self.norms.astype(np.float64) ** 2
-
 
 class State(NamedTuple):
-    """What is known of every sample with respect to a set of centres, in 20 bytes.
+    """What is known of the samples with respect to a set of centres.
 
-    ``names`` (n, 4) uint16: the closest centre (the label) and three runners-up; ``upper`` (n,)
-    float32, at least the distance to the closest; ``near`` (n,) float32, at most the distance to
-    any runner-up; ``far`` (n,) float32, at most the distance to any of the other centres.
+    ``labels`` (tiles, WIDTH) unsigned integers: the closest centre of every sample;
+    ``gaps`` (tiles, k) float32: by how much any sample of the tile that does not belong to a
+    centre is farther from it than from its own, at least; ``present`` (tiles, k) uint8: 1 for the
+    centres to which samples of the tile belong; ``spread`` (tiles,) float32: no sample of the tile
+    is farther from its centre.
     """
 
-    names: NDArray[Any]
-    upper: NDArray[np.float32]
-    near: NDArray[np.float32]
-    far: NDArray[np.float32]
+    labels: NDArray[Any]
+    gaps: NDArray[np.float32]
+    present: NDArray[np.uint8]
+    spread: NDArray[np.float32]
 
     @classmethod
     def allocate(cls, n_samples: int, n_clusters: int) -> State:
         """Make room for the state of all samples."""
+        n_tiles = count_tiles(n_samples)
         return cls(
-            np.empty((n_samples, RANKS - 1), cls.name_type(n_clusters)),
-            np.empty(n_samples, np.float32),
-            np.empty(n_samples, np.float32),
-            np.empty(n_samples, np.float32),
+            np.empty((n_tiles, WIDTH), cls.label_type(n_clusters)),
+            np.empty((n_tiles, n_clusters), np.float32),
+            np.empty((n_tiles, n_clusters), np.uint8),
+            np.empty(n_tiles, np.float32),
         )
 
     @staticmethod
-    def name_type(n_clusters: int) -> type[np.unsignedinteger[Any]]:
-        """Return the smallest type that holds the index of a centre."""
+    def label_type(n_clusters: int) -> type[np.unsignedinteger[Any]]:
+        """Return the smallest type that holds the index of a centre, or k for none."""
         return np.uint16 if n_clusters < 2**16 else np.uint32
 
     @property
@@ -80,63 +101,56 @@ class State(NamedTuple):
 
 
 class Centers(NamedTuple):
-    """The current centres and how they have just moved. Index k stands for no centre.
+    """The current centres and how they have just moved.
 
-    ``exact`` (k + 1, d) float64, and ``before``, where they were; ``copy``, as ranking samples
-    wants them; ``weights`` (k,) float64 cluster weights; ``sums`` (threads, k, d + 1, 2) int64;
-    ``drift``, ``own_drift``, ``reach``, ``others`` (k + 1,) float32 and ``movers`` (k,) int32, see
-    :mod:`~evomeans.engines.cpu.moves`.
+    ``exact`` (k, d) float64, and ``before``, where they were; ``weights`` (k,) float64: of their
+    clusters; ``sums`` (threads, k, d + 1, 2) int64, see :mod:`~evomeans.engines.cpu.sums`;
+    ``touched`` (threads, k) uint8: 1 for clusters whose sums have changed since the centres were
+    moved there; ``drift`` (k,) float32: at least how far every centre moved; ``approached`` (k,)
+    float32: at least how far it moved towards samples that are not its own.
     """
 
     exact: NDArray[np.float64]
     before: NDArray[np.float64]
-    copy: NDArray[Any]
     weights: NDArray[np.float64]
     sums: NDArray[np.int64]
+    touched: NDArray[np.uint8]
     drift: NDArray[np.float32]
-    own_drift: NDArray[np.float32]
-    reach: NDArray[np.float32]
-    others: NDArray[np.float32]
-    movers: NDArray[np.int32]
+    approached: NDArray[np.float32]
 
     @classmethod
-    def allocate(cls, n_clusters: int, n_features: int, n_threads: int, sparse: bool) -> Centers:
+    def allocate(cls, n_clusters: int, n_features: int, n_threads: int) -> Centers:
         """Make room for ``n_clusters`` centres."""
-        rows = (n_clusters + 1, n_features)
         return cls(
-            np.zeros(rows),
-            np.zeros(rows),
-            np.zeros(rows[::-1]) if sparse else aligned(rows, np.float32),
+            np.zeros((n_clusters, n_features)),
+            np.zeros((n_clusters, n_features)),
             np.zeros(n_clusters),
             np.zeros((n_threads, n_clusters, n_features + 1, LIMBS), np.int64),
-            np.zeros(n_clusters + 1, np.float32),
-            np.zeros(n_clusters + 1, np.float32),
-            np.zeros(n_clusters + 1, np.float32),
-            np.zeros(n_clusters + 1, np.float32),
-            np.zeros(n_clusters, np.int32),
+            np.zeros((n_threads, n_clusters), np.uint8),
+            np.zeros(n_clusters, np.float32),
+            np.zeros(n_clusters, np.float32),
         )
 
 
 class Scratch(NamedTuple):
     """Room to work in, one slice per thread, and the results of a refinement.
 
-    ``tiles`` (threads, d, WIDTH) float32, for sparse rows (threads, 1, k) float64; ``keys``
-    (threads, 6 * WIDTH) int32, the same memory as ``key_squares`` in float32, whose last sixth is
-    ``squares``; ``name_bits``, see :mod:`~evomeans.engines.cpu.tile`; ``active`` and ``pending``
-    (n,) uint32: samples to be looked at; ``beyond`` (n,) float32, see
-    :mod:`~evomeans.engines.cpu.bounds`; ``nearby`` (n,) float64 and ``partial`` (chunks,) float64:
-    own distances and their sums; ``counts`` (threads, 8) int64: distances computed; ``numbers``
-    (8,) float64: what the threads have to know; ``barrier``.
+    Of the centres that a tile is compared with: ``chosen`` (threads, k) int32, which they are;
+    ``offsets`` (threads, k, d) float32, −2 times their position relative to the middle; ``away``
+    (threads, k) float32, their squared distance from it; ``scores`` (threads, k, WIDTH) float32,
+    see :mod:`~evomeans.engines.cpu.tiles`. Of the samples of the tile: ``lanes`` (threads, 3,
+    WIDTH) float32, their lowest and second lowest score, and whose the lowest is.
+
+    ``nearby`` (n,) float64: distances of the samples to their centres, in the user's order, and
+    ``partial`` (chunks,) float64, their sums; ``counts`` (threads, 8) int64: distances computed;
+    ``numbers`` (8,) float64: what the threads have to know; ``barrier``: where they meet.
     """
 
-    tiles: NDArray[Any]
-    keys: NDArray[np.int32]
-    key_squares: NDArray[np.float32]
-    squares: NDArray[np.float32]
-    name_bits: int
-    active: NDArray[np.uint32]
-    pending: NDArray[np.uint32]
-    beyond: NDArray[np.float32]
+    chosen: NDArray[np.int32]
+    offsets: NDArray[np.float32]
+    away: NDArray[np.float32]
+    scores: NDArray[np.float32]
+    lanes: NDArray[np.float32]
     nearby: NDArray[np.float64]
     partial: NDArray[np.float64]
     counts: NDArray[np.int64]
@@ -150,21 +164,15 @@ class Scratch(NamedTuple):
         n_clusters: int,
         n_features: int,
         n_threads: int,
-        sparse: bool,
         barrier: NDArray[np.int64],
     ) -> Scratch:
         """Make room for refinements of one number of clusters."""
-        keys = aligned((n_threads, (RANKS + 1) * WIDTH), np.int32)
-        tile = (1, n_clusters) if sparse else (n_features, WIDTH)
         return cls(
-            tiles=aligned((n_threads, *tile), np.float64 if sparse else np.float32),
-            keys=keys,
-            key_squares=keys.view(np.float32),
-            squares=keys.view(np.float32)[:, RANKS * WIDTH :],
-            name_bits=name_bits(n_clusters),
-            active=np.empty(n_samples, np.uint32),
-            pending=np.empty(n_samples, np.uint32),
-            beyond=np.empty(n_samples, np.float32),
+            chosen=np.zeros((n_threads, n_clusters), np.int32),
+            offsets=np.zeros((n_threads, n_clusters, n_features), np.float32),
+            away=np.zeros((n_threads, n_clusters), np.float32),
+            scores=aligned((n_threads, n_clusters, WIDTH), np.float32),
+            lanes=aligned((n_threads, 3, WIDTH), np.float32),
             nearby=np.empty(n_samples),
             partial=np.empty(count_chunks(n_samples)),
             counts=np.zeros((n_threads, 8), np.int64),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.engines.cpu.layout import State
+from evomeans.engines.cpu.layout import State, count_tiles
 
 
 class Recollection:
@@ -51,10 +51,9 @@ class Memory:
 
     def new_state(self, n_samples: int, n_clusters: int) -> State:
         """Return room for a state, contents undefined."""
-        wanted = State.name_type(n_clusters)
         while self._free:
             state = self._free.pop()
-            if len(state.names) == n_samples and state.names.dtype == wanted:
+            if state.gaps.shape == (count_tiles(n_samples), n_clusters):
                 return state
         return State.allocate(n_samples, n_clusters)
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from evomeans.engines.cpu.layout import Centers, Samples, Scratch, State
 from evomeans.engines.cpu.memory import Recollection
-from evomeans.engines.cpu.refine import INERTIA, ITERATIONS, NOWHERE, refine
+from evomeans.engines.cpu.refine import INERTIA, ITERATIONS, refine
 from evomeans.engines.cpu.roulette import measure_all
 from evomeans.engines.cpu.rows import SparseRows
 from evomeans.engines.cpu.threads import Crew
@@ -17,24 +17,20 @@ class Room:
     """The work space for one number of clusters, and the one way into the kernel."""
 
     def __init__(self, samples: Samples, k: int, n_features: int, n_threads: int) -> None:
-        sparse = isinstance(samples.rows, SparseRows)
-        if sparse:
-            norms = np.full(k + 1, float(n_features) * NOWHERE**2)
-            samples = samples._replace(rows=samples.rows._replace(center_squares=norms))
+        if isinstance(samples.rows, SparseRows):
+            samples = samples._replace(rows=samples.rows._replace(center_squares=np.zeros(k)))
         self.k = k
         self.samples = samples
         self.crew = Crew(n_threads)
-        self.centers = Centers.allocate(k, n_features, n_threads, sparse)
-        self.centers.exact[k] = self.centers.before[k] = NOWHERE
-        n_samples = len(samples.norms)
+        self.centers = Centers.allocate(k, n_features, n_threads)
         self.scratch = Scratch.allocate(
-            n_samples, k, n_features, n_threads, sparse, self.crew.barrier
+            len(samples.order), k, n_features, n_threads, self.crew.barrier
         )
         self.target = np.empty((k, n_features))
 
     def take_over(self, known: Recollection) -> None:
         """Stand where a known solution stands."""
-        self.centers.exact[: self.k] = known.centers
+        self.centers.exact[:] = known.centers
         self.centers.sums[:] = 0
         self.centers.sums[0] = known.sums
 
@@ -70,16 +66,15 @@ class Room:
 
     def distances(self, centers: FloatArray) -> FloatArray:
         """Distances of all samples to these centres, in the frame."""
-        self.centers.exact[: self.k] = centers
-        result = np.empty((len(self.samples.norms), self.k))
-        own = self.centers
-        measure_all(self.samples.rows, own.exact, own.copy, own.drift, result)
+        self.centers.exact[:] = centers
+        result = np.empty((len(self.samples.order), self.k))
+        measure_all(self.samples, self.centers.exact, result)
         return result
 
     @property
     def positions(self) -> FloatArray:
         """A copy of the centres."""
-        return self.centers.exact[: self.k].copy()
+        return self.centers.exact.copy()
 
     @property
     def inertia(self) -> float:

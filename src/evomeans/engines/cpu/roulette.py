@@ -7,49 +7,57 @@ from typing import Any
 import numpy as np
 
 from evomeans.engines.cpu.jit import jit
+from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import CHUNK
-from evomeans.engines.cpu.moves import MORE
-from evomeans.engines.cpu.rows import remember_centers, squared_distance
+from evomeans.engines.cpu.rows import remember_center, squared_distance
 
 
 @jit
 def measure_own(
     samples: Any, state: Any, exact: Any, power: Any, scratch: Any, first: int, last: int
 ) -> None:
-    """Weighted distances to the own centre, per sample and summed per chunk.
+    """Weighted distances to the own centre of the samples in tiles ``first`` to ``last``.
 
     Parameters
     ----------
     power : {1, 2}
         ``scratch.nearby[i]`` becomes wᵢ·‖xᵢ − c‖ to this power.
-    first, last : int
-        Samples; ``first`` is a multiple of CHUNK.
     """
-    rows, weights = samples.rows, samples.weights
-    names, upper = state.names, state.upper
-    nearby, partial = scratch.nearby, scratch.partial
-    for begin in range(first, last, CHUNK):
-        total = 0.0
-        for i in range(begin, min(begin + CHUNK, last)):
-            square = squared_distance(rows, i, exact, names[i, 0])
-            distance = np.sqrt(square)
-            upper[i] = np.float32(distance) * MORE
-            value = distance if power == 1 else square
+    rows, weights, order = samples.rows, samples.weights, samples.order
+    labels, nearby = state.labels, scratch.nearby
+    for tile in range(first, last):
+        for lane in range(min(WIDTH, order.shape[0] - tile * WIDTH)):
+            i = tile * WIDTH + lane
+            value = squared_distance(rows, i, exact, labels[tile, lane])
+            if power == 1:
+                value = np.sqrt(value)
             if weights.shape[0]:
                 value *= weights[i]
-            nearby[i] = value
-            total += value
-        partial[begin // CHUNK] = total
+            nearby[order[i]] = value
 
 
 @jit
-def measure_all(rows: Any, exact: Any, copy: Any, drift: Any, distances: Any) -> None:
+def sum_nearby(scratch: Any, thread: int, n_threads: int) -> None:
+    """Sum the distances per chunk, in the user's order: the sum does not depend on the tiles."""
+    nearby, partial = scratch.nearby, scratch.partial
+    n_chunks = partial.shape[0]
+    for chunk in range(n_chunks * thread // n_threads, n_chunks * (thread + 1) // n_threads):
+        total = 0.0
+        for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, nearby.shape[0])):
+            total += nearby[i]
+        partial[chunk] = total
+
+
+@jit
+def measure_all(samples: Any, exact: Any, distances: Any) -> None:
     """Distances of all samples to all centres, into the (n, k) array ``distances``."""
     n_samples, k = distances.shape
-    remember_centers(rows, exact, k, copy, drift, True)
+    for j in range(k):
+        remember_center(samples.rows, exact, j)
     for i in range(n_samples):
         for j in range(k):
-            distances[i, j] = np.sqrt(squared_distance(rows, i, exact, j))
+            square = squared_distance(samples.rows, i, exact, j)
+            distances[samples.order[i], j] = np.sqrt(square)
 
 
 @jit

@@ -1,7 +1,7 @@
-"""All that kernels do with a sample, for dense and for sparse rows.
+"""All that kernels do with samples, for dense and for sparse rows.
 
-Kernels are written once. They reach the samples only through the functions of this file, of which
-Numba takes the variant for the type of ``rows``: an (n, d) array, or :class:`SparseRows`.
+Kernels are written once. They reach the samples only through functions made by :func:`by_row_type`,
+of which Numba takes the variant for the type of ``rows``: an (n, d) array, or :class:`SparseRows`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from evomeans.engines.cpu.jit import REORDER, jit
-from evomeans.engines.cpu.tile import FAR_KEY, RANKS, WIDTH, gather, rank_centers
 
 # Below this share of the squared norms, the expanded form of a squared distance has lost too many
 # digits to cancellation; the direct form takes over.
@@ -27,8 +26,8 @@ class SparseRows(NamedTuple):
     """Rows in CSR format, with what their distances to centres need.
 
     ``starts`` (n + 1,) and ``columns`` (nnz,) integers, ``values`` (nnz,); ``squares`` (n,)
-    float64, the squared norms; ``center_squares`` (k + 1,) float64, those of the current centres,
-    which :func:`remember_centers` keeps up to date.
+    float64, the squared norms; ``center_squares`` (k,) float64, those of the current centres,
+    which :func:`remember_center` keeps up to date.
     """
 
     starts: NDArray[Any]
@@ -39,7 +38,10 @@ class SparseRows(NamedTuple):
 
 
 def by_row_type(
-    *, dense: Callable[..., Any], sparse: Callable[..., Any], reorder: bool = False
+    *,
+    dense: Callable[..., Any],
+    sparse: Callable[..., Any],
+    fastmath: frozenset[str] = frozenset(),
 ) -> Callable[..., Any]:
     """Make one function of two: calls go to ``dense`` or ``sparse``, by the type of ``rows``.
 
@@ -56,12 +58,12 @@ def by_row_type(
         return dense if isinstance(rows, types.Array) else sparse
 
     choose.__signature__ = signature  # type: ignore[attr-defined]
-    overload(function, jit_options={"fastmath": set(REORDER)} if reorder else {})(choose)
+    overload(function, jit_options={"fastmath": set(fastmath)})(choose)
     function.__doc__ = dense.__doc__
     return function
 
 
-@jit(reorder=True)
+@jit(fastmath=REORDER)
 def squared_difference(one: Any, i: int, other: Any, j: int) -> float:
     """‖one[i] − other[j]‖² of two matrices, in double precision."""
     total = 0.0
@@ -84,11 +86,8 @@ def _squared_distance_dense(rows: Any, i: int, centers: Any, j: int) -> float:
 
 
 def _squared_distance_sparse(rows: Any, i: int, centers: Any, j: int) -> Any:
-    product = 0.0
-    for p in range(rows.starts[i], rows.starts[i + 1]):
-        product += rows.values[p] * centers[j, rows.columns[p]]
     norms = rows.squares[i] + rows.center_squares[j]
-    square = norms - 2.0 * product
+    square = norms - 2.0 * product(rows, i, centers, j)
     if square > CANCELLED * norms:
         return square
     total, p, end = 0.0, rows.starts[i], rows.starts[i + 1]
@@ -102,107 +101,34 @@ def _squared_distance_sparse(rows: Any, i: int, centers: Any, j: int) -> Any:
 
 
 squared_distance = by_row_type(
-    dense=_squared_distance_dense, sparse=_squared_distance_sparse, reorder=True
+    dense=_squared_distance_dense, sparse=_squared_distance_sparse, fastmath=REORDER
 )
 
 
-# ---- centres for ranking -------------------------------------------------------------------------
+@jit(fastmath=REORDER)
+def product(rows: Any, i: int, centers: Any, j: int) -> float:
+    """Scalar product of a sparse row with a centre."""
+    total = 0.0
+    for p in range(rows.starts[i], rows.starts[i + 1]):
+        total += rows.values[p] * centers[j, rows.columns[p]]
+    return total
 
 
-def _remember_centers_dense(
-    rows: Any, exact: Any, k: int, copy: Any, drift: Any, all_of_them: bool
-) -> None:
-    """Prepare the centres that moved for :func:`rank_samples`.
-
-    ``copy`` is (k, d), for sparse rows (d, k).
-    """
-    for j in range(k):
-        if all_of_them or drift[j] > 0.0:
-            for t in range(exact.shape[1]):
-                copy[j, t] = exact[j, t]
+# ---- centres -------------------------------------------------------------------------------------
 
 
-def _remember_centers_sparse(
-    rows: Any, exact: Any, k: int, copy: Any, drift: Any, all_of_them: bool
-) -> None:
-    for j in range(k):
-        if all_of_them or drift[j] > 0.0:
-            total = 0.0
-            for t in range(exact.shape[1]):
-                copy[t, j] = exact[j, t]
-                total += exact[j, t] * exact[j, t]
-            rows.center_squares[j] = total
+def _remember_center_dense(rows: Any, centers: Any, j: int) -> None:
+    """Take notice of where centre ``j`` is now."""
 
 
-remember_centers = by_row_type(dense=_remember_centers_dense, sparse=_remember_centers_sparse)
+def _remember_center_sparse(rows: Any, centers: Any, j: int) -> None:
+    total = 0.0
+    for t in range(centers.shape[1]):
+        total += centers[j, t] * centers[j, t]
+    rows.center_squares[j] = total
 
 
-# ---- ranking -------------------------------------------------------------------------------------
-
-
-def _rank_samples_dense(
-    rows: Any,
-    chosen: Any,
-    first: int,
-    count: int,
-    centers: Any,
-    bits: int,
-    scratch: Any,
-    thread: int,
-) -> None:
-    """Find the five nearest centres of samples ``chosen[first:first + count]``, at most WIDTH.
-
-    ``scratch.keys[thread]`` as in :func:`~evomeans.engines.cpu.tile.rank_centers`.
-    """
-    k, tile = centers.weights.shape[0], scratch.tiles[thread]
-    gather(rows, chosen, first, count, tile)
-    rank_centers(tile, centers.copy, k, bits, scratch.squares[thread], scratch.keys[thread])
-
-
-def _rank_samples_sparse(
-    rows: Any,
-    chosen: Any,
-    first: int,
-    count: int,
-    centers: Any,
-    bits: int,
-    scratch: Any,
-    thread: int,
-) -> None:
-    k, copy = centers.weights.shape[0], centers.copy
-    products, keys, squares = (
-        scratch.tiles[thread, 0],
-        scratch.keys[thread],
-        scratch.squares[thread],
-    )
-    mask = np.int32(-1) << np.int32(bits)
-    for lane in range(count):
-        i = chosen[first + lane]
-        for j in range(k):
-            products[j] = 0.0
-        for p in range(rows.starts[i], rows.starts[i + 1]):
-            value, column = rows.values[p], rows.columns[p]
-            for j in range(k):
-                products[j] += value * copy[column, j]
-        for rank in range(RANKS):
-            keys[rank * WIDTH + lane] = (FAR_KEY & mask) | np.int32(k)
-        for j in range(k):
-            norms = rows.squares[i] + rows.center_squares[j]
-            square = norms - 2.0 * products[j]
-            if square <= CANCELLED * norms:
-                square = squared_distance(rows, i, centers.exact, j)
-            squares[lane] = square
-            key = (keys[RANKS * WIDTH + lane] & mask) | np.int32(j)
-            for rank in range(RANKS):
-                other = keys[rank * WIDTH + lane]
-                keys[rank * WIDTH + lane] = min(key, other)
-                key = max(key, other)
-
-
-rank_samples = by_row_type(dense=_rank_samples_dense, sparse=_rank_samples_sparse)
-
-
-# ---- a centre on a sample ------------------------------------------------------------------------
+remember_center = by_row_type(dense=_remember_center_dense, sparse=_remember_center_sparse)
 
 
 def _write_row_dense(rows: Any, i: int, centers: Any, j: int) -> None:

@@ -7,7 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.engines.cpu.layout import Samples
+from evomeans.engines.cpu.gaps import MORE
+from evomeans.engines.cpu.jit import jit
+from evomeans.engines.cpu.lanes import WIDTH
+from evomeans.engines.cpu.layout import Samples, aligned, count_tiles
+from evomeans.engines.cpu.order import neighbour_order
 from evomeans.engines.cpu.rows import SparseRows
 from evomeans.engines.cpu.sums import column_scales, limb_bits
 from evomeans.engines.frame import Frame, is_sparse
@@ -25,24 +29,78 @@ def frame_for(X: Any, frame: Frame | None) -> Frame:
 
 
 def encode_samples(X: Any, sample_weight: NDArray[np.float64] | None, frame: Frame) -> Samples:
-    """Bring samples into the frame and compute what all refinements need of them."""
+    """Bring samples into the frame and into tiles, and compute what all refinements need."""
     n_samples, n_features = X.shape
+    order = neighbour_order(X, WIDTH)
+    places = np.empty_like(order)
+    places[order] = np.arange(n_samples, dtype=order.dtype)
     # A copy: kernels would be compiled once more for every other kind of array.
-    weights = np.array([] if sample_weight is None else sample_weight, dtype=np.float64)
+    weights = np.array([] if sample_weight is None else sample_weight[order], dtype=np.float64)
     bits = limb_bits(n_samples)
     rows: Any
     if is_sparse(X):
-        rows = encode_sparse(X, frame)
+        rows = encode_sparse(X[order], frame)
         extents = np.zeros(n_features)
         np.maximum.at(extents, rows.columns, np.abs(rows.values))
-        norms, roundoff = np.zeros(n_samples, np.float32), np.float32(8 * UNIT)
+        tiles = sparse_tiles(rows)
+        roundoff = 8 * UNIT
     else:
-        rows = frame.encode(X)
+        rows = frame.encode(X[order])
         extents = np.maximum(rows.max(axis=0), -rows.min(axis=0)).astype(np.float64)
-        norms = (np.sqrt(squared_norms(rows)) * (1 + 1e-6)).astype(np.float32)
-        roundoff = np.float32((n_features + 8) * UNIT)
+        tiles = dense_tiles(rows)
+        roundoff = (n_features + 8) * UNIT
     scales = column_scales(extents, weights, bits)
-    return Samples(rows, norms, roundoff, weights, scales, float(2**bits))
+    return Samples(
+        rows, order, places, weights, *tiles, np.float32(roundoff), scales, float(2**bits)
+    )
+
+
+def dense_tiles(rows: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+    """Return tiles, middles, squares and radii of dense rows, see Samples."""
+    n_samples, n_features = rows.shape
+    n_tiles = count_tiles(n_samples)
+    tiles = aligned((n_tiles * n_features, WIDTH), np.float32)
+    middles = np.empty((n_tiles, n_features))
+    squares = np.empty((n_tiles, WIDTH), np.float32)
+    radii = np.empty(n_tiles, np.float32)
+    fill_tiles(rows, tiles, middles, squares, radii)
+    return tiles, middles, squares, radii
+
+
+@jit
+def fill_tiles(rows: Any, tiles: Any, middles: Any, squares: Any, radii: Any) -> None:
+    """Copy rows into tiles, relative to the middle of each."""
+    n_samples, n_features = rows.shape
+    for tile in range(radii.shape[0]):
+        first = tile * WIDTH
+        count = min(WIDTH, n_samples - first)
+        for t in range(n_features):
+            total = 0.0
+            for lane in range(count):
+                total += rows[first + lane, t]
+            middles[tile, t] = total / count
+        radius = 0.0
+        for lane in range(WIDTH):
+            i = min(first + lane, n_samples - 1)
+            square = 0.0
+            for t in range(n_features):
+                offset = rows[i, t] - middles[tile, t]
+                tiles[tile * n_features + t, lane] = offset
+                square += offset * offset
+            squares[tile, lane] = square
+            radius = max(radius, square)
+        radii[tile] = np.float32(np.sqrt(radius)) * MORE
+
+
+def sparse_tiles(rows: SparseRows) -> tuple[NDArray[Any], ...]:
+    """Return what stands for tiles, middles, squares and radii of sparse rows, see Samples."""
+    n_samples = len(rows.squares)
+    n_tiles = count_tiles(n_samples)
+    inside = np.minimum(np.arange(n_tiles * WIDTH), n_samples - 1)
+    squares = rows.squares[inside].reshape(n_tiles, WIDTH)
+    radii = np.sqrt(squares.max(axis=1)) * MORE
+    none = np.zeros((0, WIDTH), np.float32), np.zeros((0, 0))
+    return *none, squares.astype(np.float32), radii.astype(np.float32)
 
 
 def encode_sparse(X: Any, frame: Frame) -> SparseRows:
@@ -56,18 +114,20 @@ def encode_sparse(X: Any, frame: Frame) -> SparseRows:
     return SparseRows(X.indptr.copy(), X.indices.copy(), values, squares, np.zeros(0))
 
 
-def squared_norms(rows: NDArray[Any]) -> NDArray[np.float64]:
-    """‖x‖² of dense rows, without a float64 copy of them all."""
-    result = np.empty(len(rows))
-    for begin in range(0, len(rows), BLOCK):
-        block = rows[begin : begin + BLOCK].astype(np.float64)
-        result[begin : begin + BLOCK] = np.einsum("ij,ij->i", block, block)
+def squared_norms(samples: Samples) -> NDArray[np.float64]:
+    """‖x‖² of every sample in the user's order, without a float64 copy of them all."""
+    if isinstance(samples.rows, SparseRows):
+        return np.asarray(samples.rows.squares[samples.places])
+    result = np.empty(len(samples.order))
+    for begin in range(0, len(result), BLOCK):
+        block = samples.rows[begin : begin + BLOCK].astype(np.float64)
+        result[samples.order[begin : begin + BLOCK]] = np.einsum("ij,ij->i", block, block)
     return result
 
 
-def dense_rows(samples: Samples, chosen: NDArray[np.intp], n_features: int) -> NDArray[np.float64]:
-    """Return a few rows as a dense array."""
-    rows = samples.rows
+def dense_rows(samples: Samples, chosen: NDArray[Any], n_features: int) -> NDArray[np.float64]:
+    """Return a few of the user's rows as a dense array."""
+    rows, chosen = samples.rows, samples.places[chosen]
     if not isinstance(rows, SparseRows):
         return np.asarray(rows[chosen], dtype=np.float64)
     result = np.zeros((len(chosen), n_features))

@@ -91,35 +91,32 @@ transfer = by_row_type(dense=_transfer_dense, sparse=_transfer_sparse)
 
 
 @jit
-def update_centers(sums: Any, scales: Any, limb: float, centers: Any, weights: Any) -> None:
-    """Set every centre to the mean of its cluster; an empty cluster's centre stays.
-
-    Nothing is written that has not changed, neither here nor in the sums of the threads: memory
-    that one core writes has to be fetched again by the others, which takes them longer than all of
-    this arithmetic.
+def update_center(
+    sums: Any, scales: Any, limb: float, centers: Any, weights: Any, j: int
+) -> None:
+    """Set centre ``j`` to the mean of its cluster; an empty cluster's centre stays.
 
     Parameters
     ----------
     sums : (threads, k, d + 1, 2) array of int64
         What every thread has added and taken away; their total counts.
-    centers : (k + 1, d) array, out
+    centers : (k, d) array, out
     weights : (k,) array, out
         Total weight of each cluster.
     """
-    n_threads, k, n_features = sums.shape[0], weights.shape[0], centers.shape[1]
-    for j in range(k):
-        upper, lower = np.int64(0), np.int64(0)
-        for thread in range(n_threads):
-            upper += sums[thread, j, n_features, 0]
-            lower += sums[thread, j, n_features, 1]
-        weight = (upper + lower / limb) / scales[n_features]
-        weights[j] = weight
-        if weight > 0.0:
-            for t in range(n_features):
-                upper, lower = np.int64(0), np.int64(0)
-                for thread in range(n_threads):
-                    upper += sums[thread, j, t, 0]
-                    lower += sums[thread, j, t, 1]
-                mean = (upper + lower / limb) / (scales[t] * weight)
-                if centers[j, t] != mean:
-                    centers[j, t] = mean
+    n_features = centers.shape[1]
+    weight = total(sums, j, n_features, limb) / scales[n_features]
+    weights[j] = weight
+    if weight > 0.0:
+        for t in range(n_features):
+            centers[j, t] = total(sums, j, t, limb) / (scales[t] * weight)
+
+
+@jit
+def total(sums: Any, j: int, t: int, limb: float) -> Any:
+    """Sum of a column of a cluster over all threads, scaled."""
+    upper, lower = np.int64(0), np.int64(0)
+    for thread in range(sums.shape[0]):
+        upper += sums[thread, j, t, 0]
+        lower += sums[thread, j, t, 1]
+    return upper + lower / limb

@@ -1,0 +1,233 @@
+"""64 numbers in vector registers: a type for kernels whose values are whole tiles.
+
+Compilers vectorise a loop over 64 samples only now and then, and never keep its results in
+registers for the next loop. With values of this type a kernel says what it means: ``a + b`` adds 64
+float32 numbers, and what is not stored stays in registers. LLVM cuts them into registers of the
+machine's size.
+
+For use in kernels only, with finite numbers only: ``load`` and ``store`` for rows of (m, WIDTH)
+arrays, ``+``, ``-`` and ``*`` (also with a single number), and the functions below.
+
+:func:`float_bits` helps with loops of other lengths: compilers vectorise minima and maxima of
+integers, but not of floating-point numbers.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic, models, overload, register_model
+
+# Lanes of a vector, and samples of a tile.
+WIDTH = 64
+VECTOR = ir.VectorType(ir.FloatType(), WIDTH)
+# No number is infinite or none, and the order of operations is free.
+FAST = ("fast",)
+
+
+class LanesType(types.Type):  # type: ignore[misc]
+    """The Numba type of 64 float32 numbers."""
+
+    def __init__(self) -> None:
+        super().__init__(name="Lanes")
+
+
+LANES = LanesType()
+
+
+@register_model(LanesType)
+class LanesModel(models.PrimitiveModel):  # type: ignore[misc]
+    """Represented by one LLVM vector."""
+
+    def __init__(self, manager: Any, lanes: Any) -> None:
+        super().__init__(manager, lanes, VECTOR)
+
+
+def _is_lanes(value: Any) -> bool:
+    return isinstance(value, LanesType)
+
+
+def _call(builder: Any, name: str, result: Any, vectors: Any) -> Any:
+    """Call one of LLVM's own functions of vectors."""
+    kind = ir.FunctionType(result, [VECTOR] * len(vectors))
+    function = cgutils.get_or_insert_function(builder.module, kind, f"{name}.v{WIDTH}f32")
+    return builder.call(function, vectors, fastmath=FAST)
+
+
+# ---- memory --------------------------------------------------------------------------------------
+
+
+def _row_address(context: Any, builder: Any, array_type: Any, array: Any, row: Any) -> Any:
+    data = context.make_array(array_type)(context, builder, array).data
+    element = builder.gep(data, [builder.mul(row, row.type(WIDTH))])
+    return builder.bitcast(element, ir.VectorType(data.type.pointee, WIDTH).as_pointer())
+
+
+@intrinsic
+def load(typing_context, array, row):  # type: ignore[no-untyped-def]
+    """``array[row]`` of a C-ordered (m, WIDTH) array of float32 or unsigned integers."""
+
+    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        address = _row_address(context, builder, signature.args[0], *arguments)
+        value = builder.load(address, align=signature.args[0].dtype.bitwidth // 8)
+        is_integer = isinstance(signature.args[0].dtype, types.Integer)
+        return builder.uitofp(value, VECTOR) if is_integer else value
+
+    return LANES(array, types.intp), codegen
+
+
+@intrinsic
+def store(typing_context, array, row, lanes):  # type: ignore[no-untyped-def]
+    """Set ``array[row]`` of a C-ordered (m, WIDTH) array of float32."""
+
+    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        address = _row_address(context, builder, signature.args[0], *arguments[:2])
+        builder.store(arguments[2], address, align=4)
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, lanes), codegen
+
+
+@intrinsic
+def repeat(typing_context, number):  # type: ignore[no-untyped-def]
+    """The same number in all lanes."""
+
+    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        first = ir.Constant(ir.IntType(32), 0)
+        everywhere = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH)
+        one = builder.insert_element(ir.Constant(VECTOR, ir.Undefined), arguments[0], first)
+        return builder.shuffle_vector(one, one, everywhere)
+
+    return LANES(types.float32), codegen
+
+
+# ---- arithmetic ----------------------------------------------------------------------------------
+
+
+def _binary(name: str, instruction: Callable[..., Any]) -> Any:
+    """Make an intrinsic of two vectors."""
+
+    def function(typing_context, a, b):  # type: ignore[no-untyped-def]
+        def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+            return instruction(builder, *arguments)
+
+        return LANES(LANES, LANES), codegen
+
+    function.__name__ = name
+    return intrinsic(function)
+
+
+def _pick(builder: Any, comparison: str, a: Any, b: Any, x: Any, y: Any) -> Any:
+    return builder.select(builder.fcmp_ordered(comparison, a, b, flags=FAST), x, y)
+
+
+_add = _binary("add", lambda builder, a, b: builder.fadd(a, b, flags=FAST))
+_subtract = _binary("subtract", lambda builder, a, b: builder.fsub(a, b, flags=FAST))
+_multiply = _binary("multiply", lambda builder, a, b: builder.fmul(a, b, flags=FAST))
+lower = _binary("lower", lambda builder, a, b: _pick(builder, "<", a, b, a, b))
+higher = _binary("higher", lambda builder, a, b: _pick(builder, ">", a, b, a, b))
+
+
+def _overload_operator(symbol: Any, kernel: Any) -> None:
+    """Let an operator take two vectors, or a vector and a number."""
+
+    def choose(a, b):  # type: ignore[no-untyped-def]
+        if _is_lanes(a) and _is_lanes(b):
+            return lambda a, b: kernel(a, b)
+        if _is_lanes(a) and isinstance(b, types.Float):
+            return lambda a, b: kernel(a, repeat(b))
+        return None
+
+    overload(symbol)(choose)
+
+
+_overload_operator(operator.add, _add)
+_overload_operator(operator.sub, _subtract)
+_overload_operator(operator.mul, _multiply)
+
+
+@intrinsic
+def root(typing_context, lanes):  # type: ignore[no-untyped-def]
+    """Square roots; no lane may be negative."""
+
+    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return _call(builder, "llvm.sqrt", VECTOR, arguments)
+
+    return LANES(lanes), codegen
+
+
+@intrinsic
+def multiply_add(typing_context, a, b, c):  # type: ignore[no-untyped-def]
+    """a·b + c, in one operation if the machine has it."""
+
+    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return _call(builder, "llvm.fmuladd", VECTOR, arguments)
+
+    return LANES(a, b, c), codegen
+
+
+# ---- choice --------------------------------------------------------------------------------------
+
+
+def _choice(name: str, comparison: str) -> Any:
+    """Make an intrinsic that compares two vectors and picks from two others, lane by lane."""
+
+    def function(typing_context, a, b, x, y):  # type: ignore[no-untyped-def]
+        def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+            return _pick(builder, comparison, *arguments)
+
+        return LANES(a, b, x, y), codegen
+
+    function.__name__ = name
+    return intrinsic(function)
+
+
+where_less = _choice("where_less", "<")
+where_equal = _choice("where_equal", "==")
+
+
+# ---- over all lanes ------------------------------------------------------------------------------
+
+
+def _reduction(name: str, llvm_name: str) -> Any:
+    """Make an intrinsic from a vector to a number."""
+
+    def function(typing_context, lanes):  # type: ignore[no-untyped-def]
+        def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+            return _call(builder, llvm_name, ir.FloatType(), arguments)
+
+        return types.float32(lanes), codegen
+
+    function.__name__ = name
+    return intrinsic(function)
+
+
+lowest = _reduction("lowest", "llvm.vector.reduce.fmin")
+highest = _reduction("highest", "llvm.vector.reduce.fmax")
+
+
+# ---- single numbers ------------------------------------------------------------------------------
+
+
+@intrinsic
+def float_bits(typing_context, number):  # type: ignore[no-untyped-def]
+    """The bits of a float32 as an int32: of the same sign, and for positive ones in their order."""
+
+    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return builder.bitcast(arguments[0], ir.IntType(32))
+
+    return types.int32(types.float32), codegen
+
+
+@intrinsic
+def bits_float(typing_context, bits):  # type: ignore[no-untyped-def]
+    """The float32 with these bits."""
+
+    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return builder.bitcast(arguments[0], ir.FloatType())
+
+    return types.float32(types.int32), codegen

@@ -1,0 +1,199 @@
+"""One assignment step: bounds first, then the few comparisons that are left."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from evomeans.engines.cpu.gaps import LESS, MORE, NOTHING, renew, widen
+from evomeans.engines.cpu.jit import jit
+from evomeans.engines.cpu.lanes import (
+    WIDTH,
+    higher,
+    highest,
+    load,
+    lower,
+    lowest,
+    repeat,
+    store,
+    where_equal,
+    where_less,
+)
+from evomeans.engines.cpu.layout import BEST, FAR, NAMES, SECOND
+from evomeans.engines.cpu.rows import squared_distance
+from evomeans.engines.cpu.sums import transfer
+from evomeans.engines.cpu.tiles import approach, score
+
+PAIRS = 0
+
+
+@jit
+def forget(state: Any, k: int, first: int, last: int) -> None:
+    """Begin with nothing known of tiles ``first`` to ``last``; label k is none."""
+    for tile in range(first, last):
+        for lane in range(WIDTH):
+            state.labels[tile, lane] = k
+        state.spread[tile] = FAR
+        for j in range(k):
+            state.gaps[tile, j] = -FAR
+            state.present[tile, j] = 0
+
+
+@jit
+def reassign(
+    samples: Any, state: Any, centers: Any, scratch: Any, gone: int, first: int, last: int, thread: int
+) -> None:
+    """Bring tiles ``first`` to ``last`` up to date after a move of the centres.
+
+    Parameters
+    ----------
+    gone : int
+        The centre that is nowhere at present; −1 for none.
+    """
+    pairs = 0
+    for tile in range(first, last):
+        if widen(state, tile, centers.drift, centers.approached):
+            count = choose_centers(samples, state, centers, scratch, gone, tile, thread)
+            if count > 0:
+                compare(samples, state, centers, scratch, tile, count, thread)
+                pairs += count
+    scratch.counts[thread, PAIRS] += pairs * WIDTH
+
+
+@jit
+def choose_centers(
+    samples: Any, state: Any, centers: Any, scratch: Any, gone: int, tile: int, thread: int
+) -> int:
+    """List the centres with which a tile has to be compared: rivals in reach, and its own.
+
+    A centre is out of reach if it is farther from the middle, less the radius of the tile, than
+    all samples are from their own centres, or from any one centre.
+
+    Returns
+    -------
+    count : int
+        ``scratch.chosen[thread, :count]``; none if all rivals are out of reach.
+    """
+    gaps, present = state.gaps, state.present
+    chosen, offsets, away = scratch.chosen[thread], scratch.offsets[thread], scratch.away[thread]
+    k, radius = centers.weights.shape[0], samples.radii[tile]
+    reach = state.spread[tile]
+    doubtful = 0
+    for j in range(k):
+        if gaps[tile, j] < NOTHING:
+            approach(samples.rows, samples, tile, centers.exact, j, doubtful, offsets, away)
+            reach = min(reach, (np.sqrt(away[doubtful]) + radius) * MORE)
+            chosen[doubtful] = j
+            doubtful += 1
+    count = 0
+    for a in range(doubtful):
+        j = chosen[a]
+        room = np.sqrt(away[a]) * LESS - radius
+        if room > reach:
+            gaps[tile, j] = (room - reach) * LESS
+        else:
+            chosen[count] = j
+            away[count] = away[a]
+            if count < a:
+                for t in range(offsets.shape[1]):
+                    offsets[count, t] = offsets[a, t]
+            count += 1
+    if count > 0:
+        rivals = count
+        for j in range(k):
+            if present[tile, j] and j != gone and not is_listed(chosen, rivals, j):
+                approach(samples.rows, samples, tile, centers.exact, j, count, offsets, away)
+                chosen[count] = j
+                count += 1
+    return count
+
+
+@jit
+def is_listed(chosen: Any, count: int, j: int) -> bool:
+    """Whether ``j`` is among the first ``count``."""
+    for a in range(count):
+        if chosen[a] == j:
+            return True
+    return False
+
+
+@jit
+def compare(
+    samples: Any, state: Any, centers: Any, scratch: Any, tile: int, count: int, thread: int
+) -> None:
+    """Find the closest of the chosen centres for every sample of a tile; renew labels and gaps."""
+    chosen, offsets, away = scratch.chosen[thread], scratch.offsets[thread], scratch.away[thread]
+    scores, lanes = scratch.scores[thread], scratch.lanes[thread]
+    score(samples.rows, samples, tile, centers.exact, chosen, count, offsets, away, scores)
+    farthest = NOTHING
+    for a in range(count):
+        farthest = max(farthest, away[a])
+    extent = np.sqrt(farthest) + samples.radii[tile]
+    error = samples.roundoff * extent * extent
+    find_lowest(scores, chosen, count, lanes)
+    if lowest(load(lanes, SECOND) - load(lanes, BEST)) <= error + error:
+        decide_close_calls(samples, centers.exact, chosen, count, lanes, tile, error)
+    same, other = repeat(NOTHING), repeat(np.float32(1.0))
+    if highest(where_equal(load(state.labels, tile), load(lanes, NAMES), same, other)) > NOTHING:
+        relabel(samples, state, centers, lanes, tile, thread)
+    renew(state, tile, samples.squares, chosen, count, scores, lanes, error)
+
+
+@jit
+def find_lowest(scores: Any, chosen: Any, count: int, lanes: Any) -> None:
+    """For every sample of a tile: the two lowest scores, and whose the lowest is."""
+    best = second = repeat(FAR * FAR)
+    names = repeat(np.float32(-1.0))
+    for a in range(count):
+        new = load(scores, a)
+        second = lower(second, higher(best, new))
+        names = where_less(new, best, repeat(np.float32(chosen[a])), names)
+        best = lower(best, new)
+    store(lanes, BEST, best)
+    store(lanes, SECOND, second)
+    store(lanes, NAMES, names)
+
+
+@jit
+def decide_close_calls(
+    samples: Any, exact: Any, chosen: Any, count: int, lanes: Any, tile: int, error: Any
+) -> None:
+    """Compare in double precision where single precision cannot tell; the lowest index wins a tie.
+
+    BEST becomes an upper bound there.
+    """
+    last = samples.order.shape[0] - 1
+    for lane in range(WIDTH):
+        if lanes[SECOND, lane] - lanes[BEST, lane] <= error + error:
+            i = min(tile * WIDTH + lane, last)
+            closest, label = np.inf, -1
+            for a in range(count):
+                square = squared_distance(samples.rows, i, exact, chosen[a])
+                if square < closest or (square == closest and chosen[a] < label):
+                    closest, label = square, chosen[a]
+            lanes[NAMES, lane] = label
+            lanes[BEST, lane] += error + error
+
+
+@jit
+def relabel(samples: Any, state: Any, centers: Any, lanes: Any, tile: int, thread: int) -> None:
+    """Move the samples of a tile that have a new closest centre to its cluster."""
+    labels, present, weights = state.labels, state.present, samples.weights
+    sums, touched = centers.sums[thread], centers.touched
+    n_samples, k = samples.order.shape[0], centers.weights.shape[0]
+    for j in range(k):
+        present[tile, j] = 0
+    for lane in range(WIDTH):
+        i = tile * WIDTH + lane
+        before, after = np.int64(labels[tile, lane]), np.int64(lanes[NAMES, lane])
+        present[tile, after] = 1
+        if before != after:
+            labels[tile, lane] = after
+            if i < n_samples:
+                weight = weights[i] if weights.shape[0] else 1.0
+                origin = before if before < k else np.int64(-1)
+                transfer(sums, origin, after, samples.rows, i, weight, samples.scales, samples.limb)
+                touched[thread, after] = 1
+                if origin >= 0:
+                    touched[thread, origin] = 1
