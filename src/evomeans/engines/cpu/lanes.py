@@ -18,12 +18,14 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic, models, overload, register_model
 
 # Lanes of a vector, and samples of a tile.
 WIDTH = 64
+EVERY_LANE = np.uint64(2**WIDTH - 1)
 VECTOR = ir.VectorType(ir.FloatType(), WIDTH)
 # No number is infinite or none, and the order of operations is free.
 FAST = ("fast",)
@@ -188,6 +190,36 @@ def _choice(name: str, comparison: str) -> Any:
 
 where_less = _choice("where_less", "<")
 where_equal = _choice("where_equal", "==")
+
+
+@intrinsic
+def unequal(typing_context, a, b):  # type: ignore[no-untyped-def]
+    """The lanes in which two vectors differ, one bit for each."""
+
+    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return builder.bitcast(builder.fcmp_unordered("!=", *arguments), ir.IntType(WIDTH))
+
+    return types.uint64(a, b), codegen
+
+
+@intrinsic
+def less(typing_context, a, b):  # type: ignore[no-untyped-def]
+    """The lanes in which the first vector is less, one bit for each."""
+
+    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return builder.bitcast(builder.fcmp_ordered("<", *arguments), ir.IntType(WIDTH))
+
+    return types.uint64(a, b), codegen
+
+
+@intrinsic
+def first_lane(typing_context, bits):  # type: ignore[no-untyped-def]
+    """The first lane whose bit is set; there has to be one."""
+
+    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.uint64), codegen
 
 
 # ---- over all lanes ------------------------------------------------------------------------------

@@ -9,15 +9,16 @@ import numpy as np
 from evomeans.engines.cpu.gaps import LESS, MORE, NOTHING, renew, widen
 from evomeans.engines.cpu.jit import jit
 from evomeans.engines.cpu.lanes import (
+    EVERY_LANE,
     WIDTH,
+    first_lane,
     higher,
-    highest,
+    less,
     load,
     lower,
-    lowest,
     repeat,
     store,
-    where_equal,
+    unequal,
     where_less,
 )
 from evomeans.engines.cpu.layout import BEST, FAR, NAMES, SECOND
@@ -77,45 +78,31 @@ def choose_centers(
     """
     gaps, present = state.gaps, state.present
     chosen, offsets, away = scratch.chosen[thread], scratch.offsets[thread], scratch.away[thread]
-    k, radius = centers.weights.shape[0], samples.radii[tile]
-    reach = state.spread[tile]
-    doubtful = 0
-    for j in range(k):
-        if gaps[tile, j] < NOTHING:
-            approach(samples.rows, samples, tile, centers.exact, j, doubtful, offsets, away)
-            reach = min(reach, (np.sqrt(away[doubtful]) + radius) * MORE)
-            chosen[doubtful] = j
-            doubtful += 1
-    count = 0
-    for a in range(doubtful):
+    listed = 0
+    for j in range(gaps.shape[1]):
+        chosen[listed] = j
+        listed += (gaps[tile, j] < NOTHING) | ((present[tile, j] != 0) & (j != gone))
+    closest = FAR * FAR
+    for a in range(listed):
+        approach(samples.rows, samples, tile, centers.exact, chosen[a], a, offsets, away)
+        closest = min(closest, away[a])
+    radius = samples.radii[tile]
+    reach = min(state.spread[tile], (np.sqrt(closest) + radius) * MORE)
+    limit = (reach + radius) * MORE
+    count, rivals = 0, 0
+    for a in range(listed):
         j = chosen[a]
-        room = np.sqrt(away[a]) * LESS - radius
-        if room > reach:
-            gaps[tile, j] = (room - reach) * LESS
+        if away[a] > limit * limit:
+            gaps[tile, j] = np.sqrt(away[a]) * LESS - limit
         else:
-            chosen[count] = j
-            away[count] = away[a]
+            rivals += gaps[tile, j] < NOTHING
             if count < a:
+                chosen[count] = j
+                away[count] = away[a]
                 for t in range(offsets.shape[1]):
                     offsets[count, t] = offsets[a, t]
             count += 1
-    if count > 0:
-        rivals = count
-        for j in range(k):
-            if present[tile, j] and j != gone and not is_listed(chosen, rivals, j):
-                approach(samples.rows, samples, tile, centers.exact, j, count, offsets, away)
-                chosen[count] = j
-                count += 1
-    return count
-
-
-@jit
-def is_listed(chosen: Any, count: int, j: int) -> bool:
-    """Whether ``j`` is among the first ``count``."""
-    for a in range(count):
-        if chosen[a] == j:
-            return True
-    return False
+    return count if rivals > 0 else 0
 
 
 @jit
@@ -132,11 +119,12 @@ def compare(
     extent = np.sqrt(farthest) + samples.radii[tile]
     error = samples.roundoff * extent * extent
     find_lowest(scores, chosen, count, lanes)
-    if lowest(load(lanes, SECOND) - load(lanes, BEST)) <= error + error:
-        decide_close_calls(samples, centers.exact, chosen, count, lanes, tile, error)
-    same, other = repeat(NOTHING), repeat(np.float32(1.0))
-    if highest(where_equal(load(state.labels, tile), load(lanes, NAMES), same, other)) > NOTHING:
-        relabel(samples, state, centers, lanes, tile, thread)
+    close = less(load(lanes, SECOND) - load(lanes, BEST), repeat(error + error))
+    if close != 0:
+        decide_close_calls(samples, centers.exact, chosen, count, lanes, tile, close, error)
+    changed = unequal(load(state.labels, tile), load(lanes, NAMES))
+    if changed != 0:
+        relabel(samples, state, centers, lanes, tile, changed, thread)
     renew(state, tile, samples.squares, chosen, count, scores, lanes, error)
 
 
@@ -157,43 +145,55 @@ def find_lowest(scores: Any, chosen: Any, count: int, lanes: Any) -> None:
 
 @jit
 def decide_close_calls(
-    samples: Any, exact: Any, chosen: Any, count: int, lanes: Any, tile: int, error: Any
+    samples: Any,
+    exact: Any,
+    chosen: Any,
+    count: int,
+    lanes: Any,
+    tile: int,
+    close: Any,
+    error: Any,
 ) -> None:
     """Compare in double precision where single precision cannot tell; the lowest index wins a tie.
 
-    BEST becomes an upper bound there.
+    BEST becomes an upper bound in these lanes.
     """
     last = samples.order.shape[0] - 1
-    for lane in range(WIDTH):
-        if lanes[SECOND, lane] - lanes[BEST, lane] <= error + error:
-            i = min(tile * WIDTH + lane, last)
-            closest, label = np.inf, -1
-            for a in range(count):
-                square = squared_distance(samples.rows, i, exact, chosen[a])
-                if square < closest or (square == closest and chosen[a] < label):
-                    closest, label = square, chosen[a]
-            lanes[NAMES, lane] = label
-            lanes[BEST, lane] += error + error
+    while close != 0:
+        lane = first_lane(close)
+        close &= close - np.uint64(1)
+        i = min(tile * WIDTH + lane, last)
+        closest, label = np.inf, np.int64(-1)
+        for a in range(count):
+            square = squared_distance(samples.rows, i, exact, chosen[a])
+            if square < closest or (square == closest and chosen[a] < label):
+                closest, label = square, np.int64(chosen[a])
+        lanes[NAMES, lane] = label
+        lanes[BEST, lane] += error + error
 
 
 @jit
-def relabel(samples: Any, state: Any, centers: Any, lanes: Any, tile: int, thread: int) -> None:
+def relabel(
+    samples: Any, state: Any, centers: Any, lanes: Any, tile: int, changed: Any, thread: int
+) -> None:
     """Move the samples of a tile that have a new closest centre to its cluster."""
     labels, present, weights = state.labels, state.present, samples.weights
     sums, touched = centers.sums[thread], centers.touched
     n_samples, k = samples.order.shape[0], centers.weights.shape[0]
-    for j in range(k):
-        present[tile, j] = 0
-    for lane in range(WIDTH):
+    names = load(lanes, NAMES)
+    while changed != 0:
+        lane = first_lane(changed)
+        changed &= changed - np.uint64(1)
         i = tile * WIDTH + lane
         before, after = np.int64(labels[tile, lane]), np.int64(lanes[NAMES, lane])
+        labels[tile, lane] = after
         present[tile, after] = 1
-        if before != after:
-            labels[tile, lane] = after
-            if i < n_samples:
-                weight = weights[i] if weights.shape[0] else 1.0
-                origin = before if before < k else np.int64(-1)
-                transfer(sums, origin, after, samples.rows, i, weight, samples.scales, samples.limb)
-                touched[thread, after] = 1
-                if origin >= 0:
-                    touched[thread, origin] = 1
+        origin = before if before < k else np.int64(-1)
+        if origin >= 0 and unequal(names, repeat(np.float32(origin))) == EVERY_LANE:
+            present[tile, origin] = 0
+        if i < n_samples:
+            weight = weights[i] if weights.shape[0] else 1.0
+            transfer(sums, origin, after, samples.rows, i, weight, samples.scales, samples.limb)
+            touched[thread, after] = 1
+            if origin >= 0:
+                touched[thread, origin] = 1
