@@ -103,11 +103,15 @@ class FittedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     ) -> tuple[Engine, FloatArray]:
         """Return an engine that holds new samples, and the fitted centres in its frame."""
         frame = frame_for(X, self._frame, self.cluster_centers_)
-        engine = self._engine_over(X, sample_weight, frame)
+        engine = self._engine_over(X, sample_weight, frame, searching=False)
         return engine, encode_centers(frame, self.cluster_centers_)
 
     def _engine_over(
-        self, X: Any, sample_weight: FloatArray | None, frame: Frame | None = None
+        self,
+        X: Any,
+        sample_weight: FloatArray | None,
+        frame: Frame | None = None,
+        searching: bool = True,
     ) -> Engine:
         return create_engine(
             check_engine(self.engine, X),
@@ -115,6 +119,7 @@ class FittedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
             sample_weight,
             n_jobs=check_thread_count(self.n_jobs),
             frame=frame,
+            searching=searching,
         )
 
     @property

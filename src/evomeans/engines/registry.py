@@ -17,6 +17,7 @@ def create_engine(
     *,
     n_jobs: int = 1,
     frame: Frame | None = None,
+    searching: bool = True,
 ) -> Engine:
     """Build the engine ``name`` over validated samples.
 
@@ -32,6 +33,8 @@ def create_engine(
         Threads.
     frame : Frame, optional
         The coordinates to work in, by default made for ``X``.
+    searching : bool
+        Whether solutions will be refined, or only assigned: that is worth less preparation.
     """
     if name not in ENGINE_NAMES:
         raise ValueError(f"engine={name!r} must be one of {', '.join(ENGINE_NAMES)}.")
@@ -42,4 +45,4 @@ def create_engine(
         return ReferenceEngine(X, sample_weight, frame=frame)
     from evomeans.engines.cpu import CpuEngine
 
-    return CpuEngine(X, sample_weight, n_jobs=n_jobs, frame=frame)
+    return CpuEngine(X, sample_weight, n_jobs=n_jobs, frame=frame, searching=searching)

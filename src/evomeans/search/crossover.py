@@ -33,10 +33,11 @@ def matching_crossover(
         positions they have in that parent.
     """
     partner = match(first, second)
+    mates = second.take(partner, axis=0)
     from_second = coins < 0.5
-    differs = (first != second[partner]).any(axis=1)
+    differs = (first != mates).any(axis=1)
     if 2 * np.count_nonzero(from_second & differs) <= np.count_nonzero(differs):
-        return np.where(from_second[:, None], second[partner], first), 0
+        return np.where(from_second[:, None], mates, first), 0
     child = second.copy()
     child[partner[~from_second]] = first[~from_second]
     return child, 1

@@ -20,6 +20,8 @@ from evomeans.engines.rules import MAX_REPAIRS, repair_draw, sits_on_centers, sp
 
 # Below this many multiplications per assignment a second thread costs more than it brings.
 WORTH_A_THREAD = 10_000_000
+# What may be kept of a solution. With more than about 230 clusters the gaps take too much.
+BYTES_PER_SAMPLE = 20
 # In the frame no sample is longer than √d; a mean squared distance above this is no rounding.
 CERTAINLY_NO_ROUNDING = 1e-20
 
@@ -37,6 +39,9 @@ class CpuEngine:
         Threads at most; results do not depend on it.
     frame : Frame, optional
         The frame to work in, by default the one around ``X``. Sparse samples take its scale only.
+    searching : bool
+        Whether there will be refinements: then neighbouring samples are put together first, which
+        takes as long as a few assignments.
     memory_budget : int
         Bytes for what is kept of refined solutions: least recently used ones are forgotten, which
         costs time but changes nothing else. By default 2 GiB.
@@ -51,10 +56,11 @@ class CpuEngine:
         *,
         n_jobs: int = 1,
         frame: Frame | None = None,
+        searching: bool = True,
         memory_budget: int = 2**31,
     ) -> None:
         self.frame = frame_for(X, frame)
-        self.samples = encode_samples(X, sample_weight, self.frame)
+        self.samples = encode_samples(X, sample_weight, self.frame, in_order=searching)
         self.n_samples, self.n_features = X.shape
         self.weights = sample_weight
         self.total_weight = self.n_samples if sample_weight is None else float(sample_weight.sum())
@@ -77,6 +83,7 @@ class CpuEngine:
 
     @cached_property
     def _cumulated_weights(self) -> FloatArray:
+        assert self.weights is not None
         return np.cumsum(self.weights)
 
     @cached_property
@@ -115,9 +122,9 @@ class CpuEngine:
                 n_iter += room.iterations
         if self._sits_on_samples(room):
             self._snap(room, state)
-        handle = self.memory.keep(
-            Recollection(state, room.positions, room.centers.sums.sum(axis=0))
-        )
+        handle = self.memory.keep(Recollection(state, room.positions, room.sums))
+        if state.nbytes > BYTES_PER_SAMPLE * state.labels.size:
+            self.memory.forget(handle)
         return Refinement(
             handle.centers,
             self.frame.inertia_in_data_units(room.inertia),

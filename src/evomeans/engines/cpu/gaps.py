@@ -40,7 +40,7 @@ NOTHING = np.float32(0.0)
 
 
 @jit
-def widen(state: Any, tile: int, drift: Any, approached: Any) -> bool:
+def widen(state: Any, tile: int, drift: Any, approached: Any) -> Any:
     """Let the gaps of a tile shrink by what the centres moved; return whether any is used up."""
     gaps, present, spread = state.gaps, state.present, state.spread
     k = drift.shape[0]
@@ -59,7 +59,14 @@ def widen(state: Any, tile: int, drift: Any, approached: Any) -> bool:
 
 @jit
 def renew(
-    state: Any, tile: int, squares: Any, chosen: Any, count: int, scores: Any, lanes: Any, error: Any
+    state: Any,
+    tile: int,
+    squares: Any,
+    chosen: Any,
+    count: int,
+    scores: Any,
+    lanes: Any,
+    error: Any,
 ) -> None:
     """Set the gaps of the centres that a tile was compared with, from their scores.
 

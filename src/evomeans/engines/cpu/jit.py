@@ -34,7 +34,7 @@ def jit(
     Parameters
     ----------
     function : callable
-        The kernel; plain arrays and numbers in and out.
+        The kernel; plain arrays and numbers in and out. It cannot allocate arrays.
     fastmath : frozenset of str
         What the compiler may do to floating-point arithmetic: REORDER lets it reorder sums, which
         is what vectorises them; FINITE also lets it assume that no number is infinite or none.
@@ -49,6 +49,10 @@ def jit(
 
 
 def _compile(function: Callable[..., Any], fastmath: frozenset[str]) -> Any:
+    # Without _nrt=False, Numba counts references to every array that a kernel passes on, by atomic
+    # operations that take longer than the kernels and make threads wait for each other: so kernels
+    # cannot allocate. And every array that is passed to a function that is not inlined is copied
+    # field by field.
     dispatcher = numba.njit(
         nogil=True, error_model="numpy", fastmath=set(fastmath), _nrt=False, forceinline=True
     )(function)

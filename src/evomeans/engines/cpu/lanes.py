@@ -31,7 +31,7 @@ VECTOR = ir.VectorType(ir.FloatType(), WIDTH)
 FAST = ("fast",)
 
 
-class LanesType(types.Type):  # type: ignore[misc]
+class LanesType(types.Type):
     """The Numba type of 64 float32 numbers."""
 
     def __init__(self) -> None:
@@ -96,7 +96,7 @@ def store(typing_context, array, row, lanes):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def repeat(typing_context, number):  # type: ignore[no-untyped-def]
-    """The same number in all lanes."""
+    """Put the same number into all lanes."""
 
     def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         first = ir.Constant(ir.IntType(32), 0)
@@ -194,7 +194,7 @@ where_equal = _choice("where_equal", "==")
 
 @intrinsic
 def unequal(typing_context, a, b):  # type: ignore[no-untyped-def]
-    """The lanes in which two vectors differ, one bit for each."""
+    """Return the lanes in which two vectors differ, one bit for each."""
 
     def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         return builder.bitcast(builder.fcmp_unordered("!=", *arguments), ir.IntType(WIDTH))
@@ -204,7 +204,7 @@ def unequal(typing_context, a, b):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def less(typing_context, a, b):  # type: ignore[no-untyped-def]
-    """The lanes in which the first vector is less, one bit for each."""
+    """Return the lanes in which the first vector is less, one bit for each."""
 
     def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         return builder.bitcast(builder.fcmp_ordered("<", *arguments), ir.IntType(WIDTH))
@@ -214,7 +214,7 @@ def less(typing_context, a, b):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def first_lane(typing_context, bits):  # type: ignore[no-untyped-def]
-    """The first lane whose bit is set; there has to be one."""
+    """Return the first lane whose bit is set; there has to be one."""
 
     def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
@@ -247,7 +247,7 @@ highest = _reduction("highest", "llvm.vector.reduce.fmax")
 
 @intrinsic
 def float_bits(typing_context, number):  # type: ignore[no-untyped-def]
-    """The bits of a float32 as an int32: of the same sign, and for positive ones in their order."""
+    """Return the bits of a float32 as an int32: of its sign, and in its order if positive."""
 
     def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         return builder.bitcast(arguments[0], ir.IntType(32))
@@ -257,7 +257,7 @@ def float_bits(typing_context, number):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def bits_float(typing_context, bits):  # type: ignore[no-untyped-def]
-    """The float32 with these bits."""
+    """Return the float32 with these bits."""
 
     def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         return builder.bitcast(arguments[0], ir.FloatType())

@@ -45,7 +45,7 @@ class Memory:
 
     def __init__(self, budget: int) -> None:
         self.budget = budget
-        self._kept: OrderedDict[int, weakref.ref[Recollection]] = OrderedDict()
+        self._kept: OrderedDict[int, tuple[weakref.ref[Recollection], State]] = OrderedDict()
         self._free: list[State] = []
         self._bytes = 0
 
@@ -62,8 +62,8 @@ class Memory:
         state = recollection.state
         assert state is not None
         key = id(recollection)
-        self._kept[key] = weakref.ref(recollection)
-        weakref.finalize(recollection, self._abandon, key, state).atexit = False
+        reference = weakref.ref(recollection, lambda _: self._abandon(key))
+        self._kept[key] = reference, state
         self._bytes += state.nbytes
         while self._bytes > self.budget and len(self._kept) > 1:
             self._forget_oldest()
@@ -80,19 +80,17 @@ class Memory:
 
     def forget(self, handle: Recollection) -> None:
         """Drop the state of a solution and use its memory again."""
-        state = handle.state
-        if self._kept.pop(id(handle), None) is not None and state is not None:
-            handle.state = None
-            self._recycle(state)
+        handle.state = None
+        self._abandon(id(handle))
 
     def _forget_oldest(self) -> None:
-        oldest = next(iter(self._kept.values()))()
+        oldest = next(iter(self._kept.values()))[0]()
         assert oldest is not None
         self.forget(oldest)
 
-    def _abandon(self, key: int, state: State) -> None:
-        if self._kept.pop(key, None) is not None:
-            self._recycle(state)
+    def _abandon(self, key: int) -> None:
+        if (kept := self._kept.pop(key, None)) is not None:
+            self._recycle(kept[1])
 
     def _recycle(self, state: State) -> None:
         self._bytes -= state.nbytes

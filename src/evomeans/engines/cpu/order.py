@@ -23,10 +23,19 @@ SKETCH = 16
 
 
 def neighbour_order(X: Any, width: int) -> NDArray[np.uint32]:
-    """Return the rows of ``X`` such that runs of ``width``, from the first on, are neighbours."""
+    """Return the rows of ``X`` in such an order that runs of ``width`` are neighbours.
+
+    Parameters
+    ----------
+    X : (n, d) array or CSR matrix
+        Of moderate size: squares must not overflow.
+    width : int
+    """
     points = X if isinstance(X, np.ndarray) else sketch(X)
-    order = np.arange(len(points), dtype=np.uint32)
-    halve(points, order, np.empty(len(points)), np.empty((3, points.shape[1])), np.empty((128, 2), np.int64), width)
+    n_samples, n_features = points.shape
+    order = np.arange(n_samples, dtype=np.uint32)
+    parts = np.empty((2 * n_samples.bit_length() + 2, 2), np.int64)
+    halve(points, order, width, parts, np.empty(n_samples), np.empty((3, n_features)))
     return order
 
 
@@ -37,15 +46,23 @@ def sketch(X: Any) -> NDArray[np.float64]:
 
 
 @jit
-def halve(points: Any, order: Any, keys: Any, vectors: Any, stack: Any, width: int) -> None:
-    """Sort ``order`` into neighbours; ``keys`` (n,) is room to work in."""
+def halve(points: Any, order: Any, width: int, parts: Any, keys: Any, vectors: Any) -> None:
+    """Sort ``order`` into neighbours.
+
+    Parameters
+    ----------
+    parts : (2·log₂ n, 2) array of int64
+        Room for the parts that have still to be halved, the latest first.
+    keys : (n,) array
+    vectors : (3, d) array
+        Room to work in.
+    """
     direction, mean, pull = vectors[0], vectors[1], vectors[2]
-    # A part is pushed after its larger half is taken: depth grows with the logarithm only.
-    stack[0, 0], stack[0, 1] = 0, order.shape[0]
-    depth = 1
-    while depth > 0:
-        depth -= 1
-        first, last = stack[depth, 0], stack[depth, 1]
+    parts[0, 0], parts[0, 1] = 0, order.shape[0]
+    waiting = 1
+    while waiting > 0:
+        waiting -= 1
+        first, last = parts[waiting, 0], parts[waiting, 1]
         n_tiles = (last - first + width - 1) // width
         if n_tiles < 2:
             continue
@@ -54,9 +71,9 @@ def halve(points: Any, order: Any, keys: Any, vectors: Any, stack: Any, width: i
             keys[p] = project(points, order[p], direction)
         middle = first + n_tiles // 2 * width
         partition(order, keys, first, last, middle)
-        stack[depth, 0], stack[depth, 1] = first, middle
-        stack[depth + 1, 0], stack[depth + 1, 1] = middle, last
-        depth += 2
+        parts[waiting, 0], parts[waiting, 1] = first, middle
+        parts[waiting + 1, 0], parts[waiting + 1, 1] = middle, last
+        waiting += 2
 
 
 @jit

@@ -43,7 +43,14 @@ def forget(state: Any, k: int, first: int, last: int) -> None:
 
 @jit
 def reassign(
-    samples: Any, state: Any, centers: Any, scratch: Any, gone: int, first: int, last: int, thread: int
+    samples: Any,
+    state: Any,
+    centers: Any,
+    scratch: Any,
+    gone: int,
+    first: int,
+    last: int,
+    thread: int,
 ) -> None:
     """Bring tiles ``first`` to ``last`` up to date after a move of the centres.
 

@@ -43,7 +43,8 @@ def refine(
     ----------
     samples : Samples
     parent : State
-        Consistent with ``centers.exact`` and ``centers.sums`` if ``inherit``; else the sums are zero.
+        Consistent with ``centers.exact`` and ``centers.sums`` if ``inherit``; else the sums are
+        zero.
     state : State, out
         May be ``parent`` itself.
     centers : Centers, in and out
@@ -74,7 +75,7 @@ def refine(
         meet(scratch.barrier, n_threads)
         if scratch.numbers[GO_ON] == 0.0 or scratch.barrier[ABANDONED] != 0:
             break
-        gone = removed if stage == BEGIN else np.int64(-1)
+        gone = removed if stage == BEGIN else -1
         reassign(samples, state, centers, scratch, gone, first, last, thread)
         meet(scratch.barrier, n_threads)
         if stage == BEGIN and removed >= 0:

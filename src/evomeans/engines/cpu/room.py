@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evomeans.engines.cpu.layout import Centers, Samples, Scratch, State
 from evomeans.engines.cpu.memory import Recollection
@@ -75,6 +76,12 @@ class Room:
     def positions(self) -> FloatArray:
         """A copy of the centres."""
         return self.centers.exact.copy()
+
+    @property
+    def sums(self) -> NDArray[np.int64]:
+        """A copy of the cluster sums, totalled over the threads."""
+        sums = self.centers.sums
+        return np.array(sums[0]) if len(sums) == 1 else np.sum(sums, axis=0)
 
     @property
     def inertia(self) -> float:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from evomeans.engines.cpu.gaps import MORE
 from evomeans.engines.cpu.jit import jit
@@ -16,6 +17,7 @@ from evomeans.engines.cpu.rows import SparseRows
 from evomeans.engines.cpu.sums import column_scales, limb_bits
 from evomeans.engines.frame import Frame, is_sparse
 
+FourArrays = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]
 UNIT = 2.0**-24
 BLOCK = 4096
 
@@ -28,10 +30,19 @@ def frame_for(X: Any, frame: Frame | None) -> Frame:
     return Frame.around(X) if frame is None else frame
 
 
-def encode_samples(X: Any, sample_weight: NDArray[np.float64] | None, frame: Frame) -> Samples:
-    """Bring samples into the frame and into tiles, and compute what all refinements need."""
+def encode_samples(
+    X: Any, sample_weight: NDArray[np.float64] | None, frame: Frame, *, in_order: bool
+) -> Samples:
+    """Bring samples into the frame and into tiles, and compute what all refinements need.
+
+    Parameters
+    ----------
+    in_order : bool
+        Whether to put neighbours together first.
+    """
     n_samples, n_features = X.shape
-    order = neighbour_order(X, WIDTH)
+    encoded = scale_sparse(X, frame) if is_sparse(X) else frame.encode(X)
+    order = neighbour_order(encoded, WIDTH) if in_order else np.arange(n_samples, dtype=np.uint32)
     places = np.empty_like(order)
     places[order] = np.arange(n_samples, dtype=order.dtype)
     # A copy: kernels would be compiled once more for every other kind of array.
@@ -39,23 +50,32 @@ def encode_samples(X: Any, sample_weight: NDArray[np.float64] | None, frame: Fra
     bits = limb_bits(n_samples)
     rows: Any
     if is_sparse(X):
-        rows = encode_sparse(X[order], frame)
+        rows = sparse_rows(encoded[order])
         extents = np.zeros(n_features)
         np.maximum.at(extents, rows.columns, np.abs(rows.values))
-        tiles = sparse_tiles(rows)
+        tiles, middles, squares, radii = sparse_tiles(rows)
         roundoff = 8 * UNIT
     else:
-        rows = frame.encode(X[order])
+        rows = encoded[order]
         extents = np.maximum(rows.max(axis=0), -rows.min(axis=0)).astype(np.float64)
-        tiles = dense_tiles(rows)
+        tiles, middles, squares, radii = dense_tiles(rows)
         roundoff = (n_features + 8) * UNIT
-    scales = column_scales(extents, weights, bits)
     return Samples(
-        rows, order, places, weights, *tiles, np.float32(roundoff), scales, float(2**bits)
+        rows=rows,
+        order=order,
+        places=places,
+        weights=weights,
+        tiles=tiles,
+        middles=middles,
+        squares=squares,
+        radii=radii,
+        roundoff=np.float32(roundoff),
+        scales=column_scales(extents, weights, bits),
+        limb=float(2**bits),
     )
 
 
-def dense_tiles(rows: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+def dense_tiles(rows: NDArray[Any]) -> FourArrays:
     """Return tiles, middles, squares and radii of dense rows, see Samples."""
     n_samples, n_features = rows.shape
     n_tiles = count_tiles(n_samples)
@@ -92,26 +112,30 @@ def fill_tiles(rows: Any, tiles: Any, middles: Any, squares: Any, radii: Any) ->
         radii[tile] = np.float32(np.sqrt(radius)) * MORE
 
 
-def sparse_tiles(rows: SparseRows) -> tuple[NDArray[Any], ...]:
+def sparse_tiles(rows: SparseRows) -> FourArrays:
     """Return what stands for tiles, middles, squares and radii of sparse rows, see Samples."""
     n_samples = len(rows.squares)
     n_tiles = count_tiles(n_samples)
     inside = np.minimum(np.arange(n_tiles * WIDTH), n_samples - 1)
     squares = rows.squares[inside].reshape(n_tiles, WIDTH)
     radii = np.sqrt(squares.max(axis=1)) * MORE
-    none = np.zeros((0, WIDTH), np.float32), np.zeros((0, 0))
-    return *none, squares.astype(np.float32), radii.astype(np.float32)
+    no_tiles, no_middles = np.zeros((0, WIDTH), np.float32), np.zeros((0, 0))
+    return no_tiles, no_middles, squares.astype(np.float32), radii.astype(np.float32)
 
 
-def encode_sparse(X: Any, frame: Frame) -> SparseRows:
+def scale_sparse(X: Any, frame: Frame) -> Any:
     """Bring a CSR matrix with sorted indices into a frame that has no shift."""
     values = np.ldexp(X.data, frame.exponent)
+    return csr_array((values, X.indices, X.indptr), shape=X.shape)
+
+
+def sparse_rows(X: Any) -> SparseRows:
+    """Take a scaled CSR matrix apart for the kernels."""
     squares = np.zeros(X.shape[0])
-    np.add.at(
-        squares, np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), values.astype(float) ** 2
-    )
+    members = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    np.add.at(squares, members, X.data.astype(np.float64) ** 2)
     # The room for the squared norms of the centres is made when their number is known.
-    return SparseRows(X.indptr.copy(), X.indices.copy(), values, squares, np.zeros(0))
+    return SparseRows(X.indptr.copy(), X.indices.copy(), X.data, squares, np.zeros(0))
 
 
 def squared_norms(samples: Samples) -> NDArray[np.float64]:

@@ -91,9 +91,7 @@ transfer = by_row_type(dense=_transfer_dense, sparse=_transfer_sparse)
 
 
 @jit
-def update_center(
-    sums: Any, scales: Any, limb: float, centers: Any, weights: Any, j: int
-) -> None:
+def update_center(sums: Any, scales: Any, limb: float, centers: Any, weights: Any, j: int) -> None:
     """Set centre ``j`` to the mean of its cluster; an empty cluster's centre stays.
 
     Parameters

@@ -18,7 +18,6 @@ from evomeans.engines.cpu.jit import FINITE
 from evomeans.engines.cpu.lanes import WIDTH, load, multiply_add, repeat, store
 from evomeans.engines.cpu.rows import by_row_type, product
 
-
 # ---- where a centre is, seen from a tile ---------------------------------------------------------
 
 
