@@ -60,6 +60,25 @@ def test_pairing_shared_centres_up_front_costs_nothing(case) -> None:
     assert total_distance(first, second, partner) <= cheapest_matching(first, second)[0] + 1e-7
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ([[1.0, 2.0], [1.0, 2.0], [5.0, 5.0]], [[5.0, 5.0], [1.0, 2.0], [9.0, 9.0]]),
+        ([[1.0, 2.0], [2.0, 1.0], [0.0, 3.0]], [[2.0, 1.0], [0.0, 3.0], [1.0, 2.0]]),
+        ([[4.0, 4.0]] * 3, [[4.0, 4.0]] * 3),
+    ],
+    ids=["twins in one parent", "equal sums", "all equal"],
+)
+def test_shared_centres_are_paired_one_to_one(first, second) -> None:
+    first, second = np.array(first), np.array(second)
+    with patch("evomeans.search.crossover.FEW", 0):
+        partner = match(first, second)
+    assert_array_equal(np.sort(partner), np.arange(3))
+    assert np.isclose(
+        total_distance(first, second, partner), cheapest_matching(first, second)[0], atol=1e-12
+    )
+
+
 def test_the_matching_minimises_distances_not_their_squares() -> None:
     """Straight costs 7.00, crossed 5.18; the squares (25.0, 25.8) would decide otherwise."""
     first = np.array([[0.0, 0.0], [4.0, 0.0]])

@@ -9,7 +9,7 @@ from scipy.spatial.distance import cdist
 
 FloatArray = NDArray[np.float64]
 # Up to this many centres, solving the whole assignment problem is faster than making it smaller.
-FEW = 30
+FEW = 50
 
 
 def matching_crossover(
@@ -55,17 +55,40 @@ def match(first: FloatArray, second: FloatArray) -> NDArray[np.intp]:
         ``second[partner[i]]`` is matched with ``first[i]``.
     """
     if len(first) <= FEW:
-        return np.asarray(linear_sum_assignment(cdist(first, second))[1])
-    partner = shared_centers(first, second)
-    rows = np.flatnonzero(partner < 0)
-    if len(rows):
-        columns = np.delete(np.arange(len(second)), partner[partner >= 0])
-        cost = cdist(first[rows], second[columns])
-        partner[rows] = columns[linear_sum_assignment(cost)[1]]
+        return assign(first, second)
+    partner, shared = find_shared(first, second)
+    is_free = np.ones(len(second), dtype=np.bool_)
+    is_free[partner[shared]] = False
+    rows, columns = np.flatnonzero(~shared), np.flatnonzero(is_free)
+    if len(rows) != len(columns):
+        # Centres of ``first`` that are equal among themselves have found the same partner.
+        return assign(first, second)
+    partner[rows] = columns[assign(first[rows], second[columns])]
     return partner
 
 
-def shared_centers(first: FloatArray, second: FloatArray) -> NDArray[np.intp]:
-    """For every centre of ``first``, where ``second`` has the same to the last bit; else −1."""
-    places = {row.tobytes(): place for place, row in enumerate(second)}
-    return np.array([places.pop(row.tobytes(), -1) for row in first], dtype=np.intp)
+def assign(first: FloatArray, second: FloatArray) -> NDArray[np.intp]:
+    """Solve the assignment problem as it is."""
+    return np.asarray(linear_sum_assignment(cdist(first, second))[1])
+
+
+def find_shared(
+    first: FloatArray, second: FloatArray
+) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Find centres that are the same to the last bit.
+
+    Equal centres have equal coordinate sums. Of several different centres with one sum only one is
+    looked at: a pair that is overlooked is left to the assignment problem.
+
+    Returns
+    -------
+    partner : (k,) array
+        A centre of ``second`` for each of ``first``.
+    shared : (k,) array of bool
+        Whether the two are equal.
+    """
+    keys = second.sum(axis=1)
+    order = keys.argsort()
+    found = np.searchsorted(keys, first.sum(axis=1), sorter=order)
+    partner = order.take(found, mode="clip")
+    return partner, (second.take(partner, axis=0) == first).all(axis=1)

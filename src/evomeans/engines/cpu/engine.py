@@ -20,8 +20,6 @@ from evomeans.engines.rules import MAX_REPAIRS, repair_draw, sits_on_centers, sp
 
 # Below this many multiplications per assignment a second thread costs more than it brings.
 WORTH_A_THREAD = 10_000_000
-# What may be kept of a solution. With more than about 230 clusters the gaps take too much.
-BYTES_PER_SAMPLE = 20
 # In the frame no sample is longer than √d; a mean squared distance above this is no rounding.
 CERTAINLY_NO_ROUNDING = 1e-20
 
@@ -123,8 +121,6 @@ class CpuEngine:
         if self._sits_on_samples(room):
             self._snap(room, state)
         handle = self.memory.keep(Recollection(state, room.positions, room.sums))
-        if state.nbytes > BYTES_PER_SAMPLE * state.labels.size:
-            self.memory.forget(handle)
         return Refinement(
             handle.centers,
             self.frame.inertia_in_data_units(room.inertia),

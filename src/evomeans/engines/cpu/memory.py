@@ -12,6 +12,11 @@ from numpy.typing import NDArray
 from evomeans.engines.cpu.layout import State, count_tiles
 
 
+# What may be kept of a solution. With more than about 230 clusters the gaps take too much, and a
+# child starts from nothing: with so many, that is little beside the rest of its K-means.
+BYTES_PER_SAMPLE = 20
+
+
 class Recollection:
     """The handle of a refined solution: its centres, and the state of the samples if still kept.
 
@@ -61,10 +66,15 @@ class Memory:
         """Remember a solution for as long as somebody holds its handle and the budget allows."""
         state = recollection.state
         assert state is not None
+        size = state.nbytes
+        if size > BYTES_PER_SAMPLE * state.labels.size:
+            recollection.state = None
+            self._free.append(state)
+            return recollection
         key = id(recollection)
         reference = weakref.ref(recollection, lambda _: self._abandon(key))
         self._kept[key] = reference, state
-        self._bytes += state.nbytes
+        self._bytes += size
         while self._bytes > self.budget and len(self._kept) > 1:
             self._forget_oldest()
         return recollection
@@ -93,6 +103,8 @@ class Memory:
             self._recycle(kept[1])
 
     def _recycle(self, state: State) -> None:
-        self._bytes -= state.nbytes
-        if len(self._free) < 2:
+        size = state.nbytes
+        self._bytes -= size
+        # Two at least: one for the next child, and one for whoever it replaces.
+        if len(self._free) < 2 or self._bytes + size * len(self._free) < self.budget:
             self._free.append(state)

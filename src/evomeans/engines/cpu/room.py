@@ -96,4 +96,7 @@ class Room:
     def empty_clusters(self) -> list[int]:
         """Clusters without weight."""
         weights = self.centers.weights
-        return [] if weights.all() else np.flatnonzero(weights == 0.0).tolist()
+        if np.count_nonzero(weights) == self.k:
+            return []
+        empty: list[int] = np.flatnonzero(weights == 0.0).tolist()
+        return empty
