@@ -11,19 +11,19 @@ PYTEST_ARGS ?=
 # One process per core; more than 8 only wait for each other while the kernels compile.
 PYTEST_PARALLEL ?= -n auto --maxprocesses 8 --dist worksteal
 # The modules that `make bench` runs, in order.
-BENCHMARKS ?= benchmarks.first_use benchmarks.kmeans benchmarks.line benchmarks.quality
+BENCHMARKS ?= benchmarks.speed benchmarks.kmeans benchmarks.line benchmarks.first_use
 BENCH_ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 # Two pips at once would spoil the environment.
 .NOTPARALLEL:
-.PHONY: help demo test lint bench picture clean
+.PHONY: help demo test lint bench bench-full picture clean
 
 help: ## show this list
 	@echo "usage: make TARGET [VARIABLE=value ...]"
 	@echo
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo
 	@echo "variables:"
 	@echo "  PYTHON         the interpreter the virtual environment is made with ($(PYTHON))"
@@ -44,10 +44,17 @@ lint: $(VENV)/.installed-lint ## ruff check, ruff format --check, mypy --strict 
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 
-bench: $(VENV)/.installed ## run the benchmarks on the data in EVOMEANS_DATA
+bench: $(VENV)/.installed ## what an offspring and a K-means run cost, on the data in EVOMEANS_DATA (minutes)
 	@set -e; for module in $(BENCHMARKS); do \
 	    echo "$(PY) -m $$module $(BENCH_ARGS)"; $(PY) -m $$module $(BENCH_ARGS); \
 	done
+
+bench-full: $(VENV)/.installed-plot ## all set-ups, scaling, levers, memory, into benchmarks/results (an hour or so)
+	$(PY) -m benchmarks.speed --full
+	$(PY) -m benchmarks.scaling
+	$(PY) -m benchmarks.kmeans
+	$(PY) -m benchmarks.levers
+	$(PY) -m benchmarks.memory
 
 picture: $(VENV)/.installed-plot ## draw the picture of the README again
 	$(PY) examples/picture.py

@@ -1,59 +1,196 @@
 """One K-means run of the CPU engine beside scikit-learn's Lloyd, both on one thread.
 
-Run with ``python -m benchmarks.kmeans``. Both start from the same random samples and run to the
-fixed point, in turns, so that a noisy machine hurts both; the ratio of their CPU times is what
-counts. The inertias agree unless a cluster runs empty, which the two repair differently.
+Run with ``python -m benchmarks.kmeans``, or with cases of your own: ``dataset:clusters`` for a data
+set in EVOMEANS_DATA, ``mixture:n:d:clusters`` for a mixture of Gaussians of which typical centres
+are ``--separation`` deviations apart.
+
+Both programs start from the same centres and run to the fixed point, in turns, so that a noisy
+machine hurts both. Random starts are samples. Child starts are bred from the population of a short
+search as the search itself does it: tournaments, crossover, one relocation; ours also gets what it
+remembers of the parent, as in a search. Ratios are those of CPU times. The columns:
+
+  random, child   our time, and how many times faster than scikit-learn we are
+  equal           starts from which both reached the same inertia (to 1e-9); they may part where
+                  a cluster runs empty, which the two repair differently, or where a sample is as
+                  close to one centre as to another
+  float32         how many times faster the short search is in single precision (CPU time)
+  2 threads       how many times faster it is with two threads (wall time)
 """
 
 from __future__ import annotations
 
-import argparse
-import statistics
-import time
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
-from sklearn.cluster import KMeans
-from sklearn.datasets import make_blobs
-from threadpoolctl import threadpool_limits
 
+from benchmarks.anatomy import bare_seconds, gain_from_threads, relocated_start, warm_up
+from benchmarks.datasets import load
+from benchmarks.measure import (
+    Column,
+    Samples,
+    Table,
+    mixture,
+    parse_setup,
+    parser_for,
+    timed,
+    timed_lloyd,
+)
 from evomeans.engines import Start, create_engine
+from evomeans.search import Individual, SearchSettings, evolve
+from evomeans.search.crossover import matching_crossover
+from evomeans.search.population import select_parents
+
+CASES = (
+    "letters:50",
+    "pla85900:25",
+    "partial_gas_sensor:25",
+    "partial_isolet:25",
+    "mixture:50000:100:100",
+)
+SAME_INERTIA = 1e-9
+COLUMNS = (
+    Column("case", "case"),
+    Column("n", "n"),
+    Column("d", "d"),
+    Column("m", "m"),
+    Column("random", "random_s", "{:.1f} ms", 1e3),
+    Column("sklearn", "random_theirs_s", "{:.1f} ms", 1e3),
+    Column("ratio", "random_ratio", "{:.1f}x"),
+    Column("child", "child_s", "{:.1f} ms", 1e3),
+    Column("sklearn", "child_theirs_s", "{:.1f} ms", 1e3),
+    Column("ratio", "child_ratio", "{:.1f}x"),
+    Column("equal", "equal"),
+    Column("float32", "float32", "{:.2f}x"),
+    Column("2 threads", "two_threads", "{:.2f}x"),
+)
 
 
-def measure(n: int, d: int, k: int, runs: int) -> tuple[float, float, float]:
-    """Return CPU seconds per run of ours and of scikit-learn, and the ratio of the inertias."""
-    X, _ = make_blobs(n, d, centers=k, cluster_std=4.0, random_state=0)
+@dataclass(frozen=True)
+class Comparison:
+    """Runs of both programs from the same starts.
+
+    Parameters
+    ----------
+    ours, theirs : float
+        CPU seconds in all.
+    equal : int
+        Runs that ended in the same inertia.
+    """
+
+    ours: float
+    theirs: float
+    equal: int
+
+
+def compare(engine: Any, X: Samples, starts: Sequence[Start]) -> Comparison:
+    """Run both programs from every start, in turns."""
+    ours = theirs = 0.0
+    equal = 0
+    for start in starts:
+        (refinement,), seconds = timed(partial(engine.refine, [start]))
+        ours += seconds
+        init = engine.frame.decode(start.centers)
+        model, seconds = timed_lloyd(X, len(init), init)
+        theirs += seconds
+        equal += math.isclose(refinement.inertia, model.inertia_, rel_tol=SAME_INERTIA)
+    return Comparison(ours, theirs, equal)
+
+
+def random_starts(engine: Any, m: int, count: int) -> list[Start]:
+    """Return starts at distinct random samples."""
+    rng = np.random.default_rng(0)
+    n = engine.n_samples
+    return [
+        Start(engine.samples_at((rng.choice(n, m, replace=False) + 0.5) / n)) for _ in range(count)
+    ]
+
+
+def child_starts(
+    engine: Any, population: Sequence[Individual], power: int, count: int
+) -> list[Start]:
+    """Breed children and relocate one centre of each, as the search does."""
+    rng = np.random.default_rng(0)
+    return [relocated_start(engine, bred(population, power, rng)) for _ in range(count)]
+
+
+def bred(population: Sequence[Individual], power: int, rng: np.random.Generator) -> Start:
+    """Return the child of two selected parents, with a centre that is to be relocated."""
+    parents = select_parents(population, rng.random(4).tolist())
+    m = len(parents[0].centers)
+    centers, nearer = matching_crossover(parents[0].centers, parents[1].centers, rng.random(m))
+    return Start(
+        centers,
+        alpha=(parents[0].alpha + parents[1].alpha) / 2.0,
+        quantile=rng.random(),
+        removed=int(rng.integers(m)),
+        power=power,
+        parent=parents[nearer].handle,
+    )
+
+
+def measure(case: str, X: Samples, m: int, runs: int, settings: SearchSettings) -> dict[str, Any]:
+    """Fill a row of the table."""
+    warm_up(X, m)
     engine = create_engine("cpu", X, None)
-    ours, theirs, ratios = [], [], []
-    with threadpool_limits(1):
-        for seed in range(-1, runs):
-            rows = np.random.default_rng(seed % 2**32).choice(n, k, replace=False)
-            began = time.process_time()
-            (result,) = engine.refine([Start(engine.frame.encode(X[rows]))])
-            between = time.process_time()
-            model = KMeans(k, init=X[rows], n_init=1, tol=0, max_iter=10_000, algorithm="lloyd")
-            model.fit(X)
-            ended = time.process_time()
-            if seed >= 0:  # the first run compiles
-                ours.append(between - began)
-                theirs.append(ended - between)
-                ratios.append(result.inertia / model.inertia_)
-    return statistics.fmean(ours), statistics.fmean(theirs), statistics.fmean(ratios)
+    population = evolve(engine, m, settings, np.random.default_rng(1)).population
+    random = compare(engine, X, random_starts(engine, m, runs))
+    child = compare(engine, X, child_starts(engine, population, settings.roulette_power, runs))
+    return {
+        "case": case,
+        "n": X.shape[0],
+        "d": X.shape[1],
+        "m": m,
+        "random_s": random.ours / runs,
+        "random_theirs_s": random.theirs / runs,
+        "random_ratio": random.theirs / random.ours,
+        "child_s": child.ours / runs,
+        "child_theirs_s": child.theirs / runs,
+        "child_ratio": child.theirs / child.ours,
+        "equal": f"{random.equal + child.equal}/{2 * runs}",
+        "float32": gain_from_single_precision(X, m, settings),
+        "two_threads": gain_from_threads(X, m, settings),
+    }
+
+
+def gain_from_single_precision(X: Samples, m: int, settings: SearchSettings) -> float:
+    """How many times faster a search is, engine included, if the samples come in float32."""
+    seconds = {np.float32: math.inf, np.float64: math.inf}
+    for _ in range(2):
+        for kind in seconds:
+            seconds[kind] = min(seconds[kind], bare_seconds(X.astype(kind), m, settings))
+    return seconds[np.float64] / seconds[np.float32]
+
+
+def samples_of(case: str, separation: float) -> tuple[Samples, int]:
+    """Return the samples and the number of clusters that a case names."""
+    if not case.startswith("mixture:"):
+        name, m = parse_setup(case)
+        return load(name), m
+    try:
+        n, d, m = map(int, case.split(":")[1:])
+    except ValueError:
+        raise SystemExit(f"{case!r} is no case: expected mixture:n:d:clusters.") from None
+    return mixture(n, d, m, separation), m
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--runs", type=int, default=10)
-    runs = parser.parse_args().runs
-    print(f"{'n':>8} {'d':>4} {'k':>4}  {'evomeans':>9}  {'sklearn':>9}  {'ratio':>6}  inertia")
-    for n, d, k in [(10_000, 16, 50), (10_000, 16, 10), (50_000, 2, 25), (5_000, 128, 25)]:
-        ours, theirs, inertia = measure(n, d, k, runs)
-        print(
-            f"{n:>8} {d:>4} {k:>4}  {1e3 * ours:>6.1f} ms  {1e3 * theirs:>6.1f} ms  "
-            f"{theirs / ours:>5.1f}x  {inertia:.6f}",
-            flush=True,
-        )
+    parser = parser_for(__doc__)
+    parser.add_argument("cases", nargs="*", help="dataset:clusters or mixture:n:d:clusters")
+    parser.add_argument("--runs", type=int, default=5, help="of each kind of start")
+    parser.add_argument("--offspring", type=int, default=50, help="of the short search")
+    parser.add_argument("--separation", type=float, default=10.0, help="of the mixtures")
+    arguments = parser.parse_args()
+    settings = SearchSettings(5, 10, max_offspring=arguments.offspring)
+    cases = arguments.cases or CASES
+    table = Table(COLUMNS, max(cases, key=len))
+    table.print_head()
+    for case in cases:
+        X, m = samples_of(case, arguments.separation)
+        table.print_row(measure(case, X, m, arguments.runs, settings))
 
 
 if __name__ == "__main__":

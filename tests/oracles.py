@@ -8,10 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from evomeans.engines import Engine, Refinement
+from evomeans.engines.cpu.engine import CpuEngine
+from evomeans.engines.cpu.lanes import WIDTH
+from evomeans.engines.cpu.layout import State, count_tiles
 from evomeans.engines.frame import Frame
 from problems import Problem
 
@@ -134,3 +138,41 @@ def assert_same_bits(first: Refinement, second: Refinement) -> None:
     assert first.cluster_weights.tobytes() == second.cluster_weights.tobytes()
     assert first.inertia == second.inertia
     assert first.n_iter == second.n_iter
+
+
+# ---- states of the CPU engine ----------------------------------------------------------------
+
+# Of distances in double precision, with room to spare.
+ROUNDING = 1e-12
+
+
+def assert_true_state(engine: CpuEngine, X: Any, state: State, centers: FloatArray) -> None:
+    """Labels, presence, gaps and spread with respect to these centres, by all distances."""
+    squares = squares_in_tiles(engine, X, centers)
+    assert (state.labels < len(centers)).all()
+    labels = state.labels.astype(np.intp)[:, :, None]
+    own_squares = np.take_along_axis(squares, labels, axis=2)
+    belongs = labels == np.arange(len(centers))
+
+    tied = own_squares[:, :, 0] <= squares.min(axis=2) * (1.0 + ROUNDING)
+    wrong = (state.labels != squares.argmin(axis=2)) & ~tied
+    assert not wrong.any(), (np.argwhere(wrong), state.labels[wrong], squares[wrong])
+
+    assert_array_equal(state.present, belongs.any(axis=1))
+
+    # A gap is a lower bound of ‖x − c_j‖ − ‖x − c_x‖ over the x that do not belong to j.
+    distances, own = np.sqrt(squares), np.sqrt(own_squares)
+    gaps = distances - own + ROUNDING * (distances + own)
+    true_gaps = np.where(belongs, np.inf, gaps).min(axis=1)
+    wrong = ~(state.gaps <= true_gaps)
+    assert not wrong.any(), (np.argwhere(wrong), state.gaps[wrong], true_gaps[wrong])
+
+    assert (state.spread >= own.max(axis=(1, 2)) * (1.0 - ROUNDING)).all()
+
+
+def squares_in_tiles(engine: CpuEngine, X: Any, centers: FloatArray) -> FloatArray:
+    """(tiles, WIDTH, k) squared distances; the last sample is repeated to the end of its tile."""
+    n_samples = X.shape[0]
+    lanes = np.minimum(np.arange(count_tiles(n_samples) * WIDTH), n_samples - 1)
+    rows = in_frame(engine.frame, X.toarray() if issparse(X) else X)[engine.samples.order]
+    return squared_distances(rows, centers)[lanes].reshape(-1, WIDTH, len(centers))

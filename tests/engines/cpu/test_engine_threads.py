@@ -7,7 +7,7 @@ import pytest
 
 from evomeans.engines import Start
 from evomeans.engines.cpu.engine import CpuEngine
-from evomeans.engines.cpu.layout import CHUNK
+from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.solution import canonical_solution
 
 pytestmark = pytest.mark.usefixtures("eager_threads")
@@ -43,8 +43,8 @@ def test_the_canonical_solution_does_not_depend_on_threads() -> None:
     assert one.inertia == two.inertia
 
 
-def test_threads_are_used_but_never_more_than_there_are_chunks() -> None:
-    _, engine = engines(4, n=3 * CHUNK)
+def test_threads_are_used_but_never_more_than_there_are_tiles() -> None:
+    _, engine = engines(4, n=3 * WIDTH)
     assert engine._room(5).crew.n_threads == 3
     _, tiny = engines(4, n=10)
     assert tiny._room(5).crew.n_threads == 1

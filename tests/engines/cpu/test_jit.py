@@ -78,7 +78,7 @@ def test_the_lock_lets_one_process_in_at_a_time(tmp_path) -> None:
 def test_the_key_of_the_cache_covers_all_kernel_sources() -> None:
     """Machine code contains the kernels that a kernel calls, also from other files."""
     names = {name for name, _, _ in module.kernel_sources()}
-    assert {"refine.py", "tile.py", "rules.py", "line_kernels.py"} <= names
+    assert {"refine.py", "tiles.py", "rules.py", "line_kernels.py"} <= names
 
 
 def test_without_a_cache_kernels_still_work(tmp_path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from evomeans.engines import Start
 from evomeans.engines.cpu.engine import CpuEngine
+from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import State
 from evomeans.engines.cpu.memory import Memory, Recollection
 
@@ -21,8 +22,9 @@ def recollection(memory: Memory, n: int = 10, k: int = 3) -> Recollection:
 SIZE = State.allocate(10, 3).nbytes
 
 
-def test_a_state_takes_twenty_bytes_per_sample() -> None:
-    assert State.allocate(1000, 50).nbytes == 20 * 1000
+@pytest.mark.parametrize("k", [1, 10, 50, 200])
+def test_a_state_takes_at_most_twenty_bytes_per_sample(k) -> None:
+    assert State.allocate(100_000, k).nbytes <= 20 * 100_000
 
 
 def test_the_least_recently_used_is_forgotten_first() -> None:
@@ -55,21 +57,28 @@ def test_what_is_not_ours_is_not_recalled() -> None:
 def test_memory_of_abandoned_solutions_is_used_again_but_never_that_of_living_ones() -> None:
     memory = Memory(10 * SIZE)
     living, dying = recollection(memory), recollection(memory)
-    arrays = dying.state.names
+    labels = dying.state.labels
     del dying
     gc.collect()
     fresh = memory.new_state(10, 3)
-    assert fresh.names is arrays
-    assert not np.shares_memory(memory.new_state(10, 3).names, living.state.names)
+    assert fresh.labels is labels
+    other = memory.new_state(10, 3)
+    for ours, theirs in zip(other, living.state, strict=True):
+        assert not np.shares_memory(ours, theirs)
 
 
 def test_recycled_memory_fits_the_number_of_samples_and_clusters() -> None:
-    memory = Memory(10 * SIZE)
-    dying = recollection(memory)
-    del dying
-    gc.collect()
-    assert memory.new_state(11, 3).names.shape == (11, 4)
-    assert memory.new_state(10, 70_000).names.dtype == np.uint32
+    for n, k in [(10, 3), (WIDTH, 3), (WIDTH + 1, 3), (10, 4), (10, 70_000)]:
+        memory = Memory(10 * SIZE)
+        dying = recollection(memory)
+        del dying
+        gc.collect()
+        state = memory.new_state(n, k)
+        n_tiles = -(-n // WIDTH)
+        assert state.labels.shape == (n_tiles, WIDTH)
+        assert state.gaps.shape == state.present.shape == (n_tiles, k)
+        assert state.spread.shape == (n_tiles,)
+        assert np.iinfo(state.labels.dtype).max >= k
 
 
 @pytest.mark.parametrize("budget", [0, 20_000, 2**31])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from evomeans.engines.cpu.jit import jit
-from evomeans.engines.cpu.sums import column_scales, limb_bits, transfer, update_centers
+from evomeans.engines.cpu.sums import column_scales, limb_bits, transfer, update_center
 
 
 @jit
@@ -28,9 +28,10 @@ def means(rows, weights, labels, order, k=2, detour=False):
             move(sums[0], -1, k - 1 - labels[i], rows, i, weights[i], scales, float(2**bits))
         before = k - 1 - labels[i] if detour else -1
         move(sums[0], before, labels[i], rows, i, weights[i], scales, float(2**bits))
-    centers, totals = np.zeros((k + 1, rows.shape[1])), np.zeros(k)
-    update_centers(sums, scales, float(2**bits), centers, totals)
-    return centers[:k], totals
+    centers, totals = np.zeros((k, rows.shape[1])), np.zeros(k)
+    for j in range(k):
+        update_center(sums, scales, float(2**bits), centers, totals, j)
+    return centers, totals
 
 
 @st.composite
@@ -80,3 +81,13 @@ def test_no_limb_overflows_when_all_terms_are_the_largest() -> None:
     centers, totals = means(rows, weights, np.zeros(n, int), range(n))
     assert centers[0, 0] == -1.0
     assert np.isclose(totals[0], 3.7 * n, rtol=1e-15)
+
+
+def test_an_empty_cluster_keeps_its_centre_and_others_are_left_alone() -> None:
+    sums = np.zeros((2, 3, 3, 2), np.int64)
+    sums[0, 1, :, 0], sums[1, 1, :, 0] = (5, 7, 1), (1, -1, 2)
+    centers, weights = np.full((3, 2), 9.0), np.full(3, 8.0)
+    for j in (0, 1):
+        update_center(sums, np.ones(3), 2.0**40, centers, weights, j)
+    assert_array_equal(centers, [[9.0, 9.0], [2.0, 2.0], [9.0, 9.0]])
+    assert_array_equal(weights, [0.0, 3.0, 8.0])

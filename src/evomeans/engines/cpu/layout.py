@@ -137,9 +137,10 @@ class Scratch(NamedTuple):
 
     Of the centres that a tile is compared with: ``chosen`` (threads, k) int32, which they are;
     ``offsets`` (threads, k, d) float32, −2 times their position relative to the middle; ``away``
-    (threads, k) float32, their squared distance from it; ``scores`` (threads, k, WIDTH) float32,
-    see :mod:`~evomeans.engines.cpu.tiles`. Of the samples of the tile: ``lanes`` (threads, 3,
-    WIDTH) float32, their lowest and second lowest score, and whose the lowest is.
+    (threads, k) float32, their squared distance from it; ``products`` (threads, k) float64: for
+    sparse samples instead of offsets, their scalar product with a sample; ``scores`` (threads, k,
+    WIDTH) float32, see :mod:`~evomeans.engines.cpu.tiles`. Of the samples of the tile: ``lanes``
+    (threads, 3, WIDTH) float32, their lowest and second lowest score, and whose the lowest is.
 
     ``nearby`` (n,) float64: distances of the samples to their centres, in the user's order, and
     ``partial`` (chunks,) float64, their sums; ``counts`` (threads, 8) int64: distances computed;
@@ -149,6 +150,7 @@ class Scratch(NamedTuple):
     chosen: NDArray[np.int32]
     offsets: NDArray[np.float32]
     away: NDArray[np.float32]
+    products: NDArray[np.float64]
     scores: NDArray[np.float32]
     lanes: NDArray[np.float32]
     nearby: NDArray[np.float64]
@@ -164,13 +166,16 @@ class Scratch(NamedTuple):
         n_clusters: int,
         n_features: int,
         n_threads: int,
+        sparse: bool,
         barrier: NDArray[np.int64],
     ) -> Scratch:
         """Make room for refinements of one number of clusters."""
+        offset = (n_threads, n_clusters, 0 if sparse else n_features)
         return cls(
             chosen=np.zeros((n_threads, n_clusters), np.int32),
-            offsets=np.zeros((n_threads, n_clusters, n_features), np.float32),
+            offsets=np.zeros(offset, np.float32),
             away=np.zeros((n_threads, n_clusters), np.float32),
+            products=np.zeros((n_threads, n_clusters)),
             scores=aligned((n_threads, n_clusters, WIDTH), np.float32),
             lanes=aligned((n_threads, 3, WIDTH), np.float32),
             nearby=np.empty(n_samples),

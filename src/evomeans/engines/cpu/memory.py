@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from evomeans.engines.cpu.layout import State, count_tiles
 
-
 # What may be kept of a solution. With more than about 230 clusters the gaps take too much, and a
 # child starts from nothing: with so many, that is little beside the rest of its K-means.
 BYTES_PER_SAMPLE = 20

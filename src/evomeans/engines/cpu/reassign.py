@@ -117,9 +117,9 @@ def compare(
     samples: Any, state: Any, centers: Any, scratch: Any, tile: int, count: int, thread: int
 ) -> None:
     """Find the closest of the chosen centres for every sample of a tile; renew labels and gaps."""
-    chosen, offsets, away = scratch.chosen[thread], scratch.offsets[thread], scratch.away[thread]
+    chosen, away = scratch.chosen[thread], scratch.away[thread]
     scores, lanes = scratch.scores[thread], scratch.lanes[thread]
-    score(samples.rows, samples, tile, centers.exact, chosen, count, offsets, away, scores)
+    score(samples.rows, samples, tile, chosen, count, scratch, thread)
     farthest = NOTHING
     for a in range(count):
         farthest = max(farthest, away[a])

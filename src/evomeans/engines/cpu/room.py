@@ -18,14 +18,16 @@ class Room:
     """The work space for one number of clusters, and the one way into the kernel."""
 
     def __init__(self, samples: Samples, k: int, n_features: int, n_threads: int) -> None:
-        if isinstance(samples.rows, SparseRows):
-            samples = samples._replace(rows=samples.rows._replace(center_squares=np.zeros(k)))
+        sparse = isinstance(samples.rows, SparseRows)
+        if sparse:
+            room = {"center_squares": np.zeros(k), "by_feature": np.zeros((n_features, k))}
+            samples = samples._replace(rows=samples.rows._replace(**room))
         self.k = k
         self.samples = samples
         self.crew = Crew(n_threads)
         self.centers = Centers.allocate(k, n_features, n_threads)
         self.scratch = Scratch.allocate(
-            len(samples.order), k, n_features, n_threads, self.crew.barrier
+            len(samples.order), k, n_features, n_threads, sparse, self.crew.barrier
         )
         self.target = np.empty((k, n_features))
 

@@ -26,8 +26,9 @@ class SparseRows(NamedTuple):
     """Rows in CSR format, with what their distances to centres need.
 
     ``starts`` (n + 1,) and ``columns`` (nnz,) integers, ``values`` (nnz,); ``squares`` (n,)
-    float64, the squared norms; ``center_squares`` (k,) float64, those of the current centres,
-    which :func:`remember_center` keeps up to date.
+    float64, the squared norms. Of the current centres, and kept up to date by
+    :func:`remember_center`: ``center_squares`` (k,) float64, the same, and ``by_feature`` (d, k)
+    float64, their coordinates.
     """
 
     starts: NDArray[Any]
@@ -35,6 +36,7 @@ class SparseRows(NamedTuple):
     values: NDArray[Any]
     squares: NDArray[np.float64]
     center_squares: NDArray[np.float64]
+    by_feature: NDArray[np.float64]
 
 
 def by_row_type(
@@ -124,6 +126,7 @@ def _remember_center_dense(rows: Any, centers: Any, j: int) -> None:
 def _remember_center_sparse(rows: Any, centers: Any, j: int) -> None:
     total = 0.0
     for t in range(centers.shape[1]):
+        rows.by_feature[t, j] = centers[j, t]
         total += centers[j, t] * centers[j, t]
     rows.center_squares[j] = total
 

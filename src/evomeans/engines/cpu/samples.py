@@ -134,8 +134,9 @@ def sparse_rows(X: Any) -> SparseRows:
     squares = np.zeros(X.shape[0])
     members = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
     np.add.at(squares, members, X.data.astype(np.float64) ** 2)
-    # The room for the squared norms of the centres is made when their number is known.
-    return SparseRows(X.indptr.copy(), X.indices.copy(), X.data, squares, np.zeros(0))
+    # The room for what belongs to the centres is made when their number is known.
+    none = np.zeros(0), np.zeros((0, 0))
+    return SparseRows(X.indptr.copy(), X.indices.copy(), X.data, squares, *none)
 
 
 def squared_norms(samples: Samples) -> NDArray[np.float64]:

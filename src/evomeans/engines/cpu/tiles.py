@@ -14,9 +14,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from evomeans.engines.cpu.jit import FINITE
+from evomeans.engines.cpu.jit import FINITE, jit
 from evomeans.engines.cpu.lanes import WIDTH, load, multiply_add, repeat, store
-from evomeans.engines.cpu.rows import by_row_type, product
+from evomeans.engines.cpu.rows import by_row_type
+
+# Sparse rows are multiplied with chosen centres only if these are fewer than one in so many.
+FEW = 4
 
 # ---- where a centre is, seen from a tile ---------------------------------------------------------
 
@@ -47,17 +50,11 @@ approach = by_row_type(dense=_approach_dense, sparse=_approach_sparse, fastmath=
 
 
 def _score_dense(
-    rows: Any,
-    samples: Any,
-    tile: int,
-    centers: Any,
-    chosen: Any,
-    count: int,
-    offsets: Any,
-    away: Any,
-    scores: Any,
+    rows: Any, samples: Any, tile: int, chosen: Any, count: int, scratch: Any, thread: int
 ) -> None:
     """Scores of the first ``count`` centres in ``chosen`` for all samples of a tile."""
+    offsets, away = scratch.offsets[thread], scratch.away[thread]
+    scores = scratch.scores[thread]
     n_features = rows.shape[1]
     first = tile * n_features
     # Two centres at a time: twice the work for each feature that is loaded.
@@ -78,22 +75,42 @@ def _score_dense(
 
 
 def _score_sparse(
-    rows: Any,
-    samples: Any,
-    tile: int,
-    centers: Any,
-    chosen: Any,
-    count: int,
-    offsets: Any,
-    away: Any,
-    scores: Any,
+    rows: Any, samples: Any, tile: int, chosen: Any, count: int, scratch: Any, thread: int
 ) -> None:
-    last = rows.squares.shape[0] - 1
+    k, last = rows.center_squares.shape[0], rows.squares.shape[0] - 1
+    products, scores = scratch.products[thread], scratch.scores[thread]
+    # Coordinates of neighbours in memory cost little: all of them, unless few are wanted.
+    wants_few = FEW * count < k
+    for lane in range(WIDTH):
+        i = min(tile * WIDTH + lane, last)
+        if wants_few:
+            multiply_few(rows, i, chosen, count, products)
+        else:
+            multiply_all(rows, i, k, products)
+        for a in range(count):
+            j = chosen[a]
+            scores[a, lane] = rows.center_squares[j] - 2.0 * products[j]
+
+
+@jit
+def multiply_few(rows: Any, i: int, chosen: Any, count: int, products: Any) -> None:
+    """Set ``products[j]`` to the scalar product of a sparse row with each of the chosen centres."""
     for a in range(count):
-        square = rows.center_squares[chosen[a]]
-        for lane in range(WIDTH):
-            i = min(tile * WIDTH + lane, last)
-            scores[a, lane] = square - 2.0 * product(rows, i, centers, chosen[a])
+        products[chosen[a]] = 0.0
+    for p in range(rows.starts[i], rows.starts[i + 1]):
+        for a in range(count):
+            products[chosen[a]] += rows.values[p] * rows.by_feature[rows.columns[p], chosen[a]]
+
+
+@jit(fastmath=FINITE)
+def multiply_all(rows: Any, i: int, k: int, products: Any) -> None:
+    """Set ``products`` to the scalar products of a sparse row with all centres."""
+    for j in range(k):
+        products[j] = 0.0
+    for p in range(rows.starts[i], rows.starts[i + 1]):
+        value, column = rows.values[p], rows.columns[p]
+        for j in range(k):
+            products[j] += value * rows.by_feature[column, j]
 
 
 score = by_row_type(dense=_score_dense, sparse=_score_sparse, fastmath=FINITE)

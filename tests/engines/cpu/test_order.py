@@ -1,0 +1,161 @@
+"""The order of the samples: always all of them, and neighbours in the same tile."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_array_equal
+
+from evomeans.engines.cpu.engine import CpuEngine
+from evomeans.engines.cpu.lanes import WIDTH
+from evomeans.engines.cpu.order import neighbour_order
+from evomeans.engines.frame import Frame
+from problems import KINDS, arranged, make_samples
+
+SIZES = [1, 2, 63, 64, 65, 127, 128, 129, 1000, 5000]
+
+
+def assert_permutation(order, n: int) -> None:
+    assert order.shape == (n,)
+    assert order.dtype == np.uint32
+    assert_array_equal(np.sort(order), np.arange(n))
+
+
+def mean_radius(X, order) -> float:
+    """Mean distance of the samples from the middle of their tile."""
+    tiles = np.split(X[order].astype(np.float64), range(WIDTH, len(X), WIDTH))
+    return float(
+        np.concatenate([np.linalg.norm(tile - tile.mean(axis=0), axis=1) for tile in tiles]).mean()
+    )
+
+
+# ---- all of them, once -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("d", [1, 3, 50])
+@pytest.mark.parametrize("n", SIZES)
+def test_every_sample_has_one_place(dtype, n, d) -> None:
+    X = np.random.default_rng(n).normal(size=(n, d)).astype(dtype)
+    assert_permutation(neighbour_order(X, WIDTH), n)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_sample_has_one_place_in_data_of_all_kinds(dtype, kind) -> None:
+    """Duplicates, huge offsets, outliers, constant columns, only one point: all come to an end."""
+    for n in (65, 1000):
+        for d in (1, 4):
+            X = make_samples(kind, n, d, dtype, np.random.default_rng(n))
+            X = Frame.around(X).encode(X)
+            before = X.copy()
+            assert_permutation(neighbour_order(X, WIDTH), n)
+            assert_array_equal(X, before)
+
+
+def test_sorted_and_reversed_samples_have_one_place_each(dtype) -> None:
+    """What quickselect is known to be slow on, and long runs of equal values."""
+    line = np.arange(20_000.0).astype(dtype)[:, None]
+    for X in (line, line[::-1].copy(), np.minimum(line, 5000.0), np.floor(line / 3000.0)):
+        assert_permutation(neighbour_order(X.astype(dtype), WIDTH), len(X))
+
+
+@pytest.mark.parametrize("density", [0.0, 0.02, 0.4])
+def test_every_sparse_sample_has_one_place(dtype, density) -> None:
+    for n in (1, 64, 1000):
+        S = sp.random(n, 30, density, "csr", dtype, random_state=n)
+        assert_permutation(neighbour_order(S, WIDTH), n)
+
+
+@pytest.mark.parametrize("layout", ["F", "strided", "read-only"])
+def test_the_memory_layout_does_not_matter(dtype, layout) -> None:
+    X = np.random.default_rng(0).normal(size=(700, 4)).astype(dtype)
+    order = CpuEngine(arranged(X, layout)).samples.order
+    assert_array_equal(order, neighbour_order(X, WIDTH))
+
+
+def test_engines_that_only_assign_leave_the_order_as_it_is(dtype) -> None:
+    X = np.random.default_rng(0).normal(size=(700, 4)).astype(dtype)
+    samples = CpuEngine(X, searching=False).samples
+    assert_array_equal(samples.order, np.arange(700))
+    assert_array_equal(samples.places, np.arange(700))
+
+
+def test_order_and_places_are_inverse_and_rows_follow_the_order(dtype) -> None:
+    X = np.random.default_rng(1).normal(size=(700, 4)).astype(dtype)
+    engine = CpuEngine(X)
+    samples = engine.samples
+    assert_array_equal(samples.order[samples.places], np.arange(700))
+    assert_array_equal(samples.rows, engine.frame.encode(X)[samples.order])
+
+
+@pytest.mark.parametrize("exponent", [-400, -30, 30, 400])
+def test_tiles_do_not_depend_on_the_units_of_the_data(exponent) -> None:
+    X = np.random.default_rng(6).normal(size=(700, 4))
+    one, other = CpuEngine(X).samples, CpuEngine(np.ldexp(X, exponent)).samples
+    assert_array_equal(one.order, other.order)
+    assert_array_equal(one.tiles, other.tiles)
+    assert_array_equal(one.radii, other.radii)
+
+
+# ---- neighbours ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("d", [1, 2, 20])
+@pytest.mark.parametrize("offset", [0.0, 1e4])
+def test_tiles_do_not_mix_clouds_that_fill_whole_tiles(dtype, d, offset) -> None:
+    """Clouds of one to four tiles, far apart and shuffled: each tile is inside one cloud."""
+    rng = np.random.default_rng(d)
+    for n_clouds in (2, 3, 7, 12):
+        clouds = np.repeat(np.arange(n_clouds), WIDTH * rng.integers(1, 5, n_clouds))
+        # On a bent line: no direction in which two clouds would cover each other.
+        middles = 100.0 * np.arange(n_clouds)[:, None] + rng.normal(size=(n_clouds, d))
+        X = (offset + middles[clouds] + 0.1 * rng.normal(size=(len(clouds), d))).astype(dtype)
+        shuffled = rng.permutation(len(X))
+        order = neighbour_order(X[shuffled], WIDTH)
+        for tile in clouds[shuffled][order].reshape(-1, WIDTH):
+            assert (tile == tile[0]).all()
+
+
+@pytest.mark.parametrize("kind", ["plain", "offset", "constant column", "small"])
+def test_tiles_of_a_square_are_several_times_smaller_than_the_square(dtype, kind) -> None:
+    """80 tiles over a square: a ninth of its radius each; three times the room is allowed."""
+    rng = np.random.default_rng(2)
+    X = rng.random((80 * WIDTH, 2))
+    if kind == "offset":
+        X += 1e3
+    elif kind == "constant column":
+        X = np.insert(X, 1, 0.1, axis=1)
+    elif kind == "small":
+        X *= 1e-12
+    X = X.astype(dtype)
+    shuffled = rng.permutation(len(X))
+    assert mean_radius(X, neighbour_order(X, WIDTH)) < mean_radius(X, shuffled) / 3.0
+
+
+def test_tiles_on_a_line_are_intervals(dtype) -> None:
+    X = np.random.default_rng(3).permutation(10 * WIDTH).astype(dtype)[:, None]
+    tiles = np.sort(X[neighbour_order(X, WIDTH), 0].reshape(-1, WIDTH), axis=1)
+    assert_array_equal(np.diff(tiles, axis=1), np.ones((10, WIDTH - 1)))
+
+
+def test_an_outlier_does_not_keep_neighbours_apart(dtype) -> None:
+    rng = np.random.default_rng(4)
+    X = rng.random((80 * WIDTH, 2)).astype(dtype)
+    X[7] = 1e5
+    inside = np.arange(len(X)) != 7
+    order = neighbour_order(X, WIDTH)
+    order = order[inside[order]]
+    assert mean_radius(X, order) < mean_radius(X, rng.permutation(order)) / 3.0
+
+
+def test_sparse_samples_with_the_same_features_stand_together(dtype) -> None:
+    """Twenty topics, each with words of its own; a tile is about one or two of them."""
+    rng = np.random.default_rng(5)
+    topics = rng.integers(0, 20, 40 * WIDTH)
+    S = sp.csr_matrix(sp.random(40 * WIDTH, 400, 0.05, "csr", dtype, random_state=5))
+    words = sp.csr_matrix(
+        (np.ones(len(topics), dtype), (np.arange(len(topics)), topics * 20)), shape=S.shape
+    )
+    order = neighbour_order(sp.csr_matrix(S * dtype(0.1) + words * dtype(5.0)), WIDTH)
+    kinds = [len(np.unique(tile)) for tile in topics[order].reshape(-1, WIDTH)]
+    assert np.mean(kinds) < 3.0
