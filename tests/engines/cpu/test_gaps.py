@@ -16,10 +16,11 @@ from evomeans.engines.cpu.engine import CpuEngine
 from evomeans.engines.cpu.gaps import MORE, renew, widen
 from evomeans.engines.cpu.jit import jit
 from evomeans.engines.cpu.lanes import WIDTH
-from evomeans.engines.cpu.layout import BEST, FAR, NAMES, State, aligned
+from evomeans.engines.cpu.layout import BEST, FAR, NAMES, State
+from evomeans.engines.cpu.rows import remember_center
 from evomeans.engines.cpu.tiles import approach, score
 from evomeans.engines.frame import Frame
-from oracles import assert_true_state, squared_distances
+from oracles import FloatArray, assert_true_state, squared_distances, squares_in_tiles
 from problems import KINDS, STARTS, Problem, make_samples, make_weights, offspring
 
 pytestmark = pytest.mark.usefixtures("_compiled_kernels")
@@ -257,29 +258,45 @@ def test_new_gaps_are_on_the_safe_side_of_scores_that_are_off(seed) -> None:
 
 
 @jit
-def compute_scores(samples, tile, centers, chosen, offsets, away, scores):
+def compute_scores(samples, centers, scratch, tile, chosen):
     for a in range(chosen.shape[0]):
-        approach(samples.rows, samples, tile, centers, chosen[a], a, offsets, away)
-    score(samples.rows, samples, tile, centers, chosen, chosen.shape[0], offsets, away, scores)
+        j = chosen[a]
+        remember_center(samples.rows, centers.exact, j)
+        approach(
+            samples.rows, samples, tile, centers.exact, j, a, scratch.offsets[0], scratch.away[0]
+        )
+    score(samples.rows, samples, tile, chosen, chosen.shape[0], scratch, 0)
 
 
-def assert_scores_within_their_error(engine: CpuEngine, centers: NDArray[np.float64]) -> None:
-    """‖x‖² + score is ‖x − c‖² up to roundoff · (‖c‖ + radius)², relative to the middle."""
-    samples, (k, d) = engine.samples, centers.shape
-    rows = samples.rows.astype(np.float64)
-    chosen = np.arange(k, dtype=np.int32)
-    offsets, away = np.zeros((k, d), np.float32), np.zeros(k, np.float32)
-    scores = aligned((k, WIDTH), np.float32)
+def assert_scores_within_their_error(
+    engine: CpuEngine, X: Any, centers: FloatArray, step: int = 1
+) -> None:
+    """‖x‖² + score is ‖x − c‖² up to roundoff · (‖c‖ + radius)², relative to the middle.
+
+    Only every ``step``-th centre is compared.
+    """
+    room = engine._room(len(centers))
+    samples, room.centers.exact[:] = room.samples, centers
+    chosen = np.arange(0, len(centers), step, dtype=np.int32)
+    exact = squares_in_tiles(engine, X, centers[chosen])
     for tile in range(len(samples.radii)):
-        compute_scores(samples, tile, centers, chosen, offsets, away, scores)
-        inside = rows[np.minimum(np.arange(WIDTH) + tile * WIDTH, len(rows) - 1)]
-        exact = squared_distances(inside, centers)
-        computed = samples.squares[tile].astype(float)[:, None] + scores.T.astype(float)
-        extent = np.linalg.norm(centers - samples.middles[tile], axis=1) + samples.radii[tile]
-        bound = float(samples.roundoff) * extent**2
-        assert (np.abs(computed - exact) <= bound).all()
-        reach = np.linalg.norm(inside - samples.middles[tile], axis=1)
-        assert reach.max() <= samples.radii[tile] <= reach.max() * 1.00001
+        compute_scores(samples, room.centers, room.scratch, tile, chosen)
+        scores = room.scratch.scores[0, : len(chosen)].T.astype(float)
+        computed = samples.squares[tile].astype(float)[:, None] + scores
+        # Sparse samples have no middles: the origin it is.
+        middle = samples.middles[tile] if len(samples.middles) else np.zeros(X.shape[1])
+        extent = np.linalg.norm(centers[chosen] - middle, axis=1) + samples.radii[tile]
+        assert (np.abs(computed - exact[tile]) <= float(samples.roundoff) * extent**2).all()
+
+
+def test_the_radius_of_a_tile_reaches_its_farthest_sample(dtype) -> None:
+    for kind in ("normal", "offset", "outliers", "needle"):
+        X = make_samples(kind, 500, 3, dtype, np.random.default_rng(0))
+        engine = CpuEngine(X)
+        for tile, radius in enumerate(engine.samples.radii):
+            inside = engine.samples.rows[tile * WIDTH : (tile + 1) * WIDTH].astype(float)
+            distances = np.linalg.norm(inside - engine.samples.middles[tile], axis=1)
+            assert distances.max() <= radius <= distances.max() * 1.00001
 
 
 @pytest.mark.parametrize("d", [1, 2, 7, 40, 200])
@@ -292,8 +309,8 @@ def test_scores_are_as_good_as_they_are_said_to_be(dtype, d, offset) -> None:
     near = X[:10].astype(float)
     far = offset + 1e3 * rng.normal(size=(5, d))
     centers = np.concatenate([near, near + 1e-6, near + 0.3 * rng.normal(size=near.shape), far])
-    assert_scores_within_their_error(engine, centers)
-    assert_scores_within_their_error(engine, centers[:1])
+    assert_scores_within_their_error(engine, X, centers)
+    assert_scores_within_their_error(engine, X, centers[:1])
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "specks"])
@@ -305,4 +322,15 @@ def test_scores_are_as_good_as_they_are_said_to_be_in_the_frame(dtype, kind) -> 
         engine = CpuEngine(X)
         drawn = engine.samples_at(rng.random(9))
         centers = np.concatenate([drawn, drawn[:4] * (1.0 + 1e-7), rng.normal(size=(4, d))])
-        assert_scores_within_their_error(engine, centers)
+        assert_scores_within_their_error(engine, X, centers)
+
+
+@pytest.mark.parametrize("step", [1, 6])
+def test_scores_of_sparse_samples_are_as_good_as_they_are_said_to_be(dtype, step) -> None:
+    """Compared with all centres and with one in six of them."""
+    rng = np.random.default_rng(0)
+    S = sp.random(200, 30, 0.2, "csr", dtype, random_state=0)
+    engine = CpuEngine(S)
+    drawn = engine.samples_at(rng.random(9))
+    centers = np.concatenate([drawn, drawn + 1e-6, rng.normal(size=(7, 30))])
+    assert_scores_within_their_error(engine, S, centers, step)

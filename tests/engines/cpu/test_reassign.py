@@ -8,20 +8,19 @@ import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from numpy.testing import assert_array_equal
-from numpy.typing import NDArray
+from numpy.testing import assert_allclose, assert_array_equal
 
 from evomeans.engines import Refinement
 from evomeans.engines.cpu.engine import CpuEngine
-from evomeans.engines.cpu.layout import State
+from evomeans.engines.cpu.lanes import WIDTH
+from evomeans.engines.cpu.layout import BEST, FAR, NAMES, SECOND, State, aligned
 from evomeans.engines.cpu.memory import Recollection
+from evomeans.engines.cpu.reassign import find_lowest
 from evomeans.engines.frame import Frame
-from oracles import assert_true_state, in_frame, squared_distances, squares_in_tiles
+from oracles import FloatArray, assert_true_state, in_frame, squared_distances, squares_in_tiles
 from problems import KINDS, Problem, make_samples, make_weights
 
 pytestmark = pytest.mark.usefixtures("_compiled_kernels")
-
-FloatArray = NDArray[np.float64]
 
 
 def plain_frame(n_features: int) -> Frame:
@@ -97,7 +96,7 @@ def test_what_was_known_is_left_as_it_was(dtype) -> None:
 
 
 def test_sums_follow_the_labels_however_samples_moved(dtype, weighted) -> None:
-    """After twenty moves the sums are those of the labels, to the last bit."""
+    """After twenty moves they are those of a fresh assignment to the last bit, and NumPy's."""
     rng = np.random.default_rng(1)
     X = make_samples("normal", 500, 3, dtype, rng)
     weights = make_weights(500, rng) if weighted else None
@@ -105,8 +104,16 @@ def test_sums_follow_the_labels_however_samples_moved(dtype, weighted) -> None:
     known = founder(engine, Problem(X, weights, 7, "samples", 1)).handle
     for _ in range(20):
         known = reassigned(engine, known, moved(known.centers, rng))
-    engine.assign(known.centers)
+    labels, _ = engine.assign(known.centers)
     assert_array_equal(engine._room(7).centers.sums.sum(axis=0), known.sums)
+    values = (
+        known.sums[:, :, 0] + known.sums[:, :, 1] / engine.samples.limb
+    ) / engine.samples.scales
+    terms = np.insert(in_frame(engine.frame, X), 3, 1.0, axis=1)
+    terms *= np.ones((500, 1)) if weights is None else weights[:, None]
+    expected = np.zeros((7, 4))
+    np.add.at(expected, labels, terms)
+    assert_allclose(values, expected, rtol=0.0, atol=1e-12 * np.abs(terms).sum())
 
 
 def test_labels_that_need_more_than_sixteen_bits(dtype) -> None:
@@ -118,6 +125,22 @@ def test_labels_that_need_more_than_sixteen_bits(dtype) -> None:
     centers[-60:] = engine.samples_at(rng.random(60))
     labels, _ = engine.assign(centers)
     assert_array_equal(labels, squared_distances(in_frame(engine.frame, X), centers).argmin(axis=1))
+
+
+@settings(phases=[Phase.explicit, Phase.generate])
+@given(st.integers(0, 2**16))
+def test_the_two_lowest_scores_and_the_first_that_has_the_lowest_are_found(seed) -> None:
+    """With repeated scores, and with one centre only: then the second lowest is far away."""
+    rng = np.random.default_rng(seed)
+    count = int(rng.integers(1, 9))
+    scores, lanes = aligned((9, WIDTH), np.float32), aligned((3, WIDTH), np.float32)
+    scores[:] = rng.choice([-1.0, 0.5, 0.75, 2.0, 3.0, 7.0], size=(9, WIDTH))
+    chosen = np.sort(rng.choice(1000, 9, replace=False)).astype(np.int32)
+    find_lowest(scores, chosen, count, lanes)
+    lowest = np.sort(np.append(scores[:count], np.full((1, WIDTH), FAR * FAR), axis=0), axis=0)
+    assert_array_equal(lanes[BEST], lowest[0])
+    assert_array_equal(lanes[SECOND], lowest[1])
+    assert_array_equal(lanes[NAMES], chosen[scores[:count].argmin(axis=0)])
 
 
 # ---- ties ------------------------------------------------------------------------------------

@@ -133,9 +133,10 @@ class CpuEngine:
         if room.inertia > CERTAINLY_NO_ROUNDING * self.total_weight:
             return False
         squares, norms = room.scratch.nearby, squared_norms(self.samples)
-        if self.weights is not None:
-            counted = np.flatnonzero(self.weights)
-            squares, norms = squares[counted] / self.weights[counted], norms[counted]
+        weights = self.samples.weights
+        if len(weights):
+            counted = np.flatnonzero(weights)
+            squares, norms = squares[counted] / weights[counted], norms[counted]
         return sits_on_centers(squares, norms)
 
     def _snap(self, room: Room, state: State) -> None:

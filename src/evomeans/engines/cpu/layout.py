@@ -105,7 +105,7 @@ class Centers(NamedTuple):
 
     ``exact`` (k, d) float64, and ``before``, where they were; ``weights`` (k,) float64: of their
     clusters; ``sums`` (threads, k, d + 1, 2) int64, see :mod:`~evomeans.engines.cpu.sums`;
-    ``touched`` (threads, k) uint8: 1 for clusters whose sums have changed since the centres were
+    ``touched`` (threads, ≥ k) uint8: 1 for clusters whose sums have changed since the centres were
     moved there; ``drift`` (k,) float32: at least how far every centre moved; ``approached`` (k,)
     float32: at least how far it moved towards samples that are not its own.
     """
@@ -126,7 +126,8 @@ class Centers(NamedTuple):
             np.zeros((n_clusters, n_features)),
             np.zeros(n_clusters),
             np.zeros((n_threads, n_clusters, n_features + 1, LIMBS), np.int64),
-            np.zeros((n_threads, n_clusters), np.uint8),
+            # Rows that threads write to are a cache line apart at least.
+            np.zeros((n_threads, n_clusters + 64), np.uint8),
             np.zeros(n_clusters, np.float32),
             np.zeros(n_clusters, np.float32),
         )
@@ -142,9 +143,9 @@ class Scratch(NamedTuple):
     WIDTH) float32, see :mod:`~evomeans.engines.cpu.tiles`. Of the samples of the tile: ``lanes``
     (threads, 3, WIDTH) float32, their lowest and second lowest score, and whose the lowest is.
 
-    ``nearby`` (n,) float64: distances of the samples to their centres, in the user's order, and
-    ``partial`` (chunks,) float64, their sums; ``counts`` (threads, 8) int64: distances computed;
-    ``numbers`` (8,) float64: what the threads have to know; ``barrier``: where they meet.
+    ``nearby`` (n,) float64: distances of the samples to their centres, and ``partial`` (chunks,)
+    float64, their sums over chunks of the user's rows; ``counts`` (threads, 8) int64: distances
+    computed; ``numbers`` (8,) float64: what the threads have to know; ``barrier``: where they meet.
     """
 
     chosen: NDArray[np.int32]

@@ -82,7 +82,7 @@ def refine(
             stage = np.int64(PLACE)
             measure_own(samples, state, centers.exact, power, scratch, first, last)
             meet(scratch.barrier, n_threads)
-            sum_nearby(scratch, thread, n_threads)
+            sum_nearby(samples.places, scratch, thread, n_threads)
             meet(scratch.barrier, n_threads)
         elif lloyd:
             stage = np.int64(LLOYD)
@@ -90,7 +90,7 @@ def refine(
             break
     measure_own(samples, state, centers.exact, squared, scratch, first, last)
     meet(scratch.barrier, n_threads)
-    sum_nearby(scratch, thread, n_threads)
+    sum_nearby(samples.places, scratch, thread, n_threads)
     meet(scratch.barrier, n_threads)
     if thread == 0:
         scratch.numbers[INERTIA] = sum_chunks(scratch.partial)
@@ -142,8 +142,8 @@ def move_centers(
             # Their means are due at the first step even if no sample changes its label.
             centers.touched[0, j] = 1
         elif stage == PLACE:
-            drawn = max(0, draw_nearby(scratch.nearby, scratch.partial, quantile))
-            write_row(samples.rows, samples.places[drawn], exact, removed)
+            drawn = draw_nearby(scratch.nearby, scratch.partial, samples.places, quantile)
+            write_row(samples.rows, drawn, exact, removed)
         else:
             update_center(centers.sums, samples.scales, samples.limb, exact, centers.weights, j)
         remember_center(samples.rows, exact, j)

@@ -23,28 +23,28 @@ def measure_own(
     power : {1, 2}
         ``scratch.nearby[i]`` becomes wᵢ·‖xᵢ − c‖ to this power.
     """
-    rows, weights, order = samples.rows, samples.weights, samples.order
+    rows, weights = samples.rows, samples.weights
     labels, nearby = state.labels, scratch.nearby
     for tile in range(first, last):
-        for lane in range(min(WIDTH, order.shape[0] - tile * WIDTH)):
+        for lane in range(min(WIDTH, nearby.shape[0] - tile * WIDTH)):
             i = tile * WIDTH + lane
             value = squared_distance(rows, i, exact, labels[tile, lane])
             if power == 1:
                 value = np.sqrt(value)
             if weights.shape[0]:
                 value *= weights[i]
-            nearby[order[i]] = value
+            nearby[i] = value
 
 
 @jit
-def sum_nearby(scratch: Any, thread: int, n_threads: int) -> None:
+def sum_nearby(places: Any, scratch: Any, thread: int, n_threads: int) -> None:
     """Sum the distances per chunk, in the user's order: the sum does not depend on the tiles."""
     nearby, partial = scratch.nearby, scratch.partial
     n_chunks = partial.shape[0]
     for chunk in range(n_chunks * thread // n_threads, n_chunks * (thread + 1) // n_threads):
         total = 0.0
         for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, nearby.shape[0])):
-            total += nearby[i]
+            total += nearby[places[i]]
         partial[chunk] = total
 
 
@@ -70,8 +70,11 @@ def sum_chunks(partial: Any) -> float:
 
 
 @jit
-def draw_nearby(nearby: Any, partial: Any, quantile: float) -> int:
-    """Return the sample whose share of the sum of ``nearby`` holds the quantile; −1 if none."""
+def draw_nearby(nearby: Any, partial: Any, places: Any, quantile: float) -> Any:
+    """Return the place of the sample whose share of the sum of ``nearby`` holds the quantile.
+
+    Shares follow each other in the user's order. Any sample will do if all distances are zero.
+    """
     n_samples = nearby.shape[0]
     target = quantile * sum_chunks(partial)
     chunk, last_chunk = 0, partial.shape[0] - 1
@@ -79,11 +82,11 @@ def draw_nearby(nearby: Any, partial: Any, quantile: float) -> int:
         target -= partial[chunk]
         chunk += 1
     for i in range(chunk * CHUNK, n_samples):
-        if nearby[i] > target:
-            return i
-        target -= nearby[i]
+        if nearby[places[i]] > target:
+            return places[i]
+        target -= nearby[places[i]]
     # Rounding has left the target just beyond the end: the last sample that can be drawn.
-    for i in range(n_samples - 1, -1, -1):
-        if nearby[i] > 0.0:
-            return i
-    return -1
+    for i in range(n_samples - 1, 0, -1):
+        if nearby[places[i]] > 0.0:
+            return places[i]
+    return places[0]

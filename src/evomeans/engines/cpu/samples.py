@@ -140,13 +140,13 @@ def sparse_rows(X: Any) -> SparseRows:
 
 
 def squared_norms(samples: Samples) -> NDArray[np.float64]:
-    """‖x‖² of every sample in the user's order, without a float64 copy of them all."""
+    """‖x‖² of every sample, without a float64 copy of them all."""
     if isinstance(samples.rows, SparseRows):
-        return np.asarray(samples.rows.squares[samples.places])
-    result = np.empty(len(samples.order))
+        return samples.rows.squares
+    result = np.empty(len(samples.rows))
     for begin in range(0, len(result), BLOCK):
         block = samples.rows[begin : begin + BLOCK].astype(np.float64)
-        result[samples.order[begin : begin + BLOCK]] = np.einsum("ij,ij->i", block, block)
+        result[begin : begin + BLOCK] = np.einsum("ij,ij->i", block, block)
     return result
 
 
