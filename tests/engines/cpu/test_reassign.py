@@ -219,7 +219,10 @@ def test_close_calls_are_decided_as_in_double_precision(dtype, d, nearer) -> Non
     assert_array_equal(labels, 1 - expected)
 
 
-@pytest.mark.parametrize("outlier", [1e6, 1e12, 1e18, 1e24, 1e30])
+@pytest.mark.parametrize(
+    "outlier",
+    [1e6, 1e12, 1e18, 1e24, 1e30],
+)
 def test_samples_are_told_apart_beside_any_outlier(dtype, outlier) -> None:
     """Their squared distances, in units of the outlier's, leave the range of single precision."""
     rng = np.random.default_rng(4)
@@ -231,3 +234,9 @@ def test_samples_are_told_apart_beside_any_outlier(dtype, outlier) -> None:
     centers = in_frame(engine.frame, X[:8])
     labels, _ = engine.assign(centers)
     assert_array_equal(labels, squared_distances(in_frame(engine.frame, X), centers).argmin(axis=1))
+
+
+def test_samples_far_outside_of_the_frame_are_refused() -> None:
+    """The kernels' constants for far and nowhere would mean nothing there."""
+    with pytest.raises(ValueError, match="outside of the frame"):
+        CpuEngine(np.array([[0.0], [1e9]]), frame=Frame(np.zeros(1), 0))

@@ -27,6 +27,8 @@ from evomeans.engines.cpu.sums import transfer
 from evomeans.engines.cpu.tiles import approach, score
 
 PAIRS = 0
+# Squares of single-precision numbers below this may have lost their digits, or vanished.
+UNDERFLOW = np.float32(1e-36)
 
 
 @jit
@@ -99,7 +101,7 @@ def choose_centers(
     count, rivals = 0, 0
     for a in range(listed):
         j = chosen[a]
-        if away[a] > limit * limit:
+        if away[a] > limit * limit + UNDERFLOW:
             gaps[tile, j] = np.sqrt(away[a]) * LESS - limit
         else:
             rivals += gaps[tile, j] < NOTHING
@@ -124,11 +126,11 @@ def compare(
     for a in range(count):
         farthest = max(farthest, away[a])
     extent = np.sqrt(farthest) + samples.radii[tile]
-    error = samples.roundoff * extent * extent
+    error = samples.roundoff * extent * extent + UNDERFLOW
     find_lowest(scores, chosen, count, lanes)
     close = less(load(lanes, SECOND) - load(lanes, BEST), repeat(error + error))
     if close != 0:
-        decide_close_calls(samples, centers.exact, chosen, count, lanes, tile, close, error)
+        decide_close_calls(samples, centers.exact, chosen, count, lanes, tile, close)
     changed = unequal(load(state.labels, tile), load(lanes, NAMES))
     if changed != 0:
         relabel(samples, state, centers, lanes, tile, changed, thread)
@@ -159,12 +161,8 @@ def decide_close_calls(
     lanes: Any,
     tile: int,
     close: Any,
-    error: Any,
 ) -> None:
-    """Compare in double precision where single precision cannot tell; the lowest index wins a tie.
-
-    BEST becomes an upper bound in these lanes.
-    """
+    """Decide in double precision what single precision cannot; the lowest index wins a tie."""
     last = samples.order.shape[0] - 1
     while close != 0:
         lane = first_lane(close)
@@ -176,7 +174,6 @@ def decide_close_calls(
             if square < closest or (square == closest and chosen[a] < label):
                 closest, label = square, np.int64(chosen[a])
         lanes[NAMES, lane] = label
-        lanes[BEST, lane] += error + error
 
 
 @jit

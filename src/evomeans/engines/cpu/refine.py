@@ -127,6 +127,9 @@ def move_centers(
     k, n_features = centers.weights.shape[0], exact.shape[1]
     if stage == BEGIN:
         numbers[ITERATIONS] = 0.0
+    elif numbers[ITERATIONS] >= MAX_ITERATIONS:
+        numbers[GO_ON] = 0.0
+        return
     farthest = NOTHING
     for j in range(k):
         centers.drift[j] = centers.approached[j] = NOTHING
@@ -152,9 +155,9 @@ def move_centers(
         # Leaving brings nobody nearer.
         centers.approached[j] = NOTHING if stage == BEGIN and j == removed else drift
         farthest = max(farthest, drift)
-    going_on = stage != LLOYD or (farthest > NOTHING and numbers[ITERATIONS] < MAX_ITERATIONS)
-    numbers[GO_ON] = 1.0 if going_on else 0.0
-    numbers[ITERATIONS] += 1.0 if going_on else 0.0
+    going_on = 1.0 if stage != LLOYD or farthest > NOTHING else 0.0
+    numbers[GO_ON] = going_on
+    numbers[ITERATIONS] += going_on
 
 
 @jit

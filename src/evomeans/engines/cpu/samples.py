@@ -19,6 +19,8 @@ from evomeans.engines.frame import Frame, is_sparse
 
 FourArrays = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]
 UNIT = 2.0**-24
+# Coordinates in a frame made for the samples are below one; kernels rely on some such limit.
+LARGEST = 1e6
 BLOCK = 4096
 
 
@@ -60,6 +62,8 @@ def encode_samples(
         extents = np.maximum(rows.max(axis=0), -rows.min(axis=0)).astype(np.float64)
         tiles, middles, squares, radii = dense_tiles(rows)
         roundoff = (n_features + 8) * UNIT
+    if not extents.max(initial=0.0) < LARGEST:
+        raise ValueError("The samples lie far outside of the frame they are to be held in.")
     return Samples(
         rows=rows,
         order=order,
