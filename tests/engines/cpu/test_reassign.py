@@ -106,9 +106,7 @@ def test_sums_follow_the_labels_however_samples_moved(dtype, weighted) -> None:
         known = reassigned(engine, known, moved(known.centers, rng))
     labels, _ = engine.assign(known.centers)
     assert_array_equal(engine._room(7).centers.sums.sum(axis=0), known.sums)
-    values = (
-        known.sums[:, :, 0] + known.sums[:, :, 1] / engine.samples.limb
-    ) / engine.samples.scales
+    values = (known.sums[:, 0] + known.sums[:, 1] / engine.samples.limb) / engine.samples.scales
     terms = np.insert(in_frame(engine.frame, X), 3, 1.0, axis=1)
     terms *= np.ones((500, 1)) if weights is None else weights[:, None]
     expected = np.zeros((7, 4))

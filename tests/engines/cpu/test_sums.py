@@ -10,19 +10,21 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from evomeans.engines.cpu.jit import jit
-from evomeans.engines.cpu.sums import column_scales, limb_bits, transfer, update_center
+from evomeans.engines.cpu.sums import add_row, column_scales, limb_bits, update_center
 
 
 @jit
 def move(sums, before, after, rows, i, weight, scales, limb):
-    transfer(sums, before, after, rows, i, weight, scales, limb)
+    add_row(sums, after, rows, i, weight, scales, limb, 1.0)
+    if before >= 0:
+        add_row(sums, before, rows, i, weight, scales, limb, -1.0)
 
 
 def means(rows, weights, labels, order, k=2, detour=False):
     """Cluster means after adding the samples in some order, perhaps through another cluster."""
     bits = limb_bits(len(rows))
     scales = column_scales(np.abs(rows).max(axis=0), weights, bits)
-    sums = np.zeros((1, k, rows.shape[1] + 1, 2), np.int64)
+    sums = np.zeros((1, k, 2, rows.shape[1] + 1), np.int64)
     for i in order:
         if detour:
             move(sums[0], -1, k - 1 - labels[i], rows, i, weights[i], scales, float(2**bits))
@@ -30,7 +32,7 @@ def means(rows, weights, labels, order, k=2, detour=False):
         move(sums[0], before, labels[i], rows, i, weights[i], scales, float(2**bits))
     centers, totals = np.zeros((k, rows.shape[1])), np.zeros(k)
     for j in range(k):
-        update_center(sums, scales, float(2**bits), centers, totals, j)
+        update_center(sums, scales, float(2**bits), centers, totals, j, sums[0, 0].copy())
     return centers, totals
 
 
@@ -84,10 +86,10 @@ def test_no_limb_overflows_when_all_terms_are_the_largest() -> None:
 
 
 def test_an_empty_cluster_keeps_its_centre_and_others_are_left_alone() -> None:
-    sums = np.zeros((2, 3, 3, 2), np.int64)
-    sums[0, 1, :, 0], sums[1, 1, :, 0] = (5, 7, 1), (1, -1, 2)
+    sums = np.zeros((2, 3, 2, 3), np.int64)
+    sums[0, 1, 0], sums[1, 1, 0] = (5, 7, 1), (1, -1, 2)
     centers, weights = np.full((3, 2), 9.0), np.full(3, 8.0)
     for j in (0, 1):
-        update_center(sums, np.ones(3), 2.0**40, centers, weights, j)
+        update_center(sums, np.ones(3), 2.0**40, centers, weights, j, sums[0, 0].copy())
     assert_array_equal(centers, [[9.0, 9.0], [2.0, 2.0], [9.0, 9.0]])
     assert_array_equal(weights, [0.0, 3.0, 8.0])

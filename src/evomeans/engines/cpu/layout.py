@@ -104,7 +104,7 @@ class Centers(NamedTuple):
     """The current centres and how they have just moved.
 
     ``exact`` (k, d) float64, and ``before``, where they were; ``weights`` (k,) float64: of their
-    clusters; ``sums`` (threads, k, d + 1, 2) int64, see :mod:`~evomeans.engines.cpu.sums`;
+    clusters; ``sums`` (threads, k, 2, d + 1) int64, see :mod:`~evomeans.engines.cpu.sums`;
     ``touched`` (threads, ≥ k) uint8: 1 for clusters whose sums have changed since the centres were
     moved there; ``drift`` (k,) float32: at least how far every centre moved; ``approached`` (k,)
     float32: at least how far it moved towards samples that are not its own.
@@ -125,7 +125,7 @@ class Centers(NamedTuple):
             np.zeros((n_clusters, n_features)),
             np.zeros((n_clusters, n_features)),
             np.zeros(n_clusters),
-            np.zeros((n_threads, n_clusters, n_features + 1, LIMBS), np.int64),
+            np.zeros((n_threads, n_clusters, LIMBS, n_features + 1), np.int64),
             # Rows that threads write to are a cache line apart at least.
             np.zeros((n_threads, n_clusters + 64), np.uint8),
             np.zeros(n_clusters, np.float32),
@@ -144,8 +144,10 @@ class Scratch(NamedTuple):
     (threads, 3, WIDTH) float32, their lowest and second lowest score, and whose the lowest is.
 
     ``nearby`` (n,) float64: distances of the samples to their centres, and ``partial`` (chunks,)
-    float64, their sums over chunks of the user's rows; ``counts`` (threads, 8) int64: distances
-    computed; ``numbers`` (8,) float64: what the threads have to know; ``barrier``: where they meet.
+    float64, their sums over chunks of the user's rows; ``totals`` (threads, 2, d + 1) int64, see
+    :mod:`~evomeans.engines.cpu.sums`; ``farthest`` (threads, 16) float32: how far any centre of a
+    thread's share has moved; ``counts`` (threads, 8) int64: distances computed; ``numbers`` (8,)
+    float64: the results; ``barrier``: where threads meet.
     """
 
     chosen: NDArray[np.int32]
@@ -156,6 +158,8 @@ class Scratch(NamedTuple):
     lanes: NDArray[np.float32]
     nearby: NDArray[np.float64]
     partial: NDArray[np.float64]
+    totals: NDArray[np.int64]
+    farthest: NDArray[np.float32]
     counts: NDArray[np.int64]
     numbers: NDArray[np.float64]
     barrier: NDArray[np.int64]
@@ -181,6 +185,8 @@ class Scratch(NamedTuple):
             lanes=aligned((n_threads, 3, WIDTH), np.float32),
             nearby=np.empty(n_samples),
             partial=np.empty(count_chunks(n_samples)),
+            totals=np.zeros((n_threads, LIMBS, n_features + 1), np.int64),
+            farthest=np.zeros((n_threads, 16), np.float32),
             counts=np.zeros((n_threads, 8), np.int64),
             numbers=np.zeros(8),
             barrier=barrier,

@@ -24,7 +24,7 @@ class Recollection:
     state : State or None
         None once forgotten.
     centers : (k, d) array
-    sums : (k, d + 1, 2) array of int64
+    sums : (k, 2, d + 1) array of int64
     """
 
     __slots__ = ("__weakref__", "centers", "state", "sums")

@@ -23,7 +23,7 @@ from evomeans.engines.cpu.lanes import (
 )
 from evomeans.engines.cpu.layout import BEST, FAR, NAMES, SECOND
 from evomeans.engines.cpu.rows import squared_distance
-from evomeans.engines.cpu.sums import transfer
+from evomeans.engines.cpu.sums import add_row
 from evomeans.engines.cpu.tiles import approach, score
 
 PAIRS = 0
@@ -192,12 +192,12 @@ def relabel(
         before, after = np.int64(labels[tile, lane]), np.int64(lanes[NAMES, lane])
         labels[tile, lane] = after
         present[tile, after] = 1
-        origin = before if before < k else np.int64(-1)
-        if origin >= 0 and unequal(names, repeat(np.float32(origin))) == EVERY_LANE:
-            present[tile, origin] = 0
+        if before < k and unequal(names, repeat(np.float32(before))) == EVERY_LANE:
+            present[tile, before] = 0
         if i < n_samples:
             weight = weights[i] if weights.shape[0] else 1.0
-            transfer(sums, origin, after, samples.rows, i, weight, samples.scales, samples.limb)
+            add_row(sums, after, samples.rows, i, weight, samples.scales, samples.limb, 1.0)
             touched[thread, after] = 1
-            if origin >= 0:
-                touched[thread, origin] = 1
+            if before < k:
+                add_row(sums, before, samples.rows, i, weight, samples.scales, samples.limb, -1.0)
+                touched[thread, before] = 1

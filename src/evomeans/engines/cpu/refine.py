@@ -9,7 +9,7 @@ import numpy as np
 from evomeans.engines.cpu.gaps import MORE, NOTHING
 from evomeans.engines.cpu.jit import jit
 from evomeans.engines.cpu.lanes import WIDTH
-from evomeans.engines.cpu.layout import NOWHERE
+from evomeans.engines.cpu.layout import FAR, NOWHERE
 from evomeans.engines.cpu.reassign import forget, reassign
 from evomeans.engines.cpu.roulette import draw_nearby, measure_own, sum_chunks, sum_nearby
 from evomeans.engines.cpu.rows import remember_center, squared_difference, write_row
@@ -17,7 +17,7 @@ from evomeans.engines.cpu.sums import update_center
 from evomeans.engines.cpu.threads import ABANDONED, meet
 from evomeans.engines.rules import MAX_ITERATIONS
 
-INERTIA, ITERATIONS, GO_ON = range(3)
+INERTIA, ITERATIONS = range(2)
 BEGIN, PLACE, LLOYD = range(3)
 
 
@@ -69,12 +69,13 @@ def refine(
         forget(state, k, first, last)
     # Typed: Numba would compile what takes a literal number once more for it.
     stage, squared = np.int64(BEGIN), np.int64(2)
-    while True:
-        if thread == 0:
-            move_centers(samples, centers, scratch, stage, target, removed, quantile)
+    iterations = 0
+    while iterations < MAX_ITERATIONS:
+        move_centers(samples, centers, scratch, stage, target, removed, quantile, thread, n_threads)
         meet(scratch.barrier, n_threads)
-        if scratch.numbers[GO_ON] == 0.0 or scratch.barrier[ABANDONED] != 0:
+        if nothing_moved(scratch.farthest) or scratch.barrier[ABANDONED] != 0:
             break
+        iterations += 1
         gone = removed if stage == BEGIN else -1
         reassign(samples, state, centers, scratch, gone, first, last, thread)
         meet(scratch.barrier, n_threads)
@@ -94,6 +95,7 @@ def refine(
     meet(scratch.barrier, n_threads)
     if thread == 0:
         scratch.numbers[INERTIA] = sum_chunks(scratch.partial)
+        scratch.numbers[ITERATIONS] = iterations
 
 
 @jit
@@ -117,47 +119,52 @@ def move_centers(
     target: Any,
     removed: int,
     quantile: float,
+    thread: int,
+    n_threads: int,
 ) -> None:
-    """Move the centres to where the stage wants them, and measure the move.
+    """Move a thread's share of the centres to where the stage wants them, and measure the move.
 
     BEGIN: to the target, a removed centre to nowhere. PLACE: the removed one onto a drawn sample.
-    LLOYD: to the means of their clusters; if none moves, ``GO_ON`` becomes 0.
+    LLOYD: to the means of their clusters.
     """
-    exact, before, numbers = centers.exact, centers.before, scratch.numbers
-    k, n_features = centers.weights.shape[0], exact.shape[1]
-    if stage == BEGIN:
-        numbers[ITERATIONS] = 0.0
-    elif numbers[ITERATIONS] >= MAX_ITERATIONS:
-        numbers[GO_ON] = 0.0
-        return
-    farthest = NOTHING
-    for j in range(k):
-        centers.drift[j] = centers.approached[j] = NOTHING
-        if stage == LLOYD and not is_touched(centers.touched, j):
+    exact, before, drift = centers.exact, centers.before, centers.drift
+    first, last = share(drift.shape[0], thread, n_threads)
+    # Only in Lloyd's iterations does it matter whether anything has moved.
+    farthest = NOTHING if stage == LLOYD else FAR
+    for j in range(first, last):
+        drift[j] = centers.approached[j] = NOTHING
+        if (stage == LLOYD and not is_touched(centers.touched, j)) or (
+            stage == PLACE and j != removed
+        ):
             continue
-        if stage == PLACE and j != removed:
-            continue
-        for t in range(n_features):
+        for t in range(exact.shape[1]):
             before[j, t] = exact[j, t]
         if stage == BEGIN:
-            for t in range(n_features):
+            for t in range(exact.shape[1]):
                 exact[j, t] = NOWHERE if j == removed else target[j, t]
-            # Their means are due at the first step even if no sample changes its label.
-            centers.touched[0, j] = 1
+            # Its mean is due at the first step even if no sample changes its label.
+            centers.touched[thread, j] = 1
         elif stage == PLACE:
             drawn = draw_nearby(scratch.nearby, scratch.partial, samples.places, quantile)
             write_row(samples.rows, drawn, exact, removed)
         else:
-            update_center(centers.sums, samples.scales, samples.limb, exact, centers.weights, j)
+            sums, totals = centers.sums, scratch.totals[thread]
+            update_center(sums, samples.scales, samples.limb, exact, centers.weights, j, totals)
         remember_center(samples.rows, exact, j)
-        drift = np.float32(np.sqrt(squared_difference(before, j, exact, j))) * MORE
-        centers.drift[j] = drift
+        drift[j] = np.float32(np.sqrt(squared_difference(before, j, exact, j))) * MORE
         # Leaving brings nobody nearer.
-        centers.approached[j] = NOTHING if stage == BEGIN and j == removed else drift
-        farthest = max(farthest, drift)
-    going_on = 1.0 if stage != LLOYD or farthest > NOTHING else 0.0
-    numbers[GO_ON] = going_on
-    numbers[ITERATIONS] += going_on
+        centers.approached[j] = NOTHING if stage == BEGIN and j == removed else drift[j]
+        farthest = max(farthest, drift[j])
+    scratch.farthest[thread, 0] = farthest
+
+
+@jit
+def nothing_moved(farthest: Any) -> bool:
+    """Whether no thread has moved a centre."""
+    for thread in range(farthest.shape[0]):
+        if farthest[thread, 0] > NOTHING:
+            return False
+    return True
 
 
 @jit

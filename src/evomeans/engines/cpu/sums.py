@@ -49,72 +49,68 @@ def column_scales(extents: Any, weights: Any, bits: int) -> Any:
 
 
 @jit
-def add_term(sums: Any, before: int, after: int, t: int, term: float, limb: float) -> None:
-    """Move one term, scaled to at most a limb, from a cluster (−1: from none) to another."""
+def add_term(sums: Any, j: int, t: int, term: float, limb: float, sign: float) -> None:
+    """Add one term, scaled to at most a limb, to a cluster, or with sign −1.0 take it away."""
     whole = np.floor(term)
-    upper = np.int64(whole)
-    lower = np.int64((term - whole) * limb)
-    sums[after, t, 0] += upper
-    sums[after, t, 1] += lower
-    if before >= 0:
-        sums[before, t, 0] -= upper
-        sums[before, t, 1] -= lower
+    sums[j, 0, t] += np.int64(sign * whole)
+    sums[j, 1, t] += np.int64(sign * ((term - whole) * limb))
 
 
-def _transfer_dense(
-    sums: Any, before: int, after: int, rows: Any, i: int, weight: float, scales: Any, limb: float
+def _add_row_dense(
+    sums: Any, j: int, rows: Any, i: int, weight: float, scales: Any, limb: float, sign: float
 ) -> None:
-    """Move sample ``i`` from the sums of one cluster (−1: from none) to those of another.
+    """Add sample ``i`` to the sums of cluster ``j``, or with sign −1.0 take it away.
 
     Parameters
     ----------
-    sums : (k, d + 1, 2) array of int64
+    sums : (k, 2, d + 1) array of int64
         Upper and lower limbs; the last column sums the weights.
     """
     n_features = rows.shape[1]
     for t in range(n_features):
-        add_term(sums, before, after, t, weight * rows[i, t] * scales[t], limb)
-    add_term(sums, before, after, n_features, weight * scales[n_features], limb)
+        add_term(sums, j, t, weight * rows[i, t] * scales[t], limb, sign)
+    add_term(sums, j, n_features, weight * scales[n_features], limb, sign)
 
 
-def _transfer_sparse(
-    sums: Any, before: int, after: int, rows: Any, i: int, weight: float, scales: Any, limb: float
+def _add_row_sparse(
+    sums: Any, j: int, rows: Any, i: int, weight: float, scales: Any, limb: float, sign: float
 ) -> None:
     for p in range(rows.starts[i], rows.starts[i + 1]):
         t = rows.columns[p]
-        add_term(sums, before, after, t, weight * rows.values[p] * scales[t], limb)
-    last = sums.shape[1] - 1
-    add_term(sums, before, after, last, weight * scales[last], limb)
+        add_term(sums, j, t, weight * rows.values[p] * scales[t], limb, sign)
+    last = sums.shape[2] - 1
+    add_term(sums, j, last, weight * scales[last], limb, sign)
 
 
-transfer = by_row_type(dense=_transfer_dense, sparse=_transfer_sparse)
+add_row = by_row_type(dense=_add_row_dense, sparse=_add_row_sparse)
 
 
 @jit
-def update_center(sums: Any, scales: Any, limb: float, centers: Any, weights: Any, j: int) -> None:
+def update_center(
+    sums: Any, scales: Any, limb: float, centers: Any, weights: Any, j: int, totals: Any
+) -> None:
     """Set centre ``j`` to the mean of its cluster; an empty cluster's centre stays.
 
     Parameters
     ----------
-    sums : (threads, k, d + 1, 2) array of int64
+    sums : (threads, k, 2, d + 1) array of int64
         What every thread has added and taken away; their total counts.
     centers : (k, d) array, out
     weights : (k,) array, out
         Total weight of each cluster.
+    totals : (2, d + 1) array of int64
+        Room to work in.
     """
     n_features = centers.shape[1]
-    weight = total(sums, j, n_features, limb) / scales[n_features]
+    for half in range(LIMBS):
+        for t in range(n_features + 1):
+            totals[half, t] = sums[0, j, half, t]
+        for thread in range(1, sums.shape[0]):
+            for t in range(n_features + 1):
+                totals[half, t] += sums[thread, j, half, t]
+    unit = 1.0 / limb
+    weight = (totals[0, n_features] + totals[1, n_features] * unit) / scales[n_features]
     weights[j] = weight
     if weight > 0.0:
         for t in range(n_features):
-            centers[j, t] = total(sums, j, t, limb) / (scales[t] * weight)
-
-
-@jit
-def total(sums: Any, j: int, t: int, limb: float) -> Any:
-    """Sum of a column of a cluster over all threads, scaled."""
-    upper, lower = np.int64(0), np.int64(0)
-    for thread in range(sums.shape[0]):
-        upper += sums[thread, j, t, 0]
-        lower += sums[thread, j, t, 1]
-    return upper + lower / limb
+            centers[j, t] = (totals[0, t] + totals[1, t] * unit) / (scales[t] * weight)
