@@ -18,8 +18,10 @@ from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import FloatArray, Refinement, Start
 from evomeans.engines.rules import MAX_REPAIRS, repair_draw, sits_on_centers, split_mixture
 
-# Below this many multiplications per assignment a second thread costs more than it brings.
-WORTH_A_THREAD = 10_000_000
+# Below this much work per assignment a second thread brings little, or costs more than it brings.
+# Most of the n·k·d products are avoided; what every sample takes in any case is like 64 of them.
+WORTH_A_THREAD = 2_500_000
+WORK_PER_SAMPLE = 64
 # In the frame no sample is longer than √d; a mean squared distance above this is no rounding.
 CERTAINLY_NO_ROUNDING = 1e-20
 
@@ -188,7 +190,7 @@ class CpuEngine:
     def _room(self, n_clusters: int) -> Room:
         room = self._room_in_use
         if room is None or room.k != n_clusters:
-            work = self.n_samples * self.n_features * n_clusters
+            work = self.n_samples * (WORK_PER_SAMPLE + self.n_features * n_clusters)
             n_threads = min(self.n_jobs, count_tiles(self.n_samples))
             if work < WORTH_A_THREAD:
                 n_threads = 1

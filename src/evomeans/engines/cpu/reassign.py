@@ -24,6 +24,7 @@ from evomeans.engines.cpu.lanes import (
 from evomeans.engines.cpu.layout import BEST, FAR, NAMES, SECOND
 from evomeans.engines.cpu.rows import squared_distance
 from evomeans.engines.cpu.sums import add_row
+from evomeans.engines.cpu.threads import nth_item
 from evomeans.engines.cpu.tiles import approach, score
 
 PAIRS = 0
@@ -32,9 +33,13 @@ UNDERFLOW = np.float32(1e-36)
 
 
 @jit
-def forget(state: Any, k: int, first: int, last: int) -> None:
-    """Begin with nothing known of tiles ``first`` to ``last``; label k is none."""
-    for tile in range(first, last):
+def forget(state: Any, k: int, thread: int, n_threads: int) -> None:
+    """Begin with nothing known of a thread's share of the tiles; label k is none."""
+    n_tiles = state.spread.shape[0]
+    for nth in range(n_tiles):
+        tile = nth_item(nth, thread, n_threads)
+        if tile >= n_tiles:
+            break
         for lane in range(WIDTH):
             state.labels[tile, lane] = k
         state.spread[tile] = FAR
@@ -50,19 +55,21 @@ def reassign(
     centers: Any,
     scratch: Any,
     gone: int,
-    first: int,
-    last: int,
     thread: int,
+    n_threads: int,
 ) -> None:
-    """Bring tiles ``first`` to ``last`` up to date after a move of the centres.
+    """Bring a thread's share of the tiles up to date after a move of the centres.
 
     Parameters
     ----------
     gone : int
         The centre that is nowhere at present; −1 for none.
     """
-    pairs = 0
-    for tile in range(first, last):
+    pairs, n_tiles = 0, state.spread.shape[0]
+    for nth in range(n_tiles):
+        tile = nth_item(nth, thread, n_threads)
+        if tile >= n_tiles:
+            break
         if widen(state, tile, centers.drift, centers.approached):
             count = choose_centers(samples, state, centers, scratch, gone, tile, thread)
             if count > 0:

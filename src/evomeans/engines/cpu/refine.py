@@ -14,7 +14,7 @@ from evomeans.engines.cpu.reassign import forget, reassign
 from evomeans.engines.cpu.roulette import draw_nearby, measure_own, sum_chunks, sum_nearby
 from evomeans.engines.cpu.rows import remember_center, squared_difference, write_row
 from evomeans.engines.cpu.sums import update_center
-from evomeans.engines.cpu.threads import ABANDONED, meet
+from evomeans.engines.cpu.threads import ABANDONED, meet, nth_item
 from evomeans.engines.rules import MAX_ITERATIONS
 
 INERTIA, ITERATIONS = range(2)
@@ -61,12 +61,10 @@ def refine(
         False to assign the samples to the target and stop there.
     thread, n_threads : int
     """
-    n_tiles, k = samples.radii.shape[0], centers.weights.shape[0]
-    first, last = share(n_tiles, thread, n_threads)
     if inherit:
-        take_over(parent, state, first, last)
+        take_over(parent, state, thread, n_threads)
     else:
-        forget(state, k, first, last)
+        forget(state, centers.weights.shape[0], thread, n_threads)
     # Typed: Numba would compile what takes a literal number once more for it.
     stage, squared = np.int64(BEGIN), np.int64(2)
     iterations = 0
@@ -77,11 +75,11 @@ def refine(
             break
         iterations += 1
         gone = removed if stage == BEGIN else -1
-        reassign(samples, state, centers, scratch, gone, first, last, thread)
+        reassign(samples, state, centers, scratch, gone, thread, n_threads)
         meet(scratch.barrier, n_threads)
         if stage == BEGIN and removed >= 0:
             stage = np.int64(PLACE)
-            measure_own(samples, state, centers.exact, power, scratch, first, last)
+            measure_own(samples, state, centers.exact, power, scratch, thread, n_threads)
             meet(scratch.barrier, n_threads)
             sum_nearby(samples.places, scratch, thread, n_threads)
             meet(scratch.barrier, n_threads)
@@ -89,7 +87,7 @@ def refine(
             stage = np.int64(LLOYD)
         else:
             break
-    measure_own(samples, state, centers.exact, squared, scratch, first, last)
+    measure_own(samples, state, centers.exact, squared, scratch, thread, n_threads)
     meet(scratch.barrier, n_threads)
     sum_nearby(samples.places, scratch, thread, n_threads)
     meet(scratch.barrier, n_threads)
@@ -99,9 +97,13 @@ def refine(
 
 
 @jit
-def take_over(parent: Any, state: Any, first: int, last: int) -> None:
-    """Copy a parent's state of tiles ``first`` to ``last``."""
-    for tile in range(first, last):
+def take_over(parent: Any, state: Any, thread: int, n_threads: int) -> None:
+    """Copy a parent's state of a thread's share of the tiles."""
+    n_tiles = state.spread.shape[0]
+    for nth in range(n_tiles):
+        tile = nth_item(nth, thread, n_threads)
+        if tile >= n_tiles:
+            break
         for lane in range(WIDTH):
             state.labels[tile, lane] = parent.labels[tile, lane]
         state.spread[tile] = parent.spread[tile]
@@ -161,10 +163,10 @@ def move_centers(
 @jit
 def nothing_moved(farthest: Any) -> bool:
     """Whether no thread has moved a centre."""
+    total = NOTHING
     for thread in range(farthest.shape[0]):
-        if farthest[thread, 0] > NOTHING:
-            return False
-    return True
+        total += farthest[thread, 0]
+    return total == NOTHING
 
 
 @jit

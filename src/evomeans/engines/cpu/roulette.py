@@ -10,13 +10,20 @@ from evomeans.engines.cpu.jit import jit
 from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import CHUNK
 from evomeans.engines.cpu.rows import remember_center, squared_distance
+from evomeans.engines.cpu.threads import nth_item
 
 
 @jit
 def measure_own(
-    samples: Any, state: Any, exact: Any, power: Any, scratch: Any, first: int, last: int
+    samples: Any,
+    state: Any,
+    exact: Any,
+    power: Any,
+    scratch: Any,
+    thread: int,
+    n_threads: int,
 ) -> None:
-    """Weighted distances to the own centre of the samples in tiles ``first`` to ``last``.
+    """Weighted distances to the own centre, for a thread's share of the tiles.
 
     Parameters
     ----------
@@ -25,7 +32,11 @@ def measure_own(
     """
     rows, weights = samples.rows, samples.weights
     labels, nearby = state.labels, scratch.nearby
-    for tile in range(first, last):
+    n_tiles = labels.shape[0]
+    for nth in range(n_tiles):
+        tile = nth_item(nth, thread, n_threads)
+        if tile >= n_tiles:
+            break
         for lane in range(min(WIDTH, nearby.shape[0] - tile * WIDTH)):
             i = tile * WIDTH + lane
             value = squared_distance(rows, i, exact, labels[tile, lane])

@@ -19,10 +19,22 @@ from evomeans.engines.cpu.jit import jit
 
 # About as long as a balanced step takes; when cores are short, others get the time after that.
 SPINS_BEFORE_YIELD = 1000
+# Tiles that a thread takes before the next thread's turn: they fill whole cache lines.
+TURN = 4
 ARRIVALS, GENERATION, ABANDONED = 0, 8, 15
 _yield_cpu = types.ExternalFunction(
     "SwitchToThread" if os.name == "nt" else "sched_yield", types.int32()
 )
+
+
+@jit
+def nth_item(nth: int, thread: int, n_threads: int) -> int:
+    """Return the nth item of a thread's share, when threads take a few neighbours each in turn.
+
+    Work is where centres move, in one part of the space and so in neighbouring tiles: halves of
+    them would not be equal.
+    """
+    return (nth // TURN * n_threads + thread) * TURN + nth % TURN
 
 
 @jit
