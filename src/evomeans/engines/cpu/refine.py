@@ -161,7 +161,7 @@ def move_centers(
 
 
 @jit
-def nothing_moved(farthest: Any) -> bool:
+def nothing_moved(farthest: Any) -> Any:
     """Whether no thread has moved a centre."""
     total = NOTHING
     for thread in range(farthest.shape[0]):
