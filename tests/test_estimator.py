@@ -48,12 +48,13 @@ def test_the_signature_is_the_agreed_one():
         "n_jobs": None,
         "random_state": None,
         "warm_start": False,
+        "checkpoint": None,
         "observers": None,
         "verbose": 0,
     }
     kinds = [p.kind for p in parameters.values()]
     assert (
-        kinds == [inspect.Parameter.POSITIONAL_OR_KEYWORD] + [inspect.Parameter.KEYWORD_ONLY] * 13
+        kinds == [inspect.Parameter.POSITIONAL_OR_KEYWORD] + [inspect.Parameter.KEYWORD_ONLY] * 14
     )
 
 

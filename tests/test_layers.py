@@ -16,7 +16,7 @@ FORBIDDEN = {
     "engines": ["evomeans"],
 }
 ALLOWED = {
-    "search": ["evomeans.search", "evomeans.engines.protocol"],
+    "search": ["evomeans.search", "evomeans.engines.protocol", "evomeans.archive"],
     "engines": ["evomeans.engines"],
 }
 
@@ -77,3 +77,11 @@ def test_every_way_to_import_is_seen(line: str, found: str) -> None:
 )
 def test_what_is_allowed_is_not_reported(line: str) -> None:
     assert violations("search", line, ("evomeans", "search")) == []
+
+
+@pytest.mark.parametrize("module", ["archive.py", "files.py"])
+def test_what_all_layers_may_use_uses_none_of_them(module: str) -> None:
+    """Files and archives know nothing of searches and engines."""
+    source = (PACKAGE / module).read_text(encoding="utf-8")
+    own = {name for name in imported_names(source, ("evomeans",)) if name.startswith("evomeans")}
+    assert own <= {"evomeans._version.__version__", "evomeans.files.write_atomically"}

@@ -17,12 +17,15 @@ import evomeans
 def test_public_names():
     """Everything announced exists, and nothing else is shown."""
     assert set(evomeans.__all__) == {
+        "CheckpointError",
         "HGMeans",
         "History",
         "Individual",
+        "ModelFileError",
         "OffspringRecord",
         "StopReason",
         "__version__",
+        "load",
     }
     assert dir(evomeans) == sorted(evomeans.__all__)
     for name in evomeans.__all__:

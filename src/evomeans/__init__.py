@@ -12,18 +12,33 @@ from evomeans._version import __version__
 
 if TYPE_CHECKING:
     from evomeans.estimator import HGMeans
+    from evomeans.model_file import ModelFileError, load
     from evomeans.search import History, Individual, OffspringRecord, StopReason
+    from evomeans.search.checkpoint import CheckpointError
 
-__all__ = ["HGMeans", "History", "Individual", "OffspringRecord", "StopReason", "__version__"]
+__all__ = [
+    "CheckpointError",
+    "HGMeans",
+    "History",
+    "Individual",
+    "ModelFileError",
+    "OffspringRecord",
+    "StopReason",
+    "__version__",
+    "load",
+]
 
 # Where the public names live. They are loaded on first use (PEP 562): importing the package
 # alone, as the command line does, loads neither scikit-learn nor SciPy nor Numba.
 _HOMES = {
+    "CheckpointError": "evomeans.search.checkpoint",
     "HGMeans": "evomeans.estimator",
     "History": "evomeans.search",
     "Individual": "evomeans.search",
+    "ModelFileError": "evomeans.model_file",
     "OffspringRecord": "evomeans.search",
     "StopReason": "evomeans.search",
+    "load": "evomeans.model_file",
 }
 
 

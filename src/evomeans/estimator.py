@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import warnings
+from collections.abc import Sequence
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from evomeans.callbacks import EXTRA_FRAMES, CallbackSupport, fit_task, with_callbacks
+from evomeans.engines import Engine
 from evomeans.engines.frame import Frame
+from evomeans.fingerprint import describe_problem
 from evomeans.fitted import FittedCenters
 from evomeans.search import (
     History,
@@ -19,6 +25,7 @@ from evomeans.search import (
     StopReason,
     evolve,
 )
+from evomeans.search.checkpoint import Checkpoint
 from evomeans.search.interrupts import DeferredInterrupt
 from evomeans.solution import (
     FloatArray,
@@ -30,15 +37,14 @@ from evomeans.solution import (
 )
 from evomeans.validation import (
     Features,
+    check_checkpoint,
     check_cluster_count,
-    check_flag,
     check_generator,
     check_init,
-    check_int,
     check_observers,
+    check_parameters,
     check_sample_weight,
     check_samples,
-    check_search_settings,
     check_warm_start,
 )
 
@@ -46,7 +52,7 @@ FAST = {"min_population": 5, "max_population": 10, "max_iter": 500, "n_iter_no_c
 """The paper's fast setting."""
 
 
-class HGMeans(FittedCenters):
+class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
     """K-means clustering by HG-means, a hybrid genetic search for the global minimum.
 
     The model is that of :class:`sklearn.cluster.KMeans`: ``n_clusters`` centres that minimise the
@@ -105,6 +111,13 @@ class HGMeans(FittedCenters):
         ``n_clusters`` and the number of features must be those of that fit; the samples may be
         others.
 
+    checkpoint : path-like, default=None
+        A file in which the search keeps its state: every half minute, at its end, and when it is
+        interrupted. If the file exists, :meth:`fit` goes on from it, and ends with the same bits as
+        if it had never stopped; a search that had ended ends at once, unless ``max_iter``,
+        ``n_iter_no_change``, ``max_time`` or ``target_inertia`` let it go further. A file of other
+        samples or other parameters is refused with a :class:`~evomeans.CheckpointError`.
+
     observers : callable or list of callables, default=None
         Each is called with the :class:`~evomeans.OffspringRecord` of every solution made. One that
         returns ``True`` ends the search.
@@ -159,9 +172,13 @@ class HGMeans(FittedCenters):
     and the population together with it. If several runs disagree, fit with ``warm_start=True``
     and another ``random_state``: it goes on where the last fit ended.
 
-    **Interruption.** Ctrl-C during :meth:`fit` ends the search after the current offspring. The
-    estimator is fitted with the best solution so far, and a RuntimeWarning says so. A second
-    Ctrl-C is a KeyboardInterrupt as usual.
+    **Interruption.** Ctrl-C or SIGTERM during :meth:`fit` end the search after the current
+    offspring. The estimator is fitted with the best solution so far, and a RuntimeWarning says so.
+    A second Ctrl-C is a KeyboardInterrupt as usual. With a ``checkpoint``, the next fit goes on.
+
+    **Callbacks.** scikit-learn 1.9 and later have callbacks such as
+    :class:`sklearn.callback.ProgressBar`; ``set_callbacks`` sets them. Each solution made is a
+    sub-task of the fit, or several in a row where there may be more than 2000.
 
     **Empty clusters.** All clusters own samples whenever ``X`` has at least ``n_clusters`` distinct
     rows of positive weight. Otherwise a ConvergenceWarning is issued.
@@ -221,6 +238,7 @@ class HGMeans(FittedCenters):
         n_jobs: int | None = None,
         random_state: Any = None,
         warm_start: bool = False,
+        checkpoint: str | os.PathLike[str] | None = None,
         observers: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -236,6 +254,7 @@ class HGMeans(FittedCenters):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.warm_start = warm_start
+        self.checkpoint = checkpoint
         self.observers = observers
         self.verbose = verbose
 
@@ -266,6 +285,7 @@ class HGMeans(FittedCenters):
         """
         return cls(n_clusters, **{**FAST, **parameters})
 
+    @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the clusters of ``X``.
 
@@ -285,52 +305,60 @@ class HGMeans(FittedCenters):
         self : HGMeans
             The fitted estimator.
         """
-        check_int("n_clusters", self.n_clusters, at_least=1)
-        settings = self._checked_settings()
-        observers = check_observers(self.observers, self.verbose)
+        settings = check_parameters(self)
         X, features = check_samples(self, X)
         sample_weight = check_sample_weight(sample_weight, X.shape[0])
         check_cluster_count(self.n_clusters, X.shape[0])
-        given = self._given_solutions(X.shape[1])
+        init = check_init(self.init, self.n_clusters, X.shape[1])
+        given = [*self._previous_solutions(X.shape[1]), *init]
         rng = check_generator(self.random_state)
+        n_solutions = max(settings.max_population, len(given)) + settings.max_offspring
 
         # Ctrl-C ends the search, but neither loses what it found nor leaves half a fit.
-        with DeferredInterrupt() as interrupt:
+        with (
+            DeferredInterrupt() as interrupt,
+            fit_task(self, X, y, sample_weight, n_solutions) as task,
+        ):
             engine = self._engine_over(X, sample_weight)
             if self.engine == "auto" and X.shape[1] == 1:
                 result = proven_optimum(engine, X, self.n_clusters, sample_weight)
             else:
                 result = evolve(
-                    engine,
+                    task.watched(engine, features, X.dtype),
                     self.n_clusters,
                     settings,
                     rng,
                     initial=encode_starts(engine.frame, given),
-                    observers=observers,
+                    observers=(*check_observers(self.observers, self.verbose), *task.observers),
                     interrupt=interrupt,
+                    checkpoint=self._checkpoint(engine, X, sample_weight, settings, init),
                 )
             solution = canonical_solution(engine, result.best.centers, X.dtype)
             self._keep(features, engine.frame, result, solution)
         self._report(result, solution)
         return self
 
-    def _checked_settings(self) -> SearchSettings:
-        return check_search_settings(
-            min_population=self.min_population,
-            max_population=self.max_population,
-            max_iter=self.max_iter,
-            n_iter_no_change=self.n_iter_no_change,
-            max_time=self.max_time,
-            target_inertia=self.target_inertia,
-        )
+    def _previous_solutions(self, n_features: int) -> list[FloatArray]:
+        """Centres in data units with which a warm start begins."""
+        if not self.warm_start or not hasattr(self, "population_"):
+            return []
+        check_warm_start(self.population_, self.n_clusters, n_features)
+        return [member.centers for member in self.population_]
 
-    def _given_solutions(self, n_features: int) -> list[FloatArray]:
-        """Centres in data units that join the initial population."""
-        given = check_init(self.init, self.n_clusters, n_features)
-        if check_flag("warm_start", self.warm_start) and hasattr(self, "population_"):
-            check_warm_start(self.population_, self.n_clusters, n_features)
-            return [member.centers for member in self.population_] + given
-        return given
+    def _checkpoint(
+        self,
+        engine: Engine,
+        X: Any,
+        sample_weight: FloatArray | None,
+        settings: SearchSettings,
+        init: Sequence[FloatArray],
+    ) -> Checkpoint | None:
+        path = check_checkpoint(self.checkpoint)
+        if path is None:
+            return None
+        problem = describe_problem(engine, X, sample_weight, self.n_clusters, settings, init)
+        seed = int(self.random_state) if isinstance(self.random_state, Integral) else None
+        return Checkpoint(path, problem, seed=seed)
 
     def _keep(
         self, features: Features, frame: Frame, result: SearchResult, solution: Solution
@@ -359,18 +387,23 @@ class HGMeans(FittedCenters):
                 flush=True,
             )
         if result.stop_reason is StopReason.INTERRUPTED:
+            resume = (
+                ""
+                if self.checkpoint is None
+                else f" To go on, fit again with checkpoint={os.fspath(self.checkpoint)!r}."
+            )
             warnings.warn(
                 f"fit was interrupted after {result.n_offspring} offspring; the best solution so "
-                "far is kept.",
+                f"far is kept.{resume}",
                 RuntimeWarning,
-                stacklevel=3,
+                stacklevel=3 + EXTRA_FRAMES,
             )
         if solution.n_distinct < self.n_clusters:
             warnings.warn(
                 f"Number of distinct clusters ({solution.n_distinct}) found smaller than "
                 f"n_clusters ({self.n_clusters}). Possibly due to duplicate points in X.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=3 + EXTRA_FRAMES,
             )
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[np.int32]:
@@ -410,3 +443,31 @@ class HGMeans(FittedCenters):
             As :meth:`transform` returns it.
         """
         return self.fit(X, sample_weight=sample_weight).transform(X)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted estimator to a file that :func:`evomeans.load` reads.
+
+        The file is a ZIP of NumPy arrays and a JSON text, without pickle, and described in
+        docs/model-file.md. It is written atomically: an older file of this name is replaced by a
+        complete one or not at all.
+
+        Parameters
+        ----------
+        path : path-like
+            The file. ``checkpoint``, ``observers`` and a ``random_state`` that is not an int are
+            not stored; all other parameters and all fitted attributes are.
+
+        Examples
+        --------
+        >>> import evomeans, tempfile
+        >>> from pathlib import Path
+        >>> model = evomeans.HGMeans(2).fit([[0.0], [1.0], [5.0], [6.0], [7.0]])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(Path(folder) / "model.evomeans")
+        ...     evomeans.load(Path(folder) / "model.evomeans").predict([[2.0], [4.0]])
+        array([0, 1], dtype=int32)
+        """
+        # Imported here, because that module makes estimators itself.
+        from evomeans import model_file
+
+        model_file.save(self, path)

@@ -59,14 +59,20 @@ def canonical_solution(engine: Engine, centers: FloatArray, dtype: Any) -> Solut
 
 def _labelled(engine: Engine, centers: FloatArray, dtype: Any) -> Solution:
     """Round, order and label once; centres that own no sample go last."""
-    rounded = engine.frame.decode(centers).astype(dtype)
-    rounded = rounded[np.lexsort(rounded.T[::-1])]
+    rounded = ordered_centers(engine.frame, centers, dtype)
     labels, inertia = engine.assign(encode_centers(engine.frame, rounded))
     owns = np.bincount(labels, minlength=len(rounded)) > 0
     if not owns.all():
         rounded = np.concatenate([rounded[owns], rounded[~owns]])
         labels, inertia = engine.assign(encode_centers(engine.frame, rounded))
     return Solution(rounded, np.asarray(labels, dtype=np.int32), float(inertia))
+
+
+def ordered_centers(frame: Frame, centers: FloatArray, dtype: Any) -> NDArray[Any]:
+    """Return centres in data units and in lexicographic order, rounded to the data's precision."""
+    rounded = frame.decode(centers).astype(dtype)
+    ordered: NDArray[Any] = rounded[np.lexsort(rounded.T[::-1])]
+    return ordered
 
 
 def encode_centers(frame: Frame, centers: NDArray[Any]) -> FloatArray:

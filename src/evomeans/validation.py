@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,29 @@ class Features:
 
 
 # Parameters
+
+
+def check_parameters(estimator: Any) -> SearchSettings:
+    """Check all parameters of HGMeans for which no samples are needed; return the settings."""
+    check_int("n_clusters", estimator.n_clusters, at_least=1)
+    check_engine(estimator.engine)
+    check_thread_count(estimator.n_jobs)
+    check_flag("warm_start", estimator.warm_start)
+    check_checkpoint(estimator.checkpoint)
+    check_observers(estimator.observers, estimator.verbose)
+    seed = estimator.random_state
+    sources = (np.random.Generator, np.random.RandomState)
+    # A source of randomness is not touched by a mere look at it.
+    if not (seed is None or seed is np.random or isinstance(seed, sources)):
+        check_generator(seed)
+    return check_search_settings(
+        min_population=estimator.min_population,
+        max_population=estimator.max_population,
+        max_iter=estimator.max_iter,
+        n_iter_no_change=estimator.n_iter_no_change,
+        max_time=estimator.max_time,
+        target_inertia=estimator.target_inertia,
+    )
 
 
 def check_search_settings(
@@ -178,6 +202,20 @@ def check_generator(random_state: Any) -> np.random.Generator:
         )
     words = check_random_state(random_state).randint(2**32, size=4, dtype=np.uint32)
     return np.random.default_rng(words)
+
+
+def check_checkpoint(checkpoint: object) -> Path | None:
+    """Return the path of the checkpoint, None if there is to be none."""
+    if checkpoint is None:
+        return None
+    if not isinstance(checkpoint, str | os.PathLike):
+        raise TypeError(f"checkpoint must be a path or None, got {_shown(checkpoint)}.")
+    text = os.fspath(checkpoint)
+    if not isinstance(text, str):
+        raise TypeError(f"checkpoint must be a path of text, not bytes, got {_shown(checkpoint)}.")
+    if not text or "\0" in text:
+        raise ValueError(f"checkpoint={text!r} must be the path of a file, or None.")
+    return Path(text)
 
 
 def check_observers(observers: Any, verbose: object) -> tuple[Observer, ...]:

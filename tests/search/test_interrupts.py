@@ -1,8 +1,11 @@
-"""Ctrl-C: the first waits for a complete answer, the second is obeyed at once."""
+"""Ctrl-C and SIGTERM: the first waits for a complete answer, the second is obeyed at once."""
 
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
+import textwrap
 import threading
 from collections.abc import Iterator
 from itertools import repeat
@@ -16,14 +19,20 @@ from fakes import ScriptedEngine
 
 @pytest.fixture(autouse=True)
 def _default_handler() -> Iterator[None]:
-    """Python's own handler, whatever the test runner has installed."""
-    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    """Python's own handlers, whatever the test runner has installed."""
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    previous = {number: signal.signal(number, handler) for number, handler in usual.items()}
     yield
-    signal.signal(signal.SIGINT, previous)
+    for number, handler in previous.items():
+        signal.signal(number, handler)
 
 
 def ctrl_c() -> None:
     signal.raise_signal(signal.SIGINT)
+
+
+def terminate() -> None:
+    signal.raise_signal(signal.SIGTERM)
 
 
 def search(engine: ScriptedEngine, max_offspring: int = 20) -> SearchResult:
@@ -31,10 +40,11 @@ def search(engine: ScriptedEngine, max_offspring: int = 20) -> SearchResult:
     return evolve(engine, 2, settings, np.random.default_rng(0))
 
 
+@pytest.mark.parametrize("send", [ctrl_c, terminate])
 @pytest.mark.parametrize("number", [0, 2, 4, 9])
-def test_ctrl_c_is_deferred_until_the_solution_is_complete(number: int) -> None:
+def test_signals_are_deferred_until_the_solution_is_complete(number: int, send) -> None:
     """In the first founder, in the initial population and among the offspring."""
-    engine = ScriptedEngine(repeat(3.0), during={number: ctrl_c})
+    engine = ScriptedEngine(repeat(3.0), during={number: send})
     result = search(engine)
     assert result.stop_reason is StopReason.INTERRUPTED
     assert len(engine.starts) == len(result.history) == number + 1
@@ -48,6 +58,8 @@ def test_the_handler_is_restored_after_a_search() -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     search(ScriptedEngine(repeat(3.0), during={1: ctrl_c}))
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    search(ScriptedEngine(repeat(3.0), during={1: terminate}))
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
 def test_a_second_ctrl_c_raises_at_once_and_restores_the_handler() -> None:
@@ -60,6 +72,36 @@ def test_a_second_ctrl_c_raises_at_once_and_restores_the_handler() -> None:
         search(engine)
     assert len(engine.starts) == 6
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="ends by a signal")
+@pytest.mark.parametrize("signals", [("SIGTERM", "SIGTERM"), ("SIGINT", "SIGTERM")])
+def test_a_second_signal_that_is_sigterm_ends_the_process(signals) -> None:
+    """At once, and as the system does it: whoever waits sees the signal."""
+    code = f"""
+        import signal
+        from evomeans.search.interrupts import DeferredInterrupt
+
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        with DeferredInterrupt() as interrupt:
+            signal.raise_signal(signal.{signals[0]})
+            print(interrupt.requested, flush=True)
+            signal.raise_signal(signal.{signals[1]})
+            print("never")
+    """
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (result.stdout, result.returncode) == ("True\n", -signal.SIGTERM)
+
+
+def test_sigterm_then_ctrl_c_raises() -> None:
+    def both() -> None:
+        terminate()
+        ctrl_c()
+
+    with pytest.raises(KeyboardInterrupt):
+        search(ScriptedEngine(repeat(3.0), during={5: both}))
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
 def test_a_round_that_was_interrupted_is_kept_whole() -> None:
@@ -83,6 +125,16 @@ def test_a_handler_of_someone_else_stays_in_charge() -> None:
     assert heard == [signal.SIGINT]
     assert result.stop_reason is StopReason.MAX_ITER
     assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_signals_are_taken_one_by_one() -> None:
+    """Someone else's handler of SIGTERM stays, and Ctrl-C is deferred all the same."""
+    heard = []
+    signal.signal(signal.SIGTERM, lambda signum, frame: heard.append(signum))
+    engine = ScriptedEngine(repeat(3.0), during={5: terminate, 7: ctrl_c})
+    result = search(engine)
+    assert heard == [signal.SIGTERM]
+    assert (result.stop_reason, len(engine.starts)) == (StopReason.INTERRUPTED, 8)
 
 
 def test_an_error_in_the_engine_restores_the_handler() -> None:

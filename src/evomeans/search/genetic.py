@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.engines.protocol import Engine, Refinement, Start
+from evomeans.search.checkpoint import NoCheckpoint
 from evomeans.search.crossover import matching_crossover
 from evomeans.search.history import History, OffspringRecord
 from evomeans.search.individual import Individual
@@ -19,6 +20,7 @@ from evomeans.search.observers import Observer, notify
 from evomeans.search.population import select_parents, survivors
 from evomeans.search.result import SearchResult
 from evomeans.search.settings import SearchSettings
+from evomeans.search.state import SearchState
 from evomeans.search.stopping import Progress, StopReason, reason_to_stop
 
 # A smaller relative gain is rounding, not an improvement that resets the patience.
@@ -35,6 +37,7 @@ def evolve(
     observers: Sequence[Observer] = (),
     clock: Callable[[], float] = time.perf_counter,
     interrupt: DeferredInterrupt | None = None,
+    checkpoint: NoCheckpoint | None = None,
 ) -> SearchResult:
     """Search for the deepest k-means clustering of the engine's samples.
 
@@ -56,22 +59,25 @@ def evolve(
         Seconds, for ``max_time`` and the records.
     interrupt : DeferredInterrupt, optional
         One that the caller has entered; by default Ctrl-C is deferred for the search alone.
+    checkpoint : Checkpoint, optional
+        Where the search keeps its state, and from where it goes on.
 
     Returns
     -------
     SearchResult
     """
     search = _Search(engine, n_clusters, settings, rng, initial, observers, clock)
+    checkpoint = checkpoint or NoCheckpoint()
     with DeferredInterrupt() if interrupt is None else nullcontext(interrupt) as interrupt:
+        checkpoint.begin(search)
         while (reason := search.reason_to_stop(interrupt.requested)) is None:
-            if search.founders_due:
-                starts = search.found(min(engine.batch, search.founders_due))
-            else:
-                starts = [search.breed() for _ in range(engine.batch)]
+            starts = search.next_round()
             for start, refinement in zip(starts, engine.refine(starts), strict=True):
                 search.add(start, refinement)
                 if search.reason_to_stop() is not None:
                     break
+            checkpoint.keep(search)
+        checkpoint.end(search)
     return search.result(reason)
 
 
@@ -96,6 +102,7 @@ class _Search:
         self.clock = clock
         self.began = clock()
         self.given = list(initial)
+        self.round: list[Start] = []
         self.founders_due = max(settings.max_population, len(initial))
         self.population: list[Individual] = []
         self.best: Individual | None = None
@@ -104,11 +111,58 @@ class _Search:
         self.history = History()
         self.observer_said_stop = False
 
-    def found(self, count: int) -> list[Start]:
-        """Begin members of the initial population: given solutions first, then random samples."""
-        return [self._founder() for _ in range(count)]
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Centres and features of a solution."""
+        return self.n_clusters, len(self.engine.frame.shift)
 
-    def _founder(self) -> Start:
+    @property
+    def seconds(self) -> float:
+        """Time since the search began, without that between a checkpoint and its resumption."""
+        return self.clock() - self.began
+
+    def state(self) -> SearchState:
+        """Return all that changes while the search runs."""
+        return SearchState(
+            population=self.population,
+            best=self.best,
+            given=self.given,
+            round=self.round,
+            founders_due=self.founders_due,
+            n_offspring=self.n_offspring,
+            last_improvement=self.last_improvement,
+            history=self.history,
+            seconds=self.seconds,
+            random=dict(self.rng.bit_generator.state),
+        )
+
+    def restore(self, state: SearchState) -> None:
+        """Take the place of the search that had this state."""
+        self.population = state.population
+        self.best = state.best
+        self.given = state.given
+        self.round = state.round
+        self.founders_due = state.founders_due
+        self.n_offspring = state.n_offspring
+        self.last_improvement = state.last_improvement
+        self.history = state.history
+        self.began = self.clock() - state.seconds
+        self.rng.bit_generator.state = state.random
+
+    def next_round(self) -> list[Start]:
+        """Begin as many solutions as the engine likes at once, founders before offspring.
+
+        If a search ended within a round, the rest of that round comes first.
+        """
+        batch = self.engine.batch
+        if not self.round and self.founders_due:
+            self.round = [self.found() for _ in range(min(batch, self.founders_due))]
+        elif not self.round:
+            self.round = [self.breed() for _ in range(batch)]
+        return list(self.round)
+
+    def found(self) -> Start:
+        """Begin a member of the initial population: given solutions first, then random samples."""
         alpha, quantile = self.rng.random(2).tolist()
         if self.given:
             centers = self.given.pop(0)
@@ -136,6 +190,7 @@ class _Search:
 
     def add(self, start: Start, refinement: Refinement) -> None:
         """Take a refined solution into the population; select survivors if it grew too large."""
+        self.round.pop(0)
         child = Individual(
             refinement.centers,
             refinement.inertia,
@@ -163,7 +218,7 @@ class _Search:
             best=self.best.inertia,
             alpha=child.alpha,
             n_iter=refinement.n_iter,
-            seconds=self.clock() - self.began,
+            seconds=self.seconds,
             population_size=len(self.population),
             accepted=accepted,
             clone=clone,
@@ -182,7 +237,7 @@ class _Search:
         progress = Progress(
             offspring=self.n_offspring,
             since_improvement=self.n_offspring - self.last_improvement,
-            seconds=self.clock() - self.began,
+            seconds=self.seconds,
             best=self.best.inertia,
         )
         return reason_to_stop(progress, self.settings)

@@ -11,6 +11,8 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
+from evomeans.search.picture import convergence_html
+
 
 @dataclass(frozen=True, slots=True)
 class OffspringRecord:
@@ -87,6 +89,17 @@ class History(Sequence[OffspringRecord]):
             return "History(empty)"
         last = self._records[-1]
         return f"History({last.number} offspring, best inertia {last.best:.6g})"
+
+    def _repr_html_(self) -> str:
+        """Show a small convergence picture in notebooks."""
+        if not self._records:
+            return convergence_html([], "No search: the history is empty.")
+        first, last = self._records[0], self._records[-1]
+        text = f"{last.number:,} offspring in {last.seconds:.3g} s: best inertia {last.best:.6g}"
+        if last.best < first.inertia:
+            gain = 100 * (1 - last.best / first.inertia)
+            text += f", {gain:.3g} % below the first K-means run"
+        return convergence_html([record.best for record in self._records], text)
 
     def column(self, name: str) -> NDArray[np.generic]:
         """One field of all records as an array, e.g. ``history.column("best")``."""

@@ -1,0 +1,36 @@
+"""The command line, ``evomeans``.
+
+Importing a command costs nothing: what is heavy (NumPy, polars, scikit-learn, Numba, rich) is
+imported when a command runs.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        By default those of the process.
+    """
+    try:
+        import rich  # noqa: F401
+
+        from evomeans.cli.app import run
+    except ModuleNotFoundError as error:
+        if error.name not in ("cyclopts", "rich"):
+            raise
+        print(
+            f"evomeans: the command line needs {error.name}, which is not installed: "
+            "pip install 'evomeans[cli]'",
+            file=sys.stderr,
+        )
+        return 1
+    return run(sys.argv[1:] if arguments is None else list(arguments))

@@ -1,0 +1,187 @@
+"""The commands and their options; what they do is imported when they run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, CycloptsError, Parameter
+
+from evomeans._version import __version__
+from evomeans.cli.command_line import ARGUMENTS
+from evomeans.cli.failures import EXIT_CODES, ExitCode, guarded
+from evomeans.cli.options import (
+    OUTPUT,
+    SEARCH,
+    AtLeastOne,
+    Duration,
+    Flag,
+    RunOptions,
+    SampleOptions,
+    SearchOptions,
+    ShowOptions,
+    TableName,
+    TableOptions,
+)
+
+app = App(
+    name="evomeans",
+    help="The best k-means clustering of a table instead of a lucky one:\n"
+    "evomeans fit table.csv -k 10 -o run",
+    help_epilogue=EXIT_CODES,
+    help_format="plaintext",
+    version=__version__,
+    suppress_keyboard_interrupt=False,
+    result_action="return_value",
+)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code."""
+
+    def action() -> int:
+        try:
+            return app(list(arguments), exit_on_error=False) or ExitCode.DONE
+        except CycloptsError:
+            # It has been told.
+            return ExitCode.USAGE
+
+    ARGUMENTS.set(tuple(arguments))
+    return guarded(action)
+
+
+@app.command(sort_key=0)
+def fit(
+    table: TableName,
+    /,
+    *,
+    search: SearchOptions,
+    read: TableOptions | None = None,
+    samples: SampleOptions | None = None,
+    keep: RunOptions | None = None,
+    show: ShowOptions | None = None,
+) -> int:
+    """Find the clusters of a table."""
+    from evomeans.cli.fit import fit_table
+
+    return fit_table(
+        table,
+        search,
+        read or TableOptions(),
+        samples or SampleOptions(),
+        keep or RunOptions(),
+        show or ShowOptions(),
+    )
+
+
+@app.command(sort_key=1)
+def predict(
+    model: Path,
+    table: TableName,
+    /,
+    *,
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"], group=OUTPUT)] = None,
+    force: Annotated[Flag, Parameter(group=OUTPUT)] = False,
+    jobs: Annotated[int, Parameter(group=SEARCH)] = 1,
+    read: TableOptions | None = None,
+) -> int:
+    """Find the nearest cluster of every row of a table.
+
+    Parameters
+    ----------
+    model
+        The folder of a run, or a model file.
+    output
+        The file to write, CSV or .parquet; standard output by default.
+    force
+        Replace the file if it exists.
+    jobs
+        Threads, -1 for all cores.
+    """
+    from evomeans.cli.predict import predict_table
+
+    return predict_table(model, table, read or TableOptions(), output, force=force, jobs=jobs)
+
+
+@app.command(sort_key=2)
+def report(
+    run: Path,
+    /,
+    *,
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"], group=OUTPUT)] = None,
+) -> int:
+    """Write the report of a run again, from what the run kept.
+
+    Parameters
+    ----------
+    run
+        The folder of a run.
+    output
+        The file to write; report.html in the folder by default.
+    """
+    from evomeans.cli.report import write_report
+
+    return write_report(run, output)
+
+
+@app.command(sort_key=3)
+def compare(
+    table: TableName,
+    /,
+    *,
+    clusters: Annotated[AtLeastOne, Parameter(name=["--clusters", "-k"], group=SEARCH)],
+    time: Annotated[Duration | None, Parameter(group=SEARCH)] = None,
+    fast: Annotated[Flag, Parameter(group=SEARCH)] = False,
+    seed: Annotated[int, Parameter(group=SEARCH)] = 0,
+    picture: Annotated[Path | None, Parameter(group=OUTPUT)] = None,
+    force: Annotated[Flag, Parameter(group=OUTPUT)] = False,
+    read: TableOptions | None = None,
+    samples: SampleOptions | None = None,
+    show: ShowOptions | None = None,
+) -> int:
+    """Put HG-means beside restarts of K-means and of K-means++ in equal CPU time.
+
+    Parameters
+    ----------
+    clusters
+        The number of clusters.
+    time
+        Stop HG-means after this CPU time; the others get as much as it took.
+    fast
+        Run HG-means with its fast setting.
+    seed
+        Of all three.
+    picture
+        Draw the inertia over time into this file: .png, .svg or .pdf.
+    force
+        Replace the picture if it exists.
+    """
+    from evomeans.cli.compare import compare_methods
+
+    return compare_methods(
+        table,
+        clusters,
+        limit=time,
+        fast=fast,
+        seed=seed,
+        picture=picture,
+        force=force,
+        read=read or TableOptions(),
+        samples=samples or SampleOptions(),
+        show=show or ShowOptions(),
+    )
+
+
+@app.command(sort_key=4)
+def info(*, json: Flag = False) -> int:
+    """Show versions, engines, threads and the cache of compiled kernels.
+
+    Parameters
+    ----------
+    json
+        Print one JSON object.
+    """
+    from evomeans.cli.info import show_info
+
+    return show_info(as_json=json)

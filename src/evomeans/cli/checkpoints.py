@@ -1,0 +1,88 @@
+"""Searches that can be continued: where they are kept, and what is found there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from evomeans.archive import ArchiveError, read_archive
+from evomeans.cli.command_line import as_typed
+from evomeans.cli.failures import CommandError, UsageError
+from evomeans.cli.options import RunOptions
+from evomeans.cli.progress import Progress
+from evomeans.search.arrays import history_from_arrays
+from evomeans.search.checkpoint import FORMAT, VERSION
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """What a checkpoint tells about its search.
+
+    Parameters
+    ----------
+    seed : int, optional
+        With which it began.
+    progress : Progress
+        How far it is.
+    """
+
+    seed: int | None
+    progress: Progress
+
+
+def checkpoint_path(keep: RunOptions) -> Path | None:
+    """Return where the search is kept: as asked for, or beside the output."""
+    if keep.checkpoint is not None:
+        if not keep.checkpoint.absolute().parent.is_dir():
+            raise CommandError(f"There is no folder for the checkpoint {keep.checkpoint}.")
+        return keep.checkpoint
+    if keep.output is not None:
+        output = keep.output.absolute()
+        return keep.output.parent / f"{output.name}.checkpoint"
+    if keep.resume:
+        raise UsageError("--resume needs --checkpoint, or the --output of the run to go on with.")
+    return None
+
+
+def find_unfinished(path: Path | None, keep: RunOptions) -> Unfinished | None:
+    """Look at the checkpoint, if there is one; refuse it if it is not clear what to do with it."""
+    if path is None or not path.exists():
+        return None
+    if not (keep.resume or keep.force):
+        raise CommandError(
+            f"{path} holds a search already: --resume goes on with it, --force begins anew."
+        )
+    try:
+        archive = read_archive(path, FORMAT, VERSION)
+        history, seed = history_from_arrays(archive), archive.meta.get("seed")
+        improvement = archive.integer("last_improvement", 0, 2**53)
+    except ArchiveError as error:
+        raise CommandError(
+            f"{path} is no checkpoint that can be continued: {error}. Remove it to begin anew, "
+            "or name another with --checkpoint."
+        ) from error
+    if not keep.resume:
+        return None
+    seed = seed if isinstance(seed, int) else None
+    if not history:
+        return Unfinished(seed, Progress())
+    last = history[-1]
+    progress = Progress(
+        first=history[0].inertia,
+        best=last.best,
+        offspring=last.number,
+        since_improvement=max(0, last.number - improvement),
+        seconds=last.seconds,
+    )
+    return Unfinished(seed, progress)
+
+
+def how_to_resume(path: Path | None, table: str) -> str:
+    """Say how an interrupted search goes on."""
+    if path is None or not path.exists():
+        return (
+            "The search was interrupted, and cannot go on later: it was not kept. Give it an "
+            "--output or a --checkpoint next time."
+        )
+    again = " (with the same standard input)" if table == "-" else ""
+    return f"The search was interrupted. It goes on{again} with:\n  {as_typed(['--resume'])}"

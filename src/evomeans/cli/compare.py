@@ -1,0 +1,230 @@
+"""``evomeans compare``."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from evomeans.cli.command_line import as_typed
+from evomeans.cli.durations import show_duration
+from evomeans.cli.failures import CommandError
+from evomeans.cli.options import SampleOptions, ShowOptions, TableOptions
+from evomeans.cli.reading import check_table, load
+from evomeans.cli.terminal import Terminal, counted, number
+from evomeans.estimator import HGMeans
+from evomeans.files import write_atomically
+from evomeans.search import StopReason
+from evomeans.tables import Table
+
+PICTURES = (".png", ".svg", ".pdf")
+
+
+@dataclass
+class Course:
+    """What a method reached, and when.
+
+    Parameters
+    ----------
+    method : str
+        Its name.
+    unit : str
+        What it makes: offspring or starts.
+    count : int
+        How many it made.
+    cpu_seconds : float
+        What that took.
+    seconds, best : list of float
+        Whenever it improved: the CPU time, and the inertia.
+    """
+
+    method: str
+    unit: str
+    count: int = 0
+    cpu_seconds: float = 0.0
+    seconds: list[float] = field(default_factory=list)
+    best: list[float] = field(default_factory=list)
+
+    @property
+    def inertia(self) -> float:
+        """The lowest."""
+        return self.best[-1]
+
+    def add(self, inertia: float, seconds: float) -> None:
+        """Take in a solution."""
+        if not self.best or inertia < self.best[-1]:
+            self.seconds.append(seconds)
+            self.best.append(inertia)
+
+
+def compare_methods(
+    name: str,
+    clusters: int,
+    *,
+    limit: float | None,
+    fast: bool,
+    seed: int,
+    picture: Path | None,
+    force: bool,
+    read: TableOptions,
+    samples: SampleOptions,
+    show: ShowOptions,
+) -> int:
+    """Run three methods for the same CPU time on one thread, and show what they reached."""
+    terminal = Terminal(quiet=show.quiet, as_json=show.json)
+    _check_picture(picture, force)
+    table = load(name, read, terminal, samples)
+    check_table(table, clusters)
+    courses = [_search(table, clusters, limit, fast, seed, terminal)]
+    budget = courses[0].cpu_seconds
+    for method, init in (("K-means++ restarts", "k-means++"), ("K-means restarts", "random")):
+        terminal.note(f"{method} for {show_duration(budget)} ...")
+        courses.append(_restarts(method, init, table, clusters, budget, seed))
+    if picture is not None:
+        write_atomically(picture, _drawn(courses, table, clusters, picture.suffix.lower()))
+    record = {
+        "command": as_typed(),
+        "table": table.name,
+        "n_clusters": clusters,
+        "picture": None if picture is None else str(picture),
+        "methods": [{"inertia": course.inertia, **asdict(course)} for course in courses],
+    }
+    terminal.result(record, _summary(courses, table, clusters, picture))
+    return 0
+
+
+def _check_picture(picture: Path | None, force: bool) -> None:
+    if picture is None:
+        return
+    if picture.suffix.lower() not in PICTURES:
+        raise CommandError(f"{picture} must end in one of {', '.join(PICTURES)}.")
+    if picture.exists() and not force:
+        raise CommandError(f"{picture} exists; replace it with --force.")
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise CommandError("The picture needs matplotlib: pip install 'evomeans[plot]'") from error
+
+
+def _search(
+    table: Table, clusters: int, limit: float | None, fast: bool, seed: int, terminal: Terminal
+) -> Course:
+    terminal.note("preparing the kernels, compiled on the first use ...")
+    with terminal.noting_warnings():
+        least = HGMeans(clusters, min_population=1, max_population=1, max_iter=1, random_state=0)
+        least.fit(table.X, sample_weight=table.weights)
+    terminal.note("HG-means ...")
+    course = Course("HG-means", "offspring")
+    began = time.process_time()
+
+    def watch(record: Any) -> bool:
+        course.count = record.number
+        now = time.process_time() - began
+        course.add(record.inertia, now)
+        return limit is not None and now >= limit
+
+    make = HGMeans.fast if fast else HGMeans
+    with terminal.noting_warnings("fit was interrupted", "Number of distinct clusters"):
+        model = make(clusters, random_state=seed, observers=watch)
+        model.fit(table.X, sample_weight=table.weights)
+    if model.stop_reason_ == StopReason.INTERRUPTED:
+        # There is nothing to compare with any more.
+        raise KeyboardInterrupt
+    course.cpu_seconds = time.process_time() - began
+    course.add(model.inertia_, course.cpu_seconds)
+    return course
+
+
+def _restarts(
+    method: str, init: str, table: Table, clusters: int, budget: float, seed: int
+) -> Course:
+    """Start scikit-learn's KMeans again and again until the time is spent; at least once."""
+    import numpy as np
+    from sklearn.cluster import KMeans
+    from sklearn.exceptions import ConvergenceWarning
+    from threadpoolctl import threadpool_limits
+
+    course = Course(method, "starts")
+    seeds = np.random.RandomState(seed)
+    with threadpool_limits(1), warnings.catch_warnings():
+        # Fewer distinct rows than clusters; HG-means has told it once.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        began = time.process_time()
+        while not course.count or time.process_time() - began < budget:
+            # To the fixed point, as HG-means: a tolerance would leave something to be gained.
+            model = KMeans(
+                clusters,
+                init=init,
+                n_init=1,
+                max_iter=100_000,
+                tol=0.0,
+                random_state=seeds.randint(2**31 - 1),
+            ).fit(table.X, sample_weight=table.weights)
+            course.count += 1
+            course.add(float(model.inertia_), time.process_time() - began)
+        course.cpu_seconds = time.process_time() - began
+    return course
+
+
+def _drawn(courses: list[Course], table: Table, clusters: int, suffix: str) -> bytes:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    from evomeans.plotting import plot_comparison
+
+    figure = Figure(figsize=(7.0, 4.8), layout="constrained")
+    FigureCanvasAgg(figure)
+    ax = figure.add_subplot()
+    # Each goes on to the end of its time at the level that it reached.
+    runs = {
+        course.method: ([*course.seconds, course.cpu_seconds], [*course.best, course.inertia])
+        for course in courses
+    }
+    plot_comparison(runs, ax=ax)
+    title = f"{Path(table.name).name}: {counted(clusters, 'cluster')} of {len(table.X):,} rows"
+    # A dollar sign would begin mathematics.
+    figure.suptitle(title.replace("$", r"\$"), x=0.02, ha="left", fontsize="medium")
+    ax.set_xlabel("CPU time (seconds)")
+    file = BytesIO()
+    figure.savefig(file, format=suffix[1:], dpi=150)
+    return file.getvalue()
+
+
+def _summary(courses: list[Course], table: Table, clusters: int, picture: Path | None) -> str:
+    best = min(course.inertia for course in courses)
+    unit = " in standardized units" if table.standardization is not None else ""
+    rows = [("method", f"inertia{unit}", "above the best", "made", "CPU time", "best after")]
+    for course in courses:
+        gap = "-" if best == 0 else f"{100 * (course.inertia / best - 1):.3f} %"
+        rows.append(
+            (
+                course.method,
+                number(course.inertia),
+                gap,
+                f"{course.count:,} {course.unit}",
+                show_duration(course.cpu_seconds),
+                show_duration(course.seconds[-1]),
+            )
+        )
+    lines = [
+        f"{table.name}: {counted(len(table.X), 'row')}, {counted(len(table.columns), 'column')}, "
+        f"{counted(clusters, 'cluster')}; one thread each",
+        *aligned(rows),
+    ]
+    return "\n".join(lines if picture is None else [*lines, f"picture: {picture}"])
+
+
+def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Set rows of text into columns: the first to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    place: list[Callable[[str, int], str]] = [str.ljust, *[str.rjust] * (len(widths) - 1)]
+    lines = [
+        "  "
+        + "   ".join(put(cell, width) for put, cell, width in zip(place, row, widths, strict=True))
+        for row in rows
+    ]
+    return [lines[0], "  " + "-" * (len(lines[0]) - 2), *lines[1:]]

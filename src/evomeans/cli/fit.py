@@ -1,0 +1,200 @@
+"""``evomeans fit``."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+import numpy as np
+
+from evomeans.cli.checkpoints import Unfinished, checkpoint_path, find_unfinished, how_to_resume
+from evomeans.cli.command_line import as_typed
+from evomeans.cli.failures import CommandError, ExitCode, UsageError
+from evomeans.cli.options import (
+    RunOptions,
+    SampleOptions,
+    SearchOptions,
+    ShowOptions,
+    TableOptions,
+)
+from evomeans.cli.progress import Limits, Progress, SearchDisplay
+from evomeans.cli.reading import check_table, load
+from evomeans.cli.record import Fit, run_files, run_record, summary
+from evomeans.cli.report import missing_for_report
+from evomeans.cli.run_folder import check_writable, files_in_the_way, read_record, write_run
+from evomeans.cli.signals import SignalWatch
+from evomeans.cli.terminal import Terminal
+from evomeans.estimator import HGMeans
+from evomeans.search import StopReason
+from evomeans.search.interrupts import DeferredInterrupt
+from evomeans.tables import Table
+from evomeans.validation import check_parameters
+
+
+def fit_table(
+    name: str,
+    search: SearchOptions,
+    read: TableOptions,
+    samples: SampleOptions,
+    keep: RunOptions,
+    show: ShowOptions,
+) -> int:
+    """Read a table, search, write the run, and tell what was found.
+
+    Returns
+    -------
+    int
+        The exit code.
+    """
+    terminal = Terminal(quiet=show.quiet, as_json=show.json)
+    # Whatever can be refused is refused before the search, which may take hours.
+    checkpoint = checkpoint_path(keep)
+    unfinished = find_unfinished(checkpoint, keep)
+    _check_output(keep)
+    model = make_model(search, unfinished)
+    _tell_beforehand(checkpoint, unfinished, keep, terminal)
+    began = time.perf_counter()
+    table = load(name, read, terminal, samples)
+    check_table(table, search.clusters)
+    reading_seconds = time.perf_counter() - began
+
+    started = datetime.now(UTC)
+    times, code = _search(model, table, checkpoint, unfinished, terminal)
+    fit = Fit(model, table, as_typed(), started, reading_seconds, *times)
+    # A checkpoint that nobody asked for is kept only as long as it is needed.
+    needed = checkpoint is not None and (keep.checkpoint is not None or code != ExitCode.DONE)
+    record = run_record(fit, keep, checkpoint if needed else None)
+    if keep.output is not None:
+        _write(keep.output, fit, record, keep, checkpoint)
+    if checkpoint is not None and not needed:
+        checkpoint.unlink(missing_ok=True)
+    terminal.result(record, summary(fit, record))
+    if code != ExitCode.DONE:
+        terminal.note(how_to_resume(checkpoint, name))
+    return code
+
+
+def make_model(search: SearchOptions, unfinished: Unfinished | None = None) -> HGMeans:
+    """Return the estimator that the options describe."""
+    if search.engine in ("gpu", "dask"):
+        raise UsageError(
+            f"--engine {search.engine} is not part of this version of evomeans; take --engine cpu, "
+            "or leave it out."
+        )
+    seed = search.seed
+    if seed is None:
+        seed = secrets.randbelow(2**32) if unfinished is None else unfinished.seed
+    given = {
+        "max_time": search.max_time,
+        "max_iter": search.max_iter,
+        "n_iter_no_change": search.n_iter_no_change,
+        "target_inertia": search.target_inertia,
+        "min_population": search.min_population,
+        "max_population": search.max_population,
+    }
+    chosen: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+    make = HGMeans.fast if search.fast else HGMeans
+    model = make(
+        search.clusters, engine=search.engine, n_jobs=search.jobs, random_state=seed, **chosen
+    )
+    try:
+        check_parameters(model)
+    except (TypeError, ValueError) as error:
+        raise UsageError(str(error)) from error
+    return model
+
+
+def _check_output(keep: RunOptions) -> None:
+    if keep.output is None:
+        return
+    check_writable(keep.output)
+    there = files_in_the_way(keep.output)
+    if not there or keep.force or (keep.resume and _was_interrupted(keep.output)):
+        return
+    raise CommandError(
+        f"{keep.output} has a run already ({', '.join(there[:3])} …). Choose another folder, or "
+        "replace it with --force."
+    )
+
+
+def _was_interrupted(folder: Path) -> bool:
+    try:
+        return bool(read_record(folder)["result"]["stop_reason"] == StopReason.INTERRUPTED)
+    except (CommandError, KeyError, TypeError):
+        return False
+
+
+def _tell_beforehand(
+    checkpoint: Path | None, unfinished: Unfinished | None, keep: RunOptions, terminal: Terminal
+) -> None:
+    if unfinished is not None:
+        made = unfinished.progress.offspring
+        terminal.note(f"going on from {checkpoint}, {made:,} offspring into the search")
+    elif keep.resume:
+        terminal.note(f"note: there is no checkpoint {checkpoint}; the search begins anew")
+    missing = missing_for_report()
+    if keep.output is not None and keep.report and missing:
+        terminal.note(
+            f"note: report.html is left out, it needs {missing}: pip install 'evomeans[report]'; "
+            f"after that: evomeans report {quote(str(keep.output))}"
+        )
+
+
+def _search(
+    model: HGMeans,
+    table: Table,
+    checkpoint: Path | None,
+    unfinished: Unfinished | None,
+    terminal: Terminal,
+) -> tuple[tuple[float, float], ExitCode]:
+    """Fit the model; return the time that took, by clock and processor, and how it ended."""
+    if checkpoint is not None:
+        checkpoint.parent.mkdir(parents=True, exist_ok=True)
+        if unfinished is None:
+            checkpoint.unlink(missing_ok=True)
+    limits = Limits(model.max_iter, model.n_iter_no_change, model.max_time)
+    known = Progress() if unfinished is None else unfinished.progress
+    display = SearchDisplay(terminal, limits, known)
+    model.set_params(checkpoint=checkpoint, observers=[display])
+    began = time.perf_counter(), time.process_time()
+    with (
+        SignalWatch() as signals,
+        terminal.noting_warnings("fit was interrupted"),
+        display.shown(),
+    ):
+        model.fit(table.X, sample_weight=table.weights)
+    interrupted = model.stop_reason_ == StopReason.INTERRUPTED
+    code = signals.exit_code if interrupted else ExitCode.DONE
+    times = time.perf_counter() - began[0], time.process_time() - began[1]
+    model.set_params(checkpoint=None, observers=None)
+    _name_features(model, table)
+    return times, code
+
+
+def _name_features(model: HGMeans, table: Table) -> None:
+    """Let the model remember its columns, so that it recognises them in another table."""
+    if table.standardization is not None:
+        names = [f"{name} (standardized)" for name in table.columns]
+    elif table.named:
+        names = list(table.columns)
+    else:
+        return
+    model.feature_names_in_ = np.array(names, dtype=object)
+
+
+def _write(
+    folder: Path, fit: Fit, record: dict[str, Any], keep: RunOptions, checkpoint: Path | None
+) -> None:
+    # A signal in here would lose what was searched for; it takes effect when all is written.
+    with DeferredInterrupt():
+        try:
+            write_run(folder, run_files(fit, record, keep))
+        except OSError as error:
+            text = f"{folder} could not be written: {error.strerror or error}."
+            if checkpoint is not None and checkpoint.exists():
+                text += f" The search is kept in {checkpoint}; --resume goes on from there."
+            raise CommandError(text) from error

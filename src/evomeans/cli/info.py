@@ -1,0 +1,95 @@
+"""``evomeans info``."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+from evomeans._version import __version__
+from evomeans.cli.record import package_versions
+
+CORE = ("numpy", "scipy", "scikit-learn", "numba")
+EXTRAS = {
+    "cli": ("cyclopts", "rich", "polars", "pyarrow"),
+    "plot": ("matplotlib",),
+    "report": ("jinja2",),
+}
+ENGINES = {
+    "cpu": "available: compiled by Numba, threads, dense and sparse",
+    "reference": "available: plain NumPy, slow, to check others by",
+    "gpu": "not part of this version",
+    "dask": "not part of this version",
+}
+
+
+def show_info(*, as_json: bool) -> int:
+    """Print what one wants to know of an installation."""
+    record = gather_info()
+    print(json.dumps(record, indent=1, ensure_ascii=False) if as_json else described(record))
+    return 0
+
+
+def gather_info() -> dict[str, Any]:
+    """Return versions, engines, threads and the cache, as plain JSON."""
+    from evomeans.validation import check_thread_count
+
+    return {
+        "evomeans": __version__,
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "packages": package_versions(CORE),
+        "extras": {extra: package_versions(names) for extra, names in EXTRAS.items()},
+        "engines": ENGINES,
+        "cores": check_thread_count(-1),
+        "cache": _cache(),
+    }
+
+
+def _cache() -> dict[str, Any]:
+    """Return where compiled kernels are kept, and how many there are."""
+    if os.environ.get("EVOMEANS_CACHE", "1") == "0":
+        return {"folder": None, "kernels": 0, "bytes": 0, "switched_off": True}
+    from evomeans.engines.cpu.sums import update_center
+
+    kept: Any = update_center
+    # Numba chooses the folder: NUMBA_CACHE_DIR, beside the package, or that of the user.
+    path = getattr(getattr(kept, "_cache", None), "cache_path", None)
+    files = list(Path(path).glob("*.nbc")) if path else []
+    return {
+        "folder": path,
+        "kernels": len(files),
+        "bytes": sum(file.stat().st_size for file in files),
+        "switched_off": False,
+    }
+
+
+def described(record: dict[str, Any]) -> str:
+    """Write it for people."""
+    lines = [
+        f"evomeans {record['evomeans']}, Python {record['python']}, {record['system']}",
+        f"  packages   {_listed(record['packages'])}",
+    ]
+    for extra, packages in record["extras"].items():
+        missing = [name for name, found in packages.items() if found is None]
+        hint = f"   (pip install 'evomeans[{extra}]')" if missing else ""
+        lines.append(f"  {extra:<10} {_listed(packages)}{hint}")
+    for engine, state in record["engines"].items():
+        lines.append(f"  engine     {engine}: {state}")
+    lines.append(f"  threads    up to {record['cores']} (--jobs -1)")
+    lines.append(f"  cache      {_cache_text(record['cache'])}")
+    return "\n".join(lines)
+
+
+def _listed(packages: dict[str, str | None]) -> str:
+    return ", ".join(f"{name} {found or 'not installed'}" for name, found in packages.items())
+
+
+def _cache_text(cache: dict[str, Any]) -> str:
+    if cache["switched_off"]:
+        return "switched off by EVOMEANS_CACHE=0"
+    if cache["folder"] is None:
+        return "no folder can be written; kernels are compiled by every process"
+    return f"{cache['kernels']} kernels, {cache['bytes'] / 1e6:.1f} MB in {cache['folder']}"

@@ -1,0 +1,158 @@
+"""The options that commands share, grouped as ``--help`` shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import Group, Parameter
+from cyclopts.validators import Number
+
+from evomeans.cli.durations import parse_duration
+
+TABLE = Group("Table", sort_key=1)
+SEARCH = Group("Search", sort_key=2)
+OUTPUT = Group("Output", sort_key=3)
+
+TableFormat = Literal["csv", "tsv", "parquet", "arrow", "npy", "npz", "text"]
+OutputFormat = Literal["csv", "parquet"]
+Engine = Literal["auto", "cpu", "reference", "gpu", "dask"]
+
+
+def _not_an_option(_: Any, value: str) -> None:
+    if value.startswith("-") and value != "-":
+        raise ValueError(f"unknown option {value} (a file of that name is ./{value})")
+
+
+def _duration(_: Any, tokens: Sequence[Any]) -> float:
+    return parse_duration(tokens[0].value)
+
+
+TableName = Annotated[
+    str,
+    Parameter(
+        allow_leading_hyphen=True,
+        validator=_not_an_option,
+        help="CSV, TSV, Parquet, Arrow or Feather, NPY, NPZ (file.npz:name for one array of "
+        'several), or text that begins with "n d"; - is standard input.',
+    ),
+]
+Duration = Annotated[float, Parameter(converter=_duration, metavar="TIME")]
+AtLeastOne = Annotated[int, Parameter(validator=Number(gte=1))]
+Flag = Annotated[bool, Parameter(negative="", show_default=False)]
+
+
+@Parameter(name="*", group=TABLE)
+@dataclass(frozen=True, kw_only=True)
+class TableOptions:
+    """How to read a table, and which columns to take."""
+
+    columns: str | None = None
+    """Cluster by these columns only: a,b,c."""
+
+    exclude: str | None = None
+    """Cluster by all columns but these: a,b,c."""
+
+    id: str | None = None
+    """The column that names the rows; it is written beside the labels."""
+
+    format: TableFormat | None = None
+    """By default found out from the content and the name."""
+
+    separator: str | None = None
+    """Between the fields of a CSV; by default the most frequent of , ; tab |"""
+
+    header: Annotated[bool | None, Parameter(show_default=False)] = None
+    """Whether the first line of a CSV holds the names of the columns."""
+
+    decimal_comma: Flag = False
+    """Numbers of a CSV are written 1,5."""
+
+
+@Parameter(name="*", group=TABLE)
+@dataclass(frozen=True, kw_only=True)
+class SampleOptions:
+    """What is done to the rows and columns before they are clustered."""
+
+    weights: str | None = None
+    """The column that says how much each row counts."""
+
+    standardize: Flag = False
+    """Bring all columns to mean 0 and deviation 1; centres are written in the original units."""
+
+
+@Parameter(name="*", group=SEARCH)
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions:
+    """The search."""
+
+    clusters: Annotated[AtLeastOne, Parameter(name=["--clusters", "-k"])]
+    """The number of clusters."""
+
+    fast: Flag = False
+    """A tenth of the effort: populations of 5 to 10, 500 offspring, 50 without improvement."""
+
+    seed: Annotated[int | None, Parameter(validator=Number(gte=0))] = None
+    """The same seed gives the same result; by default one is drawn and told."""
+
+    jobs: int = 1
+    """Threads, -1 for all cores; the result does not depend on it."""
+
+    max_time: Duration | None = None
+    """Stop after this long: 90s, 5m, 1h30m."""
+
+    max_iter: AtLeastOne | None = None
+    """Stop after this many offspring (5000)."""
+
+    n_iter_no_change: AtLeastOne | None = None
+    """Stop after this many offspring without improvement (500)."""
+
+    target_inertia: Annotated[float | None, Parameter(validator=Number(gte=0))] = None
+    """Stop as soon as this is reached."""
+
+    min_population: AtLeastOne | None = None
+    """Solutions kept when the population is cut down (10)."""
+
+    max_population: AtLeastOne | None = None
+    """Solutions to begin with, and beyond which the population is cut down (20)."""
+
+    engine: Engine = "auto"
+    """What runs K-means; gpu and dask are not part of this version."""
+
+
+@Parameter(name="*", group=OUTPUT)
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """Where a run is kept, and how it can be continued."""
+
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None
+    """The folder for labels, centers, history, the model and the report."""
+
+    format_out: OutputFormat = "csv"
+    """Of labels, centers and history."""
+
+    force: Flag = False
+    """Replace the run in the folder, and begin anew if there is a checkpoint."""
+
+    report: Annotated[bool, Parameter(negative="--no-report", show_default=False)] = True
+    """Write report.html, or leave it out."""
+
+    checkpoint: Path | None = None
+    """Where the search is kept while it runs; with --output, by default OUTPUT.checkpoint."""
+
+    resume: Flag = False
+    """Go on from the checkpoint, if there is one."""
+
+
+@Parameter(name="*", group=OUTPUT)
+@dataclass(frozen=True, kw_only=True)
+class ShowOptions:
+    """What is shown."""
+
+    quiet: Annotated[Flag, Parameter(name=["--quiet", "-q"])] = False
+    """Show nothing but errors."""
+
+    json: Flag = False
+    """Print one JSON object on standard output; all else goes to standard error."""

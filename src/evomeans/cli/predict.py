@@ -1,0 +1,102 @@
+"""``evomeans predict``."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from evomeans.cli.failures import CommandError, UsageError
+from evomeans.cli.options import TableOptions
+from evomeans.cli.reading import choice_of, load
+from evomeans.cli.run_folder import MODEL, RECORD, read_record
+from evomeans.cli.terminal import Terminal
+from evomeans.estimator import HGMeans
+from evomeans.files import write_atomically
+from evomeans.model_file import load as load_model
+from evomeans.tables import Standardization, Table, labels_frame, table_bytes
+
+STANDARDIZED = " (standardized)"
+
+
+def predict_table(
+    model_path: Path,
+    name: str,
+    read: TableOptions,
+    output: Path | None,
+    *,
+    force: bool,
+    jobs: int,
+) -> int:
+    """Label the rows of a table by a model."""
+    if output is not None and output.exists() and not force:
+        raise CommandError(f"{output} exists; replace it with --force.")
+    if jobs == 0:
+        raise UsageError("--jobs 0 must be positive, or -1 for all cores.")
+    terminal = Terminal()
+    model, scaling = _fitted(model_path)
+    table = _matching_table(model, name, read, terminal)
+    if scaling is not None:
+        table = table.standardized(scaling)
+    with warnings.catch_warnings():
+        # Columns were matched by name above; what is passed on is the bare matrix.
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        labels = model.set_params(n_jobs=jobs).predict(table.X)
+    frame = labels_frame(table, labels)
+    if output is None:
+        sys.stdout.buffer.write(table_bytes(frame, "csv"))
+        return 0
+    suffix = "parquet" if output.suffix.lower() in (".parquet", ".pq") else "csv"
+    write_atomically(output, table_bytes(frame, suffix))
+    terminal.note(f"{output}: the clusters of {len(labels):,} rows")
+    return 0
+
+
+def _fitted(path: Path) -> tuple[HGMeans, Standardization | None]:
+    """Return a model, and what must be done to samples before it sees them."""
+    folder = path if path.is_dir() else path.parent
+    file = path / MODEL if path.is_dir() else path
+    if path.is_dir():
+        read_record(folder)
+    if not file.exists():
+        raise CommandError(f"There is no model {file}.")
+    model = load_model(file)
+    names = [str(name) for name in getattr(model, "feature_names_in_", [])]
+    if not names or not all(name.endswith(STANDARDIZED) for name in names):
+        return model, None
+    if not (folder / RECORD).exists():
+        raise CommandError(
+            f"{file} was fitted to standardized columns, and what they were is told in {RECORD}, "
+            "which is not beside it. Name the folder of the run."
+        )
+    return model, _scaling(read_record(folder), model, folder / RECORD)
+
+
+def _scaling(record: dict[str, Any], model: HGMeans, path: Path) -> Standardization:
+    try:
+        told = record["standardization"]
+        mean, scale = tuple(map(float, told["mean"])), tuple(map(float, told["scale"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise CommandError(f"{path} does not tell how columns were standardized.") from error
+    if not len(mean) == len(scale) == model.n_features_in_ or not all(s > 0 for s in scale):
+        raise CommandError(f"{path} is not the record of that model.")
+    return Standardization(mean, scale)
+
+
+def _matching_table(model: HGMeans, name: str, read: TableOptions, terminal: Terminal) -> Table:
+    """Read the columns of the model by their names, or all if they have none."""
+    asked = choice_of(read)
+    names = tuple(
+        str(name).removesuffix(STANDARDIZED) for name in getattr(model, "feature_names_in_", ())
+    )
+    if names and asked.columns is None and not asked.exclude:
+        asked = replace(asked, expected=names)
+    table = load(name, read, terminal, choice=asked)
+    if len(table.columns) != model.n_features_in_:
+        raise CommandError(
+            f"{table.name} has {len(table.columns)} columns to go by and the model "
+            f"{model.n_features_in_}; choose with --columns or --exclude."
+        )
+    return table

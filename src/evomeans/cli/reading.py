@@ -1,0 +1,83 @@
+"""From the options of a command to a table."""
+
+from __future__ import annotations
+
+import csv
+
+import numpy as np
+
+from evomeans.cli.failures import CommandError, UsageError
+from evomeans.cli.options import SampleOptions, TableOptions
+from evomeans.cli.terminal import Terminal, counted
+from evomeans.tables import Choice, Table, read_table
+from evomeans.tables.delimited import Dialect
+from evomeans.validation import LARGEST_VALUE, check_sample_weight
+
+
+def names_in(option: str, text: str | None) -> tuple[str, ...] | None:
+    """Split "a,b"; a name with a comma stands in double quotes, as in a CSV."""
+    if text is None:
+        return None
+    try:
+        fields = next(csv.reader([text], skipinitialspace=True, strict=True), [])
+    except csv.Error as error:
+        raise UsageError(f"{option} {text} cannot be split into names: {error}.") from error
+    return tuple(field.strip() for field in fields if field.strip())
+
+
+def choice_of(options: TableOptions, samples: SampleOptions | None = None) -> Choice:
+    """Return which columns are what."""
+    return Choice(
+        columns=names_in("--columns", options.columns),
+        exclude=names_in("--exclude", options.exclude) or (),
+        id=options.id,
+        weights=None if samples is None else samples.weights,
+    )
+
+
+def dialect_of(options: TableOptions) -> Dialect:
+    """Return how a delimited text is written."""
+    separator = options.separator
+    if separator is not None:
+        separator = {"tab": "\t", "\\t": "\t", "space": " "}.get(separator, separator)
+        if len(separator.encode()) != 1:
+            raise UsageError(f"--separator {options.separator} must be a single character.")
+    return Dialect(separator, options.header, options.decimal_comma)
+
+
+def load(
+    name: str,
+    options: TableOptions,
+    terminal: Terminal,
+    samples: SampleOptions | None = None,
+    choice: Choice | None = None,
+) -> Table:
+    """Read a table as the options say, and tell what is worth a note."""
+    table = read_table(
+        name,
+        choice or choice_of(options, samples),
+        file_format=options.format,
+        dialect=dialect_of(options),
+    )
+    for text in table.notes:
+        terminal.note(f"note: {table.name}: {text}")
+    return table.standardized() if samples is not None and samples.standardize else table
+
+
+def check_table(table: Table, clusters: int) -> None:
+    """Refuse what a fit would refuse, while it is clear that the table is the reason."""
+    if len(table.X) < clusters:
+        raise CommandError(
+            f"{table.name} has {counted(len(table.X), 'row')}, too few for "
+            f"{counted(clusters, 'cluster')}."
+        )
+    largest = float(np.abs(table.X).max())
+    if largest > LARGEST_VALUE:
+        raise CommandError(
+            f"{table.name} has a value of size {largest:.3g}; sums overflow beyond "
+            f"{LARGEST_VALUE:.0e}. Divide by a constant first."
+        )
+    try:
+        check_sample_weight(table.weights, len(table.X))
+    except ValueError as error:
+        raise CommandError(f"{table.name}: {error}") from error

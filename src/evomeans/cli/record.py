@@ -1,0 +1,254 @@
+"""What is kept and told of a fit."""
+
+from __future__ import annotations
+
+import json
+import platform
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evomeans._version import __version__
+from evomeans.cli.durations import show_duration
+from evomeans.cli.options import RunOptions
+from evomeans.cli.report import missing_for_report
+from evomeans.cli.run_folder import MODEL, RECORD, REPORT, REPORT_DATA, Content
+from evomeans.cli.terminal import counted, number
+from evomeans.estimator import HGMeans
+from evomeans.search import StopReason
+from evomeans.tables import Table, centers_frame, history_frame, labels_frame, table_bytes
+
+FORMAT = "evomeans run"
+VERSION = 1
+SETTINGS = (
+    "n_clusters",
+    "min_population",
+    "max_population",
+    "max_iter",
+    "n_iter_no_change",
+    "max_time",
+    "target_inertia",
+    "engine",
+    "n_jobs",
+    "random_state",
+)
+PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "polars")
+SIZES_SHOWN = 12
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A table, the model fitted to it, and how that went.
+
+    Parameters
+    ----------
+    model : HGMeans
+        Fitted.
+    table : Table
+        What it was fitted to.
+    command : str
+        As it was typed.
+    started : datetime
+        When.
+    reading_seconds, fit_seconds, cpu_seconds : float
+        What reading the table took, and the fit by the clock and by the processor.
+    """
+
+    model: HGMeans
+    table: Table
+    command: str
+    started: datetime
+    reading_seconds: float
+    fit_seconds: float
+    cpu_seconds: float
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The parameters of the search."""
+        return {name: getattr(self.model, name) for name in SETTINGS}
+
+    @property
+    def gain(self) -> float | None:
+        """How far the inertia lies below that of the first K-means run, in percent."""
+        first = self.model.history_[0].inertia if self.model.history_ else 0.0
+        return 100.0 * (1.0 - self.model.inertia_ / first) if first > 0 else None
+
+
+def run_record(fit: Fit, keep: RunOptions, checkpoint: Path | None) -> dict[str, Any]:
+    """Return all that a run says about itself, as plain JSON.
+
+    Parameters
+    ----------
+    fit : Fit
+        What happened.
+    keep : RunOptions
+        What is written.
+    checkpoint : Path, optional
+        From where the search can go on.
+    """
+    model, table, history = fit.model, fit.table, fit.model.history_
+    scaling = table.standardization
+    sizes = np.bincount(model.labels_, minlength=len(model.cluster_centers_))
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "evomeans": __version__,
+        "command": fit.command,
+        "table": {
+            "name": table.name,
+            "format": table.format,
+            "rows": len(table.X),
+            "columns": list(table.columns),
+            "named": table.named,
+            "dtype": str(table.X.dtype),
+            "id": table.id_name,
+            "weighted": table.weights is not None,
+        },
+        "standardization": None if scaling is None else asdict(scaling),
+        "settings": fit.settings,
+        "result": {
+            "inertia": model.inertia_,
+            "stop_reason": str(model.stop_reason_),
+            "n_iter": model.n_iter_,
+            "first_inertia": history[0].inertia if history else None,
+            "gain_percent": fit.gain,
+            "cluster_sizes": sizes.tolist(),
+        },
+        "times": {
+            "started": fit.started.astimezone(UTC).isoformat(timespec="seconds"),
+            "reading_seconds": round(fit.reading_seconds, 3),
+            "fit_seconds": round(fit.fit_seconds, 3),
+            "fit_cpu_seconds": round(fit.cpu_seconds, 3),
+            "search_seconds": round(history[-1].seconds, 3) if history else 0.0,
+        },
+        "versions": {"python": platform.python_version(), **package_versions(PACKAGES)},
+        "output": None if keep.output is None else str(keep.output),
+        "checkpoint": None if checkpoint is None else str(checkpoint),
+        "files": [] if keep.output is None else sorted(_file_names(keep)),
+    }
+
+
+def package_versions(names: tuple[str, ...]) -> dict[str, str | None]:
+    """Return the versions of distributions without importing them; None if one is not there."""
+    versions: dict[str, str | None] = {}
+    for name in names:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            versions[name] = None
+    return versions
+
+
+def _file_names(keep: RunOptions) -> list[str]:
+    tables = [f"{name}.{keep.format_out}" for name in ("labels", "centers", "history")]
+    page = [REPORT] if _has_page(keep) else []
+    return [*tables, MODEL, RECORD, REPORT_DATA, *page]
+
+
+def _has_page(keep: RunOptions) -> bool:
+    return keep.report and not missing_for_report()
+
+
+def run_files(fit: Fit, record: dict[str, Any], keep: RunOptions) -> dict[str, Content]:
+    """Return the files of a run and what they hold."""
+    model, table = fit.model, fit.table
+    frames = {
+        "labels": labels_frame(table, model.labels_),
+        "centers": centers_frame(table, model.cluster_centers_),
+        "history": history_frame(model.history_),
+    }
+    files: dict[str, Content] = {
+        f"{name}.{keep.format_out}": table_bytes(frame, keep.format_out)
+        for name, frame in frames.items()
+    }
+    data = _report_data(fit)
+    files |= {MODEL: model.save, REPORT_DATA: as_json(data), RECORD: as_json(record)}
+    if _has_page(keep):
+        from evomeans.report import render_report
+
+        files[REPORT] = render_report(data).encode("utf-8")
+    return files
+
+
+def as_json(data: Any) -> bytes:
+    """Write a record for people and programs."""
+    return json.dumps(data, ensure_ascii=False, allow_nan=False, indent=1).encode("utf-8") + b"\n"
+
+
+def _report_data(fit: Fit) -> dict[str, Any]:
+    from evomeans.report import report_data
+
+    model, table = fit.model, fit.table
+    settings = {
+        "table": table.name,
+        "rows": len(table.X),
+        "columns": ", ".join(table.columns),
+        "standardized": table.standardization is not None,
+        "weighted": table.weights is not None,
+        **fit.settings,
+    }
+    return report_data(
+        model,
+        table.X,
+        feature_names=list(table.columns),
+        title=table.name,
+        settings=settings,
+        command=fit.command,
+        sample_weight=table.weights,
+        centers=table.in_units(model.cluster_centers_),
+    )
+
+
+def summary(fit: Fit, record: dict[str, Any]) -> str:
+    """Tell in a few lines what was found and where it is."""
+    model, table, result = fit.model, fit.table, record["result"]
+    unit = " in standardized units" if table.standardization is not None else ""
+    lines = [
+        f"{table.name}: {counted(len(table.X), 'row')}, {counted(len(table.columns), 'column')}, "
+        f"{counted(len(model.cluster_centers_), 'cluster')}",
+        f"  inertia   {number(model.inertia_)}{unit}{_gained(fit.gain)}",
+        f"  search    {_how_it_ended(fit, record['times']['search_seconds'])}",
+        f"  sizes     {_sizes(result['cluster_sizes'])}",
+    ]
+    if record["output"] is None:
+        lines.append("  written   nothing; -o FOLDER keeps labels, centers, model and report")
+    else:
+        lines.append(f"  written   {record['output']}: {', '.join(record['files'])}")
+    return "\n".join(lines)
+
+
+def _gained(gain: float | None) -> str:
+    if gain is None:
+        return ""
+    if gain < 1e-4:
+        return ", which the first K-means run reached too"
+    return f", {gain:.3g} % below the first K-means run"
+
+
+def _how_it_ended(fit: Fit, seconds: float) -> str:
+    model = fit.model
+    if not model.history_:
+        return "none needed: one column is solved exactly"
+    why = {
+        StopReason.NO_IMPROVEMENT: f"ended after {model.n_iter_no_change:,} without improvement",
+        StopReason.MAX_ITER: f"ended by the limit of {model.max_iter:,}",
+        StopReason.MAX_TIME: "ended by the time limit",
+        StopReason.TARGET_INERTIA: "ended by reaching the target",
+        StopReason.INTERRUPTED: "interrupted",
+        StopReason.PROVEN_OPTIMAL: "ended since nothing can be better",
+    }
+    reason = why.get(model.stop_reason_, str(model.stop_reason_))
+    return (
+        f"{model.n_iter_:,} offspring in {show_duration(seconds)}, {reason}; "
+        f"seed {model.random_state}"
+    )
+
+
+def _sizes(sizes: list[int]) -> str:
+    if len(sizes) <= SIZES_SHOWN:
+        return ", ".join(f"{size:,}" for size in sizes)
+    return f"{min(sizes):,} to {max(sizes):,} rows, {sum(sizes) / len(sizes):,.0f} on average"

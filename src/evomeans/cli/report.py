@@ -1,0 +1,42 @@
+"""``evomeans report``."""
+
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+
+from evomeans.cli.failures import CommandError
+from evomeans.cli.run_folder import REPORT, REPORT_DATA, read_record
+from evomeans.files import write_atomically
+
+
+def missing_for_report() -> str | None:
+    """Return the package that the report needs and that is not installed, if there is one."""
+    return None if find_spec("jinja2") else "jinja2"
+
+
+def write_report(folder: Path, output: Path | None) -> int:
+    """Write the page of a run again."""
+    if missing := missing_for_report():
+        raise CommandError(f"The report needs {missing}: pip install 'evomeans[report]'")
+    if not folder.is_dir():
+        raise CommandError(f"There is no folder {folder}; name the --output of a run.")
+    read_record(folder)
+    path = folder / REPORT_DATA
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise CommandError(f"{folder} has no {REPORT_DATA}; run the fit again.") from None
+    except ValueError as error:
+        raise CommandError(f"{path} is damaged: {error}.") from error
+    from evomeans.report import render_report
+
+    target = output or folder / REPORT
+    try:
+        page = render_report(data)
+    except ValueError as error:
+        raise CommandError(f"{path} is damaged: {error}.") from error
+    write_atomically(target, page.encode("utf-8"))
+    print(target)
+    return 0

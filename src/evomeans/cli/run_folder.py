@@ -1,0 +1,99 @@
+"""The folder of a run: there complete, or not there."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from evomeans.cli.failures import CommandError
+from evomeans.files import write_atomically
+
+RECORD = "run.json"
+MODEL = "model.evomeans"
+REPORT_DATA = "report.json"
+REPORT = "report.html"
+TABLES = ("labels", "centers", "history")
+RUN_FILES = frozenset(
+    [RECORD, MODEL, REPORT_DATA, REPORT]
+    + [f"{name}.{suffix}" for name in TABLES for suffix in ("csv", "parquet")]
+)
+
+Content = bytes | Callable[[Path], object]
+"""What a file holds, or what writes it."""
+
+
+def read_record(folder: Path) -> dict[str, Any]:
+    """Return what a run says about itself."""
+    path = folder / RECORD
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise CommandError(f"{folder} is no run of evomeans: it has no {RECORD}.") from None
+    except ValueError as error:
+        raise CommandError(f"{path} is damaged: {error}.") from error
+    if not isinstance(record, dict) or not str(record.get("format", "")).startswith("evomeans run"):
+        raise CommandError(f"{path} is not the record of a run of evomeans.")
+    return record
+
+
+def files_in_the_way(folder: Path) -> list[str]:
+    """Return the files of a run that are in a folder."""
+    return sorted(name for name in RUN_FILES if os.path.lexists(folder / name))
+
+
+def check_writable(folder: Path) -> None:
+    """Refuse a folder that cannot be written, before anything is computed for it."""
+    if folder.exists() and not folder.is_dir():
+        raise CommandError(f"{folder} is a file; the output is a folder.")
+    nearest = folder.absolute()
+    while not nearest.exists():
+        nearest = nearest.parent
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
+        raise CommandError(f"{folder} cannot be written: no permission to write into {nearest}.")
+
+
+def write_run(folder: Path, files: Mapping[str, Content]) -> None:
+    """Write all files of a run, or none of them.
+
+    They are written into a folder of their own, which then becomes the run. If the folder exists,
+    the files are moved into it one by one, the record last: a folder with a record is complete.
+    Of what was there, only files of a run are replaced or removed.
+    """
+    stage = _stage_for(folder)
+    try:
+        for name, content in files.items():
+            if isinstance(content, bytes):
+                write_atomically(stage / name, content)
+            else:
+                content(stage / name)
+        _publish(stage, folder, files)
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+
+
+def _stage_for(folder: Path) -> Path:
+    """Make an empty folder on the same file system."""
+    name = f".evomeans-{secrets.token_hex(6)}.tmp"
+    if folder.is_dir():
+        stage = folder / name
+    else:
+        folder.absolute().parent.mkdir(parents=True, exist_ok=True)
+        stage = folder.absolute().parent / name
+    stage.mkdir()
+    return stage
+
+
+def _publish(stage: Path, folder: Path, files: Mapping[str, Content]) -> None:
+    if not folder.exists():
+        stage.rename(folder)
+        return
+    (folder / RECORD).unlink(missing_ok=True)
+    for name in sorted(RUN_FILES - files.keys()):
+        (folder / name).unlink(missing_ok=True)
+    for name in sorted(files, key=lambda name: name == RECORD):
+        (stage / name).replace(folder / name)

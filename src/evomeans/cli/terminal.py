@@ -1,0 +1,76 @@
+"""What a command shows, and where."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TextIO
+
+
+@dataclass(frozen=True)
+class Terminal:
+    """Notes go to standard error, results to standard output.
+
+    Parameters
+    ----------
+    quiet : bool
+        Show neither notes nor summaries.
+    as_json : bool
+        Print the result as one JSON object, and the summary to standard error.
+    """
+
+    quiet: bool = False
+    as_json: bool = False
+
+    @property
+    def is_live(self) -> bool:
+        """Whether something that moves can be shown."""
+        capable = os.environ.get("TERM", "") not in ("dumb", "unknown")
+        return not self.quiet and capable and sys.stderr.isatty()
+
+    def note(self, text: str) -> None:
+        """Tell something beside the result."""
+        if not self.quiet:
+            print(text, file=sys.stderr, flush=True)
+
+    def result(self, record: Mapping[str, Any], summary: str) -> None:
+        """Tell how it ended."""
+        if not self.quiet:
+            print(summary, file=sys.stderr if self.as_json else sys.stdout, flush=True)
+        if self.as_json:
+            print(json.dumps(record, ensure_ascii=False, allow_nan=False), flush=True)
+
+    @contextmanager
+    def noting_warnings(self, *ignored: str) -> Iterator[None]:
+        """Show warnings as notes, but for those that contain an ``ignored`` text."""
+
+        def show(
+            message: Warning | str,
+            category: type[Warning],
+            filename: str,
+            lineno: int,
+            file: TextIO | None = None,
+            line: str | None = None,
+        ) -> None:
+            if not any(text in str(message) for text in ignored):
+                self.note(f"note: {message}")
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            warnings.showwarning = show
+            yield
+
+
+def number(value: float) -> str:
+    """Write an inertia: all digits that matter, thousands apart."""
+    return f"{value:,.2f}" if 1000 <= value < 1e12 else f"{value:,.7g}"
+
+
+def counted(count: int, noun: str) -> str:
+    """Write "1 row", "2,000 rows"."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

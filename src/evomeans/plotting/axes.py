@@ -1,0 +1,67 @@
+"""What all plots share: late matplotlib, calm axes, a logarithmic axis that ends in "best"."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evomeans.plotting.palette import FAINT, INK, MUTED
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def get_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
+    """Return the axes given, or new ones in a figure of their own."""
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise ImportError(
+            'Plots need matplotlib; install it with: pip install "evomeans[plot]"'
+        ) from error
+    if ax is None:
+        _, ax = pyplot.subplots(figsize=size, layout="constrained")
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        ax.spines[side].set_color(FAINT)
+    ax.tick_params(which="both", color=FAINT, labelcolor=MUTED)
+    ax.xaxis.label.set_color(INK)
+    ax.yaxis.label.set_color(INK)
+    ax.set_axisbelow(True)
+    return ax
+
+
+def gap_axis(ax: Axes, floor: float, top: float, unit: str) -> None:
+    """Make the vertical axis one of percent in logarithms, whose lowest tick says "best"."""
+    from matplotlib.ticker import NullLocator
+
+    top = max(top, 10 * floor)
+    decades = np.arange(np.log10(floor).round() + 1, np.floor(np.log10(top)) + 1)
+    decades = decades[:: -(-len(decades) // 7)]
+    ax.set_yscale("log")
+    ax.set_ylim(floor * 0.72, top * 1.4)
+    ax.set_yticks(
+        [floor, *10.0**decades], ["best", *(f"{10.0**e:,.{places(e)}f} %" for e in decades)]
+    )
+    ax.yaxis.set_minor_locator(NullLocator())
+    ax.set_ylabel(unit.removeprefix("% "))
+    ax.grid(axis="y", color=FAINT, linewidth=0.6)
+
+
+def places(decade: float) -> int:
+    """Decimal places that a power of ten needs."""
+    return max(0, -int(decade))
+
+
+def plain(name: str) -> str:
+    """Return a name as text that matplotlib takes for no mathematics."""
+    return name.replace("$", r"\$")
+
+
+def say_instead(ax: Axes, text: str) -> Axes:
+    """Write a sentence where there is nothing to draw."""
+    ax.set_axis_off()
+    ax.text(0.5, 0.5, text, transform=ax.transAxes, ha="center", va="center", color=MUTED)
+    return ax

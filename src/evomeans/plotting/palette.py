@@ -1,0 +1,70 @@
+"""Colours that stay apart for colour-blind readers, and which cluster gets which."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+OKABE_ITO = (
+    "#0072B2",  # blue
+    "#E69F00",  # orange
+    "#009E73",  # green
+    "#D55E00",  # vermillion
+    "#56B4E9",  # sky blue
+    "#CC79A7",  # purple
+    "#555555",  # the palette's black, softened: it must not look like text
+    "#E3D22E",  # yellow, a little darker than theirs: it has to show on white
+)
+"""The colours of M. Okabe and K. Ito, "Color Universal Design" (2008)."""
+
+INK = "#1b1f24"
+MUTED = "#5b636d"
+FAINT = "#d5d9de"
+
+
+def cluster_colors(centers: NDArray[Any], n_colors: int = len(OKABE_ITO)) -> NDArray[np.intp]:
+    """Give every cluster one of a few colours, and neighbours different ones, as on a map.
+
+    Up to ``n_colors`` clusters have a colour of their own. Beyond that, colours repeat: each
+    cluster in turn takes the colour whose nearest owner so far is farthest away.
+
+    Parameters
+    ----------
+    centers : (k, d) array
+        The centres, which alone decide: one model has the same colours in every plot.
+    n_colors : int
+        How many there are.
+
+    Returns
+    -------
+    (k,) array of int
+        Indices below ``n_colors``.
+    """
+    k = len(centers)
+    colors = np.arange(k) % n_colors
+    if k <= n_colors:
+        return colors
+    extent = np.abs(centers).max() or 1.0
+    places = np.asarray(centers, dtype=np.float64) / extent
+    nearest = np.full((n_colors, k), np.inf)
+    for cluster in range(k):
+        if cluster >= n_colors:
+            colors[cluster] = nearest[:, cluster].argmax()
+        away = np.linalg.norm(places - places[cluster], axis=1)
+        row = nearest[colors[cluster]]
+        np.minimum(row, away, out=row)
+    return colors
+
+
+def ink_on(color: str) -> str:
+    """Return black or white, whichever is easier to read on a colour like ``"#56B4E9"``."""
+    return "#ffffff" if luminance(color) < 0.22 else "#000000"
+
+
+def luminance(color: str) -> float:
+    """Return the relative luminance of a colour as WCAG 2 defines it, from 0 to 1."""
+    channels = np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+    return float(linear @ (0.2126, 0.7152, 0.0722))

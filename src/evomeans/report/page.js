@@ -1,0 +1,115 @@
+"use strict";
+(() => {
+  const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+  const root = document.documentElement;
+
+  // What needs a script is hidden in the page itself.
+  all("#theme, .switch, .filter, .copy").forEach((element) => { element.hidden = false; });
+
+  // Light and dark.
+  const theme = document.getElementById("theme");
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : system.matches);
+  const nameTheme = () => { theme.textContent = isDark() ? "Light" : "Dark"; };
+  theme.addEventListener("click", () => {
+    root.dataset.theme = isDark() ? "light" : "dark";
+    nameTheme();
+  });
+  system.addEventListener("change", nameTheme);
+  nameTheme();
+
+  // The axis of the convergence.
+  const axes = all("[data-axis]");
+  axes.forEach((button) => button.addEventListener("click", () => {
+    axes.forEach((other) => other.setAttribute("aria-pressed", String(other === button)));
+    all("[data-chart]").forEach((chart) => { chart.hidden = chart.dataset.chart !== button.dataset.axis; });
+  }));
+
+  // Sorting: a second click turns the order round. Numbers begin with the largest.
+  const table = document.getElementById("table");
+  const body = table.tBodies[0];
+  const heads = all("thead th", table);
+  const sortBy = (index) => {
+    const head = heads[index];
+    const numeric = head.dataset.kind === "number";
+    const now = head.getAttribute("aria-sort");
+    const order = now === "descending" || (now === null && !numeric) ? "ascending" : "descending";
+    const sign = order === "ascending" ? 1 : -1;
+    const value = (row) => (numeric ? Number(row.cells[index].dataset.value) : row.cells[index].textContent);
+    const compare = numeric ? (a, b) => a - b : (a, b) => a.localeCompare(b, undefined, { numeric: true });
+    const rows = all("tr", body).map((row) => [value(row), row]);
+    rows.sort((a, b) => sign * compare(a[0], b[0]));
+    body.append(...rows.map((pair) => pair[1]));
+    heads.forEach((other) => other.removeAttribute("aria-sort"));
+    head.setAttribute("aria-sort", order);
+  };
+  heads.forEach((head, index) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.append(...head.childNodes);
+    head.append(button);
+    button.addEventListener("click", () => sortBy(index));
+  });
+
+  // Filtering: every word must occur; a number alone is the number of a cluster.
+  const filter = document.getElementById("filter");
+  const shown = document.getElementById("shown");
+  filter.addEventListener("input", () => {
+    const wanted = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const rows = all("tr", body);
+    rows.forEach((row) => {
+      const text = row.querySelector(".telling").textContent.toLowerCase();
+      const fits = (word) => row.dataset.cluster === word || (!/^\d+$/.test(word) && text.includes(word));
+      row.hidden = !wanted.every(fits);
+    });
+    const left = rows.filter((row) => !row.hidden).length;
+    shown.textContent = wanted.length ? `${left} of ${rows.length} clusters` : "";
+  });
+
+  // A cluster under the pointer stands out in every picture.
+  const focus = (cluster) => {
+    root.classList.toggle("focus", cluster !== undefined);
+    all("svg .c").forEach((mark) => mark.classList.toggle("on", mark.dataset.cluster === cluster));
+  };
+  let focused;
+  document.addEventListener("pointerover", (event) => {
+    const owner = event.target.closest("[data-cluster]");
+    const cluster = owner ? owner.dataset.cluster : undefined;
+    if (cluster !== focused) focus(focused = cluster);
+  });
+
+  // The cell of the heat map under the pointer, in words.
+  const heat = document.querySelector("svg.heat");
+  const cursor = heat.querySelector(".cursor");
+  const cell = document.getElementById("cell");
+  const cells = JSON.parse(document.getElementById("cells").textContent);
+  const [left, top, width, height] = ["left", "top", "cell", "row"].map((name) => Number(heat.dataset[name]));
+  const leave = () => { cell.textContent = ""; cursor.setAttribute("visibility", "hidden"); };
+  heat.addEventListener("pointermove", (event) => {
+    const place = new DOMPoint(event.clientX, event.clientY).matrixTransform(heat.getScreenCTM().inverse());
+    const column = Math.floor((place.x - left) / width);
+    const row = Math.floor((place.y - top) / height);
+    const value = (cells.values[row] || [])[column];
+    if (value === undefined) { leave(); return; }
+    const sign = value < 0 ? "−" : "+";
+    cell.textContent = `Cluster ${cells.clusters[row]}, ${cells.columns[column]}: centre ${cells.centers[row][column]}, `
+      + `${sign}${Math.abs(value).toFixed(2)} σ`;
+    cursor.setAttribute("x", left + column * width);
+    cursor.setAttribute("y", top + row * height);
+    cursor.setAttribute("visibility", "visible");
+  });
+  heat.addEventListener("pointerleave", leave);
+
+  // Copying; where the browser forbids it, the text is at least selected.
+  all(".copy").forEach((button) => button.addEventListener("click", async () => {
+    const code = button.parentElement.querySelector("code");
+    try {
+      await navigator.clipboard.writeText(code.textContent);
+      button.textContent = "Copied";
+    } catch {
+      getSelection().selectAllChildren(code);
+      button.textContent = "Selected";
+    }
+    setTimeout(() => { button.textContent = "Copy"; }, 1500);
+  }));
+})();

@@ -1,0 +1,63 @@
+"""What readers return: the columns of a table, not yet looked into."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    Column: TypeAlias = pl.Series | NDArray[Any]
+
+
+def row_numbers(rows: Sequence[int]) -> tuple[str, list[int]]:
+    """Locate rows by their number; people count from 1."""
+    return "row", [row + 1 for row in rows]
+
+
+@dataclass(frozen=True)
+class Contents:
+    """The columns of a table and how to get at them.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        Their names.
+    named : bool
+        Whether the names stand in the file, or were made up (x0, x1, …).
+    load : callable
+        From names to a mapping of them to columns, polars series or arrays of one dimension.
+    locate : callable
+        From row indices to what these are called for the user: "line" or "row", and numbers.
+    matrix : (n, d) array, optional
+        All columns together, if the file holds them so.
+    notes : tuple of str
+        What the user should know about how it was read.
+    """
+
+    columns: tuple[str, ...]
+    named: bool
+    load: Callable[[Sequence[str]], Mapping[str, Column]]
+    locate: Callable[[Sequence[int]], tuple[str, list[int]]] = row_numbers
+    matrix: NDArray[Any] | None = None
+    notes: tuple[str, ...] = ()
+
+
+def unnamed(count: int) -> tuple[str, ...]:
+    """Names for columns that have none, those that scikit-learn gives them."""
+    return tuple(f"x{index}" for index in range(count))
+
+
+def array_contents(matrix: NDArray[Any]) -> Contents:
+    """Offer the columns of a matrix."""
+    names = unnamed(matrix.shape[1])
+
+    def load(columns: Sequence[str]) -> dict[str, NDArray[Any]]:
+        return {name: matrix[:, names.index(name)] for name in columns}
+
+    return Contents(names, named=False, load=load, matrix=np.asarray(matrix))

@@ -1,0 +1,20 @@
+"""A small table with an obvious clustering."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+FIT = ("fit", "blobs.csv", "-k", 3, "--id", "name", "--exclude", "w", "--seed", 1, "--fast")
+"""A fit of blobs.csv."""
+
+
+def write_blobs(path: Path, seed: int = 0) -> np.ndarray:
+    """Write 60 rows around (0, 0), (10, 0) and (0, 10), named r1, r2, …, with weights."""
+    rng = np.random.default_rng(seed)
+    means = np.repeat([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]], 20, axis=0)
+    X = np.round(means + rng.normal(size=(60, 2)), 3)
+    lines = [f"r{i},{a},{b},{1 + i % 2}" for i, (a, b) in enumerate(X, 1)]
+    path.write_text("name,größe (m),b,w\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    return X

@@ -1,0 +1,175 @@
+"""``predict``, ``report``, ``compare`` and ``info``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from blobs import FIT
+
+import evomeans as package
+from evomeans import HGMeans
+
+
+@pytest.fixture
+def run(evomeans, blobs) -> Path:
+    """Make a run in ``out``."""
+    assert evomeans(*FIT, "-o", "out").code == 0
+    return Path("out")
+
+
+@pytest.mark.parametrize("model", ["out", "out/model.evomeans"])
+def test_predict_repeats_the_labels(evomeans, run, model):
+    """From the folder or the file, to standard output, with the columns found by name."""
+    result = evomeans("predict", model, "blobs.csv", "--id", "name")
+    assert result.code == 0
+    assert result.out == Path("out/labels.csv").read_text()
+
+
+def test_predict_finds_columns_in_another_order(evomeans, run):
+    frame = pl.read_csv("blobs.csv")
+    frame.select("b", "w", "größe (m)").write_parquet("turned.parquet")
+    assert evomeans("predict", "out", "turned.parquet", "-o", "p.csv").code == 0
+    labels = pl.read_csv("p.csv")
+    assert labels["row"].to_list() == list(range(1, 61))
+    assert labels["cluster"].to_list() == pl.read_csv("out/labels.csv")["cluster"].to_list()
+
+
+def test_predict_takes_arrays_by_place(evomeans, run, blobs):
+    np.save("blobs.npy", blobs)
+    assert evomeans("predict", "out", "blobs.npy", "-o", "p.parquet").code == 0
+    found = pl.read_parquet("p.parquet")["cluster"].to_list()
+    assert found == pl.read_csv("out/labels.csv")["cluster"].to_list()
+    np.save("wide.npy", np.ones((4, 3)))
+    result = evomeans("predict", "out", "wide.npy")
+    assert result.code == 1
+    assert "3 columns to go by and the model 2" in result.err
+
+
+def test_predict_standardizes_as_the_fit_did(evomeans, blobs):
+    evomeans(*FIT, "--standardize", "-o", "out")
+    two = pl.read_csv("blobs.csv").head(2)
+    two.write_csv("two.csv")
+    result = evomeans("predict", "out", "two.csv", "--id", "name")
+    assert result.out.splitlines() == Path("out/labels.csv").read_text().splitlines()[:3]
+    Path("out/model.evomeans").rename("lone.evomeans")
+    result = evomeans("predict", "lone.evomeans", "two.csv")
+    assert result.code == 1
+    assert "fitted to standardized columns" in result.err
+
+
+def test_predict_with_a_model_saved_in_python(evomeans, blobs):
+    """Without names: all columns but those left out."""
+    HGMeans.fast(3, random_state=0).fit(blobs).save("python.evomeans")
+    result = evomeans("predict", "python.evomeans", "blobs.csv", "--exclude", "name,w")
+    expected = package.load("python.evomeans").labels_
+    assert [int(line.split(",")[1]) for line in result.out.split()[1:]] == expected.tolist()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["nothing", "blobs.csv"], "There is no model nothing"),
+        (["blobs.csv", "blobs.csv"], "no valid model file"),
+        ([".", "blobs.csv"], "is no run of evomeans"),
+        (["out", "none.csv"], "There is no file none.csv"),
+        (["out", "renamed.csv"], "The model names a column that renamed.csv does not have"),
+        (["out", "blobs.csv", "-o", "blobs.csv"], "replace it with --force"),
+    ],
+)
+def test_predict_refuses(evomeans, run, arguments, text):
+    Path("renamed.csv").write_text("größe,b\n1,2\n")
+    result = evomeans("predict", *arguments)
+    assert result.code == 1
+    assert text in result.err
+    assert result.out == ""
+
+
+def test_report_is_written_again(evomeans, run):
+    page = Path("out/report.html").read_bytes()
+    Path("out/report.html").write_text("spoilt")
+    result = evomeans("report", "out")
+    assert (result.code, result.out) == (0, "out/report.html\n")
+    assert Path("out/report.html").read_bytes() == page
+    assert evomeans("report", "out", "-o", "page.html").code == 0
+    assert Path("page.html").read_bytes() == page
+
+
+@pytest.mark.parametrize(
+    ("spoil", "text"),
+    [
+        (lambda: Path("out/report.json").unlink(), "has no report.json"),
+        (lambda: Path("out/report.json").write_text("{"), "is damaged"),
+        (lambda: Path("out/report.json").write_text("[]"), "is damaged"),
+        (lambda: Path("out/run.json").unlink(), "is no run of evomeans"),
+        (lambda: Path("out/run.json").write_text("nonsense"), "is damaged"),
+        (lambda: Path("out/run.json").write_text("{}"), "not the record of a run"),
+        (lambda: Path("out").rename("gone"), "There is no folder out"),
+    ],
+)
+def test_report_refuses_what_is_no_run(evomeans, run, spoil, text):
+    spoil()
+    result = evomeans("report", "out")
+    assert result.code == 1
+    assert text in result.err
+
+
+def test_compare(evomeans, blobs):
+    """Three methods, equal CPU time, and a picture."""
+    command = ("compare", "blobs.csv", "-k", 3, "--exclude", "name,w", "--fast")
+    result = evomeans(*command, "--picture", "p.png", "--json")
+    assert result.code == 0
+    record = json.loads(result.out)
+    hgmeans, plus, random = record["methods"]
+    assert [course["method"] for course in record["methods"]] == [
+        *("HG-means", "K-means++ restarts", "K-means restarts"),
+    ]
+    best = HGMeans.fast(3, random_state=0).fit(blobs).inertia_
+    assert hgmeans["inertia"] == pytest.approx(best, rel=1e-12)
+    for course in (plus, random):
+        assert course["inertia"] >= best * (1 - 1e-9)
+        assert course["count"] >= 1
+        assert course["cpu_seconds"] >= hgmeans["cpu_seconds"]
+        assert course["best"] == sorted(course["best"], reverse=True)
+    assert Path("p.png").read_bytes().startswith(b"\x89PNG")
+    assert "above the best" in result.err
+    again = evomeans(*command, "--picture", "p.png")
+    assert again.code == 1
+    assert "p.png exists; replace it with --force" in again.err
+    assert evomeans(*command, "--picture", "p.jpeg").code == 1
+
+
+def test_compare_ends_after_the_time_given(evomeans, blobs):
+    command = ("compare", "blobs.csv", "-k", 3, "--exclude", "name,w", "--time", "50ms")
+    result = evomeans(*command)
+    assert result.code == 0
+    lines = result.out.splitlines()
+    assert "one thread each" in lines[0]
+    assert [line.split("  ")[1] for line in lines[3:]] == [
+        *("HG-means", "K-means++ restarts", "K-means restarts"),
+    ]
+
+
+def test_info(evomeans):
+    result = evomeans("info")
+    assert result.code == 0
+    assert result.out.startswith(f"evomeans {package.__version__}, Python ")
+    assert "gpu: not part of this version" in result.out
+    record = json.loads(evomeans("info", "--json").out)
+    assert record["packages"]["numba"]
+    assert record["cores"] >= 1
+    assert record["cache"].keys() == {"folder", "kernels", "bytes", "switched_off"}
+
+
+def test_help_and_version(evomeans):
+    """The exit codes are told."""
+    assert evomeans("--version").out.strip() == package.__version__
+    result = evomeans("--help")
+    assert result.code == 0
+    assert "130" in result.out
+    for command in ("fit", "predict", "report", "compare", "info"):
+        assert command in result.out
+        assert evomeans(command, "--help").code == 0

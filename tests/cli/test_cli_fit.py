@@ -1,0 +1,330 @@
+"""``evomeans fit``: what it finds, writes, tells and refuses."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from blobs import FIT
+
+import evomeans as package
+from evomeans import HGMeans
+
+FILES = {
+    "labels.csv",
+    "centers.csv",
+    "history.csv",
+    "model.evomeans",
+    "run.json",
+    "report.json",
+    "report.html",
+}
+
+
+def names(folder: str | Path = ".") -> set[str]:
+    return {path.name for path in Path(folder).iterdir()}
+
+
+def test_the_run_is_what_python_would_find(evomeans, blobs):
+    """Labels, centres, history, model and record all tell the same fit."""
+    result = evomeans(*FIT, "-o", "out")
+    assert result.code == 0
+    assert names("out") == FILES
+    assert names() == {"blobs.csv", "out"}
+
+    model = HGMeans.fast(3, random_state=1).fit(blobs)
+    labels = pl.read_csv("out/labels.csv")
+    assert labels.columns == ["name", "cluster"]
+    assert labels["name"].to_list() == [f"r{i}" for i in range(1, 61)]
+    np.testing.assert_array_equal(labels["cluster"].to_numpy(), model.labels_)
+    centers = pl.read_csv("out/centers.csv")
+    assert centers.columns == ["cluster", "größe (m)", "b"]
+    np.testing.assert_array_equal(centers.to_numpy()[:, 1:], model.cluster_centers_)
+    history = pl.read_csv("out/history.csv")
+    np.testing.assert_array_equal(history["best"].to_numpy(), model.history_.column("best"))
+    loaded = package.load("out/model.evomeans")
+    np.testing.assert_array_equal(loaded.cluster_centers_, model.cluster_centers_)
+    assert list(loaded.feature_names_in_) == ["größe (m)", "b"]
+
+    record = json.loads(Path("out/run.json").read_text(encoding="utf-8"))
+    assert record["result"]["inertia"] == model.inertia_
+    assert record["result"]["cluster_sizes"] == [20, 20, 20]
+    assert record["settings"]["random_state"] == 1
+    assert record["table"]["columns"] == ["größe (m)", "b"]
+    assert set(record["files"]) == FILES
+    assert "größe (m)" in Path("out/report.html").read_text(encoding="utf-8")
+
+
+def test_summary(evomeans, blobs):
+    """A few lines on standard output; progress and notes are elsewhere."""
+    result = evomeans(*FIT)
+    assert result.out.startswith("blobs.csv: 60 rows, 2 columns, 3 clusters\n  inertia   ")
+    assert "sizes     20, 20, 20" in result.out
+    assert "seed 1" in result.out
+    assert "-o FOLDER keeps" in result.out
+    assert len(result.out.splitlines()) == 5
+    assert names() == {"blobs.csv"}
+
+
+def test_quiet_and_json(evomeans, blobs):
+    result = evomeans(*FIT, "--quiet")
+    assert (result.code, result.out, result.err) == (0, "", "")
+    result = evomeans(*FIT, "--json")
+    record = json.loads(result.out)
+    assert record["result"]["stop_reason"] == "no_improvement"
+    assert record["output"] is None
+    assert "60 rows" in result.err
+    assert json.loads(evomeans(*FIT, "--json", "--quiet").out)["settings"] == record["settings"]
+
+
+def test_a_drawn_seed_can_be_repeated(evomeans, blobs):
+    command = [word for word in FIT if word not in ("--seed", 1)]
+    first = json.loads(evomeans(*command, "--json", "-q").out)
+    seed = first["settings"]["random_state"]
+    again = json.loads(evomeans(*command, "--json", "-q", "--seed", seed).out)
+    assert isinstance(seed, int)
+    assert first["result"] == again["result"]
+
+
+def test_standardized_and_weighted(evomeans, blobs):
+    """The search sees standardized columns, the files the original units."""
+    weights = np.tile([1.0, 2.0], 30)
+    X = blobs * [1000.0, 1.0]
+    lines = [f"{a!r},{b!r},{w}" for (a, b), w in zip(X.tolist(), weights, strict=True)]
+    Path("scaled.csv").write_text("a,b,w\n" + "\n".join(lines) + "\n")
+    command = ("fit", "scaled.csv", "-k", 3, "--seed", 0, "--fast", "--standardize")
+    result = evomeans(*command, "--weights", "w", "-o", "out")
+    assert result.code == 0
+    assert "in standardized units" in result.out
+    centers = pl.read_csv("out/centers.csv").to_numpy()[:, 1:]
+    labels = pl.read_csv("out/labels.csv")
+    assert labels["row"].to_list() == list(range(1, 61))
+    for cluster, center in enumerate(centers):
+        own = labels["cluster"].to_numpy() == cluster
+        expected = np.average(X[own], axis=0, weights=weights[own])
+        np.testing.assert_allclose(center, expected, rtol=1e-9)
+    record = json.loads(Path("out/run.json").read_text())
+    np.testing.assert_allclose(
+        record["standardization"]["mean"], np.average(X, axis=0, weights=weights)
+    )
+
+
+def test_parquet_output(evomeans, blobs):
+    assert evomeans(*FIT, "-o", "out", "--format-out", "parquet", "--no-report").code == 0
+    assert names("out") == {
+        *("labels.parquet", "centers.parquet", "history.parquet"),
+        *("model.evomeans", "run.json", "report.json"),
+    }
+    assert pl.read_parquet("out/labels.parquet").columns == ["name", "cluster"]
+
+
+def test_standard_input(evomeans, blobs, monkeypatch):
+    data = Path("blobs.csv").read_bytes()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+    result = evomeans("fit", "-", *FIT[2:])
+    assert result.code == 0
+    assert result.out.startswith("standard input: 60 rows")
+
+
+def test_spaces_in_paths_and_new_parents(evomeans, blobs):
+    Path("my data").mkdir()
+    Path("blobs.csv").rename("my data/the blobs.csv")
+    result = evomeans("fit", "my data/the blobs.csv", *FIT[2:], "-o", "new folder/my run")
+    assert result.code == 0
+    assert names("new folder") == {"my run"}
+    record = json.loads(Path("new folder/my run/run.json").read_text(encoding="utf-8"))
+    assert "'my data/the blobs.csv'" in record["command"]
+
+
+def test_one_column_needs_no_search(evomeans, blobs):
+    result = evomeans("fit", "blobs.csv", "-k", 2, "--columns", "b", "-o", "out")
+    assert result.code == 0
+    assert "solved exactly" in result.out
+    assert names("out") == FILES
+    assert pl.read_csv("out/history.csv").height == 0
+
+
+def test_fewer_distinct_rows_than_clusters(evomeans):
+    """scikit-learn's warning becomes a note."""
+    Path("same.csv").write_text("a,b\n" + "1,2\n" * 10)
+    result = evomeans("fit", "same.csv", "-k", 3, "--fast", "-o", "out")
+    assert result.code == 0
+    assert "note: Number of distinct clusters (1) found smaller than n_clusters (3)" in result.err
+
+
+# Refusals
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["fit"], "requires an argument"),
+        (["fit", "blobs.csv"], "requires an argument"),
+        (["fit", "blobs.csv", "-k", "0"], "Must be >= 1"),
+        (["fit", "blobs.csv", "-k", "two"], "unable to convert"),
+        (["fit", "blobs.csv", "-k", "3", "--colums", "b"], "Did you mean --columns"),
+        (["fit", "--bogus", "-k", "3"], "unknown option --bogus"),
+        (["fit", "blobs.csv", "-k", "3", "--engine", "gpu"], "not part of this version"),
+        (["fit", "blobs.csv", "-k", "3", "--engine", "dask"], "not part of this version"),
+        (["fit", "blobs.csv", "-k", "3", "--jobs", "0"], "n_jobs=0"),
+        (["fit", "blobs.csv", "-k", "3", "--max-time", "soon"], "is no length of time"),
+        (["fit", "blobs.csv", "-k", "3", "--seed", "-1"], "Must be >= 0"),
+        (["fit", "blobs.csv", "-k", "3", "--min-population", "30"], "must not be larger"),
+        (["fit", "blobs.csv", "-k", "3", "--columns", "c"], "It has 'name', 'größe (m)', 'b'"),
+        (["fit", "blobs.csv", "-k", "3", "--columns", '"b'], "cannot be split into names"),
+        (["fit", "blobs.csv", "-k", "3", "--columns", "b", "--exclude", "w"], "together"),
+        (["fit", "blobs.csv", "-k", "3", "--separator", "::"], "a single character"),
+        (["fit", "blobs.csv", "-k", "3", "--resume"], "--resume needs"),
+        (["frobnicate"], "Unknown command"),
+    ],
+)
+def test_wrong_commands(evomeans, blobs, arguments, text):
+    """Exit code 2, a text, nothing written, nothing on standard output."""
+    result = evomeans(*arguments)
+    told = " ".join(result.err.replace("│", " ").split())
+    assert result.code == 2
+    assert text in told
+    assert result.out == ""
+    assert names() == {"blobs.csv"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["fit", "none.csv", "-k", "3"], "There is no file none.csv"),
+        (["fit", "blobs.csv", "-k", "3"], "'name': text in all rows"),
+        (["fit", "blobs.csv", "-k", "61", "--id", "name"], "60 rows, too few for 61 clusters"),
+        (["fit", "blobs.csv", "-k", "3", "--id", "name", "-o", "blobs.csv"], "is a file"),
+        (["fit", "huge.csv", "-k", "1"], "value of size 1e+301"),
+        (["fit", "blobs.csv", "-k", "2", "--id", "name", "--checkpoint", "no/c"], "no folder for"),
+        (["fit", "zero.csv", "-k", "1", "--weights", "w"], "must not be all zero"),
+    ],
+)
+def test_tables_and_folders_that_cannot_be_used(evomeans, blobs, arguments, text):
+    """Exit code 1, a text, nothing written."""
+    Path("huge.csv").write_text("a\n1e301\n1\n")
+    Path("zero.csv").write_text("a,w\n1,0\n2,0\n")
+    before = names()
+    result = evomeans(*arguments, "--max-iter", 1)
+    assert result.code == 1
+    assert result.err.startswith("evomeans: ")
+    assert text in result.err
+    assert names() == before
+
+
+def test_an_existing_run_is_kept(evomeans, blobs):
+    evomeans(*FIT, "-o", "out")
+    before = {name: Path("out", name).read_bytes() for name in names("out")}
+    result = evomeans(*FIT, "-o", "out")
+    assert result.code == 1
+    assert "has a run already" in result.err
+    assert "--force" in result.err
+    assert {name: Path("out", name).read_bytes() for name in names("out")} == before
+
+
+def test_force_replaces_the_run_and_nothing_else(evomeans, blobs):
+    evomeans(*FIT, "-o", "out")
+    Path("out/mine.txt").write_text("mine")
+    Path("out/folder").mkdir()
+    result = evomeans("fit", "blobs.csv", "-k", 2, *FIT[4:], "-o", "out", "--force", "--no-report")
+    assert result.code == 0
+    assert names("out") == (FILES - {"report.html"}) | {"mine.txt", "folder"}
+    assert Path("out/mine.txt").read_text() == "mine"
+    assert pl.read_csv("out/centers.csv").height == 2
+    evomeans(*FIT, "-o", "out", "--force", "--format-out", "parquet")
+    assert not {"labels.csv", "centers.csv", "history.csv"} & names("out")
+
+
+def test_a_folder_with_other_things_is_welcome(evomeans, blobs):
+    Path("out").mkdir()
+    Path("out/notes.txt").write_text("mine")
+    assert evomeans(*FIT, "-o", "out").code == 0
+    assert names("out") == FILES | {"notes.txt"}
+
+
+@pytest.mark.parametrize("existing", [False, True])
+def test_a_failure_in_the_middle_leaves_no_half_run(evomeans, blobs, monkeypatch, existing):
+    """A full disk after half of the files: the old run stays, and the search is kept."""
+    if existing:
+        evomeans("fit", "blobs.csv", "-k", 2, *FIT[4:], "-o", "out")
+    before = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+
+    def full(self, path):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(HGMeans, "save", full)
+        result = evomeans(*FIT, "-o", "out", *(["--force"] if existing else []))
+    assert result.code == 1
+    assert "out could not be written: No space left on device." in result.err
+    assert "--resume" in result.err
+    after = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+    assert after.pop(Path("out.checkpoint"))
+    assert after == before
+
+    again = evomeans(*FIT, "-o", "out", "--resume", *(["--force"] if existing else []))
+    assert again.code == 0
+    assert "going on from out.checkpoint" in again.err
+    assert names("out") == FILES
+    assert not Path("out.checkpoint").exists()
+
+
+def test_without_jinja2_all_but_the_page_is_written(evomeans, blobs, monkeypatch):
+    """Told before the search, not after it."""
+    with monkeypatch.context() as patch:
+        patch.setattr("evomeans.cli.report.find_spec", lambda name: None)
+        result = evomeans(*FIT, "-o", "out")
+        assert evomeans("report", "out").code == 1
+    assert result.code == 0
+    assert "pip install 'evomeans[report]'" in result.err
+    assert names("out") == FILES - {"report.html"}
+    assert evomeans("report", "out").code == 0
+    assert names("out") == FILES
+
+
+# Checkpoints
+
+
+def test_a_checkpoint_is_continued_only_when_asked(evomeans, blobs):
+    """The same answer as one search in one go, and the seed comes from the file."""
+    short = ("--max-iter", 20, "--n-iter-no-change", 1000)
+    evomeans(*FIT, *short, "--checkpoint", "c")
+    assert Path("c").exists()
+    longer = ("--max-iter", 60, "--n-iter-no-change", 1000, "--checkpoint", "c", "--json")
+    refused = evomeans(*FIT, *longer)
+    assert refused.code == 1
+    assert "c holds a search already: --resume goes on with it, --force begins anew" in refused.err
+    without_seed = [word for word in FIT if word not in ("--seed", 1)]
+    resumed = json.loads(evomeans(*without_seed, *longer, "--resume").out)
+    begun = json.loads(evomeans(*FIT, *longer, "--force").out)
+    assert resumed["result"] == begun["result"]
+    assert resumed["result"]["n_iter"] == 60
+    assert resumed["settings"] == begun["settings"]
+
+
+def test_resume_without_a_checkpoint_begins_anew(evomeans, blobs):
+    result = evomeans(*FIT, "-o", "out", "--resume")
+    assert result.code == 0
+    assert "there is no checkpoint out.checkpoint; the search begins anew" in result.err
+
+
+def test_a_checkpoint_of_another_table_is_refused(evomeans, blobs):
+    evomeans(*FIT, "--max-iter", 5, "--checkpoint", "c")
+    Path("other.csv").write_text("a,b\n" + "\n".join(f"{i},{i * i}" for i in range(60)) + "\n")
+    result = evomeans("fit", "other.csv", "-k", 3, "--fast", "--checkpoint", "c", "--resume")
+    assert result.code == 1
+    assert "cannot be continued" in result.err
+
+
+@pytest.mark.parametrize("option", ["--resume", "--force"])
+def test_a_foreign_file_is_neither_continued_nor_removed(evomeans, blobs, option):
+    Path("letter.txt").write_text("dear")
+    result = evomeans(*FIT, "--checkpoint", "letter.txt", option)
+    assert result.code == 1
+    assert "no checkpoint that can be continued" in result.err
+    assert Path("letter.txt").read_text() == "dear"

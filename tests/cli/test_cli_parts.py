@@ -1,0 +1,131 @@
+"""Durations, progress and names: the small parts of the command line."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from evomeans import OffspringRecord
+from evomeans.cli.durations import parse_duration, show_duration
+from evomeans.cli.progress import Limits, Progress, SearchDisplay, display_rows, log_line
+from evomeans.cli.reading import names_in
+from evomeans.cli.terminal import Terminal, number
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90", 90), ("90s", 90), ("1.5m", 90), ("1h30m", 5400), ("2 min", 120), ("250ms", 0.25)],
+)
+def test_durations(text, seconds):
+    assert parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "soon", "5x", "1h 30", "-5s", "0", "1e3s", "5s5", "inf"])
+def test_what_is_no_duration(text):
+    with pytest.raises(ValueError, match=r"no length of time|more than no time"):
+        parse_duration(text)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.123, "0.12 s"),
+        (12.34, "12.3 s"),
+        (59.96, "1 min 00 s"),
+        (125, "2 min 05 s"),
+        (3599.9, "1 h 00 min"),
+        (7260, "2 h 01 min"),
+        (1e7, "116 days"),
+    ],
+)
+def test_durations_shown(seconds, text):
+    assert show_duration(seconds) == text
+
+
+def test_numbers_shown():
+    assert number(78.851441) == "78.85144"
+    assert number(832151.234) == "832,151.23"
+    assert number(1.23456789e15) == "1.234568e+15"
+
+
+def test_names():
+    assert names_in("--columns", None) is None
+    assert names_in("--columns", "a, b ,c") == ("a", "b", "c")
+    assert names_in("--columns", '"a,b",größe') == ("a,b", "größe")
+
+
+def record(number: int, inertia: float, best: float, seconds: float) -> OffspringRecord:
+    return OffspringRecord(number, inertia, best, 0.5, 3, seconds, 10, True, False)
+
+
+LIMITS = Limits(offspring=100, patience=50, seconds=None)
+
+
+def test_progress_follows_the_search():
+    """Gain over the first K-means run, patience, and the time left by the pace so far."""
+    display = SearchDisplay(Terminal(quiet=True), LIMITS)
+    display(record(0, 200.0, 200.0, 0.1))
+    display(record(0, 160.0, 160.0, 0.2))
+    assert display.progress.seconds_left(LIMITS) is None
+    for n in range(1, 12):
+        display(record(n, 170.0, 150.0 if n >= 4 else 160.0, 1.0 + n))
+    progress = display.progress
+    assert progress.gain == pytest.approx(25.0)
+    assert (progress.offspring, progress.since_improvement) == (11, 7)
+    assert progress.seconds_left(LIMITS) == pytest.approx(89.0)
+    assert progress.seconds_left(Limits(100, 50, 20.0)) == pytest.approx(8.0)
+    shown = {name: value for name, value, _ in display_rows(progress, LIMITS)}
+    assert shown == {
+        "best inertia": "150",
+        "gain over the first K-means": "25.000 %",
+        "offspring": "11 of 100",
+        "since improvement": "7 of 50",
+        "elapsed": "12.0 s",
+        "left at most": "1 min 29 s",
+    }
+
+
+def test_progress_of_a_search_that_goes_on():
+    """What the checkpoint knows is not forgotten; the pace is that of this process."""
+    known = Progress(first=200.0, best=150.0, offspring=40, since_improvement=30, seconds=400.0)
+    display = SearchDisplay(Terminal(quiet=True), LIMITS, known)
+    for n in (41, 42, 43):
+        display(record(n, 160.0, 150.0, 360.0 + n))
+    assert display.progress.gain == pytest.approx(25.0)
+    assert display.progress.since_improvement == 33
+    assert display.progress.seconds_left(LIMITS) == pytest.approx(57.0)
+
+
+def test_a_log_stays_short(capsys):
+    """The first line after two seconds; pauses double up to a minute."""
+    display = SearchDisplay(Terminal(), Limits(10**6, 10**6, None))
+    display(record(0, 2.0, 2.0, 0.0))
+    for second in range(1, 601):
+        display(record(second, 1.0, 1.0, float(second)))
+    lines = capsys.readouterr().err.splitlines()
+    starts = [line.split("  best")[0].strip() for line in lines[:4]]
+    assert starts == ["2.0 s", "6.0 s", "14.0 s", "30.0 s"]
+    assert 10 <= len(lines) <= 15
+    assert "50.000 % below the first K-means" in lines[0]
+
+
+def test_lines_without_what_is_not_known():
+    text = log_line(Progress(best=5.0, seconds=3.0), LIMITS)
+    assert text.split("  ")[-1] == "0 of 50 since it improved"
+    assert "below" not in text
+
+
+def test_the_live_display_draws():
+    """In all states, from nothing to the end."""
+    rich = pytest.importorskip("rich.console")
+    display = SearchDisplay(Terminal(), LIMITS, clock=lambda: 0.0)
+    console = rich.Console(width=80, record=True, file=io.StringIO())
+    console.print(display.render())
+    display(record(0, 200.0, 200.0, 0.1))
+    display(record(1, 150.0, 150.0, 0.2))
+    console.print(display.render())
+    text = console.export_text()
+    assert "compiled on the first use" in text
+    assert "since improvement" in text
+    assert "1 of 100" in text

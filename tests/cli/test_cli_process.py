@@ -1,0 +1,120 @@
+"""The command as a process: what it loads, pipes, and signals."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from blobs import FIT, write_blobs
+
+COMMAND = [sys.executable, "-m", "evomeans"]
+FOREVER = ["--max-iter", "1000000000", "--n-iter-no-change", "1000000000"]
+HEAVY = {"numpy", "scipy", "sklearn", "numba", "polars", "pyarrow", "matplotlib", "jinja2"}
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["fit", "--help"], ["fit", "x.csv"]])
+def test_help_loads_nothing_heavy(arguments):
+    """So it answers at once; a mistake in the command does too."""
+    code = (
+        "import sys; from evomeans.cli import main; "
+        f"main({arguments!r}); print(*sys.modules, file=sys.stderr)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
+    )
+    loaded = set(result.stderr.split())
+    assert "evomeans.cli.app" in loaded
+    assert not loaded & HEAVY
+
+
+@pytest.mark.parametrize("package", ["cyclopts", "rich"])
+def test_without_the_extra_it_says_what_to_install(tmp_path, package):
+    """A package that cannot be imported, as if it were not there."""
+    code = (
+        f"import sys; sys.modules[{package!r}] = None\n"
+        "from evomeans.cli import main; sys.exit(main(['--help']))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
+    )
+    assert result.returncode == 1
+    assert "pip install 'evomeans[cli]'" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_without_polars_it_says_what_to_install(tmp_path):
+    write_blobs(tmp_path / "blobs.csv")
+    code = (
+        "import sys; sys.modules['polars'] = None\n"
+        "from evomeans.cli import main; sys.exit(main(['fit', 'blobs.csv', '-k', '3']))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, cwd=tmp_path
+    )
+    assert result.returncode == 1
+    assert "pip install 'evomeans[cli]'" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX pipes")
+def test_standard_input_and_a_broken_pipe(evomeans, blobs):
+    """A reader that stops early is no error worth a word."""
+    evomeans(*FIT, "-o", "out")
+    with Path("blobs.csv").open("rb") as file:
+        process = subprocess.Popen(
+            [*COMMAND, "predict", "out", "-"],
+            stdin=file,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait(60) == 141
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_keeps_the_best_and_says_how_to_go_on(evomeans, blobs, tmp_path, number, code):
+    """The run is written, the checkpoint stays, and the told command continues it."""
+    command = ["fit", "blobs.csv", "-k", "3", "--exclude", "name,w", "--seed", "1", "-o", "my out"]
+    process = subprocess.Popen(
+        [*COMMAND, *command, *FOREVER],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+    )
+    wait_for(tmp_path / "my out.checkpoint", process)
+    time.sleep(0.3)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert "Traceback" not in err
+    assert "interrupted" in out
+    record = json.loads((tmp_path / "my out" / "run.json").read_text(encoding="utf-8"))
+    assert record["result"]["stop_reason"] == "interrupted"
+    told = err.splitlines()[-1].strip()
+    assert told.startswith("evomeans fit blobs.csv -k 3")
+    assert told.endswith("-o 'my out' --max-iter 1000000000 --n-iter-no-change 1000000000 --resume")
+
+    resumed = evomeans(*command, "--resume", "--max-iter", 1, "--n-iter-no-change", 1, "--json")
+    assert resumed.code == 0
+    result = json.loads(resumed.out)["result"]
+    assert result["n_iter"] == record["result"]["n_iter"]
+    assert result["inertia"] == record["result"]["inertia"]
+    assert {path.name for path in tmp_path.iterdir()} == {"blobs.csv", "my out"}
+
+
+def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 60
+    while not path.exists():
+        assert process.poll() is None, process.stderr.read()
+        assert time.monotonic() < deadline
+        time.sleep(0.02)

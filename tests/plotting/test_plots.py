@@ -1,0 +1,171 @@
+"""The drawing half: what stands on the axes, and that nothing needs more than it says."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib import pyplot
+from matplotlib.colors import to_hex
+
+from evomeans import HGMeans, History, plotting
+from evomeans.plotting.palette import OKABE_ITO
+
+matplotlib.use("Agg")
+
+FAST = {"min_population": 3, "max_population": 5, "max_iter": 20, "random_state": 0}
+RNG = np.random.default_rng(0)
+CORNERS = np.array([[0, 0, 0, 1], [20, 0, 1, 0], [0, 14, 0, 0], [20, 14, 0, 5]])
+FRAME = pd.DataFrame(
+    np.repeat(CORNERS, 15, axis=0) + RNG.normal(size=(60, 4)),
+    columns=["height", "cost in $", "$x_1$", "a name that is far too long for any tick"],
+)
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    pyplot.close("all")
+
+
+@pytest.fixture(scope="module")
+def model():
+    return HGMeans(4, engine="reference", **FAST).fit(FRAME)
+
+
+@pytest.fixture(scope="module")
+def many():
+    """200 clusters of 300 columns; one offspring."""
+    samples = RNG.normal(size=(1000, 300))
+    settings = {**FAST, "min_population": 1, "max_population": 1, "max_iter": 1}
+    return HGMeans(200, **settings).fit(samples), samples
+
+
+def draw(ax):
+    """Everything that is only found out while drawing: layout, fonts, mathematics in names."""
+    ax.figure.canvas.draw()
+    return ax
+
+
+def texts(ax):
+    return [text.get_text() for text in ax.texts]
+
+
+def test_every_plot_draws_into_given_axes_and_returns_them(model):
+    """No new figure is made, and the figure of a new one is the caller's."""
+    history = model.history_
+    runs = {"a": (history.column("seconds"), history.column("best"))}
+    plots = [
+        lambda ax: plotting.plot_convergence(history, ax=ax),
+        lambda ax: plotting.plot_convergence(history, x="seconds", ax=ax),
+        lambda ax: plotting.plot_population(history, ax=ax),
+        lambda ax: plotting.plot_clusters(model, FRAME, ax=ax),
+        lambda ax: plotting.plot_profiles(model, ax=ax),
+        lambda ax: plotting.plot_sizes(model, ax=ax),
+        lambda ax: plotting.plot_comparison(runs, ax=ax),
+    ]
+    for plot in plots:
+        _, ax = pyplot.subplots()
+        assert plot(ax) is draw(ax)
+        assert len(pyplot.get_fignums()) == 1
+        pyplot.close("all")
+        draw(plot(None))
+        assert len(pyplot.get_fignums()) == 1
+        pyplot.close("all")
+
+
+def test_convergence_is_in_percent_and_ends_at_the_best(model):
+    ax = draw(plotting.plot_convergence(model.history_))
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("offspring made", "above the best found")
+    assert ax.get_yscale() == "log"
+    assert ax.get_yticklabels()[0].get_text() == "best"
+    line = next(line for line in ax.lines if line.get_label() == "best so far")
+    assert line.get_ydata()[-1] == ax.get_yticks()[0]
+    assert plotting.plot_convergence(model.history_, x="seconds").get_xlabel() == "time (seconds)"
+
+
+@pytest.mark.parametrize("plot", [plotting.plot_convergence, plotting.plot_population])
+def test_no_search_is_said_instead(plot):
+    assert texts(plot(History())) == ["The answer was computed exactly,\nwithout a search."]
+
+
+def test_clusters_have_numbers_and_the_colours_of_the_sizes(model):
+    ax = draw(plotting.plot_clusters(model, FRAME, columns=["height", "cost in $"]))
+    assert sorted(texts(ax)) == ["0", "1", "2", "3"]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("height", r"cost in \$")
+    drawn = {to_hex(color) for color in ax.collections[0].get_facecolor()}
+    assert drawn == {color.lower() for color in OKABE_ITO[:4]}
+    bars = draw(plotting.plot_sizes(model)).patches
+    assert {to_hex(bar.get_facecolor()) for bar in bars} == drawn
+
+
+def test_many_clusters_stay_readable(many):
+    """200 clusters, 300 columns: numbers do not touch, and columns are chosen and counted."""
+    model, samples = many
+    ax = draw(plotting.plot_clusters(model, samples))
+    boxes = [text.get_window_extent() for text in ax.texts]
+    assert 5 < len(boxes) <= 200
+    overlaps = [a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i]]
+    assert not any(overlaps)
+    ax = draw(plotting.plot_profiles(model))
+    assert len(ax.get_xticks()) == 24
+    assert ax.get_title(loc="left") == "24 of 300 columns, the most telling first"
+    assert draw(plotting.plot_sizes(model)).get_xlabel().startswith("200 clusters: from ")
+
+
+def test_many_samples_are_thinned_out_and_that_is_said():
+    X = np.random.default_rng(0).normal(size=(30_000, 2))
+    model = HGMeans(2, **{**FAST, "max_iter": 1}).fit(X)
+    ax = plotting.plot_clusters(model, X)
+    assert len(ax.collections[0].get_offsets()) == 20_000
+    assert ax.get_title(loc="right") == "20,000 of 30,000 samples shown"
+
+
+def test_profiles_show_the_centres_in_units_of_the_data(model):
+    ax = draw(plotting.plot_profiles(model))
+    assert len(ax.texts) == 16
+    shown = sorted(float(text) for text in texts(ax))
+    np.testing.assert_allclose(shown, np.sort(model.cluster_centers_.ravel()), rtol=0.01)
+
+
+def test_names_are_no_mathematics(model):
+    names = [text.get_text() for text in draw(plotting.plot_profiles(model)).get_xticklabels()]
+    assert r"\$x_1\$" in names
+    assert "a name that is far to…" in names
+
+
+def test_the_comparison_says_how_far_each_run_is_from_the_best():
+    runs = {"deep": ([1, 2], [110, 100]), "shallow": ([0, 1], [120, 103])}
+    legend = draw(plotting.plot_comparison(runs)).get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == [
+        "deep   best of all",
+        "shallow   +3 %",
+    ]
+
+
+def test_one_column_and_one_cluster():
+    x = np.random.default_rng(0).normal(size=(50, 1))
+    one = HGMeans(1).fit(x)
+    for plot in (plotting.plot_profiles, plotting.plot_sizes):
+        draw(plot(one))
+    assert draw(plotting.plot_clusters(one, x)).get_xlabel() == "x0"
+
+
+def test_without_matplotlib_the_extra_is_named(model, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=r'pip install "evomeans\[plot\]"'):
+        plotting.plot_sizes(model)
+
+
+def test_importing_loads_neither_matplotlib_nor_jinja2():
+    code = "import evomeans.plotting, evomeans.report, sys; print(*sys.modules)"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    loaded = set(result.stdout.split())
+    assert "evomeans.plotting" in loaded
+    assert not loaded & {"matplotlib", "jinja2", "numba", "sklearn.decomposition"}

@@ -1,0 +1,133 @@
+"""The numbers behind the plots of a search."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from evomeans import HGMeans, History, OffspringRecord
+from evomeans.plotting.search_data import (
+    comparison_data,
+    convergence_data,
+    floor_below,
+    population_at_end,
+    population_data,
+)
+
+
+def history_of(*rows: tuple[int, float, int]) -> History:
+    """Make a history from (number, inertia, population size); one second per solution."""
+    records, best = [], np.inf
+    for i, (number, inertia, size) in enumerate(rows):
+        best = min(best, inertia)
+        records.append(OffspringRecord(number, inertia, best, 0.5, 3, i + 1.0, size, True, False))
+    return History(records)
+
+
+SEARCH = history_of((0, 130, 1), (0, 120, 2), (1, 110, 3), (2, 125, 2), (3, 100, 3), (4, 100, 4))
+
+
+def test_convergence_in_percent_above_the_end():
+    """Founders are at offspring 0, of which only the best is a corner of the staircase."""
+    data = convergence_data(SEARCH)
+    assert_array_equal(data.x, [0, 0, 1, 2, 3, 4])
+    assert_allclose(data.gap, [30, 20, 10, 25, 0, 0])
+    assert_array_equal(data.step_x, [0, 1, 3, 4])
+    assert_allclose(data.step_gap, [20, 10, 0, 0])
+    assert (data.floor, data.unit) == (1.0, "% above the best found")
+
+
+def test_convergence_over_time():
+    data = convergence_data(SEARCH, "seconds")
+    assert_array_equal(data.step_x, [1, 2, 3, 5, 6])
+    assert_allclose(data.step_gap, [30, 20, 10, 0, 0])
+    with pytest.raises(ValueError, match='x must be "offspring" or "seconds", got \'time\''):
+        convergence_data(SEARCH, "time")
+
+
+def test_rounding_is_no_gap():
+    """Differences that the search itself takes for clones do not show as a step."""
+    data = convergence_data(history_of((0, 100 * (1 + 1e-12), 1), (1, 100, 2)))
+    assert_array_equal(data.gap, [0, 0])
+    assert_array_equal(data.step_gap, [0, 0])
+
+
+def test_an_inertia_of_zero_has_no_percent_above_it():
+    data = convergence_data(history_of((0, 8, 1), (1, 2, 2), (2, 0, 3)))
+    assert_allclose(data.gap, [100, 25, 0])
+    assert data.unit == "% of the first inertia"
+
+
+def test_long_searches_are_thinned_out_but_not_their_staircase():
+    rows = [(i, 1000.0 - i, 1) for i in range(900)]
+    data = convergence_data(history_of(*rows), limit=50)
+    assert len(data.x) == 50
+    assert (data.x[0], data.x[-1]) == (0, 899)
+    assert len(data.step_x) == 901
+
+
+@pytest.mark.parametrize(
+    ("gaps", "floor"), [([0.0], 0.1), ([30, 0], 10), ([1.5], 0.1), ([2.1, 400], 1), ([3e-6], 1e-6)]
+)
+def test_the_floor_is_clearly_below_all_gaps(gaps, floor):
+    assert floor_below(np.array(gaps)) == pytest.approx(floor)
+
+
+def test_nothing_to_show():
+    """One column is solved without a search; the history is empty then."""
+    assert len(convergence_data(History()).x) == 0
+    assert len(population_data(History()).number) == 0
+    assert population_at_end(History()) == []
+
+
+def test_one_solution_is_enough():
+    data = convergence_data(history_of((0, 5, 1)))
+    assert_array_equal(data.step_gap, [0, 0])
+    assert_array_equal(population_data(history_of((0, 5, 1))).number, [0])
+
+
+def test_the_population_after_each_selection():
+    """At the start, when survivors were selected (110 and 120 stay), and at the end."""
+    data = population_data(SEARCH)
+    assert_array_equal(data.number, [0, 2, 4])
+    assert_allclose(data.best, [20, 10, 0])
+    assert_allclose(data.median, [25, 15, 5])
+    assert_allclose(data.worst, [30, 20, 20])
+    assert_array_equal(data.distinct, [2, 2, 3])
+
+
+def test_clones_leave_first():
+    rows = (0, 100, 1), (0, 100, 2), (1, 120, 3), (2, 100, 2)
+    assert population_at_end(history_of(*rows)) == [100, 120]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_replayed_population_is_the_real_one(seed):
+    """History alone tells the inertias of the final population of a real search."""
+    X = np.random.default_rng(seed).normal(size=(150, 3))
+    model = HGMeans(
+        7, min_population=4, max_population=9, max_iter=80, random_state=seed, engine="reference"
+    ).fit(X)
+    members = [member.inertia for member in model.population_]
+    assert_allclose(population_at_end(model.history_), members, rtol=1e-9)
+
+
+def test_runs_are_compared_with_the_best_of_all():
+    runs = {"slow": ([1, 2, 4], [130, 140, 110]), "good": ([0.5, 3], [120, 100])}
+    data = comparison_data(runs)
+    assert data.names == ["good", "slow"]
+    assert_allclose(data.gap[0], [20, 0, 0])
+    assert_allclose(data.gap[1], [30, 10, 10])
+    assert_array_equal(data.seconds[1], [1, 4, 4])
+
+
+@pytest.mark.parametrize("run", [([1, 2], [3]), ([], []), 5, ("ab", "cd"), ([[1]], [[2]])])
+def test_broken_runs_are_named(run):
+    with pytest.raises(ValueError, match=r"The run 'mine' must be a pair \(seconds, best\)"):
+        comparison_data({"mine": run})
+
+
+def test_no_run_at_all():
+    with pytest.raises(ValueError, match="runs is empty"):
+        comparison_data({})

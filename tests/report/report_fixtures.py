@@ -1,0 +1,47 @@
+"""Data of reports, and a browser to look at the pages."""
+
+from __future__ import annotations
+
+import copy
+import os
+
+import pytest
+from browser import find_browser, open_browser
+from reports import HOSTILE, data_of, fitted, samples
+
+
+@pytest.fixture(scope="session")
+def model():
+    return fitted()
+
+
+@pytest.fixture(scope="session")
+def _data(model):
+    return data_of(model, samples(), ["height", "width", "depth", "cost"])
+
+
+@pytest.fixture
+def data(_data):
+    """Give each test data of its own to change."""
+    return copy.deepcopy(_data)
+
+
+@pytest.fixture(scope="session")
+def hostile_data(model):
+    """Every text in it wants to be more than a text."""
+    settings = {name: name for name in HOSTILE}
+    title = "</title>" + HOSTILE[0]
+    return data_of(model, samples(), HOSTILE, title, settings=settings, command=HOSTILE[1])
+
+
+@pytest.fixture(scope="session")
+def browser():
+    program = find_browser()
+    if program is None:
+        reason = "no chromium here; on Debian it is installed by: apt-get install chromium"
+        # Where the tests must not be left out, as in .ci/run.
+        if os.environ.get("EVOMEANS_BROWSER_TESTS") == "required":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    with open_browser(program) as running:
+        yield running

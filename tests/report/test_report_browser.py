@@ -1,0 +1,208 @@
+"""The page in a real browser."""
+
+from __future__ import annotations
+
+import pytest
+from reports import HOSTILE, data_of, fitted, samples
+
+from evomeans.report import render_report
+
+pytest_plugins = ["report_fixtures"]
+
+ORDER = "[...document.querySelectorAll('#table tbody tr')].map(r => Number(r.dataset.cluster))"
+SHOWN = (
+    "[...document.querySelectorAll('#table tbody tr')].filter(r => r.checkVisibility())"
+    ".map(r => Number(r.dataset.cluster))"
+)
+SORTED_BY = (
+    "[...document.querySelectorAll('#table thead th')].filter(h => h.hasAttribute('aria-sort'))"
+    ".map(h => [h.textContent, h.getAttribute('aria-sort')])"
+)
+BACKGROUND = "getComputedStyle(document.body).backgroundColor"
+LIGHT, DARK = "rgb(255, 255, 255)", "rgb(20, 23, 27)"
+
+
+@pytest.fixture
+def show(browser, tmp_path):
+    """Open the page of some data; whatever the test did, the console must have stayed silent."""
+    tabs = []
+
+    def open_page(data, **how):
+        path = tmp_path / "report.html"
+        path.write_text(render_report(data), encoding="utf-8")
+        tabs.append(browser.open(path, **how))
+        return tabs[-1]
+
+    yield open_page
+    for tab in tabs:
+        complaints, requests = tab.complaints(), tab.requests()
+        tab.close()
+        assert complaints == []
+        assert len(requests) == 1
+
+
+def header(number: int) -> str:
+    return f"#table thead th:nth-child({number}) button"
+
+
+def test_it_opens_in_silence_and_asks_for_nothing(show, data):
+    """No message on the console, no request but for the file itself."""
+    tab = show(data)
+    assert tab.evaluate("document.title") == "clouds.csv · evomeans report"
+    assert tab.evaluate("document.querySelectorAll('svg.chart').length") == 4
+
+
+def test_a_click_sorts_and_a_second_one_turns_it_round(show, data):
+    tab = show(data)
+    sizes = [cluster["size"] for cluster in data["clusters"]]
+    assert tab.evaluate(SORTED_BY) == [["Cluster", "ascending"]]
+    tab.click(header(2))
+    assert tab.evaluate(ORDER) == sorted(range(5), key=lambda i: -sizes[i])
+    assert tab.evaluate(SORTED_BY) == [["Samples", "descending"]]
+    tab.click(header(2))
+    assert tab.evaluate(ORDER) == sorted(range(5), key=lambda i: sizes[i])
+    assert tab.evaluate(SORTED_BY) == [["Samples", "ascending"]]
+    tab.click(header(1))
+    assert tab.evaluate(ORDER) == [4, 3, 2, 1, 0]
+
+
+def test_the_keyboard_sorts(show, data):
+    """Tab reaches the headers, Enter and the space bar sort; text sorts from A to Z."""
+    tab = show(data)
+    tab.evaluate(f"document.querySelector('{header(3)}').focus()")
+    tab.press("Enter", 13, "\r")
+    assert tab.evaluate(SORTED_BY) == [["Share", "descending"]]
+    for _ in range(3):
+        tab.press("Tab", 9)
+    tab.press(" ", 32, " ")
+    assert tab.evaluate(SORTED_BY) == [["Most telling columns", "ascending"]]
+    first = [cluster["telling"][0]["name"] for cluster in data["clusters"]]
+    order = tab.evaluate(ORDER)
+    assert [first[i] for i in order] == sorted(first)
+
+
+def test_the_filter_shows_what_fits(show, data):
+    """Words are looked for in the columns, numbers are clusters; all gone, all come back."""
+    tab = show(data)
+    tab.evaluate("document.getElementById('filter').focus()")
+    tab.call("Input.insertText", text="DEPTH")
+    wanted = [
+        i
+        for i, cluster in enumerate(data["clusters"])
+        if any(told["name"] == "depth" for told in cluster["telling"])
+    ]
+    assert tab.evaluate(SHOWN) == wanted
+    told = tab.evaluate("document.getElementById('shown').textContent")
+    assert told == f"{len(wanted)} of 5 clusters"
+
+    def type_instead(text):
+        tab.evaluate("document.getElementById('filter').select()")
+        tab.press("Delete", 46)
+        tab.call("Input.insertText", text=text)
+        return tab.evaluate(SHOWN)
+
+    assert type_instead("3") == [3]
+    assert type_instead("nothing like it") == []
+    assert type_instead(" ") == [0, 1, 2, 3, 4]
+
+
+def test_hostile_names_do_not_run(show, hostile_data):
+    """They are in the page as text, letter by letter, and nothing has happened."""
+    tab = show(hostile_data)
+    tab.evaluate("new Promise(done => setTimeout(done, 200))")
+    assert tab.evaluate("typeof window.pwned") == "undefined"
+    assert tab.evaluate("document.images.length") == 0
+    assert tab.evaluate("document.scripts.length") == 2
+    shown = tab.evaluate("document.body.textContent")
+    for text in HOSTILE:
+        assert text in shown
+    assert tab.evaluate("document.querySelector('h1').textContent") == hostile_data["title"]
+    tab.hover("svg.heat path")
+    assert tab.evaluate("document.getElementById('cell').textContent").startswith("Cluster ")
+    assert tab.evaluate("typeof window.pwned") == "undefined"
+
+
+def test_the_policy_stops_what_escaping_would_miss(show, data, browser, tmp_path):
+    """A script that somebody wrote into the file does not run, and the browser says why."""
+    page = render_report(data).replace("<main>", "<main><script>window.pwned = 1</script>")
+    path = tmp_path / "spoiled.html"
+    path.write_text(page, encoding="utf-8")
+    tab = browser.open(path)
+    assert tab.evaluate("typeof window.pwned") == "undefined"
+    assert "Content Security Policy" in "".join(tab.complaints())
+    tab.close()
+
+
+def test_light_and_dark(show, data):
+    """As the system is, until the reader chooses; on paper always light."""
+    for dark in (False, True):
+        tab = show(data, dark=dark)
+        assert tab.evaluate(BACKGROUND) == (DARK if dark else LIGHT)
+        assert tab.evaluate("document.getElementById('theme').textContent") == (
+            "Light" if dark else "Dark"
+        )
+        tab.click("#theme")
+        assert tab.evaluate(BACKGROUND) == (LIGHT if dark else DARK)
+        tab.prefer("dark", media="print")
+        assert tab.evaluate(BACKGROUND) == LIGHT
+
+
+def test_the_axis_of_the_convergence_can_be_time(show, data):
+    visible = "[...document.querySelectorAll('[data-chart]')].filter(c => c.checkVisibility())"
+    visible += ".map(c => c.dataset.chart)"
+    tab = show(data)
+    assert tab.evaluate(visible) == ["offspring"]
+    tab.click("[data-axis=seconds]")
+    assert tab.evaluate(visible) == ["seconds"]
+
+
+def test_a_cluster_under_the_pointer_stands_out(show, data):
+    tab = show(data)
+    tab.hover("#table tbody tr:nth-child(2) td:last-child")
+    marked = "[...new Set([...document.querySelectorAll('.on')].map(m => m.dataset.cluster))]"
+    assert tab.evaluate(marked) == ["1"]
+    tab.hover("h1")
+    assert tab.evaluate(marked) == []
+
+
+@pytest.mark.parametrize("width", [400, 800, 1400])
+def test_it_fits_every_screen(show, hostile_data, width):
+    """Nothing makes the page itself wider than the window."""
+    tab = show(hostile_data, width=width)
+    assert tab.evaluate("document.documentElement.scrollWidth") == width
+
+
+def test_texts_of_a_chart_do_not_overlap(show):
+    """Ticks and names keep clear of each other on wide and narrow screens, with many clusters."""
+    X = samples()
+    data = data_of(fitted(30, X, max_iter=2), X)
+    overlaps = """
+        [...document.querySelectorAll('svg.chart')].filter(s => s.checkVisibility()).flatMap(s => {
+          const texts = [...s.querySelectorAll('text')].filter(t => t.checkVisibility());
+          const boxes = texts.map(t => [t.textContent, t.getBoundingClientRect()]);
+          return boxes.flatMap(([a, p], i) => boxes.slice(i + 1).filter(([b, q]) =>
+            p.left < q.right && q.left < p.right && p.top + 3 < q.bottom && q.top + 3 < p.bottom
+          ).map(([b]) => a + ' / ' + b));
+        })
+    """
+    for width in (400, 1400):
+        assert show(data, width=width).evaluate(overlaps) == []
+
+
+def test_it_can_be_read_without_a_script(browser, data, tmp_path):
+    """Controls that would do nothing are hidden, the rest is there."""
+    path = tmp_path / "report.html"
+    page = render_report(data)
+    path.write_text(page[: page.rindex("<script>")], encoding="utf-8")
+    tab = browser.open(path)
+    assert tab.evaluate(SHOWN) == [0, 1, 2, 3, 4]
+    hidden = "['#theme', '.switch', '.filter', '.copy'].map(s => "
+    hidden += "document.querySelector(s).checkVisibility())"
+    assert tab.evaluate(hidden) == [False] * 4
+    tab.close()
+
+
+def test_it_prints(show, data, tmp_path):
+    """A PDF of a few pages comes out."""
+    show(data).pdf(tmp_path / "report.pdf")
+    assert (tmp_path / "report.pdf").read_bytes().startswith(b"%PDF-")
