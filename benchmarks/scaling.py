@@ -172,7 +172,8 @@ def draw(measured: Sequence[tuple[Family, Sequence[Row]]], path: Path) -> None:
             )
         draw_reference(axis, varied, reference)
         axis.set_xlabel(label)
-        axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        # Long numbers overlap if there are more of them.
+        axis.xaxis.set_major_locator(LogLocator(subs=(1.0,) if varied == "n" else (1.0, 2.0, 5.0)))
         axis.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
         axis.xaxis.set_minor_formatter(NullFormatter())
         axis.grid(True, which="major", alpha=0.3)

@@ -18,7 +18,8 @@ on one thread, the mean of ten seeds, measured before and after the search. The 
   avoided        share of the n·m distances per iteration that were not computed
   authors        how many times faster than the authors' C++ program, whole runs, each in its own Y
   sklearn        Y by our K-means run from random samples (the mean of the initial population)
-  2 threads      gain in wall time of a short search, where there are a million products n·m·d
+  2 threads      gain in wall time of a short search, where there are a million products n·m·d;
+                 not with --full, which may well run beside something else
   objective      mean of the seeds, relative to the mean of the authors' program
 
 How the parts of an offspring are told apart is described in benchmarks/anatomy.py.
@@ -103,8 +104,8 @@ COLUMNS = (
 )
 
 
-def measure(dataset: str, m: int, seed: int, limit: int) -> Row:
-    """Run one search, the yardstick beside it; the first seed also tries two threads.
+def measure(dataset: str, m: int, seed: int, limit: int, threads: bool) -> Row:
+    """Run one search, the yardstick beside it; try two threads if asked to.
 
     Times are CPU seconds; the names of the parts are those of :class:`Anatomy`.
     """
@@ -126,7 +127,7 @@ def measure(dataset: str, m: int, seed: int, limit: int) -> Row:
         "cpu_s": whole,
         "each_s": anatomy.each * whole / anatomy.whole,
         **asdict(anatomy),
-        "two_threads": try_threads(X, m, anatomy.each) if seed == 0 else math.nan,
+        "two_threads": try_threads(X, m, anatomy.each) if threads else math.nan,
     }
 
 
@@ -172,7 +173,7 @@ def average(values: Iterable[float]) -> float:
 
 
 def measure_all(
-    setups: Sequence[tuple[str, int]], seeds: int, limit: int, output: Path | None
+    setups: Sequence[tuple[str, int]], seeds: int, limit: int, output: Path | None, threads: bool
 ) -> list[Row]:
     """Measure every set-up, or take from ``output`` what is there; print and return the table."""
     known = {(run.dataset, run.m): run for run in reference_runs()}
@@ -183,7 +184,7 @@ def measure_all(
     for name, m in setups:
         for key in [(name, m, seed, limit) for seed in range(seeds)]:
             if key not in done:
-                done[key] = measure(*key)
+                done[key] = measure(*key, threads=threads and key[2] == 0)
                 if output:
                     append_row(output, done[key])
         rows = [done[name, m, seed, limit] for seed in range(seeds)]
@@ -267,7 +268,9 @@ def main() -> None:
         setups = [(run.dataset, run.m) for run in reference_runs()]
         output = output or RESULTS / "speed.csv"
     seeds = arguments.seeds or (5 if arguments.full else 1)
-    print_summary(measure_all(setups, seeds, arguments.offspring, output))
+    print_summary(
+        measure_all(setups, seeds, arguments.offspring, output, threads=not arguments.full)
+    )
     print_overhead("iris", 10)
 
 

@@ -65,8 +65,9 @@ def _call(builder: Any, name: str, result: Any, vectors: Any) -> Any:
 
 def _row_address(context: Any, builder: Any, array_type: Any, array: Any, row: Any) -> Any:
     data = context.make_array(array_type)(context, builder, array).data
-    element = builder.gep(data, [builder.mul(row, row.type(WIDTH))])
-    return builder.bitcast(element, ir.VectorType(data.type.pointee, WIDTH).as_pointer())
+    first = builder.gep(data, [builder.mul(row, row.type(WIDTH))])
+    lanes = ir.VectorType(context.get_data_type(array_type.dtype), WIDTH)
+    return builder.bitcast(first, lanes.as_pointer())
 
 
 @intrinsic
