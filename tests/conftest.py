@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import signal
-import threading
 from collections.abc import Iterator
 
 import numpy as np
@@ -12,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from evomeans.engines import Start, create_engine
+from limits import time_limit
 
 pytest.register_assert_rewrite("oracles")
 
@@ -31,25 +29,6 @@ settings.register_profile(
 settings.load_profile("evomeans")
 
 SECONDS_PER_TEST = 120
-
-
-@contextlib.contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
-    """Turn a hang into a failure, where the platform has timers and we are in the main thread."""
-    if not hasattr(signal, "SIGALRM") or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def fail(signum: int, frame: object) -> None:
-        raise TimeoutError(f"still running after {seconds} seconds")
-
-    previous = signal.signal(signal.SIGALRM, fail)
-    left, _ = signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGALRM, previous)
-        signal.setitimer(signal.ITIMER_REAL, left)
 
 
 @pytest.fixture(autouse=True)

@@ -10,9 +10,9 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from conftest import time_limit
 from evomeans.engines import Start, create_engine
 from evomeans.engines.frame import Frame
+from limits import time_limit
 from oracles import (
     assert_fixed_point,
     assert_nearest,
