@@ -49,12 +49,14 @@ bench: $(VENV)/.installed ## what an offspring and a K-means run cost, on the da
 	    echo "$(PY) -m $$module $(BENCH_ARGS)"; $(PY) -m $$module $(BENCH_ARGS); \
 	done
 
-bench-full: $(VENV)/.installed-plot ## all set-ups, scaling, levers, memory, into benchmarks/results (an hour or so)
+bench-full: $(VENV)/.installed-plot ## all set-ups, scaling, levers, memory, into benchmarks/results (40 minutes or so)
 	$(PY) -m benchmarks.speed --full
 	$(PY) -m benchmarks.scaling
-	$(PY) -m benchmarks.kmeans
-	$(PY) -m benchmarks.levers
-	$(PY) -m benchmarks.memory
+	@set -e; for module in kmeans levers memory; do \
+	    echo "$(PY) -m benchmarks.$$module"; \
+	    $(PY) -m benchmarks.$$module > benchmarks/results/$$module.txt; \
+	    cat benchmarks/results/$$module.txt; \
+	done
 
 picture: $(VENV)/.installed-plot ## draw the picture of the README again
 	$(PY) examples/picture.py

@@ -2,15 +2,16 @@
 
 Run with ``python -m benchmarks.speed`` (a few minutes), with set-ups of your own as in
 ``python -m benchmarks.speed letters:50 skin:10``, or with ``--full``: all set-ups of the authors'
-program, five seeds each, kept row by row in benchmarks/results/speed.csv. A full run that was
-stopped goes on where it was; remove the file to measure everything again.
+program, five seeds each, kept row by row in benchmarks/results/speed.csv. With ``--resume`` a full
+run that was stopped goes on where it was, instead of measuring everything again.
 
 Everything is CPU time on one thread, float64, standard setting, compilation excluded, and so is the
 garbage collector's look through what the compiler leaves behind (0.1 s, every now and then). The
 yardstick Y is a run of ``KMeans(init="random", n_init=1, tol=0, max_iter=1000, algorithm="lloyd")``
 on one thread, the mean of ten seeds, measured before and after the search. The columns:
 
-  CPU            of the whole search: making the engine, initial population, offspring
+  CPU            of the whole search: making the engine, initial population, offspring (a fit also
+                 assigns the samples to the answer, once or twice)
   each, in Y     an offspring, without what comes before the first one
   cross … book   shares of an offspring: selection and crossover, relocation, K-means, bookkeeping
   start          share of the whole that comes before the first offspring
@@ -257,6 +258,7 @@ def parse_arguments() -> argparse.Namespace:
         "--offspring", type=int, default=WHOLE, help="at most; with fewer than 5000 no run is whole"
     )
     parser.add_argument("--output", type=Path, help="CSV file for a row per set-up and seed")
+    parser.add_argument("--resume", action="store_true", help="keep the rows that it has")
     return parser.parse_args()
 
 
@@ -267,6 +269,8 @@ def main() -> None:
     if arguments.full:
         setups = [(run.dataset, run.m) for run in reference_runs()]
         output = output or RESULTS / "speed.csv"
+    if output and not arguments.resume:
+        output.unlink(missing_ok=True)
     seeds = arguments.seeds or (5 if arguments.full else 1)
     print_summary(
         measure_all(setups, seeds, arguments.offspring, output, threads=not arguments.full)

@@ -84,10 +84,10 @@ def encode_centers(frame: Frame, centers: NDArray[Any]) -> FloatArray:
 def encode_starts(frame: Frame, solutions: Iterable[NDArray[Any]]) -> list[FloatArray]:
     """Bring solutions to start from into a frame; centres out of this world stop at its rim.
 
-    No sample is nearest to a centre a billion extents away, wherever exactly it is, and its
-    square must not overflow.
+    No sample is nearest to a centre a million extents away, wherever exactly it is, and engines
+    may rely on centres not being farther.
     """
-    return [np.clip(encode_centers(frame, centers), -1e9, 1e9) for centers in solutions]
+    return [np.clip(encode_centers(frame, centers), -1e6, 1e6) for centers in solutions]
 
 
 def in_data_units(population: Iterable[Individual], frame: Frame) -> tuple[Individual, ...]:

@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from evomeans.engines import Refinement
 from evomeans.engines.cpu.engine import CpuEngine
 from evomeans.engines.cpu.lanes import WIDTH
-from evomeans.engines.cpu.layout import BEST, FAR, NAMES, SECOND, State, aligned
+from evomeans.engines.cpu.layout import BEST, ENDLESS, NAMES, SECOND, State, aligned
 from evomeans.engines.cpu.memory import Recollection
 from evomeans.engines.cpu.reassign import find_lowest
 from evomeans.engines.frame import Frame
@@ -135,7 +135,7 @@ def test_the_two_lowest_scores_and_the_first_that_has_the_lowest_are_found(seed)
     scores[:] = rng.choice([-1.0, 0.5, 0.75, 2.0, 3.0, 7.0], size=(9, WIDTH))
     chosen = np.sort(rng.choice(1000, 9, replace=False)).astype(np.int32)
     find_lowest(scores, chosen, count, lanes)
-    lowest = np.sort(np.append(scores[:count], np.full((1, WIDTH), FAR * FAR), axis=0), axis=0)
+    lowest = np.sort(np.append(scores[:count], np.full((1, WIDTH), ENDLESS), axis=0), axis=0)
     assert_array_equal(lanes[BEST], lowest[0])
     assert_array_equal(lanes[SECOND], lowest[1])
     assert_array_equal(lanes[NAMES], chosen[scores[:count].argmin(axis=0)])
@@ -238,3 +238,27 @@ def test_samples_far_outside_of_the_frame_are_refused() -> None:
     """The kernels' constants for far and nowhere would mean nothing there."""
     with pytest.raises(ValueError, match="outside of the frame"):
         CpuEngine(np.array([[0.0], [1e9]]), frame=Frame(np.zeros(1), 0))
+
+
+@pytest.mark.parametrize("scale", [1e3, 1e6])
+def test_samples_find_the_closest_of_centres_that_are_all_far_away(dtype, scale) -> None:
+    """As far as starts may be: nothing in the kernels takes them for no centres at all."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(300, 3)).astype(dtype)
+    centers = rng.uniform(-scale, scale, size=(4, 3))
+    engine = CpuEngine(X)
+    labels, inertia = engine.assign(centers)
+    squares = squared_distances(in_frame(engine.frame, X), centers)
+    assert_array_equal(labels, squares.argmin(axis=1))
+    assert_allclose(inertia, engine.frame.inertia_in_data_units(squares.min(axis=1).sum()))
+
+
+def test_moves_too_small_for_single_precision_are_moves() -> None:
+    """K-means goes on to its fixed point where all that differs is 1e-50 of the extent."""
+    rng = np.random.default_rng(6)
+    X = np.stack([rng.integers(2, size=200), 1e-50 * rng.normal(size=200)], axis=1)
+    engine = CpuEngine(X)
+    known = founder(engine, Problem(X, None, 6, "samples", 6)).handle
+    labels, _ = engine.assign(known.centers)
+    means = [in_frame(engine.frame, X)[labels == j].mean(axis=0) for j in range(6)]
+    assert_allclose(known.centers[:, 1], np.array(means)[:, 1], rtol=1e-9, atol=1e-62)

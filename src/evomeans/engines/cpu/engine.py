@@ -103,7 +103,7 @@ class CpuEngine:
         target, removed, quantile = self._relocate(
             start.centers, start.removed, start.alpha, start.quantile
         )
-        parent = state if known is None or known.state is None else known.state
+        parent = (known and known.state) or state
         room.run(parent, state, target, known is not None, removed, quantile, start.power)
         n_iter = room.iterations
         repairs = 0
@@ -169,7 +169,9 @@ class CpuEngine:
         room = self._room(len(centers))
         state = self.memory.new_state(self.n_samples, room.k)
         room.run(state, state, centers, False, -1, 0.0, 1, False)
-        return self._labels(state), self.frame.inertia_in_data_units(room.inertia)
+        labels = self._labels(state)
+        self.memory.give_back(state)
+        return labels, self.frame.inertia_in_data_units(room.inertia)
 
     def _labels(self, state: State) -> NDArray[np.int32]:
         """Labels in the user's order."""

@@ -13,9 +13,11 @@ from evomeans.engines.cpu.sums import LIMBS
 # Samples whose distances are summed together; the order of all floating-point sums over samples
 # follows from it, so it must not depend on the number of threads.
 CHUNK = 512
-# Larger than any distance between samples in the frame, where coordinates are below one; its square
-# is finite in single precision.
+# Larger than any distance to a centre in the frame, where coordinates are below one, and those of
+# centres to start from below a million.
 FAR = np.float32(1e9)
+# Larger than the square of any distance, NOWHERE included, in single precision.
+ENDLESS = np.float32(1e37)
 # The coordinates of a centre that is nowhere: so far that no gap outlasts its way there or back.
 NOWHERE = 1e12
 # Rows of ``Scratch.lanes``.

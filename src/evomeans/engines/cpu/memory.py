@@ -68,7 +68,7 @@ class Memory:
         size = state.nbytes
         if size > BYTES_PER_SAMPLE * state.labels.size:
             recollection.state = None
-            self._free.append(state)
+            self.give_back(state)
             return recollection
         key = id(recollection)
         reference = weakref.ref(recollection, lambda _: self._abandon(key))
@@ -82,10 +82,14 @@ class Memory:
         """Return what is known of a handle of this engine, or None."""
         if not isinstance(handle, Recollection) or id(handle) not in self._kept:
             return None
-        if len(handle.centers) != n_clusters:
+        if handle.state is None or len(handle.centers) != n_clusters:
             return None
         self._kept.move_to_end(id(handle))
         return handle
+
+    def give_back(self, state: State) -> None:
+        """Take memory of :meth:`new_state` that nobody is going to keep."""
+        self._free.append(state)
 
     def forget(self, handle: Recollection) -> None:
         """Drop the state of a solution and use its memory again."""
@@ -94,8 +98,9 @@ class Memory:
 
     def _forget_oldest(self) -> None:
         oldest = next(iter(self._kept.values()))[0]()
-        assert oldest is not None
-        self.forget(oldest)
+        # None if it has just been abandoned, and its memory with it.
+        if oldest is not None:
+            self.forget(oldest)
 
     def _abandon(self, key: int) -> None:
         if (kept := self._kept.pop(key, None)) is not None:
@@ -105,5 +110,5 @@ class Memory:
         size = state.nbytes
         self._bytes -= size
         # Two at least: one for the next child, and one for whoever it replaces.
-        if len(self._free) < 2 or self._bytes + size * len(self._free) < self.budget:
+        if len(self._free) < 2 or self._bytes + size * (len(self._free) + 1) <= self.budget:
             self._free.append(state)

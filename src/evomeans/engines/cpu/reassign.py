@@ -21,7 +21,7 @@ from evomeans.engines.cpu.lanes import (
     unequal,
     where_less,
 )
-from evomeans.engines.cpu.layout import BEST, FAR, NAMES, SECOND
+from evomeans.engines.cpu.layout import BEST, ENDLESS, FAR, NAMES, SECOND
 from evomeans.engines.cpu.rows import squared_distance
 from evomeans.engines.cpu.sums import add_row
 from evomeans.engines.cpu.threads import nth_item
@@ -98,7 +98,7 @@ def choose_centers(
     for j in range(gaps.shape[1]):
         chosen[listed] = j
         listed += (gaps[tile, j] < NOTHING) | ((present[tile, j] != 0) & (j != gone))
-    closest = FAR * FAR
+    closest = ENDLESS
     for a in range(listed):
         approach(samples.rows, samples, tile, centers.exact, chosen[a], a, offsets, away)
         closest = min(closest, away[a])
@@ -147,7 +147,7 @@ def compare(
 @jit
 def find_lowest(scores: Any, chosen: Any, count: int, lanes: Any) -> None:
     """For every sample of a tile: the two lowest scores, and whose the lowest is."""
-    best = second = repeat(FAR * FAR)
+    best = second = repeat(ENDLESS)
     names = repeat(np.float32(-1.0))
     for a in range(count):
         new = load(scores, a)

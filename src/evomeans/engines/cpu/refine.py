@@ -19,6 +19,8 @@ from evomeans.engines.rules import MAX_ITERATIONS
 
 INERTIA, ITERATIONS = range(2)
 BEGIN, PLACE, LLOYD = range(3)
+# A move that single precision would call none.
+SMALLEST = np.float32(1e-37)
 
 
 @jit
@@ -87,6 +89,8 @@ def refine(
             stage = np.int64(LLOYD)
         else:
             break
+    if scratch.barrier[ABANDONED] != 0:
+        return
     measure_own(samples, state, centers.exact, squared, scratch, thread, n_threads)
     meet(scratch.barrier, n_threads)
     sum_nearby(samples.places, scratch, thread, n_threads)
@@ -153,7 +157,8 @@ def move_centers(
             sums, totals = centers.sums, scratch.totals[thread]
             update_center(sums, samples.scales, samples.limb, exact, centers.weights, j, totals)
         remember_center(samples.rows, exact, j)
-        drift[j] = np.float32(np.sqrt(squared_difference(before, j, exact, j))) * MORE
+        moved = np.sqrt(squared_difference(before, j, exact, j))
+        drift[j] = max(np.float32(moved) * MORE, SMALLEST if moved > 0.0 else NOTHING)
         # Leaving brings nobody nearer.
         centers.approached[j] = NOTHING if stage == BEGIN and j == removed else drift[j]
         farthest = max(farthest, drift[j])

@@ -58,7 +58,7 @@ def encode_samples(
         tiles, middles, squares, radii = sparse_tiles(rows)
         roundoff = 8 * UNIT
     else:
-        rows = encoded[order]
+        rows = encoded[order] if in_order else encoded
         extents = np.maximum(rows.max(axis=0), -rows.min(axis=0)).astype(np.float64)
         tiles, middles, squares, radii = dense_tiles(rows)
         roundoff = (n_features + 8) * UNIT

@@ -113,12 +113,13 @@ class Crew:
         if self._pool is None:
             kernel(*arguments, 0, 1)
             return
+        self.barrier[:] = 0
         others: list[Future[None]] = []
         try:
-            others += [
+            others.extend(
                 self._pool.submit(self._enter, kernel, arguments, thread)
                 for thread in range(1, self.n_threads)
-            ]
+            )
             self._enter(kernel, arguments, 0)
         except BaseException:
             # Somebody may be waiting for us at the barrier.
@@ -126,8 +127,7 @@ class Crew:
             raise
         finally:
             wait(others)
-            abandoned, self.barrier[:] = self.barrier[ABANDONED], 0
-        if abandoned:
+        if self.barrier[ABANDONED]:
             for other in others:
                 other.result()
 
