@@ -48,6 +48,7 @@ BAD_PARAMETERS = [
     ({"engine": "fpga"}, ValueError, r"engine='fpga' is unknown.*'auto', 'cpu', 'reference'"),
     ({"engine": None}, TypeError, r"engine must be one of 'auto', 'cpu', 'reference', got None"),
     ({"n_jobs": 0}, ValueError, r"n_jobs=0 must be positive, -1 for all cores, or None"),
+    ({"n_jobs": 5000}, ValueError, r"n_jobs=5000 must not exceed 4096"),
     ({"n_jobs": 2.0}, TypeError, r"n_jobs must be an int or None, got 2.0"),
     ({"n_jobs": True}, TypeError, r"n_jobs must be an int or None, got True"),
     ({"random_state": -1}, ValueError, r"random_state=-1 must not be negative"),

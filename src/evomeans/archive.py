@@ -87,6 +87,8 @@ class Archive:
         high: float = math.inf,
     ) -> NDArray[Any]:
         """Return a finite array of a type, a shape (None for any length) and a range."""
+        if name not in self.arrays:
+            raise ArchiveError(f"it lacks the member {name}.npy")
         values = self.arrays[name]
         names = (dtypes,) if isinstance(dtypes, str) else dtypes
         if values.dtype.name not in names:

@@ -35,7 +35,11 @@ def write_atomically(path: str | os.PathLike[str], content: Content) -> None:
     permissions = _permissions(target)
     temporary = target.parent / f".evomeans-{secrets.token_hex(6)}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    descriptor = os.open(temporary, flags, 0o666)
+    try:
+        descriptor = os.open(temporary, flags, 0o666)
+    except OSError as error:
+        # Under the name that the caller knows.
+        raise type(error)(error.errno, error.strerror, os.fspath(path)) from error
     try:
         with os.fdopen(descriptor, "wb") as file:
             if isinstance(content, bytes):

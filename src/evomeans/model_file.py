@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -44,8 +44,6 @@ PARAMETERS = (
     "verbose",
 )
 MEMBERS = ("cluster_centers", "labels", "frame_shift", *POPULATION_MEMBERS, *HISTORY_MEMBERS)
-# More is a mistake or malice.
-LARGEST_JOBS = 4096
 LARGEST_COUNT = 2**53
 # The square of a coordinate in the frame must not overflow, nor that of a sum of many.
 LARGEST_COORDINATE = 1e150
@@ -148,7 +146,6 @@ def _model_of(archive: Archive) -> HGMeans:
 def _stored_parameters(model: HGMeans) -> dict[str, object]:
     """Return what JSON can hold of the parameters, once they are known to be valid."""
     check_parameters(model)
-    _check_jobs(model.n_jobs)
     stored = {name: _plain(getattr(model, name)) for name in PARAMETERS}
     if not isinstance(model.random_state, Integral):
         stored["random_state"] = None
@@ -158,24 +155,19 @@ def _stored_parameters(model: HGMeans) -> dict[str, object]:
 
 
 def _plain(value: Any) -> object:
-    """Return the Python number in a NumPy scalar."""
-    return value.item() if isinstance(value, np.generic) else value
+    """Return the plain Python number of any other kind of number."""
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if isinstance(value, Integral):
+        return int(value)
+    return float(value) if isinstance(value, Real) else value
 
 
 def _parameters(archive: Archive) -> dict[str, Any]:
     parameters = archive.mapping("parameters")
     if unknown := sorted(parameters.keys() - set(PARAMETERS)):
         raise ArchiveError(f"it has the unknown parameter {unknown[0][:60]!r}")
-    try:
-        _check_jobs(parameters.get("n_jobs"))
-    except ValueError as error:
-        raise ArchiveError(f"one of its parameters is impossible: {error}") from error
     return parameters
-
-
-def _check_jobs(n_jobs: object) -> None:
-    if isinstance(n_jobs, Integral) and abs(int(n_jobs)) > LARGEST_JOBS:
-        raise ValueError(f"n_jobs={n_jobs} must not exceed {LARGEST_JOBS} in a model file.")
 
 
 def _init(archive: Archive) -> NDArray[Any] | None:

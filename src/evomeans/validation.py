@@ -29,6 +29,8 @@ FloatArray = NDArray[np.float64]
 
 # Sums over 1e7 samples of this size stay finite.
 LARGEST_VALUE = 1e300
+# More is a slip, or a hostile model file.
+MOST_THREADS = 4096
 
 
 @dataclass(frozen=True)
@@ -173,6 +175,8 @@ def check_thread_count(n_jobs: object) -> int:
     count = int(n_jobs)
     if count == 0:
         raise ValueError("n_jobs=0 must be positive, -1 for all cores, or None for one thread.")
+    if abs(count) > MOST_THREADS:
+        raise ValueError(f"n_jobs={count} must not exceed {MOST_THREADS}.")
     return count if count > 0 else max(1, _core_count() + 1 + count)
 
 

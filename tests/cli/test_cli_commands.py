@@ -13,6 +13,8 @@ from blobs import FIT
 import evomeans as package
 from evomeans import HGMeans
 
+DEEP = "[" * 100_000
+
 
 @pytest.fixture
 def run(evomeans, blobs) -> Path:
@@ -70,6 +72,52 @@ def test_predict_with_a_model_saved_in_python(evomeans, blobs):
 
 
 @pytest.mark.parametrize(
+    "options", [["--exclude", "name,w"], ["--columns", "größe (m),b"], ["--columns", "b,größe (m)"]]
+)
+@pytest.mark.parametrize("scaled", [[], ["--standardize"]])
+def test_options_do_not_change_the_order_of_the_model(evomeans, blobs, options, scaled):
+    evomeans(*FIT, *scaled, "-o", "out")
+    pl.read_csv("blobs.csv").select("b", "w", "name", "größe (m)").write_csv("turned.csv")
+    result = evomeans("predict", "out", "turned.csv", "--id", "name", *options)
+    assert result.code == 0
+    assert result.out == Path("out/labels.csv").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (["--columns", "b,w"], "names 'b' and 'w', and the model goes by 'größe (m)' and 'b'"),
+        (["--columns", "b"], "names 'b', and the model"),
+        (["--exclude", "b"], "--exclude names what the model goes by: 'b'."),
+    ],
+)
+def test_other_columns_than_those_of_the_model(evomeans, run, options, text):
+    result = evomeans("predict", "out", "blobs.csv", *options)
+    assert result.code == 2
+    assert text in result.err
+    assert result.out == ""
+
+
+def test_arrays_can_be_narrowed_by_place(evomeans, run, blobs):
+    np.save("wide.npy", np.column_stack([blobs[:, 0], np.zeros(60), blobs[:, 1]]))
+    expected = [line.split(",")[1] for line in Path("out/labels.csv").read_text().split()]
+    for option in (["--columns", "x0,x2"], ["--exclude", "x1"]):
+        result = evomeans("predict", "out", "wide.npy", *option)
+        assert [line.split(",")[1] for line in result.out.split()] == expected
+
+
+def test_columns_that_are_called_standardized(evomeans, blobs):
+    """They were so in the table; the record knows that nothing was done to them."""
+    rest = Path("blobs.csv").read_text(encoding="utf-8").split("\n", 1)[1]
+    Path("s.csv").write_text(f"name,a (standardized),b (standardized),w\n{rest}")
+    command = ("fit", "s.csv", *FIT[2:], "-o", "out")
+    for more in ([], ["--standardize", "--force"]):
+        assert evomeans(*command, *more).code == 0
+        result = evomeans("predict", "out", "s.csv", "--id", "name")
+        assert result.out == Path("out/labels.csv").read_text()
+
+
+@pytest.mark.parametrize(
     ("arguments", "text"),
     [
         (["nothing", "blobs.csv"], "There is no model nothing"),
@@ -108,6 +156,8 @@ def test_report_is_written_again(evomeans, run):
         (lambda: Path("out/run.json").write_text("nonsense"), "is damaged"),
         (lambda: Path("out/run.json").write_text("{}"), "not the record of a run"),
         (lambda: Path("out").rename("gone"), "There is no folder out"),
+        (lambda: Path("out/run.json").write_text(DEEP), "run.json is damaged"),
+        (lambda: Path("out/report.json").write_text(DEEP), "report.json is damaged"),
     ],
 )
 def test_report_refuses_what_is_no_run(evomeans, run, spoil, text):
@@ -115,6 +165,7 @@ def test_report_refuses_what_is_no_run(evomeans, run, spoil, text):
     result = evomeans("report", "out")
     assert result.code == 1
     assert text in result.err
+    assert ".." not in result.err
 
 
 def test_compare(evomeans, blobs):
@@ -140,6 +191,27 @@ def test_compare(evomeans, blobs):
     assert again.code == 1
     assert "p.png exists; replace it with --force" in again.err
     assert evomeans(*command, "--picture", "p.jpeg").code == 1
+    nowhere = evomeans(*command, "--picture", "no/p.png")
+    assert nowhere.code == 1
+    assert nowhere.err.startswith("evomeans: no/p.png cannot be written")
+
+
+def test_compare_takes_seeds_of_any_size(evomeans, blobs):
+    command = ("compare", "blobs.csv", "-k", 3, "--exclude", "name,w", "--time", "10ms", "-q")
+    assert evomeans(*command, "--seed", 2**70).code == 0
+    assert evomeans(*command, "--seed", -1).code == 2
+
+
+def test_the_table_is_told_before_the_picture_fails(evomeans, blobs, monkeypatch):
+    def full(path, content):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("evomeans.cli.compare.write_atomically", full)
+    command = ("compare", "blobs.csv", "-k", 3, "--exclude", "name,w", "--time", "10ms")
+    result = evomeans(*command, "--picture", "p.svg")
+    assert result.code == 1
+    assert "above the best" in result.out
+    assert "No space left on device" in result.err
 
 
 def test_compare_ends_after_the_time_given(evomeans, blobs):

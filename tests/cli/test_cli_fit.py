@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -269,9 +270,53 @@ def test_a_failure_in_the_middle_leaves_no_half_run(evomeans, blobs, monkeypatch
 
     again = evomeans(*FIT, "-o", "out", "--resume", *(["--force"] if existing else []))
     assert again.code == 0
-    assert "going on from out.checkpoint" in again.err
+    assert "found out.checkpoint, " in again.err
     assert names("out") == FILES
     assert not Path("out.checkpoint").exists()
+
+
+def test_a_bug_while_writing_does_not_lose_the_search(evomeans, blobs, monkeypatch, capsys):
+    """The traceback comes, after what to do."""
+
+    def broken(self, path):
+        raise RuntimeError("a bug")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(HGMeans, "save", broken)
+        with pytest.raises(RuntimeError, match="a bug"):
+            evomeans(*FIT, "-o", "out", "-q")
+    told = capsys.readouterr().err
+    assert "out could not be written: a bug. The search is kept in out.checkpoint" in told
+    assert "--resume" in told.splitlines()[-1]
+    assert names() == {"blobs.csv", "out.checkpoint"}
+    assert evomeans(*FIT, "-o", "out", "--resume").code == 0
+
+
+def test_ids_are_written_as_they_stand(evomeans, blobs):
+    rows = "".join(f"{i:05d},{a},{b}\n" for i, (a, b) in enumerate(blobs))
+    Path("n.csv").write_text("id,a,b\n" + rows)
+    assert evomeans("fit", "n.csv", "-k", 3, "--id", "id", "--fast", "-o", "out").code == 0
+    labels = Path("out/labels.csv").read_text()
+    assert labels.splitlines()[1].startswith("00000,")
+    assert evomeans("predict", "out", "n.csv", "--id", "id").out == labels
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="file names are text elsewhere")
+def test_names_that_are_no_text(evomeans, blobs):
+    """Bytes of a file name that are not UTF-8 are shown as escapes."""
+    odd = "b\udcff"
+    Path("blobs.csv").rename(f"{odd}.csv")
+    result = evomeans("fit", f"{odd}.csv", *FIT[2:], "-o", odd)
+    assert result.code == 0
+    assert "b\\udcff.csv: 60 rows" in result.out
+    assert names(odd) == FILES
+    record = json.loads(Path(odd, "run.json").read_text(encoding="utf-8"))
+    assert record["table"]["name"] == f"{odd}.csv"
+    assert json.loads(evomeans("fit", f"{odd}.csv", *FIT[2:], "--json").out)["command"]
+    assert evomeans("report", odd).code == 0
+    assert evomeans("predict", odd, f"{odd}.csv").code == 0
+    command = ("compare", f"{odd}.csv", "-k", 3, "--exclude", "name,w", "--time", "10ms")
+    assert evomeans(*command, "--picture", f"{odd}.png").code == 0
 
 
 def test_without_jinja2_all_but_the_page_is_written(evomeans, blobs, monkeypatch):
@@ -311,6 +356,32 @@ def test_resume_without_a_checkpoint_begins_anew(evomeans, blobs):
     result = evomeans(*FIT, "-o", "out", "--resume")
     assert result.code == 0
     assert "there is no checkpoint out.checkpoint; the search begins anew" in result.err
+
+
+def test_an_interrupted_run_is_not_replaced_if_its_checkpoint_is_gone(evomeans, blobs):
+    evomeans(*FIT, "-o", "out")
+    path = Path("out/run.json")
+    path.write_text(path.read_text().replace('"no_improvement"', '"interrupted"'))
+    before = {name: Path("out", name).read_bytes() for name in names("out")}
+    result = evomeans(*FIT, "-o", "out", "--resume")
+    assert result.code == 1
+    assert "has a run already" in result.err
+    assert {name: Path("out", name).read_bytes() for name in names("out")} == before
+
+
+@pytest.mark.parametrize("member", ["history_best.npy", "given.npy", "*"])
+def test_a_checkpoint_that_lacks_something(evomeans, blobs, member):
+    evomeans(*FIT, "--max-iter", 5, "--checkpoint", "c")
+    with zipfile.ZipFile("c") as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    assert member == "*" or member in members
+    with zipfile.ZipFile("c", "w") as archive:
+        for name, data in members.items():
+            if name == "meta.json" or member not in ("*", name):
+                archive.writestr(name, data)
+    result = evomeans(*FIT, "--checkpoint", "c", "--resume")
+    assert result.code == 1
+    assert "c is no checkpoint that can be continued: it lacks the member" in result.err
 
 
 def test_a_checkpoint_of_another_table_is_refused(evomeans, blobs):

@@ -10,6 +10,7 @@ from evomeans import OffspringRecord
 from evomeans.cli.durations import parse_duration, show_duration
 from evomeans.cli.progress import Limits, Progress, SearchDisplay, display_rows, log_line
 from evomeans.cli.reading import names_in
+from evomeans.cli.record import _sizes
 from evomeans.cli.terminal import Terminal, number
 
 
@@ -47,6 +48,12 @@ def test_numbers_shown():
     assert number(78.851441) == "78.85144"
     assert number(832151.234) == "832,151.23"
     assert number(1.23456789e15) == "1.234568e+15"
+
+
+def test_sizes_shown():
+    assert _sizes([2, 1]) == "2, 1"
+    assert _sizes([1] * 20) == "1 row each"
+    assert _sizes([1] * 10 + [5] * 10) == "1 to 5 rows, 3 on average"
 
 
 def test_names():

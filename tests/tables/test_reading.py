@@ -12,7 +12,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evomeans.tables import Choice, TableError, TableOptionError, open_source, read_table
+from evomeans.tables import (
+    Choice,
+    TableError,
+    TableOptionError,
+    labels_frame,
+    open_source,
+    read_table,
+)
 from evomeans.tables.delimited import Dialect
 
 NUMBERS = np.array([[1.5, -2.0], [3.25, 1e-3], [1e5, 7.0]])
@@ -185,11 +192,16 @@ def test_columns_that_a_model_expects(write):
     np.testing.assert_array_equal(read_table(array, Choice(expected=("a", "b"))).X, NUMBERS)
 
 
-@pytest.mark.parametrize("name", ["größe", "身長", "a b", "it's", 'say "x"', "<b>", "a,b", "🙂"])
+@pytest.mark.parametrize(
+    "name", ["größe", "身長", "a b", "it's", 'say "x"', "<b>", "a,b", "🙂", "^o.*$", "*"]
+)
 def test_strange_column_names(write, name):
     quoted = '"' + name.replace('"', '""') + '"'
     table = read_table(write("a.csv", f"{quoted},other\n1,2\n3,4\n"), Choice(columns=(name,)))
     assert table.columns == (name,)
+    np.testing.assert_array_equal(table.X, [[1.0], [3.0]])
+    frame = pl.DataFrame({"other": [2, 4], name: [1, 3]})
+    table = read_table(write("a.parquet", frame_bytes(frame, "write_parquet")), Choice((name,)))
     np.testing.assert_array_equal(table.X, [[1.0], [3.0]])
 
 
@@ -357,3 +369,49 @@ def test_named_pipes(tmp_path, name):
     writer.start()
     np.testing.assert_array_equal(read_table(str(pipe)).X, NUMBERS)
     writer.join()
+
+
+@pytest.mark.parametrize("ids", [["00001", "2"], ["1.10", "1e3"], [" 7", "True"], ["", "2_0"]])
+def test_ids_stay_as_they_are_written(write, ids):
+    path = write("a.csv", f"a,id,b\n1,{ids[0]},2\n3,{ids[1]},4\n")
+    table = read_table(path, Choice(id="id"))
+    assert [text or "" for text in table.ids] == ids
+    np.testing.assert_array_equal(table.X, [[1, 2], [3, 4]])
+
+
+def test_ids_that_are_also_numbers(write):
+    """As they are written beside the labels, as numbers for the rest."""
+    path = write("a.csv", "a;id\n1;01,50\n3;2,0\n")
+    dialect = Dialect(decimal_comma=True)
+    table = read_table(path, Choice(id="id", columns=("id", "a")), dialect=dialect)
+    assert list(table.ids) == ["01,50", "2,0"]
+    np.testing.assert_array_equal(table.X, [[1.5, 1], [2, 3]])
+    table = read_table(path, Choice(id="id", weights="id"), dialect=dialect)
+    assert list(table.ids) == ["01,50", "2,0"]
+    np.testing.assert_array_equal(table.weights, [1.5, 2])
+
+
+@pytest.mark.parametrize(
+    "values", [[[1], [2]], [{"a": 1}, {"a": 2}], [b"a", b"b"], pl.Series([[1.0], [2.0]])]
+)
+def test_ids_that_cannot_be_written(write, values):
+    """Refused before there is anything to lose."""
+    frame = pl.DataFrame({"id": values, "a": [1, 2]})
+    with pytest.raises(TableError, match="ids that cannot be written, 'id': values of type"):
+        read_table(write("a.parquet", frame_bytes(frame, "write_parquet")), Choice(id="id"))
+
+
+@pytest.mark.parametrize("dtype", [">f8", ">i4", "f2", "?", "u8", np.longdouble])
+def test_ids_of_arrays_can_be_written(write, dtype):
+    array = np.array([[1, 0], [0, 1]]).astype(dtype)
+    table = read_table(write("a.npy", saved(np.save, array)), Choice(id="x0"))
+    assert labels_frame(table, np.zeros(2, np.int32))["x0"].to_list() == [1, 0]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="file names are text elsewhere")
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet", "a.arrow", "a.npy"])
+def test_file_names_that_are_no_text(tmp_path, name):
+    path = os.fsencode(tmp_path) + b"/\xff" + name.encode()
+    with open(path, "wb") as file:  # noqa: PTH123
+        file.write({**NAMED, **UNNAMED}[name])
+    np.testing.assert_array_equal(read_table(os.fsdecode(path)).X, NUMBERS)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App, CycloptsError, Parameter
+from cyclopts.validators import Number
 
 from evomeans._version import __version__
 from evomeans.cli.command_line import ARGUMENTS
@@ -48,6 +51,10 @@ def run(arguments: Sequence[str]) -> int:
             return ExitCode.USAGE
 
     ARGUMENTS.set(tuple(arguments))
+    for stream in (sys.stdout, sys.stderr):
+        # File names may hold what the terminal cannot show; that is no reason to fail.
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     return guarded(action)
 
 
@@ -133,7 +140,7 @@ def compare(
     clusters: Annotated[AtLeastOne, Parameter(name=["--clusters", "-k"], group=SEARCH)],
     time: Annotated[Duration | None, Parameter(group=SEARCH)] = None,
     fast: Annotated[Flag, Parameter(group=SEARCH)] = False,
-    seed: Annotated[int, Parameter(group=SEARCH)] = 0,
+    seed: Annotated[int, Parameter(group=SEARCH, validator=Number(gte=0))] = 0,
     picture: Annotated[Path | None, Parameter(group=OUTPUT)] = None,
     force: Annotated[Flag, Parameter(group=OUTPUT)] = False,
     read: TableOptions | None = None,

@@ -11,7 +11,7 @@ from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import RunOptions
 from evomeans.cli.progress import Progress
 from evomeans.search.arrays import history_from_arrays
-from evomeans.search.checkpoint import FORMAT, VERSION
+from evomeans.search.checkpoint import FORMAT, MEMBERS, VERSION
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,7 @@ def find_unfinished(path: Path | None, keep: RunOptions) -> Unfinished | None:
         )
     try:
         archive = read_archive(path, FORMAT, VERSION)
+        archive.expect(MEMBERS)
         history, seed = history_from_arrays(archive), archive.meta.get("seed")
         improvement = archive.integer("last_improvement", 0, 2**53)
     except ArchiveError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -15,11 +16,12 @@ from evomeans.cli.durations import show_duration
 from evomeans.cli.failures import CommandError
 from evomeans.cli.options import SampleOptions, ShowOptions, TableOptions
 from evomeans.cli.reading import check_table, load
-from evomeans.cli.terminal import Terminal, counted, number
+from evomeans.cli.terminal import Terminal, number
 from evomeans.estimator import HGMeans
 from evomeans.files import write_atomically
 from evomeans.search import StopReason
 from evomeans.tables import Table
+from evomeans.tables.errors import counted
 
 PICTURES = (".png", ".svg", ".pdf")
 
@@ -84,8 +86,6 @@ def compare_methods(
     for method, init in (("K-means++ restarts", "k-means++"), ("K-means restarts", "random")):
         terminal.note(f"{method} for {show_duration(budget)} ...")
         courses.append(_restarts(method, init, table, clusters, budget, seed))
-    if picture is not None:
-        write_atomically(picture, _drawn(courses, table, clusters, picture.suffix.lower()))
     record = {
         "command": as_typed(),
         "table": table.name,
@@ -93,7 +93,10 @@ def compare_methods(
         "picture": None if picture is None else str(picture),
         "methods": [{"inertia": course.inertia, **asdict(course)} for course in courses],
     }
-    terminal.result(record, _summary(courses, table, clusters, picture))
+    terminal.result(record, _summary(courses, table, clusters))
+    if picture is not None:
+        write_atomically(picture, _drawn(courses, table, clusters, picture.suffix.lower()))
+        terminal.note(f"picture: {picture}")
     return 0
 
 
@@ -104,6 +107,9 @@ def _check_picture(picture: Path | None, force: bool) -> None:
         raise CommandError(f"{picture} must end in one of {', '.join(PICTURES)}.")
     if picture.exists() and not force:
         raise CommandError(f"{picture} exists; replace it with --force.")
+    folder = picture.absolute().parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+        raise CommandError(f"{picture} cannot be written: {folder} is no folder to write into.")
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
@@ -149,7 +155,7 @@ def _restarts(
     from threadpoolctl import threadpool_limits
 
     course = Course(method, "starts")
-    seeds = np.random.RandomState(seed)
+    seeds = np.random.default_rng(seed)
     with threadpool_limits(1), warnings.catch_warnings():
         # Fewer distinct rows than clusters; HG-means has told it once.
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -162,7 +168,7 @@ def _restarts(
                 n_init=1,
                 max_iter=100_000,
                 tol=0.0,
-                random_state=seeds.randint(2**31 - 1),
+                random_state=int(seeds.integers(2**31 - 1)),
             ).fit(table.X, sample_weight=table.weights)
             course.count += 1
             course.add(float(model.inertia_), time.process_time() - began)
@@ -185,7 +191,9 @@ def _drawn(courses: list[Course], table: Table, clusters: int, suffix: str) -> b
         for course in courses
     }
     plot_comparison(runs, ax=ax)
-    title = f"{Path(table.name).name}: {counted(clusters, 'cluster')} of {len(table.X):,} rows"
+    # Bytes of a file name that are no text cannot be drawn.
+    name = Path(table.name).name.encode("utf-8", errors="backslashreplace").decode("utf-8")
+    title = f"{name}: {counted(clusters, 'cluster')} of {counted(len(table.X), 'row')}"
     # A dollar sign would begin mathematics.
     figure.suptitle(title.replace("$", r"\$"), x=0.02, ha="left", fontsize="medium")
     ax.set_xlabel("CPU time (seconds)")
@@ -194,7 +202,7 @@ def _drawn(courses: list[Course], table: Table, clusters: int, suffix: str) -> b
     return file.getvalue()
 
 
-def _summary(courses: list[Course], table: Table, clusters: int, picture: Path | None) -> str:
+def _summary(courses: list[Course], table: Table, clusters: int) -> str:
     best = min(course.inertia for course in courses)
     unit = " in standardized units" if table.standardization is not None else ""
     rows = [("method", f"inertia{unit}", "above the best", "made", "CPU time", "best after")]
@@ -215,7 +223,7 @@ def _summary(courses: list[Course], table: Table, clusters: int, picture: Path |
         f"{counted(clusters, 'cluster')}; one thread each",
         *aligned(rows),
     ]
-    return "\n".join(lines if picture is None else [*lines, f"picture: {picture}"])
+    return "\n".join(lines)
 
 
 def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:

@@ -32,6 +32,7 @@ from evomeans.estimator import HGMeans
 from evomeans.search import StopReason
 from evomeans.search.interrupts import DeferredInterrupt
 from evomeans.tables import Table
+from evomeans.tables.errors import import_polars
 from evomeans.validation import check_parameters
 
 
@@ -54,7 +55,7 @@ def fit_table(
     # Whatever can be refused is refused before the search, which may take hours.
     checkpoint = checkpoint_path(keep)
     unfinished = find_unfinished(checkpoint, keep)
-    _check_output(keep)
+    _check_output(keep, unfinished)
     model = make_model(search, unfinished)
     _tell_beforehand(checkpoint, unfinished, keep, terminal)
     began = time.perf_counter()
@@ -69,12 +70,12 @@ def fit_table(
     needed = checkpoint is not None and (keep.checkpoint is not None or code != ExitCode.DONE)
     record = run_record(fit, keep, checkpoint if needed else None)
     if keep.output is not None:
-        _write(keep.output, fit, record, keep, checkpoint)
+        _write(keep.output, fit, record, keep, checkpoint, terminal)
     if checkpoint is not None and not needed:
         checkpoint.unlink(missing_ok=True)
     terminal.result(record, summary(fit, record))
     if code != ExitCode.DONE:
-        terminal.note(how_to_resume(checkpoint, name))
+        terminal.warn(how_to_resume(checkpoint, name))
     return code
 
 
@@ -108,12 +109,14 @@ def make_model(search: SearchOptions, unfinished: Unfinished | None = None) -> H
     return model
 
 
-def _check_output(keep: RunOptions) -> None:
+def _check_output(keep: RunOptions, unfinished: Unfinished | None) -> None:
     if keep.output is None:
         return
+    import_polars()
     check_writable(keep.output)
     there = files_in_the_way(keep.output)
-    if not there or keep.force or (keep.resume and _was_interrupted(keep.output)):
+    continued = keep.resume and unfinished is not None and _was_interrupted(keep.output)
+    if not there or keep.force or continued:
         return
     raise CommandError(
         f"{keep.output} has a run already ({', '.join(there[:3])} …). Choose another folder, or "
@@ -133,7 +136,7 @@ def _tell_beforehand(
 ) -> None:
     if unfinished is not None:
         made = unfinished.progress.offspring
-        terminal.note(f"going on from {checkpoint}, {made:,} offspring into the search")
+        terminal.note(f"found {checkpoint}, {made:,} offspring into the search")
     elif keep.resume:
         terminal.note(f"note: there is no checkpoint {checkpoint}; the search begins anew")
     missing = missing_for_report()
@@ -187,14 +190,25 @@ def _name_features(model: HGMeans, table: Table) -> None:
 
 
 def _write(
-    folder: Path, fit: Fit, record: dict[str, Any], keep: RunOptions, checkpoint: Path | None
+    folder: Path,
+    fit: Fit,
+    record: dict[str, Any],
+    keep: RunOptions,
+    checkpoint: Path | None,
+    terminal: Terminal,
 ) -> None:
-    # A signal in here would lose what was searched for; it takes effect when all is written.
+    # A first signal is ignored in here: the search is over, and its result must not be lost.
     with DeferredInterrupt():
         try:
             write_run(folder, run_files(fit, record, keep))
-        except OSError as error:
-            text = f"{folder} could not be written: {error.strerror or error}."
+        except Exception as error:
+            reason = error.strerror if isinstance(error, OSError) else None
+            text = f"{folder} could not be written: {str(reason or error).rstrip('.')}."
             if checkpoint is not None and checkpoint.exists():
-                text += f" The search is kept in {checkpoint}; --resume goes on from there."
-            raise CommandError(text) from error
+                text += f" The search is kept in {checkpoint}, and goes on from there with:"
+                text += f"\n  {as_typed(['--resume'])}"
+            if isinstance(error, OSError):
+                raise CommandError(text) from error
+            # A mistake of ours, with a traceback; the search is not lost.
+            terminal.warn(f"evomeans: {text}")
+            raise

@@ -13,7 +13,7 @@ from evomeans.cli.record import package_versions
 
 CORE = ("numpy", "scipy", "scikit-learn", "numba")
 EXTRAS = {
-    "cli": ("cyclopts", "rich", "polars", "pyarrow"),
+    "cli": ("cyclopts", "rich", "polars"),
     "plot": ("matplotlib",),
     "report": ("jinja2",),
 }
@@ -28,7 +28,7 @@ ENGINES = {
 def show_info(*, as_json: bool) -> int:
     """Print what one wants to know of an installation."""
     record = gather_info()
-    print(json.dumps(record, indent=1, ensure_ascii=False) if as_json else described(record))
+    print(json.dumps(record, indent=1) if as_json else described(record))
     return 0
 
 

@@ -17,6 +17,7 @@ from evomeans.estimator import HGMeans
 from evomeans.files import write_atomically
 from evomeans.model_file import load as load_model
 from evomeans.tables import Standardization, Table, labels_frame, table_bytes
+from evomeans.tables.errors import counted, import_polars, listed, quoted
 
 STANDARDIZED = " (standardized)"
 
@@ -35,9 +36,10 @@ def predict_table(
         raise CommandError(f"{output} exists; replace it with --force.")
     if jobs == 0:
         raise UsageError("--jobs 0 must be positive, or -1 for all cores.")
+    import_polars()
     terminal = Terminal()
     model, scaling = _fitted(model_path)
-    table = _matching_table(model, name, read, terminal)
+    table = _matching_table(model, name, read, terminal, standardized=scaling is not None)
     if scaling is not None:
         table = table.standardized(scaling)
     with warnings.catch_warnings():
@@ -50,7 +52,7 @@ def predict_table(
         return 0
     suffix = "parquet" if output.suffix.lower() in (".parquet", ".pq") else "csv"
     write_atomically(output, table_bytes(frame, suffix))
-    terminal.note(f"{output}: the clusters of {len(labels):,} rows")
+    terminal.note(f"{output}: the clusters of {counted(len(labels), 'row')}")
     return 0
 
 
@@ -66,12 +68,16 @@ def _fitted(path: Path) -> tuple[HGMeans, Standardization | None]:
     names = [str(name) for name in getattr(model, "feature_names_in_", [])]
     if not names or not all(name.endswith(STANDARDIZED) for name in names):
         return model, None
+    # Columns of a table may be called so too; the record knows.
     if not (folder / RECORD).exists():
         raise CommandError(
             f"{file} was fitted to standardized columns, and what they were is told in {RECORD}, "
             "which is not beside it. Name the folder of the run."
         )
-    return model, _scaling(read_record(folder), model, folder / RECORD)
+    record = read_record(folder)
+    if record.get("standardization", ...) is None:
+        return model, None
+    return model, _scaling(record, model, folder / RECORD)
 
 
 def _scaling(record: dict[str, Any], model: HGMeans, path: Path) -> Standardization:
@@ -85,18 +91,31 @@ def _scaling(record: dict[str, Any], model: HGMeans, path: Path) -> Standardizat
     return Standardization(mean, scale)
 
 
-def _matching_table(model: HGMeans, name: str, read: TableOptions, terminal: Terminal) -> Table:
+def _matching_table(
+    model: HGMeans, name: str, read: TableOptions, terminal: Terminal, *, standardized: bool
+) -> Table:
     """Read the columns of the model by their names, or all if they have none."""
     asked = choice_of(read)
+    suffix = STANDARDIZED if standardized else ""
     names = tuple(
-        str(name).removesuffix(STANDARDIZED) for name in getattr(model, "feature_names_in_", ())
+        str(name).removesuffix(suffix) for name in getattr(model, "feature_names_in_", ())
     )
-    if names and asked.columns is None and not asked.exclude:
+    if lost := [name for name in asked.exclude if name in names]:
+        raise UsageError(f"--exclude names what the model goes by: {listed(map(quoted, lost))}.")
+    if names and asked.columns is None:
         asked = replace(asked, expected=names)
+    elif names and set(asked.columns or ()) == set(names):
+        # In the order of the model, whatever that of the command.
+        asked = replace(asked, columns=names)
     table = load(name, read, terminal, choice=asked)
+    if names and table.named and table.columns != names:
+        raise UsageError(
+            f"--columns names {listed(map(quoted, table.columns), 12)}, and the model goes by "
+            f"{listed(map(quoted, names), 12)}. Leave --columns out: they are found by name."
+        )
     if len(table.columns) != model.n_features_in_:
         raise CommandError(
-            f"{table.name} has {len(table.columns)} columns to go by and the model "
+            f"{table.name} has {counted(len(table.columns), 'column')} to go by and the model "
             f"{model.n_features_in_}; choose with --columns or --exclude."
         )
     return table

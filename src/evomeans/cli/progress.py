@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from evomeans.cli.durations import show_duration
 from evomeans.cli.terminal import Terminal, number
+from evomeans.search.genetic import IMPROVEMENT
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from evomeans.search import OffspringRecord
 
-IMPROVEMENT = 1e-10
 FIRST_LINE, LONGEST_PAUSE = 2.0, 60.0
 """Seconds to the first line of a log, and the most between two; the pauses double."""
 

@@ -8,9 +8,10 @@ import numpy as np
 
 from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import SampleOptions, TableOptions
-from evomeans.cli.terminal import Terminal, counted
+from evomeans.cli.terminal import Terminal
 from evomeans.tables import Choice, Table, read_table
 from evomeans.tables.delimited import Dialect
+from evomeans.tables.errors import counted
 from evomeans.validation import LARGEST_VALUE, check_sample_weight
 
 

@@ -16,13 +16,13 @@ from evomeans._version import __version__
 from evomeans.cli.durations import show_duration
 from evomeans.cli.options import RunOptions
 from evomeans.cli.report import missing_for_report
-from evomeans.cli.run_folder import MODEL, RECORD, REPORT, REPORT_DATA, Content
-from evomeans.cli.terminal import counted, number
+from evomeans.cli.run_folder import FORMAT, MODEL, RECORD, REPORT, REPORT_DATA, Content
+from evomeans.cli.terminal import number
 from evomeans.estimator import HGMeans
 from evomeans.search import StopReason
 from evomeans.tables import Table, centers_frame, history_frame, labels_frame, table_bytes
+from evomeans.tables.errors import counted
 
-FORMAT = "evomeans run"
 VERSION = 1
 SETTINGS = (
     "n_clusters",
@@ -170,13 +170,15 @@ def run_files(fit: Fit, record: dict[str, Any], keep: RunOptions) -> dict[str, C
     if _has_page(keep):
         from evomeans.report import render_report
 
-        files[REPORT] = render_report(data).encode("utf-8")
+        files[REPORT] = render_report(data).encode("utf-8", errors="backslashreplace")
     return files
 
 
 def as_json(data: Any) -> bytes:
     """Write a record for people and programs."""
-    return json.dumps(data, ensure_ascii=False, allow_nan=False, indent=1).encode("utf-8") + b"\n"
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, indent=1)
+    # File names may hold bytes that are no text; JSON has the same escapes for them as Python.
+    return text.encode("utf-8", errors="backslashreplace") + b"\n"
 
 
 def _report_data(fit: Fit) -> dict[str, Any]:
@@ -251,4 +253,6 @@ def _how_it_ended(fit: Fit, seconds: float) -> str:
 def _sizes(sizes: list[int]) -> str:
     if len(sizes) <= SIZES_SHOWN:
         return ", ".join(f"{size:,}" for size in sizes)
+    if min(sizes) == max(sizes):
+        return f"{counted(sizes[0], 'row')} each"
     return f"{min(sizes):,} to {max(sizes):,} rows, {sum(sizes) / len(sizes):,.0f} on average"

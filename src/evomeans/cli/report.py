@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from evomeans.cli.failures import CommandError
-from evomeans.cli.run_folder import REPORT, REPORT_DATA, read_record
+from evomeans.cli.run_folder import REPORT, REPORT_DATA, damaged, read_record
 from evomeans.files import write_atomically
 
 
@@ -28,15 +28,15 @@ def write_report(folder: Path, output: Path | None) -> int:
         data = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise CommandError(f"{folder} has no {REPORT_DATA}; run the fit again.") from None
-    except ValueError as error:
-        raise CommandError(f"{path} is damaged: {error}.") from error
+    except (ValueError, RecursionError) as error:
+        raise damaged(path, error) from error
     from evomeans.report import render_report
 
     target = output or folder / REPORT
     try:
         page = render_report(data)
-    except ValueError as error:
-        raise CommandError(f"{path} is damaged: {error}.") from error
-    write_atomically(target, page.encode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise damaged(path, error) from error
+    write_atomically(target, page.encode("utf-8", errors="backslashreplace"))
     print(target)
     return 0

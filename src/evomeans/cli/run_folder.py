@@ -13,6 +13,7 @@ from typing import Any
 from evomeans.cli.failures import CommandError
 from evomeans.files import write_atomically
 
+FORMAT = "evomeans run"
 RECORD = "run.json"
 MODEL = "model.evomeans"
 REPORT_DATA = "report.json"
@@ -34,11 +35,16 @@ def read_record(folder: Path) -> dict[str, Any]:
         record = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise CommandError(f"{folder} is no run of evomeans: it has no {RECORD}.") from None
-    except ValueError as error:
-        raise CommandError(f"{path} is damaged: {error}.") from error
-    if not isinstance(record, dict) or not str(record.get("format", "")).startswith("evomeans run"):
+    except (ValueError, RecursionError) as error:
+        raise damaged(path, error) from error
+    if not isinstance(record, dict) or not str(record.get("format", "")).startswith(FORMAT):
         raise CommandError(f"{path} is not the record of a run of evomeans.")
     return record
+
+
+def damaged(path: Path, error: Exception) -> CommandError:
+    """Return the error that says so."""
+    return CommandError(f"{path} is damaged: {str(error).rstrip('.')}.")
 
 
 def files_in_the_way(folder: Path) -> list[str]:

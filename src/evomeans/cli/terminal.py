@@ -38,12 +38,16 @@ class Terminal:
         if not self.quiet:
             print(text, file=sys.stderr, flush=True)
 
+    def warn(self, text: str) -> None:
+        """Tell what must be known, even if all else is quiet."""
+        print(text, file=sys.stderr, flush=True)
+
     def result(self, record: Mapping[str, Any], summary: str) -> None:
         """Tell how it ended."""
         if not self.quiet:
             print(summary, file=sys.stderr if self.as_json else sys.stdout, flush=True)
         if self.as_json:
-            print(json.dumps(record, ensure_ascii=False, allow_nan=False), flush=True)
+            print(json.dumps(record, allow_nan=False), flush=True)
 
     @contextmanager
     def noting_warnings(self, *ignored: str) -> Iterator[None]:
@@ -69,8 +73,3 @@ class Terminal:
 def number(value: float) -> str:
     """Write an inertia: all digits that matter, thousands apart."""
     return f"{value:,.2f}" if 1000 <= value < 1e12 else f"{value:,.7g}"
-
-
-def counted(count: int, noun: str) -> str:
-    """Write "1 row", "2,000 rows"."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

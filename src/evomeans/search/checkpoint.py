@@ -223,12 +223,15 @@ def _state_of(archive: Archive, search: Resumable) -> SearchState:
     size = archive.integer("population_size", 0, len(members))
     given = archive.array("given", "float64", (None, k, d))
     n_offspring = archive.integer("n_offspring", 0, LARGEST_COUNT)
+    begun = round_from_arrays(archive, k, d, search.settings.roulette_power)
+    # Founders come before any limit of offspring: there must not be more than a search begins with.
+    founders = max(search.settings.max_population, size + len(begun) + len(given))
     state = SearchState(
         population=members[:size],
         best=members[archive.integer("best", 0, len(members) - 1)] if members else None,
         given=[centers.copy() for centers in given],
-        round=round_from_arrays(archive, k, d, search.settings.roulette_power),
-        founders_due=archive.integer("founders_due", 0, LARGEST_COUNT),
+        round=begun,
+        founders_due=archive.integer("founders_due", 0, founders),
         n_offspring=n_offspring,
         last_improvement=archive.integer("last_improvement", 0, n_offspring),
         history=history_from_arrays(archive),

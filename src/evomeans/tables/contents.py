@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,14 @@ def row_numbers(rows: Sequence[int]) -> tuple[str, list[int]]:
     return "row", [row + 1 for row in rows]
 
 
+class Load(Protocol):
+    """Gets at columns, polars series or arrays of one dimension."""
+
+    def __call__(self, columns: Sequence[str], as_text: Sequence[str] = ()) -> Mapping[str, Column]:
+        """Return the columns of these names; of a text, those ``as_text`` as they stand there."""
+        ...
+
+
 @dataclass(frozen=True)
 class Contents:
     """The columns of a table and how to get at them.
@@ -30,8 +38,8 @@ class Contents:
         Their names.
     named : bool
         Whether the names stand in the file, or were made up (x0, x1, …).
-    load : callable
-        From names to a mapping of them to columns, polars series or arrays of one dimension.
+    load : Load
+        From names to columns.
     locate : callable
         From row indices to what these are called for the user: "line" or "row", and numbers.
     matrix : (n, d) array, optional
@@ -42,7 +50,7 @@ class Contents:
 
     columns: tuple[str, ...]
     named: bool
-    load: Callable[[Sequence[str]], Mapping[str, Column]]
+    load: Load
     locate: Callable[[Sequence[int]], tuple[str, list[int]]] = row_numbers
     matrix: NDArray[Any] | None = None
     notes: tuple[str, ...] = ()
@@ -57,7 +65,7 @@ def array_contents(matrix: NDArray[Any]) -> Contents:
     """Offer the columns of a matrix."""
     names = unnamed(matrix.shape[1])
 
-    def load(columns: Sequence[str]) -> dict[str, NDArray[Any]]:
+    def load(columns: Sequence[str], as_text: Sequence[str] = ()) -> dict[str, NDArray[Any]]:
         return {name: matrix[:, names.index(name)] for name in columns}
 
     return Contents(names, named=False, load=load, matrix=np.asarray(matrix))

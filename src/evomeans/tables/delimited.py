@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evomeans.tables.contents import Contents, unnamed
-from evomeans.tables.errors import TableError, import_polars, listed, quoted
+from evomeans.tables.errors import TableError, counted, import_polars, listed, quoted
 from evomeans.tables.source import Source
 
 if TYPE_CHECKING:
@@ -49,30 +49,36 @@ def read_delimited(source: Source, dialect: Dialect) -> Contents:
     names = _column_names(source, first) if header else unnamed(len(first))
     blank = _blank_lines_at_end(source, separator)
 
-    def load(columns: Sequence[str]) -> Mapping[str, pl.Series]:
-        # By position: polars gives columns without a name, or with a padded one, names of its own.
+    def scan(**options: Any) -> pl.LazyFrame:
+        lazy: pl.LazyFrame = polars.scan_csv(
+            source.path or io.BytesIO(source.data),
+            separator=separator,
+            has_header=header,
+            decimal_comma=dialect.decimal_comma,
+            glob=False,
+            **options,
+        )
+        return lazy
+
+    def load(columns: Sequence[str], as_text: Sequence[str] = ()) -> Mapping[str, pl.Series]:
+        # By position: polars gives columns without a name, or with a padded one, names of its own,
+        # and takes some names for patterns.
+        place = {name: index for index, name in enumerate(names)}
         with _told(source, separator, len(names)):
-            lazy = polars.scan_csv(
-                source.path or io.BytesIO(source.data),
-                separator=separator,
-                has_header=header,
-                infer_schema_length=None,
-                decimal_comma=dialect.decimal_comma,
-                glob=False,
-            )
-            found = lazy.collect_schema().names()
-            if len(found) != len(names):
+            found = scan(infer_schema_length=0).collect_schema().names()
+            wanted = {place[name] for name in as_text}
+            types = {name: polars.String for index, name in enumerate(found) if index in wanted}
+            lazy = scan(infer_schema_length=None, schema_overrides=types)
+            if len(lazy.collect_schema()) != len(names):
                 raise polars.exceptions.ComputeError("the first line cannot be split into names")
-            places = dict(zip(names, found, strict=True))
-            frame = lazy.select(places[name] for name in columns).collect()
+            frame = lazy.select(polars.nth([place[name] for name in columns])).collect()
         frame = frame.head(max(0, frame.height - blank))
-        return {name: frame[places[name]].alias(name) for name in columns}
+        return {name: frame.to_series(i).alias(name) for i, name in enumerate(columns)}
 
     def locate(rows: Sequence[int]) -> tuple[str, list[int]]:
         return "line", _line_numbers(source, separator, rows, header)
 
-    noun = "line" if blank == 1 else "lines"
-    notes = (f"{blank} blank {noun} at the end left out",) if blank else ()
+    notes = (f"{counted(blank, 'blank line')} at the end left out",) if blank else ()
     return Contents(names, named=header, load=load, locate=locate, notes=notes)
 
 
@@ -192,6 +198,6 @@ def _refuse_ragged(source: Source, separator: str, width: int) -> None:
     for line, record in _records(source, separator):
         if len(record) > width:
             raise TableError(
-                f"{source.name} has {len(record)} fields in line {line} and {width} in its first "
-                "line. Mend that line, or name the separator with --separator."
+                f"{source.name} has {counted(len(record), 'field')} in line {line} and {width} in "
+                "its first line. Mend that line, or name the separator with --separator."
             )

@@ -26,6 +26,11 @@ def listed(items: Iterable[object], shown: int = SHOWN) -> str:
     return " and ".join(filter(None, [", ".join(texts[:-1]), *texts[-1:]]))
 
 
+def counted(count: int, noun: str) -> str:
+    """Write "1 row", "2,000 rows"."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def quoted(value: object, width: int = 40) -> str:
     """Show a cell or a name: quoted, without control characters, and not too long."""
     text = repr(str(value))

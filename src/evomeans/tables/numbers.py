@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.tables.errors import import_polars, quoted
+from evomeans.tables.errors import counted, import_polars, quoted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -73,7 +73,7 @@ def _losing_digits(values: list[int]) -> NDArray[np.bool_]:
 def _digits_lost(lost: NDArray[np.bool_], column: Any) -> Defect:
     rows = _first(lost)
     return Defect(
-        f"{_counted(int(lost.sum()), 'integer')} with more digits than can be kept",
+        f"{counted(int(lost.sum()), 'integer')} with more digits than can be kept",
         rows,
         quoted(column[rows[0]]),
     )
@@ -126,12 +126,12 @@ def _text_numbers(column: pl.Series) -> NDArray[Any] | Defect:
         return _missing(bad, next(filter(None, column.filter(bad).to_list()), ""))
     bad &= ~missing
     rows = _first(bad)
-    everywhere = "all rows" if bad.all() else _counted(int(bad.sum()), "row")
+    everywhere = "all rows" if bad.all() else counted(int(bad.sum()), "row")
     return Defect(f"text in {everywhere}", rows, quoted(column[rows[0]]))
 
 
 def _missing(bad: NDArray[np.bool_], written: str = "") -> Defect:
-    what = "missing in all rows" if bad.all() else _counted(int(bad.sum()), "missing value")
+    what = "missing in all rows" if bad.all() else counted(int(bad.sum()), "missing value")
     return Defect(
         what, () if bad.all() else _first(bad), quoted(written) if written.strip() else ""
     )
@@ -143,12 +143,8 @@ def _finite(numbers: NDArray[Any]) -> NDArray[Any] | Defect:
     if np.isnan(numbers).any():
         return _missing(np.isnan(numbers))
     bad = np.isinf(numbers)
-    return Defect(_counted(int(bad.sum()), "infinite value"), _first(bad))
+    return Defect(counted(int(bad.sum()), "infinite value"), _first(bad))
 
 
 def _first(bad: NDArray[np.bool_]) -> tuple[int, ...]:
     return tuple(np.flatnonzero(bad)[:ROWS].tolist())
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

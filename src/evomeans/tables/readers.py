@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 
 from evomeans.tables.contents import Contents, array_contents
 from evomeans.tables.delimited import Dialect, read_delimited
-from evomeans.tables.errors import TableError, TableOptionError, import_polars, listed, quoted
+from evomeans.tables.errors import (
+    TableError,
+    TableOptionError,
+    counted,
+    import_polars,
+    listed,
+    quoted,
+)
 from evomeans.tables.source import Source
 
 if TYPE_CHECKING:
@@ -65,11 +72,13 @@ def read_arrow(source: Source) -> Contents:
 def _lazy_contents(source: Source, lazy: pl.LazyFrame) -> Contents:
     names = tuple(lazy.collect_schema().names())
 
-    def load(columns: Sequence[str]) -> Mapping[str, pl.Series]:
+    def load(columns: Sequence[str], as_text: Sequence[str] = ()) -> Mapping[str, pl.Series]:
         pl = import_polars()
+        # By position: polars takes some names for patterns.
+        place = {name: index for index, name in enumerate(names)}
         with _refusing(source, pl.exceptions.PolarsError, OSError):
-            frame = lazy.select(pl.col(list(columns))).collect()
-        return {name: frame[name] for name in columns}
+            frame = lazy.select(pl.nth([place[name] for name in columns])).collect()
+        return {name: frame.to_series(i) for i, name in enumerate(columns)}
 
     return Contents(names, named=True, load=load)
 
@@ -156,8 +165,9 @@ def read_authors_text(source: Source) -> Contents:
         _refuse_bad_line(source, columns)
     if len(matrix) != rows:
         raise TableError(
-            f"{source.name} announces {rows:,} rows in its first line and has {len(matrix):,}. If "
-            "that line is data, name the format with --format csv --separator ' ' --no-header."
+            f"{source.name} announces {counted(rows, 'row')} in its first line and has "
+            f"{len(matrix):,}. If that line is data, name the format with --format csv "
+            "--separator ' ' --no-header."
         )
     return array_contents(matrix.reshape(rows, columns))
 
@@ -168,8 +178,8 @@ def _refuse_bad_line(source: Source, width: int) -> None:
             fields = line.decode("utf-8", errors="replace").split()
             if fields and len(fields) != width:
                 raise TableError(
-                    f"{source.name} has {len(fields)} numbers in line {number}; its first line "
-                    f"announces {width} columns."
+                    f"{source.name} has {counted(len(fields), 'number')} in line {number}; its "
+                    f"first line announces {counted(width, 'column')}."
                 )
             for field in fields:
                 try:

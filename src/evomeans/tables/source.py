@@ -107,8 +107,9 @@ def open_source(name: str, file_format: str | None = None) -> Source:
     try:
         with path.open("rb") as file:
             head = file.read(HEAD)
-            # What is compressed, or a pipe that can be read but once, is kept in memory.
-            whole = head.startswith(b"\x1f\x8b") or not path.is_file()
+            # What is compressed, a pipe that can be read but once, or has a name that polars cannot
+            # open is kept in memory.
+            whole = head.startswith(b"\x1f\x8b") or not path.is_file() or not _is_unicode(name)
             data = head + file.read() if whole else None
     except FileNotFoundError:
         raise TableError(f"There is no file {name}.") from None
@@ -121,6 +122,11 @@ def open_source(name: str, file_format: str | None = None) -> Source:
         return _described(name, suffix, path, head, member, file_format)
     suffix = Path(path.stem).suffix.lower() if path.suffix.lower() == ".gz" else path.suffix.lower()
     return _described(name, suffix, None, data, member, file_format)
+
+
+def _is_unicode(name: str) -> bool:
+    """Return whether a file name is text; other bytes in it are surrogates in Python."""
+    return not any("\ud800" <= character <= "\udfff" for character in name)
 
 
 def _split_member(name: str) -> tuple[Path, str | None]:

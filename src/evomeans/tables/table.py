@@ -16,6 +16,7 @@ from evomeans.tables.errors import (
     SHOWN,
     TableError,
     TableOptionError,
+    import_polars,
     listed,
     quoted,
     unknown_column,
@@ -148,8 +149,10 @@ def read_table(
     source = open_source(name, file_format)
     contents = read_contents(source, dialect)
     used = _used_columns(choice, contents, source.name)
-    beside = [name for name in (choice.id, choice.weights) if name is not None]
-    loaded = contents.load(list(dict.fromkeys([*used, *beside])))
+    numeric = list(used) if choice.weights is None else [*used, choice.weights]
+    # An id is text, whatever it looks like; 00001 and 1e3 must not become numbers.
+    aside = [choice.id] if choice.id is not None and choice.id not in numeric else []
+    loaded = contents.load(list(dict.fromkeys([*numeric, *aside])), as_text=aside)
     n_rows = len(next(iter(loaded.values())))
     if n_rows == 0:
         raise TableError(f"{source.name} has columns and no rows.")
@@ -160,7 +163,7 @@ def read_table(
         X=X,
         columns=used,
         named=contents.named,
-        ids=None if choice.id is None else loaded[choice.id],
+        ids=_ids(choice.id, loaded if aside else None, contents, source.name),
         id_name=choice.id,
         weights=_weights(choice.weights, loaded, contents, source.name),
         notes=(*contents.notes, *_suspicions(X, used)),
@@ -232,6 +235,25 @@ def _weights(
         where = _described(weights, contents)
         raise TableError(f"{table} has weights that cannot be used, {quoted(name)}: {where}.")
     return weights.astype(np.float64, copy=False)
+
+
+def _ids(
+    name: str | None, loaded: Mapping[str, Column] | None, contents: Contents, table: str
+) -> Column | None:
+    """Return what names the rows, such that it can be written."""
+    if name is None:
+        return None
+    ids = (contents.load([name], as_text=[name]) if loaded is None else loaded)[name]
+    if isinstance(ids, np.ndarray):
+        wide = ids.dtype.kind == "f" and ids.dtype.itemsize not in (4, 8)
+        return ids.astype(np.float64 if wide else ids.dtype.newbyteorder("="))
+    pl = import_polars()
+    if ids.dtype.is_nested() or ids.dtype in (pl.Binary, pl.Object):
+        raise TableError(
+            f"{table} has ids that cannot be written, {quoted(name)}: values of type {ids.dtype}. "
+            "Name the rows by text, numbers or dates."
+        )
+    return ids
 
 
 def _unusable(defects: Mapping[str, Defect], contents: Contents, table: str) -> str:

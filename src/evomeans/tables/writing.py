@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from evomeans.search import History
 
-OUTPUT_FORMATS = ("csv", "parquet")
-
 
 def labels_frame(table: Table, labels: NDArray[Any]) -> pl.DataFrame:
     """One line per row: its id, or its number counted from 1, and its cluster counted from 0."""
