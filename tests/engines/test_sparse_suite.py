@@ -76,7 +76,6 @@ def test_sparse_samples_at_assign_and_distances_equal_the_dense_ones(engines) ->
 
 
 @pytest.mark.usefixtures("eager_threads")
-@pytest.mark.usefixtures("eager_threads")
 @pytest.mark.parametrize("n_jobs", [2, 4])
 def test_sparse_results_do_not_depend_on_the_number_of_threads(dtype, n_jobs) -> None:
     S, X = sparse_samples(5000, 30, dtype, seed=3)
@@ -102,3 +101,18 @@ def test_all_zero_sparse_samples_end_at_once(dtype) -> None:
     (result,) = engine.refine([Start(np.zeros((2, 3)))])
     assert result.inertia == 0.0
     assert sorted(result.cluster_weights) == [0.0, 5.0]
+
+
+def test_a_sparse_offspring_costs_what_changed(dtype) -> None:
+    """Beside a start from nothing, a parent's handle saves most of the distances of a child."""
+    rng = np.random.default_rng(5)
+    topics = (rng.random((12, 60)) < 0.2) * rng.uniform(3.0, 6.0, size=(12, 60))
+    X = topics[rng.integers(12, size=6000)] * rng.uniform(0.9, 1.1, size=(6000, 60))
+    engine = create_engine("cpu", sp.csr_matrix(X.astype(dtype)), None)
+    (mother,) = engine.refine([Start(engine.samples_at((np.arange(12) + 0.5) / 12))])
+    counts = []
+    for parent in (None, mother.handle):
+        before = engine.comparisons
+        engine.refine([Start(mother.centers, 0.0, 0.4, removed=3, parent=parent)])
+        counts.append(engine.comparisons - before)
+    assert 0 < 2 * counts[1] < counts[0]

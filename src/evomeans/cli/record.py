@@ -19,23 +19,14 @@ from evomeans.cli.report import missing_for_report
 from evomeans.cli.run_folder import FORMAT, MODEL, RECORD, REPORT, REPORT_DATA, Content
 from evomeans.cli.terminal import number
 from evomeans.estimator import HGMeans
+from evomeans.model_file import PARAMETERS
 from evomeans.search import StopReason
 from evomeans.tables import Table, centers_frame, history_frame, labels_frame, table_bytes
 from evomeans.tables.errors import counted
 
 VERSION = 1
-SETTINGS = (
-    "n_clusters",
-    "min_population",
-    "max_population",
-    "max_iter",
-    "n_iter_no_change",
-    "max_time",
-    "target_inertia",
-    "engine",
-    "n_jobs",
-    "random_state",
-)
+# The command line neither starts warm nor lets the estimator print.
+SETTINGS = tuple(name for name in PARAMETERS if name not in ("warm_start", "verbose"))
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "polars")
 SIZES_SHOWN = 12
 

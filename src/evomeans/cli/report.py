@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from importlib.util import find_spec
 from pathlib import Path
 
 from evomeans.cli.failures import CommandError
-from evomeans.cli.run_folder import REPORT, REPORT_DATA, damaged, read_record
+from evomeans.cli.run_folder import REPORT, REPORT_DATA, damaged, read_json, read_record
 from evomeans.files import write_atomically
 
 
@@ -24,12 +23,7 @@ def write_report(folder: Path, output: Path | None) -> int:
         raise CommandError(f"There is no folder {folder}; name the --output of a run.")
     read_record(folder)
     path = folder / REPORT_DATA
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise CommandError(f"{folder} has no {REPORT_DATA}; run the fit again.") from None
-    except (ValueError, RecursionError) as error:
-        raise damaged(path, error) from error
+    data = read_json(path, f"{folder} has no {REPORT_DATA}; run the fit again.")
     from evomeans.report import render_report
 
     target = output or folder / REPORT

@@ -31,15 +31,20 @@ Content = bytes | Callable[[Path], object]
 def read_record(folder: Path) -> dict[str, Any]:
     """Return what a run says about itself."""
     path = folder / RECORD
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise CommandError(f"{folder} is no run of evomeans: it has no {RECORD}.") from None
-    except (ValueError, RecursionError) as error:
-        raise damaged(path, error) from error
-    if not isinstance(record, dict) or not str(record.get("format", "")).startswith(FORMAT):
+    record = read_json(path, f"{folder} is no run of evomeans: it has no {RECORD}.")
+    if not isinstance(record, dict) or record.get("format") != FORMAT:
         raise CommandError(f"{path} is not the record of a run of evomeans.")
     return record
+
+
+def read_json(path: Path, missing: str) -> Any:
+    """Return what a JSON file holds; ``missing`` is the text of the error if there is no file."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise CommandError(missing) from None
+    except (ValueError, RecursionError) as error:
+        raise damaged(path, error) from error
 
 
 def damaged(path: Path, error: Exception) -> CommandError:

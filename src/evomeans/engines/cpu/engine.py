@@ -103,8 +103,16 @@ class CpuEngine:
         target, removed, quantile = self._relocate(
             start.centers, start.removed, start.alpha, start.quantile
         )
-        parent = (known and known.state) or state
-        room.run(parent, state, target, known is not None, removed, quantile, start.power)
+        inherited = None if known is None else known.state
+        room.run(
+            state if inherited is None else inherited,
+            state,
+            target,
+            inherited is not None,
+            removed,
+            quantile,
+            start.power,
+        )
         n_iter = room.iterations
         repairs = 0
         while (
