@@ -8,10 +8,6 @@ from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, Self
 
-import numpy as np
-from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
-
 from evomeans.callbacks import EXTRA_FRAMES, CallbackSupport, fit_task, with_callbacks
 from evomeans.engines import Engine
 from evomeans.engines.frame import Frame
@@ -214,14 +210,10 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
     (array([0.5, 6. ]), 'proven_optimal')
     """
 
-    labels_: NDArray[np.int32]
-    inertia_: float
     n_iter_: int
     history_: History
     stop_reason_: StopReason
     population_: tuple[Individual, ...]
-    n_features_in_: int
-    feature_names_in_: NDArray[Any]
 
     def __init__(
         self,
@@ -364,15 +356,7 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         self, features: Features, frame: Frame, result: SearchResult, solution: Solution
     ) -> None:
         """Set all fitted attributes; nothing in here can fail."""
-        self.n_features_in_ = features.count
-        if features.names is not None:
-            self.feature_names_in_ = features.names
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        self._frame = frame
-        self.cluster_centers_ = solution.centers
-        self.labels_ = solution.labels
-        self.inertia_ = solution.inertia
+        self._keep_solution(features, frame, solution)
         self.n_iter_ = result.n_offspring
         self.history_ = result.history
         self.stop_reason_ = result.stop_reason
@@ -398,51 +382,7 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
                 RuntimeWarning,
                 stacklevel=3 + EXTRA_FRAMES,
             )
-        if solution.n_distinct < self.n_clusters:
-            warnings.warn(
-                f"Number of distinct clusters ({solution.n_distinct}) found smaller than "
-                f"n_clusters ({self.n_clusters}). Possibly due to duplicate points in X.",
-                ConvergenceWarning,
-                stacklevel=3 + EXTRA_FRAMES,
-            )
-
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[np.int32]:
-        """Find the clusters of ``X`` and return the labels of its samples.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The samples.
-        y : Ignored
-            Not used, present here for API consistency by convention.
-        sample_weight : float or array-like of shape (n_samples,), default=None
-            The weight of each sample. None means equal weights.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,), dtype int32
-            ``labels_``.
-        """
-        return self.fit(X, sample_weight=sample_weight).labels_
-
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[Any]:
-        """Find the clusters of ``X`` and return the distances of its samples to the centres.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The samples.
-        y : Ignored
-            Not used, present here for API consistency by convention.
-        sample_weight : float or array-like of shape (n_samples,), default=None
-            The weight of each sample. None means equal weights.
-
-        Returns
-        -------
-        X_new : ndarray of shape (n_samples, n_clusters)
-            As :meth:`transform` returns it.
-        """
-        return self.fit(X, sample_weight=sample_weight).transform(X)
+        self._warn_of_duplicates(solution, stacklevel=4 + EXTRA_FRAMES)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted estimator to a file that :func:`evomeans.load` reads.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import warnings
+from abc import abstractmethod
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +14,14 @@ from sklearn.base import (
     ClusterMixin,
     TransformerMixin,
 )
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from evomeans.engines import Engine, create_engine
 from evomeans.engines.frame import Frame
-from evomeans.solution import FloatArray, encode_centers, frame_for
+from evomeans.solution import FloatArray, Solution, encode_centers, frame_for
 from evomeans.validation import (
+    Features,
     check_engine,
     check_new_samples,
     check_sample_weight,
@@ -31,13 +35,68 @@ class FittedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     Attributes
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        In data units.
+        In data units and in lexicographic order; centres that own no sample last.
+    labels_ : ndarray of shape (n_samples,), dtype int32
+        Index of the closest centre of each sample of the fit.
+    inertia_ : float
+        Weighted sum of squared distances of the samples to their closest centre.
+    n_features_in_ : int
+        Number of features of the fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if all are strings.
     """
 
+    n_clusters: int
     engine: str
     n_jobs: int | None
     cluster_centers_: NDArray[Any]
+    labels_: NDArray[np.int32]
+    inertia_: float
+    n_features_in_: int
+    feature_names_in_: NDArray[Any]
     _frame: Frame
+
+    @abstractmethod
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Find the clusters of ``X``."""
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[np.int32]:
+        """Find the clusters of ``X`` and return the labels of its samples.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The samples.
+        y : Ignored
+            Not used, present here for API consistency by convention.
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            The weight of each sample. None means equal weights.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,), dtype int32
+            ``labels_``.
+        """
+        return self.fit(X, sample_weight=sample_weight).labels_
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[Any]:
+        """Find the clusters of ``X`` and return the distances of its samples to the centres.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The samples.
+        y : Ignored
+            Not used, present here for API consistency by convention.
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            The weight of each sample. None means equal weights.
+
+        Returns
+        -------
+        X_new : ndarray of shape (n_samples, n_clusters)
+            As :meth:`transform` returns it.
+        """
+        return self.fit(X, sample_weight=sample_weight).transform(X)
 
     def predict(self, X: Any) -> NDArray[np.int32]:
         """Find the closest cluster of each sample.
@@ -93,6 +152,27 @@ class FittedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         sample_weight = check_sample_weight(sample_weight, X.shape[0])
         engine, centers = self._fitted_engine(X, sample_weight)
         return -engine.assign(centers)[1]
+
+    def _keep_solution(self, features: Features, frame: Frame, solution: Solution) -> None:
+        """Set the fitted attributes that all clusterers have; nothing in here can fail."""
+        self.n_features_in_ = features.count
+        if features.names is not None:
+            self.feature_names_in_ = features.names
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self._frame = frame
+        self.cluster_centers_ = solution.centers
+        self.labels_ = solution.labels
+        self.inertia_ = solution.inertia
+
+    def _warn_of_duplicates(self, solution: Solution, stacklevel: int) -> None:
+        if solution.n_distinct < self.n_clusters:
+            warnings.warn(
+                f"Number of distinct clusters ({solution.n_distinct}) found smaller than "
+                f"n_clusters ({self.n_clusters}). Possibly due to duplicate points in X.",
+                ConvergenceWarning,
+                stacklevel=stacklevel,
+            )
 
     def _checked(self, X: Any) -> Any:
         check_is_fitted(self, "cluster_centers_")

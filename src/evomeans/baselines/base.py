@@ -1,0 +1,137 @@
+"""What the rivals of HG-means have in common: scikit-learn's interface around a search."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+
+from evomeans.baselines.pursuit import Limits, RunRecord, pursue
+from evomeans.engines import Engine
+from evomeans.engines.protocol import Refinement
+from evomeans.fitted import FittedCenters
+from evomeans.search.interrupts import DeferredInterrupt
+from evomeans.search.stopping import StopReason
+from evomeans.solution import canonical_solution
+from evomeans.validation import (
+    check_cluster_count,
+    check_engine,
+    check_generator,
+    check_inertia,
+    check_int,
+    check_sample_weight,
+    check_samples,
+    check_seconds,
+    check_thread_count,
+)
+
+
+class Baseline(FittedCenters):
+    """A clusterer of which only its own parameters and its search are missing."""
+
+    random_state: Any
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Find the clusters of ``X``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The samples.
+        y : Ignored
+            Not used, present here for API consistency by convention.
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            The weight of each sample. None means equal weights.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        check_int("n_clusters", self.n_clusters, at_least=1)
+        check_engine(self.engine)
+        check_thread_count(self.n_jobs)
+        self._check_parameters()
+        X, features = check_samples(self, X)
+        sample_weight = check_sample_weight(sample_weight, X.shape[0])
+        check_cluster_count(self.n_clusters, X.shape[0])
+        rng = check_generator(self.random_state)
+
+        # Ctrl-C ends the search, but neither loses what it found nor leaves half a fit.
+        with DeferredInterrupt() as interrupt:
+            engine = self._engine_over(X, sample_weight)
+            best, found = self._search(engine, rng, interrupt)
+            solution = canonical_solution(engine, best.centers, X.dtype)
+            self._keep_solution(features, engine.frame, solution)
+            for name, value in found.items():
+                setattr(self, name, value)
+        self._warn_of_duplicates(solution, stacklevel=3)
+        return self
+
+    @abstractmethod
+    def _check_parameters(self) -> None:
+        """Check the parameters that only this method has."""
+
+    @abstractmethod
+    def _search(
+        self, engine: Engine, rng: np.random.Generator, interrupt: DeferredInterrupt
+    ) -> tuple[Refinement, dict[str, Any]]:
+        """Return the best solution found, and the fitted attributes that only this method has."""
+
+
+class AnytimeBaseline(Baseline):
+    """A method that makes one complete solution after the other and can stop after each.
+
+    Attributes
+    ----------
+    history_ : tuple of RunRecord
+        One record per solution made.
+    n_iter_ : int
+        Solutions made.
+    stop_reason_ : StopReason
+        Why the search ended.
+    """
+
+    max_time: float | None
+    target_inertia: float | None
+    history_: tuple[RunRecord, ...]
+    n_iter_: int
+    stop_reason_: StopReason
+
+    @abstractmethod
+    def solutions(self, engine: Engine, rng: np.random.Generator) -> Iterator[Refinement]:
+        """Make complete solutions, one after the other; parameters have been checked.
+
+        Whoever wants to watch the search, or to measure it, can call this with an engine.
+        """
+
+    def _limits(self) -> Limits:
+        return Limits(
+            None if self.max_time is None else check_seconds("max_time", self.max_time),
+            None
+            if self.target_inertia is None
+            else check_inertia("target_inertia", self.target_inertia),
+        )
+
+    def _check_parameters(self) -> None:
+        self._limits()
+
+    def _search(
+        self, engine: Engine, rng: np.random.Generator, interrupt: DeferredInterrupt
+    ) -> tuple[Refinement, dict[str, Any]]:
+        pursuit = pursue(self.solutions(engine, rng), self._limits(), interrupt)
+        found = {
+            "history_": pursuit.history,
+            "n_iter_": len(pursuit.history),
+            "stop_reason_": pursuit.stop_reason,
+        }
+        if pursuit.stop_reason is StopReason.INTERRUPTED:
+            warnings.warn(
+                f"fit was interrupted after {len(pursuit.history)} solutions; the best is kept.",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+        return pursuit.best, found
