@@ -11,7 +11,7 @@ import numpy as np
 
 from evomeans.baselines.pursuit import Limits, RunRecord, pursue
 from evomeans.engines import Engine
-from evomeans.engines.protocol import Refinement
+from evomeans.engines.protocol import FloatArray, Refinement
 from evomeans.fitted import FittedCenters
 from evomeans.search.interrupts import DeferredInterrupt
 from evomeans.search.stopping import StopReason
@@ -135,3 +135,12 @@ class AnytimeBaseline(Baseline):
                 stacklevel=4,
             )
         return pursuit.best, found
+
+
+def random_samples(engine: Engine, n_clusters: int, rng: np.random.Generator) -> FloatArray:
+    """Choose samples to begin at, heavier ones more often.
+
+    They are at distinct slots of equal weight: distinct samples, unless one fills two slots.
+    """
+    slots = rng.choice(engine.n_samples, n_clusters, replace=False)
+    return engine.samples_at((slots + 0.5) / engine.n_samples)

@@ -1,0 +1,115 @@
+"""Run experiments, write their pages, and propose better values than the best known ones."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.best_known import propose
+from benchmarks.measure import read_rows
+from benchmarks.paper.analysis import setup_of
+from benchmarks.paper.experiment import Experiment, Plan, Row, Size
+from benchmarks.paper.problems import is_mixture
+from benchmarks.paper.runner import completed_tasks, run_tasks, task_name, write_machine
+from evomeans.files import write_atomically
+
+
+def run_experiment(
+    experiment: Experiment, size: Size, folder: Path, processes: int, *, only_render: bool = False
+) -> Path:
+    """Run what is not there yet, write the page and return its path."""
+    rows_path = folder / f"{experiment.name}.csv"
+    plan = experiment.plan(size)
+    _announce(experiment, plan, size)
+    if only_render:
+        wanted = {task_name(task) for task in plan.tasks}
+        done = completed_tasks(rows_path)
+        rows = [row for row in read_rows(rows_path) if row["task"] in wanted]
+        if not rows:
+            raise SystemExit(f"There are no results in {rows_path} yet.")
+        if wanted - done:
+            print(f"{len(wanted - done)} of {len(wanted)} tasks have no results yet")
+    else:
+        _one_thread_each()
+        rows = run_tasks(plan.tasks, rows_path, processes)
+        write_machine(folder / f"{experiment.name}.json")
+        propose_values(rows)
+    page = folder / f"{experiment.name}.md"
+    write_atomically(page, _page(experiment, size, rows, plan, folder).encode())
+    print(f"wrote {page}")
+    return page
+
+
+def insert_pages(document: Path, folder: Path) -> None:
+    """Put the tables of all pages in a folder into a document, between the marks of each.
+
+    The text around them is written by people.
+    """
+    text = document.read_text(encoding="utf-8")
+    for page in sorted(folder.glob("*.md")):
+        begin, end = f"<!-- {page.stem} -->\n", f"<!-- end of {page.stem} -->"
+        if begin not in text:
+            continue
+        before, _, rest = text.partition(begin)
+        _, found, after = rest.partition(end)
+        if not found:
+            raise SystemExit(f"{document} has no {end!r} after {begin.strip()!r}.")
+        text = before + begin + inserted(page, document) + end + after
+    write_atomically(document, text.encode())
+
+
+def inserted(page: Path, document: Path) -> str:
+    """Return what a page says below its title, with headings and pictures fit for a document."""
+    title, _, body = page.read_text(encoding="utf-8").partition("\n")
+    assert title.startswith("# ")
+    pictures = Path(os.path.relpath(page.parent, document.parent)).as_posix()
+    return body.replace("\n## ", "\n### ").replace("](", f"]({pictures}/")
+
+
+def _announce(experiment: Experiment, plan: Plan, size: Size) -> None:
+    print(f"{experiment.name} ({size}): {experiment.title}, {len(plan.tasks)} tasks")
+    if plan.missing:
+        print(f"not at hand, left out: {', '.join(plan.missing)}")
+
+
+def _one_thread_each() -> None:
+    """Let every process that is started from here use one thread, as the paper does."""
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
+
+
+def propose_values(rows: Sequence[Row]) -> int:
+    """Propose every value that is lower than the best known one; return how many there are."""
+    lowest: dict[tuple[str, int], Row] = {}
+    for row in rows:
+        setup = setup_of(row)
+        # The average run of a multi-start is nobody's solution, but never the lowest either.
+        if not is_mixture(setup[0]) and (
+            setup not in lowest or row["inertia"] < lowest[setup]["inertia"]
+        ):
+            lowest[setup] = row
+    count = 0
+    for (dataset, m), row in lowest.items():
+        if propose(dataset, m, row["inertia"], row["method"]):
+            count += 1
+            print(f"new best value: {dataset} m={m}: {row['inertia']:.10g} by {row['method']}")
+    return count
+
+
+def _page(experiment: Experiment, size: Size, rows: Sequence[Row], plan: Plan, folder: Path) -> str:
+    machine_path = folder / f"{experiment.name}.json"
+    machine = json.loads(machine_path.read_text()) if machine_path.exists() else {}
+    facts = ", ".join(f"{name} {value}" for name, value in machine.items())
+    parts = [
+        f"# {experiment.title}",
+        f"Size `{size}`: {len(rows)} rows in [{experiment.name}.csv]({experiment.name}.csv). "
+        f"Written by `python -m benchmarks {experiment.name} --size {size}`.",
+    ]
+    if facts:
+        parts.append(f"Measured with: {facts}.")
+    if plan.missing:
+        parts.append(f"Not at hand, left out: {', '.join(plan.missing)}.")
+    parts.append(experiment.render(rows, size, folder))
+    return "\n\n".join(parts)

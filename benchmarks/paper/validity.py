@@ -1,0 +1,167 @@
+"""Tables 8 and 9: Gaussian mixtures, and whether a deeper solution tells more of the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+
+from benchmarks.mixtures import N_SAMPLES, SETUPS
+from benchmarks.paper.analysis import averaged, compare, with_gaps
+from benchmarks.paper.experiment import Experiment, Plan, Row, Size
+from benchmarks.paper.markdown import number, p_value, seconds, table
+from benchmarks.paper.methods import (
+    HG_MEANS,
+    KMEANS,
+    KMEANS_PLUS,
+    Result,
+    best_of,
+    hg_means,
+    repeated,
+)
+from benchmarks.paper.printed import printed
+from benchmarks.paper.problems import Problem, mixture_name
+from benchmarks.paper.statistics import correlation
+from benchmarks.paper.tasks import MethodTask
+from evomeans.metrics import centroid_index
+
+SMALL_SAMPLES, SMALL_SETUPS = (
+    5_000,
+    ((20, 20), (20, 100), (20, 500), (50, 20), (50, 100), (50, 500)),
+)
+SMOKE_SAMPLES, SMOKE_SETUPS = 400, ((5, 20), (5, 50), (8, 20))
+RUNS = {Size.SMOKE: 5, Size.SMALL: 100, Size.PAPER: 500}
+# A single run is measured by several, each for itself.
+SINGLE_RUNS = {Size.SMOKE: 2, Size.SMALL: 5, Size.PAPER: 10}
+
+COLUMNS = {
+    KMEANS: "K-means",
+    repeated(KMEANS): "K-means x500",
+    KMEANS_PLUS: "K-means++",
+    repeated(KMEANS_PLUS): "K-means++ x500",
+    HG_MEANS: "HG-means",
+}
+MEASURES = {"crand": "{:.2f}", "nmi": "{:.2f}", "ci": "{:.1f}"}
+TITLES = {"crand": "adjusted Rand", "nmi": "NMI", "ci": "CI"}
+
+
+def validity(problem: Problem, result: Result) -> Row:
+    """Compare a result with the mixture that the samples were drawn from."""
+    return {
+        "crand": adjusted_rand_score(problem.labels, result.model.labels_),
+        "nmi": normalized_mutual_info_score(problem.labels, result.model.labels_),
+        "ci": centroid_index(problem.means, result.model.cluster_centers_),
+    }
+
+
+def plan(size: Size) -> Plan:
+    """Return all methods on all mixtures, the largest first."""
+    n, setups = {
+        Size.SMOKE: (SMOKE_SAMPLES, SMOKE_SETUPS),
+        Size.SMALL: (SMALL_SAMPLES, SMALL_SETUPS),
+        Size.PAPER: (N_SAMPLES, SETUPS),
+    }[size]
+    methods = [hg_means()]
+    methods += [best_of(init, RUNS[size]) for init in ("random", "k-means++")]
+    tasks = []
+    for m, d in sorted(setups, key=lambda setup: -setup[0] * setup[1]):
+        name = mixture_name(n, m, d)
+        tasks += [MethodTask(name, (m,), method, 0, validity) for method in methods]
+        for init in ("random", "k-means++"):
+            tasks += [
+                MethodTask(name, (m,), best_of(init, 1), seed, validity)
+                for seed in range(SINGLE_RUNS[size])
+            ]
+    return Plan(tasks)
+
+
+def render(rows: Sequence[Row], size: Size, folder: Path) -> str:
+    """Return both tables, the tests, and what the gap says about the truth."""
+    scored = with_gaps(rows)
+    return "\n".join([_table_8(scored), _table_9(scored), _tests(scored), _correlations(scored)])
+
+
+def _setup(row: Row) -> tuple[int, int]:
+    return row["m"], row["d"]
+
+
+def _table_8(rows: Sequence[Row]) -> str:
+    parts = [
+        f"## Table 8: depth and time, ours with n = {rows[0]['n']:,} (the paper's with "
+        f"n = {N_SAMPLES:,})\n"
+    ]
+    parts.append("Gap in percent:\n\n" + _side_by_side(rows, "gap", 8, "gap", number))
+    parts.append("CPU seconds:\n\n" + _side_by_side(rows, "cpu_s", 8, "seconds", seconds))
+    return "\n".join(parts)
+
+
+def _table_9(rows: Sequence[Row]) -> str:
+    parts = ["## Table 9: how much of the truth is found, ours (the paper's)\n"]
+    for measure, form in MEASURES.items():
+        text = _side_by_side(rows, measure, 9, measure, partial(number, form=form))
+        parts.append(f"{TITLES[measure]}:\n\n{text}")
+    return "\n".join(parts)
+
+
+def _side_by_side(
+    rows: Sequence[Row],
+    measure: str,
+    table_number: int,
+    printed_measure: str,
+    shown: Callable[[float | None], str],
+) -> str:
+    """Return a measure of all methods on all mixtures, ours (the paper's)."""
+    values = averaged(rows, measure, lambda row: (*_setup(row), row["method"]))
+    lines = []
+    for m, d in sorted({_setup(row) for row in rows}):
+        cells = [str(m), str(d)]
+        for ours, theirs in COLUMNS.items():
+            there = printed(table_number, printed_measure, m=m, d=d, method=theirs)
+            cells.append(f"{shown(values.get((m, d, ours)))} ({shown(there)})")
+        lines.append(cells)
+    return table(["m", "d", *COLUMNS], lines, left=0)
+
+
+def _tests(rows: Sequence[Row]) -> str:
+    # Larger is better for two of the measures.
+    flipped = [{**row, "crand": -row["crand"], "nmi": -row["nmi"]} for row in rows]
+    lines = [
+        [
+            name,
+            *(
+                p_value(compare(flipped, HG_MEANS, name, measure).p_value)
+                for measure in ("gap", *MEASURES)
+            ),
+        ]
+        for name in COLUMNS
+        if name != HG_MEANS
+    ]
+    titles = ["HG-means against", "gap", *(TITLES[measure] for measure in MEASURES)]
+    return "## Wilcoxon p-values\n\n" + table(titles, lines)
+
+
+def _correlations(rows: Sequence[Row]) -> str:
+    lines = [
+        [
+            TITLES[measure],
+            number(correlation([row["gap"] for row in rows], [row[measure] for row in rows])),
+        ]
+        for measure in MEASURES
+    ]
+    text = "## Correlation of the gap with the truth, over all runs\n\n"
+    for name in (repeated(KMEANS), repeated(KMEANS_PLUS)):
+        own = [row for row in rows if row["method"] == name]
+        lines.append(
+            [
+                f"dimension, {name}",
+                number(correlation([r["gap"] for r in own], [r["d"] for r in own])),
+            ]
+        )
+    return text + table(["", "Pearson's r with the gap"], lines)
+
+
+VALIDITY = Experiment(
+    "validity", "Tables 8 and 9: gap, time and cluster validity on Gaussian mixtures", plan, render
+)
