@@ -25,11 +25,10 @@ from pathlib import Path
 from benchmarks.data.errors import exit_on_data_errors
 from benchmarks.data.locking import exclusive
 from benchmarks.data.registry import DATASETS, dataset_named
-from benchmarks.measure import RESULTS
 from evomeans.files import write_atomically
 
 TABLE = Path(__file__).with_name("best_known.csv")
-PROPOSALS = RESULTS / "proposals"
+PROPOSALS = Path(__file__).parent / "results" / "proposals"
 COLUMNS = ("dataset", "m", "value", "status", "found_by", "literature", "literature_source")
 BEST, UPPER_BOUND = "best known", "upper bound"
 # Sums of squares in another order differ by less.

@@ -255,6 +255,8 @@ def _why_missing(dataset: Dataset) -> str:
 
 def _read_npz(path: Path) -> Cleaned:
     try:
+        if not zipfile.is_zipfile(path):
+            raise ValueError("it is no archive.")
         with np.load(path) as stored:
             X = stored["X"].astype(np.float64)
             y = stored["y"].astype(np.int64) if "y" in stored else None

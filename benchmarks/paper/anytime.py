@@ -87,7 +87,9 @@ class TraceTask:
         """Return a row for every point of the grid of times at which there is a solution."""
         X = problem(self.dataset).X
         unit = yardstick(self.dataset, self.m)
-        points = list(tracer(self.tracer).trace(X, self.m, self.seed, self.budget * unit))
+        method = tracer(self.tracer)
+        method.load_kernels()
+        points = list(method.trace(X, self.m, self.seed, self.budget * unit))
         rows: list[Row] = []
         for y in GRID:
             reached = [inertia for seconds, inertia in points if seconds <= y * unit]

@@ -54,7 +54,7 @@ def panels(titles: Sequence[str], path: Path, across: int = 4) -> Iterator[list[
     down = ceil(len(titles) / across)
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(
-            down, across, figsize=(3.1 * across, 2.5 * down + 0.5), squeeze=False
+            down, across, figsize=(max(3.1 * across, 5), 2.5 * down), squeeze=False
         )
         used = list(axes.flat)[: len(titles)]
         for panel, title in zip(used, titles, strict=True):
@@ -67,11 +67,12 @@ def panels(titles: Sequence[str], path: Path, across: int = 4) -> Iterator[list[
             for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
                 handles.setdefault(label, handle)
         # A label with its handle takes less than two inches.
-        columns = max(1, min(len(handles), int(figure.get_size_inches()[0] / 2)))
-        rows = ceil(len(handles) / columns) if handles else 0
-        bottom = 0.3 * rows / figure.get_size_inches()[1]
+        width, height = figure.get_size_inches()
+        columns = max(1, min(len(handles), int(width / 2)))
+        below = 0.28 * ceil(len(handles) / columns)
+        figure.set_size_inches(width, height + below)
         figure.legend(list(handles.values()), list(handles), loc="lower center", ncols=columns)
-        figure.tight_layout(rect=(0, bottom, 1, 1))
+        figure.tight_layout(rect=(0, below / (height + below), 1, 1))
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path)
         plt.close(figure)

@@ -21,6 +21,7 @@ from evomeans.engines import create_engine
 from evomeans.estimator import FAST
 from evomeans.search import SearchSettings, evolve
 
+_LOADED: set[str] = set()
 Samples = NDArray[np.float64]
 Point = tuple[float, float]
 """CPU seconds since the method was called, and the inertia of a solution it had then."""
@@ -43,6 +44,12 @@ class Tracer:
     name: str
     trace: Callable[[Samples, int, int, float], Iterator[Point]]
     package: str | None = None
+
+    def load_kernels(self) -> None:
+        """Let a process import and compile what the method needs before it is watched."""
+        if self.name not in _LOADED:
+            next(self.trace(np.random.default_rng(0).random((100, 2)), 2, 0, 0.0))
+            _LOADED.add(self.name)
 
     @property
     def is_installed(self) -> bool:

@@ -17,7 +17,7 @@ from evomeans.baselines.incremental import (
 from evomeans.engines.protocol import Refinement
 from evomeans.solution import FloatArray
 
-# The authors' choice for small data, and a narrower one, by the number of samples.
+# For data of up to SMALL samples, and for more.
 WIDE, NARROW = (0.3, 0.3, 3.0), (0.5, 0.8, 1.5)
 SMALL = 5000
 RANGES = {"gamma1": (0.0, 1.0), "gamma2": (0.0, 1.0), "gamma3": (1.0, np.inf)}
@@ -97,9 +97,9 @@ class MultiStartModifiedGlobalKMeans(IncrementalBaseline):
 
     Notes
     -----
-    The gammas are those of the publication, and 0.3, 0.3 and 3 its choice for small data. The
-    narrower ones for large data are our reading: they keep the runs of K-means below some hundred
-    for each step.
+    With 0.3, 0.3 and 3, the objective comes out as published for data of up to a thousand samples.
+    The narrower values for larger data are our choice: with them a step takes dozens of runs of
+    K-means instead of hundreds.
 
     Interrupting :meth:`fit` raises KeyboardInterrupt after the current run of K-means and leaves
     the estimator as it was: half a path is no answer.

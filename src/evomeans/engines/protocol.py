@@ -127,8 +127,8 @@ class GuidingEngine(Engine, Protocol):
 
         The first is drawn by wᵢ, each later one by wᵢ·D²ᵢ, with D the distance of a sample to the
         closest centre drawn before. ``quantiles`` are the uniform numbers of the draws, of shape
-        (k,), or (k, t) to draw t candidates for each centre but the first and to take the one with
-        which Σ wD² is lowest.
+        (k,), or (k, t) to draw t candidates for each centre but the first and to take the one that
+        lowers Σ wD² most.
         """
         ...
 

@@ -135,10 +135,10 @@ class ReferenceEngine:
         for trials in later:
             chance = self.weights * nearest
             drawn = self.samples[draw(chance if chance.any() else self.weights, trials)]
-            squares = np.minimum(nearest[:, None], self._squares(drawn))
-            best = np.argmin(self.weights @ squares)
-            nearest = squares[:, best]
+            savings = np.maximum(nearest[:, None] - self._squares(drawn), 0.0)
+            best = np.argmax(self.weights @ savings)
             centers = np.vstack([centers, drawn[best]])
+            nearest = np.minimum(nearest, self._squares(drawn[best : best + 1])[:, 0])
         return centers
 
     def errors_and_utilities(

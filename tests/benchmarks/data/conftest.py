@@ -12,7 +12,7 @@ GIVEN = os.environ.get("EVOMEANS_DATA")
 
 @pytest.fixture(autouse=True)
 def cache(monkeypatch, tmp_path) -> Path:
-    """An empty cache, and no folder of data."""
+    """Give every test an empty cache and no folder of data."""
     monkeypatch.delenv("EVOMEANS_DATA", raising=False)
     monkeypatch.setenv("EVOMEANS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("no_proxy", "127.0.0.1")
@@ -21,7 +21,7 @@ def cache(monkeypatch, tmp_path) -> Path:
 
 @pytest.fixture
 def given_data(monkeypatch) -> Path:
-    """The folder EVOMEANS_DATA of whoever runs the tests, if it is set."""
+    """Return the folder EVOMEANS_DATA of whoever runs the tests, if it is set."""
     if not GIVEN:
         pytest.skip("EVOMEANS_DATA is not set: the true data sets are not at hand")
     monkeypatch.setenv("EVOMEANS_DATA", GIVEN)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 from benchmarks.data.locking import exclusive
 
+ROOT = Path(__file__).parents[3]
 COUNT = """
     import sys, time
     from pathlib import Path
@@ -27,7 +29,7 @@ def test_processes_do_not_disturb_each_other(tmp_path):
     path = tmp_path / "count"
     path.write_text("0")
     command = [sys.executable, "-c", textwrap.dedent(COUNT), str(path)]
-    started = [subprocess.Popen(command) for _ in range(3)]
+    started = [subprocess.Popen(command, cwd=ROOT) for _ in range(3)]
     assert [process.wait(timeout=60) for process in started] == [0, 0, 0]
     assert path.read_text() == "30"
 
