@@ -72,6 +72,7 @@ def _announce(experiment: Experiment, plan: Plan, size: Size) -> None:
     print(f"{experiment.name} ({size}): {experiment.title}, {len(plan.tasks)} tasks")
     if plan.missing:
         print(f"not at hand, left out: {', '.join(plan.missing)}")
+        print("python -m benchmarks.data fetch all downloads those that can be had")
 
 
 def _one_thread_each() -> None:

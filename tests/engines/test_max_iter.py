@@ -140,8 +140,10 @@ def test_threads_change_no_bit(dtype, weighted) -> None:
     alone, together = (e.refine([replace(s, max_iter=2) for s in starts]) for e in engines)
     for one, many in zip(alone, together, strict=True):
         assert_same_bits(one, many)
-    children = [
-        engine.refine([Start(parents[0].centers, 0.0, 0.3, 2, parent=parents[0].handle, max_iter=1)])
-        for engine, parents in zip(engines, (alone, together), strict=True)
-    ]
-    assert_same_bits(children[0][0], children[1][0])
+    child = Start(alone[0].centers, 0.0, 0.3, removed=2, max_iter=1)
+    handles = alone[0].handle, together[0].handle
+    (one,), (many,) = (
+        engine.refine([replace(child, parent=handle)])
+        for engine, handle in zip(engines, handles, strict=True)
+    )
+    assert_same_bits(one, many)

@@ -13,7 +13,7 @@ from evomeans.engines import create_engine
 from oracles import in_frame, squared_distances
 from problems import make_samples, make_weights, problems
 
-without_shrinking = settings(phases=[Phase.explicit, Phase.generate], max_examples=40)
+without_shrinking = settings(phases=[Phase.explicit, Phase.generate], max_examples=20)
 
 
 def places(samples, rng):
@@ -21,7 +21,7 @@ def places(samples, rng):
     n = len(samples)
     pairs = samples[rng.integers(n, size=40)], samples[rng.integers(n, size=40)]
     beside = samples[rng.integers(n, size=40)] + 1e-3 * rng.normal(size=(40, samples.shape[1]))
-    return np.concatenate([samples, (pairs[0] + pairs[1]) / 2, beside, 100.0 + beside])
+    return np.concatenate([samples[:60], (pairs[0] + pairs[1]) / 2, beside, 100.0 + beside])
 
 
 @without_shrinking

@@ -252,7 +252,7 @@ def attracted_means(
 
 
 def largest(values: FloatArray, share: float = 1.0) -> NDArray[np.intp]:
-    """Indices, in order, of the values that are at least ``share`` of the largest."""
+    """Return the indices, in order, of values that are at least ``share`` of the largest."""
     return np.flatnonzero(values >= share * (1.0 - ROUNDING) * values.max())
 
 

@@ -162,7 +162,8 @@ class MultiStartModifiedGlobalKMeans(IncrementalBaseline):
         minima = settle(engine, engine.rows(samples), squares)
         # Not below zero by rounding: a multiple of the lowest has to be above it.
         values = np.maximum(solution.inertia - engine.reductions(minima, squares), 0.0)
-        return minima[values <= gamma3 * (1.0 + ROUNDING) * values.min()]
+        low: FloatArray = minima[values <= gamma3 * (1.0 + ROUNDING) * values.min()]
+        return low
 
 
 def check_gamma(name: str, value: object) -> float:

@@ -120,7 +120,7 @@ class Attraction:
         rows, n_samples = self.samples.rows, len(self.samples.order)
         shape = n_samples, self.n_features
         stored = csr_array((rows.values, rows.columns, rows.starts), shape=shape)
-        return hstack([stored, np.ones((n_samples, 1))], format="csr")
+        return hstack([stored, csr_array(np.ones((n_samples, 1)))], format="csr")
 
     def _sparse_squares(self, points: FloatArray) -> FloatArray:
         room = {
@@ -210,7 +210,7 @@ def attract(
     thread, n_threads : int
     """
     n_points, n_features = points.shape
-    away, sums, own_totals = desk.away[thread], desk.sums[thread], desk.totals[thread]
+    own_totals, sums = desk.totals[thread], desk.sums[thread]
     n_tiles = (n_points + WIDTH - 1) // WIDTH
     for nth in range(n_tiles):
         tile = nth_item(nth, thread, n_threads)
@@ -223,11 +223,11 @@ def attract(
         visit_samples(samples, reach, points, tile, moving, desk, thread)
         first = tile * WIDTH
         for p in range(min(WIDTH, n_points - first)):
-            totals[first + p] = own_totals[p]
+            total = totals[first + p] = own_totals[p]
             if moving:
                 for t in range(n_features):
-                    mean = sums[t, p] / own_totals[p] if own_totals[p] > 0.0 else points[first + p, t]
-                    means[first + p, t] = mean
+                    stays = points[first + p, t]
+                    means[first + p, t] = sums[t, p] / total if total > 0.0 else stays
 
 
 @jit

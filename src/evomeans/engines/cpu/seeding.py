@@ -61,29 +61,26 @@ def seed(
     for j in range(k):
         sum_nearby(samples.places, scratch, thread, n_threads)
         meet(scratch.barrier, n_threads)
+        n_looks = n_trials if n_trials > 1 and j > 0 else 0
         # Every thread comes to the same choice by itself; they share no variables.
-        best, most = np.int64(-1), -1.0
-        for trial in range(n_trials if j > 0 else 1):
-            if scratch.barrier[ABANDONED] != 0:
-                return
-            drawn = np.int64(
-                draw_nearby(scratch.nearby, scratch.partial, samples.places, quantiles[j, trial])
-            )
-            if n_trials == 1 or j == 0:
-                best = drawn
-                break
+        best, most = np.int64(0), -1.0
+        # Each candidate is looked at, then the best one kept; the only one is kept at once.
+        for trial in range(n_looks + 1):
+            keep = trial == n_looks
+            drawn = best
+            if trial < n_looks or n_looks == 0:
+                quantile = quantiles[j, trial]
+                drawn = np.int64(
+                    draw_nearby(scratch.nearby, scratch.partial, samples.places, quantile)
+                )
             place(samples, drawn, exact, j, scratch, thread, n_threads)
-            come_nearer(
-                samples, exact, j, scratch, ceilings, reach, gains, False, thread, n_threads
-            )
+            if (keep and j == k - 1) or scratch.barrier[ABANDONED] != 0:
+                return
+            come_nearer(samples, exact, j, scratch, ceilings, reach, gains, keep, thread, n_threads)
             meet(scratch.barrier, n_threads)
             gain = sum_chunks(gains)
             if gain > most:
                 best, most = drawn, gain
-        place(samples, best, exact, j, scratch, thread, n_threads)
-        if j < k - 1:
-            come_nearer(samples, exact, j, scratch, ceilings, reach, gains, True, thread, n_threads)
-            meet(scratch.barrier, n_threads)
 
 
 @jit
