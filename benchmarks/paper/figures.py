@@ -29,6 +29,9 @@ COLOURS = {
     "breathing k-means": "#e07a1f",
     "random swap": "#2a6fbb",
     "SAGA": "#8e4fa8",
+    "GKM": "#d9a400",
+    "MGKM": "#a0762a",
+    "MS-MGKM": "#6b4f1d",
     "bkmeans": "#f2b27a",
     "flspp": "#c23b4b",
 }
@@ -66,9 +69,9 @@ def panels(titles: Sequence[str], path: Path, across: int = 4) -> Iterator[list[
         for panel in used:
             for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
                 handles.setdefault(label, handle)
-        # A label with its handle takes less than two inches.
+        # A label with its handle takes less than 2.6 inches.
         width, height = figure.get_size_inches()
-        columns = max(1, min(len(handles), int(width / 2)))
+        columns = max(1, min(len(handles), int(width / 2.6)))
         below = 0.28 * ceil(len(handles) / columns)
         figure.set_size_inches(width, height + below)
         figure.legend(list(handles.values()), list(handles), loc="lower center", ncols=columns)
@@ -78,8 +81,11 @@ def panels(titles: Sequence[str], path: Path, across: int = 4) -> Iterator[list[
         plt.close(figure)
 
 
-def draw_times(rows: Sequence[Row], path: Path) -> None:
-    """CPU time against the number of clusters, ours and the paper's, a panel per data set."""
+def draw_times(rows: Sequence[Row], rivals: Sequence[Row], path: Path) -> None:
+    """CPU time against the number of clusters, ours and the paper's, a panel per data set.
+
+    The paper prints no times of its rivals by number of clusters; ours are drawn where there are.
+    """
     datasets = [
         name
         for name in in_order(row["dataset"] for row in rows)
@@ -106,6 +112,19 @@ def draw_times(rows: Sequence[Row], path: Path) -> None:
                     [times[m] for m in clusters],
                     color=colour,
                     marker="o",
+                    markersize=3,
+                    label=f"{method}, evomeans",
+                )
+            for method in in_order(row["method"] for row in rivals):
+                own = [r for r in rivals if r["method"] == method and r["dataset"] == dataset]
+                times = averaged(own, "cpu_s", lambda row: row["m"])
+                clusters = sorted(times)  # type: ignore[type-var]
+                panel.plot(
+                    clusters,
+                    [times[m] for m in clusters],
+                    color=COLOURS[method],
+                    linewidth=1,
+                    marker="s",
                     markersize=3,
                     label=f"{method}, evomeans",
                 )

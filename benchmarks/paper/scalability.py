@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.measure import read_rows
 from benchmarks.paper.analysis import averaged, in_order, with_gaps
 from benchmarks.paper.experiment import Experiment, Plan, Row, Size
 from benchmarks.paper.figures import draw_times
@@ -26,6 +27,8 @@ TABLES = {HG_MEANS: 6, HG_FAST: 7}
 SMOKE_CLUSTERS = (2, 3, 5)
 # The law in n and d is fitted at this number of clusters, to data sets of groups B and C.
 CLUSTERS_OF_LAW = 10
+# Whose times are in the figure too, where Tables 2 and 3 have been run in the same folder.
+RIVALS = ("K-means repeated", "SAGA", "GKM", "MGKM", "MS-MGKM")
 
 
 def plan(size: Size) -> Plan:
@@ -50,7 +53,8 @@ def plan(size: Size) -> Plan:
 def render(rows: Sequence[Row], size: Size, folder: Path) -> str:
     """Return both tables, the power laws, and draw the figure."""
     scored = with_gaps(rows)
-    draw_times(scored, folder / "scalability.png")
+    rivals = [row for row in read_rows(folder / "comparison.csv") if row["method"] in RIVALS]
+    draw_times(scored, rivals, folder / "scalability.png")
     parts = [_table(scored, method) for method in TABLES]
     parts += [_laws_in_m(scored), _law_in_n_and_d(scored, size), _speed_of_fast(scored)]
     parts.append("![CPU time by number of clusters](scalability.png)\n")

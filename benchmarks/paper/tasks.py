@@ -43,21 +43,26 @@ class MethodTask:
     def run(self) -> list[Row]:
         """Fit, and return a row per result."""
         given = problem(self.dataset)
-        n, d = given.X.shape
         rows: list[Row] = []
         for result in self.method.run(given.X, self.clusters, self.seed):
-            row = {
-                "dataset": self.dataset,
-                "n": n,
-                "d": d,
-                "m": result.m,
-                "method": result.method,
-                "seed": self.seed,
-                "inertia": result.inertia,
-                "cpu_s": round(result.cpu_s, 6),
-            }
+            row = row_of(self.dataset, given, result, self.seed)
             rows.append(row if self.extra is None else {**row, **self.extra(given, result)})
         return rows
+
+
+def row_of(dataset: str, given: Problem, result: Result, seed: int) -> Row:
+    """Return the columns that all experiments have."""
+    n, d = given.X.shape
+    return {
+        "dataset": dataset,
+        "n": n,
+        "d": d,
+        "m": result.m,
+        "method": result.method,
+        "seed": seed,
+        "inertia": result.inertia,
+        "cpu_s": round(result.cpu_s, 6),
+    }
 
 
 def method_tasks(

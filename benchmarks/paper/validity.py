@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
+from benchmarks.measure import timed
 from benchmarks.mixtures import N_SAMPLES, SETUPS
 from benchmarks.paper.analysis import averaged, compare, with_gaps
-from benchmarks.paper.experiment import Experiment, Plan, Row, Size
+from benchmarks.paper.experiment import Experiment, Plan, Row, Size, Task
 from benchmarks.paper.markdown import number, p_value, seconds, table
 from benchmarks.paper.methods import (
     HG_MEANS,
@@ -22,9 +25,9 @@ from benchmarks.paper.methods import (
     repeated,
 )
 from benchmarks.paper.printed import printed
-from benchmarks.paper.problems import Problem, mixture_name
+from benchmarks.paper.problems import Problem, mixture_name, problem
 from benchmarks.paper.statistics import correlation
-from benchmarks.paper.tasks import MethodTask
+from benchmarks.paper.tasks import MethodTask, row_of
 from evomeans.metrics import centroid_index
 
 SMALL_SAMPLES, SMALL_SETUPS = (
@@ -36,12 +39,14 @@ RUNS = {Size.SMOKE: 5, Size.SMALL: 100, Size.PAPER: 500}
 # A single run is measured by several, each for itself.
 SINGLE_RUNS = {Size.SMOKE: 2, Size.SMALL: 5, Size.PAPER: 10}
 
+TRUTH = "from the true means"
 COLUMNS = {
     KMEANS: "K-means",
     repeated(KMEANS): "K-means x500",
     KMEANS_PLUS: "K-means++",
     repeated(KMEANS_PLUS): "K-means++ x500",
     HG_MEANS: "HG-means",
+    TRUTH: "K-means from the true means",
 }
 MEASURES = {"crand": "{:.2f}", "nmi": "{:.2f}", "ci": "{:.1f}"}
 TITLES = {"crand": "adjusted Rand", "nmi": "NMI", "ci": "CI"}
@@ -56,6 +61,36 @@ def validity(problem: Problem, result: Result) -> Row:
     }
 
 
+@dataclass(frozen=True)
+class TruthTask:
+    """Run K-means from the true means: a depth that a search should reach, if it does not pass it.
+
+    Parameters
+    ----------
+    dataset : str
+        Name of a mixture.
+    m : int
+        Its number of components.
+    """
+
+    dataset: str
+    m: int
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Mixture and method."""
+        return self.dataset, str(self.m), TRUTH, "0"
+
+    def run(self) -> list[Row]:
+        """Return one row."""
+        given = problem(self.dataset)
+        model, cpu_s = timed(
+            lambda: KMeans(self.m, init=given.means, n_init=1, tol=0, max_iter=1000).fit(given.X)
+        )
+        result = Result(TRUTH, self.m, model.inertia_, cpu_s, model)
+        return [{**row_of(self.dataset, given, result, 0), **validity(given, result)}]
+
+
 def plan(size: Size) -> Plan:
     """Return all methods on all mixtures, the largest first."""
     n, setups = {
@@ -65,9 +100,10 @@ def plan(size: Size) -> Plan:
     }[size]
     methods = [hg_means()]
     methods += [best_of(init, RUNS[size]) for init in ("random", "k-means++")]
-    tasks = []
+    tasks: list[Task] = []
     for m, d in sorted(setups, key=lambda setup: -setup[0] * setup[1]):
         name = mixture_name(n, m, d)
+        tasks.append(TruthTask(name, m))
         tasks += [MethodTask(name, (m,), method, 0, validity) for method in methods]
         for init in ("random", "k-means++"):
             tasks += [
@@ -136,7 +172,7 @@ def _tests(rows: Sequence[Row]) -> str:
             ),
         ]
         for name in COLUMNS
-        if name != HG_MEANS
+        if name not in (HG_MEANS, TRUTH)
     ]
     titles = ["HG-means against", "gap", *(TITLES[measure] for measure in MEASURES)]
     return "## Wilcoxon p-values\n\n" + table(titles, lines)

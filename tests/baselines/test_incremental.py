@@ -19,7 +19,7 @@ from evomeans.baselines import (
     ModifiedGlobalKMeans,
     MultiStartModifiedGlobalKMeans,
 )
-from evomeans.baselines.incremental import largest, settle
+from evomeans.baselines.incremental import attracted_means, largest, settle
 from evomeans.engines import create_engine
 from evomeans.engines.cpu import CpuEngine
 from oracles import squared_distances
@@ -237,28 +237,28 @@ def _usual_handler():
 
 
 @pytest.mark.usefixtures("_usual_handler")
-def test_half_a_path_is_no_answer(method, monkeypatch) -> None:
-    """Ctrl-C in a step: KeyboardInterrupt, and the estimator is what it was before."""
-    model, X = method(n_clusters=5), samples()
-    runs = []
+@pytest.mark.parametrize("k", [1, 3, 5], ids=["first", "middle", "last"])
+def test_half_a_path_is_no_answer(method, monkeypatch, k) -> None:
+    """Ctrl-C in any step: KeyboardInterrupt, and the estimator is what it was before."""
+    model, X, original, runs = method(n_clusters=5), samples(), CpuEngine.refine, []
 
     def refine(engine, starts):
         runs.append(len(starts[0].centers))
-        if runs[-1] == 3:
+        if runs.count(k) == 1 and runs[-1] == k:
             signal.raise_signal(signal.SIGINT)
         return original(engine, starts)
 
-    original = CpuEngine.refine
     monkeypatch.setattr(CpuEngine, "refine", refine)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X)
-    assert max(runs) == 3
+    assert max(runs) == k
     assert not hasattr(model, "path_")
     assert not hasattr(model, "n_features_in_")
 
-    monkeypatch.setattr(CpuEngine, "refine", original)
-    before = pickle.dumps(model.fit(X))
-    monkeypatch.setattr(CpuEngine, "refine", refine)
+    # The signal comes in the first run with k centres alone.
+    before = pickle.dumps(method(n_clusters=5).fit(X))
+    model = pickle.loads(before)
+    runs.clear()
     with pytest.raises(KeyboardInterrupt):
         model.fit(2.0 * X)
     assert pickle.dumps(model) == before
@@ -273,6 +273,15 @@ def test_largest_counts_rounding_as_a_tie() -> None:
     assert_array_equal(largest(values), [1, 2])
     assert_array_equal(largest(values, 0.5), [1, 2, 3, 4])
     assert_array_equal(largest(values, 0.0), np.arange(5))
+
+
+def test_samples_that_are_equally_far_stay(engine_name) -> None:
+    """Up to rounding: the others decide where the mean is."""
+    engine = create_engine(engine_name, np.array([[0.0], [1.0], [4.0]]), None)
+    X = engine.rows(np.arange(3))
+    squares = squared_distances(X, X[1:2])[:, 0] * [1.0 + 1e-14, 1.0, 1.0 + 1e-10]
+    mean = attracted_means(engine, X[1:2], squares)
+    assert_array_equal(mean, X[2:])
 
 
 def test_the_auxiliary_function_falls_with_every_move(engine_name, weighted) -> None:

@@ -130,12 +130,9 @@ class IncrementalBaseline(Baseline):
         model.cluster_centers_ = step.cluster_centers
         model.labels_ = step.labels.astype(np.int32)
         model.inertia_ = step.inertia
-        model._keep_path(self.path_[:n_clusters])
+        for name, value in _path_attributes(self.path_[:n_clusters]).items():
+            setattr(model, name, value)
         return cast("Self", model)
-
-    def _keep_path(self, path: tuple[PathStep, ...]) -> None:
-        for name, value in _path_attributes(path).items():
-            setattr(self, name, value)
 
     @abstractmethod
     def _new_centers(
@@ -161,6 +158,7 @@ class IncrementalBaseline(Baseline):
         for solution, n_runs in self._solutions(samples, interrupt):
             canonical = canonical_solution(engine, solution.centers, samples.dtype)
             path.append(_path_step(canonical, n_runs, time.perf_counter() - began))
+            _obey(interrupt)
         return solution, _path_attributes(tuple(path))
 
     def _solutions(
@@ -187,9 +185,7 @@ def _best_refined(
     best: Refinement | None = None
     parent = None
     for first in range(0, len(places), engine.batch):
-        if interrupt.requested:
-            # Half a path is no answer.
-            raise KeyboardInterrupt
+        _obey(interrupt)
         starts = [
             Start(np.vstack([solution.centers, place]), parent=parent)
             for place in places[first : first + engine.batch]
@@ -201,6 +197,12 @@ def _best_refined(
                 best = refined
     assert best is not None, "there is at least one place"
     return best
+
+
+def _obey(interrupt: DeferredInterrupt) -> None:
+    """Give up if that has been asked for: half a path is no answer."""
+    if interrupt.requested:
+        raise KeyboardInterrupt
 
 
 def _path_step(solution: Solution, n_runs: int, seconds: float) -> PathStep:

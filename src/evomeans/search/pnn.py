@@ -7,27 +7,24 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 FloatArray = NDArray[np.float64]
-# No sum of weights is smaller, unless it is zero.
-SMALLEST = np.finfo(np.float64).tiny
+IndexArray = NDArray[np.intp]
 
 
 def pnn_merge(
     centers: FloatArray, weights: FloatArray, k: int
-) -> tuple[FloatArray, FloatArray, NDArray[np.intp]]:
+) -> tuple[FloatArray, FloatArray, IndexArray]:
     """Merge the two clusters whose union costs least, again and again, until ``k`` are left.
 
     Merging a and b raises the sum of squared distances by wₐwᵦ/(wₐ+wᵦ)·‖cₐ−cᵦ‖² (Ward [1]_; the
-    pairwise nearest neighbour method of Equitz [2]_). Every cluster knows its nearest one. That
-    only ever changes for those who were nearest to one of the merged: no merger brings a third
-    cluster nearer than the nearer of the two was. So a merger takes O(n·d), and O(n) more for
-    everyone who has to look again, which are few.
+    pairwise nearest neighbour method of Equitz [2]_).
 
     Parameters
     ----------
     centers : (n, d) array
         Means of the clusters.
     weights : (n,) array
-        Their weights. Those without any are merged first, and leave no trace.
+        Their weights. Merging one without any costs nothing and leaves no trace; such clusters go
+        first.
     k : int
         Clusters to be left, at least 1 and at most n.
 
@@ -37,8 +34,7 @@ def pnn_merge(
         Means of the clusters that are left.
     weights : (k,) array
     origins : (k,) array
-        Ascending; which of the ``centers`` each of them stands for: the first of those merged
-        into it.
+        Ascending; the first of the given clusters that each of them consists of.
 
     References
     ----------
@@ -47,79 +43,84 @@ def pnn_merge(
     .. [2] Equitz, W.H. (1989). "A new vector quantization clustering algorithm". IEEE Transactions
        on Acoustics, Speech, and Signal Processing 37, 1568-1575.
     """
-    kept, weights = _merge_equal(centers, weights, k)
+    weighty = weights > 0.0
+    kept = np.sort((~weighty).argsort(kind="stable")[: max(k, np.count_nonzero(weighty))])
     centers, weights = centers[kept], weights[kept]
-    alive = np.ones(len(centers), dtype=np.bool_)
-    costs = _costs_of_all(centers, weights)
-    nearest, lowest = costs.argmin(axis=1), costs.min(axis=1)
-    for _ in range(len(centers) - k):
-        one = int(lowest.argmin())
-        a, b = sorted((one, int(nearest[one])))
-        _unite(centers, weights, a, b)
-        alive[b] = False
-        costs[b] = costs[:, b] = lowest[b] = np.inf
-        costs[a] = costs[:, a] = _costs_of_one(a, centers, weights, alive)
-        looking = np.flatnonzero(((nearest == a) | (nearest == b)) & alive)
-        rows = costs[looking]
-        nearest[looking], lowest[looking] = rows.argmin(axis=1), rows.min(axis=1)
-    return centers[alive], weights[alive], kept[alive]
+    if len(kept) == k:
+        return centers, weights, kept
+    absorbing, absorbed = _mergers(centers, weights, len(kept) - k)
+    origin = np.arange(len(kept))
+    origin[absorbed] = absorbing
+    # One that absorbs others may itself be absorbed, by one with a lower index.
+    while (origin[origin] != origin).any():
+        origin = origin[origin]
+    order = origin.argsort(kind="stable")
+    origins, begins = np.unique(origin[order], return_index=True)
+    totals = np.add.reduceat(weights[order], begins)
+    # From one of them on, so that the mean of equal centres is that centre.
+    moments = weights[:, None] * (centers - centers[origin])
+    moves = np.add.reduceat(moments[order], begins) / totals[:, None]
+    return centers[origins] + moves, totals, kept[origins]
 
 
-def _merge_equal(
-    centers: FloatArray, weights: FloatArray, k: int
-) -> tuple[NDArray[np.intp], FloatArray]:
-    """Merge clusters with the same centre up front, all at once, but leave at least ``k``.
+def _mergers(centers: FloatArray, weights: FloatArray, count: int) -> tuple[IndexArray, IndexArray]:
+    """Return the ``count`` cheapest mergers; all weights are positive.
 
-    It costs nothing, so it is what comes first anyway, and two good solutions share most of their
-    centres. Equal centres have equal coordinate sums; a pair with another centre of that sum in
-    between is overlooked, and left to the mergers that follow.
+    No merger brings a third cluster nearer than the nearer of the two was. So only those that were
+    nearest to one of the two have to look for their nearest again. And two that are the nearest of
+    each other will be merged sooner or later, whatever happens elsewhere: all such pairs are merged
+    at once. Those that turn out too expensive, because there were cheaper ones to come, are dropped
+    in the end.
 
     Returns
     -------
-    kept : array
-        Ascending; the clusters that are left.
-    weights : (n,) array
-        Now with the weights of those that are not.
+    absorbing, absorbed : (count,) arrays
+        A cluster has the lowest index of all that it consists of.
     """
-    keys = centers.sum(axis=1)
-    order = keys.argsort(kind="stable")
-    ranked = centers[order]
-    equals_last = np.append(False, (ranked[1:] == ranked[:-1]).all(axis=1))
-    equals_last[np.flatnonzero(equals_last)[len(centers) - k :]] = False
-    first = order[~equals_last][np.cumsum(~equals_last) - 1]
-    totals: FloatArray = np.bincount(first, weights[order], len(centers)).astype(np.float64)
-    return np.sort(order[~equals_last]), totals
+    centers, weights = centers.copy(), weights.copy()
+    indices = np.arange(len(centers))
+    alive = np.ones(len(centers), dtype=np.bool_)
+    absorber, heights = indices.copy(), np.zeros(len(centers))
+    costs = _costs(indices, centers, weights, alive)
+    nearest, lowest = costs.argmin(axis=1), costs.min(axis=1)
+    while np.count_nonzero(heights[~alive] <= lowest.min()) < count:
+        a = np.flatnonzero((nearest[nearest] == indices) & (indices < nearest))
+        b = nearest[a]
+        # Never less than what it builds upon, which rounding could make it.
+        heights[a] = heights[b] = np.maximum(lowest[a], np.maximum(heights[a], heights[b]))
+        absorber[b] = a
+        alive[b] = False
+        _unite(centers, weights, a, b)
+        costs[a] = _costs(a, centers, weights, alive)
+        costs[:, a], costs[:, b] = costs[a].T, np.inf
+        concerned = np.zeros(len(centers), dtype=np.bool_)
+        concerned[a] = concerned[b] = True
+        looking = np.flatnonzero(concerned[nearest] & alive)
+        rows = costs[looking]
+        nearest[looking], lowest[looking] = rows.argmin(axis=1), rows.min(axis=1)
+        nearest[b], lowest[b] = b, np.inf
+    # Of equally expensive ones those first that others build upon.
+    absorbed = np.flatnonzero(~alive)[::-1]
+    absorbed = absorbed[heights[absorbed].argsort(kind="stable")[:count]]
+    return absorber[absorbed], absorbed
 
 
-def _costs_of_all(centers: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return what every merger costs; a cluster is not merged with itself."""
-    costs: FloatArray = cdist(centers, centers, "sqeuclidean")
-    costs *= _reduced_weight(weights[:, None], weights)
-    np.fill_diagonal(costs, np.inf)
-    return costs
-
-
-def _costs_of_one(
-    a: int, centers: FloatArray, weights: FloatArray, alive: NDArray[np.bool_]
+def _costs(
+    some: IndexArray, centers: FloatArray, weights: FloatArray, alive: NDArray[np.bool_]
 ) -> FloatArray:
-    """Return what it costs to merge cluster ``a`` with each of the others."""
-    difference = centers - centers[a]
-    costs: FloatArray = np.einsum("ij,ij->i", difference, difference)
-    costs *= _reduced_weight(weights, weights[a])
-    costs[~alive] = costs[a] = np.inf
+    """Return what it costs to merge some clusters with each of the others, shape (some, n)."""
+    costs: FloatArray = cdist(centers[some], centers, "sqeuclidean")
+    # To the last bit the same for a with b as for b with a: else there need not be two that are
+    # the nearest of each other.
+    costs *= np.multiply.outer(weights[some], weights)
+    costs /= np.add.outer(weights[some], weights)
+    costs[:, ~alive] = np.inf
+    costs[np.arange(len(some)), some] = np.inf
     return costs
 
 
-def _reduced_weight(first: FloatArray, second: FloatArray | np.float64) -> FloatArray:
-    """Return w₁w₂/(w₁+w₂), which is zero for two clusters without weight."""
-    return first * (second / np.maximum(first + second, SMALLEST))
-
-
-def _unite(centers: FloatArray, weights: FloatArray, a: int, b: int) -> None:
-    """Turn cluster ``a`` into the union of both."""
-    heavy, light = (a, b) if weights[a] >= weights[b] else (b, a)
-    total = weights[a] + weights[b]
-    # From the heavier on, so that what is equal, or weighs nothing, does not move it.
-    share = weights[light] / total if total > 0.0 else 0.0
-    centers[a] = centers[heavy] + share * (centers[light] - centers[heavy])
-    weights[a] = total
+def _unite(centers: FloatArray, weights: FloatArray, a: IndexArray, b: IndexArray) -> None:
+    """Turn the clusters a into their unions with the clusters b."""
+    totals = weights[a] + weights[b]
+    centers[a] += (weights[b] / totals)[:, None] * (centers[b] - centers[a])
+    weights[a] = totals

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from evomeans.engines.protocol import Refinement
 from evomeans.search.pnn import pnn_merge
 
 FloatArray = NDArray[np.float64]
@@ -25,28 +24,34 @@ IndexArray = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class Couple:
-    """Two solutions to be crossed, and what some crossovers want to know about the samples.
+    """Two solutions to be crossed, and what some crossovers ask about the samples.
+
+    What has to be called takes a look at all samples, and only some crossovers do that.
 
     Parameters
     ----------
-    first, second : Refinement
+    first, second : (k, d) arrays
+        Centres of the parents.
     middle : (d,) array
         Mean of all samples.
     overlap : callable
-        Returns the (k, k) array of the weight of the samples that cluster i of ``first`` and
-        cluster j of ``second`` have in common. Only called if needed: it takes a look at all
-        samples.
+        Returns the (k, k) array of the weights that cluster i of ``first`` and cluster j of
+        ``second`` have in common.
+    joint_weights : callable
+        Returns the (2, k) array of the weights of the clusters if every sample may choose between
+        the centres of both parents; the first parent's on ties.
     """
 
-    first: Refinement
-    second: Refinement
+    first: FloatArray
+    second: FloatArray
     middle: FloatArray
     overlap: Callable[[], FloatArray]
+    joint_weights: Callable[[], FloatArray]
 
     @property
-    def centers(self) -> tuple[FloatArray, FloatArray]:
-        """Of both."""
-        return self.first.centers, self.second.centers
+    def parents(self) -> tuple[FloatArray, FloatArray]:
+        """Both of them."""
+        return self.first, self.second
 
 
 Child = tuple[FloatArray, int]
@@ -60,7 +65,7 @@ def random_multipoint(couple: Couple, uniforms: FloatArray) -> Child:
 
     What the child has already is not taken once more.
     """
-    first, second = couple.centers
+    first, second = couple.parents
     kept = uniforms[0].argsort()[: (len(first) + 1) // 2]
     return _completed(first, kept, second, uniforms[1].argsort()), 0
 
@@ -71,7 +76,7 @@ def centroid_distance(couple: Couple, uniforms: FloatArray) -> Child:
     A fair coin decides which is which. What the child has already is not taken once more.
     """
     outer = int(uniforms[0, 0] < 0.5)
-    far, near = couple.centers[outer], couple.centers[1 - outer]
+    far, near = couple.parents[outer], couple.parents[1 - outer]
     middle = couple.middle[None, :]
     outwards = cdist(middle, far)[0].argsort(kind="stable")
     kept = outwards[len(far) // 2 :]
@@ -97,8 +102,8 @@ def largest_partitions(couple: Couple, uniforms: FloatArray) -> Child:
         sizes[1 - giver][:] -= shares[giver][chosen]
     keeper = int(len(taken[1]) > len(taken[0]))
     kept, given = np.array(taken[keeper]), np.array(taken[1 - keeper], dtype=np.intp)
-    child = couple.centers[keeper].copy()
-    child[_others(kept, len(child))] = couple.centers[1 - keeper][given]
+    child = couple.parents[keeper].copy()
+    child[_others(kept, len(child))] = couple.parents[1 - keeper][given]
     return child, keeper
 
 
@@ -112,24 +117,25 @@ def one_point_pairwise(couple: Couple, uniforms: FloatArray) -> Child:
 
     The pairs are in the order of the first parent's centres.
     """
-    k = len(couple.first.centers)
+    k = len(couple.first)
     point = 1 + int(uniforms[0, 0] * (k - 1))
     return _one_of_each_pair(couple, from_second=np.arange(k) >= point)
 
 
 def pnn(couple: Couple, uniforms: FloatArray) -> Child:
-    """Merge the clusters of both parents, pair by pair, until there are as many as one had.
+    """Merge the centres of both parents, pair by pair, until there are as many as one had.
 
-    Nothing here is random.
+    Every sample first chooses between the centres of both; what a merger costs depends on how many
+    have chosen a centre. Nothing here is random.
     """
-    centers = np.concatenate(couple.centers)
-    weights = np.concatenate([couple.first.cluster_weights, couple.second.cluster_weights])
-    k = len(couple.first.centers)
-    merged, _, origins = pnn_merge(centers, weights, k)
+    k = len(couple.first)
+    centers, _, origins = pnn_merge(
+        np.concatenate(couple.parents), couple.joint_weights().ravel(), k
+    )
     in_place = origins[origins < k]
-    child = np.empty_like(merged)
-    child[in_place] = merged[: len(in_place)]
-    child[_others(in_place, k)] = merged[len(in_place) :]
+    child = np.empty_like(centers)
+    child[in_place] = centers[: len(in_place)]
+    child[_others(in_place, k)] = centers[len(in_place) :]
     return child, 0
 
 
@@ -161,7 +167,7 @@ def pair_up(first: FloatArray, second: FloatArray) -> IndexArray:
 
 def _one_of_each_pair(couple: Couple, from_second: NDArray[np.bool_]) -> Child:
     """Build the child at the positions of the parent that gives more centres."""
-    first, second = couple.centers
+    first, second = couple.parents
     partner = pair_up(first, second)
     if 2 * np.count_nonzero(from_second) <= len(first):
         return np.where(from_second[:, None], second[partner], first), 0
@@ -185,11 +191,9 @@ def _completed(
         In which order its centres are taken; those that are kept already come last.
     """
     child = keeper.copy()
-    offered = donor[preference]
-    is_kept = (offered[:, None, :] == keeper[kept]).all(axis=2).any(axis=1)
-    child[_others(kept, len(child))] = offered[is_kept.argsort(kind="stable")][
-        : len(child) - len(kept)
-    ]
+    is_kept = (cdist(donor[preference], keeper[kept]) == 0.0).any(axis=1)
+    given = preference[is_kept.argsort(kind="stable")]
+    child[_others(kept, len(child))] = donor[given[: len(child) - len(kept)]]
     return child
 
 
