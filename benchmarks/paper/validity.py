@@ -31,7 +31,7 @@ from benchmarks.paper.tasks import MethodTask, row_of
 from evomeans.metrics import centroid_index
 
 SMALL_SAMPLES, SMALL_SETUPS = (
-    5_000,
+    20_000,
     ((20, 20), (20, 100), (20, 500), (50, 20), (50, 100), (50, 500)),
 )
 SMOKE_SAMPLES, SMOKE_SETUPS = 400, ((5, 20), (5, 50), (8, 20))
