@@ -22,7 +22,7 @@ QUICK = {
     "MultiStartKMeans": {"n_clusters": 3, "n_runs": 200},
     "MultiStartModifiedGlobalKMeans": {"n_clusters": 3},
     "RandomSwap": {"n_clusters": 3, "n_swaps": 200},
-    "SAGA": {"n_clusters": 3, "population_size": 8, "n_generations": 6},
+    "SAGA": {"n_clusters": 3, "population_size": 15, "n_generations": 15},
 }
 ESTIMATORS = [getattr(baselines, name)(**QUICK[name]) for name in baselines.__all__]
 

@@ -110,10 +110,9 @@ def _costs(
 ) -> FloatArray:
     """Return what it costs to merge some clusters with each of the others, shape (some, n)."""
     costs: FloatArray = cdist(centers[some], centers, "sqeuclidean")
-    # To the last bit the same for a with b as for b with a: else there need not be two that are
-    # the nearest of each other.
-    costs *= np.multiply.outer(weights[some], weights)
-    costs /= np.add.outer(weights[some], weights)
+    # Divided by 1/wₐ + 1/wᵦ, which is to the last bit the same for a with b as for b with a: else
+    # there need not be two that are the nearest of each other.
+    costs /= np.add.outer(1.0 / weights[some], 1.0 / weights)
     costs[:, ~alive] = np.inf
     costs[np.arange(len(some)), some] = np.inf
     return costs
