@@ -68,8 +68,12 @@ class Baseline(FittedCenters):
             self._keep_solution(features, engine.frame, solution)
             for name, value in found.items():
                 setattr(self, name, value)
+        self._warn_of_interruption()
         self._warn_of_duplicates(solution, stacklevel=3)
         return self
+
+    def _warn_of_interruption(self) -> None:
+        """Say that the answer is not what it might have been, if so; called by fit."""
 
     @abstractmethod
     def _check_parameters(self) -> None:
@@ -128,13 +132,15 @@ class AnytimeBaseline(Baseline):
             "n_iter_": len(pursuit.history),
             "stop_reason_": pursuit.stop_reason,
         }
-        if pursuit.stop_reason is StopReason.INTERRUPTED:
-            warnings.warn(
-                f"fit was interrupted after {len(pursuit.history)} solutions; the best is kept.",
-                RuntimeWarning,
-                stacklevel=4,
-            )
         return pursuit.best, found
+
+    def _warn_of_interruption(self) -> None:
+        if self.stop_reason_ is StopReason.INTERRUPTED:
+            warnings.warn(
+                f"fit was interrupted after {self.n_iter_} solutions; the best is kept.",
+                RuntimeWarning,
+                stacklevel=3,
+            )
 
 
 def random_samples(engine: Engine, n_clusters: int, rng: np.random.Generator) -> FloatArray:

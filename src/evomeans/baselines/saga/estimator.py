@@ -100,8 +100,8 @@ class SAGA(AnytimeBaseline):
     The crossovers are random multipoint, centroid distance, largest partitions, multipoint and
     one-point pairwise [2]_, and PNN [3]_. For the last, every sample chooses between the centres of
     both parents, and the pairwise nearest neighbour method merges them by the weights that they
-    got. The centres themselves are not moved to the means of those who chose them; it takes another
-    pass over the samples, and the children were not better for it.
+    got. The centres themselves are not moved to the means of those who chose them, as they are in
+    [3]_: it takes another pass over the samples, and gained little.
 
     Where the text of [1]_ could not be consulted, this is our reading. The sizes are S = 45, T = 50
     and G = 2. Parents are selected by a roulette wheel with chances of one over the inertia, and
