@@ -26,12 +26,12 @@ SETUPS = {
     Size.SMOKE: ("iris:6",),
     Size.SMALL: (
         "liver:30",
+        "pima:40",
         "ionosphere:20",
         "tsplib1060:50",
         "tsplib3038:30",
         "image_segmentation:30",
         "pendigit:20",
-        "letters:50",
         "d15112:25",
     ),
     Size.PAPER: (
@@ -47,7 +47,7 @@ SETUPS = {
     ),
 }
 SEEDS = {Size.SMOKE: 1, Size.SMALL: 3, Size.PAPER: 10}
-BUDGET = {Size.SMOKE: 20, Size.SMALL: 200, Size.PAPER: 1000}
+BUDGET = {Size.SMOKE: 20, Size.SMALL: 100, Size.PAPER: 1000}
 SHOWN = (1, 3, 10, 20, 50, 100, 200, 500, 1000)
 
 

@@ -32,8 +32,11 @@ SMALL_CLUSTERS = {
     "B": (10, 30, 60),
     "C": (5, 15, 25),
 }
-# Beyond, n² distances per added centre take too long for a small run.
-LARGEST_INCREMENTAL = 20_000
+# Beyond so many samples, n² distances per added centre, and the generations of SAGA, take too long
+# for a small run.
+LARGEST_FOR_RIVALS = 20_000
+# Beyond so many, a small run has one seed for SAGA.
+LARGEST_FOR_SEEDS = 4000
 
 # Our names, in the order of the columns, and the paper's.
 COLUMNS = {
@@ -61,9 +64,9 @@ def n_runs(dataset: Dataset, size: Size) -> int:
 def methods(dataset: Dataset, size: Size) -> list[Method]:
     """Return the methods that are run on a data set."""
     count = n_runs(dataset, size)
-    chosen = [multi_start("random", count), multi_start("k-means++", count), saga(), hg_means()]
-    if size is not Size.SMALL or dataset.n <= LARGEST_INCREMENTAL:
-        chosen += incremental()
+    chosen = [multi_start("random", count), multi_start("k-means++", count), hg_means()]
+    if size is not Size.SMALL or dataset.n <= LARGEST_FOR_RIVALS:
+        chosen += [saga(), *incremental()]
     return chosen
 
 
@@ -84,9 +87,16 @@ def _tasks(datasets: Sequence[Dataset], size: Size) -> Iterator[MethodTask]:
         elif size is Size.SMALL:
             clusters = SMALL_CLUSTERS[dataset.group]
         for method in methods(dataset, size):
-            # One multi-start holds many runs already.
-            seeds = SEEDS[size] if method.name in (HG_MEANS, "SAGA") else 1
-            yield from method_tasks(dataset.name, clusters, [method], seeds)
+            yield from method_tasks(dataset.name, clusters, [method], _seeds(method, dataset, size))
+
+
+def _seeds(method: Method, dataset: Dataset, size: Size) -> int:
+    if method.name in (KMEANS, KMEANS_PLUS):
+        # One multi-start holds many runs already.
+        return 1
+    if method.name == "SAGA" and size is Size.SMALL and dataset.n > LARGEST_FOR_SEEDS:
+        return 1
+    return SEEDS[size]
 
 
 def render(rows: Sequence[Row], size: Size, folder: Path) -> str:
