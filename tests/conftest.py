@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, settings
 
 from evomeans.engines import Start, create_engine
 from limits import time_limit
+from optional import require_torch
 
 pytest.register_assert_rewrite("oracles")
 
@@ -45,11 +46,26 @@ def _compiled_kernels() -> None:
         engine.refine([Start(np.eye(3), removed=0)])
 
 
-@pytest.fixture(params=["reference", "cpu"])
+@pytest.fixture
+def gpu_device(monkeypatch) -> str:
+    """Let the GPU engine run: on a GPU if there is one, else on the CPU."""
+    torch = require_torch()
+    name = "cuda" if torch.cuda.is_available() else "cpu"
+    # The samples are few; threads would only wait for each other.
+    torch.set_num_threads(1)
+    if name == "cuda":
+        monkeypatch.setattr("limits.FACTOR", 20.0)
+    monkeypatch.setenv("EVOMEANS_GPU_DEVICE", name)
+    return name
+
+
+@pytest.fixture(params=["reference", "cpu", "gpu"])
 def engine_name(request: pytest.FixtureRequest) -> str:
     """Every engine: what takes this fixture is a parity test."""
     if request.param == "cpu":
         request.getfixturevalue("_compiled_kernels")
+    if request.param == "gpu":
+        request.getfixturevalue("gpu_device")
     return request.param
 
 

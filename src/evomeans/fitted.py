@@ -21,6 +21,7 @@ from evomeans.engines import Engine, create_engine
 from evomeans.engines.frame import Frame
 from evomeans.solution import FloatArray, Solution, encode_centers, frame_for
 from evomeans.validation import (
+    DENSE_ENGINES,
     Features,
     check_engine,
     check_new_samples,
@@ -209,6 +210,6 @@ class FittedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self.engine != "reference"
+        tags.input_tags.sparse = self.engine not in DENSE_ENGINES
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

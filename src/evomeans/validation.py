@@ -31,6 +31,7 @@ FloatArray = NDArray[np.float64]
 LARGEST_VALUE = 1e300
 # More is a slip, or a hostile model file.
 MOST_THREADS = 4096
+DENSE_ENGINES = ("gpu", "reference")
 
 
 @dataclass(frozen=True)
@@ -154,9 +155,9 @@ def check_engine(name: object, X: Any = None) -> str:
         raise TypeError(f"engine must be one of {_listed(ENGINE_NAMES)}, got {_shown(name)}.")
     if name not in ENGINE_NAMES:
         raise ValueError(f"engine={name!r} is unknown; it must be one of {_listed(ENGINE_NAMES)}.")
-    if name == "reference" and is_sparse(X):
+    if name in DENSE_ENGINES and is_sparse(X):
         raise ValueError(
-            "engine='reference' takes dense X only, got a sparse matrix. "
+            f"engine={name!r} takes dense X only, got a sparse matrix. "
             "Choose engine='cpu' or engine='auto'."
         )
     return name
@@ -257,7 +258,7 @@ def _validated(estimator: Any, X: Any, *, reset: bool) -> Any:
         # In C order, since sums over samples round differently in another one.
         X = validate_data(
             estimator,
-            X,
+            from_torch(X),
             reset=reset,
             accept_sparse="csr",
             dtype=[np.float64, np.float32],
@@ -271,6 +272,17 @@ def _validated(estimator: Any, X: Any, *, reset: bool) -> Any:
             f"{LARGEST_VALUE:.0e}. Divide X by a constant first."
         )
     return _canonical_csr(X) if is_sparse(X) else X
+
+
+def from_torch(values: Any) -> Any:
+    """Return a tensor of PyTorch, from whatever device, as an array; all else as it is."""
+    # Asked this way nobody has to import it.
+    if type(values).__module__.partition(".")[0] != "torch" or not hasattr(values, "detach"):
+        return values
+    if str(values.layout) != "torch.strided":
+        raise TypeError(f"a torch tensor must be dense, got one with layout {values.layout}.")
+    tensor = values.detach().cpu()
+    return (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
 
 
 def _canonical_csr(X: Any) -> Any:
@@ -316,7 +328,7 @@ def check_sample_weight(sample_weight: Any, n_samples: int) -> FloatArray | None
 def _finite_array(name: str, values: Any) -> Any:
     with _naming(name):
         return check_array(
-            values,
+            from_torch(values),
             dtype=np.float64,
             ensure_2d=False,
             allow_nd=True,

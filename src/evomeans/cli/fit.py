@@ -81,11 +81,13 @@ def fit_table(
 
 def make_model(search: SearchOptions, unfinished: Unfinished | None = None) -> HGMeans:
     """Return the estimator that the options describe."""
-    if search.engine in ("gpu", "dask"):
+    if search.engine == "dask":
         raise UsageError(
-            f"--engine {search.engine} is not part of this version of evomeans; take --engine cpu, "
-            "or leave it out."
+            "--engine dask is not part of this version of evomeans; take --engine cpu, or leave it "
+            "out."
         )
+    if search.engine == "gpu":
+        _check_gpu()
     seed = search.seed
     if seed is None:
         seed = secrets.randbelow(2**32) if unfinished is None else unfinished.seed
@@ -107,6 +109,16 @@ def make_model(search: SearchOptions, unfinished: Unfinished | None = None) -> H
     except (TypeError, ValueError) as error:
         raise UsageError(str(error)) from error
     return model
+
+
+def _check_gpu() -> None:
+    """Say what is missing before anything is read."""
+    from evomeans.engines.gpu.devices import GpuNotAvailableError, chosen_device
+
+    try:
+        chosen_device()
+    except GpuNotAvailableError as error:
+        raise CommandError(str(error)) from error
 
 
 def _check_output(keep: RunOptions, unfinished: Unfinished | None) -> None:

@@ -16,12 +16,7 @@ EXTRAS = {
     "cli": ("cyclopts", "rich", "polars"),
     "plot": ("matplotlib",),
     "report": ("jinja2",),
-}
-ENGINES = {
-    "cpu": "available: compiled by Numba, threads, dense and sparse",
-    "reference": "available: plain NumPy, slow, to check others by",
-    "gpu": "not part of this version",
-    "dask": "not part of this version",
+    "gpu": ("torch", "triton"),
 }
 
 
@@ -42,9 +37,20 @@ def gather_info() -> dict[str, Any]:
         "system": f"{platform.system()} {platform.machine()}",
         "packages": package_versions(CORE),
         "extras": {extra: package_versions(names) for extra, names in EXTRAS.items()},
-        "engines": ENGINES,
+        "engines": _engines(),
         "cores": check_thread_count(-1),
         "cache": _cache(),
+    }
+
+
+def _engines() -> dict[str, str]:
+    from evomeans.engines.gpu.devices import described_device
+
+    return {
+        "cpu": "available: compiled by Numba, threads, dense and sparse",
+        "gpu": described_device(),
+        "reference": "available: plain NumPy, slow, to check others by",
+        "dask": "not part of this version",
     }
 
 

@@ -119,7 +119,7 @@ class SearchOptions:
     """Solutions to begin with, and beyond which the population is cut down (20)."""
 
     engine: Engine = "auto"
-    """What runs K-means; gpu and dask are not part of this version."""
+    """What runs K-means; gpu needs an NVIDIA GPU, dask is not part of this version."""
 
 
 @Parameter(name="*", group=OUTPUT)
