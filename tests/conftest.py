@@ -69,6 +69,14 @@ def engine_name(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
+@pytest.fixture(params=["reference", "cpu"])
+def rival_engine_name(request: pytest.FixtureRequest) -> str:
+    """Every engine that also answers what only the rivals ask."""
+    if request.param == "cpu":
+        request.getfixturevalue("_compiled_kernels")
+    return request.param
+
+
 @pytest.fixture(params=[np.float32, np.float64], ids=["float32", "float64"])
 def dtype(request: pytest.FixtureRequest) -> type[np.floating]:
     """Both precisions of the samples."""

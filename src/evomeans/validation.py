@@ -149,12 +149,13 @@ def _shown(value: object) -> str:
     return f"{text} of type {type(value).__name__}"
 
 
-def check_engine(name: object, X: Any = None) -> str:
-    """Return the name of an engine that exists and, if ``X`` is given, can hold it."""
+def check_engine(name: object, X: Any = None, among: Sequence[str] = ENGINE_NAMES) -> str:
+    """Return the name of an engine that will do and, if ``X`` is given, can hold it."""
     if not isinstance(name, str):
-        raise TypeError(f"engine must be one of {_listed(ENGINE_NAMES)}, got {_shown(name)}.")
-    if name not in ENGINE_NAMES:
-        raise ValueError(f"engine={name!r} is unknown; it must be one of {_listed(ENGINE_NAMES)}.")
+        raise TypeError(f"engine must be one of {_listed(among)}, got {_shown(name)}.")
+    if name not in among:
+        problem = "cannot be used here" if name in ENGINE_NAMES else "is unknown"
+        raise ValueError(f"engine={name!r} {problem}; it must be one of {_listed(among)}.")
     if name in DENSE_ENGINES and is_sparse(X):
         raise ValueError(
             f"engine={name!r} takes dense X only, got a sparse matrix. "

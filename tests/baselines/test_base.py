@@ -161,18 +161,23 @@ def test_a_failed_fit_leaves_the_last_one(model) -> None:
     assert bits(model) == before
 
 
-def test_random_samples_are_distinct_and_follow_the_weights(engine_name) -> None:
+def test_random_samples_are_distinct_and_follow_the_weights(rival_engine_name) -> None:
     """None twice among equal weights; none without weight, and one that has most of it always."""
     rng = np.random.default_rng(3)
     samples = rng.normal(size=(20, 2))
-    engine = create_engine(engine_name, samples, None)
+    engine = create_engine(rival_engine_name, samples, None)
     for _ in range(20):
         assert len(np.unique(random_samples(engine, 15, rng), axis=0)) == 15
     weights = np.concatenate([np.zeros(10), [40.0], np.ones(9)])
-    engine = create_engine(engine_name, samples, weights)
+    engine = create_engine(rival_engine_name, samples, weights)
     drawable = engine.frame.encode(samples[10:])
     for _ in range(20):
         chosen = random_samples(engine, 5, rng)
         found = (chosen[:, None] == drawable[None]).all(axis=2)
         assert found.any(axis=1).all()
         assert found[:, 0].any()
+
+
+def test_an_engine_that_cannot_serve_rivals_is_refused():
+    with pytest.raises(ValueError, match="engine='gpu' cannot be used here; it must be one of 'a"):
+        MultiStartKMeans(2, engine="gpu").fit(np.eye(3))

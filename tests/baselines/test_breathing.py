@@ -59,9 +59,9 @@ def test_twins_do_not_go_together() -> None:
 # ---- in and out ------------------------------------------------------------------------------
 
 
-def test_a_breath_in_adds_centres_next_to_the_largest_errors(engine_name) -> None:
+def test_a_breath_in_adds_centres_next_to_the_largest_errors(rival_engine_name) -> None:
     """A little off, by one in two hundred of the root mean squared distance at most."""
-    engine = create_engine(engine_name, X, None)
+    engine = create_engine(rival_engine_name, X, None)
     (solution,) = engine.refine([Start(engine.samples_at((np.arange(8) + 0.5) / 8))])
     more = breathe_in(engine, solution, 3, np.random.default_rng(0))
     assert_array_equal(more[:8], solution.centers)
@@ -76,10 +76,10 @@ def test_a_breath_in_adds_centres_next_to_the_largest_errors(engine_name) -> Non
 
 
 @pytest.mark.parametrize(("theta", "counts"), [(None, [1, 2]), (1.1, [2, 1])])
-def test_a_breath_out_takes_away_what_is_missed_least(engine_name, theta, counts) -> None:
+def test_a_breath_out_takes_away_what_is_missed_least(rival_engine_name, theta, counts) -> None:
     """The middle one of three, and then one that is not protected by the loss of that."""
     samples = np.concatenate([np.linspace(0.0, 1.0, 40), np.linspace(100.0, 101.0, 40)])[:, None]
-    engine = create_engine(engine_name, samples, None)
+    engine = create_engine(rival_engine_name, samples, None)
     centers = engine.frame.encode(np.array([[0.2], [0.5], [0.8], [100.3], [100.7]]))
     (solution,) = engine.refine([Start(centers)])
     left = engine.frame.decode(breathe_out(engine, solution, 2, theta))[:, 0]

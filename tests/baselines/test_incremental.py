@@ -275,20 +275,20 @@ def test_largest_counts_rounding_as_a_tie() -> None:
     assert_array_equal(largest(values, 0.0), np.arange(5))
 
 
-def test_samples_that_are_equally_far_stay(engine_name) -> None:
+def test_samples_that_are_equally_far_stay(rival_engine_name) -> None:
     """Up to rounding: the others decide where the mean is."""
-    engine = create_engine(engine_name, np.array([[0.0], [1.0], [4.0]]), None)
+    engine = create_engine(rival_engine_name, np.array([[0.0], [1.0], [4.0]]), None)
     X = engine.rows(np.arange(3))
     squares = squared_distances(X, X[1:2])[:, 0] * [1.0 + 1e-14, 1.0, 1.0 + 1e-10]
     mean = attracted_means(engine, X[1:2], squares)
     assert_array_equal(mean, X[2:])
 
 
-def test_the_auxiliary_function_falls_with_every_move(engine_name, weighted) -> None:
+def test_the_auxiliary_function_falls_with_every_move(rival_engine_name, weighted) -> None:
     """From every sample to a mean, and on, to a point that is the mean of what it attracts."""
     X = samples(n=200)
     weights = make_weights(200, np.random.default_rng(1)) if weighted else np.ones(200)
-    engine = create_engine(engine_name, X, weights if weighted else None)
+    engine = create_engine(rival_engine_name, X, weights if weighted else None)
     Z = engine.rows(np.arange(200))
     squares = engine.nearest_squares(Z[:3])
     points = Z[squares > 0.0]

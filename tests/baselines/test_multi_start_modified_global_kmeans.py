@@ -23,11 +23,11 @@ def problem(n=60, seed=0):
 
 
 @pytest.mark.parametrize("gammas", [(0.3, 0.3, 3.0), (0.5, 0.8, 1.5), (0.0, 0.9, 1.05)])
-def test_the_path_is_that_of_the_publication(engine_name, gammas) -> None:
+def test_the_path_is_that_of_the_publication(rival_engine_name, gammas) -> None:
     """Samples, means and local minima, each filtered by its parameter; K-means from all."""
     X, weights = problem()
     names = dict(zip(("gamma1", "gamma2", "gamma3"), gammas, strict=True))
-    model = MultiStartModifiedGlobalKMeans(6, engine=engine_name, **names)
+    model = MultiStartModifiedGlobalKMeans(6, engine=rival_engine_name, **names)
     model.fit(X, sample_weight=weights)
     counts = []
 

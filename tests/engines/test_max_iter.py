@@ -40,12 +40,12 @@ def stepped(samples, weights, centers, steps: int):
 
 @pytest.mark.parametrize("steps", [0, 1, 2, 5])
 @pytest.mark.parametrize(("n", "d"), [(60, 2), (700, 5)])
-def test_so_many_steps_are_made(engine_name, dtype, weighted, n, d, steps) -> None:
+def test_so_many_steps_are_made(rival_engine_name, dtype, weighted, n, d, steps) -> None:
     """Each a move to the means and an assignment; the inertia is that of the centres returned."""
     rng = np.random.default_rng(n)
     X = make_samples("normal", n, d, dtype, rng)
     weights = rng.uniform(0.5, 2.0, size=n) if weighted else None
-    engine = create_engine(engine_name, X, weights)
+    engine = create_engine(rival_engine_name, X, weights)
     problem = Problem(X, weights, 6, "samples", n)
     samples = in_frame(engine.frame, X)
     for start in problem.starts(engine, 3):
@@ -61,12 +61,14 @@ def test_so_many_steps_are_made(engine_name, dtype, weighted, n, d, steps) -> No
 
 @settings(phases=[Phase.explicit, Phase.generate], max_examples=30)
 @given(st.data())
-def test_what_it_says_is_true_of_all_kinds_of_samples(engine_name, dtype, weighted, data) -> None:
+def test_what_it_says_is_true_of_all_kinds_of_samples(
+    rival_engine_name, dtype, weighted, data
+) -> None:
     """Inertia and weights are those of the nearest labels; clusters are empty only if they must."""
     problem = data.draw(problems(dtype, weighted))
     n = len(problem.X)
     with time_limit(5):
-        engine = create_engine(engine_name, problem.X, problem.weights)
+        engine = create_engine(rival_engine_name, problem.X, problem.weights)
         (start,) = problem.starts(engine)
         (result,) = engine.refine([replace(start, max_iter=data.draw(st.integers(0, 3)))])
     samples = in_frame(engine.frame, problem.X)
@@ -79,12 +81,12 @@ def test_what_it_says_is_true_of_all_kinds_of_samples(engine_name, dtype, weight
         assert (result.cluster_weights > 0).all()
 
 
-def test_steps_enough_lead_to_the_fixed_point(engine_name, dtype, weighted) -> None:
+def test_steps_enough_lead_to_the_fixed_point(rival_engine_name, dtype, weighted) -> None:
     """And the start in between can be left out."""
     rng = np.random.default_rng(1)
     X = make_samples("blobs", 400, 3, dtype, rng)
     weights = make_weights(400, rng) if weighted else None
-    engine = create_engine(engine_name, X, weights)
+    engine = create_engine(rival_engine_name, X, weights)
     (start,) = Problem(X, weights, 7, "samples", 1).starts(engine)
     (fixed,) = engine.refine([start])
     (bounded,) = engine.refine([replace(start, max_iter=1000)])
@@ -95,12 +97,14 @@ def test_steps_enough_lead_to_the_fixed_point(engine_name, dtype, weighted) -> N
     assert halfway.inertia > rest.inertia
 
 
-def test_offspring_of_solutions_halfway(engine_name, dtype, weighted) -> None:
+def test_offspring_of_solutions_halfway(rival_engine_name, dtype, weighted) -> None:
     """With their parent's handle the same bits as without, and the reference's solution."""
     rng = np.random.default_rng(2)
     X = make_samples("normal", 900, 4, dtype, rng)
     weights = make_weights(900, rng) if weighted else None
-    engine, reference = (create_engine(name, X, weights) for name in (engine_name, "reference"))
+    engine, reference = (
+        create_engine(name, X, weights) for name in (rival_engine_name, "reference")
+    )
     problem = Problem(X, weights, 8, "samples", 2)
     mother, father = engine.refine([replace(s, max_iter=1) for s in problem.starts(engine, 2)])
     for number in range(12):

@@ -26,10 +26,10 @@ def places(samples, rng):
 
 @without_shrinking
 @given(st.data())
-def test_reductions_are_sums_over_all_samples(engine_name, dtype, weighted, data) -> None:
+def test_reductions_are_sums_over_all_samples(rival_engine_name, dtype, weighted, data) -> None:
     """Also where most pairs are passed over: samples of all kinds, from one to several tiles."""
     problem = data.draw(problems(dtype, weighted))
-    engine = create_engine(engine_name, problem.X, problem.weights)
+    engine = create_engine(rival_engine_name, problem.X, problem.weights)
     samples = in_frame(engine.frame, problem.X)
     weights = np.ones(len(samples)) if problem.weights is None else problem.weights
     (start,) = problem.starts(engine)
@@ -45,10 +45,10 @@ def test_reductions_are_sums_over_all_samples(engine_name, dtype, weighted, data
 
 @without_shrinking
 @given(st.data())
-def test_means_are_those_of_the_samples_attracted(engine_name, dtype, weighted, data) -> None:
+def test_means_are_those_of_the_samples_attracted(rival_engine_name, dtype, weighted, data) -> None:
     """A point that attracts none stays; samples that are equally far, but for rounding, may go."""
     problem = data.draw(problems(dtype, weighted))
-    engine = create_engine(engine_name, problem.X, problem.weights)
+    engine = create_engine(rival_engine_name, problem.X, problem.weights)
     samples = in_frame(engine.frame, problem.X)
     weights = np.ones(len(samples)) if problem.weights is None else problem.weights
     (start,) = problem.starts(engine)
@@ -70,12 +70,12 @@ def test_means_are_those_of_the_samples_attracted(engine_name, dtype, weighted, 
             assert_allclose(mean, expected, rtol=1e-9, atol=1e-12)
 
 
-def test_squares_are_those_of_the_nearest_centre(engine_name, dtype, weighted) -> None:
+def test_squares_are_those_of_the_nearest_centre(rival_engine_name, dtype, weighted) -> None:
     """In the user's order, and zero for samples without weight."""
     rng = np.random.default_rng(4)
     X = make_samples("blobs", 500, 3, dtype, rng)
     weights = make_weights(500, rng) if weighted else None
-    engine = create_engine(engine_name, X, weights)
+    engine = create_engine(rival_engine_name, X, weights)
     samples = in_frame(engine.frame, X)
     centers = samples[:7] + 0.01
     expected = squared_distances(samples, centers).min(axis=1)
@@ -85,9 +85,9 @@ def test_squares_are_those_of_the_nearest_centre(engine_name, dtype, weighted) -
     assert_allclose(engine.nearest_squares(centers), expected, rtol=1e-12)
 
 
-def test_rows_are_samples_in_the_frame(engine_name, dtype) -> None:
+def test_rows_are_samples_in_the_frame(rival_engine_name, dtype) -> None:
     X = make_samples("offset", 200, 3, dtype, np.random.default_rng(0))
-    engine = create_engine(engine_name, X, None)
+    engine = create_engine(rival_engine_name, X, None)
     chosen = np.array([7, 0, 199, 7])
     assert_array_equal(engine.rows(chosen), in_frame(engine.frame, X)[chosen])
     assert engine.dtype == dtype

@@ -33,13 +33,13 @@ def spun(chances, quantile: float) -> int:
 
 @pytest.mark.parametrize("trials", [1, 3])
 @pytest.mark.parametrize("kind", [k for k in KINDS if k not in ("constant", "few distinct")])
-def test_centres_are_drawn_from_the_wheel(engine_name, dtype, weighted, kind, trials) -> None:
+def test_centres_are_drawn_from_the_wheel(rival_engine_name, dtype, weighted, kind, trials) -> None:
     """On every kind of samples, in tiles that can be skipped and tiles that cannot."""
     n, d, k = 400, 3, 12
     rng = np.random.default_rng(7)
     X = make_samples(kind, n, d, dtype, rng)
     weights = make_weights(n, rng) if weighted else None
-    engine = create_engine(engine_name, X, weights)
+    engine = create_engine(rival_engine_name, X, weights)
     samples = in_frame(engine.frame, X)
     for _ in range(4):
         quantiles = rng.random((k, trials))
@@ -61,12 +61,12 @@ def test_larger_samples_are_seeded_as_by_the_reference(dtype, weighted, n, d, k)
         assert_array_equal(engine.seed(quantiles), reference.seed(quantiles))
 
 
-def test_the_second_centre_follows_the_stated_distribution(engine_name, weighted) -> None:
+def test_the_second_centre_follows_the_stated_distribution(rival_engine_name, weighted) -> None:
     """wᵢ·D²ᵢ / Σ wD²: chi-square over uniform numbers, p > 0.001."""
     X = np.array([[0.0], [1.0], [1.5], [3.0], [3.5], [5.0], [-2.0], [-4.0]])
     weights = np.array([1.0, 2.0, 0.5, 0.0, 3.0, 1.0, 1.0, 0.25]) if weighted else np.ones(8)
     frame = Frame(np.zeros(1), 0)
-    engine = create_engine(engine_name, X, weights if weighted else None, frame=frame)
+    engine = create_engine(rival_engine_name, X, weights if weighted else None, frame=frame)
     quantiles = np.random.default_rng(21).random((3000, 2))
     drawn = np.array([engine.seed(pair)[:, 0] for pair in quantiles])
     first, second = (np.argmin(np.abs(column[:, None] - X[:, 0]), axis=1) for column in drawn.T)
@@ -81,7 +81,7 @@ def test_the_second_centre_follows_the_stated_distribution(engine_name, weighted
     assert chi2.sf(statistic, np.count_nonzero(possible) - 1) > 0.001
 
 
-def test_no_sample_is_drawn_twice_and_none_without_weight(engine_name, dtype) -> None:
+def test_no_sample_is_drawn_twice_and_none_without_weight(rival_engine_name, dtype) -> None:
     """At the ends of the unit interval, too."""
     for seed in range(15):
         rng = np.random.default_rng(seed)
@@ -89,25 +89,25 @@ def test_no_sample_is_drawn_twice_and_none_without_weight(engine_name, dtype) ->
         weights = make_weights(70, rng)
         weights[[0, -1]] = 0.0
         k = np.count_nonzero(weights)
-        engine = create_engine(engine_name, X, weights)
+        engine = create_engine(rival_engine_name, X, weights)
         quantiles = rng.choice([0.0, 5e-324, 0.3, 0.8, 1.0 - 2.0**-53], size=k)
         expected = in_frame(engine.frame, X)[weights > 0]
         assert_array_equal(np.unique(engine.seed(quantiles), axis=0), np.unique(expected, axis=0))
 
 
 @pytest.mark.parametrize("trials", [1, 2])
-def test_fewer_distinct_samples_than_centres(engine_name, dtype, trials) -> None:
+def test_fewer_distinct_samples_than_centres(rival_engine_name, dtype, trials) -> None:
     """Every sample has its centre then, and the rest are samples as well."""
     X = np.array([[0.0, 1.0], [2.0, 0.0]] * 40, dtype)
-    engine = create_engine(engine_name, X, None)
+    engine = create_engine(rival_engine_name, X, None)
     centers = engine.seed(np.random.default_rng(0).random((5, trials)))
     samples = in_frame(engine.frame, X)
     assert_array_equal(np.unique(centers, axis=0), np.unique(samples, axis=0))
 
 
-def test_one_centre_is_a_sample_drawn_by_weight(engine_name, dtype) -> None:
+def test_one_centre_is_a_sample_drawn_by_weight(rival_engine_name, dtype) -> None:
     X = np.arange(6.0).reshape(3, 2).astype(dtype)
-    engine = create_engine(engine_name, X, np.array([1.0, 0.0, 3.0]))
+    engine = create_engine(rival_engine_name, X, np.array([1.0, 0.0, 3.0]))
     for quantile, row in [(0.1, 0), (0.3, 2), (0.99, 2)]:
         drawn = engine.seed(np.array([quantile]))
         assert_array_equal(drawn, in_frame(engine.frame, X)[[row]])
@@ -141,11 +141,11 @@ def test_neither_threads_nor_the_order_of_tiles_matter(dtype, weighted, sparse) 
         assert len({array.tobytes() for array in same}) == 1
 
 
-def test_seeding_leaves_refinements_as_they_are(engine_name) -> None:
+def test_seeding_leaves_refinements_as_they_are(rival_engine_name) -> None:
     """A solution refined before can still be gone on from."""
     rng = np.random.default_rng(8)
     X = rng.normal(size=(500, 3))
-    engine = create_engine(engine_name, X, None)
+    engine = create_engine(rival_engine_name, X, None)
     (mother,) = engine.refine([Start(engine.seed(rng.random(6)))])
     start = Start(mother.centers, 1.0, 0.4, removed=2, parent=mother.handle)
     (expected,) = engine.refine([start])

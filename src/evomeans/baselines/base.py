@@ -29,6 +29,10 @@ from evomeans.validation import (
 )
 
 
+ENGINES = ("auto", "cpu", "reference")
+"""The engines that answer all that rivals ask."""
+
+
 class Baseline(FittedCenters):
     """A clusterer of which only its own parameters and its search are missing."""
 
@@ -52,7 +56,7 @@ class Baseline(FittedCenters):
             The fitted estimator.
         """
         check_int("n_clusters", self.n_clusters, at_least=1)
-        check_engine(self.engine)
+        check_engine(self.engine, among=ENGINES)
         check_thread_count(self.n_jobs)
         self._check_parameters()
         X, features = check_samples(self, X)

@@ -46,7 +46,7 @@ class Start:
     max_iter : int, optional
         Steps of K-means at most, each of which moves the centres to their means and assigns the
         samples anew. None goes on to the fixed point. Empty clusters are repaired in any case, and
-        as many steps follow.
+        as many steps follow. Only a :class:`GuidingEngine` has to know about it; others refuse.
     """
 
     centers: FloatArray
@@ -120,7 +120,10 @@ class Engine(Protocol):
 
 
 class GuidingEngine(Engine, Protocol):
-    """An engine that also tells where centres are wanted, which only some searches ask."""
+    """An engine that also answers what only the rivals ask.
+
+    It heeds ``Start.max_iter``, and tells where centres are wanted.
+    """
 
     def seed(self, quantiles: FloatArray) -> FloatArray:
         """Draw k centres by k-means++, shape (k, d).

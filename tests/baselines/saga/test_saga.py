@@ -33,12 +33,14 @@ def found(model: SAGA) -> tuple[object, ...]:
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("k", [2, 3, 4])
-def test_tiny_problems_are_solved_to_optimality(engine_name, weighted, k, seed) -> None:
+def test_tiny_problems_are_solved_to_optimality(rival_engine_name, weighted, k, seed) -> None:
     """The lowest inertia over all partitions of nine samples."""
     rng = np.random.default_rng(seed)
     samples = make_samples("normal", 9, 2, np.float64, rng)
     weights = make_weights(9, rng) + 0.1 if weighted else None
-    model = SAGA(k, population_size=15, n_generations=15, engine=engine_name, random_state=seed)
+    model = SAGA(
+        k, population_size=15, n_generations=15, engine=rival_engine_name, random_state=seed
+    )
     model.fit(samples, sample_weight=weights)
     counted = np.ones(9) if weights is None else weights
     assert model.inertia_ == pytest.approx(lowest_inertia(samples, counted, k), rel=1e-9)
@@ -149,8 +151,8 @@ def test_sparse_samples_give_the_same_solution() -> None:
     assert_array_equal(model.labels_, dense.labels_)
 
 
-def test_single_precision_stays_single(engine_name) -> None:
-    model = SAGA(6, engine=engine_name, **SMALL).fit(X.astype(np.float32))
+def test_single_precision_stays_single(rival_engine_name) -> None:
+    model = SAGA(6, engine=rival_engine_name, **SMALL).fit(X.astype(np.float32))
     assert model.cluster_centers_.dtype == np.float32
     assert model.inertia_ == pytest.approx(SAGA(6, **SMALL).fit(X).inertia_, rel=1e-3)
 
@@ -164,18 +166,18 @@ def test_samples_without_weight_do_not_count() -> None:
 
 
 @pytest.mark.parametrize("k", [1, 2])
-def test_few_clusters(engine_name, k) -> None:
-    model = SAGA(k, engine=engine_name, **SMALL).fit(X)
+def test_few_clusters(rival_engine_name, k) -> None:
+    model = SAGA(k, engine=rival_engine_name, **SMALL).fit(X)
     runs = MultiStartKMeans(k, n_runs=20, random_state=0).fit(X)
     assert model.inertia_ == pytest.approx(runs.inertia_)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("k", [3, 5])
-def test_as_many_clusters_as_distinct_samples_or_more(engine_name, k) -> None:
+def test_as_many_clusters_as_distinct_samples_or_more(rival_engine_name, k) -> None:
     """There is nothing left to gain, and the search says so."""
     few = np.array([[0.0, 0.0], [5.0, 1.0], [9.0, 9.0]])[np.arange(30) % 3]
-    model = SAGA(k, engine=engine_name, **SMALL).fit(few)
+    model = SAGA(k, engine=rival_engine_name, **SMALL).fit(few)
     assert model.inertia_ == 0.0
     assert model.stop_reason_ == "proven_optimal"
 

@@ -191,12 +191,12 @@ def test_noise_is_uniform_within_its_range_and_fades(fading) -> None:
     assert_allclose(np.mean(noise**2), reach**2 / 3.0, rtol=0.15)
 
 
-def test_middle_and_variances_are_those_of_the_samples(engine_name, weighted) -> None:
+def test_middle_and_variances_are_those_of_the_samples(rival_engine_name, weighted) -> None:
     """The mean exactly, the variances as the founders show them."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(500, 2)) * [1.0, 9.0] + [5.0, 100.0]
     weights = rng.integers(1, 5, size=500).astype(float) if weighted else None
-    engine = create_engine(engine_name, X, weights)
+    engine = create_engine(rival_engine_name, X, weights)
     search = evolution(engine, n_clusters=20, size=30, generations=1)
     for _ in zip(search.run(), range(30), strict=False):
         pass
@@ -206,12 +206,12 @@ def test_middle_and_variances_are_those_of_the_samples(engine_name, weighted) ->
     assert_allclose(np.sqrt(search.variances) / engine.frame.scale, [1.0, 9.0], rtol=0.1)
 
 
-def test_what_crossovers_ask_about_the_samples(engine_name, weighted) -> None:
+def test_what_crossovers_ask_about_the_samples(rival_engine_name, weighted) -> None:
     """Weights that clusters have in common, and those of the nearest centre of both parents'."""
     rng = np.random.default_rng(1)
     X = rng.random((80, 2))
     weights = rng.integers(0, 3, size=80).astype(float) if weighted else None
-    engine = create_engine(engine_name, X, weights)
+    engine = create_engine(rival_engine_name, X, weights)
     search = evolution(engine, n_clusters=4, size=3, generations=1)
     list(search.run())
     first, second = search.population[:2]

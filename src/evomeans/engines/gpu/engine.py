@@ -141,6 +141,8 @@ class GpuEngine:
 
     def refine(self, starts: Sequence[Start]) -> list[Refinement]:
         """K-means from every start, as many together as the memory of the device allows."""
+        if any(start.max_iter is not None for start in starts):
+            raise NotImplementedError("The GPU engine runs K-means to its fixed point only.")
         results: list[Refinement] = []
         while len(results) < len(starts):
             part = starts[len(results) : len(results) + self.together]
