@@ -4,7 +4,7 @@
 Values are kept as they were printed; half a unit of the last digit is their rounding, and no run
 is said to beat a value, or to miss it, by less. A run that finds a lower value proposes it, which
 leaves a small file; ``python -m benchmarks.best_known`` shows the proposals, and ``--accept``
-merges them into the table.
+merges them into the table. ``--list`` shows all of it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,16 @@ from evomeans.files import write_atomically
 
 TABLE = Path(__file__).with_name("best_known.csv")
 PROPOSALS = Path(__file__).parent / "results" / "proposals"
-COLUMNS = ("dataset", "m", "value", "status", "found_by", "literature", "literature_source")
+COLUMNS = (
+    "dataset",
+    "m",
+    "value",
+    "status",
+    "found_by",
+    "literature",
+    "literature_source",
+    "beats_literature",
+)
 BEST, UPPER_BOUND = "best known", "upper bound"
 # Sums of squares in another order differ by less.
 EQUAL = 1e-9
@@ -210,7 +219,8 @@ def write_table(rows: Iterable[Mapping[str, str]], table: Path) -> None:
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(sorted(rows, key=lambda row: (order[row["dataset"]], int(row["m"]))))
+    for row in sorted(rows, key=lambda row: (order[row["dataset"]], int(row["m"]))):
+        writer.writerow({**row, "beats_literature": "yes" if _known(row).beats_literature else ""})
     write_atomically(table, text.getvalue().encode())
 
 
@@ -278,6 +288,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         formatter_class=argparse.RawTextHelpFormatter,
     )
     parser.add_argument("--accept", action="store_true", help="merge the proposals into the table")
+    parser.add_argument(
+        "--list", action="store_true", help="all set-ups; * marks values below the published ones"
+    )
     parser.add_argument("--table", type=Path, default=TABLE, help=argparse.SUPPRESS)
     parser.add_argument("--proposals", type=Path, default=PROPOSALS, help=argparse.SUPPRESS)
     chosen = parser.parse_args(arguments)
@@ -289,6 +302,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{len(changes)} values of {chosen.table.name} are lower now.")
             return 0
         known = all_known(chosen.table)
+        if chosen.list:
+            for entry in known.values():
+                print(_line(entry))
+            return 0
         waiting = proposals(chosen.proposals)
         for p in waiting:
             print(_change(known.get((p.dataset, p.m)), p.dataset, p.m, p.value, p.by))
@@ -298,6 +315,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"{len(waiting)} proposals wait for --accept."
         )
     return 0
+
+
+def _line(known: Known) -> str:
+    mark = "*" if known.beats_literature else " "
+    published = "" if known.literature is None else f", published {known.literature.value:.8g}"
+    bound = "an upper bound by " if known.is_upper_bound else ""
+    return (
+        f"{known.dataset:<21} m={known.m:<4} {known.value:<17.10g}{mark} {bound}{known.found_by}"
+        f"{published}"
+    )
 
 
 def _change(before: Known | None, dataset: str, m: int, value: float, by: str) -> str:

@@ -129,7 +129,8 @@ def plan(size: Size) -> Plan:
         for name in names
         for seed in range(SEEDS[size])
     ]
-    return Plan(tasks, missing)
+    absent = [f"the package {one.package}" for one in TRACERS if not one.is_installed]
+    return Plan(tasks, [*missing, *absent])
 
 
 def render(rows: Sequence[Row], size: Size, folder: Path) -> str:

@@ -164,7 +164,7 @@ def saga(**parameters: Any) -> Method:
 
 
 def breathing() -> Method:
-    """Breathing k-means with its author's settings."""
+    """Breathing k-means with the settings of its author's first version."""
     return Method("breathing k-means", partial(_with_seed, BreathingKMeans), whole)
 
 

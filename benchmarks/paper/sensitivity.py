@@ -15,7 +15,7 @@ from benchmarks.paper.printed import printed, printed_table
 from benchmarks.paper.statistics import rank_correlation
 from benchmarks.paper.tasks import at_hand, in_groups, method_tasks
 
-SMALL_GROUPS, SMALL_CLUSTERS = ("A2", "B"), (10, 30, 50)
+SMALL_GROUPS, SMALL_CLUSTERS = ("A2", "B"), (10, 50)
 SMALL_LARGEST = 4000
 SEEDS = {Size.SMOKE: 1, Size.SMALL: 2, Size.PAPER: 5}
 STANDARD = (10, 20, 500, 5000)

@@ -9,10 +9,14 @@ import numpy as np
 from scipy import stats
 
 
-def wilcoxon(ours: Sequence[float], theirs: Sequence[float]) -> float:
-    """Two-sided p-value of the Wilcoxon signed-rank test on pairs; 1 if no pair differs."""
-    differences = np.asarray(ours, dtype=float) - np.asarray(theirs, dtype=float)
-    if not differences.any():
+def wilcoxon(differences: Sequence[float]) -> float:
+    """Two-sided p-value of the Wilcoxon signed-rank test.
+
+    1 if all differences are zero, not a number if there are none.
+    """
+    if not len(differences):
+        return float("nan")
+    if not np.any(differences):
         return 1.0
     return float(stats.wilcoxon(differences).pvalue)
 

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 
 from benchmarks.data import DATASETS, Dataset, is_available
 from benchmarks.measure import parse_setup
-from benchmarks.paper.experiment import Row
+from benchmarks.paper.experiment import Row, Size
 from benchmarks.paper.methods import Method, Result
 from benchmarks.paper.problems import Problem, problem
+
+# Numbers in the largest data set of a small run, Skin's 735,171.
+LARGEST_SMALL = 750_000
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,11 @@ def at_hand(datasets: Iterable[Dataset]) -> tuple[list[Dataset], list[str]]:
     wanted = list(datasets)
     found = [dataset for dataset in wanted if is_available(dataset.name)]
     return found, [dataset.name for dataset in wanted if dataset not in found]
+
+
+def not_larger(datasets: Iterable[Dataset], size: Size) -> list[Dataset]:
+    """Leave out what takes a small run too long, whatever is at hand."""
+    return [one for one in datasets if size is not Size.SMALL or one.n * one.d <= LARGEST_SMALL]
 
 
 def in_groups(*groups: str) -> list[Dataset]:

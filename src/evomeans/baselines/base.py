@@ -28,7 +28,6 @@ from evomeans.validation import (
     check_thread_count,
 )
 
-
 ENGINES = ("auto", "cpu", "reference")
 """The engines that answer all that rivals ask."""
 

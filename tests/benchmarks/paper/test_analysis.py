@@ -1,6 +1,6 @@
 import pytest
-from benchmarks.best_known import best_known
 
+from benchmarks.best_known import best_known
 from benchmarks.paper.analysis import compare, percent_above, references, with_gaps
 
 
@@ -44,3 +44,13 @@ def test_methods_are_compared_on_common_set_ups_by_their_means():
     ]
     result = compare(rows, "A", "B")
     assert (result.setups, result.better, result.worse) == (2, 1, 0)
+
+
+def test_rounding_is_no_difference():
+    rows = [
+        {**row(name, method, 0.0), "gap": gap}
+        for name in "abcdefgh"
+        for method, gap in (("A", 0.0), ("B", 1e-12))
+    ]
+    result = compare(rows, "A", "B")
+    assert (result.better, result.worse, result.p_value) == (0, 0, 1.0)

@@ -63,7 +63,24 @@ def test_tables_2_and_3_cover_the_29_data_sets():
     assert names == {dataset.name for dataset in DATASETS}
 
 
-def test_tables_6_and_7_average_to_what_table_3_and_the_text_say():
+def test_the_fast_setting_is_as_deep_as_the_text_says():
+    # It quotes the average over the eight data sets that all methods have.
+    common = (
+        "d15112",
+        "pla85900",
+        "eeg_eye_state",
+        "shuttle",
+        "skin",
+        "kegg",
+        "road3d",
+        "gas_sensor",
+    )
+    gaps = [row["gap"] for row in printed_table(7) if row["dataset"] in common]
+    assert len(gaps) == 8 * 7
+    assert fmean(gaps) == pytest.approx(-0.25, abs=0.01)
+
+
+def test_table_6_averages_to_what_table_3_says():
     large = {dataset.name for dataset in DATASETS if dataset.group == "C"}
     for name in large:
         gaps = [row["gap"] for row in printed_table(6) if row["dataset"] == name]

@@ -8,11 +8,15 @@ from benchmarks.paper.statistics import correlation, fit_power_law, rank_correla
 def test_wilcoxon_is_scipys_on_the_differences():
     rng = np.random.default_rng(0)
     ours, theirs = rng.random(30), rng.random(30) + 0.2
-    assert wilcoxon(ours, theirs) == stats.wilcoxon(ours, theirs).pvalue
+    assert wilcoxon(ours - theirs) == stats.wilcoxon(ours, theirs).pvalue
 
 
 def test_wilcoxon_of_equal_pairs_shows_no_difference():
-    assert wilcoxon([1.0, 2.0], [1.0, 2.0]) == 1.0
+    assert wilcoxon([0.0, 0.0]) == 1.0
+
+
+def test_wilcoxon_of_nothing_is_undefined():
+    assert np.isnan(wilcoxon([]))
 
 
 def test_correlation_of_a_line_is_one_and_of_a_constant_undefined():
