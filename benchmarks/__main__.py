@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.data import exit_on_data_errors
 from benchmarks.measure import RESULTS, parser_for
 from benchmarks.paper.catalogue import EXPERIMENTS
 from benchmarks.paper.command import insert_pages, run_experiment
@@ -38,15 +41,22 @@ def overview() -> str:
     return "\n".join([*lines, f"  {ALL:<12} all of these", "", OTHERS])
 
 
-def parse() -> argparse.Namespace:
-    names = [experiment.name for experiment in EXPERIMENTS]
+def experiment_name(text: str) -> str:
+    """Check the name of an experiment; argparse's own choices do not go with an empty list."""
+    names = [*(experiment.name for experiment in EXPERIMENTS), ALL]
+    if text not in names:
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(names)}")
+    return text
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = parser_for(overview())
-    parser.add_argument("experiments", nargs="*", choices=[*names, ALL, []], metavar="NAME")
+    parser.prog = "python -m benchmarks"
+    parser.add_argument("experiments", nargs="*", type=experiment_name, metavar="NAME")
     parser.add_argument(
         "--size",
-        type=Size,
-        choices=list(Size),
-        default=Size.SMALL,
+        choices=[size.value for size in Size],
+        default=Size.SMALL.value,
         help="smoke takes seconds, small minutes, paper is as printed (default: small)",
     )
     parser.add_argument(
@@ -62,31 +72,49 @@ def parse() -> argparse.Namespace:
         "--render", action="store_true", help="only write the pages anew from the rows"
     )
     parser.add_argument(
-        "--document", type=Path, help="also put the tables into this document (docs/paper.md)"
+        "--document",
+        type=Path,
+        help="also put the tables into this document (docs/paper.md); without a NAME, only that",
     )
-    return parser.parse_args()
+    chosen = parser.parse_args(arguments)
+    if chosen.processes < 1:
+        parser.error(f"--processes {chosen.processes} must be at least 1")
+    return chosen
 
 
-def main() -> None:
-    arguments = parse()
-    if not arguments.experiments:
+def main(arguments: Sequence[str] | None = None) -> None:
+    chosen = parse(arguments)
+    if not chosen.experiments and chosen.document is None:
         print(overview())
         return
-    if arguments.processes < 1:
-        raise SystemExit(f"--processes {arguments.processes} must be at least 1.")
-    folder = arguments.results / arguments.size
+    try:
+        with exit_on_data_errors():
+            run(chosen)
+    except OSError as error:
+        raise SystemExit(f"error: {error}") from error
+    except KeyboardInterrupt:
+        print("interrupted; the same command goes on from here", file=sys.stderr)
+        raise SystemExit(130) from None
+
+
+def run(chosen: argparse.Namespace) -> None:
+    """Run the experiments; one that cannot be run keeps none of the others from it."""
+    size = Size(chosen.size)
+    folder = chosen.results / size
+    complaints = []
     for experiment in EXPERIMENTS:
-        if experiment.name in arguments.experiments or ALL in arguments.experiments:
-            run_experiment(
-                experiment,
-                arguments.size,
-                folder,
-                arguments.processes,
-                only_render=arguments.render,
-            )
-    if arguments.document is not None:
-        insert_pages(arguments.document, folder)
-        print(f"wrote {arguments.document}")
+        if experiment.name in chosen.experiments or ALL in chosen.experiments:
+            try:
+                run_experiment(
+                    experiment, size, folder, chosen.processes, only_render=chosen.render
+                )
+            except SystemExit as error:
+                complaints.append(f"{experiment.name}: {error}")
+    if chosen.document is not None:
+        insert_pages(chosen.document, folder)
+        print(f"wrote {chosen.document}")
+    if complaints:
+        raise SystemExit("\n".join(complaints))
 
 
 if __name__ == "__main__":

@@ -8,37 +8,40 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.best_known import propose
-from benchmarks.measure import read_rows
 from benchmarks.paper.analysis import setup_of
 from benchmarks.paper.experiment import Experiment, Plan, Row, Size
 from benchmarks.paper.problems import is_mixture
-from benchmarks.paper.runner import completed_tasks, run_tasks, task_name, write_machine
+from benchmarks.paper.runner import complete_rows, run_tasks, task_name
 from evomeans.files import write_atomically
 
 
 def run_experiment(
     experiment: Experiment, size: Size, folder: Path, processes: int, *, only_render: bool = False
 ) -> Path:
-    """Run what is not there yet, write the page and return its path."""
+    """Run what is not there yet, write the page and return its path.
+
+    The page is about all rows of the file, whether their data is at hand or not.
+    """
     rows_path = folder / f"{experiment.name}.csv"
     plan = experiment.plan(size)
     _announce(experiment, plan, size)
     if only_render:
-        wanted = {task_name(task) for task in plan.tasks}
-        done = completed_tasks(rows_path)
-        rows = [row for row in read_rows(rows_path) if row["task"] in wanted]
+        rows = complete_rows(rows_path)
         if not rows:
             raise SystemExit(f"There are no results in {rows_path} yet.")
-        if wanted - done:
-            print(f"{len(wanted - done)} of {len(wanted)} tasks have no results yet")
+        _tell_what_is_left(plan, rows)
     else:
-        _one_thread_each()
+        if not plan.tasks:
+            raise SystemExit(_nothing_to_run(plan))
         rows = run_tasks(plan.tasks, rows_path, processes)
-        write_machine(folder / f"{experiment.name}.json")
-        propose_values(rows)
     page = folder / f"{experiment.name}.md"
     write_atomically(page, _page(experiment, size, rows, plan, folder).encode())
     print(f"wrote {page}")
+    if not only_render:
+        try:
+            propose_values(rows)
+        except OSError as error:
+            print(f"warning: no value could be proposed: {error}")
     return page
 
 
@@ -48,7 +51,10 @@ def insert_pages(document: Path, folder: Path) -> None:
     The text around them is written by people.
     """
     text = document.read_text(encoding="utf-8")
-    for page in sorted(folder.glob("*.md")):
+    pages = sorted(folder.glob("*.md"))
+    if not pages:
+        raise SystemExit(f"There are no pages in {folder} yet.")
+    for page in pages:
         begin, end = f"<!-- {page.stem} -->\n", f"<!-- end of {page.stem} -->"
         if begin not in text:
             continue
@@ -75,10 +81,20 @@ def _announce(experiment: Experiment, plan: Plan, size: Size) -> None:
         print("python -m benchmarks.data fetch all downloads those that can be had")
 
 
-def _one_thread_each() -> None:
-    """Let every process that is started from here use one thread, as the paper does."""
-    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ.setdefault(name, "1")
+def _nothing_to_run(plan: Plan) -> str:
+    missing = ", ".join(plan.missing) or "all data sets of this experiment"
+    return (
+        f"nothing to run: {missing} are missing; python -m benchmarks.data fetch "
+        f"{' '.join(plan.missing) or 'all'} downloads what can be had, and --render writes the "
+        "page from the rows that are there."
+    )
+
+
+def _tell_what_is_left(plan: Plan, rows: Sequence[Row]) -> None:
+    done = {row["task"] for row in rows}
+    left = sum(task_name(task) not in done for task in plan.tasks)
+    if left:
+        print(f"{left} of {len(plan.tasks)} tasks have no results yet")
 
 
 def propose_values(rows: Sequence[Row]) -> int:
@@ -110,7 +126,10 @@ def _page(experiment: Experiment, size: Size, rows: Sequence[Row], plan: Plan, f
     ]
     if facts:
         parts.append(f"Measured with: {facts}.")
-    if plan.missing:
-        parts.append(f"Not at hand, left out: {', '.join(plan.missing)}.")
+    # Rows may have been measured where more data is at hand.
+    measured = {row["dataset"] for row in rows}
+    missing = [name for name in plan.missing if name not in measured]
+    if missing:
+        parts.append(f"Not at hand, left out: {', '.join(missing)}.")
     parts.append(experiment.render(rows, size, folder))
     return "\n\n".join(parts)

@@ -35,7 +35,7 @@ SMALL_CLUSTERS = {
 # Beyond so many samples, n² distances per added centre, and the generations of SAGA, take too long
 # for a small run.
 LARGEST_FOR_RIVALS = 20_000
-# Beyond so many, a small run has one seed for SAGA.
+# Beyond so many, a small run has one seed.
 LARGEST_FOR_SEEDS = 4000
 
 # Our names, in the order of the columns, and the paper's.
@@ -101,7 +101,7 @@ def _seeds(method: Method, dataset: Dataset, size: Size) -> int:
     if method.name in (KMEANS, KMEANS_PLUS):
         # One multi-start holds many runs already.
         return 1
-    if method.name == "SAGA" and size is Size.SMALL and dataset.n > LARGEST_FOR_SEEDS:
+    if size is Size.SMALL and dataset.n > LARGEST_FOR_SEEDS:
         return 1
     return SEEDS[size]
 

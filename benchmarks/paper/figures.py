@@ -7,18 +7,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from math import ceil
 from pathlib import Path
-from typing import Any
-
-import matplotlib
-
-matplotlib.use("Agg")
-from matplotlib import pyplot as plt
-from matplotlib.axes import Axes
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.paper.analysis import averaged, in_order
 from benchmarks.paper.experiment import Row
 from benchmarks.paper.methods import HG_FAST, HG_MEANS
 from benchmarks.paper.printed import printed_table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 OURS, PAPER = "#0b6e4f", "#9a9a9a"
 COLOURS = {
@@ -50,11 +47,24 @@ STYLE = {
 }
 
 
+def _pyplot() -> Any:
+    """Import matplotlib, which writes files without a screen; not everyone has it."""
+    try:
+        import matplotlib
+    except ModuleNotFoundError as error:
+        raise SystemExit("Figures need matplotlib: pip install 'evomeans[plot]'") from error
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    return pyplot
+
+
 @contextmanager
 def panels(titles: Sequence[str], path: Path, across: int = 4) -> Iterator[list[Axes]]:
     """Give one panel per title, and write the figure at the end."""
     across = min(across, len(titles))
     down = ceil(len(titles) / across)
+    plt = _pyplot()
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(
             down, across, figsize=(max(3.1 * across, 5), 2.5 * down), squeeze=False
