@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.best_known import propose
-from benchmarks.paper.analysis import setup_of
+from benchmarks.paper.analysis import own_references, setup_of
 from benchmarks.paper.experiment import Experiment, Plan, Row, Size
 from benchmarks.paper.problems import is_mixture
 from benchmarks.paper.runner import complete_rows, run_tasks, task_name
@@ -131,5 +131,10 @@ def _page(experiment: Experiment, size: Size, rows: Sequence[Row], plan: Plan, f
     missing = [name for name in plan.missing if name not in measured]
     if missing:
         parts.append(f"Not at hand, left out: {', '.join(missing)}.")
+    setups, own = own_references(rows)
+    parts.append(
+        f"Gaps are measured from the lowest value known of each of {setups} set-ups; that of {own} "
+        "was found by evomeans, often by these very runs."
+    )
     parts.append(experiment.render(rows, size, folder))
     return "\n\n".join(parts)
