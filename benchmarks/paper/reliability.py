@@ -80,7 +80,7 @@ def render(rows: Sequence[Row], size: Size, folder: Path) -> str:
     """Return success rates and worst gaps, for all set-ups together and one by one."""
     scored = with_gaps(rows)
     draw_reliability(scored, folder / "reliability.png")
-    names = in_order(row["method"] for row in scored)
+    names = in_order([*(one.name for one in methods(size)), *(row["method"] for row in scored)])
     setups = in_order(f"{row['dataset']}:{row['m']}" for row in scored)
     seeds = len({row["seed"] for row in scored})
     overall = []
