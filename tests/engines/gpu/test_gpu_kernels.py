@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from evomeans.engines.frame import Frame
+from oracles import squared_distances
 from problems import make_samples, make_weights
 
 STEPS = ("propose", "decide", "update", "move")
@@ -115,3 +116,24 @@ def test_a_draw_crosses_tiles_and_skips_what_has_no_share(gpu_device, triton_ops
     batch.fallback[0] = 77
     triton_ops.draw(samples, batch, 1)
     assert int(batch.drawn[0]) == 77
+
+
+@pytest.mark.parametrize("far", [1e24, 1e28, 1e60])
+@pytest.mark.parametrize("d", [3, 12])
+def test_samples_that_an_outlier_shrinks_to_nothing(gpu_device, triton_ops, d, far) -> None:
+    """Their scores vanish in single precision; still every label is the nearest centre's."""
+    from evomeans.engines.gpu.batch import Batch
+    from evomeans.engines.gpu.samples import encode_samples
+
+    rng = np.random.default_rng(d)
+    X = np.vstack([rng.normal(size=(60, d)), np.full((1, d), far), np.full((1, d), -far)])
+    encoded = Frame.around(X).encode(X)
+    samples = encode_samples(encoded, None, gpu_device)
+    centers = encoded[[3, 17, 44]].astype(float)
+    batch = Batch(samples, 3, 1)
+    batch.load([centers])
+    batch.activate([0])
+    for step in ("prepare", "propose", "decide"):
+        getattr(triton_ops, step)(samples, batch, 1)
+    expected = squared_distances(encoded, centers).argmin(axis=1)
+    np.testing.assert_array_equal(batch.labels[0].cpu().numpy(), expected)

@@ -23,6 +23,9 @@ ROUNDING = 2.0**-21
 PACKING = 2.0**-22
 # The bound is computed in single precision, too.
 MARGIN = 1.0001
+# Where an outlier sets the scale, scores of all others may vanish: relative errors say nothing
+# then, and the number of a centre in the last bits is all that is left. Others are near 2²⁰.
+FLOOR = 1e-30
 
 # Positions in the arrays of lengths.
 LENGTH, REST, SECOND = 0, 1, 2
@@ -50,4 +53,5 @@ def doubt(spans: Any, reach: Any, width: int, packed: int = 0) -> Any:
         + spans[REST] * (4.0 * farthest)
         + spans[SECOND] * (4.0 * reach[SECOND])
         + rounding * farthest * farthest
+        + FLOOR
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from evomeans.engines.gpu.batch import BEYOND, TILE, Batch
-from evomeans.engines.gpu.bounds import ADDITION, MARGIN, PACKING, ROUNDING
+from evomeans.engines.gpu.bounds import ADDITION, FLOOR, MARGIN, PACKING, ROUNDING
 from evomeans.engines.gpu.kernels.centers import centers_kernel, tally_kernel
 from evomeans.engines.gpu.kernels.decide import decide_kernel
 from evomeans.engines.gpu.kernels.propose import propose_kernel
@@ -65,6 +65,7 @@ def propose(samples: Samples, batch: Batch, bound: int, tiles: Tiles | None = No
         ADDITION=ADDITION,
         ROUNDING=ROUNDING + tiles.centers * PACKING,
         MARGIN=MARGIN,
+        FLOOR=FLOOR,
         ROWS=tiles.rows,
         CENTERS=tiles.centers,
         STEP=tiles.step,

@@ -66,7 +66,9 @@ def decide_kernel(
             for t in range(0, D, STEP):
                 products = tl.dot(tl.load(own_planes + t), tl.load(others + t), products)
             scores = tl.load(squares + b * K + j + columns)[None, :] - 2.0 * products
-            is_left = is_meant[:, None] & ~(scores > limit[:, None])
+            # Scores are not to be trusted beyond single precision; what is no centre never is one.
+            is_center = (j + columns < k)[None, :]
+            is_left = is_meant[:, None] & is_center & ~(scores > limit[:, None])
             n_left = tl.sum(tl.sum(is_left.to(tl.int32), axis=1), axis=0)
             while n_left > 0:
                 number = tl.min(tl.where(is_left, columns[None, :], CENTERS), axis=1)

@@ -52,6 +52,7 @@ def propose_kernel(
     ADDITION: tl.constexpr,
     ROUNDING: tl.constexpr,
     MARGIN: tl.constexpr,
+    FLOOR: tl.constexpr,
     ROWS: tl.constexpr,
     CENTERS: tl.constexpr,
     STEP: tl.constexpr,
@@ -107,6 +108,7 @@ def propose_kernel(
         + tl.load(spans + height + rows) * (4.0 * farthest)
         + tl.load(spans + 2 * height + rows) * (4.0 * tl.load(reach + b * 3 + 2))
         + ROUNDING * farthest * farthest
+        + FLOOR
     )
     exists = rows < n
     certain = (second - best > doubt) & exists
