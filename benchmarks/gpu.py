@@ -83,7 +83,8 @@ def described_machine(engine: str = "gpu") -> str:
     """Device and versions."""
     import scipy
 
-    text = f"{f"{platform.system()} {platform.machine()}"}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    text = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
+    text += f", Python {platform.python_version()}"
     text += f", numpy {np.__version__}, scipy {scipy.__version__}"
     if engine == "cpu":
         return text
