@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import numpy as np
@@ -13,6 +14,10 @@ from limits import time_limit
 from optional import require_torch
 
 pytest.register_assert_rewrite("oracles")
+
+# A shell lets what it runs in the background ignore Ctrl-C; tests that send it want it heard.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
     "evomeans",
