@@ -62,7 +62,7 @@ bench-full: $(VENV)/.installed-plot ## all set-ups, scaling, levers, memory, int
 	    cat benchmarks/results/$$module.txt; \
 	done
 
-paper: $(VENV)/.installed-plot ## the paper's experiments, ours beside theirs: SIZE=smoke (seconds), small (an hour), paper (days)
+paper: $(VENV)/.installed-plot ## the paper's experiments, ours beside theirs: SIZE=smoke (a minute), small (an hour), paper (days)
 	@if [ "$(SIZE)" != smoke ]; then \
 	    echo "Fetching the data sets that are not at hand; what cannot be had is left out"; \
 	    $(PY) -m benchmarks.data fetch all || true; \
