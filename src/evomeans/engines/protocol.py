@@ -47,6 +47,8 @@ class Start:
         Steps of K-means at most, each of which moves the centres to their means and assigns the
         samples anew. None goes on to the fixed point. Empty clusters are repaired in any case, and
         as many steps follow. Only a :class:`GuidingEngine` has to know about it; others refuse.
+    single_moves : bool
+        Whether Hartigan's moves follow, see :class:`Refinement`.
     """
 
     centers: FloatArray
@@ -56,6 +58,7 @@ class Start:
     power: int = 1
     parent: Handle | None = None
     max_iter: int | None = None
+    single_moves: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from evomeans.engines.protocol import FloatArray, Refinement, Start
 from evomeans.engines.rules import (
     MAX_ITERATIONS,
     MAX_REPAIRS,
+    WORTHWHILE,
     repair_draw,
     sits_on_centers,
     split_mixture,
@@ -68,6 +69,8 @@ class ReferenceEngine:
                 self._move_to_means(centers, labels, weights)
                 if not np.array_equal(labels, previous) and n_iter < MAX_ITERATIONS:
                     continue
+                if start.single_moves and self._move_single_samples(centers, labels):
+                    continue
             nearest = self._squares(centers).min(axis=1)
             inertia = float(self.weights @ nearest)
             counted = np.flatnonzero(self.weights)
@@ -86,6 +89,33 @@ class ReferenceEngine:
                 repairs += 1
                 alpha, quantile = repair_draw(start.alpha, start.quantile, repairs)
                 self._relocate(centers, empty, alpha, quantile, start.power)
+
+    def _move_single_samples(self, centers: FloatArray, labels: NDArray[np.intp]) -> bool:
+        """Make Hartigan's moves; return whether there were any.
+
+        Samples that could gain by a move are visited one after the other, and move if they still
+        can after the moves before.
+        """
+        moved = False
+        gains = [self._best_move(i, centers, labels) for i in range(self.n_samples)]
+        for i in [i for i, target in enumerate(gains) if target >= 0]:
+            if (target := self._best_move(i, centers, labels)) >= 0:
+                moved = True
+                labels[i] = target
+                self._move_to_means(centers, labels, self._cluster_weights(labels, len(centers)))
+        return moved
+
+    def _best_move(self, i: int, centers: FloatArray, labels: NDArray[np.intp]) -> int:
+        """Return the cluster to which a sample had best move, −1 if it had better stay."""
+        totals, weight, own = self._cluster_weights(labels, len(centers)), self.weights[i], labels[i]
+        if weight == 0.0 or totals[own] <= weight:
+            return -1
+        squares = ((self.samples[i] - centers) ** 2).sum(axis=1)
+        saved = squares[own] * totals[own] / (totals[own] - weight)
+        spent = np.where(totals > 0.0, squares * totals / (totals + weight), np.inf)
+        spent[own] = np.inf
+        target = int(spent.argmin())
+        return target if spent[target] < saved * WORTHWHILE else -1
 
     def _move_to_means(
         self, centers: FloatArray, labels: NDArray[np.intp], weights: FloatArray

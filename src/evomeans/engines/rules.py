@@ -15,6 +15,9 @@ MAX_ITERATIONS = 20_000
 
 # A mean of equal samples is off by a few units of 2⁻⁵³ of their size, squared.
 ROUNDING = 2.0**-100
+# A sample changes its cluster against K-means only if it costs less than this share of what it did:
+# less is rounding, and two samples could move back and forth for ever.
+WORTHWHILE = 1.0 - 1e-10
 # Repairs of one start, per cluster. A repair that does its job is not repeated; the limit only
 # matters for samples so close to each other that rounding puts them into one place.
 MAX_REPAIRS = 4

@@ -124,6 +124,7 @@ class CpuEngine:
             quantile,
             start.power,
             steps,
+            start.single_moves,
         )
         n_iter = room.iterations
         repairs = 0
@@ -138,7 +139,8 @@ class CpuEngine:
                 alpha, quantile = repair_draw(start.alpha, start.quantile, repairs)
                 target, removed, quantile = self._relocate(room.positions, j, alpha, quantile)
                 due = steps if j == empty[-1] else 0
-                room.run(state, state, target, True, removed, quantile, start.power, due)
+                moves = start.single_moves and due > 0
+                room.run(state, state, target, True, removed, quantile, start.power, due, moves)
                 n_iter += room.iterations
         if self._sits_on_samples(room):
             self._snap(room, state)

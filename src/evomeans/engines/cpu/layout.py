@@ -108,7 +108,8 @@ class Centers(NamedTuple):
     ``exact`` (k, d) float64, and ``before``, where they were; ``weights`` (k,) float64: of their
     clusters; ``sums`` (threads, k, 2, d + 1) int64, see :mod:`~evomeans.engines.cpu.sums`;
     ``touched`` (threads, ≥ k) uint8: 1 for clusters whose sums have changed since the centres were
-    moved there; ``drift`` (k,) float32: at least how far every centre moved; ``approached`` (k,)
+    moved there; ``changed`` (k,) uint8: 1 for clusters that have changed since single samples were
+    last moved; ``drift`` (k,) float32: at least how far every centre moved; ``approached`` (k,)
     float32: at least how far it moved towards samples that are not its own.
     """
 
@@ -117,6 +118,7 @@ class Centers(NamedTuple):
     weights: NDArray[np.float64]
     sums: NDArray[np.int64]
     touched: NDArray[np.uint8]
+    changed: NDArray[np.uint8]
     drift: NDArray[np.float32]
     approached: NDArray[np.float32]
 
@@ -130,6 +132,7 @@ class Centers(NamedTuple):
             np.zeros((n_threads, n_clusters, LIMBS, n_features + 1), np.int64),
             # Rows that threads write to are a cache line apart at least.
             np.zeros((n_threads, n_clusters + 64), np.uint8),
+            np.zeros(n_clusters, np.uint8),
             np.zeros(n_clusters, np.float32),
             np.zeros(n_clusters, np.float32),
         )
@@ -148,7 +151,9 @@ class Scratch(NamedTuple):
     ``nearby`` (n,) float64: distances of the samples to their centres, and ``partial`` (chunks,)
     float64, their sums over chunks of the user's rows; ``totals`` (threads, 2, d + 1) int64, see
     :mod:`~evomeans.engines.cpu.sums`; ``farthest`` (threads, 16) float32: how far any centre of a
-    thread's share has moved; ``counts`` (threads, 8) int64: distances computed; ``numbers`` (8,)
+    thread's share has moved; ``marks`` (n,) uint8, in the user's order: 1 for samples that may move,
+    ``shares`` (threads, 2, k) float32: 1/W for clusters of weight W, and ``limits`` (threads, k)
+    float32: gaps below which they may; see :mod:`~evomeans.engines.cpu.hartigan`; ``counts`` (threads, 8) int64: distances computed; ``numbers`` (8,)
     float64: the results; ``barrier``: where threads meet.
     """
 
@@ -162,6 +167,9 @@ class Scratch(NamedTuple):
     partial: NDArray[np.float64]
     totals: NDArray[np.int64]
     farthest: NDArray[np.float32]
+    marks: NDArray[np.uint8]
+    shares: NDArray[np.float32]
+    limits: NDArray[np.float32]
     counts: NDArray[np.int64]
     numbers: NDArray[np.float64]
     barrier: NDArray[np.int64]
@@ -189,6 +197,9 @@ class Scratch(NamedTuple):
             partial=np.empty(count_chunks(n_samples)),
             totals=np.zeros((n_threads, LIMBS, n_features + 1), np.int64),
             farthest=np.zeros((n_threads, 16), np.float32),
+            marks=np.zeros(n_samples, np.uint8),
+            shares=np.zeros((n_threads, 2, n_clusters), np.float32),
+            limits=np.zeros((n_threads, n_clusters), np.float32),
             counts=np.zeros((n_threads, 8), np.int64),
             numbers=np.zeros(8),
             barrier=barrier,

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from evomeans.engines.cpu.gaps import MORE, NOTHING
+from evomeans.engines.cpu.hartigan import mark, visit
 from evomeans.engines.cpu.jit import jit
 from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import FAR, NOWHERE
@@ -36,6 +37,7 @@ def refine(
     quantile: float,
     power: int,
     steps: int,
+    single_moves: bool,
     thread: int,
     n_threads: int,
 ) -> None:
@@ -62,6 +64,8 @@ def refine(
     steps : int
         Lloyd's iterations at most: moves of the centres to their means, and assignments. 0 to
         assign the samples to the target and stop there.
+    single_moves : bool
+        Whether to go on from the fixed point by Hartigan's moves, and so on, until there are none.
     thread, n_threads : int
     """
     if inherit:
@@ -74,6 +78,12 @@ def refine(
     while iterations < MAX_ITERATIONS:
         move_centers(samples, centers, scratch, stage, target, removed, quantile, thread, n_threads)
         meet(scratch.barrier, n_threads)
+        if nothing_moved(scratch.farthest) and single_moves:
+            mark(samples, state, centers, scratch, thread, n_threads)
+            meet(scratch.barrier, n_threads)
+            if thread == 0:
+                visit(samples, state, centers, scratch)
+            meet(scratch.barrier, n_threads)
         if nothing_moved(scratch.farthest) or scratch.barrier[ABANDONED] != 0:
             break
         iterations += 1
@@ -145,6 +155,7 @@ def move_centers(
             stage == PLACE and j != removed
         ):
             continue
+        centers.changed[j] = 1
         for t in range(exact.shape[1]):
             before[j, t] = exact[j, t]
         if stage == BEGIN:

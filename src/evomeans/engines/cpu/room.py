@@ -51,6 +51,7 @@ class Room:
         quantile: float,
         power: int,
         steps: int = MAX_ITERATIONS,
+        single_moves: bool = False,
     ) -> None:
         """Run the kernel; see :func:`~evomeans.engines.cpu.refine.refine`."""
         self.target[:] = target
@@ -69,6 +70,7 @@ class Room:
             quantile,
             power,
             steps,
+            single_moves,
         )
         if steps < MAX_ITERATIONS:
             # The last assignment has changed clusters, and no move of their centres followed.

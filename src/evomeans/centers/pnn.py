@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.distance import cdist
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.intp]
@@ -66,60 +65,35 @@ def pnn_merge(
 def _mergers(centers: FloatArray, weights: FloatArray, count: int) -> tuple[IndexArray, IndexArray]:
     """Return the ``count`` cheapest mergers; all weights are positive.
 
-    No merger brings a third cluster nearer than the nearer of the two was. So only those that were
-    nearest to one of the two have to look for their nearest again. And two that are the nearest of
-    each other will be merged sooner or later, whatever happens elsewhere: all such pairs are merged
-    at once. Those that turn out too expensive, because there were cheaper ones to come, are dropped
-    in the end.
-
     Returns
     -------
     absorbing, absorbed : (count,) arrays
         A cluster has the lowest index of all that it consists of.
     """
-    centers, weights = centers.copy(), weights.copy()
-    indices = np.arange(len(centers))
-    alive = np.ones(len(centers), dtype=np.bool_)
-    absorber, heights = indices.copy(), np.zeros(len(centers))
-    costs = _costs(indices, centers, weights, alive)
-    nearest, lowest = costs.argmin(axis=1), costs.min(axis=1)
-    while np.count_nonzero(heights[~alive] <= lowest.min()) < count:
-        a = np.flatnonzero((nearest[nearest] == indices) & (indices < nearest))
-        b = nearest[a]
-        # Never less than what it builds upon, which rounding could make it.
-        heights[a] = heights[b] = np.maximum(lowest[a], np.maximum(heights[a], heights[b]))
-        absorber[b] = a
-        alive[b] = False
-        _unite(centers, weights, a, b)
-        costs[a] = _costs(a, centers, weights, alive)
-        costs[:, a], costs[:, b] = costs[a].T, np.inf
-        concerned = np.zeros(len(centers), dtype=np.bool_)
-        concerned[a] = concerned[b] = True
-        looking = np.flatnonzero(concerned[nearest] & alive)
-        rows = costs[looking]
-        nearest[looking], lowest[looking] = rows.argmin(axis=1), rows.min(axis=1)
-        nearest[b], lowest[b] = b, np.inf
-    # Of equally expensive ones those first that others build upon.
-    absorbed = np.flatnonzero(~alive)[::-1]
-    absorbed = absorbed[heights[absorbed].argsort(kind="stable")[:count]]
-    return absorber[absorbed], absorbed
+    # Imported late: importing the estimator loads no compiler.
+    from evomeans.centers import ward
+
+    n = len(centers)
+    costs, lowest, nearest = np.empty((n, n)), np.empty(n), np.empty(n, np.intp)
+    absorbing, absorbed = np.empty((2, count), np.intp)
+    weights = weights.copy()
+    ward.cheapest(centers, weights, costs, nearest, lowest)
+    ward.mergers(costs, weights, nearest, lowest, absorbing, absorbed)
+    return absorbing, absorbed
 
 
-def _costs(
-    some: IndexArray, centers: FloatArray, weights: FloatArray, alive: NDArray[np.bool_]
-) -> FloatArray:
-    """Return what it costs to merge some clusters with each of the others, shape (some, n)."""
-    costs: FloatArray = cdist(centers[some], centers, "sqeuclidean")
-    # Divided by 1/wₐ + 1/wᵦ, which is to the last bit the same for a with b as for b with a: else
-    # there need not be two that are the nearest of each other.
-    costs /= np.add.outer(1.0 / weights[some], 1.0 / weights)
-    costs[:, ~alive] = np.inf
-    costs[np.arange(len(some)), some] = np.inf
-    return costs
+def removal_losses(centers: FloatArray, weights: FloatArray) -> FloatArray:
+    """What the sum of squares grows by, for each cluster, if it is merged with another one.
 
+    An estimate of what the loss of a centre costs after K-means, to be had without a look at the
+    samples. Clusters without weight cost nothing, and one that is alone everything.
+    """
+    from evomeans.centers import ward
 
-def _unite(centers: FloatArray, weights: FloatArray, a: IndexArray, b: IndexArray) -> None:
-    """Turn the clusters a into their unions with the clusters b."""
-    totals = weights[a] + weights[b]
-    centers[a] += (weights[b] / totals)[:, None] * (centers[b] - centers[a])
-    weights[a] = totals
+    losses = np.zeros(len(centers))
+    weighty = np.flatnonzero(weights > 0.0)
+    n = len(weighty)
+    costs, nearest, lowest = np.empty((n, n)), np.empty(n, np.intp), np.empty(n)
+    ward.cheapest(centers[weighty], weights[weighty], costs, nearest, lowest)
+    losses[weighty] = lowest
+    return losses
