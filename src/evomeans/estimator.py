@@ -60,6 +60,15 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
     n_clusters : int, default=8
         The number of clusters.
 
+    strategy : {"deep", "paper"}, default="deep"
+        How the search goes about it; docs/search.md has pictures.
+
+        - "deep": single samples change their cluster after K-means (Hartigan's moves), parents are
+          merged as well as matched, a centre of little use is relocated as often as any, and a
+          population that has stopped improving gives way to a new one. Deeper and surer than the
+          paper's search at the same time.
+        - "paper": HG-means as published [1]_.
+
     min_population : int, default=10
         Solutions that survive when the population is cut down (Π_min in the paper).
 
@@ -71,7 +80,9 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         Stop after this many offspring (N₂). Each is one run of K-means.
 
     n_iter_no_change : int, default=500
-        Stop after this many offspring in a row that did not improve the best solution (N₁).
+        A population ends after this many offspring in a row that did not improve its best
+        solution (N₁). The search ends with it; with "deep", once two populations, neither of
+        which knew of the other, have ended with the best solution.
 
     max_time : float, default=None
         Stop after this many seconds. Results then depend on the speed of the machine.
@@ -114,8 +125,9 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         A file in which the search keeps its state: every half minute, at its end, and when it is
         interrupted. If the file exists, :meth:`fit` goes on from it, and ends with the same bits as
         if it had never stopped; a search that had ended ends at once, unless ``max_iter``,
-        ``n_iter_no_change``, ``max_time`` or ``target_inertia`` let it go further. A file of other
-        samples or other parameters is refused with a :class:`~evomeans.CheckpointError`.
+        ``max_time``, ``target_inertia`` or, with "paper", ``n_iter_no_change`` let it go further. A
+        file of other samples or other parameters is refused with a
+        :class:`~evomeans.CheckpointError`.
 
     observers : callable or list of callables, default=None
         Each is called with the :class:`~evomeans.OffspringRecord` of every solution made. One that
@@ -139,7 +151,12 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         Sum of the squared distances of the samples to their closest centre, times their weights.
 
     n_iter_ : int
-        Offspring made. The initial population does not count.
+        Offspring made. The members with which populations begin do not count.
+
+    n_rediscoveries_ : int
+        How many further populations came to the same best solution, each from random samples of
+        its own: the sign that there is nothing deeper within reach. With "paper" there is only
+        one population, and this is 0.
 
     history_ : History
         One :class:`~evomeans.OffspringRecord` for each solution made; ``history_.to_csv(path)``
@@ -214,6 +231,7 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
     """
 
     n_iter_: int
+    n_rediscoveries_: int
     history_: History
     stop_reason_: StopReason
     population_: tuple[Individual, ...]
@@ -222,6 +240,7 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         self,
         n_clusters: int = 8,
         *,
+        strategy: str = "deep",
         min_population: int = 10,
         max_population: int = 20,
         max_iter: int = 5000,
@@ -238,6 +257,7 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         verbose: int = 0,
     ) -> None:
         self.n_clusters = n_clusters
+        self.strategy = strategy
         self.min_population = min_population
         self.max_population = max_population
         self.max_iter = max_iter
@@ -308,7 +328,7 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         init = check_init(self.init, self.n_clusters, X.shape[1])
         given = [*self._previous_solutions(X.shape[1]), *init]
         rng = check_generator(self.random_state)
-        n_solutions = max(settings.max_population, len(given)) + settings.max_offspring
+        n_solutions = settings.most_solutions(len(given))
 
         # Ctrl-C ends the search, but neither loses what it found nor leaves half a fit.
         with (
@@ -362,6 +382,7 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         """Set all fitted attributes; nothing in here can fail."""
         self._keep_solution(features, frame, solution)
         self.n_iter_ = result.n_offspring
+        self.n_rediscoveries_ = result.n_rediscoveries
         self.history_ = result.history
         self.stop_reason_ = result.stop_reason
         self.population_ = in_data_units(result.population, frame)

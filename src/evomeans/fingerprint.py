@@ -41,6 +41,9 @@ def describe_problem(
         "min_population": settings.min_population,
         "max_population": settings.max_population,
         "roulette_power": settings.roulette_power,
+        "strategy": settings.strategy.name,
+        # Where it only ends a search, it may change.
+        "n_iter_no_change": settings.patience if settings.strategy.agreement > 1 else None,
         "batch": engine.batch,
         "frame": digest(frame.shift, np.array(frame.exponent)),
     }

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from evomeans.archive import Archive, ArchiveError, read_archive, write_archive
 from evomeans.engines.frame import Frame
 from evomeans.estimator import HGMeans
-from evomeans.search import StopReason
+from evomeans.search import PAPER, StopReason
 from evomeans.search.arrays import (
     HISTORY_MEMBERS,
     POPULATION_MEMBERS,
@@ -31,6 +31,7 @@ VERSION = 1
 # somebody's generator are no part of a model.
 PARAMETERS = (
     "n_clusters",
+    "strategy",
     "min_population",
     "max_population",
     "max_iter",
@@ -63,6 +64,7 @@ def save(model: HGMeans, path: str | os.PathLike[str]) -> None:
         "feature_names": None if names is None else [str(name) for name in names],
         "inertia": model.inertia_,
         "n_iter": model.n_iter_,
+        "n_rediscoveries": model.n_rediscoveries_,
         "stop_reason": str(model.stop_reason_),
         "frame_exponent": model._frame.exponent,
     }
@@ -134,6 +136,9 @@ def _model_of(archive: Archive) -> HGMeans:
     model.labels_ = labels
     model.inertia_ = archive.number("inertia")
     model.n_iter_ = archive.integer("n_iter", 0, LARGEST_COUNT)
+    # Files of the first version have neither this nor a strategy: there was only the paper's.
+    older = "n_rediscoveries" not in archive.meta
+    model.n_rediscoveries_ = 0 if older else archive.integer("n_rediscoveries", 0, LARGEST_COUNT)
     model.history_ = history_from_arrays(archive)
     model.stop_reason_ = _stop_reason(archive)
     model.population_ = tuple(population)
@@ -167,7 +172,7 @@ def _parameters(archive: Archive) -> dict[str, Any]:
     parameters = archive.mapping("parameters")
     if unknown := sorted(parameters.keys() - set(PARAMETERS)):
         raise ArchiveError(f"it has the unknown parameter {unknown[0][:60]!r}")
-    return parameters
+    return {"strategy": PAPER.name, **parameters}
 
 
 def _init(archive: Archive) -> NDArray[Any] | None:

@@ -22,7 +22,7 @@ from sklearn.utils.validation import validate_data
 
 from evomeans.engines import ENGINE_NAMES
 from evomeans.engines.frame import is_sparse
-from evomeans.search import SearchSettings
+from evomeans.search import STRATEGIES, SearchSettings, Strategy
 from evomeans.search.observers import Observer, ProgressPrinter
 
 FloatArray = NDArray[np.float64]
@@ -73,6 +73,7 @@ def check_parameters(estimator: Any) -> SearchSettings:
         n_iter_no_change=estimator.n_iter_no_change,
         max_time=estimator.max_time,
         target_inertia=estimator.target_inertia,
+        strategy=estimator.strategy,
     )
 
 
@@ -84,6 +85,7 @@ def check_search_settings(
     n_iter_no_change: object,
     max_time: object,
     target_inertia: object,
+    strategy: object,
 ) -> SearchSettings:
     """Turn the estimator's parameters into the settings of the search."""
     smallest = check_int("min_population", min_population, at_least=1)
@@ -101,7 +103,16 @@ def check_search_settings(
         target_inertia=(
             None if target_inertia is None else check_inertia("target_inertia", target_inertia)
         ),
+        strategy=check_strategy(strategy),
     )
+
+
+def check_strategy(name: object) -> Strategy:
+    """Return the strategy of this name."""
+    if not isinstance(name, str) or name not in STRATEGIES:
+        names = " or ".join(repr(known) for known in STRATEGIES)
+        raise ValueError(f"strategy={_shown(name)} must be {names}.")
+    return STRATEGIES[name]
 
 
 def check_int(name: str, value: object, *, at_least: int) -> int:

@@ -48,7 +48,9 @@ class Start:
         samples anew. None goes on to the fixed point. Empty clusters are repaired in any case, and
         as many steps follow. Only a :class:`GuidingEngine` has to know about it; others refuse.
     single_moves : bool
-        Whether Hartigan's moves follow, see :class:`Refinement`.
+        Whether Hartigan's moves follow K-means: samples change their cluster, one at a time, where
+        that lowers the sum of squares although another centre is the closest. K-means and moves
+        take turns until neither finds anything. Not together with ``max_iter``.
     """
 
     centers: FloatArray
@@ -59,11 +61,12 @@ class Start:
     parent: Handle | None = None
     max_iter: int | None = None
     single_moves: bool = False
+    bar: float = np.inf
 
 
 @dataclass(frozen=True, slots=True)
 class Refinement:
-    """A fixed point of K-means, or where ``Start.max_iter`` ended it.
+    """A fixed point of K-means, and of single moves if wanted, or where ``max_iter`` ended it.
 
     Parameters
     ----------
@@ -98,6 +101,11 @@ class Engine(Protocol):
     @property
     def batch(self) -> int:
         """How many starts the engine likes to refine together."""
+        ...
+
+    @property
+    def moves_single_samples(self) -> bool:
+        """Whether the engine heeds ``Start.single_moves``; those that do not refuse it."""
         ...
 
     @property

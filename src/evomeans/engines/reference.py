@@ -35,6 +35,7 @@ class ReferenceEngine:
     """
 
     batch = 1
+    moves_single_samples = True
 
     def __init__(
         self, X: NDArray[Any], sample_weight: FloatArray | None, frame: Frame | None = None

@@ -6,13 +6,18 @@ from evomeans.search.individual import Individual
 from evomeans.search.result import SearchResult
 from evomeans.search.settings import SearchSettings
 from evomeans.search.stopping import StopReason
+from evomeans.search.strategy import DEEP, PAPER, STRATEGIES, Strategy
 
 __all__ = [
+    "DEEP",
+    "PAPER",
+    "STRATEGIES",
     "History",
     "Individual",
     "OffspringRecord",
     "SearchResult",
     "SearchSettings",
     "StopReason",
+    "Strategy",
     "evolve",
 ]

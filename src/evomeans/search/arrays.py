@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -71,16 +71,16 @@ def round_to_arrays(starts: Sequence[Start], k: int, d: int) -> Arrays:
     }
 
 
-def round_from_arrays(archive: Archive, k: int, d: int, power: int) -> list[Start]:
-    """Return the starts that an archive holds."""
+def round_from_arrays(
+    archive: Archive, k: int, d: int, start: Callable[..., Start]
+) -> list[Start]:
+    """Return the starts that an archive holds, made by ``start``."""
     centers = archive.array("round_centers", "float64", (None, k, d))
     q = len(centers)
     alpha = archive.array("round_alpha", "float64", (q,), low=0.0, high=1.0).tolist()
     quantile = archive.array("round_quantile", "float64", (q,), low=0.0, high=BELOW_ONE).tolist()
     removed = archive.array("round_removed", "int64", (q,), low=-1, high=k - 1).tolist()
-    return [
-        Start(centers[i].copy(), alpha[i], quantile[i], removed[i], power=power) for i in range(q)
-    ]
+    return [start(centers[i].copy(), alpha[i], quantile[i], removed[i]) for i in range(q)]
 
 
 def history_to_arrays(history: History) -> Arrays:

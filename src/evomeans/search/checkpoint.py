@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evomeans.archive import Archive, ArchiveError, read_archive, write_archive
+from evomeans.engines.protocol import Start
 from evomeans.search.arrays import (
     HISTORY_MEMBERS,
     POPULATION_MEMBERS,
@@ -22,6 +24,7 @@ from evomeans.search.arrays import (
     round_from_arrays,
     round_to_arrays,
 )
+from evomeans.search.individual import Individual
 from evomeans.search.settings import SearchSettings
 from evomeans.search.state import SearchState
 
@@ -64,6 +67,12 @@ class Resumable(Protocol):
     @property
     def seconds(self) -> float:
         """Time spent so far."""
+        ...
+
+    def start(
+        self, centers: NDArray[np.float64], alpha: float, quantile: float, removed: int
+    ) -> Start:
+        """Ask for a refinement as the settings want it."""
         ...
 
     def state(self) -> SearchState:
@@ -158,16 +167,18 @@ class Checkpoint(NoCheckpoint):
         began = search.seconds
         state = search.state()
         k, d = search.shape
-        # The best need not be a member any more.
+        # The best need not be members any more.
         members = list(state.population)
-        position = next((i for i, one in enumerate(members) if one is state.best), len(members))
-        if state.best is not None and position == len(members):
-            members.append(state.best)
+        for one in (state.best, state.leader):
+            if one is not None and _place(members, one) is None:
+                members.append(one)
         meta = {
             "problem": self.problem,
             "seed": self.seed,
             "population_size": len(state.population),
-            "best": None if state.best is None else position,
+            "best": None if state.best is None else _place(members, state.best),
+            "leader": None if state.leader is None else _place(members, state.leader),
+            "finds": state.finds,
             "founders_due": state.founders_due,
             "n_offspring": state.n_offspring,
             "last_improvement": state.last_improvement,
@@ -216,6 +227,18 @@ def _difference(name: str, stored: object, ours: object) -> str:
     return f"{name[:40]} is {ascii(stored)[:40]} in the file and {ascii(ours)[:40]} now"
 
 
+def _place(members: Sequence[Individual], wanted: Individual) -> int | None:
+    """Return where this very individual stands, None if it does not."""
+    return next((i for i, one in enumerate(members) if one is wanted), None)
+
+
+def _individual(archive: Archive, name: str, members: Sequence[Individual]) -> Individual | None:
+    """Return the individual to which an entry points, None if there is none."""
+    if archive.meta.get(name) is None:
+        return None
+    return members[archive.integer(name, 0, len(members) - 1)]
+
+
 def _state_of(archive: Archive, search: Resumable) -> SearchState:
     archive.expect(MEMBERS)
     k, d = search.shape
@@ -223,12 +246,14 @@ def _state_of(archive: Archive, search: Resumable) -> SearchState:
     size = archive.integer("population_size", 0, len(members))
     given = archive.array("given", "float64", (None, k, d))
     n_offspring = archive.integer("n_offspring", 0, LARGEST_COUNT)
-    begun = round_from_arrays(archive, k, d, search.settings.roulette_power)
+    begun = round_from_arrays(archive, k, d, search.start)
     # Founders come before any limit of offspring: there must not be more than a search begins with.
     founders = max(search.settings.max_population, size + len(begun) + len(given))
     state = SearchState(
         population=members[:size],
-        best=members[archive.integer("best", 0, len(members) - 1)] if members else None,
+        best=_individual(archive, "best", members),
+        leader=_individual(archive, "leader", members),
+        finds=archive.integer("finds", 0, LARGEST_COUNT),
         given=[centers.copy() for centers in given],
         round=begun,
         founders_due=archive.integer("founders_due", 0, founders),
@@ -238,7 +263,12 @@ def _state_of(archive: Archive, search: Resumable) -> SearchState:
         seconds=archive.number("seconds"),
         random=_restored(archive.mapping("random"), search.state().random),
     )
-    if len(state.given) > state.founders_due or (not state.population and not state.founders_due):
+    if (
+        len(state.given) > state.founders_due
+        or (not state.population and not state.founders_due)
+        or (state.best is None) != (not members)
+        or (state.leader is None) != (not state.population)
+    ):
         raise ArchiveError("its population is incomplete")
     return state
 

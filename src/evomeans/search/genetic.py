@@ -9,13 +9,13 @@ from contextlib import nullcontext
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.engines.protocol import Engine, Refinement, Start
+from evomeans.engines.protocol import Engine, Handle, Refinement, Start
 from evomeans.search.checkpoint import NoCheckpoint
-from evomeans.search.crossover import matching_crossover
+from evomeans.search.crossover import matching_crossover, merging_crossover
 from evomeans.search.history import History, OffspringRecord
 from evomeans.search.individual import Individual
 from evomeans.search.interrupts import DeferredInterrupt
-from evomeans.search.mutation import inherited_alpha
+from evomeans.search.mutation import inherited_alpha, least_useful, tournament_size
 from evomeans.search.observers import Observer, notify
 from evomeans.search.population import select_parents, survivors
 from evomeans.search.result import SearchResult
@@ -106,6 +106,8 @@ class _Search:
         self.founders_due = max(settings.max_population, len(initial))
         self.population: list[Individual] = []
         self.best: Individual | None = None
+        self.leader: Individual | None = None
+        self.finds = 0
         self.n_offspring = 0
         self.last_improvement = 0
         self.history = History()
@@ -126,6 +128,8 @@ class _Search:
         return SearchState(
             population=self.population,
             best=self.best,
+            leader=self.leader,
+            finds=self.finds,
             given=self.given,
             round=self.round,
             founders_due=self.founders_due,
@@ -140,6 +144,8 @@ class _Search:
         """Take the place of the search that had this state."""
         self.population = state.population
         self.best = state.best
+        self.leader = state.leader
+        self.finds = state.finds
         self.given = state.given
         self.round = state.round
         self.founders_due = state.founders_due
@@ -155,6 +161,8 @@ class _Search:
         If a search ended within a round, the rest of that round comes first.
         """
         batch = self.engine.batch
+        if not self.round and self.is_stagnant:
+            self.begin_anew()
         if not self.round and self.founders_due:
             self.round = [self.found() for _ in range(min(batch, self.founders_due))]
         elif not self.round:
@@ -170,23 +178,41 @@ class _Search:
             # Distinct slots of equal weight: distinct samples, unless one sample fills two slots.
             slots = self.rng.choice(self.engine.n_samples, self.n_clusters, replace=False)
             centers = self.engine.samples_at((slots + 0.5) / self.engine.n_samples)
-        return Start(centers, alpha, quantile, power=self.settings.roulette_power)
+        return self.start(centers, alpha, quantile)
 
     def breed(self) -> Start:
         """Select two parents, cross them over, and choose the centre to relocate."""
-        k = self.n_clusters
+        k, strategy = self.n_clusters, self.settings.strategy
         uniforms = self.rng.random(k + 7)
         *chances, step, removed, quantile = uniforms[k:].tolist()
         parents = select_parents(self.population, chances)
-        centers, nearer = matching_crossover(parents[0].centers, parents[1].centers, uniforms[:k])
-        return Start(
-            centers,
-            inherited_alpha(parents[0].alpha, parents[1].alpha, step),
-            quantile,
-            removed=int(removed * k),
-            power=self.settings.roulette_power,
-            parent=parents[nearer].handle,
-        )
+        if self.happens(strategy.merging):
+            child = merging_crossover(*parents)
+        else:
+            child = matching_crossover(*parents, uniforms[:k])
+        position = int(removed * k)
+        if self.happens(strategy.guidance):
+            candidates = self.rng.random(tournament_size(k))
+            position = least_useful(child.centers, child.cluster_weights, candidates)
+        alpha = inherited_alpha(parents[0].alpha, parents[1].alpha, step)
+        return self.start(child.centers, alpha, quantile, position, child.parent.handle)
+
+    def start(
+        self,
+        centers: NDArray[np.float64],
+        alpha: float,
+        quantile: float,
+        removed: int = -1,
+        parent: Handle | None = None,
+    ) -> Start:
+        """Ask for a refinement as the settings want it."""
+        power, strategy = self.settings.roulette_power, self.settings.strategy
+        moves = strategy.single_moves and self.engine.moves_single_samples
+        return Start(centers, alpha, quantile, removed, power, parent, single_moves=moves)
+
+    def happens(self, probability: float) -> bool:
+        """Toss a coin, but none for what never happens: the paper's search has its own numbers."""
+        return probability > 0.0 and self.rng.random() < probability
 
     def add(self, start: Start, refinement: Refinement) -> None:
         """Take a refined solution into the population; select survivors if it grew too large."""
@@ -202,10 +228,7 @@ class _Search:
             self.founders_due -= 1
         else:
             self.n_offspring += 1
-        if self.best is None or child.inertia < self.best.inertia:
-            if self.best and child.inertia < self.best.inertia * (1.0 - IMPROVEMENT):
-                self.last_improvement = self.n_offspring
-            self.best = child
+        self.keep_best(child)
         clone = any(child.is_clone_of(member) for member in self.population)
         self.population.append(child)
         accepted = True
@@ -215,7 +238,7 @@ class _Search:
         record = OffspringRecord(
             number=self.n_offspring,
             inertia=child.inertia,
-            best=self.best.inertia,
+            best=self.best.inertia if self.best else child.inertia,
             alpha=child.alpha,
             n_iter=refinement.n_iter,
             seconds=self.seconds,
@@ -225,6 +248,35 @@ class _Search:
         )
         self.history.append(record)
         self.observer_said_stop = notify(self.observers, record)
+
+    def keep_best(self, child: Individual) -> None:
+        """Remember the deepest solution of all, and that of the present population."""
+        if self.leader is None or child.inertia < self.leader.inertia:
+            if self.leader and is_improvement(child, self.leader):
+                self.last_improvement = self.n_offspring
+            self.leader = child
+        if self.best is None or child.inertia < self.best.inertia:
+            if self.best and is_improvement(child, self.best):
+                self.finds = 0
+            self.best = child
+
+    @property
+    def is_stagnant(self) -> bool:
+        """Whether the population has stopped improving."""
+        return self.n_offspring - self.last_improvement >= self.settings.patience
+
+    @property
+    def times_found(self) -> int:
+        """Populations that came to the best solution; they know nothing of each other."""
+        assert self.best is not None
+        return self.finds + bool(self.leader and self.leader.is_clone_of(self.best))
+
+    def begin_anew(self) -> None:
+        """Give way to a new population, and keep only the best."""
+        self.finds = self.times_found
+        self.population, self.leader = [], None
+        self.founders_due = self.settings.max_population
+        self.last_improvement = self.n_offspring
 
     def reason_to_stop(self, interrupted: bool = False) -> StopReason | None:
         """Return why the search should end now, if it should."""
@@ -237,6 +289,7 @@ class _Search:
         progress = Progress(
             offspring=self.n_offspring,
             since_improvement=self.n_offspring - self.last_improvement,
+            finds=self.times_found,
             seconds=self.seconds,
             best=self.best.inertia,
         )
@@ -251,4 +304,10 @@ class _Search:
             history=self.history,
             stop_reason=reason,
             n_offspring=self.n_offspring,
+            n_rediscoveries=max(0, self.times_found - 1),
         )
+
+
+def is_improvement(child: Individual, other: Individual) -> bool:
+    """Whether a solution is deeper than another by more than rounding."""
+    return child.inertia < other.inertia * (1.0 - IMPROVEMENT)

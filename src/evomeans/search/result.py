@@ -25,6 +25,8 @@ class SearchResult:
         Which criterion ended the search.
     n_offspring : int
         Offspring made.
+    n_rediscoveries : int
+        Further populations that came to the best solution, independently of the first.
     """
 
     best: Individual
@@ -32,3 +34,4 @@ class SearchResult:
     history: History
     stop_reason: StopReason
     n_offspring: int
+    n_rediscoveries: int = 0

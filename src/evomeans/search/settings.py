@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from evomeans.search.strategy import PAPER, Strategy
+
 
 @dataclass(frozen=True)
 class SearchSettings:
@@ -19,7 +21,7 @@ class SearchSettings:
     max_offspring : int
         N₂, offspring in all.
     patience : int
-        N₁, offspring in a row without an improvement of the best.
+        N₁, offspring in a row without an improvement of the population's best.
     max_time : float, optional
         Seconds after which no further offspring is made.
     target_inertia : float, optional
@@ -28,6 +30,8 @@ class SearchSettings:
         Whether the sample on which a relocated centre lands is drawn by its distance to the
         closest centre (the paper's text) or by the squared distance (the authors' program and
         k-means++).
+    strategy : Strategy
+        The operators of the search.
     """
 
     min_population: int = 10
@@ -37,6 +41,7 @@ class SearchSettings:
     max_time: float | None = None
     target_inertia: float | None = None
     roulette_power: int = 2
+    strategy: Strategy = PAPER
 
     def __post_init__(self) -> None:
         _require(self.min_population >= 1, "min_population", self.min_population, "at least 1")
@@ -58,6 +63,12 @@ class SearchSettings:
                 self.target_inertia,
                 "finite and not negative, or None",
             )
+
+    def most_solutions(self, n_given: int) -> int:
+        """Return how many solutions a search may make at most, if it begins with given ones."""
+        restarts = self.max_offspring // self.patience if self.strategy.agreement > 1 else 0
+        founders = max(self.max_population, n_given) + restarts * self.max_population
+        return founders + self.max_offspring
 
 
 def _require(condition: bool, name: str, value: object, expectation: str) -> None:

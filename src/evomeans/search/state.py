@@ -23,6 +23,10 @@ class SearchState:
         In the order in which parents are drawn from it.
     best : Individual, optional
         The deepest solution so far; not necessarily a member.
+    leader : Individual, optional
+        The deepest since the population was begun; not necessarily a member.
+    finds : int
+        Populations before this one that ended with the best.
     given : list of (k, d) arrays
         Solutions to begin with that have not had their turn.
     round : list of Start
@@ -43,6 +47,8 @@ class SearchState:
 
     population: list[Individual]
     best: Individual | None
+    leader: Individual | None
+    finds: int
     given: list[NDArray[np.float64]]
     round: list[Start]
     founders_due: int

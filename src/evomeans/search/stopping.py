@@ -29,7 +29,9 @@ class Progress:
     offspring : int
         Made so far.
     since_improvement : int
-        Offspring since the best improved.
+        Offspring since the best of the population improved.
+    finds : int
+        Populations that ended with the best solution, this one included if it has it.
     seconds : float
         Since the search began.
     best : float
@@ -38,6 +40,7 @@ class Progress:
 
     offspring: int
     since_improvement: int
+    finds: int
     seconds: float
     best: float
 
@@ -51,7 +54,8 @@ def reason_to_stop(progress: Progress, settings: SearchSettings) -> StopReason |
         return StopReason.TARGET_INERTIA
     if progress.offspring >= settings.max_offspring:
         return StopReason.MAX_ITER
-    if progress.since_improvement >= settings.patience:
+    stagnant = progress.since_improvement >= settings.patience
+    if stagnant and progress.finds >= settings.strategy.agreement:
         return StopReason.NO_IMPROVEMENT
     if limit is not None and progress.seconds >= limit:
         return StopReason.MAX_TIME

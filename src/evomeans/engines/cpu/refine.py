@@ -37,7 +37,7 @@ def refine(
     quantile: float,
     power: int,
     steps: int,
-    single_moves: bool,
+    single_moves: float,
     thread: int,
     n_threads: int,
 ) -> None:
@@ -64,8 +64,8 @@ def refine(
     steps : int
         Lloyd's iterations at most: moves of the centres to their means, and assignments. 0 to
         assign the samples to the target and stop there.
-    single_moves : bool
-        Whether to go on from the fixed point by Hartigan's moves, and so on, until there are none.
+    single_moves : float
+        Up to which inertia to go on from the fixed point by Hartigan's moves, until there are none.
     thread, n_threads : int
     """
     if inherit:
@@ -78,7 +78,11 @@ def refine(
     while iterations < MAX_ITERATIONS:
         move_centers(samples, centers, scratch, stage, target, removed, quantile, thread, n_threads)
         meet(scratch.barrier, n_threads)
-        if nothing_moved(scratch.farthest) and single_moves:
+        if single_moves > 0.0 and nothing_moved(scratch.farthest):
+            if single_moves < np.inf:
+                if inertia_above(samples, state, centers, scratch, single_moves, thread, n_threads):
+                    break
+                single_moves = np.inf
             mark(samples, state, centers, scratch, thread, n_threads)
             meet(scratch.barrier, n_threads)
             if thread == 0:
@@ -110,6 +114,24 @@ def refine(
     if thread == 0:
         scratch.numbers[INERTIA] = sum_chunks(scratch.partial)
         scratch.numbers[ITERATIONS] = iterations
+
+
+@jit
+def inertia_above(
+    samples: Any,
+    state: Any,
+    centers: Any,
+    scratch: Any,
+    limit: float,
+    thread: int,
+    n_threads: int,
+) -> bool:
+    """Whether the sum of squared distances is above a limit; all threads get the same answer."""
+    measure_own(samples, state, centers.exact, np.int64(2), scratch, thread, n_threads)
+    meet(scratch.barrier, n_threads)
+    sum_nearby(samples.places, scratch, thread, n_threads)
+    meet(scratch.barrier, n_threads)
+    return sum_chunks(scratch.partial) > limit
 
 
 @jit

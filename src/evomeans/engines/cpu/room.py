@@ -51,7 +51,7 @@ class Room:
         quantile: float,
         power: int,
         steps: int = MAX_ITERATIONS,
-        single_moves: bool = False,
+        single_moves: float = 0.0,
     ) -> None:
         """Run the kernel; see :func:`~evomeans.engines.cpu.refine.refine`."""
         self.target[:] = target

@@ -1,0 +1,41 @@
+"""Which operators a search uses: the paper's, or those that go deeper."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """A choice of operators for the one loop of :func:`~evomeans.search.genetic.evolve`.
+
+    Parameters
+    ----------
+    name : str
+        As the user writes it.
+    single_moves : bool
+        Whether Hartigan's moves follow K-means, on engines that have them.
+    merging : float
+        Share of the offspring for which the centres of both parents are merged; those of the
+        others are matched.
+    guidance : float
+        Share of the offspring that relocate a centre of little use; the others relocate any.
+    agreement : int
+        How many populations, each begun anew when the one before stopped improving, have to end
+        with the same best solution before the search does.
+    """
+
+    name: str
+    single_moves: bool = False
+    merging: float = 0.0
+    guidance: float = 0.0
+    agreement: int = 1
+
+
+PAPER = Strategy("paper")
+"""The paper's Algorithm 1 and nothing else."""
+
+DEEP = Strategy("deep", single_moves=True, merging=0.2, guidance=0.5, agreement=2)
+"""What docs/search.md describes; every part has its row in the ablation there."""
+
+STRATEGIES = {strategy.name: strategy for strategy in (DEEP, PAPER)}
