@@ -12,6 +12,7 @@ Benchmarks; the folder with the data sets is taken from EVOMEANS_DATA.
   python -m benchmarks.memory    the peak of a large fit, and what is kept of a solution
   python -m benchmarks.quality   how deep the search gets, beside the authors' program
   python -m benchmarks.line      one dimension solved exactly, beside KMeans
+  python -m benchmarks.distributed  the Dask engine: speed, overhead, memory, many workers
   python -m benchmarks.first_use import, first fit ever, first fit of later processes
 
 Each explains itself with --help."""

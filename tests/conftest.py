@@ -45,12 +45,34 @@ def _compiled_kernels() -> None:
         engine.refine([Start(np.eye(3), removed=0)])
 
 
-@pytest.fixture(params=["reference", "cpu"])
+@pytest.fixture(params=["reference", "cpu", "dask"])
 def engine_name(request: pytest.FixtureRequest) -> str:
     """Every engine: what takes this fixture is a parity test."""
-    if request.param == "cpu":
+    if request.param != "reference":
         request.getfixturevalue("_compiled_kernels")
+    if request.param == "dask":
+        request.getfixturevalue("small_blocks")
     return request.param
+
+
+@pytest.fixture(scope="session")
+def _compiled_steps(_compiled_kernels) -> None:
+    """Compile what only the Dask engine calls."""
+    for dtype in (np.float32, np.float64):
+        engine = create_engine("dask", np.eye(3, dtype=dtype), None)
+        engine.refine([Start(np.eye(3), removed=0)])
+
+
+@pytest.fixture
+def small_blocks(_compiled_steps, monkeypatch) -> Iterator[None]:
+    """Let the Dask engine divide any data into five blocks, and its tasks run in this thread."""
+    import dask
+
+    monkeypatch.setattr("evomeans.engines.distributed.blocks.SMALLEST_LIMIT", 1)
+    monkeypatch.setattr("evomeans.engines.distributed.blocks.SMALLEST_BLOCK", 0)
+    monkeypatch.setattr("evomeans.engines.distributed.blocks.PARTS", 5)
+    with dask.config.set(scheduler="sync"):
+        yield
 
 
 @pytest.fixture(params=[np.float32, np.float64], ids=["float32", "float64"])

@@ -16,12 +16,13 @@ EXTRAS = {
     "cli": ("cyclopts", "rich", "polars"),
     "plot": ("matplotlib",),
     "report": ("jinja2",),
+    "dask": ("dask", "distributed"),
 }
 ENGINES = {
     "cpu": "available: compiled by Numba, threads, dense and sparse",
     "reference": "available: plain NumPy, slow, to check others by",
     "gpu": "not part of this version",
-    "dask": "not part of this version",
+    "dask": "for data larger than memory, on this machine or a cluster; needs the extra dask",
 }
 
 

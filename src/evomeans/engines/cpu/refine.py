@@ -101,6 +101,54 @@ def refine(
 
 
 @jit
+def step(
+    samples: Any,
+    state: Any,
+    centers: Any,
+    scratch: Any,
+    target: Any,
+    fresh: bool,
+    gone: int,
+    thread: int,
+    n_threads: int,
+) -> None:
+    """Move the centres to ``target`` and bring labels and sums up to date: a single assignment.
+
+    Parameters
+    ----------
+    state : State, in and out
+        Consistent with ``centers.exact`` and ``centers.sums``, unless ``fresh``.
+    centers : Centers, in and out
+    target : (k, d) array
+    fresh : bool
+        Whether nothing is known of the samples; the sums are zero then.
+    gone : int
+        A centre that goes nowhere instead; −1 for none.
+    thread, n_threads : int
+    """
+    if fresh:
+        forget(state, centers.weights.shape[0], thread, n_threads)
+    stage = np.int64(BEGIN)
+    move_centers(samples, centers, scratch, stage, target, gone, 0.0, thread, n_threads)
+    meet(scratch.barrier, n_threads)
+    reassign(samples, state, centers, scratch, gone, thread, n_threads)
+    meet(scratch.barrier, n_threads)
+
+
+@jit
+def measure(
+    samples: Any, state: Any, centers: Any, scratch: Any, power: int, thread: int, n_threads: int
+) -> None:
+    """Sum up the weighted distances to the own centre, to this power, into ``scratch``."""
+    measure_own(samples, state, centers.exact, power, scratch, thread, n_threads)
+    meet(scratch.barrier, n_threads)
+    sum_nearby(samples.places, scratch, thread, n_threads)
+    meet(scratch.barrier, n_threads)
+    if thread == 0:
+        scratch.numbers[INERTIA] = sum_chunks(scratch.partial)
+
+
+@jit
 def take_over(parent: Any, state: Any, thread: int, n_threads: int) -> None:
     """Copy a parent's state of a thread's share of the tiles."""
     n_tiles = state.spread.shape[0]

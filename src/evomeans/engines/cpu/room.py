@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.engines.cpu.layout import Centers, Samples, Scratch, State
-from evomeans.engines.cpu.memory import Recollection
-from evomeans.engines.cpu.refine import INERTIA, ITERATIONS, refine
-from evomeans.engines.cpu.roulette import measure_all
+from evomeans.engines.cpu.refine import INERTIA, ITERATIONS, measure, refine, step
+from evomeans.engines.cpu.roulette import draw_at, measure_all
 from evomeans.engines.cpu.rows import SparseRows
 from evomeans.engines.cpu.threads import Crew
 from evomeans.engines.protocol import FloatArray
 
 
+class Known(Protocol):
+    """A solution that is known: its centres, and the sums of its clusters."""
+
+    @property
+    def centers(self) -> FloatArray:
+        """(k, d)."""
+        ...
+
+    @property
+    def sums(self) -> NDArray[np.int64]:
+        """(k, 2, d + 1)."""
+        ...
+
+
 class Room:
-    """The work space for one number of clusters, and the one way into the kernel."""
+    """The work space for one number of clusters, and the one way into the kernels."""
 
     def __init__(self, samples: Samples, k: int, n_features: int, n_threads: int) -> None:
         sparse = isinstance(samples.rows, SparseRows)
@@ -31,7 +46,7 @@ class Room:
         )
         self.target = np.empty((k, n_features))
 
-    def take_over(self, known: Recollection) -> None:
+    def take_over(self, known: Known) -> None:
         """Stand where a known solution stands."""
         self.centers.exact[:] = known.centers
         self.centers.sums[:] = 0
@@ -66,6 +81,25 @@ class Room:
             power,
             lloyd,
         )
+
+    def step(self, state: State, target: FloatArray, *, fresh: bool, gone: int = -1) -> None:
+        """Make a single assignment; see :func:`~evomeans.engines.cpu.refine.step`."""
+        self.target[:] = target
+        if fresh:
+            self.centers.sums[:] = 0
+        self.crew.run(
+            step, self.samples, state, self.centers, self.scratch, self.target, fresh, gone
+        )
+
+    def measure(self, state: State, power: int) -> float:
+        """Return the weighted sum of the distances to the own centres, to this power."""
+        self.crew.run(measure, self.samples, state, self.centers, self.scratch, power)
+        return self.inertia
+
+    def draw(self, target: float) -> int:
+        """Return the place of the sample at which the sum just measured exceeds a target."""
+        scratch = self.scratch
+        return int(draw_at(scratch.nearby, scratch.partial, self.samples.places, target))
 
     def distances(self, centers: FloatArray) -> FloatArray:
         """Distances of all samples to these centres, in the frame."""
