@@ -13,12 +13,15 @@ PYTEST_PARALLEL ?= -n auto --maxprocesses 8 --dist worksteal
 # The modules that `make bench` runs, in order.
 BENCHMARKS ?= benchmarks.speed benchmarks.kmeans benchmarks.line benchmarks.first_use
 BENCH_ARGS ?=
+# How much of the paper's experiments `make paper` runs.
+SIZE ?= small
+PAPER_ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 # Two pips at once would spoil the environment.
 .NOTPARALLEL:
-.PHONY: help demo test lint bench bench-full picture clean
+.PHONY: help demo test lint bench bench-full paper picture clean
 
 help: ## show this list
 	@echo "usage: make TARGET [VARIABLE=value ...]"
@@ -31,7 +34,8 @@ help: ## show this list
 	@echo "  DEMO_ARGS      arguments for the demo, e.g. DEMO_ARGS=\"--clusters 40\""
 	@echo "  PYTEST_ARGS    arguments for pytest, e.g. PYTEST_ARGS=\"-k crossover -x\""
 	@echo "  BENCHMARKS     the modules that bench runs ($(BENCHMARKS)); BENCH_ARGS are arguments, for one module"
-	@echo "  EVOMEANS_DATA  the folder that holds the benchmark datasets (.npz files) for bench"
+	@echo "  SIZE           of the experiments that paper runs ($(SIZE)); PAPER_ARGS are arguments, e.g. --processes 8"
+	@echo "  EVOMEANS_DATA  a folder with data sets (.npz files); others are downloaded into a cache"
 
 demo: $(VENV)/.installed ## cluster the handwritten digits: HG-means next to KMeans
 	@$(PY) examples/demo.py $(DEMO_ARGS)
@@ -57,6 +61,13 @@ bench-full: $(VENV)/.installed-plot ## all set-ups, scaling, levers, memory, int
 	    $(PY) -m benchmarks.$$module > benchmarks/results/$$module.txt; \
 	    cat benchmarks/results/$$module.txt; \
 	done
+
+paper: $(VENV)/.installed-plot ## the paper's experiments, ours beside theirs: SIZE=smoke (a minute), small (an hour), paper (days)
+	@if [ "$(SIZE)" != smoke ]; then \
+	    echo "Fetching the data sets that are not at hand; what cannot be had is left out"; \
+	    $(PY) -m benchmarks.data fetch all || true; \
+	fi
+	$(PY) -m benchmarks all --size $(SIZE) $(PAPER_ARGS)
 
 picture: $(VENV)/.installed-plot ## draw the picture of the README again
 	$(PY) examples/picture.py

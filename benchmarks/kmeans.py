@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.anatomy import bare_seconds, gain_from_threads, relocated_start, warm_up
-from benchmarks.datasets import load
+from benchmarks.data import exit_on_data_errors, load
 from benchmarks.measure import (
     Column,
     Samples,
@@ -194,4 +194,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with exit_on_data_errors():
+        main()

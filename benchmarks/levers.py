@@ -27,7 +27,7 @@ from unittest.mock import patch
 import numpy as np
 
 from benchmarks.anatomy import dissect
-from benchmarks.datasets import load
+from benchmarks.data import exit_on_data_errors, load
 from benchmarks.measure import Column, Samples, Table, parse_setup, parser_for, timed
 from evomeans.engines import Refinement, Start, create_engine
 from evomeans.search import SearchSettings
@@ -139,4 +139,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with exit_on_data_errors():
+        main()

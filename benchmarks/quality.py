@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.datasets import ReferenceRun, load, reference_runs
+from benchmarks.data import ReferenceRun, exit_on_data_errors, load, reference_runs
 from evomeans.engines import create_engine
 from evomeans.search import SearchSettings, evolve
 
@@ -138,4 +138,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with exit_on_data_errors():
+        main()

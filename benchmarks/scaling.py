@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.anatomy import dissect
-from benchmarks.datasets import load
+from benchmarks.data import exit_on_data_errors, load
 from benchmarks.measure import (
     RESULTS,
     Column,
@@ -221,4 +221,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with exit_on_data_errors():
+        main()

@@ -39,7 +39,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.anatomy import bare_seconds, dissect, gain_from_threads
-from benchmarks.datasets import ReferenceRun, load, reference_runs
+from benchmarks.data import ReferenceRun, exit_on_data_errors, load, reference_runs
 from benchmarks.measure import (
     RESULTS,
     Column,
@@ -279,4 +279,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with exit_on_data_errors():
+        main()

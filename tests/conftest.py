@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,8 +11,13 @@ from hypothesis import HealthCheck, settings
 
 from evomeans.engines import Start, create_engine
 from limits import time_limit
+from optional import require_torch
 
 pytest.register_assert_rewrite("oracles")
+
+# A shell lets what it runs in the background ignore Ctrl-C; tests that send it want it heard.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
     "evomeans",
@@ -45,13 +51,36 @@ def _compiled_kernels() -> None:
         engine.refine([Start(np.eye(3), removed=0)])
 
 
-@pytest.fixture(params=["reference", "cpu", "dask"])
+@pytest.fixture
+def gpu_device(monkeypatch) -> str:
+    """Let the GPU engine run: on a GPU if there is one, else on the CPU."""
+    torch = require_torch()
+    name = "cuda" if torch.cuda.is_available() else "cpu"
+    # The samples are few; threads would only wait for each other.
+    torch.set_num_threads(1)
+    if name == "cuda":
+        monkeypatch.setattr("limits.FACTOR", 20.0)
+    monkeypatch.setenv("EVOMEANS_GPU_DEVICE", name)
+    return name
+
+
+@pytest.fixture(params=["reference", "cpu", "gpu", "dask"])
 def engine_name(request: pytest.FixtureRequest) -> str:
     """Every engine: what takes this fixture is a parity test."""
     if request.param != "reference":
         request.getfixturevalue("_compiled_kernels")
+    if request.param == "gpu":
+        request.getfixturevalue("gpu_device")
     if request.param == "dask":
         request.getfixturevalue("small_blocks")
+    return request.param
+
+
+@pytest.fixture(params=["reference", "cpu"])
+def rival_engine_name(request: pytest.FixtureRequest) -> str:
+    """Every engine that also answers what only the rivals ask."""
+    if request.param == "cpu":
+        request.getfixturevalue("_compiled_kernels")
     return request.param
 
 

@@ -30,14 +30,13 @@ def squared_distances(samples: FloatArray, centers: FloatArray) -> FloatArray:
 
 
 def cheapest_matching(first: FloatArray, second: FloatArray) -> tuple[float, float]:
-    """Lowest total distance over all permutations, and the lowest above it (inf if none).
-
-    Permutations of equal cost that pair equal centres count as the same matching.
-    """
-    distances = np.sqrt(squared_distances(first, second))
+    """Lowest total squared distance over all permutations, and the one after it (inf if none)."""
+    if not len(first):
+        return 0.0, np.inf
+    squares = squared_distances(first, second)
     rows = np.arange(len(first))
     orders = np.array(list(permutations(range(len(first)))))
-    costs = np.sort(distances[rows, orders].sum(axis=1))
+    costs = np.sort(squares[rows, orders].sum(axis=1))
     return float(costs[0]), float(costs[1]) if len(costs) > 1 else np.inf
 
 

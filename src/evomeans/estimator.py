@@ -84,7 +84,7 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         Centres, or several sets of them, that join the initial population. Random samples
         complete it, so that a poor ``init`` costs little and a good one is never lost.
 
-    engine : {"auto", "cpu", "dask", "reference"}, default="auto"
+    engine : {"auto", "cpu", "gpu", "dask", "reference"}, default="auto"
         What holds the samples and runs K-means.
 
         - "auto" takes the best engine at hand, which is "dask" if ``X`` is a Dask array or
@@ -93,6 +93,9 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
           ``stop_reason_`` is "proven_optimal".
         - "cpu": compiled, multi-threaded, dense and sparse. The first fit on a machine compiles
           for some seconds; later ones read the result from a cache.
+        - "gpu": batches of 32 solutions on an NVIDIA GPU, dense only; for large data with many
+          clusters or features. It needs the extra ``gpu`` and is never chosen by "auto". Without
+          PyTorch or a GPU the fit fails and says what is missing.
         - "dask": for data larger than memory, or on a cluster. Blocks of samples stay where Dask
           has them; it runs on the current client, else on Dask's local scheduler. Takes Dask
           arrays and dataframes, memory maps and whatever ``dask.array.from_array`` takes, dense
@@ -292,7 +295,8 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         ----------
         X : {array-like, sparse matrix, Dask array or dataframe} of shape (n_samples, n_features)
             The samples. float32 and float64 are kept as they are, all else becomes float64. Sparse
-            matrices become CSR and are never made dense. What Dask holds stays with Dask.
+            matrices become CSR and are never made dense. Tensors of PyTorch, on any device, are
+            read like arrays; what is returned are NumPy arrays. What Dask holds stays with Dask.
         y : Ignored
             Not used, present here for API consistency by convention.
         sample_weight : float or array-like of shape (n_samples,), default=None

@@ -23,6 +23,7 @@ from evomeans.engines import Engine, create_engine, is_dask
 from evomeans.engines.frame import Frame
 from evomeans.solution import FloatArray, Solution, encode_centers, frame_for
 from evomeans.validation import (
+    DENSE_ENGINES,
     Features,
     check_engine,
     check_new_samples,
@@ -233,6 +234,6 @@ class FittedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self.engine not in ("reference", "dask")
+        tags.input_tags.sparse = self.engine not in DENSE_ENGINES
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

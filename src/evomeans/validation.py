@@ -31,6 +31,7 @@ FloatArray = NDArray[np.float64]
 LARGEST_VALUE = 1e300
 # More is a slip, or a hostile model file.
 MOST_THREADS = 4096
+DENSE_ENGINES = ("gpu", "dask", "reference")
 
 
 @dataclass(frozen=True)
@@ -148,16 +149,22 @@ def _shown(value: object) -> str:
     return f"{text} of type {type(value).__name__}"
 
 
-def check_engine(name: object, X: Any = None) -> str:
-    """Return the name of an engine that exists and, if ``X`` is given, can hold it."""
+def check_engine(name: object, X: Any = None, among: Sequence[str] = ENGINE_NAMES) -> str:
+    """Return the name of an engine that will do and, if ``X`` is given, can hold it."""
     if not isinstance(name, str):
-        raise TypeError(f"engine must be one of {_listed(ENGINE_NAMES)}, got {_shown(name)}.")
-    if name not in ENGINE_NAMES:
-        raise ValueError(f"engine={name!r} is unknown; it must be one of {_listed(ENGINE_NAMES)}.")
-    if name in ("reference", "dask") and is_sparse(X):
+        raise TypeError(f"engine must be one of {_listed(among)}, got {_shown(name)}.")
+    if name not in among:
+        problem = "cannot be used here" if name in ENGINE_NAMES else "is unknown"
+        raise ValueError(f"engine={name!r} {problem}; it must be one of {_listed(among)}.")
+    if name in DENSE_ENGINES and is_sparse(X):
         raise ValueError(
             f"engine={name!r} takes dense X only, got a sparse matrix. "
             "Choose engine='cpu' or engine='auto'."
+        )
+    if is_dask(X) and "dask" not in among:
+        raise ValueError(
+            "X is a Dask collection, which only HGMeans with engine='dask' can hold. "
+            "Pass X.compute() if it fits into memory."
         )
     if name not in ("auto", "dask") and is_dask(X):
         raise ValueError(
@@ -274,7 +281,7 @@ def _in_memory(estimator: Any, X: Any, *, reset: bool) -> Any:
         # In C order, since sums over samples round differently in another one.
         X = validate_data(
             estimator,
-            X,
+            from_torch(X),
             reset=reset,
             accept_sparse="csr",
             dtype=[np.float64, np.float32],
@@ -288,6 +295,17 @@ def _in_memory(estimator: Any, X: Any, *, reset: bool) -> Any:
             f"{LARGEST_VALUE:.0e}. Divide X by a constant first."
         )
     return _canonical_csr(X) if is_sparse(X) else X
+
+
+def from_torch(values: Any) -> Any:
+    """Return a tensor of PyTorch, from whatever device, as an array; all else as it is."""
+    # Asked this way nobody has to import it.
+    if type(values).__module__.partition(".")[0] != "torch" or not hasattr(values, "detach"):
+        return values
+    if str(values.layout) != "torch.strided":
+        raise TypeError(f"a torch tensor must be dense, got one with layout {values.layout}.")
+    tensor = values.detach().cpu()
+    return (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
 
 
 def _canonical_csr(X: Any) -> Any:
@@ -338,7 +356,7 @@ def check_sample_weight(sample_weight: Any, n_samples: int, X: Any = None) -> Fl
 def _finite_array(name: str, values: Any) -> Any:
     with _naming(name):
         return check_array(
-            values,
+            from_torch(values),
             dtype=np.float64,
             ensure_2d=False,
             allow_nd=True,

@@ -225,11 +225,12 @@ def test_compare_ends_after_the_time_given(evomeans, blobs):
     ]
 
 
-def test_info(evomeans):
+def test_info(evomeans, monkeypatch):
+    monkeypatch.setenv("EVOMEANS_GPU_DEVICE", "abacus")
     result = evomeans("info")
     assert result.code == 0
     assert result.out.startswith(f"evomeans {package.__version__}, Python ")
-    assert "gpu: not part of this version" in result.out
+    assert "gpu: not available: " in result.out
     record = json.loads(evomeans("info", "--json").out)
     assert record["packages"]["numba"]
     assert record["cores"] >= 1

@@ -158,6 +158,23 @@ def test_fewer_distinct_rows_than_clusters(evomeans):
     assert "note: Number of distinct clusters (1) found smaller than n_clusters (3)" in result.err
 
 
+def test_the_gpu_engine_finds_the_same(evomeans, blobs, gpu_device):
+    """On clusters nobody can miss."""
+    assert evomeans(*FIT, "--engine", "gpu", "-o", "out").code == 0
+    record = json.loads(Path("out/run.json").read_text(encoding="utf-8"))
+    assert record["result"]["inertia"] == pytest.approx(
+        HGMeans.fast(3, random_state=1).fit(blobs).inertia_, rel=1e-9
+    )
+
+
+def test_what_the_gpu_engine_lacks_is_said_before_anything_is_read(evomeans, monkeypatch):
+    monkeypatch.setenv("EVOMEANS_GPU_DEVICE", "abacus")
+    result = evomeans("fit", "absent.csv", "-k", "3", "--engine", "gpu")
+    assert result.code == 1
+    assert "PyTorch" in result.err
+    assert "absent.csv" not in result.err
+
+
 # Refusals
 
 
@@ -170,7 +187,6 @@ def test_fewer_distinct_rows_than_clusters(evomeans):
         (["fit", "blobs.csv", "-k", "two"], "unable to convert"),
         (["fit", "blobs.csv", "-k", "3", "--colums", "b"], "Did you mean --columns"),
         (["fit", "--bogus", "-k", "3"], "unknown option --bogus"),
-        (["fit", "blobs.csv", "-k", "3", "--engine", "gpu"], "not part of this version"),
         (["fit", "blobs.csv", "-k", "3", "--scheduler", "tcp://x"], "is for --engine dask"),
         (["fit", "blobs.csv", "-k", "3", "--jobs", "0"], "n_jobs=0"),
         (["fit", "blobs.csv", "-k", "3", "--max-time", "soon"], "is no length of time"),

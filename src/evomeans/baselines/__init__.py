@@ -4,3 +4,23 @@ Each is built from its authors' publication, named in its docstring, with KMeans
 them run K-means by the same kernels as :class:`~evomeans.HGMeans`, so that what a comparison shows
 is the search and not the speed of somebody's inner loop.
 """
+
+from __future__ import annotations
+
+from evomeans.baselines.breathing import BreathingKMeans
+from evomeans.baselines.global_kmeans import GlobalKMeans
+from evomeans.baselines.modified_global_kmeans import ModifiedGlobalKMeans
+from evomeans.baselines.multi_start import MultiStartKMeans
+from evomeans.baselines.multi_start_modified_global_kmeans import MultiStartModifiedGlobalKMeans
+from evomeans.baselines.random_swap import RandomSwap
+from evomeans.baselines.saga import SAGA
+
+__all__ = [
+    "SAGA",
+    "BreathingKMeans",
+    "GlobalKMeans",
+    "ModifiedGlobalKMeans",
+    "MultiStartKMeans",
+    "MultiStartModifiedGlobalKMeans",
+    "RandomSwap",
+]

@@ -11,7 +11,7 @@ import numpy as np
 
 from evomeans.baselines.pursuit import Limits, RunRecord, pursue
 from evomeans.engines import Engine
-from evomeans.engines.protocol import Refinement
+from evomeans.engines.protocol import FloatArray, Refinement
 from evomeans.fitted import FittedCenters
 from evomeans.search.interrupts import DeferredInterrupt
 from evomeans.search.stopping import StopReason
@@ -27,6 +27,9 @@ from evomeans.validation import (
     check_seconds,
     check_thread_count,
 )
+
+ENGINES = ("auto", "cpu", "reference")
+"""The engines that answer all that rivals ask."""
 
 
 class Baseline(FittedCenters):
@@ -52,7 +55,7 @@ class Baseline(FittedCenters):
             The fitted estimator.
         """
         check_int("n_clusters", self.n_clusters, at_least=1)
-        check_engine(self.engine)
+        check_engine(self.engine, X, among=ENGINES)
         check_thread_count(self.n_jobs)
         self._check_parameters()
         X, features = check_samples(self, X)
@@ -68,8 +71,12 @@ class Baseline(FittedCenters):
             self._keep_solution(features, engine.frame, solution)
             for name, value in found.items():
                 setattr(self, name, value)
+        self._warn_of_interruption()
         self._warn_of_duplicates(solution, stacklevel=3)
         return self
+
+    def _warn_of_interruption(self) -> None:
+        """Say that the answer is not what it might have been, if so; called by fit."""
 
     @abstractmethod
     def _check_parameters(self) -> None:
@@ -128,10 +135,21 @@ class AnytimeBaseline(Baseline):
             "n_iter_": len(pursuit.history),
             "stop_reason_": pursuit.stop_reason,
         }
-        if pursuit.stop_reason is StopReason.INTERRUPTED:
-            warnings.warn(
-                f"fit was interrupted after {len(pursuit.history)} solutions; the best is kept.",
-                RuntimeWarning,
-                stacklevel=4,
-            )
         return pursuit.best, found
+
+    def _warn_of_interruption(self) -> None:
+        if self.stop_reason_ is StopReason.INTERRUPTED:
+            warnings.warn(
+                f"fit was interrupted after {self.n_iter_} solutions; the best is kept.",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+
+
+def random_samples(engine: Engine, n_clusters: int, rng: np.random.Generator) -> FloatArray:
+    """Choose samples to begin at, heavier ones more often.
+
+    They are at distinct slots of equal weight: distinct samples, unless one fills two slots.
+    """
+    slots = rng.choice(engine.n_samples, n_clusters, replace=False)
+    return engine.samples_at((slots + 0.5) / engine.n_samples)

@@ -75,4 +75,5 @@ def _code_of(error: Exception) -> ExitCode | None:
     names = {kind.__name__ for kind in type(error).__mro__}
     if "TableOptionError" in names:
         return ExitCode.USAGE
-    return ExitCode.DATA if names & {"TableError", "CheckpointError", "ModelFileError"} else None
+    known = {"TableError", "CheckpointError", "ModelFileError", "GpuNotAvailableError"}
+    return ExitCode.DATA if names & known else None

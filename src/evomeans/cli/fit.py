@@ -84,10 +84,7 @@ def fit_table(
 def make_model(search: SearchOptions, unfinished: Unfinished | None = None) -> HGMeans:
     """Return the estimator that the options describe."""
     if search.engine == "gpu":
-        raise UsageError(
-            f"--engine {search.engine} is not part of this version of evomeans; take --engine cpu, "
-            "or leave it out."
-        )
+        _check_gpu()
     seed = search.seed
     if seed is None:
         seed = secrets.randbelow(2**32) if unfinished is None else unfinished.seed
@@ -109,6 +106,16 @@ def make_model(search: SearchOptions, unfinished: Unfinished | None = None) -> H
     except (TypeError, ValueError) as error:
         raise UsageError(str(error)) from error
     return model
+
+
+def _check_gpu() -> None:
+    """Say what is missing before anything is read."""
+    from evomeans.engines.gpu.devices import GpuNotAvailableError, chosen_device
+
+    try:
+        chosen_device()
+    except GpuNotAvailableError as error:
+        raise CommandError(str(error)) from error
 
 
 def _check_output(keep: RunOptions, unfinished: Unfinished | None) -> None:

@@ -16,13 +16,8 @@ EXTRAS = {
     "cli": ("cyclopts", "rich", "polars"),
     "plot": ("matplotlib",),
     "report": ("jinja2",),
+    "gpu": ("torch", "triton"),
     "dask": ("dask", "distributed"),
-}
-ENGINES = {
-    "cpu": "available: compiled by Numba, threads, dense and sparse",
-    "reference": "available: plain NumPy, slow, to check others by",
-    "gpu": "not part of this version",
-    "dask": "for data larger than memory, on this machine or a cluster; needs the extra dask",
 }
 
 
@@ -43,10 +38,28 @@ def gather_info() -> dict[str, Any]:
         "system": f"{platform.system()} {platform.machine()}",
         "packages": package_versions(CORE),
         "extras": {extra: package_versions(names) for extra, names in EXTRAS.items()},
-        "engines": ENGINES,
+        "engines": _engines(),
         "cores": check_thread_count(-1),
         "cache": _cache(),
     }
+
+
+def _engines() -> dict[str, str]:
+    from evomeans.engines.gpu.devices import described_device
+
+    return {
+        "cpu": "available: compiled by Numba, threads, dense and sparse",
+        "gpu": described_device(),
+        "dask": _described_dask(),
+        "reference": "available: plain NumPy, slow, to check others by",
+    }
+
+
+def _described_dask() -> str:
+    missing = [name for name, found in package_versions(EXTRAS["dask"]).items() if found is None]
+    if missing:
+        return f"not available: {', '.join(missing)} not installed"
+    return "available: data larger than memory, on this machine or a cluster, dense"
 
 
 def _cache() -> dict[str, Any]:

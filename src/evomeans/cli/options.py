@@ -120,7 +120,7 @@ class SearchOptions:
     """Solutions to begin with, and beyond which the population is cut down (20)."""
 
     engine: Engine = "auto"
-    """What runs K-means; dask for tables larger than memory. gpu is not part of this version."""
+    """What runs K-means; gpu needs an NVIDIA GPU, dask is for tables larger than memory."""
 
     scheduler: str | None = None
     """With --engine dask: the address of the cluster, tcp://host:8786; else this machine."""

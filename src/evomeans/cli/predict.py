@@ -68,6 +68,9 @@ def _fitted(path: Path) -> tuple[HGMeans, Standardization | None]:
     if not file.exists():
         raise CommandError(f"There is no model {file}.")
     model = load_model(file)
+    if model.engine == "gpu":
+        # Every engine gives the same labels, and a model is used where there is no GPU as well.
+        model.set_params(engine="cpu")
     names = [str(name) for name in getattr(model, "feature_names_in_", [])]
     if not names or not all(name.endswith(STANDARDIZED) for name in names):
         return model, None

@@ -43,6 +43,10 @@ class Start:
     parent : handle, optional
         Of a solution whose centres are mostly those of ``centers``, at the same positions. It may
         save work; it never changes the result.
+    max_iter : int, optional
+        Steps of K-means at most, each of which moves the centres to their means and assigns the
+        samples anew. None goes on to the fixed point. Empty clusters are repaired in any case, and
+        as many steps follow. Only a :class:`GuidingEngine` has to know about it; others refuse.
     """
 
     centers: FloatArray
@@ -51,16 +55,18 @@ class Start:
     removed: int = -1
     power: int = 1
     parent: Handle | None = None
+    max_iter: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Refinement:
-    """A fixed point of K-means.
+    """A fixed point of K-means, or where ``Start.max_iter`` ended it.
 
     Parameters
     ----------
     centers : (k, d) array
-        Means of their clusters, in the engine's frame.
+        In the engine's frame: means of their clusters, or where ``max_iter`` ended K-means, of
+        what their clusters were before the last assignment.
     inertia : float
         Weighted sum of squared distances of the samples to their closest centre.
     cluster_weights : (k,) array
@@ -101,7 +107,7 @@ class Engine(Protocol):
         ...
 
     def refine(self, starts: Sequence[Start]) -> list[Refinement]:
-        """Relocate where asked, then run K-means to its fixed point from every start."""
+        """Relocate where asked, then run K-means from every start, as far as it says."""
         ...
 
     def assign(self, centers: FloatArray) -> tuple[Any, float]:
@@ -110,4 +116,32 @@ class Engine(Protocol):
 
     def distances(self, centers: FloatArray) -> Any:
         """Euclidean distances of every sample to every centre, shape (n, k), in data units."""
+        ...
+
+
+class GuidingEngine(Engine, Protocol):
+    """An engine that also answers what only the rivals ask.
+
+    It heeds ``Start.max_iter``, and tells where centres are wanted.
+    """
+
+    def seed(self, quantiles: FloatArray) -> FloatArray:
+        """Draw k centres by k-means++, shape (k, d).
+
+        The first is drawn by wᵢ, each later one by wᵢ·D²ᵢ, with D the distance of a sample to the
+        closest centre drawn before. ``quantiles`` are the uniform numbers of the draws, of shape
+        (k,), or (k, t) to draw t candidates for each centre but the first and to take the one that
+        lowers Σ wD² most.
+        """
+        ...
+
+    def errors_and_utilities(
+        self, centers: FloatArray, power: int = 2
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return what the samples of each centre cost, and what more they would cost without it.
+
+        That is Σ wδ₁ and Σ w(δ₂ − δ₁) over the samples that are closest to it, in data units.
+        δ₁ and δ₂ are the distances of a sample to the closest and the second closest centre, raised
+        to ``power``, 1 or 2. The utility of a single centre is infinite.
+        """
         ...

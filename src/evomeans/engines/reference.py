@@ -16,6 +16,7 @@ from evomeans.engines.rules import (
     repair_draw,
     sits_on_centers,
     split_mixture,
+    sum_by_center,
 )
 
 
@@ -42,6 +43,7 @@ class ReferenceEngine:
         self.weights = np.ones(len(X)) if sample_weight is None else sample_weight
         self.norms = np.einsum("ij,ij->i", self.samples, self.samples)
         self.n_samples = len(X)
+        self.dtype = X.dtype
 
     def samples_at(self, quantiles: FloatArray) -> FloatArray:
         """Rows at quantiles of the cumulated weight."""
@@ -56,20 +58,16 @@ class ReferenceEngine:
         if start.removed >= 0:
             self._relocate(centers, start.removed, start.alpha, start.quantile, start.power)
         labels = np.full(self.n_samples, -1)
-        n_iter, repairs = 0, 0
+        n_iter, repairs, steps = 0, 0, 0
         while True:
             previous, labels = labels, np.argmin(self._squares(centers), axis=1)
             n_iter += 1
             weights = self._cluster_weights(labels, len(centers))
-            for j in np.flatnonzero(weights):
-                members = (labels == j) & (self.weights > 0.0)
-                rows = self.samples[members]
-                # From a member on, so that the mean of equal samples is that sample.
-                centers[j] = rows[0] + np.average(
-                    rows - rows[0], axis=0, weights=self.weights[members]
-                )
-            if not np.array_equal(labels, previous) and n_iter < MAX_ITERATIONS:
-                continue
+            if steps != start.max_iter:
+                steps += 1
+                self._move_to_means(centers, labels, weights)
+                if not np.array_equal(labels, previous) and n_iter < MAX_ITERATIONS:
+                    continue
             nearest = self._squares(centers).min(axis=1)
             inertia = float(self.weights @ nearest)
             counted = np.flatnonzero(self.weights)
@@ -83,10 +81,20 @@ class ReferenceEngine:
                     weights = self._cluster_weights(squares.argmin(axis=1), len(centers))
                 data_inertia = self.frame.inertia_in_data_units(inertia)
                 return Refinement(centers, data_inertia, weights, n_iter)
+            steps = 0
             for empty in np.flatnonzero(weights == 0.0).tolist():
                 repairs += 1
                 alpha, quantile = repair_draw(start.alpha, start.quantile, repairs)
                 self._relocate(centers, empty, alpha, quantile, start.power)
+
+    def _move_to_means(
+        self, centers: FloatArray, labels: NDArray[np.intp], weights: FloatArray
+    ) -> None:
+        for j in np.flatnonzero(weights):
+            members = (labels == j) & (self.weights > 0.0)
+            rows = self.samples[members]
+            # From a member on, so that the mean of equal samples is that sample.
+            centers[j] = rows[0] + np.average(rows - rows[0], axis=0, weights=self.weights[members])
 
     def _relocate(
         self, centers: FloatArray, removed: int, alpha: float, quantile: float, power: int
@@ -118,6 +126,59 @@ class ReferenceEngine:
     def distances(self, centers: FloatArray) -> FloatArray:
         """Distances of all samples to all centres."""
         return np.ldexp(np.sqrt(self._squares(centers)), -self.frame.exponent)
+
+    def seed(self, quantiles: FloatArray) -> FloatArray:
+        """Centres drawn by D² seeding."""
+        first, *later = quantiles.reshape(len(quantiles), -1)
+        centers = self.samples_at(first[:1])
+        nearest = self._squares(centers)[:, 0]
+        for trials in later:
+            chance = self.weights * nearest
+            drawn = self.samples[draw(chance if chance.any() else self.weights, trials)]
+            savings = np.maximum(nearest[:, None] - self._squares(drawn), 0.0)
+            best = np.argmax(self.weights @ savings)
+            centers = np.vstack([centers, drawn[best]])
+            nearest = np.minimum(nearest, self._squares(drawn[best : best + 1])[:, 0])
+        return centers
+
+    def errors_and_utilities(
+        self, centers: FloatArray, power: int = 2
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return what the samples of each centre cost, and what more without it."""
+        squares = self._squares(centers)
+        ordered = np.sort(np.column_stack([squares, np.full(self.n_samples, np.inf)]), axis=1)
+        labels = squares.argmin(axis=1)
+        sums = sum_by_center(
+            labels, ordered[:, 0], ordered[:, 1], self.weights, len(centers), power
+        )
+        errors, utilities = np.ldexp(sums, -power * self.frame.exponent)
+        return errors, utilities
+
+    def rows(self, chosen: NDArray[np.intp]) -> FloatArray:
+        """Return a few samples."""
+        return self.samples[chosen]
+
+    def nearest_squares(self, centers: FloatArray) -> FloatArray:
+        """Squared distances to the closest centres; zero for samples without weight."""
+        return np.where(self.weights > 0.0, self._squares(centers).min(axis=1), 0.0)
+
+    def reductions(self, points: FloatArray, squares: FloatArray) -> FloatArray:
+        """How much lower the objective is with one more centre, at each of the points."""
+        gains = [
+            self.weights @ np.maximum(squares - self._squares(point[None, :])[:, 0], 0.0)
+            for point in points
+        ]
+        return np.ldexp(np.array(gains), -2 * self.frame.exponent)
+
+    def attracted_means(self, points: FloatArray, squares: FloatArray) -> FloatArray:
+        """Means of the samples that a centre at each of the points would attract."""
+        means = points.copy()
+        for i, point in enumerate(points):
+            attracted = self._squares(point[None, :])[:, 0] < squares
+            if attracted.any():
+                weights = self.weights[attracted]
+                means[i] = np.average(self.samples[attracted], axis=0, weights=weights)
+        return means
 
 
 def draw(chance: FloatArray, quantiles: FloatArray) -> NDArray[np.intp]:

@@ -8,7 +8,7 @@ from typing import Any
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import Engine, FloatArray
 
-ENGINE_NAMES = ("auto", "cpu", "dask", "reference")
+ENGINE_NAMES = ("auto", "cpu", "gpu", "dask", "reference")
 
 
 def create_engine(
@@ -47,6 +47,13 @@ def create_engine(
         from evomeans.engines.reference import ReferenceEngine
 
         return ReferenceEngine(X, sample_weight, frame=frame)
+    if name == "gpu":
+        from evomeans.engines.gpu.devices import import_torch
+
+        import_torch()
+        from evomeans.engines.gpu.engine import GpuEngine
+
+        return GpuEngine(X, sample_weight, frame=frame, searching=searching)
     from evomeans.engines.cpu import CpuEngine
 
     return CpuEngine(X, sample_weight, n_jobs=n_jobs, frame=frame, searching=searching)

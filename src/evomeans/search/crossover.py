@@ -8,6 +8,8 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
 FloatArray = NDArray[np.float64]
+Integers = NDArray[np.intp]
+Flags = NDArray[np.bool_]
 # Up to this many centres, solving the whole assignment problem is faster than making it smaller.
 FEW = 50
 
@@ -32,63 +34,93 @@ def matching_crossover(
         The parent that gave the larger part of what differs; the child's centres stand at the
         positions they have in that parent.
     """
-    partner = match(first, second)
-    mates = second.take(partner, axis=0)
-    from_second = coins < 0.5
-    differs = (first != mates).any(axis=1)
-    if 2 * np.count_nonzero(from_second & differs) <= np.count_nonzero(differs):
-        return np.where(from_second[:, None], mates, first), 0
+    partner, shared = match(first, second)
+    from_second = ~shared & (coins < 0.5)
+    from_first = ~shared & ~from_second
+    if np.count_nonzero(from_second) <= np.count_nonzero(from_first):
+        child = first.copy()
+        child[from_second] = second[partner[from_second]]
+        return child, 0
     child = second.copy()
-    child[partner[~from_second]] = first[~from_second]
+    child[partner[from_first]] = first[from_first]
     return child, 1
 
 
-def match(first: FloatArray, second: FloatArray) -> NDArray[np.intp]:
-    """Assign every centre of ``first`` its own centre of ``second``, at least total distance.
+def match(first: FloatArray, second: FloatArray) -> tuple[Integers, Flags]:
+    """Assign every centre of ``first`` its own centre of ``second``.
 
-    Centres that both have are paired up front. By the triangle inequality that costs nothing, and
-    late in a search little else is left for the assignment problem, which takes O(k³).
+    Centres that both parents have are paired with each other: the child surely has them, and late
+    in a search little else is left for the assignment problem, which takes O(k³). The others are
+    paired at the least total squared distance.
+
+    Not at the least total distance, although that is what the paper says. Where there are many
+    features, clusters with one sample, or parts of a cluster, take centres that are missing
+    elsewhere, and plain distances pair such useless centres with each other: whatever the coins
+    say, the child has as many of them as its parents. Squared distances leave it open
+    (docs/reading-the-paper.md has the measurements).
 
     Returns
     -------
     partner : (k,) array
         ``second[partner[i]]`` is matched with ``first[i]``.
+    shared : (k,) array of bool
+        Whether the two are equal, to the last bit.
     """
     if len(first) <= FEW:
-        return assign(first, second)
-    partner, shared = find_shared(first, second)
-    is_free = np.ones(len(second), dtype=np.bool_)
-    is_free[partner[shared]] = False
-    rows, columns = np.flatnonzero(~shared), np.flatnonzero(is_free)
-    if len(rows) != len(columns):
-        # Centres of ``first`` that are equal among themselves have found the same partner.
-        return assign(first, second)
-    partner[rows] = columns[assign(first[rows], second[columns])]
-    return partner
+        return match_few(first, second)
+    partner = find_shared(first, second)
+    shared = partner >= 0
+    rows = np.flatnonzero(~shared)
+    if len(rows):
+        is_free = np.ones(len(second), dtype=np.bool_)
+        is_free[partner[shared]] = False
+        columns = np.flatnonzero(is_free)
+        costs = cdist(first[rows], second[columns], "sqeuclidean")
+        partner[rows] = columns[linear_sum_assignment(costs)[1]]
+    return partner, shared
 
 
-def assign(first: FloatArray, second: FloatArray) -> NDArray[np.intp]:
-    """Solve the assignment problem as it is."""
-    return np.asarray(linear_sum_assignment(cdist(first, second))[1])
+def match_few(first: FloatArray, second: FloatArray) -> tuple[Integers, Flags]:
+    """Match all centres at once; equal ones come together, for that is worth more than all else."""
+    costs = cdist(first, second, "sqeuclidean")
+    equal = costs == 0.0
+    if equal.any():
+        costs[equal] = -1.0 - costs.sum()
+    rows, partner = linear_sum_assignment(costs)
+    return partner, equal[rows, partner]
 
 
-def find_shared(
-    first: FloatArray, second: FloatArray
-) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+def find_shared(first: FloatArray, second: FloatArray) -> Integers:
     """Find centres that are the same to the last bit.
 
-    Equal centres have equal coordinate sums. Of several different centres with one sum only one is
-    looked at: a pair that is overlooked is left to the assignment problem.
+    Equal centres have equal coordinate sums. Where different ones have, too, all bytes are read.
 
     Returns
     -------
     partner : (k,) array
-        A centre of ``second`` for each of ``first``.
-    shared : (k,) array of bool
-        Whether the two are equal.
+        The centre of ``second`` that each of ``first`` is, −1 if there is none left.
     """
-    keys = second.sum(axis=1)
+    own_keys, keys = first.sum(axis=1), second.sum(axis=1)
     order = keys.argsort()
-    found = np.searchsorted(keys, first.sum(axis=1), sorter=order)
-    partner = order.take(found, mode="clip")
-    return partner, (second.take(partner, axis=0) == first).all(axis=1)
+    keys = keys[order]
+    if (keys[1:] == keys[:-1]).any() or len(set(own_keys.tolist())) < len(own_keys):
+        return find_shared_bytes(first, second)
+    nearby = np.minimum(np.searchsorted(keys, own_keys), len(keys) - 1)
+    likely = np.flatnonzero(keys[nearby] == own_keys)
+    found = order[nearby[likely]]
+    same = (second[found] == first[likely]).all(axis=1)
+    partner = np.full(len(first), -1, dtype=np.intp)
+    partner[likely[same]] = found[same]
+    return partner
+
+
+def find_shared_bytes(first: FloatArray, second: FloatArray) -> Integers:
+    """Find them with twins among them, each of which finds a partner of its own."""
+    places: dict[bytes, list[int]] = {}
+    for j, row in enumerate(second + 0.0):
+        places.setdefault(row.tobytes(), []).append(j)
+    partner = np.full(len(first), -1, dtype=np.intp)
+    for i, row in enumerate(first + 0.0):
+        if free := places.get(row.tobytes()):
+            partner[i] = free.pop()
+    return partner

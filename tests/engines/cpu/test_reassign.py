@@ -33,7 +33,7 @@ def reassigned(engine: CpuEngine, known: Recollection, target: FloatArray) -> Re
     room = engine._room(len(target))
     room.take_over(known)
     state = State.allocate(engine.n_samples, room.k)
-    room.run(known.state, state, target, True, -1, 0.0, 1, False)
+    room.run(known.state, state, target, True, -1, 0.0, 1, steps=0)
     return Recollection(state, room.positions, room.centers.sums.sum(axis=0))
 
 

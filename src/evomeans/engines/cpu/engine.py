@@ -12,11 +12,19 @@ from numpy.typing import NDArray
 from evomeans.engines.cpu.layout import State, count_tiles
 from evomeans.engines.cpu.memory import Memory, Recollection
 from evomeans.engines.cpu.reassign import PAIRS
+from evomeans.engines.cpu.reductions import Attraction
 from evomeans.engines.cpu.room import Room
 from evomeans.engines.cpu.samples import dense_rows, encode_samples, frame_for, squared_norms
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import FloatArray, Refinement, Start
-from evomeans.engines.rules import MAX_REPAIRS, repair_draw, sits_on_centers, split_mixture
+from evomeans.engines.rules import (
+    MAX_ITERATIONS,
+    MAX_REPAIRS,
+    repair_draw,
+    sits_on_centers,
+    split_mixture,
+    sum_by_center,
+)
 
 # Below this much work per assignment a second thread brings little, or costs more than it brings.
 # Most of the n·k·d products are avoided; what every sample takes in any case is like 64 of them.
@@ -62,11 +70,13 @@ class CpuEngine:
         self.frame = frame_for(X, frame)
         self.samples = encode_samples(X, sample_weight, self.frame, in_order=searching)
         self.n_samples, self.n_features = X.shape
+        self.dtype = X.dtype
         self.weights = sample_weight
         self.total_weight = self.n_samples if sample_weight is None else float(sample_weight.sum())
         self.n_jobs = n_jobs
         self.memory = Memory(memory_budget)
         self._room_in_use: Room | None = None
+        self._attractions: dict[int, Attraction] = {}
 
     def samples_at(self, quantiles: FloatArray) -> FloatArray:
         """Rows at quantiles of the cumulated weight."""
@@ -104,6 +114,7 @@ class CpuEngine:
             start.centers, start.removed, start.alpha, start.quantile
         )
         inherited = None if known is None else known.state
+        steps = MAX_ITERATIONS if start.max_iter is None else start.max_iter
         room.run(
             state if inherited is None else inherited,
             state,
@@ -112,6 +123,7 @@ class CpuEngine:
             removed,
             quantile,
             start.power,
+            steps,
         )
         n_iter = room.iterations
         repairs = 0
@@ -125,8 +137,8 @@ class CpuEngine:
                 repairs += 1
                 alpha, quantile = repair_draw(start.alpha, start.quantile, repairs)
                 target, removed, quantile = self._relocate(room.positions, j, alpha, quantile)
-                last = j == empty[-1]
-                room.run(state, state, target, True, removed, quantile, start.power, last)
+                due = steps if j == empty[-1] else 0
+                room.run(state, state, target, True, removed, quantile, start.power, due)
                 n_iter += room.iterations
         if self._sits_on_samples(room):
             self._snap(room, state)
@@ -156,8 +168,7 @@ class CpuEngine:
         counted = np.flatnonzero(weights)
         labels, members = np.unique(self._labels(state)[counted], return_index=True)
         target[labels] = dense_rows(self.samples, counted[members], self.n_features)
-        room.run(state, state, target, False, -1, 0.0, 1, False)
-        room.centers.weights[:] = np.bincount(self._labels(state), weights, room.k)
+        room.run(state, state, target, False, -1, 0.0, 1, steps=0)
 
     def _relocate(
         self, centers: FloatArray, removed: int, alpha: float, quantile: float
@@ -176,7 +187,7 @@ class CpuEngine:
         """Labels of the closest centres, and the inertia."""
         room = self._room(len(centers))
         state = self.memory.new_state(self.n_samples, room.k)
-        room.run(state, state, centers, False, -1, 0.0, 1, False)
+        room.run(state, state, centers, False, -1, 0.0, 1, steps=0)
         labels = self._labels(state)
         self.memory.give_back(state)
         return labels, self.frame.inertia_in_data_units(room.inertia)
@@ -196,6 +207,50 @@ class CpuEngine:
         """Distances of all samples to all centres."""
         result = self._room(len(centers)).distances(centers)
         return np.ldexp(result, -self.frame.exponent, out=result)
+
+    def seed(self, quantiles: FloatArray) -> FloatArray:
+        """Centres drawn by D² seeding."""
+        trials = np.ascontiguousarray(quantiles.reshape(len(quantiles), -1))
+        return self._room(len(trials)).seed(trials)
+
+    def errors_and_utilities(
+        self, centers: FloatArray, power: int = 2
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return what the samples of each centre cost, and what more without it."""
+        labels, first, second = self._room(len(centers)).two_closest(centers)
+        weights = None if self.weights is None else self.samples.weights
+        sums = sum_by_center(labels, first, second, weights, len(centers), power)
+        errors, utilities = np.ldexp(sums, -power * self.frame.exponent)
+        return errors, utilities
+
+    def rows(self, chosen: NDArray[np.intp]) -> FloatArray:
+        """Return a few samples as rows of a dense array."""
+        return dense_rows(self.samples, chosen, self.n_features)
+
+    def nearest_squares(self, centers: FloatArray) -> FloatArray:
+        """Squared distances to the closest centres; zero for samples without weight."""
+        self.assign(centers)
+        squares = self._room(len(centers)).scratch.nearby
+        weights = self.samples.weights
+        if len(weights):
+            squares = np.divide(squares, weights, out=np.zeros_like(squares), where=weights > 0.0)
+        return squares[self.samples.places]
+
+    def reductions(self, points: FloatArray, squares: FloatArray) -> FloatArray:
+        """How much lower the objective is with one more centre, at each of the points."""
+        gains = self._attraction(len(points)).reductions(points, squares)
+        return np.ldexp(gains, -2 * self.frame.exponent)
+
+    def attracted_means(self, points: FloatArray, squares: FloatArray) -> FloatArray:
+        """Means of the samples that a centre at each of the points would attract."""
+        return self._attraction(len(points)).means(points, squares)
+
+    def _attraction(self, n_points: int) -> Attraction:
+        worth = n_points * self.n_samples * self.n_features >= WORTH_A_THREAD
+        n_threads = self.n_jobs if worth else 1
+        if n_threads not in self._attractions:
+            self._attractions[n_threads] = Attraction(self.samples, self.n_features, n_threads)
+        return self._attractions[n_threads]
 
     def _room(self, n_clusters: int) -> Room:
         room = self._room_in_use

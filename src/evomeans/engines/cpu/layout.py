@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.engines.cpu.lanes import WIDTH
-from evomeans.engines.cpu.sums import LIMBS
+from evomeans.engines.fixed_point import LIMBS
 
 # Samples whose distances are summed together; the order of all floating-point sums over samples
 # follows from it, so it must not depend on the number of threads.

@@ -35,7 +35,7 @@ def refine(
     removed: int,
     quantile: float,
     power: int,
-    lloyd: bool,
+    steps: int,
     thread: int,
     n_threads: int,
 ) -> None:
@@ -59,8 +59,9 @@ def refine(
         The centre to be put onto a sample drawn by distance; −1 for none.
     quantile, power
         Of that draw.
-    lloyd : bool
-        False to assign the samples to the target and stop there.
+    steps : int
+        Lloyd's iterations at most: moves of the centres to their means, and assignments. 0 to
+        assign the samples to the target and stop there.
     thread, n_threads : int
     """
     if inherit:
@@ -85,8 +86,9 @@ def refine(
             meet(scratch.barrier, n_threads)
             sum_nearby(samples.places, scratch, thread, n_threads)
             meet(scratch.barrier, n_threads)
-        elif lloyd:
+        elif steps > 0:
             stage = np.int64(LLOYD)
+            steps -= 1
         else:
             break
     if scratch.barrier[ABANDONED] != 0:

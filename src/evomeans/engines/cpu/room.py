@@ -7,12 +7,16 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.engines.cpu.layout import Centers, Samples, Scratch, State
+from evomeans.engines.cpu.lanes import WIDTH
+from evomeans.engines.cpu.layout import Centers, Samples, Scratch, State, aligned
+from evomeans.engines.cpu.losses import measure_two
 from evomeans.engines.cpu.refine import INERTIA, ITERATIONS, measure, refine, step
 from evomeans.engines.cpu.roulette import draw_at, measure_all
 from evomeans.engines.cpu.rows import SparseRows
+from evomeans.engines.cpu.seeding import seed
 from evomeans.engines.cpu.threads import Crew
 from evomeans.engines.protocol import FloatArray
+from evomeans.engines.rules import MAX_ITERATIONS
 
 
 class Known(Protocol):
@@ -61,7 +65,7 @@ class Room:
         removed: int,
         quantile: float,
         power: int,
-        lloyd: bool = True,
+        steps: int = MAX_ITERATIONS,
     ) -> None:
         """Run the kernel; see :func:`~evomeans.engines.cpu.refine.refine`."""
         self.target[:] = target
@@ -79,8 +83,13 @@ class Room:
             removed,
             quantile,
             power,
-            lloyd,
+            steps,
         )
+        if steps < MAX_ITERATIONS:
+            # The last assignment has changed clusters, and no move of their centres followed.
+            upper, lower = self.centers.sums[:, :, :, -1].sum(axis=0).T
+            totals = upper + lower / self.samples.limb
+            self.centers.weights[:] = totals / self.samples.scales[-1]
 
     def step(self, state: State, target: FloatArray, *, fresh: bool, gone: int = -1) -> None:
         """Make a single assignment; see :func:`~evomeans.engines.cpu.refine.step`."""
@@ -107,6 +116,27 @@ class Room:
         result = np.empty((len(self.samples.order), self.k))
         measure_all(self.samples, self.centers.exact, result)
         return result
+
+    def seed(self, quantiles: FloatArray) -> FloatArray:
+        """Draw centres; see :func:`~evomeans.engines.cpu.seeding.seed`."""
+        n_tiles = len(self.samples.radii)
+        ceilings = aligned((n_tiles, WIDTH), np.float32)
+        reach, gains = np.empty(n_tiles, np.float32), np.empty(n_tiles)
+        exact = self.centers.exact
+        self.crew.run(seed, self.samples, exact, self.scratch, ceilings, reach, gains, quantiles)
+        return self.positions
+
+    def two_closest(self, centers: FloatArray) -> tuple[NDArray[np.int32], FloatArray, FloatArray]:
+        """Closest centres, squared distances to them and to the second closest, in the frame.
+
+        In the order of the tiles.
+        """
+        self.centers.exact[:] = centers
+        labels = np.empty(len(self.samples.order), np.int32)
+        first, second = np.full((2, len(labels)), np.inf)
+        exact = self.centers.exact
+        self.crew.run(measure_two, self.samples, exact, self.scratch, labels, first, second)
+        return labels, first, second
 
     @property
     def positions(self) -> FloatArray:

@@ -14,7 +14,7 @@ from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import Samples, aligned, count_tiles
 from evomeans.engines.cpu.order import neighbour_order
 from evomeans.engines.cpu.rows import SparseRows
-from evomeans.engines.cpu.sums import column_scales, limb_bits
+from evomeans.engines.fixed_point import column_scales, limb_bits
 from evomeans.engines.frame import Frame, is_sparse
 
 FourArrays = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]

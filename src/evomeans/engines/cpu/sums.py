@@ -9,43 +9,13 @@ equal centres, to the last bit, in every individual.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from evomeans.engines.cpu.jit import jit
 from evomeans.engines.cpu.rows import by_row_type
-
-LIMBS = 2
-
-
-def limb_bits(n_samples: int) -> int:
-    """Bits of a limb such that the sum of ``n_samples`` of them cannot overflow."""
-    return 61 - max(1, n_samples).bit_length()
-
-
-def column_scales(extents: Any, weights: Any, bits: int) -> Any:
-    """Factors that bring every term of every column below ``2**bits``.
-
-    Parameters
-    ----------
-    extents : (d,) array
-        The largest absolute value of every column.
-    weights : (n,) or (0,) array
-        Empty for equal weights.
-    bits : int
-        Size of a limb.
-
-    Returns
-    -------
-    scales : (d + 1,) array
-        Powers of two; the last one is for the weights themselves.
-    """
-    heaviest = float(weights.max()) if len(weights) else 1.0
-    largest = np.append(extents, 1.0) * heaviest
-    exponents = np.array([bits - math.frexp(v)[1] if v > 0 else 0 for v in largest])
-    return np.ldexp(1.0, np.minimum(exponents, 1000))
+from evomeans.engines.fixed_point import LIMBS
 
 
 @jit

@@ -174,9 +174,8 @@ def drop_here(token: str) -> None:
 def memory_left() -> int:
     """Bytes that this process may still take, of those of the worker, else of the machine."""
     import psutil
-    from distributed.system import MEMORY_LIMIT
-
     from distributed import get_worker
+    from distributed.system import MEMORY_LIMIT
 
     try:
         manager: Any = get_worker().memory_manager

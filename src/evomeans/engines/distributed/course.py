@@ -12,14 +12,12 @@ from evomeans.engines.distributed.blocks import Survey
 from evomeans.engines.distributed.questions import Ground, Question, Wanted
 from evomeans.engines.protocol import FloatArray, Refinement, Start
 from evomeans.engines.rules import (
+    CERTAINLY_NO_ROUNDING,
     MAX_ITERATIONS,
     MAX_REPAIRS,
     repair_draw,
     split_mixture,
 )
-
-# In the frame no sample is longer than √d; a mean squared distance above this is no rounding.
-CERTAINLY_NO_ROUNDING = 1e-20
 
 Asking = Generator[Question, Any, None]
 

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.engines.cpu.sums import column_scales, limb_bits
 from evomeans.engines.distributed.blocks import Survey, combine, row_chunks, summarize
 from evomeans.engines.distributed.course import Course, in_order, positions
 from evomeans.engines.distributed.lazy import lazy_distances, lazy_labels
@@ -28,6 +27,7 @@ from evomeans.engines.distributed.questions import (
 )
 from evomeans.engines.distributed.runners import Pending, Runner, current_runner
 from evomeans.engines.distributed.steps import visit_block
+from evomeans.engines.fixed_point import column_scales, limb_bits
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import FloatArray, Refinement, Start
 
@@ -147,6 +147,8 @@ class DistributedEngine:
 
     def refine(self, starts: Sequence[Start]) -> list[Refinement]:
         """K-means from all starts side by side."""
+        if any(start.max_iter is not None for start in starts):
+            raise NotImplementedError("The Dask engine runs K-means to its fixed point only.")
         self._settle()
         names = [next(self._names) for _ in starts]
         courses = [

@@ -18,7 +18,6 @@ def import_dask_array() -> ModuleType:
     """Return ``dask.array``, or say which extra brings it."""
     try:
         import dask.array
-
         import distributed  # noqa: F401
     except ImportError as error:
         raise ImportError(

@@ -1,0 +1,21 @@
+"""All experiments, in the order of the paper."""
+
+from __future__ import annotations
+
+from benchmarks.paper.anytime import ANYTIME
+from benchmarks.paper.comparison import COMPARISON
+from benchmarks.paper.experiment import Experiment
+from benchmarks.paper.reliability import RELIABILITY
+from benchmarks.paper.scalability import SCALABILITY
+from benchmarks.paper.sensitivity import POPULATION, TERMINATION
+from benchmarks.paper.validity import VALIDITY
+
+EXPERIMENTS: tuple[Experiment, ...] = (
+    COMPARISON,
+    POPULATION,
+    TERMINATION,
+    SCALABILITY,
+    VALIDITY,
+    ANYTIME,
+    RELIABILITY,
+)

@@ -1,0 +1,204 @@
+"""Six ways to make one solution of two.
+
+Random multipoint, centroid distance (Pan, McInnes & Jack 1995), largest partitions and pairwise
+crossover are those of Fränti, Kivijärvi, Kaukoranta & Nevalainen (1997), "Genetic algorithms for
+large-scale clustering problems", The Computer Journal 40, 547-554; the last comes in two variants.
+PNN is that of Fränti (2000), "Genetic algorithm with deterministic crossover for vector
+quantization", Pattern Recognition Letters 21, 61-68.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
+
+from evomeans.search.pnn import pnn_merge
+
+FloatArray = NDArray[np.float64]
+IndexArray = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Couple:
+    """Two solutions to be crossed, and what some crossovers ask about the samples.
+
+    What has to be called takes a look at all samples, and only some crossovers do that.
+
+    Parameters
+    ----------
+    first, second : (k, d) arrays
+        Centres of the parents.
+    middle : (d,) array
+        Mean of all samples.
+    overlap : callable
+        Returns the (k, k) array of the weights that cluster i of ``first`` and cluster j of
+        ``second`` have in common.
+    joint_weights : callable
+        Returns the (2, k) array of the weights of the clusters if every sample may choose between
+        the centres of both parents; the first parent's on ties.
+    """
+
+    first: FloatArray
+    second: FloatArray
+    middle: FloatArray
+    overlap: Callable[[], FloatArray]
+    joint_weights: Callable[[], FloatArray]
+
+    @property
+    def parents(self) -> tuple[FloatArray, FloatArray]:
+        """Both of them."""
+        return self.first, self.second
+
+
+Child = tuple[FloatArray, int]
+"""(k, d) centres, and the parent, 0 or 1, at whose positions most of them stand."""
+Crossover = Callable[[Couple, FloatArray], Child]
+"""Makes a child of a couple, from a (2, k) array of uniform numbers."""
+
+
+def random_multipoint(couple: Couple, uniforms: FloatArray) -> Child:
+    """Take a random half of either parent.
+
+    What the child has already is not taken once more.
+    """
+    first, second = couple.parents
+    kept = uniforms[0].argsort()[: (len(first) + 1) // 2]
+    return _completed(first, kept, second, uniforms[1].argsort()), 0
+
+
+def centroid_distance(couple: Couple, uniforms: FloatArray) -> Child:
+    """Take the half nearer to the mean of all samples from one parent, the farther from the other.
+
+    A fair coin decides which is which. What the child has already is not taken once more.
+    """
+    outer = int(uniforms[0, 0] < 0.5)
+    far, near = couple.parents[outer], couple.parents[1 - outer]
+    middle = couple.middle[None, :]
+    outwards = cdist(middle, far)[0].argsort(kind="stable")
+    kept = outwards[len(far) // 2 :]
+    return _completed(far, kept, near, cdist(middle, near)[0].argsort(kind="stable")), outer
+
+
+def largest_partitions(couple: Couple, uniforms: FloatArray) -> Child:
+    """Take the centre of the largest cluster of both parents, again and again.
+
+    Samples that belong to a centre that has been taken no longer count in the clusters of the
+    other parent. Nothing here is random.
+    """
+    overlap = couple.overlap()
+    sizes = overlap.sum(axis=1), overlap.sum(axis=0)
+    shares = overlap, overlap.T
+    taken: tuple[list[int], list[int]] = ([], [])
+    for _ in range(len(overlap)):
+        largest = int(sizes[0].argmax()), int(sizes[1].argmax())
+        giver = int(sizes[1][largest[1]] > sizes[0][largest[0]])
+        chosen = largest[giver]
+        taken[giver].append(chosen)
+        sizes[giver][chosen] = -np.inf
+        sizes[1 - giver][:] -= shares[giver][chosen]
+    keeper = int(len(taken[1]) > len(taken[0]))
+    kept, given = np.array(taken[keeper]), np.array(taken[1 - keeper], dtype=np.intp)
+    child = couple.parents[keeper].copy()
+    child[_others(kept, len(child))] = couple.parents[1 - keeper][given]
+    return child, keeper
+
+
+def multipoint_pairwise(couple: Couple, uniforms: FloatArray) -> Child:
+    """Pair the centres up and take one of each pair, by a fair coin."""
+    return _one_of_each_pair(couple, from_second=uniforms[0] < 0.5)
+
+
+def one_point_pairwise(couple: Couple, uniforms: FloatArray) -> Child:
+    """Pair the centres up; take the first parent's up to a random point, then the second's.
+
+    The pairs are in the order of the first parent's centres.
+    """
+    k = len(couple.first)
+    point = 1 + int(uniforms[0, 0] * (k - 1))
+    return _one_of_each_pair(couple, from_second=np.arange(k) >= point)
+
+
+def pnn(couple: Couple, uniforms: FloatArray) -> Child:
+    """Merge the centres of both parents, pair by pair, until there are as many as one had.
+
+    Every sample first chooses between the centres of both; what a merger costs depends on how many
+    have chosen a centre. Nothing here is random.
+    """
+    k = len(couple.first)
+    centers, _, origins = pnn_merge(
+        np.concatenate(couple.parents), couple.joint_weights().ravel(), k
+    )
+    in_place = origins[origins < k]
+    child = np.empty_like(centers)
+    child[in_place] = centers[: len(in_place)]
+    child[_others(in_place, k)] = centers[len(in_place) :]
+    return child, 0
+
+
+CROSSOVERS: Mapping[str, Crossover] = {
+    "random multipoint": random_multipoint,
+    "centroid distance": centroid_distance,
+    "largest partitions": largest_partitions,
+    "multipoint pairwise": multipoint_pairwise,
+    "one-point pairwise": one_point_pairwise,
+    "PNN": pnn,
+}
+
+
+def pair_up(first: FloatArray, second: FloatArray) -> IndexArray:
+    """Give each centre of ``first``, in turn, the nearest of ``second`` that is still free.
+
+    Returns
+    -------
+    partner : (k,) array
+        ``second[partner[i]]`` is paired with ``first[i]``.
+    """
+    distances = cdist(first, second, "sqeuclidean")
+    partner = np.empty(len(first), dtype=np.intp)
+    for i, row in enumerate(distances):
+        partner[i] = row.argmin()
+        distances[:, partner[i]] = np.inf
+    return partner
+
+
+def _one_of_each_pair(couple: Couple, from_second: NDArray[np.bool_]) -> Child:
+    """Build the child at the positions of the parent that gives more centres."""
+    first, second = couple.parents
+    partner = pair_up(first, second)
+    if 2 * np.count_nonzero(from_second) <= len(first):
+        return np.where(from_second[:, None], second[partner], first), 0
+    child = second.copy()
+    child[partner[~from_second]] = first[~from_second]
+    return child, 1
+
+
+def _completed(
+    keeper: FloatArray, kept: IndexArray, donor: FloatArray, preference: IndexArray
+) -> FloatArray:
+    """Keep some centres where they are; fill the other positions with those of another parent.
+
+    Parameters
+    ----------
+    keeper : (k, d) array
+    kept : array
+        Which of its centres stay.
+    donor : (k, d) array
+    preference : (k,) array
+        In which order its centres are taken; those that are kept already come last.
+    """
+    child = keeper.copy()
+    is_kept = (cdist(donor[preference], keeper[kept]) == 0.0).any(axis=1)
+    given = preference[is_kept.argsort(kind="stable")]
+    child[_others(kept, len(child))] = donor[given[: len(child) - len(kept)]]
+    return child
+
+
+def _others(some: IndexArray, count: int) -> NDArray[np.bool_]:
+    """Return a mask of all positions up to ``count`` but some."""
+    mask = np.ones(count, dtype=np.bool_)
+    mask[some] = False
+    return mask

@@ -1,0 +1,69 @@
+"""The parameters that every individual carries, inherits and passes on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evomeans.baselines.saga.crossovers import CROSSOVERS
+
+FloatArray = NDArray[np.float64]
+
+METHODS = tuple(CROSSOVERS)
+# Ψ, the chance of each inherited parameter to be drawn anew.
+RENEWAL = 0.05
+LARGEST_PROBABILITY = 1.0
+LARGEST_NOISE = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """How an individual was made: γ, ψ and ν of the publication.
+
+    Parameters
+    ----------
+    crossover : str
+        Name of the crossover method γ, a key of
+        :data:`~evomeans.baselines.saga.crossovers.CROSSOVERS`.
+    mutation_probability : float
+        Probability ψ, from 0 to 1, that a random centre is put onto a random sample.
+    noise_range : float
+        The most noise ν, from 0 to 1, that is added to the coordinates of the centres, in standard
+        deviations of the feature. It fades in the course of the search.
+    """
+
+    crossover: str
+    mutation_probability: float
+    noise_range: float
+
+    @classmethod
+    def drawn(cls, uniforms: FloatArray) -> Strategy:
+        """Make one of three uniform numbers."""
+        method, probability, noise = uniforms.tolist()
+        return cls(
+            METHODS[int(method * len(METHODS))],
+            LARGEST_PROBABILITY * probability,
+            LARGEST_NOISE * noise,
+        )
+
+
+def inherited_strategy(first: Strategy, second: Strategy, uniforms: FloatArray) -> Strategy:
+    """Take each parameter from a random parent; with probability Ψ, draw it anew instead.
+
+    Parameters
+    ----------
+    first, second : Strategy
+        Of the parents.
+    uniforms : (3, 3) array
+        One row for the choices of a parent, one for the chances of renewal, and one for new values.
+    """
+    new = Strategy.drawn(uniforms[2])
+    values = [
+        getattr(new if chance < RENEWAL else first if coin < 0.5 else second, parameter.name)
+        for parameter, coin, chance in zip(
+            fields(Strategy), uniforms[0].tolist(), uniforms[1].tolist(), strict=True
+        )
+    ]
+    return Strategy(*values)

@@ -1,0 +1,90 @@
+"""The closest and the second closest centre of every sample: what a centre is good for.
+
+Without its closest centre, a sample belongs to the second closest. The difference of the two
+distances, summed over a cluster, is what the loss of its centre would cost.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from evomeans.engines.cpu.gaps import NOTHING
+from evomeans.engines.cpu.jit import jit
+from evomeans.engines.cpu.lanes import WIDTH, first_lane, less, load
+from evomeans.engines.cpu.layout import SECOND
+from evomeans.engines.cpu.reassign import UNDERFLOW, find_lowest
+from evomeans.engines.cpu.rows import remember_center, squared_distance
+from evomeans.engines.cpu.threads import meet, nth_item
+from evomeans.engines.cpu.tiles import approach, score
+
+
+@jit
+def measure_two(
+    samples: Any,
+    exact: Any,
+    scratch: Any,
+    labels: Any,
+    first: Any,
+    second: Any,
+    thread: int,
+    n_threads: int,
+) -> None:
+    """Find the two centres that are closest to each sample of a thread's tiles.
+
+    Parameters
+    ----------
+    samples : Samples
+    exact : (k, d) array
+        The centres.
+    scratch : Scratch
+    labels : (n,) array of integers, out
+        The closest centre, in the order of the tiles.
+    first, second : (n,) arrays of float64, infinite, out
+        Squared distances to the two closest centres; the second stays infinite if k = 1.
+    thread, n_threads : int
+    """
+    chosen, offsets, away = scratch.chosen[thread], scratch.offsets[thread], scratch.away[thread]
+    scores, lanes = scratch.scores[thread], scratch.lanes[thread]
+    k, n_tiles = exact.shape[0], samples.radii.shape[0]
+    for j in range(k):
+        chosen[j] = j
+        if thread == 0:
+            remember_center(samples.rows, exact, j)
+    meet(scratch.barrier, n_threads)
+    for nth in range(n_tiles):
+        tile = nth_item(nth, thread, n_threads)
+        if tile >= n_tiles:
+            break
+        farthest = NOTHING
+        for j in range(k):
+            approach(samples.rows, samples, tile, exact, j, j, offsets, away)
+            farthest = max(farthest, away[j])
+        score(samples.rows, samples, tile, chosen, k, scratch, thread)
+        find_lowest(scores, chosen, k, lanes)
+        extent = np.sqrt(farthest) + samples.radii[tile]
+        error = samples.roundoff * extent * extent + UNDERFLOW
+        limit = load(lanes, SECOND) + (error + error)
+        for j in range(k):
+            close = less(load(scores, j), limit)
+            if close != 0:
+                take_in(samples, exact, j, tile, close, labels, first, second)
+
+
+@jit
+def take_in(
+    samples: Any, exact: Any, j: int, tile: int, close: Any, labels: Any, first: Any, second: Any
+) -> None:
+    """Measure centre ``j`` for those samples of a tile for which it may be one of the two."""
+    n_samples = first.shape[0]
+    while close != 0:
+        lane = first_lane(close)
+        close &= close - np.uint64(1)
+        i = tile * WIDTH + lane
+        if i < n_samples:
+            square = squared_distance(samples.rows, i, exact, j)
+            if square < first[i]:
+                second[i], first[i], labels[i] = first[i], square, j
+            elif square < second[i]:
+                second[i] = square

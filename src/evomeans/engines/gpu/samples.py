@@ -1,0 +1,163 @@
+"""Samples on the device: as they are, and as the tensor cores want them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from evomeans.engines.fixed_point import column_scales, limb_bits
+from evomeans.engines.gpu.bounds import LENGTH, REST, SECOND
+
+# Widths of planes are multiples of this, and numbers of rows of the other: no tile is cut.
+WIDTH_STEP = 32
+ROW_STEP = 256
+# Up to this many features two terms per number make the planes no wider.
+FEATURES_WORTH_TWO_TERMS = WIDTH_STEP // 3
+# Half-precision numbers are scaled to below 2¹⁰: small ones keep their digits, and centres may lie
+# outside of the data. What is beyond the largest of them is cut off, and the bounds know it.
+TOP = 10
+LARGEST_HALF = 65504.0
+CHUNK = 2**16
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Samples in the frame of an engine.
+
+    Parameters
+    ----------
+    rows : (n, d) tensor of float32 or float64
+    weights : (n,) tensor of float64, or None for equal weights
+    planes : (n′, D) tensor of float16
+        Scaled distances from ``middle``; rows and columns filled up with zeros.
+    spans : (3, n′) tensor of float32
+        What :mod:`~evomeans.engines.gpu.bounds` wants to know of every sample.
+    middle : (d,) tensor of float64
+        The mean of the rows.
+    factor : float
+        The scale of the planes, a power of two.
+    terms : {1, 2}
+        Half-precision numbers per coordinate. With two, a row is x₁, x₂, x₁, a centre c₁, c₁, c₂.
+    scales : (d + 1,) tensor of float64
+        Of the fixed-point sums.
+    limb : float
+        The size of a limb.
+    """
+
+    rows: Any
+    weights: Any
+    planes: Any
+    spans: Any
+    middle: Any
+    factor: float
+    terms: int
+    scales: Any
+    limb: float
+
+    @property
+    def count(self) -> int:
+        """Number of samples n."""
+        return int(self.rows.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        """Number of features d."""
+        return int(self.rows.shape[1])
+
+    @property
+    def width(self) -> int:
+        """Number of columns D of the planes."""
+        return int(self.planes.shape[1])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes on the device."""
+        held = [self.rows, self.planes, self.spans]
+        held += [] if self.weights is None else [self.weights]
+        return sum(tensor.numel() * tensor.element_size() for tensor in held)
+
+
+def encode_samples(
+    encoded: NDArray[Any],
+    sample_weight: NDArray[np.float64] | None,
+    device: Any,
+    terms: int | None = None,
+) -> Samples:
+    """Bring rows that are in the frame already onto the device.
+
+    Parameters
+    ----------
+    terms : {1, 2}, optional
+        By default what is faster for this number of features.
+    """
+    n_samples, n_features = encoded.shape
+    if terms is None:
+        terms = 2 if n_features <= FEATURES_WORTH_TWO_TERMS else 1
+    extents = np.maximum(encoded.max(axis=0), -encoded.min(axis=0)).astype(np.float64)
+    bits = limb_bits(n_samples)
+    weights = np.empty(0) if sample_weight is None else sample_weight
+    rows = torch.from_numpy(encoded).to(device)
+    middle = rows.mean(dim=0, dtype=torch.float64)
+    distance = max(
+        float((rows.amax(dim=0).double() - middle).max()),
+        float((middle - rows.amin(dim=0).double()).max()),
+    )
+    factor = math.ldexp(1.0, min(2 * TOP, TOP - math.frexp(distance)[1]))
+    planes, spans = _split_rows(rows, middle, factor, terms)
+    return Samples(
+        rows=rows,
+        weights=None if sample_weight is None else torch.from_numpy(sample_weight).to(device),
+        planes=planes,
+        spans=spans,
+        middle=middle,
+        factor=factor,
+        terms=terms,
+        scales=torch.from_numpy(column_scales(extents, weights, bits)).to(device),
+        limb=float(2**bits),
+    )
+
+
+def plane_width(n_features: int, terms: int) -> int:
+    """Columns of the planes."""
+    return round_up(n_features * (3 if terms == 2 else 1), WIDTH_STEP)
+
+
+def round_up(number: int, step: int) -> int:
+    """Return the next multiple of ``step``."""
+    return -(-number // step) * step
+
+
+def split(values: Any) -> tuple[Any, Any, Any]:
+    """Split float64 numbers into two half-precision terms and what is left of them."""
+    first = values.clamp(-LARGEST_HALF, LARGEST_HALF).half()
+    rest = values - first.double()
+    second = rest.clamp(-LARGEST_HALF, LARGEST_HALF).half()
+    return first, second, rest
+
+
+def _split_rows(rows: Any, middle: Any, factor: float, terms: int) -> tuple[Any, Any]:
+    n_samples, n_features = rows.shape
+    height = round_up(n_samples, ROW_STEP)
+    width = plane_width(n_features, terms)
+    planes = torch.zeros((height, width), dtype=torch.float16, device=rows.device)
+    spans = torch.zeros((3, height), dtype=torch.float32, device=rows.device)
+    for begin in range(0, n_samples, CHUNK):
+        part = slice(begin, min(begin + CHUNK, n_samples))
+        values = (rows[part].double() - middle) * factor
+        first, second, rest = split(values)
+        planes[part, :n_features] = first
+        approximation = first.double()
+        if terms == 2:
+            planes[part, n_features : 2 * n_features] = second
+            planes[part, 2 * n_features : 3 * n_features] = first
+            approximation += second.double()
+            rest = rest - second.double()
+            spans[SECOND, part] = second.double().norm(dim=1).float()
+        spans[LENGTH, part] = approximation.norm(dim=1).float()
+        spans[REST, part] = rest.norm(dim=1).float()
+    return planes, spans

@@ -1,0 +1,246 @@
+"""The steps of the engine as Triton kernels.
+
+:mod:`~evomeans.engines.gpu.torch_ops` says what they do. ``bound`` is the largest number of
+solutions that may be active: kernels are launched for so many.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from evomeans.engines.gpu.batch import BEYOND, TILE, Batch
+from evomeans.engines.gpu.bounds import ADDITION, FLOOR, MARGIN, PACKING, ROUNDING
+from evomeans.engines.gpu.kernels.centers import centers_kernel, tally_kernel
+from evomeans.engines.gpu.kernels.decide import decide_kernel
+from evomeans.engines.gpu.kernels.propose import propose_kernel
+from evomeans.engines.gpu.kernels.roulette import draw_kernel, measure_kernel, total_kernel
+from evomeans.engines.gpu.kernels.sums import update_kernel
+from evomeans.engines.gpu.samples import LARGEST_HALF, Samples
+
+# Programs that share the doubtful, and the changed, samples of one solution.
+PROGRAMS_DECIDE = 64
+PROGRAMS_UPDATE = 64
+
+
+class Tiles(NamedTuple):
+    """How the product of samples and centres is cut into tiles."""
+
+    rows: int
+    centers: int
+    step: int
+    warps: int
+    stages: int
+
+
+def product_tiles(k_padded: int, width: int) -> Tiles:
+    """Return the tiles that are fastest for this number of centres and this width."""
+    step = 64 if width % 64 == 0 else 32
+    return Tiles(128, min(128, k_padded), step, 4, 3)
+
+
+def propose(samples: Samples, batch: Batch, bound: int, tiles: Tiles | None = None) -> None:
+    """Give samples the label of their nearest centre, or note them as doubtful."""
+    k_padded = batch.planes.shape[1]
+    tiles = product_tiles(k_padded, samples.width) if tiles is None else tiles
+    grid = (-(-samples.count // tiles.rows) * bound,)
+    propose_kernel[grid](
+        samples.planes,
+        samples.spans,
+        batch.planes,
+        batch.squares,
+        batch.reach,
+        batch.active,
+        batch.n_active,
+        batch.labels,
+        batch.doubtful,
+        batch.limits,
+        batch.changed,
+        batch.former,
+        batch.counts,
+        samples.count,
+        samples.planes.shape[0],
+        bound,
+        K=k_padded,
+        D=samples.width,
+        ADDITION=ADDITION,
+        ROUNDING=ROUNDING + tiles.centers * PACKING,
+        MARGIN=MARGIN,
+        FLOOR=FLOOR,
+        ROWS=tiles.rows,
+        CENTERS=tiles.centers,
+        STEP=tiles.step,
+        num_warps=tiles.warps,
+        num_stages=tiles.stages,
+    )
+
+
+def decide(samples: Samples, batch: Batch, bound: int) -> None:
+    """Give doubtful samples the label of their nearest centre, in double precision."""
+    k_padded = batch.planes.shape[1]
+    decide_kernel[(PROGRAMS_DECIDE * bound,)](
+        samples.rows,
+        batch.centers,
+        samples.planes,
+        batch.planes,
+        batch.squares,
+        batch.active,
+        batch.n_active,
+        batch.labels,
+        batch.doubtful,
+        batch.limits,
+        batch.changed,
+        batch.former,
+        batch.counts,
+        samples.count,
+        bound,
+        samples.n_features,
+        batch.k,
+        k_padded,
+        samples.width,
+        PROGRAMS=PROGRAMS_DECIDE,
+        ROWS=16,
+        CENTERS=min(128, k_padded),
+        STEP=64 if samples.width % 64 == 0 else 32,
+        num_warps=4,
+        num_stages=3,
+    )
+
+
+def update(samples: Samples, batch: Batch, bound: int) -> None:
+    """Bring the sums up to date with the labels that changed."""
+    step = min(256, _power_of_two(samples.n_features + 1))
+    update_kernel[(PROGRAMS_UPDATE * bound,)](
+        samples.rows,
+        _weights(samples),
+        samples.scales,
+        batch.labels,
+        batch.changed,
+        batch.former,
+        batch.counts,
+        batch.reach,
+        batch.sums,
+        batch.active,
+        batch.n_active,
+        samples.count,
+        bound,
+        samples.limb,
+        k=batch.k,
+        d=samples.n_features,
+        WEIGHTED=samples.weights is not None,
+        PROGRAMS=PROGRAMS_UPDATE,
+        ROWS=max(1, 512 // step),
+        STEP=step,
+        num_warps=4,
+    )
+
+
+def move(samples: Samples, batch: Batch, bound: int) -> None:
+    """Put the centres of clusters that weigh anything onto their means; see whether any moved."""
+    _centers(samples, batch, bound, from_sums=True)
+
+
+def prepare(samples: Samples, batch: Batch, bound: int) -> None:
+    """Split centres into half-precision terms, measure them, and leave out the excluded ones."""
+    batch.reach.zero_()
+    _centers(samples, batch, bound, from_sums=False)
+
+
+def _centers(samples: Samples, batch: Batch, bound: int, *, from_sums: bool) -> None:
+    centers_kernel[(batch.k * bound,)](
+        batch.sums,
+        samples.scales,
+        samples.middle,
+        batch.centers,
+        batch.cluster_weights,
+        batch.planes,
+        batch.squares,
+        batch.reach,
+        batch.excluded,
+        batch.moved,
+        batch.active,
+        batch.n_active,
+        bound,
+        1.0 / samples.limb,
+        samples.factor,
+        k=batch.k,
+        d=samples.n_features,
+        K=batch.planes.shape[1],
+        D=samples.width,
+        TERMS=samples.terms,
+        FROM_SUMS=from_sums,
+        LARGEST_HALF=LARGEST_HALF,
+        BEYOND=BEYOND,
+        STEP=min(512, max(32, _power_of_two(samples.n_features))),
+        num_warps=4 if samples.n_features > 64 else 1,
+    )
+
+
+def tally(batch: Batch) -> None:
+    """Count an iteration; solutions whose centres stand still are active no longer."""
+    tally_kernel[(1,)](
+        batch.active,
+        batch.n_active,
+        batch.moved,
+        batch.counts,
+        batch.n_iter,
+        SOLUTIONS=_power_of_two(batch.capacity),
+        num_warps=1,
+    )
+
+
+def measure(samples: Samples, batch: Batch, bound: int) -> None:
+    """Weighted distances, or squares, of the samples to their own centres, and their sums."""
+    n_tiles = batch.partial.shape[1]
+    step = min(64, max(16, _power_of_two(samples.n_features)))
+    measure_kernel[(n_tiles * bound,)](
+        samples.rows,
+        _weights(samples),
+        batch.centers,
+        batch.labels,
+        batch.power,
+        batch.nearby,
+        batch.partial,
+        batch.active,
+        batch.n_active,
+        samples.count,
+        n_tiles,
+        bound,
+        k=batch.k,
+        d=samples.n_features,
+        WEIGHTED=samples.weights is not None,
+        TILE=TILE,
+        ROWS=2048 // step,
+        STEP=step,
+        num_warps=4,
+    )
+    total_kernel[(bound,)](
+        batch.partial, batch.totals, batch.active, batch.n_active, n_tiles, TILES=1024, num_warps=4
+    )
+
+
+def draw(samples: Samples, batch: Batch, bound: int) -> None:
+    """Draw a sample by its share of the distances that were measured."""
+    draw_kernel[(bound,)](
+        batch.nearby,
+        batch.partial,
+        batch.totals,
+        batch.quantile,
+        batch.fallback,
+        batch.drawn,
+        batch.active,
+        batch.n_active,
+        samples.count,
+        batch.partial.shape[1],
+        TILES=1024,
+        TILE=TILE,
+        num_warps=4,
+    )
+
+
+def _weights(samples: Samples) -> Any:
+    """Weights, or anything of their type where there are none."""
+    return samples.scales if samples.weights is None else samples.weights
+
+
+def _power_of_two(number: int) -> int:
+    return 1 << (number - 1).bit_length()

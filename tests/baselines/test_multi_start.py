@@ -1,0 +1,78 @@
+"""K-means from many starts: every run is one, and the best is kept."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from evomeans.baselines import MultiStartKMeans
+from evomeans.engines import Start, create_engine
+from fakes import ScriptedEngine
+from oracles import lowest_inertia
+
+X = np.random.default_rng(0).normal(size=(400, 2)) + 20.0 * (np.arange(800).reshape(400, 2) % 7)
+
+
+@pytest.mark.parametrize("init", ["random", "k-means++"])
+def test_every_run_is_kmeans_to_its_end_from_a_start_of_its_own(init) -> None:
+    """The starts are samples, the solutions fixed points, and no two starts are the same."""
+    engine = create_engine("cpu", X, None)
+    model = MultiStartKMeans(9, init=init, n_runs=12)
+    starts = [model._start(engine, np.random.default_rng(seed)).centers for seed in range(12)]
+    assert len({start.tobytes() for start in starts}) == 12
+    rows = engine.samples_at((np.arange(400) + 0.5) / 400)
+    for start in starts:
+        assert (start[:, None] == rows[None]).all(axis=2).any(axis=1).all()
+    for solution in model.solutions(engine, np.random.default_rng(0)):
+        (again,) = engine.refine([Start(solution.centers)])
+        assert_array_equal(again.centers, solution.centers)
+
+
+@pytest.mark.parametrize(("batch", "calls"), [(1, [1] * 10), (4, [4, 4, 2]), (16, [10])])
+def test_engines_get_as_many_starts_as_they_like(batch, calls) -> None:
+    """And ``n_runs`` of them in all."""
+    engine = ScriptedEngine(np.arange(10.0) + 1.0, batch=batch)
+    solutions = list(MultiStartKMeans(3, n_runs=10).solutions(engine, np.random.default_rng(0)))
+    assert engine.calls == calls
+    assert [solution.inertia for solution in solutions] == (np.arange(10.0) + 1.0).tolist()
+    assert all(start.parent is None and start.max_iter is None for start in engine.starts)
+
+
+@pytest.mark.parametrize("init", ["random", "k-means++"])
+def test_many_runs_find_the_optimum_of_little_data(init) -> None:
+    """Proven by dynamic programming."""
+    samples = np.random.default_rng(4).normal(size=(10, 2))
+    weights = np.random.default_rng(5).uniform(0.5, 2.0, size=10)
+    model = MultiStartKMeans(4, init=init, n_runs=200, random_state=0)
+    model.fit(samples, sample_weight=weights)
+    assert model.inertia_ == pytest.approx(lowest_inertia(samples, weights, 4), rel=1e-9)
+
+
+def test_careful_seeding_is_worth_it_where_clusters_are_apart() -> None:
+    """Of 30 runs, those from k-means++ are better on average."""
+    means = {}
+    for init in ("random", "k-means++"):
+        model = MultiStartKMeans(7, init=init, n_runs=30, random_state=0).fit(X)
+        means[init] = np.mean([record.inertia for record in model.history_])
+    assert means["k-means++"] < 0.8 * means["random"]
+
+
+def test_more_runs_go_on_from_fewer() -> None:
+    """The first runs of a longer search are those of a shorter one."""
+    few, many = (MultiStartKMeans(5, n_runs=n, random_state=3).fit(X) for n in (4, 9))
+    assert [r.inertia for r in few.history_] == [r.inertia for r in many.history_][:4]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "text"),
+    [
+        ({"init": "lucky"}, ValueError, r"init='lucky' must be 'random' or 'k-means\+\+'"),
+        ({"init": np.zeros((2, 2))}, ValueError, "must be 'random' or"),
+        ({"n_runs": 0}, ValueError, "n_runs=0 must be at least 1"),
+        ({"n_runs": 1e3}, TypeError, "n_runs must be an int, got 1000.0"),
+    ],
+)
+def test_wrong_parameters_are_named(parameters, error, text) -> None:
+    with pytest.raises(error, match=text):
+        MultiStartKMeans(2, **parameters).fit(X)

@@ -1,0 +1,57 @@
+"""All rivals are citizens of scikit-learn, and what their docstrings show is true."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+
+import numpy as np
+import pytest
+from sklearn.base import is_clusterer
+from sklearn.utils import get_tags
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from evomeans import baselines
+
+# Parameters with which each is quick, and still finds the same optimum of the 15 samples of the
+# check that compares weights with repetitions in another order.
+QUICK = {
+    "BreathingKMeans": {"n_clusters": 8},
+    "GlobalKMeans": {"n_clusters": 3},
+    "ModifiedGlobalKMeans": {"n_clusters": 3},
+    "MultiStartKMeans": {"n_clusters": 3, "n_runs": 200},
+    "MultiStartModifiedGlobalKMeans": {"n_clusters": 3},
+    "RandomSwap": {"n_clusters": 3, "n_swaps": 200},
+    "SAGA": {"n_clusters": 3, "population_size": 15, "n_generations": 15},
+}
+ESTIMATORS = [getattr(baselines, name)(**QUICK[name]) for name in baselines.__all__]
+
+
+# Some checks have fewer distinct samples than clusters.
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@parametrize_with_checks([*ESTIMATORS, baselines.MultiStartKMeans(3, init="k-means++", n_runs=200)])
+def test_scikit_learns_own_checks(estimator, check) -> None:
+    """None is expected to fail; equivalence of weights and repetitions is among them."""
+    check(estimator)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda estimator: type(estimator).__name__)
+def test_tags_and_names(estimator) -> None:
+    """Clusterers that take sparse X, where the engine does, and keep float32."""
+    assert is_clusterer(estimator)
+    assert get_tags(estimator).input_tags.sparse
+    assert not get_tags(type(estimator)(engine="reference")).input_tags.sparse
+    X = np.random.default_rng(0).normal(size=(30, 2)).astype(np.float32)
+    distances = estimator.fit_transform(X)
+    assert distances.shape == (30, estimator.n_clusters)
+    assert distances.dtype == np.float32
+    assert len(estimator.get_feature_names_out()) == estimator.n_clusters
+
+
+@pytest.mark.parametrize("name", baselines.__all__)
+def test_examples_in_docstrings(name) -> None:
+    """They run, and print what they say."""
+    module = importlib.import_module(getattr(baselines, name).__module__)
+    results = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
+    assert results.attempted > 0
+    assert results.failed == 0

@@ -1,0 +1,168 @@
+"""What is particular to the GPU engine: batches, memory, and the same bits whatever happens."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from evomeans.engines import Start, create_engine
+from evomeans.search import SearchSettings, evolve
+from optional import require_torch
+from oracles import assert_same_bits
+from problems import Problem, make_samples, make_weights, offspring
+
+pytestmark = pytest.mark.usefixtures("gpu_device")
+SETTINGS = SearchSettings(4, 8, max_offspring=40)
+
+
+def gpu_engine(X, weights=None, **options):
+    require_torch()
+    from evomeans.engines.gpu.engine import GpuEngine
+
+    return GpuEngine(X, weights, **options)
+
+
+def samples(n=300, d=4, dtype=np.float64, weighted=True):
+    rng = np.random.default_rng(30)
+    X = make_samples("normal", n, d, dtype, rng)
+    return X, make_weights(n, rng) if weighted else None
+
+
+def trace(result) -> list[object]:
+    """Everything but the time it took."""
+    records = [dataclasses.replace(record, seconds=0.0) for record in result.history]
+    bits = [(m.centers.tobytes(), m.cluster_weights.tobytes()) for m in result.population]
+    return [records, bits, result.best.centers.tobytes()]
+
+
+def search(engine, settings=SETTINGS):
+    return evolve(engine, 6, settings, np.random.default_rng(0))
+
+
+def test_a_search_does_not_depend_on_what_is_refined_together(dtype, weighted) -> None:
+    """Rounds of 8, refined all at once, by fives and one by one, with and without handles."""
+    X, weights = samples(dtype=dtype, weighted=weighted)
+    expected = trace(search(gpu_engine(X, weights, batch=8)))
+    for together, budget in ((5, None), (1, None), (8, 0)):
+        engine = gpu_engine(X, weights, batch=8, memory_budget=budget)
+        engine.together = together
+        assert trace(search(engine)) == expected
+
+
+def test_one_at_a_time_makes_the_search_of_the_reference_engine() -> None:
+    """The same records up to rounding, as long as there are no clones."""
+    X, weights = samples()
+    settings = SearchSettings(8, 16, max_offspring=16)
+    one = search(create_engine("reference", X, weights), settings).history
+    two = search(gpu_engine(X, weights, batch=1), settings).history
+    for column in ("number", "alpha", "population_size", "accepted", "clone"):
+        np.testing.assert_array_equal(one.column(column), two.column(column))
+    for column in ("inertia", "best"):
+        np.testing.assert_allclose(one.column(column), two.column(column), rtol=1e-9)
+
+
+def test_centres_have_the_bits_of_the_cpu_engine(dtype, weighted) -> None:
+    """Both sum in the same fixed point; the inertia agrees to rounding."""
+    X, weights = samples(dtype=dtype, weighted=weighted)
+    engine, other = gpu_engine(X, weights), create_engine("cpu", X, weights)
+    for start in Problem(X, weights, 7, "samples", 5).starts(engine, 4):
+        (result,), (expected,) = engine.refine([start]), other.refine([start])
+        assert result.centers.tobytes() == expected.centers.tobytes()
+        assert result.cluster_weights.tobytes() == expected.cluster_weights.tobytes()
+        assert result.inertia == pytest.approx(expected.inertia, rel=1e-12)
+
+
+def test_the_handle_of_another_engine_is_ignored() -> None:
+    """Over the same number of samples and clusters, where a mix-up would go unnoticed."""
+    X, weights = samples()
+    engine, other = gpu_engine(X, weights), gpu_engine(X[::-1].copy(), weights)
+    start = Start(engine.samples_at((np.arange(6) + 0.5) / 6))
+    (stranger,) = other.refine([start])
+    (expected,) = engine.refine([start])
+    (result,) = engine.refine([dataclasses.replace(start, parent=stranger.handle)])
+    assert_same_bits(result, expected)
+
+
+def test_handles_are_kept_within_the_budget_and_given_back() -> None:
+    X, weights = samples()
+    engine = gpu_engine(X, weights)
+    first = engine.refine(Problem(X, weights, 5, "samples", 0).starts(engine, 3))
+    size = first[0].handle.nbytes
+    assert engine.memory.used == 3 * size
+    del first
+    assert engine.memory.used == 0
+    small = gpu_engine(X, weights, memory_budget=2 * size)
+    results = small.refine(Problem(X, weights, 5, "samples", 0).starts(small, 3))
+    assert [result.handle is None for result in results] == [False, False, True]
+
+
+# ---- out of memory ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def scarce(monkeypatch):
+    """Let the device have room for so many solutions; return a function that sets the number."""
+    torch = require_torch()
+    from evomeans.engines.gpu import engine as module
+
+    room = {"for": 2}
+    tried = []
+
+    class Batch(module.Batch):
+        def __init__(self, samples, n_clusters, capacity):
+            tried.append(capacity)
+            if capacity > room["for"]:
+                raise torch.OutOfMemoryError("tried to allocate 2.00 GiB")
+            super().__init__(samples, n_clusters, capacity)
+
+    monkeypatch.setattr(module, "Batch", Batch)
+
+    def allow(number):
+        room["for"] = number
+        tried.clear()
+        return tried
+
+    return allow
+
+
+def test_out_of_memory_fewer_are_refined_together(scarce) -> None:
+    """16, 8, 4, then 2, with the same bits; the batch that the search sees stays."""
+    X, weights = samples()
+    problem = Problem(X, weights, 6, "samples", 1)
+    tried = scarce(100)
+    engine = gpu_engine(X, weights, batch=16)
+    mother, father = engine.refine(problem.starts(engine, 2))
+    rng = np.random.default_rng(0)
+    starts = [offspring(mother, father, rng) for _ in range(7)]
+    expected = engine.refine(starts)
+    tried = scarce(2)
+    engine = gpu_engine(X, weights, batch=16)
+    for result, other in zip(engine.refine(starts), expected, strict=True):
+        assert_same_bits(result, other)
+    assert tried == [16, 8, 4, 2]
+    assert engine.batch == 16
+
+
+def test_out_of_memory_for_a_single_solution_is_an_error(scarce) -> None:
+    X, weights = samples()
+    engine = gpu_engine(X, weights, batch=4)
+    starts = Problem(X, weights, 6, "samples", 1).starts(engine, 4)
+    scarce(0)
+    with pytest.raises(MemoryError, match="a single solution over 300 samples of 4 features"):
+        engine.refine(starts)
+    with pytest.raises(MemoryError, match="does not suffice"):
+        engine.assign(starts[0].centers)
+
+
+def test_samples_that_do_not_fit_are_an_error(monkeypatch) -> None:
+    torch = require_torch()
+    from evomeans.engines.gpu import engine as module
+
+    def fail(*_):
+        raise torch.OutOfMemoryError("tried to allocate 2.00 GiB")
+
+    monkeypatch.setattr(module, "encode_samples", fail)
+    with pytest.raises(MemoryError, match="300 samples of 4 features do not fit"):
+        gpu_engine(*samples())

@@ -1,0 +1,153 @@
+"""K-means that stops after a few steps: where it stands is told truly, and can be gone on from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from evomeans.engines import Start, create_engine
+from evomeans.engines.cpu.engine import CpuEngine
+from limits import time_limit
+from oracles import (
+    assert_nearest,
+    assert_same_bits,
+    assert_same_solution,
+    assert_true_state,
+    in_frame,
+    squared_distances,
+)
+from problems import Problem, make_samples, make_weights, offspring, problems
+
+
+def stepped(samples, weights, centers, steps: int):
+    """Lloyd's iterations in the plainest words: centres, inertia and weights of their clusters."""
+    centers = centers.copy()
+    for _ in range(steps):
+        labels = squared_distances(samples, centers).argmin(axis=1)
+        for j in range(len(centers)):
+            if weights[labels == j].sum() > 0.0:
+                centers[j] = np.average(samples[labels == j], axis=0, weights=weights[labels == j])
+    squares = squared_distances(samples, centers)
+    totals = np.bincount(squares.argmin(axis=1), weights, len(centers))
+    return centers, float(weights @ squares.min(axis=1)), totals
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2, 5])
+@pytest.mark.parametrize(("n", "d"), [(60, 2), (700, 5)])
+def test_so_many_steps_are_made(rival_engine_name, dtype, weighted, n, d, steps) -> None:
+    """Each a move to the means and an assignment; the inertia is that of the centres returned."""
+    rng = np.random.default_rng(n)
+    X = make_samples("normal", n, d, dtype, rng)
+    weights = rng.uniform(0.5, 2.0, size=n) if weighted else None
+    engine = create_engine(rival_engine_name, X, weights)
+    problem = Problem(X, weights, 6, "samples", n)
+    samples = in_frame(engine.frame, X)
+    for start in problem.starts(engine, 3):
+        (result,) = engine.refine([replace(start, max_iter=steps)])
+        w = np.ones(n) if weights is None else weights
+        centers, inertia, totals = stepped(samples, w, start.centers, steps)
+        assert totals.all()
+        assert_allclose(result.centers, centers, rtol=0.0, atol=1e-12)
+        assert_allclose(result.cluster_weights, totals, rtol=1e-12)
+        assert result.inertia == pytest.approx(engine.frame.inertia_in_data_units(inertia))
+        assert result.n_iter <= steps + 1
+
+
+@settings(phases=[Phase.explicit, Phase.generate], max_examples=30)
+@given(st.data())
+def test_what_it_says_is_true_of_all_kinds_of_samples(
+    rival_engine_name, dtype, weighted, data
+) -> None:
+    """Inertia and weights are those of the nearest labels; clusters are empty only if they must."""
+    problem = data.draw(problems(dtype, weighted))
+    n = len(problem.X)
+    with time_limit(5):
+        engine = create_engine(rival_engine_name, problem.X, problem.weights)
+        (start,) = problem.starts(engine)
+        (result,) = engine.refine([replace(start, max_iter=data.draw(st.integers(0, 3)))])
+    samples = in_frame(engine.frame, problem.X)
+    weights = np.ones(n) if problem.weights is None else problem.weights
+    labels, inertia = engine.assign(result.centers)
+    assert_nearest(samples, result.centers, labels)
+    assert result.inertia == inertia
+    assert_allclose(result.cluster_weights, np.bincount(labels, weights, problem.k), rtol=1e-12)
+    if len(np.unique(samples[weights > 0] + 0.0, axis=0)) >= problem.k:
+        assert (result.cluster_weights > 0).all()
+
+
+def test_steps_enough_lead_to_the_fixed_point(rival_engine_name, dtype, weighted) -> None:
+    """And the start in between can be left out."""
+    rng = np.random.default_rng(1)
+    X = make_samples("blobs", 400, 3, dtype, rng)
+    weights = make_weights(400, rng) if weighted else None
+    engine = create_engine(rival_engine_name, X, weights)
+    (start,) = Problem(X, weights, 7, "samples", 1).starts(engine)
+    (fixed,) = engine.refine([start])
+    (bounded,) = engine.refine([replace(start, max_iter=1000)])
+    assert_same_bits(bounded, fixed)
+    (halfway,) = engine.refine([replace(start, max_iter=2)])
+    (rest,) = engine.refine([replace(start, centers=halfway.centers, parent=halfway.handle)])
+    assert_same_solution(rest, fixed)
+    assert halfway.inertia > rest.inertia
+
+
+def test_offspring_of_solutions_halfway(rival_engine_name, dtype, weighted) -> None:
+    """With their parent's handle the same bits as without, and the reference's solution."""
+    rng = np.random.default_rng(2)
+    X = make_samples("normal", 900, 4, dtype, rng)
+    weights = make_weights(900, rng) if weighted else None
+    engine, reference = (
+        create_engine(name, X, weights) for name in (rival_engine_name, "reference")
+    )
+    problem = Problem(X, weights, 8, "samples", 2)
+    mother, father = engine.refine([replace(s, max_iter=1) for s in problem.starts(engine, 2)])
+    for number in range(12):
+        start = offspring(mother, father, rng, max_iter=number % 4)
+        bare = replace(start, parent=None)
+        (child,), (expected,) = engine.refine([start]), reference.refine([start])
+        assert_same_solution(child, expected)
+        assert_same_bits(child, engine.refine([bare])[0])
+        whole = replace(start, max_iter=None)
+        assert_same_bits(*(engine.refine([s])[0] for s in (whole, replace(whole, parent=None))))
+        mother, father = child, mother
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_the_state_that_is_kept_is_true(dtype, weighted, sparse) -> None:
+    """Labels, gaps and spread with respect to the centres returned, not to their clusters'."""
+    rng = np.random.default_rng(3)
+    X = make_samples("normal", 500, 6, dtype, rng) * (rng.random((500, 6)) < 0.5)
+    X = X.astype(dtype)
+    weights = make_weights(500, rng) if weighted else None
+    engine = CpuEngine(sp.csr_matrix(X) if sparse else X, weights)
+    mother, father = engine.refine(Problem(X, weights, 6, "samples", 3).starts(engine, 2))
+    for steps in (0, 1, 2, 3):
+        (child,) = engine.refine([offspring(mother, father, rng, max_iter=steps)])
+        assert_array_equal(child.handle.centers, child.centers)
+        assert_true_state(engine, X, child.handle.state, child.centers)
+        mother = child
+
+
+@pytest.mark.usefixtures("eager_threads")
+def test_threads_change_no_bit(dtype, weighted) -> None:
+    rng = np.random.default_rng(4)
+    X = make_samples("blobs", 3000, 4, dtype, rng)
+    weights = make_weights(3000, rng) if weighted else None
+    engines = [CpuEngine(X, weights, n_jobs=n_jobs) for n_jobs in (1, 3)]
+    starts = Problem(X, weights, 9, "samples", 4).starts(engines[0], 2)
+    alone, together = (e.refine([replace(s, max_iter=2) for s in starts]) for e in engines)
+    for one, many in zip(alone, together, strict=True):
+        assert_same_bits(one, many)
+    child = Start(alone[0].centers, 0.0, 0.3, removed=2, max_iter=1)
+    handles = alone[0].handle, together[0].handle
+    (one,), (many,) = (
+        engine.refine([replace(child, parent=handle)])
+        for engine, handle in zip(engines, handles, strict=True)
+    )
+    assert_same_bits(one, many)

@@ -1,0 +1,154 @@
+"""k-means++: each centre is drawn by its squared distance to those before, times its weight."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_array_equal
+from scipy.stats import chi2
+
+from evomeans.engines import Start, create_engine
+from evomeans.engines.frame import Frame
+from oracles import in_frame, squared_distances
+from problems import KINDS, make_samples, make_weights
+
+
+def seeded(samples, weights, quantiles):
+    """Draw every centre from a wheel written down in full; return the indices of the samples."""
+    (first, *_), *later = quantiles
+    chosen = [spun(weights, first)]
+    for trials in later:
+        nearest = squared_distances(samples, samples[chosen]).min(axis=1)
+        drawn = [spun(weights * nearest, quantile) for quantile in trials]
+        saved = np.maximum(nearest[:, None] - squared_distances(samples, samples[drawn]), 0.0)
+        chosen.append(drawn[int(np.argmax(weights @ saved))])
+    return chosen
+
+
+def spun(chances, quantile: float) -> int:
+    shares = np.cumsum(chances / chances.sum())
+    return int(np.flatnonzero(shares > quantile)[0])
+
+
+@pytest.mark.parametrize("trials", [1, 3])
+@pytest.mark.parametrize("kind", [k for k in KINDS if k not in ("constant", "few distinct")])
+def test_centres_are_drawn_from_the_wheel(rival_engine_name, dtype, weighted, kind, trials) -> None:
+    """On every kind of samples, in tiles that can be skipped and tiles that cannot."""
+    n, d, k = 400, 3, 12
+    rng = np.random.default_rng(7)
+    X = make_samples(kind, n, d, dtype, rng)
+    weights = make_weights(n, rng) if weighted else None
+    engine = create_engine(rival_engine_name, X, weights)
+    samples = in_frame(engine.frame, X)
+    for _ in range(4):
+        quantiles = rng.random((k, trials))
+        chosen = seeded(samples, np.ones(n) if weights is None else weights, quantiles)
+        assert_array_equal(engine.seed(quantiles), samples[chosen])
+        if trials == 1:
+            assert_array_equal(engine.seed(quantiles[:, 0]), samples[chosen])
+
+
+@pytest.mark.usefixtures("_compiled_kernels")
+@pytest.mark.parametrize(("n", "d", "k"), [(5000, 2, 60), (3000, 16, 40), (1000, 70, 9)])
+def test_larger_samples_are_seeded_as_by_the_reference(dtype, weighted, n, d, k) -> None:
+    rng = np.random.default_rng(n)
+    X = make_samples("blobs", n, d, dtype, rng)
+    weights = make_weights(n, rng) if weighted else None
+    engine, reference = (create_engine(name, X, weights) for name in ("cpu", "reference"))
+    for trials in (1, 1, 4):
+        quantiles = rng.random((k, trials))
+        assert_array_equal(engine.seed(quantiles), reference.seed(quantiles))
+
+
+def test_the_second_centre_follows_the_stated_distribution(rival_engine_name, weighted) -> None:
+    """wᵢ·D²ᵢ / Σ wD²: chi-square over uniform numbers, p > 0.001."""
+    X = np.array([[0.0], [1.0], [1.5], [3.0], [3.5], [5.0], [-2.0], [-4.0]])
+    weights = np.array([1.0, 2.0, 0.5, 0.0, 3.0, 1.0, 1.0, 0.25]) if weighted else np.ones(8)
+    frame = Frame(np.zeros(1), 0)
+    engine = create_engine(rival_engine_name, X, weights if weighted else None, frame=frame)
+    quantiles = np.random.default_rng(21).random((3000, 2))
+    drawn = np.array([engine.seed(pair)[:, 0] for pair in quantiles])
+    first, second = (np.argmin(np.abs(column[:, None] - X[:, 0]), axis=1) for column in drawn.T)
+    chances = np.zeros((8, 8))
+    for i in range(8):
+        mass = weights * (X[:, 0] - X[i, 0]) ** 2
+        chances[i] = weights[i] / weights.sum() * mass / mass.sum()
+    counts, expected = np.bincount(8 * first + second, minlength=64), 3000 * chances.ravel()
+    assert (counts[expected == 0] == 0).all()
+    possible = expected > 0
+    statistic = np.sum((counts[possible] - expected[possible]) ** 2 / expected[possible])
+    assert chi2.sf(statistic, np.count_nonzero(possible) - 1) > 0.001
+
+
+def test_no_sample_is_drawn_twice_and_none_without_weight(rival_engine_name, dtype) -> None:
+    """At the ends of the unit interval, too."""
+    for seed in range(15):
+        rng = np.random.default_rng(seed)
+        X = make_samples("normal", 70, 2, dtype, rng)
+        weights = make_weights(70, rng)
+        weights[[0, -1]] = 0.0
+        k = np.count_nonzero(weights)
+        engine = create_engine(rival_engine_name, X, weights)
+        quantiles = rng.choice([0.0, 5e-324, 0.3, 0.8, 1.0 - 2.0**-53], size=k)
+        expected = in_frame(engine.frame, X)[weights > 0]
+        assert_array_equal(np.unique(engine.seed(quantiles), axis=0), np.unique(expected, axis=0))
+
+
+@pytest.mark.parametrize("trials", [1, 2])
+def test_fewer_distinct_samples_than_centres(rival_engine_name, dtype, trials) -> None:
+    """Every sample has its centre then, and the rest are samples as well."""
+    X = np.array([[0.0, 1.0], [2.0, 0.0]] * 40, dtype)
+    engine = create_engine(rival_engine_name, X, None)
+    centers = engine.seed(np.random.default_rng(0).random((5, trials)))
+    samples = in_frame(engine.frame, X)
+    assert_array_equal(np.unique(centers, axis=0), np.unique(samples, axis=0))
+
+
+def test_one_centre_is_a_sample_drawn_by_weight(rival_engine_name, dtype) -> None:
+    X = np.arange(6.0).reshape(3, 2).astype(dtype)
+    engine = create_engine(rival_engine_name, X, np.array([1.0, 0.0, 3.0]))
+    for quantile, row in [(0.1, 0), (0.3, 2), (0.99, 2)]:
+        drawn = engine.seed(np.array([quantile]))
+        assert_array_equal(drawn, in_frame(engine.frame, X)[[row]])
+
+
+def test_sparse_samples_are_seeded_like_dense_ones(dtype, weighted) -> None:
+    rng = np.random.default_rng(5)
+    X = (rng.normal(size=(700, 20)) * (rng.random((700, 20)) < 0.3)).astype(dtype)
+    weights = make_weights(700, rng) if weighted else None
+    sparse = create_engine("cpu", sp.csr_matrix(X), weights)
+    dense = create_engine("cpu", X, weights, frame=sparse.frame)
+    for trials in (1, 3):
+        quantiles = rng.random((15, trials))
+        assert_array_equal(sparse.seed(quantiles), dense.seed(quantiles))
+
+
+@pytest.mark.usefixtures("eager_threads")
+@pytest.mark.parametrize("sparse", [False, True])
+def test_neither_threads_nor_the_order_of_tiles_matter(dtype, weighted, sparse) -> None:
+    rng = np.random.default_rng(6)
+    X = make_samples("blobs", 4000, 5, dtype, rng)
+    weights = make_weights(4000, rng) if weighted else None
+    X = sp.csr_matrix(X) if sparse else X
+    quantiles = rng.random((20, 3))
+    centers = [
+        create_engine("cpu", X, weights, n_jobs=n_jobs, searching=searching).seed(q)
+        for q in (quantiles, quantiles[:, 0])
+        for n_jobs, searching in [(1, True), (2, True), (3, True), (1, False)]
+    ]
+    for same in (centers[:4], centers[4:]):
+        assert len({array.tobytes() for array in same}) == 1
+
+
+def test_seeding_leaves_refinements_as_they_are(rival_engine_name) -> None:
+    """A solution refined before can still be gone on from."""
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(500, 3))
+    engine = create_engine(rival_engine_name, X, None)
+    (mother,) = engine.refine([Start(engine.seed(rng.random(6)))])
+    start = Start(mother.centers, 1.0, 0.4, removed=2, parent=mother.handle)
+    (expected,) = engine.refine([start])
+    engine.seed(rng.random((6, 2)))
+    (result,) = engine.refine([start])
+    assert result.centers.tobytes() == expected.centers.tobytes()
