@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import signal
+import time
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -102,6 +105,36 @@ def small_blocks(_compiled_steps, monkeypatch) -> Iterator[None]:
     monkeypatch.setattr("evomeans.engines.distributed.blocks.PARTS", 5)
     with dask.config.set(scheduler="sync"):
         yield
+
+
+@pytest.fixture(scope="session")
+def cluster(_compiled_steps) -> Iterator[Any]:
+    """Two workers, processes; other numbers by ``scale``. They load the kernels that are on disk.
+
+    One for all tests that need one: to start it takes seconds.
+    """
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=2,
+        threads_per_worker=1,
+        processes=True,
+        dashboard_address=":0",
+        memory_limit="1GiB",
+        silence_logs=logging.CRITICAL,
+    ) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def client(cluster) -> Iterator[Any]:
+    """Return a client of the cluster when that has its two workers."""
+    from distributed import Client
+
+    cluster.scale(2)
+    with Client(cluster) as client:
+        while len(client.nthreads()) != 2:
+            time.sleep(0.02)
+        yield client
 
 
 @pytest.fixture(params=[np.float32, np.float64], ids=["float32", "float64"])

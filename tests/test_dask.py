@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import sys
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from evomeans.engines import Start, create_engine
 from evomeans.engines.cpu import CpuEngine
 from evomeans.engines.distributed import DistributedEngine, sources
 from evomeans.search import SearchSettings, evolve
+from evomeans.validation import check_samples
 
 dask = pytest.importorskip("dask")
 import dask.array as da  # noqa: E402
@@ -161,6 +163,24 @@ def test_a_dataframe_with_names(caplog):
         model.predict(frame().rename(columns={"a": "other"}))
 
 
+def test_rows_are_counted_in_one_pass():
+    """Every chunk is loaded once to be counted, before anything else is done with it."""
+    loads = Counter()
+
+    def load(begin, end):
+        loads[begin] += 1
+        return X[begin:end]
+
+    ends = np.cumsum(CHUNKS)
+    parts = [
+        da.from_delayed(dask.delayed(load)(begin, end), (np.nan, 3), float)
+        for begin, end in zip(ends - CHUNKS, ends, strict=True)
+    ]
+    samples, _ = check_samples(quick(), da.concatenate(parts, allow_unknown_chunksizes=True))
+    assert samples.chunks == (CHUNKS, (3,))
+    assert loads == Counter((ends - CHUNKS).tolist())
+
+
 # Of Dask itself, which calls what pandas 4 will do otherwise.
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:dask")
 def test_a_parquet_folder(tmp_path):
@@ -293,6 +313,22 @@ def test_not_a_number_in_one_block():
             model.predict(lazy(bad, chunks)).compute()
         with pytest.raises(ValueError, match=text):
             quick().fit(lazy(bad, chunks))
+
+
+def test_numbers_whose_sums_would_overflow():
+    """As in memory; the block is named."""
+    huge = X.copy()
+    huge[460, 2] = -1e301
+    with pytest.raises(
+        ValueError, match=r"X has -1e\+301 in block 3, row 10 of it, column 2.*1e\+300"
+    ):
+        quick().fit(lazy(huge))
+
+
+def test_the_engine_refuses_to_stop_before_the_fixed_point():
+    engine = create_engine("dask", X, None)
+    with pytest.raises(NotImplementedError, match="to its fixed point only"):
+        engine.refine([Start(np.zeros((2, 3)), max_iter=3)])
 
 
 def test_weights_that_do_not_fit():

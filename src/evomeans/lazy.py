@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
 from evomeans.engines import create_engine, is_dask
-from evomeans.engines.distributed.blocks import defect_of
+from evomeans.engines.distributed.blocks import defect_of, is_usable
 from evomeans.engines.distributed.sources import as_dask_array, import_dask_array
 from evomeans.engines.frame import Frame, is_sparse
 from evomeans.solution import encode_centers, frame_for
@@ -160,7 +160,7 @@ def inertia(X: Any, sample_weight: Any, centers: NDArray[Any], frame: Frame) -> 
 
 
 def _engine(X: NDArray[Any], weights: Any, centers: NDArray[Any], frame: Frame, number: int) -> Any:
-    if not np.isfinite(X).all():
+    if not is_usable(X).all():
         defect = defect_of("X", X)
         raise ValueError(defect.text(number, defect.row))
     frame = frame_for(X, frame, centers)

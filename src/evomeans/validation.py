@@ -22,13 +22,12 @@ from sklearn.utils.validation import validate_data
 
 from evomeans.engines import ENGINE_NAMES, is_dask
 from evomeans.engines.frame import is_sparse
+from evomeans.engines.rules import LARGEST_VALUE
 from evomeans.search import SearchSettings
 from evomeans.search.observers import Observer, ProgressPrinter
 
 FloatArray = NDArray[np.float64]
 
-# Sums over 1e7 samples of this size stay finite.
-LARGEST_VALUE = 1e300
 # More is a slip, or a hostile model file.
 MOST_THREADS = 4096
 DENSE_ENGINES = ("gpu", "dask", "reference")

@@ -70,6 +70,17 @@ def test_an_array_on_disk_and_a_table_in_memory(evomeans, table):
     assert "X.npy: sample_weight has -" in weighted.err
 
 
+@pytest.mark.slow
+def test_a_folder_on_a_cluster(evomeans, table, cluster):
+    """The same run as without one."""
+    command = ("fit", Path("folder").absolute(), "-k", 3, "--engine", "dask", "--exclude", "name,w",
+               "--seed", 1, "--fast", "-o")  # fmt: skip
+    assert evomeans(*command, "here").code == 0
+    assert evomeans(*command, "there", "--scheduler", cluster.scheduler_address).code == 0
+    for name in ("labels.csv", "centers.csv"):
+        assert Path("here", name).read_bytes() == Path("there", name).read_bytes()
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "text"),
     [

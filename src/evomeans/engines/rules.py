@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+# Sums over 1e7 samples of this size stay finite.
+LARGEST_VALUE = 1e300
+
 GOLDEN_RATIO = 0.6180339887498949
 
 # Lloyd's iterations cannot cycle in exact arithmetic. Rounding could make two labels change places

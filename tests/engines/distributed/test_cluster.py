@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 
 import numpy as np
@@ -34,29 +35,6 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(1500, 4)) + 8.0 * RNG.integers(0, 4, size=(1500, 1))
 CHUNKS = (430, 0, 70, 230, 370, 400)
 QUICK = {"min_population": 4, "max_population": 8, "max_iter": 25, "n_iter_no_change": 25}
-
-
-@pytest.fixture(scope="module")
-def cluster(_compiled_steps):
-    """Two workers; other numbers by ``scale``. Loaded with the kernels that are on disk by now."""
-    with distributed.LocalCluster(
-        n_workers=2,
-        threads_per_worker=1,
-        processes=True,
-        dashboard_address=":0",
-        memory_limit="1GiB",
-        silence_logs=logging.CRITICAL,
-    ) as cluster:
-        yield cluster
-
-
-@pytest.fixture
-def client(cluster):
-    """Return a client of a cluster that has its two workers."""
-    cluster.scale(2)
-    with distributed.Client(cluster) as client:
-        client.wait_for_workers(2)
-        yield client
 
 
 @pytest.fixture(autouse=True)
@@ -93,7 +71,7 @@ def assert_same_fit(one, two):
 # ---- the same bits ---------------------------------------------------------------------------
 
 
-def test_any_number_of_workers_and_threads_gives_the_same_bits(cluster, client, undisturbed):
+def test_any_number_of_workers_gives_the_same_bits(cluster, client, undisturbed):
     """1, 2 and 3 workers; labels are lazy, and those of predict."""
     for n_workers in (2, 3, 1):
         cluster.scale(n_workers)
@@ -104,6 +82,26 @@ def test_any_number_of_workers_and_threads_gives_the_same_bits(cluster, client, 
     assert isinstance(model.labels_, da.Array)
     assert model.labels_.chunks == (CHUNKS,)
     assert_array_equal(model.labels_.compute(), model.predict(X))
+
+
+def test_any_number_of_threads_gives_the_same_bits(undisturbed, monkeypatch):
+    """Three threads of a worker share its blocks."""
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=3, dashboard_address=":0", silence_logs=logging.CRITICAL
+        ) as cluster,
+        distributed.Client(cluster),
+    ):
+        groups = []
+        send = runners.ClientRunner.send
+
+        def send_and_look(runner, request, those, visits):
+            groups.extend(those)
+            return send(runner, request, those, visits)
+
+        monkeypatch.setattr(runners.ClientRunner, "send", send_and_look)
+        assert_same_fit(quick().fit(lazy()), undisturbed)
+        assert {group.n_threads for group in groups} == {3}
 
 
 def test_replies_merged_in_a_tree_and_requests_passed_on(client, undisturbed, monkeypatch):
@@ -119,19 +117,35 @@ def test_persisted_samples(client, undisturbed):
 
 def test_workers_without_room_for_anything(client, undisturbed):
     """Every block is loaded again for every request, and every label found again."""
-    client.run(shrink, 0, 0)
+    client.run(shrink, 0)
     try:
         assert_same_fit(quick().fit(lazy()), undisturbed)
-        client.run(shrink, 10**8, 50_000)
-        assert_same_fit(quick().fit(lazy()), undisturbed)
+        assert set(client.run(kept).values()) == {(0, 0)}
     finally:
-        client.run(shrink, 10**8, 10**8)
+        client.run(shrink, 10**8)
 
 
-def shrink(samples, standings):
+def test_workers_keep_no_more_than_they_may(client, undisturbed):
+    """Room for some of the blocks and labels: it is used, never exceeded, and changes no bit."""
+    budget = 60_000
+    seen = []
+
+    def look(record):
+        seen.extend(client.run(kept).values())
+
+    client.run(shrink, budget)
+    try:
+        assert_same_fit(quick(observers=look).fit(lazy()), undisturbed)
+    finally:
+        client.run(shrink, 10**8)
+    assert max(map(sum, seen)) <= budget
+    assert (np.max(seen, axis=0) > 0).all()
+
+
+def shrink(budget):
     from evomeans.engines.distributed.cache import cache_here
 
-    cache_here().samples_budget, cache_here().standings_budget = samples, standings
+    cache_here().budget = budget
 
 
 def test_a_fit_leaves_nothing_behind(client):
@@ -186,6 +200,25 @@ def test_all_workers_killed_and_replaced(client, undisturbed, monkeypatch):
     assert_same_fit(quick().fit(lazy()), undisturbed)
     assert done
     assert not set(client.run(os.getpid).values()) & set(pids)
+
+
+def test_a_search_without_workers_says_so_and_waits(
+    cluster, client, undisturbed, monkeypatch, caplog
+):
+    def replace_all():
+        cluster.scale(0)
+        threading.Thread(target=bring_back).start()
+
+    def bring_back():
+        while "waits for one" not in caplog.text:
+            time.sleep(0.02)
+        cluster.scale(2)
+
+    done = at_request(monkeypatch, 15, replace_all)
+    with caplog.at_level(logging.WARNING, "evomeans"):
+        assert_same_fit(quick().fit(lazy()), undisturbed)
+    assert done
+    assert caplog.text.count("waits for one") == 1
 
 
 def test_a_worker_that_joins_gets_blocks(cluster, client, undisturbed, monkeypatch):

@@ -157,22 +157,46 @@ def standing_of(n, k=3):
 def test_blocks_are_kept_while_there_is_room():
     """The blocks of one data set do not push each other out; those of another one do."""
     one = samples_of(640)
-    cache = WorkerCache(2 * memory_of(one), 0)
+    cache = WorkerCache(3 * memory_of(one))
     assert cache.keep_samples(("x", 0), one)
     assert cache.keep_samples(("x", 1), one)
-    assert not cache.keep_samples(("x", 2), one)
+    assert not cache.keep_samples(("x", 2), one), "a third is for standings"
     assert cache.samples(("x", 2)) is None
     assert cache.keep_samples(("y", 0), one)
+    assert cache.keep_samples(("y", 1), one)
     assert cache.samples(("x", 0)) is None
     assert cache.samples(("x", 1)) is one
-    assert cache.nbytes[0] == 2 * memory_of(one)
+    assert cache.nbytes == (3 * memory_of(one), 0)
     cache.drop("x")
-    assert cache.nbytes[0] == memory_of(one)
+    assert cache.nbytes == (2 * memory_of(one), 0)
+
+
+def test_blocks_of_data_that_does_not_fit_give_way_to_standings_for_good():
+    one, state = samples_of(640), standing_of(640)
+    cache = WorkerCache(3 * memory_of(one))
+    cache.keep_samples(("x", 0), one)
+    cache.keep_samples(("x", 1), one)
+    fill(cache, "x", state)
+    assert cache.samples(("x", 1)) is one, "all data is here as far as anybody knows"
+    assert not cache.keep_samples(("x", 2), one)
+    fill(cache, "x", state)
+    assert cache.samples(("x", 1)) is None
+    assert not cache.has_room("x", 1)
+    cache.drop("x")
+    assert cache.has_room("x", memory_of(one))
+    assert cache.nbytes == (0, 0)
+
+
+def fill(cache, token, standing):
+    """Give as many standings as one request could."""
+    for name in range(3 * cache.budget // standing.nbytes):
+        cache.give((token, name, 0, True), standing, serial=0)
+        assert sum(cache.nbytes) <= cache.budget
 
 
 def test_standings_are_bounded_and_the_oldest_leave_first():
     one = standing_of(640)
-    cache = WorkerCache(0, 3 * one.nbytes)
+    cache = WorkerCache(9 * one.nbytes)
     for name in range(5):
         cache.give(("x", name, 0, True), one, serial=10 * name)
         assert cache.nbytes[1] <= 3 * one.nbytes
@@ -184,7 +208,7 @@ def test_standings_are_bounded_and_the_oldest_leave_first():
 def test_standings_in_use_do_not_push_each_other_out():
     """More solutions than there is room for: some are remembered always, not all never."""
     one = standing_of(640)
-    cache = WorkerCache(0, 3 * one.nbytes)
+    cache = WorkerCache(9 * one.nbytes)
     for serial in range(10):
         known = 0
         for name in range(5):
@@ -194,7 +218,7 @@ def test_standings_in_use_do_not_push_each_other_out():
 
 
 def test_forgotten_solutions_leave():
-    cache = WorkerCache(0, 10**9)
+    cache = WorkerCache(10**9)
     for name in range(4):
         cache.give(("x", name, 0, True), standing_of(64), 0)
         cache.give(("y", name, 0, True), standing_of(64), 0)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.engines.protocol import FloatArray
+from evomeans.engines.rules import LARGEST_VALUE
 
 # Chunks larger than this are split, so that a worker can hold a few; a sixteenth of the data is
 # large enough too, so that a machine has work for all its cores.
@@ -20,8 +21,9 @@ PARTS = 16
 SMALLEST_BLOCK = 2**18
 
 
-REMEDY = "K-means needs finite numbers: leave such rows out or fill them in first."
-WEIGHT_REMEDY = "Weights must be finite and not negative."
+NOT_FINITE = "K-means needs finite numbers: leave such rows out or fill them in first."
+TOO_LARGE = f"Sums overflow beyond {LARGEST_VALUE:.0e}: divide X by a constant first."
+BAD_WEIGHT = "Weights must be finite and not negative."
 
 
 @dataclass(frozen=True)
@@ -37,19 +39,20 @@ class Defect:
         In the block.
     column : str
         ", column 3", or empty.
+    remedy : str
+        What to do about it.
     """
 
     name: str
     value: str
     row: int
     column: str
+    remedy: str
 
     def text(self, block: int, row: int) -> str:
         """Say where it is, and what to do."""
-        remedy = WEIGHT_REMEDY if self.name == "sample_weight" else REMEDY
-        return (
-            f"{self.name} has {self.value} in block {block}, row {row} of it{self.column}. {remedy}"
-        )
+        place = f"block {block}, row {row} of it{self.column}"
+        return f"{self.name} has {self.value} in {place}. {self.remedy}"
 
 
 @dataclass(frozen=True)
@@ -149,7 +152,7 @@ def summarize(X: NDArray[Any], sample_weight: NDArray[Any] | None) -> Summary:
     if len(X) == 0:
         return Summary(0, none, none, 0.0, 0.0)
     low, high = X.min(axis=0), X.max(axis=0)
-    if not (np.isfinite(low).all() and np.isfinite(high).all()):
+    if not (is_usable(low).all() and is_usable(high).all()):
         return Summary(len(X), none, none, 0.0, 0.0, defect_of("X", X))
     if sample_weight is None:
         return Summary(len(X), low, high, float(len(X)), 1.0)
@@ -160,14 +163,21 @@ def summarize(X: NDArray[Any], sample_weight: NDArray[Any] | None) -> Summary:
     return Summary(len(X), low, high, float(np.cumsum(weights)[-1]), float(weights.max()))
 
 
+def is_usable(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Tell numbers that can be summed from those that cannot, and from what is no number."""
+    usable: NDArray[np.bool_] = np.abs(values) <= np.float64(LARGEST_VALUE)
+    return usable
+
+
 def defect_of(name: str, values: NDArray[Any]) -> Defect:
     """Find the first value that cannot be used."""
-    bad = ~np.isfinite(values)
-    if name == "sample_weight":
-        bad |= values < 0.0
+    weights = name == "sample_weight"
+    bad = ~np.isfinite(values) | (values < 0.0) if weights else ~is_usable(values)
     place = np.argwhere(bad)[0].tolist()
     column = f", column {place[1]}" if len(place) > 1 else ""
-    return Defect(name, str(values[tuple(place)]), place[0], column)
+    value = values[tuple(place)]
+    remedy = BAD_WEIGHT if weights else TOO_LARGE if np.isfinite(value) else NOT_FINITE
+    return Defect(name, str(value), place[0], column, remedy)
 
 
 def combine(summaries: Sequence[Summary], chunks: Sequence[int], *, weighted: bool) -> Survey:

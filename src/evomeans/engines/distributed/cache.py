@@ -16,12 +16,17 @@ from numpy.typing import NDArray
 
 from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import Samples, State
+from evomeans.engines.distributed.blocks import LARGEST_BLOCK
 from evomeans.engines.protocol import FloatArray
 
-# Shares of the memory that a worker has left when it begins. The rest is for blocks being loaded
-# and for whatever else Dask keeps; at four fifths of its limit it would pause the worker.
-SAMPLES_SHARE = 0.25
-STANDINGS_SHARE = 0.15
+# Dask pauses a worker at four fifths of its limit: less than that is for everything, and of it
+# some is needed for code, and some for the blocks that every thread has in hand or waiting.
+WORKER_SHARE = 0.7
+RESERVE, RESERVE_PER_THREAD = 2**26, 8 * LARGEST_BLOCK
+# Of the memory that is free, where nobody has set a limit.
+FREE_SHARE = 0.5
+# Of all that is kept, so much is for blocks; the rest is for standings.
+SAMPLES_SHARE = 2 / 3
 
 BlockKey = tuple[str, int]
 """The token of the data, and the number of the block."""
@@ -52,21 +57,22 @@ class Standing(NamedTuple):
 
 
 class WorkerCache:
-    """Blocks in the form that kernels read, and standings, each within a budget of bytes.
+    """Blocks in the form that kernels read, and standings, together within a budget of bytes.
 
     Parameters
     ----------
-    samples_budget, standings_budget : int
+    budget : int
         Bytes.
     """
 
-    def __init__(self, samples_budget: int, standings_budget: int) -> None:
-        self.samples_budget = samples_budget
-        self.standings_budget = standings_budget
+    def __init__(self, budget: int) -> None:
+        self.budget = budget
         self._samples: OrderedDict[BlockKey, Samples] = OrderedDict()
         self._standings: OrderedDict[StandingKey, tuple[Standing, int]] = OrderedDict()
         self._samples_bytes = 0
         self._standings_bytes = 0
+        # Bytes that the blocks of data sets may take which do not fit as a whole.
+        self._ceilings: dict[str, int] = {}
         self._lock = threading.Lock()
 
     def samples(self, key: BlockKey) -> Samples | None:
@@ -75,10 +81,16 @@ class WorkerCache:
             return self._samples.get(key)
 
     def has_room(self, token: str, size: int) -> bool:
-        """Whether a block of this size would be kept."""
+        """Whether a block of this size would be kept; if not, that is remembered of its data."""
         with self._lock:
-            own = sum(memory_of(kept) for key, kept in self._samples.items() if key[0] == token)
-            return own + size <= self.samples_budget
+            limit = self._ceilings.get(token, int(SAMPLES_SHARE * self.budget))
+            fits = self._bytes_of(token) + size <= limit
+            if not fits:
+                self._ceilings.setdefault(token, limit)
+            return fits
+
+    def _bytes_of(self, token: str) -> int:
+        return sum(memory_of(kept) for key, kept in self._samples.items() if key[0] == token)
 
     def keep_samples(self, key: BlockKey, samples: Samples) -> bool:
         """Keep a block if there is room, and say whether it is kept.
@@ -87,13 +99,15 @@ class WorkerCache:
         turn, and the one that leaves would be missed as much as the one that came.
         """
         size = memory_of(samples)
+        if not self.has_room(key[0], size):
+            return False
         with self._lock:
             if key in self._samples:
                 return True
             others = [other for other in self._samples if other[0] != key[0]]
-            while others and self._samples_bytes + size > self.samples_budget:
-                self._samples_bytes -= memory_of(self._samples.pop(others.pop(0)))
-            if self._samples_bytes + size > self.samples_budget:
+            while others and self._samples_bytes + self._standings_bytes + size > self.budget:
+                self._drop_block(others.pop(0))
+            if self._samples_bytes + self._standings_bytes + size > self.budget:
                 return False
             self._samples[key] = samples
             self._samples_bytes += size
@@ -112,19 +126,43 @@ class WorkerCache:
         """Keep a standing if there is room; those used least recently make room.
 
         But not those that the last request used too: like the blocks, they are needed in turn.
+        Blocks make room if not all of their data can be here anyway: what a standing saves is more
+        than what is saved by as many bytes of a block.
         """
         size = standing.nbytes
+        # Data that fits as far as anybody knows has its share, used or not yet.
+        taken = 0 if key[0] in self._ceilings else int(SAMPLES_SHARE * self.budget)
         with self._lock:
-            while self._standings_bytes + size > self.standings_budget and self._standings:
-                oldest, (other, used) = next(iter(self._standings.items()))
-                if oldest[0] == key[0] and used >= serial - 2:
+            while self._standings_bytes + size > self.budget - max(taken, self._samples_bytes):
+                if not (self._drop_standing(key[0], serial) or self._give_way(key)):
                     return
-                del self._standings[oldest]
-                self._standings_bytes -= other.nbytes
-            if self._standings_bytes + size <= self.standings_budget:
-                replaced = self._standings.pop(key, None)
-                self._standings[key] = standing, serial
-                self._standings_bytes += size - (replaced[0].nbytes if replaced else 0)
+            replaced = self._standings.pop(key, None)
+            self._standings[key] = standing, serial
+            self._standings_bytes += size - (replaced[0].nbytes if replaced else 0)
+
+    def _drop_standing(self, token: str, serial: int) -> bool:
+        """Drop the standing used least recently, if the last requests did not need it."""
+        if not self._standings:
+            return False
+        oldest, (standing, used) = next(iter(self._standings.items()))
+        if oldest[0] == token and used >= serial - 2:
+            return False
+        del self._standings[oldest]
+        self._standings_bytes -= standing.nbytes
+        return True
+
+    def _give_way(self, key: StandingKey) -> bool:
+        """Drop a block of data that does not fit as a whole, for good, but not the one in hand."""
+        token = key[0]
+        blocks = [block for block in self._samples if block[0] == token and block[1] != key[2]]
+        if token not in self._ceilings or not blocks:
+            return False
+        self._drop_block(blocks[-1])
+        self._ceilings[token] = self._bytes_of(token)
+        return True
+
+    def _drop_block(self, key: BlockKey) -> None:
+        self._samples_bytes -= memory_of(self._samples.pop(key))
 
     def forget(self, token: str, names: frozenset[int]) -> None:
         """Drop the standings of some solutions."""
@@ -135,8 +173,9 @@ class WorkerCache:
     def drop(self, token: str) -> None:
         """Drop all there is of a data set."""
         with self._lock:
+            self._ceilings.pop(token, None)
             for block in [key for key in self._samples if key[0] == token]:
-                self._samples_bytes -= memory_of(self._samples.pop(block))
+                self._drop_block(block)
             for key in [key for key in self._standings if key[0] == token]:
                 self._standings_bytes -= self._standings.pop(key)[0].nbytes
 
@@ -160,8 +199,7 @@ def memory_for(X: NDArray[Any], weighted: bool) -> int:
 @cache
 def cache_here() -> WorkerCache:
     """Return the cache of this process."""
-    left = memory_left()
-    return WorkerCache(int(SAMPLES_SHARE * left), int(STANDINGS_SHARE * left))
+    return WorkerCache(budget_here())
 
 
 def drop_here(token: str) -> None:
@@ -171,15 +209,19 @@ def drop_here(token: str) -> None:
         cache_here().drop(token)
 
 
-def memory_left() -> int:
-    """Bytes that this process may still take, of those of the worker, else of the machine."""
+def budget_here() -> int:
+    """Bytes that may be kept in this process, by the limit of the worker, else by what is free."""
     import psutil
+    from dask.system import CPU_COUNT
     from distributed import get_worker
-    from distributed.system import MEMORY_LIMIT
 
+    free = FREE_SHARE * psutil.virtual_memory().available
     try:
-        manager: Any = get_worker().memory_manager
-        limit = manager.memory_limit or MEMORY_LIMIT
+        worker: Any = get_worker()
     except ValueError:
-        limit = MEMORY_LIMIT
-    return max(0, int(limit) - int(psutil.Process().memory_info().rss))
+        return int(free)
+    n_threads, limit = worker.state.nthreads, worker.memory_manager.memory_limit
+    if not limit:
+        return int(free * min(1.0, n_threads / CPU_COUNT))
+    used: int = psutil.Process().memory_info().rss + RESERVE + n_threads * RESERVE_PER_THREAD
+    return max(0, int(WORKER_SHARE * limit) - used)

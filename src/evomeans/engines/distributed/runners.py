@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
@@ -11,6 +12,8 @@ from evomeans.engines.distributed.cache import drop_here
 from evomeans.engines.distributed.placement import ANYWHERE, Group, by_thread
 from evomeans.engines.distributed.questions import Reply, Request, merge_replies
 from evomeans.engines.distributed.steps import HERE, ask_blocks
+
+log = logging.getLogger("evomeans")
 
 # More replies than this are merged on the workers, so many at a time.
 FAN_IN = 16
@@ -175,38 +178,64 @@ class _Futures:
         self._request = request
         self._groups = groups
         self._visits = visits
-        self._futures, self._inputs = runner.send(request, groups, visits)
+        self._alone = False
+        self._send()
+
+    def _send(self) -> None:
+        client = self._runner.client
+        sent = self._runner.send(self._request, self._groups, self._visits)
+        self._futures, self._inputs = sent
+        # From now on: replies that are ready come while the search is busy with others.
+        self._gathering = client.sync(_begin_to_gather, client, self._futures)
 
     def result(self) -> list[Reply]:
         client = self._runner.client
-        while True:
-            try:
-                replies: list[Reply] = client.sync(_gather, client, self._futures)
-            except TimeoutError:
-                if self._is_stranded():
-                    self._begin_again()
-            else:
-                return replies
+        while not client.sync(_is_done, self._gathering):
+            workers = set(client.nthreads())
+            if not workers and not self._alone:
+                log.warning("There is no Dask worker; the search waits for one.")
+            self._alone = not workers
+            if self._is_stranded(workers):
+                self._begin_again()
+        replies: list[Reply] = self._gathering.result()
+        return replies
 
-    def _is_stranded(self) -> bool:
+    def _is_stranded(self, workers: set[str]) -> bool:
         """Whether tasks may be waiting for a worker that is gone.
 
         Dask lets them run elsewhere, but not if there was nobody else at that moment.
         """
-        workers = {group.worker for group in self._groups} | set(self._visits)
-        return not workers - {ANYWHERE} <= set(self._runner.client.nthreads())
+        asked = {group.worker for group in self._groups} | set(self._visits)
+        return not asked - {ANYWHERE} <= workers
 
     def _begin_again(self) -> None:
+        self._runner.client.sync(_cancel, self._gathering)
         for future in (*self._futures, *self._inputs):
             future.release()
         self._groups = [replace(group, worker=ANYWHERE) for group in self._groups]
         self._visits = {ANYWHERE: [visit for those in self._visits.values() for visit in those]}
-        again = self._runner.send(self._request, self._groups, self._visits)
-        self._futures, self._inputs = again
+        self._send()
 
 
-async def _gather(client: Any, futures: list[Any]) -> Any:
-    return await asyncio.wait_for(client.gather(futures, asynchronous=True), PATIENCE)
+async def _begin_to_gather(client: Any, futures: list[Any]) -> asyncio.Task[Any]:
+    async def gather() -> Any:
+        return await client.gather(futures, asynchronous=True)
+
+    task = asyncio.create_task(gather())
+    # Asked for, so that asyncio does not complain of an error that a search has no use for: it was
+    # given up, or another request has failed before.
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return task
+
+
+async def _is_done(task: asyncio.Task[Any]) -> bool:
+    """Wait for a while."""
+    done, _ = await asyncio.wait({task}, timeout=PATIENCE)
+    return bool(done)
+
+
+async def _cancel(task: asyncio.Task[Any]) -> None:
+    task.cancel()
 
 
 class ClientRunner:
