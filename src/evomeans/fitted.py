@@ -106,13 +106,14 @@ class FittedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, Dask array or dataframe} of shape (n_samples, n_features)
             New samples.
 
         Returns
         -------
         labels : ndarray of shape (n_samples,), dtype int32
-            Index of the closest centre; the lowest one on ties.
+            Index of the closest centre; the lowest one on ties. A lazy Dask array if ``X`` is a
+            Dask collection, or the engine "dask".
         """
         X = self._checked(X)
         if is_dask(X):
@@ -128,13 +129,14 @@ class FittedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, Dask array or dataframe} of shape (n_samples, n_features)
             New samples.
 
         Returns
         -------
         X_new : ndarray of shape (n_samples, n_clusters)
-            Euclidean distances, float32 if both ``X`` and the centres are, else float64.
+            Euclidean distances, float32 if both ``X`` and the centres are, else float64. A lazy
+            Dask array where the labels of :meth:`predict` are.
         """
         X = self._checked(X)
         if is_dask(X):
@@ -150,7 +152,7 @@ class FittedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, Dask array or dataframe} of shape (n_samples, n_features)
             New samples.
         y : Ignored
             Not used, present here for API consistency by convention.

@@ -11,6 +11,7 @@ import sys
 import textwrap
 import threading
 import time
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -123,6 +124,30 @@ def test_workers_without_room_for_anything(client, undisturbed):
         assert set(client.run(kept).values()) == {(0, 0)}
     finally:
         client.run(shrink, 10**8)
+
+
+def test_blocks_without_room_are_sent_for_where_they_answered_last(client, monkeypatch):
+    """For their labels may be there."""
+    client.run(shrink, 0)
+    asked = []
+    begin = DistributedEngine.begin
+
+    def begin_and_look(engine, questions):
+        conversation = begin(engine, questions)
+        wanted = {worker: len(those) for worker, those in conversation.pending._visits.items()}
+        asked.append((wanted, Counter(engine._homes.values())))
+        return conversation
+
+    monkeypatch.setattr(DistributedEngine, "begin", begin_and_look)
+    try:
+        quick(max_iter=1).fit(lazy())
+    finally:
+        client.run(shrink, 10**8)
+    later = [each for each in asked if sum(each[1].values()) == 5]
+    assert asked[0][0].keys() == {""}
+    assert len(later) > 10
+    for wanted, homes in later:
+        assert wanted == homes or sum(wanted.values()) < 5
 
 
 def test_workers_keep_no_more_than_they_may(client, undisturbed):

@@ -6,7 +6,7 @@ import itertools
 import uuid
 import weakref
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -91,7 +91,10 @@ class DistributedEngine:
             frame = Frame.spanning(self.survey.low, self.survey.high, self.n_samples)
         self.frame = frame
         self.ground = ground_of(self.survey, frame)
+        # Where blocks answered last, and which of them were not kept there. They are best loaded
+        # there again, for labels may have been kept.
         self._homes: dict[int, str] = {}
+        self._unkept: set[int] = set()
         self._places: list[str] = []
         self._names = itertools.count()
         self._serials = itertools.count()
@@ -156,7 +159,8 @@ class DistributedEngine:
             for start, name in zip(starts, names, strict=True)
         ]
         # Blocks that are loaded for every request should not be loaded twice as often.
-        n_lanes = self.runner.lanes if len(self._homes) == len(self._blocks) else 1
+        all_kept = len(self._homes) == len(self._blocks) and not self._unkept
+        n_lanes = self.runner.lanes if all_kept else 1
         refined: dict[int, Refinement] = {}
         lanes = [
             Lane(self, dict(itertools.islice(enumerate(courses), i, None, n_lanes)), refined)
@@ -223,9 +227,13 @@ class DistributedEngine:
             for block in range(len(self._blocks))
             if any(question.concerns(block) for question in questions)
         ]
-        homes = {block: self._homes[block] for block in concerned if block in self._homes}
-        loaded = self._visits(request, (block for block in concerned if block not in homes))
-        pending = self.runner.begin(request, by_worker(homes, self._places), {ANYWHERE: loaded})
+        kept = {
+            block: self._homes[block]
+            for block in concerned
+            if block in self._homes and block not in self._unkept
+        }
+        loaded = self._visits(request, [block for block in concerned if block not in kept])
+        pending = self.runner.begin(request, by_worker(kept, self._places), loaded)
         return Conversation(request, pending)
 
     def end(self, conversation: Conversation) -> list[Any]:
@@ -233,12 +241,8 @@ class DistributedEngine:
         replies = conversation.pending.result()
         while missing := [block for reply in replies for block in reply.missing]:
             self._learn(replies)
-            reply = merge_replies(replies)
-            told = Reply(reply.answers, reply.homes, (), reply.seconds)
-            wanted = {
-                home: self._visits(conversation.request, blocks)
-                for home, blocks in by_home(missing, self._homes).items()
-            }
+            told = replace(merge_replies(replies), missing=())
+            wanted = self._visits(conversation.request, missing)
             pending = self.runner.begin(conversation.request, [], wanted)
             replies = [told, *pending.result()]
         self._learn(replies)
@@ -246,22 +250,26 @@ class DistributedEngine:
         self.work_seconds += reply.seconds
         return reply.answers
 
-    def _visits(self, request: Request, blocks: Iterable[int]) -> list[Any]:
-        """Lazy replies of blocks that have to be loaded."""
+    def _visits(self, request: Request, blocks: Sequence[int]) -> dict[str, list[Any]]:
+        """Lazy replies of blocks that have to be loaded, by the worker that is to do so."""
         from dask import delayed
 
-        blocks = list(blocks)
-        if not blocks:
-            return []
-        # Delayed once: it is not to be looked through for every block.
-        carried = delayed(request, traverse=False)
-        visit = delayed(visit_block, pure=False)
-        return [visit(*self._blocks[block], block, carried) for block in blocks]
+        visits: dict[str, list[Any]] = {}
+        if blocks:
+            # Delayed once: it is not to be looked through for every block.
+            carried = delayed(request, traverse=False)
+            visit = delayed(visit_block, pure=False)
+        for block in blocks:
+            lazy = visit(*self._blocks[block], block, carried)
+            visits.setdefault(self._homes.get(block, ANYWHERE), []).append(lazy)
+        return visits
 
     def _learn(self, replies: Sequence[Reply]) -> None:
         """Remember where blocks are."""
         for reply in replies:
-            self._homes.update(reply.homes)
+            self._homes |= reply.homes
+            self._unkept -= set(reply.homes)
+            self._unkept |= set(reply.unkept)
 
 
 class Conversation:
@@ -324,14 +332,6 @@ class Lane:
             except StopIteration as end:
                 self.refined[number] = end.value
                 del self._asking[number]
-
-
-def by_home(blocks: Sequence[int], homes: dict[int, str]) -> dict[str, list[int]]:
-    """Group blocks by the worker that should have them, or ANYWHERE."""
-    result: dict[str, list[int]] = {}
-    for block in blocks:
-        result.setdefault(homes.get(block, ANYWHERE), []).append(block)
-    return result
 
 
 def ground_of(survey: Survey, frame: Frame) -> Ground:

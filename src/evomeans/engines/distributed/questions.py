@@ -118,9 +118,11 @@ class Reply:
     answers : list
         One for each question: an array to be added up, or a dict of block to value.
     homes : dict of int to str
-        Blocks that answered and were kept, and the worker that has them.
+        Blocks that answered, and on which worker.
     missing : tuple of int
         Blocks that were asked for where they are not.
+    unkept : tuple of int
+        Blocks that answered, and for which there was no room after that.
     seconds : float
         Time that the work itself took.
     """
@@ -128,6 +130,7 @@ class Reply:
     answers: list[Any]
     homes: dict[int, str]
     missing: tuple[int, ...] = ()
+    unkept: tuple[int, ...] = ()
     seconds: float = 0.0
 
 
@@ -135,13 +138,15 @@ def merge_replies(replies: list[Reply]) -> Reply:
     """Put replies together. Sums are integers: their total does not depend on any order."""
     first, *others = replies
     answers = list(first.answers)
-    homes, missing, seconds = dict(first.homes), list(first.missing), first.seconds
+    homes, missing, unkept = dict(first.homes), list(first.missing), list(first.unkept)
+    seconds = first.seconds
     for reply in others:
         answers = [merge(one, two) for one, two in zip(answers, reply.answers, strict=True)]
         homes |= reply.homes
         missing += reply.missing
+        unkept += reply.unkept
         seconds += reply.seconds
-    return Reply(answers, homes, tuple(missing), seconds)
+    return Reply(answers, homes, tuple(missing), tuple(unkept), seconds)
 
 
 def merge(one: Any, two: Any) -> Any:

@@ -80,8 +80,9 @@ def visit_block(
         samples = prepare(X, sample_weight, request.ground, in_order=in_order)
         kept = in_order and memory.keep_samples((token, block), samples)
     answers = answer_all(samples, block, in_order, request, memory)
-    homes = {block: address()} if kept else {}
-    return Reply(answers, homes, seconds=time.perf_counter() - began)
+    unkept = () if kept else (block,)
+    seconds = time.perf_counter() - began
+    return Reply(answers, {block: address()}, unkept=unkept, seconds=seconds)
 
 
 def address() -> str:
