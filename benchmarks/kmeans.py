@@ -121,14 +121,14 @@ def bred(population: Sequence[Individual], power: int, rng: np.random.Generator)
     """Return the child of two selected parents, with a centre that is to be relocated."""
     parents = select_parents(population, rng.random(4).tolist())
     m = len(parents[0].centers)
-    centers, nearer = matching_crossover(parents[0].centers, parents[1].centers, rng.random(m))
+    child = matching_crossover(*parents, rng.random(m))
     return Start(
-        centers,
+        child.centers,
         alpha=(parents[0].alpha + parents[1].alpha) / 2.0,
         quantile=rng.random(),
         removed=int(rng.integers(m)),
         power=power,
-        parent=parents[nearer].handle,
+        parent=child.parent.handle,
     )
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import signal
+import time
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -64,13 +67,15 @@ def gpu_device(monkeypatch) -> str:
     return name
 
 
-@pytest.fixture(params=["reference", "cpu", "gpu"])
+@pytest.fixture(params=["reference", "cpu", "gpu", "dask"])
 def engine_name(request: pytest.FixtureRequest) -> str:
     """Every engine: what takes this fixture is a parity test."""
-    if request.param == "cpu":
+    if request.param != "reference":
         request.getfixturevalue("_compiled_kernels")
     if request.param == "gpu":
         request.getfixturevalue("gpu_device")
+    if request.param == "dask":
+        request.getfixturevalue("small_blocks")
     return request.param
 
 
@@ -80,6 +85,56 @@ def rival_engine_name(request: pytest.FixtureRequest) -> str:
     if request.param == "cpu":
         request.getfixturevalue("_compiled_kernels")
     return request.param
+
+
+@pytest.fixture(scope="session")
+def _compiled_steps(_compiled_kernels) -> None:
+    """Compile what only the Dask engine calls."""
+    for dtype in (np.float32, np.float64):
+        engine = create_engine("dask", np.eye(3, dtype=dtype), None)
+        engine.refine([Start(np.eye(3), removed=0)])
+
+
+@pytest.fixture
+def small_blocks(_compiled_steps, monkeypatch) -> Iterator[None]:
+    """Let the Dask engine divide any data into five blocks, and its tasks run in this thread."""
+    import dask
+
+    monkeypatch.setattr("evomeans.engines.distributed.blocks.SMALLEST_LIMIT", 1)
+    monkeypatch.setattr("evomeans.engines.distributed.blocks.SMALLEST_BLOCK", 0)
+    monkeypatch.setattr("evomeans.engines.distributed.blocks.PARTS", 5)
+    with dask.config.set(scheduler="sync"):
+        yield
+
+
+@pytest.fixture(scope="session")
+def cluster(_compiled_steps) -> Iterator[Any]:
+    """Two workers, processes; other numbers by ``scale``. They load the kernels that are on disk.
+
+    One for all tests that need one: to start it takes seconds.
+    """
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=2,
+        threads_per_worker=1,
+        processes=True,
+        dashboard_address=":0",
+        memory_limit="1GiB",
+        silence_logs=logging.CRITICAL,
+    ) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def client(cluster) -> Iterator[Any]:
+    """Return a client of the cluster when that has its two workers."""
+    from distributed import Client
+
+    cluster.scale(2)
+    with Client(cluster) as client:
+        while len(client.nthreads()) != 2:
+            time.sleep(0.02)
+        yield client
 
 
 @pytest.fixture(params=[np.float32, np.float64], ids=["float32", "float64"])

@@ -37,6 +37,8 @@ class ScriptedEngine:
         What the search sees as ``batch``.
     n_samples : int
         What the search sees as ``n_samples``.
+    moves_single_samples : bool
+        What the search sees as such.
     clock : ScriptedClock, optional
         Moves on by ``seconds`` with every refinement.
     during : dict of int to callable
@@ -46,6 +48,7 @@ class ScriptedEngine:
     script: Iterable[float | Refinement]
     batch: int = 1
     n_samples: int = 100
+    moves_single_samples: bool = True
     clock: ScriptedClock | None = None
     seconds: float = 1.0
     during: Mapping[int, Callable[[], object]] = field(default_factory=dict)

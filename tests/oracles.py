@@ -96,6 +96,7 @@ def assert_fixed_point(engine: Engine, problem: Problem, result: Refinement) -> 
     samples = in_frame(engine.frame, problem.X)
     weights = np.ones(n) if problem.weights is None else problem.weights
     labels, inertia = engine.assign(result.centers)
+    labels = np.asarray(labels)
 
     assert result.centers.shape == (k, d)
     assert result.centers.dtype == np.float64

@@ -16,7 +16,12 @@ FORBIDDEN = {
     "engines": ["evomeans"],
 }
 ALLOWED = {
-    "search": ["evomeans.search", "evomeans.engines.protocol", "evomeans.archive"],
+    "search": [
+        "evomeans.search",
+        "evomeans.engines.protocol",
+        "evomeans.centers.pnn",
+        "evomeans.archive",
+    ],
     "engines": ["evomeans.engines"],
 }
 

@@ -45,7 +45,7 @@ BAD_PARAMETERS = [
     ({"target_inertia": -1}, ValueError, r"target_inertia=-1 must be finite and not negative"),
     ({"target_inertia": np.inf}, ValueError, r"target_inertia=inf must be finite"),
     ({"target_inertia": [1.0]}, TypeError, r"target_inertia must be a number or None, got \[1.0\]"),
-    ({"engine": "fpga"}, ValueError, r"engine='fpga' is unknown.*'cpu', 'gpu', 'reference'"),
+    ({"engine": "fpga"}, ValueError, r"engine='fpga' is unknown.*'cpu', 'gpu', 'dask', 'ref"),
     ({"engine": None}, TypeError, r"engine must be one of 'auto', 'cpu', 'gpu', .*, got None"),
     ({"n_jobs": 0}, ValueError, r"n_jobs=0 must be positive, -1 for all cores, or None"),
     ({"n_jobs": 5000}, ValueError, r"n_jobs=5000 must not exceed 4096"),

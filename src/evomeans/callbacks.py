@@ -171,6 +171,10 @@ class _WatchedEngine:
         return self._engine.batch
 
     @property
+    def moves_single_samples(self) -> bool:
+        return self._engine.moves_single_samples
+
+    @property
     def frame(self) -> Frame:
         return self._engine.frame
 

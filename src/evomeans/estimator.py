@@ -9,7 +9,7 @@ from numbers import Integral
 from typing import Any, Self
 
 from evomeans.callbacks import EXTRA_FRAMES, CallbackSupport, fit_task, with_callbacks
-from evomeans.engines import Engine
+from evomeans.engines import Engine, is_dask
 from evomeans.engines.frame import Frame
 from evomeans.fingerprint import describe_problem
 from evomeans.fitted import FittedCenters
@@ -95,22 +95,28 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         Centres, or several sets of them, that join the initial population. Random samples
         complete it, so that a poor ``init`` costs little and a good one is never lost.
 
-    engine : {"auto", "cpu", "gpu", "reference"}, default="auto"
+    engine : {"auto", "cpu", "gpu", "dask", "reference"}, default="auto"
         What holds the samples and runs K-means.
 
-        - "auto" takes the best engine at hand, which is "cpu"; and if ``X`` has a single feature,
-          it solves the problem exactly, without a search. The parameters of the search do not
-          matter then, and ``stop_reason_`` is "proven_optimal".
+        - "auto" takes the best engine at hand, which is "dask" if ``X`` is a Dask array or
+          dataframe, else "cpu"; and if ``X`` is in memory and has a single feature, it solves the
+          problem exactly, without a search. The parameters of the search do not matter then, and
+          ``stop_reason_`` is "proven_optimal".
         - "cpu": compiled, multi-threaded, dense and sparse. The first fit on a machine compiles
           for some seconds; later ones read the result from a cache.
         - "gpu": batches of 32 solutions on an NVIDIA GPU, dense only; for large data with many
           clusters or features. It needs the extra ``gpu`` and is never chosen by "auto". Without
           PyTorch or a GPU the fit fails and says what is missing.
+        - "dask": for data larger than memory, or on a cluster. Blocks of samples stay where Dask
+          has them; it runs on the current client, else on Dask's local scheduler. Takes Dask
+          arrays and dataframes, memory maps and whatever ``dask.array.from_array`` takes, dense
+          only. ``labels_``, :meth:`predict` and :meth:`transform` are lazy Dask arrays. It makes
+          25 offspring at a time. Needs the extra ``dask``.
         - "reference": plain NumPy, dense only; slow, and obviously right.
 
     n_jobs : int, default=None
         Threads to use; None means 1 and -1 all cores. The result does not depend on it, to the
-        last bit.
+        last bit. The engine "dask" uses the threads that Dask has.
 
     random_state : int, RandomState, Generator or None, default=None
         An int makes the result reproducible. None draws from NumPy's global random state; an
@@ -145,7 +151,8 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         without samples come last.
 
     labels_ : ndarray of shape (n_samples,), dtype int32
-        The cluster of each sample; always equal to ``predict(X)``.
+        The cluster of each sample; always equal to ``predict(X)``. Of samples in Dask a lazy Dask
+        array.
 
     inertia_ : float
         Sum of the squared distances of the samples to their closest centre, times their weights.
@@ -306,10 +313,10 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, Dask array or dataframe} of shape (n_samples, n_features)
             The samples. float32 and float64 are kept as they are, all else becomes float64. Sparse
             matrices become CSR and are never made dense. Tensors of PyTorch, on any device, are
-            read like arrays; what is returned are NumPy arrays.
+            read like arrays; what is returned are NumPy arrays. What Dask holds stays with Dask.
         y : Ignored
             Not used, present here for API consistency by convention.
         sample_weight : float or array-like of shape (n_samples,), default=None
@@ -323,7 +330,7 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         """
         settings = check_parameters(self)
         X, features = check_samples(self, X)
-        sample_weight = check_sample_weight(sample_weight, X.shape[0])
+        sample_weight = check_sample_weight(sample_weight, X.shape[0], X)
         check_cluster_count(self.n_clusters, X.shape[0])
         init = check_init(self.init, self.n_clusters, X.shape[1])
         given = [*self._previous_solutions(X.shape[1]), *init]
@@ -334,9 +341,9 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         with (
             DeferredInterrupt() as interrupt,
             fit_task(self, X, y, sample_weight, n_solutions) as task,
+            self._open_engine(X, sample_weight) as engine,
         ):
-            engine = self._engine_over(X, sample_weight)
-            if self.engine == "auto" and X.shape[1] == 1:
+            if self.engine == "auto" and X.shape[1] == 1 and not is_dask(X):
                 result = proven_optimum(engine, X, self.n_clusters, sample_weight)
             else:
                 result = evolve(
@@ -420,7 +427,8 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         ----------
         path : path-like
             The file. ``checkpoint``, ``observers`` and a ``random_state`` that is not an int are
-            not stored; all other parameters and all fitted attributes are.
+            not stored, nor are labels of samples in Dask; all other parameters and all fitted
+            attributes are.
 
         Examples
         --------

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.engines import Engine
+from evomeans.engines import Engine, is_dask
 from evomeans.engines.frame import is_sparse
 from evomeans.search import SearchSettings
 from evomeans.search.checkpoint import Problem
@@ -29,13 +29,14 @@ def describe_problem(
     on with others.
     """
     frame = engine.frame
+    samples, weights = _digests(engine, X, sample_weight)
     return {
         "n_samples": X.shape[0],
         "n_features": X.shape[1],
         "dtype": str(X.dtype),
-        "layout": "csr" if is_sparse(X) else "dense",
-        "samples": digest(*(X.data, X.indices, X.indptr) if is_sparse(X) else (X,)),
-        "sample_weight": None if sample_weight is None else digest(sample_weight),
+        "layout": "csr" if is_sparse(X) else "blocks" if is_dask(X) else "dense",
+        "samples": samples,
+        "sample_weight": weights,
         "n_clusters": int(n_clusters),
         "init": digest(*init) if init else None,
         "min_population": settings.min_population,
@@ -47,6 +48,16 @@ def describe_problem(
         "batch": engine.batch,
         "frame": digest(frame.shift, np.array(frame.exponent)),
     }
+
+
+def _digests(engine: Any, X: Any, sample_weight: Any) -> tuple[str, str | None]:
+    """Return the digests of the samples and of their weights."""
+    if is_dask(X):
+        # Of all blocks in their order, for their sizes decide too.
+        samples, weights = engine.digests(digest)
+        return digest(samples), None if weights is None else digest(weights)
+    stored = (X.data, X.indices, X.indptr) if is_sparse(X) else (X,)
+    return digest(*stored), None if sample_weight is None else digest(sample_weight)
 
 
 def digest(*arrays: NDArray[Any]) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, nullcontext
 from typing import Any, Self
 
 import numpy as np
@@ -17,7 +19,7 @@ from sklearn.base import (
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from evomeans.engines import Engine, create_engine
+from evomeans.engines import Engine, create_engine, is_dask
 from evomeans.engines.frame import Frame
 from evomeans.solution import FloatArray, Solution, encode_centers, frame_for
 from evomeans.validation import (
@@ -104,15 +106,22 @@ class FittedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, Dask array or dataframe} of shape (n_samples, n_features)
             New samples.
 
         Returns
         -------
         labels : ndarray of shape (n_samples,), dtype int32
-            Index of the closest centre; the lowest one on ties.
+            Index of the closest centre; the lowest one on ties. A lazy Dask array if ``X`` is a
+            Dask collection, or the engine "dask".
         """
-        engine, centers = self._fitted_engine(self._checked(X))
+        X = self._checked(X)
+        if is_dask(X):
+            from evomeans import lazy
+
+            labels: NDArray[np.int32] = lazy.predict(X, self.cluster_centers_, self._frame)
+            return labels
+        engine, centers = self._fitted_engine(X)
         return np.asarray(engine.assign(centers)[0], dtype=np.int32)
 
     def transform(self, X: Any) -> NDArray[Any]:
@@ -120,15 +129,21 @@ class FittedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, Dask array or dataframe} of shape (n_samples, n_features)
             New samples.
 
         Returns
         -------
         X_new : ndarray of shape (n_samples, n_clusters)
-            Euclidean distances, float32 if both ``X`` and the centres are, else float64.
+            Euclidean distances, float32 if both ``X`` and the centres are, else float64. A lazy
+            Dask array where the labels of :meth:`predict` are.
         """
         X = self._checked(X)
+        if is_dask(X):
+            from evomeans import lazy
+
+            distances: NDArray[Any] = lazy.transform(X, self.cluster_centers_, self._frame)
+            return distances
         engine, centers = self._fitted_engine(X)
         return np.asarray(engine.distances(centers), dtype=X.dtype)
 
@@ -137,7 +152,7 @@ class FittedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, Dask array or dataframe} of shape (n_samples, n_features)
             New samples.
         y : Ignored
             Not used, present here for API consistency by convention.
@@ -150,6 +165,10 @@ class FittedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
             The negative weighted sum of squared distances to the closest centres.
         """
         X = self._checked(X)
+        if is_dask(X):
+            from evomeans import lazy
+
+            return -lazy.inertia(X, sample_weight, self.cluster_centers_, self._frame)
         sample_weight = check_sample_weight(sample_weight, X.shape[0])
         engine, centers = self._fitted_engine(X, sample_weight)
         return -engine.assign(centers)[1]
@@ -202,6 +221,13 @@ class FittedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
             frame=frame,
             searching=searching,
         )
+
+    @contextmanager
+    def _open_engine(self, X: Any, sample_weight: FloatArray | None) -> Iterator[Engine]:
+        """Hold the samples in an engine for as long as a fit takes."""
+        engine: Any = self._engine_over(X, sample_weight)
+        with closing(engine) if hasattr(engine, "close") else nullcontext():
+            yield engine
 
     @property
     def _n_features_out(self) -> int:

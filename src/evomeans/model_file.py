@@ -44,7 +44,7 @@ PARAMETERS = (
     "warm_start",
     "verbose",
 )
-MEMBERS = ("cluster_centers", "labels", "frame_shift", *POPULATION_MEMBERS, *HISTORY_MEMBERS)
+MEMBERS = ("cluster_centers", "frame_shift", *POPULATION_MEMBERS, *HISTORY_MEMBERS)
 LARGEST_COUNT = 2**53
 # The square of a coordinate in the frame must not overflow, nor that of a sum of many.
 LARGEST_COORDINATE = 1e150
@@ -67,14 +67,17 @@ def save(model: HGMeans, path: str | os.PathLike[str]) -> None:
         "n_rediscoveries": model.n_rediscoveries_,
         "stop_reason": str(model.stop_reason_),
         "frame_exponent": model._frame.exponent,
+        # Lazy ones are as large as the data, and predict makes them again.
+        "labels_stored": isinstance(getattr(model, "labels_", None), np.ndarray),
     }
     arrays = {
         "cluster_centers": model.cluster_centers_,
-        "labels": model.labels_,
         "frame_shift": model._frame.shift,
         **population_to_arrays(model.population_, k, d),
         **history_to_arrays(model.history_),
     }
+    if meta["labels_stored"]:
+        arrays["labels"] = model.labels_
     if model.init is not None:
         arrays["init"] = np.asarray(check_init(model.init, model.n_clusters, d))
     write_archive(path, FORMAT, VERSION, meta, arrays)
@@ -112,15 +115,16 @@ def load(path: str | os.PathLike[str]) -> HGMeans:
 
 
 def _model_of(archive: Archive) -> HGMeans:
-    archive.expect(MEMBERS, optional=["init"])
+    stored = ["labels"] if archive.meta.get("labels_stored", True) else []
+    archive.expect([*MEMBERS, *stored], optional=["init"])
     centers = archive.array("cluster_centers", ("float32", "float64"), (None, None))
     k, d = centers.shape
     if k == 0 or d == 0:
         raise ArchiveError("it has no centres")
-    labels = archive.array("labels", "int32", (None,), low=0, high=k - 1)
+    labels = _labels(archive, k)
     population = population_from_arrays(archive, k, d)
-    if len(labels) == 0 or len(population) == 0:
-        raise ArchiveError("it has no labels, or no population")
+    if len(population) == 0:
+        raise ArchiveError("it has no population")
     model = HGMeans(**_parameters(archive), init=_init(archive))
     try:
         check_parameters(model)
@@ -133,7 +137,8 @@ def _model_of(archive: Archive) -> HGMeans:
         model.feature_names_in_ = names
     model._frame = _frame(archive, centers)
     model.cluster_centers_ = centers
-    model.labels_ = labels
+    if labels is not None:
+        model.labels_ = labels
     model.inertia_ = archive.number("inertia")
     model.n_iter_ = archive.integer("n_iter", 0, LARGEST_COUNT)
     # Files of the first version have neither this nor a strategy: there was only the paper's.
@@ -183,6 +188,15 @@ def _init(archive: Archive) -> NDArray[Any] | None:
 
 
 # Other fields
+
+
+def _labels(archive: Archive, n_clusters: int) -> NDArray[np.int32] | None:
+    if "labels" not in archive.arrays:
+        return None
+    labels = archive.array("labels", "int32", (None,), low=0, high=n_clusters - 1)
+    if len(labels) == 0:
+        raise ArchiveError("it has no labels")
+    return labels
 
 
 def _feature_names(archive: Archive, n_features: int) -> NDArray[Any] | None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.engines import Engine, Start
+from evomeans.engines import Engine, Start, is_dask
 from evomeans.engines.frame import Frame, is_sparse
 from evomeans.search import History, Individual, SearchResult, StopReason
 
@@ -25,19 +25,17 @@ class Solution:
     centers : (k, d) array of float32 or float64
         In canonical order: centres that own samples first, each part in lexicographic order.
     labels : (n,) array of int32
-        Index of the closest centre, the lowest one on ties.
+        Index of the closest centre, the lowest one on ties; of samples in Dask a lazy array.
     inertia : float
         Weighted sum of the squared distances to them.
+    n_distinct : int
+        The number of centres that own a sample.
     """
 
     centers: NDArray[Any]
     labels: NDArray[np.int32]
     inertia: float
-
-    @property
-    def n_distinct(self) -> int:
-        """The number of centres that own a sample."""
-        return int(self.labels.max()) + 1
+    n_distinct: int
 
 
 def canonical_solution(engine: Engine, centers: FloatArray, dtype: Any) -> Solution:
@@ -60,12 +58,23 @@ def canonical_solution(engine: Engine, centers: FloatArray, dtype: Any) -> Solut
 def _labelled(engine: Engine, centers: FloatArray, dtype: Any) -> Solution:
     """Round, order and label once; centres that own no sample go last."""
     rounded = ordered_centers(engine.frame, centers, dtype)
-    labels, inertia = engine.assign(encode_centers(engine.frame, rounded))
-    owns = np.bincount(labels, minlength=len(rounded)) > 0
+    encoded = encode_centers(engine.frame, rounded)
+    labels, inertia = engine.assign(encoded)
+    owns = _cluster_sizes(engine, encoded, labels) > 0
     if not owns.all():
         rounded = np.concatenate([rounded[owns], rounded[~owns]])
         labels, inertia = engine.assign(encode_centers(engine.frame, rounded))
-    return Solution(rounded, np.asarray(labels, dtype=np.int32), float(inertia))
+    if not is_dask(labels):
+        labels = np.asarray(labels, dtype=np.int32)
+    return Solution(rounded, labels, float(inertia), int(np.count_nonzero(owns)))
+
+
+def _cluster_sizes(engine: Any, centers: FloatArray, labels: Any) -> NDArray[np.int64]:
+    """Count the samples of each cluster; an engine whose labels are lazy has done so."""
+    if is_dask(labels):
+        sizes: NDArray[np.int64] = engine.cluster_sizes(centers)
+        return sizes
+    return np.bincount(labels, minlength=len(centers))
 
 
 def ordered_centers(frame: Frame, centers: FloatArray, dtype: Any) -> NDArray[Any]:

@@ -20,18 +20,17 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
-from evomeans.engines import ENGINE_NAMES
+from evomeans.engines import ENGINE_NAMES, is_dask
 from evomeans.engines.frame import is_sparse
+from evomeans.engines.rules import LARGEST_VALUE
 from evomeans.search import STRATEGIES, SearchSettings, Strategy
 from evomeans.search.observers import Observer, ProgressPrinter
 
 FloatArray = NDArray[np.float64]
 
-# Sums over 1e7 samples of this size stay finite.
-LARGEST_VALUE = 1e300
 # More is a slip, or a hostile model file.
 MOST_THREADS = 4096
-DENSE_ENGINES = ("gpu", "reference")
+DENSE_ENGINES = ("gpu", "dask", "reference")
 
 
 @dataclass(frozen=True)
@@ -172,6 +171,16 @@ def check_engine(name: object, X: Any = None, among: Sequence[str] = ENGINE_NAME
             f"engine={name!r} takes dense X only, got a sparse matrix. "
             "Choose engine='cpu' or engine='auto'."
         )
+    if is_dask(X) and "dask" not in among:
+        raise ValueError(
+            "X is a Dask collection, which only HGMeans with engine='dask' can hold. "
+            "Pass X.compute() if it fits into memory."
+        )
+    if name not in ("auto", "dask") and is_dask(X):
+        raise ValueError(
+            f"engine={name!r} cannot hold a Dask collection. "
+            "Choose engine='dask' or engine='auto', or pass X.compute()."
+        )
     return name
 
 
@@ -266,6 +275,18 @@ def check_new_samples(estimator: Any, X: Any) -> Any:
 
 
 def _validated(estimator: Any, X: Any, *, reset: bool) -> Any:
+    if not is_dask(X) and estimator.engine != "dask":
+        return _in_memory(estimator, X, reset=reset)
+    # scikit-learn would pull all of it into memory.
+    check_engine(estimator.engine, X)
+    from evomeans.lazy import as_dask_array, check_lazy_samples, is_read_by_dask
+
+    if is_read_by_dask(X):
+        return check_lazy_samples(estimator, X, reset=reset)
+    return as_dask_array(_in_memory(estimator, X, reset=reset))
+
+
+def _in_memory(estimator: Any, X: Any, *, reset: bool) -> Any:
     with _naming("X"):
         # In C order, since sums over samples round differently in another one.
         X = validate_data(
@@ -315,10 +336,15 @@ def check_cluster_count(n_clusters: int, n_samples: int) -> None:
         raise ValueError(f"n_samples={n_samples} should be >= n_clusters={n_clusters}.")
 
 
-def check_sample_weight(sample_weight: Any, n_samples: int) -> FloatArray | None:
-    """Return weights as float64, or None for equal ones."""
+def check_sample_weight(sample_weight: Any, n_samples: int, X: Any = None) -> FloatArray | None:
+    """Return weights as float64, or None for equal ones; for a Dask array ``X`` as one of Dask."""
     if sample_weight is None:
         return None
+    if is_dask(X):
+        from evomeans.lazy import check_lazy_weight
+
+        lazy: FloatArray = check_lazy_weight(sample_weight, X)
+        return lazy
     weights: FloatArray = _finite_array("sample_weight", sample_weight)
     if weights.ndim == 0:
         weights = np.full(n_samples, float(weights))

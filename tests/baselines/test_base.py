@@ -181,3 +181,13 @@ def test_random_samples_are_distinct_and_follow_the_weights(rival_engine_name) -
 def test_an_engine_that_cannot_serve_rivals_is_refused():
     with pytest.raises(ValueError, match="engine='gpu' cannot be used here; it must be one of 'a"):
         MultiStartKMeans(2, engine="gpu").fit(np.eye(3))
+
+
+def test_samples_in_dask_are_refused():
+    """By every engine; once fitted, a rival labels them lazily."""
+    samples = pytest.importorskip("dask.array").from_array(X, chunks=(100, X.shape[1]))
+    for engine in ("auto", "cpu", "reference"):
+        with pytest.raises(ValueError, match="X is a Dask collection, which only HGMeans with"):
+            MultiStartKMeans(2, engine=engine).fit(samples)
+    model = MultiStartKMeans(3, n_runs=2, random_state=0).fit(X)
+    np.testing.assert_array_equal(model.predict(samples).compute(), model.labels_)

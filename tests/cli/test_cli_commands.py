@@ -231,6 +231,7 @@ def test_info(evomeans, monkeypatch):
     assert result.code == 0
     assert result.out.startswith(f"evomeans {package.__version__}, Python ")
     assert "gpu: not available: " in result.out
+    assert "dask: available: " in result.out
     record = json.loads(evomeans("info", "--json").out)
     assert record["packages"]["numba"]
     assert record["cores"] >= 1

@@ -187,7 +187,7 @@ def test_what_the_gpu_engine_lacks_is_said_before_anything_is_read(evomeans, mon
         (["fit", "blobs.csv", "-k", "two"], "unable to convert"),
         (["fit", "blobs.csv", "-k", "3", "--colums", "b"], "Did you mean --columns"),
         (["fit", "--bogus", "-k", "3"], "unknown option --bogus"),
-        (["fit", "blobs.csv", "-k", "3", "--engine", "dask"], "not part of this version"),
+        (["fit", "blobs.csv", "-k", "3", "--scheduler", "tcp://x"], "is for --engine dask"),
         (["fit", "blobs.csv", "-k", "3", "--jobs", "0"], "n_jobs=0"),
         (["fit", "blobs.csv", "-k", "3", "--max-time", "soon"], "is no length of time"),
         (["fit", "blobs.csv", "-k", "3", "--seed", "-1"], "Must be >= 0"),

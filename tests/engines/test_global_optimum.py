@@ -10,7 +10,7 @@ from evomeans.search import SearchSettings, evolve
 from oracles import lowest_inertia, squared_distances
 
 KINDS = ("normal", "integers", "duplicates", "blobs")
-CASES = {"reference": 6, "cpu": 30, "gpu": 2}
+CASES = {"reference": 6, "cpu": 30, "gpu": 2, "dask": 3}
 SETTINGS = SearchSettings(patience=200)
 
 

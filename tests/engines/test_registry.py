@@ -17,9 +17,9 @@ def test_every_name_makes_an_engine_over_the_samples(engine_name) -> None:
 def test_auto_is_the_cpu_engine_and_never_a_gpu() -> None:
     engine = create_engine("auto", np.zeros((4, 2)), None)
     assert type(engine) is type(create_engine("cpu", np.zeros((4, 2)), None))
-    assert set(ENGINE_NAMES) == {"auto", "cpu", "gpu", "reference"}
+    assert set(ENGINE_NAMES) == {"auto", "cpu", "gpu", "dask", "reference"}
 
 
 def test_another_name_is_refused_with_the_list_of_names() -> None:
-    with pytest.raises(ValueError, match=r"engine='gpux' must be one of auto, cpu, gpu, reference"):
+    with pytest.raises(ValueError, match=r"engine='gpux' must be one of auto, cpu, gpu, dask, ref"):
         create_engine("gpux", np.zeros((4, 2)), None)

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
-from evomeans.search.crossover import match, matching_crossover
+from evomeans.search.crossover import match, matching_crossover, merging_crossover
+from evomeans.search.individual import Individual
 from oracles import cheapest_matching, squared_distances
 
 coordinates = st.one_of(
@@ -31,6 +32,20 @@ def parents(draw, max_k: int = 6):
             second[draw(st.integers(0, k - 1))] = first[i]
     coins = draw(arrays(float, k, elements=st.sampled_from([0.0, 0.3, 0.5, 0.9])))
     return first, second, coins
+
+
+def individual(centers, weights=None) -> Individual:
+    """A solution with these centres; its clusters weigh 1, 2, 3, …"""
+    weights = np.arange(1.0, len(centers) + 1.0) if weights is None else np.array(weights)
+    return Individual(np.array(centers, dtype=float), 1.0, weights, 0.5)
+
+
+def cross(first, second, coins):
+    """Centres of the child, and whether it stands at the positions of the second parent."""
+    mother, father = individual(first), individual(second)
+    child = matching_crossover(mother, father, coins)
+    assert child.parent is mother or child.parent is father
+    return child.centers, int(child.parent is father)
 
 
 def as_multiset(centers) -> list[tuple[float, ...]]:
@@ -110,7 +125,7 @@ def test_useless_centres_may_be_exchanged_for_those_that_are_missing() -> None:
 def test_the_child_takes_one_centre_of_every_pair(case) -> None:
     """The second parent's where the coin is below one half, the first parent's elsewhere."""
     first, second, coins = case
-    child, _ = matching_crossover(first, second, coins)
+    child, _ = cross(first, second, coins)
     partner, _ = match(first, second)
     expected = [second[partner[i]] if coins[i] < 0.5 else first[i] for i in range(len(first))]
     assert as_multiset(child) == as_multiset(expected)
@@ -120,7 +135,7 @@ def test_the_child_takes_one_centre_of_every_pair(case) -> None:
 def test_the_child_stands_at_the_positions_of_the_parent_that_gave_more(case) -> None:
     """What it gave, at least half of what differs, is at its own place."""
     first, second, coins = case
-    child, nearer = matching_crossover(first, second, coins)
+    child, nearer = cross(first, second, coins)
     partner, _ = match(first, second)
     from_second = coins < 0.5
     if nearer == 0:
@@ -141,7 +156,7 @@ def test_identical_parents_give_the_same_set(case, shuffler) -> None:
     order = list(range(len(first)))[::-1]
     if shuffler is not None:
         shuffler.shuffle(order)
-    child, _ = matching_crossover(first, first[order], coins)
+    child, _ = cross(first, first[order], coins)
     assert as_multiset(child) == as_multiset(first)
 
 
@@ -155,10 +170,10 @@ def test_the_child_does_not_depend_on_how_the_parents_are_numbered(case, shuffle
     assume(next_lowest > lowest + 1e-6)
     order = list(range(len(first)))
     shuffler.shuffle(order)
-    expected = as_multiset(matching_crossover(first, second, coins)[0])
-    renumbered, _ = matching_crossover(first, second[order], coins)
+    expected = as_multiset(cross(first, second, coins)[0])
+    renumbered, _ = cross(first, second[order], coins)
     assert as_multiset(renumbered) == expected
-    renumbered, _ = matching_crossover(first[order], second, coins[order])
+    renumbered, _ = cross(first[order], second, coins[order])
     assert as_multiset(renumbered) == expected
 
 
@@ -167,7 +182,7 @@ def test_all_coins_alike_reproduce_one_parent(coin, parent) -> None:
     """The chosen parent comes back itself, in its own order: the coin is fair at one half."""
     rng = np.random.default_rng(0)
     both = rng.normal(size=(2, 6, 3))
-    child, nearer = matching_crossover(both[0], both[1], np.full(6, coin))
+    child, nearer = cross(both[0], both[1], np.full(6, coin))
     assert nearer == parent
     assert_array_equal(child, both[parent])
 
@@ -178,17 +193,70 @@ def test_shared_centres_do_not_count_for_either_parent(nearer) -> None:
     first = np.array([[0.0], [1.0], [2.0], [3.0]])
     second = np.array([[3.5], [2.0], [1.0], [0.0]])
     coins = np.array([0.1, 0.1, 0.1, 0.9]) if nearer == 0 else np.array([0.9, 0.9, 0.9, 0.1])
-    child, named = matching_crossover(first, second, coins)
+    child, named = cross(first, second, coins)
     assert named == nearer
     assert_array_equal(child, (first, second)[nearer])
 
 
 def test_parents_are_not_modified() -> None:
     rng = np.random.default_rng(1)
-    first, second = rng.normal(size=(2, 5, 2))
-    before = first.copy(), second.copy()
-    for coins in (np.zeros(5), np.ones(5), rng.random(5)):
-        child, _ = matching_crossover(first, second, coins)
-        child += 1.0
-    assert_array_equal(first, before[0])
-    assert_array_equal(second, before[1])
+    first, second = map(individual, rng.normal(size=(2, 5, 2)))
+    before = [(one.centers.copy(), one.cluster_weights.copy()) for one in (first, second)]
+    children = [matching_crossover(first, second, c) for c in (np.zeros(5), rng.random(5))]
+    for child in [*children, merging_crossover(first, second)]:
+        child.centers[:] += 1.0
+        child.cluster_weights[:] += 1.0
+    for one, (centers, weights) in zip((first, second), before, strict=True):
+        assert_array_equal(one.centers, centers)
+        assert_array_equal(one.cluster_weights, weights)
+
+
+@given(parents())
+def test_clusters_weigh_what_they_weighed_in_the_parent_they_come_from(case) -> None:
+    first, second, coins = case
+    mother, father = individual(first), individual(second, 100.0 + np.arange(len(second)))
+    child = matching_crossover(mother, father, coins)
+    known = {(*center, weight) for one in (mother, father) for center, weight in pairs(one)}
+    assert {(*center, weight) for center, weight in pairs(child)} <= known
+
+
+def pairs(solution):
+    """Centres with the weights of their clusters."""
+    return zip((solution.centers + 0.0).tolist(), solution.cluster_weights, strict=True)
+
+
+# ---- merging ---------------------------------------------------------------------------------
+
+
+def test_merging_keeps_what_both_agree_on_and_what_one_has_more() -> None:
+    """One parent splits the left cloud, the other the right: the child splits the right one."""
+    first = individual([[0.0], [0.5], [10.0]], [5.0, 5.0, 10.0])
+    second = individual([[0.25], [8.0], [12.0]], [10.0, 5.0, 5.0])
+    child = merging_crossover(first, second)
+    assert_allclose(np.sort(child.centers.ravel()), [0.25, 28.0 / 3.0, 12.0])
+    assert_allclose(np.sort(child.cluster_weights), [2.5, 7.5, 10.0])
+    assert child.parent is first
+
+
+@given(parents())
+def test_merging_equal_parents_gives_them_back(case) -> None:
+    """In their own order, to the last bit, with their own weights."""
+    first, _, _ = case
+    assume(not has_twins(first))
+    one = individual(first)
+    child = merging_crossover(one, individual(first[::-1], one.cluster_weights[::-1]))
+    assert_array_equal(child.centers, one.centers)
+    assert_array_equal(child.cluster_weights, one.cluster_weights)
+
+
+@given(parents())
+def test_what_merging_leaves_alone_stays_at_its_position(case) -> None:
+    """The engine may go on from what it knows of the first parent."""
+    first, second, _ = case
+    child = merging_crossover(individual(first), individual(second))
+    assert child.centers.shape == first.shape
+    assert child.cluster_weights.sum() == pytest.approx(np.arange(1.0, len(first) + 1.0).sum())
+    for position, center in enumerate(first):
+        kept = (child.centers == center).all(axis=1)
+        if kept.any() and not has_twins(first):
+            assert kept[position]

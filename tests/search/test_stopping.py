@@ -10,7 +10,7 @@ from evomeans.search.settings import SearchSettings
 from evomeans.search.stopping import Progress, StopReason, reason_to_stop
 
 SETTINGS = SearchSettings(max_offspring=100, patience=10, max_time=60.0, target_inertia=5.0)
-RUNNING = {"offspring": 50, "since_improvement": 5, "seconds": 30.0, "best": 7.0}
+RUNNING = {"offspring": 50, "since_improvement": 5, "finds": 1, "seconds": 30.0, "best": 7.0}
 
 
 @pytest.mark.parametrize(
@@ -33,12 +33,12 @@ def test_each_criterion_holds_from_its_limit_on(change, reason) -> None:
 
 
 def test_without_target_and_time_only_offspring_count() -> None:
-    late = Progress(offspring=4999, since_improvement=499, seconds=1e9, best=1e-300)
+    late = Progress(offspring=4999, since_improvement=499, finds=1, seconds=1e9, best=1e-300)
     assert reason_to_stop(late, SearchSettings()) is None
 
 
 def test_what_was_achieved_is_named_before_what_ran_out() -> None:
-    over = Progress(offspring=100, since_improvement=10, seconds=60.0, best=4.0)
+    over = Progress(offspring=100, since_improvement=10, finds=1, seconds=60.0, best=4.0)
     assert reason_to_stop(over, SETTINGS) is StopReason.TARGET_INERTIA
 
 

@@ -55,7 +55,7 @@ class Baseline(FittedCenters):
             The fitted estimator.
         """
         check_int("n_clusters", self.n_clusters, at_least=1)
-        check_engine(self.engine, among=ENGINES)
+        check_engine(self.engine, X, among=ENGINES)
         check_thread_count(self.n_jobs)
         self._check_parameters()
         X, features = check_samples(self, X)

@@ -83,7 +83,7 @@ def _mergers(centers: FloatArray, weights: FloatArray, count: int) -> tuple[Inde
 
 
 def removal_losses(centers: FloatArray, weights: FloatArray) -> FloatArray:
-    """What the sum of squares grows by, for each cluster, if it is merged with another one.
+    """Return what the sum of squares grows by if each cluster is merged with another one.
 
     An estimate of what the loss of a centre costs after K-means, to be had without a look at the
     samples. Clusters without weight cost nothing, and one that is alone everything.

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from evomeans.cli.checkpoints import Unfinished, checkpoint_path, find_unfinished, how_to_resume
+from evomeans.cli.cluster import cluster_of, fit_to, load_for
 from evomeans.cli.command_line import as_typed
 from evomeans.cli.failures import CommandError, ExitCode, UsageError
 from evomeans.cli.options import (
@@ -22,7 +23,7 @@ from evomeans.cli.options import (
     TableOptions,
 )
 from evomeans.cli.progress import Limits, Progress, SearchDisplay
-from evomeans.cli.reading import check_table, load
+from evomeans.cli.reading import check_table
 from evomeans.cli.record import Fit, run_files, run_record, summary
 from evomeans.cli.report import missing_for_report
 from evomeans.cli.run_folder import check_writable, files_in_the_way, read_record, write_run
@@ -58,13 +59,14 @@ def fit_table(
     _check_output(keep, unfinished)
     model = make_model(search, unfinished)
     _tell_beforehand(checkpoint, unfinished, keep, terminal)
-    began = time.perf_counter()
-    table = load(name, read, terminal, samples)
-    check_table(table, search.clusters)
-    reading_seconds = time.perf_counter() - began
+    with cluster_of(search):
+        began = time.perf_counter()
+        table = load_for(search, name, read, terminal, samples)
+        check_table(table, search.clusters)
+        reading_seconds = time.perf_counter() - began
 
-    started = datetime.now(UTC)
-    times, code = _search(model, table, checkpoint, unfinished, terminal)
+        started = datetime.now(UTC)
+        times, code = _search(model, table, checkpoint, unfinished, terminal)
     fit = Fit(model, table, as_typed(), started, reading_seconds, *times)
     # A checkpoint that nobody asked for is kept only as long as it is needed.
     needed = checkpoint is not None and (keep.checkpoint is not None or code != ExitCode.DONE)
@@ -81,11 +83,6 @@ def fit_table(
 
 def make_model(search: SearchOptions, unfinished: Unfinished | None = None) -> HGMeans:
     """Return the estimator that the options describe."""
-    if search.engine == "dask":
-        raise UsageError(
-            "--engine dask is not part of this version of evomeans; take --engine cpu, or leave it "
-            "out."
-        )
     if search.engine == "gpu":
         _check_gpu()
     seed = search.seed
@@ -181,7 +178,7 @@ def _search(
         terminal.noting_warnings("fit was interrupted"),
         display.shown(),
     ):
-        model.fit(table.X, sample_weight=table.weights)
+        fit_to(model, table)
     interrupted = model.stop_reason_ == StopReason.INTERRUPTED
     code = signals.exit_code if interrupted else ExitCode.DONE
     times = time.perf_counter() - began[0], time.process_time() - began[1]

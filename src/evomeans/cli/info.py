@@ -17,6 +17,7 @@ EXTRAS = {
     "plot": ("matplotlib",),
     "report": ("jinja2",),
     "gpu": ("torch", "triton"),
+    "dask": ("dask", "distributed"),
 }
 
 
@@ -49,9 +50,16 @@ def _engines() -> dict[str, str]:
     return {
         "cpu": "available: compiled by Numba, threads, dense and sparse",
         "gpu": described_device(),
+        "dask": _described_dask(),
         "reference": "available: plain NumPy, slow, to check others by",
-        "dask": "not part of this version",
     }
+
+
+def _described_dask() -> str:
+    missing = [name for name, found in package_versions(EXTRAS["dask"]).items() if found is None]
+    if missing:
+        return f"not available: {', '.join(missing)} not installed"
+    return "available: data larger than memory, on this machine or a cluster, dense"
 
 
 def _cache() -> dict[str, Any]:

@@ -36,7 +36,8 @@ TableName = Annotated[
         allow_leading_hyphen=True,
         validator=_not_an_option,
         help="CSV, TSV, Parquet, Arrow or Feather, NPY, NPZ (file.npz:name for one array of "
-        'several), or text that begins with "n d"; - is standard input.',
+        'several), or text that begins with "n d"; - is standard input. With --engine dask also a '
+        "folder of Parquet files.",
     ),
 ]
 Duration = Annotated[float, Parameter(converter=_duration, metavar="TIME")]
@@ -119,7 +120,10 @@ class SearchOptions:
     """Solutions to begin with, and beyond which the population is cut down (20)."""
 
     engine: Engine = "auto"
-    """What runs K-means; gpu needs an NVIDIA GPU, dask is not part of this version."""
+    """What runs K-means; gpu needs an NVIDIA GPU, dask is for tables larger than memory."""
+
+    scheduler: str | None = None
+    """With --engine dask: the address of the cluster, tcp://host:8786; else this machine."""
 
 
 @Parameter(name="*", group=OUTPUT)

@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import TableOptions
 from evomeans.cli.reading import choice_of, load
@@ -45,7 +47,8 @@ def predict_table(
     with warnings.catch_warnings():
         # Columns were matched by name above; what is passed on is the bare matrix.
         warnings.filterwarnings("ignore", "X does not have valid feature names")
-        labels = model.set_params(n_jobs=jobs).predict(table.X)
+        # A model that Dask has fitted labels lazily.
+        labels = np.asarray(model.set_params(n_jobs=jobs).predict(table.X))
     frame = labels_frame(table, labels)
     if output is None:
         sys.stdout.buffer.write(table_bytes(frame, "csv"))

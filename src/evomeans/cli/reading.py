@@ -9,10 +9,12 @@ import numpy as np
 from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import SampleOptions, TableOptions
 from evomeans.cli.terminal import Terminal
+from evomeans.engines import is_dask
+from evomeans.engines.rules import LARGEST_VALUE
 from evomeans.tables import Choice, Table, read_table
 from evomeans.tables.delimited import Dialect
 from evomeans.tables.errors import counted
-from evomeans.validation import LARGEST_VALUE, check_sample_weight
+from evomeans.validation import check_sample_weight
 
 
 def names_in(option: str, text: str | None) -> tuple[str, ...] | None:
@@ -72,6 +74,8 @@ def check_table(table: Table, clusters: int) -> None:
             f"{table.name} has {counted(len(table.X), 'row')}, too few for "
             f"{counted(clusters, 'cluster')}."
         )
+    if is_dask(table.X):
+        return
     largest = float(np.abs(table.X).max())
     if largest > LARGEST_VALUE:
         raise CommandError(

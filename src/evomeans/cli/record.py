@@ -18,6 +18,7 @@ from evomeans.cli.options import RunOptions
 from evomeans.cli.report import missing_for_report
 from evomeans.cli.run_folder import FORMAT, MODEL, RECORD, REPORT, REPORT_DATA, Content
 from evomeans.cli.terminal import number
+from evomeans.engines import is_dask
 from evomeans.estimator import HGMeans
 from evomeans.model_file import PARAMETERS
 from evomeans.search import StopReason
@@ -119,7 +120,7 @@ def run_record(fit: Fit, keep: RunOptions, checkpoint: Path | None) -> dict[str,
         "versions": {"python": platform.python_version(), **package_versions(PACKAGES)},
         "output": None if keep.output is None else str(keep.output),
         "checkpoint": None if checkpoint is None else str(checkpoint),
-        "files": [] if keep.output is None else sorted(_file_names(keep)),
+        "files": [] if keep.output is None else sorted(_file_names(keep, table)),
     }
 
 
@@ -134,10 +135,11 @@ def package_versions(names: tuple[str, ...]) -> dict[str, str | None]:
     return versions
 
 
-def _file_names(keep: RunOptions) -> list[str]:
+def _file_names(keep: RunOptions, table: Table) -> list[str]:
     tables = [f"{name}.{keep.format_out}" for name in ("labels", "centers", "history")]
     page = [REPORT] if _has_page(keep) else []
-    return [*tables, MODEL, RECORD, REPORT_DATA, *page]
+    # The report is made from rows, and those of a table in Dask stay where they are.
+    return [*tables, MODEL, RECORD, *([] if is_dask(table.X) else [REPORT_DATA, *page])]
 
 
 def _has_page(keep: RunOptions) -> bool:
@@ -156,8 +158,11 @@ def run_files(fit: Fit, record: dict[str, Any], keep: RunOptions) -> dict[str, C
         f"{name}.{keep.format_out}": table_bytes(frame, keep.format_out)
         for name, frame in frames.items()
     }
+    files |= {MODEL: model.save, RECORD: as_json(record)}
+    if is_dask(table.X):
+        return files
     data = _report_data(fit)
-    files |= {MODEL: model.save, REPORT_DATA: as_json(data), RECORD: as_json(record)}
+    files[REPORT_DATA] = as_json(data)
     if _has_page(keep):
         from evomeans.report import render_report
 

@@ -1,6 +1,6 @@
 """Engines hold the samples and run K-means on them; they know nothing of genetics."""
 
 from evomeans.engines.protocol import Engine, Refinement, Start
-from evomeans.engines.registry import ENGINE_NAMES, create_engine
+from evomeans.engines.registry import ENGINE_NAMES, create_engine, is_dask
 
-__all__ = ["ENGINE_NAMES", "Engine", "Refinement", "Start", "create_engine"]
+__all__ = ["ENGINE_NAMES", "Engine", "Refinement", "Start", "create_engine", "is_dask"]

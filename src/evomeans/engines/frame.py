@@ -33,19 +33,23 @@ class Frame:
 
     @classmethod
     def around(cls, X: NDArray[Any]) -> Frame:
-        """Build a frame that holds the dense samples ``X`` without losing a digit.
+        """Build a frame that holds the dense samples ``X`` without losing a digit."""
+        return cls.spanning(X.min(axis=0), X.max(axis=0), X.shape[0])
+
+    @classmethod
+    def spanning(cls, lowest: NDArray[Any], highest: NDArray[Any], n_samples: int) -> Frame:
+        """Build a frame for samples between these, column by column, without losing a digit.
 
         A column is shifted, to its smallest value, only if its offset is large beside its extent.
         All its values are then within a factor of two of each other and their differences exact;
         anywhere else a shift could cost the digits of small values next to an outlier.
         """
-        low = X.min(axis=0).astype(np.float64)
-        high = X.max(axis=0).astype(np.float64)
+        low, high = lowest.astype(np.float64), highest.astype(np.float64)
         # Halved: the difference of the two ends of the range of float64 is none.
         offset_is_large = np.minimum(np.abs(low), np.abs(high)) / 8.0 > high / 2.0 - low / 2.0
         shift = np.where(offset_is_large, low, 0.0)
         extent = float(np.max(np.maximum(high - shift, shift - low), initial=0.0))
-        return cls(shift, _exponent(extent, X.size, X.dtype))
+        return cls(shift, _exponent(extent, n_samples * len(low), lowest.dtype))
 
     @classmethod
     def scaling(cls, values: NDArray[Any], n_features: int) -> Frame:

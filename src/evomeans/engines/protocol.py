@@ -64,6 +64,12 @@ class Start:
     bar: float = np.inf
 
 
+def require_plain_kmeans(starts: Sequence[Start], engine: str) -> None:
+    """Refuse what an engine does not do that runs K-means to its fixed point and nothing else."""
+    if any(start.max_iter is not None or start.single_moves for start in starts):
+        raise NotImplementedError(f"The {engine} engine runs K-means to its fixed point only.")
+
+
 @dataclass(frozen=True, slots=True)
 class Refinement:
     """A fixed point of K-means, and of single moves if wanted, or where ``max_iter`` ended it.

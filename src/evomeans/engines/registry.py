@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import Engine, FloatArray
 
-ENGINE_NAMES = ("auto", "cpu", "gpu", "reference")
+ENGINE_NAMES = ("auto", "cpu", "gpu", "dask", "reference")
 
 
 def create_engine(
@@ -26,7 +27,8 @@ def create_engine(
     name : str
         One of :data:`ENGINE_NAMES`.
     X : (n, d) array or CSR matrix of float32 or float64
-        Finite samples in data units. The reference engine takes dense arrays only.
+        Finite samples in data units. The reference engine takes dense arrays only. Dask arrays are
+        held by the Dask engine, whatever the name.
     sample_weight : (n,) array of float64, optional
         None for equal weights.
     n_jobs : int
@@ -39,6 +41,8 @@ def create_engine(
     if name not in ENGINE_NAMES:
         raise ValueError(f"engine={name!r} must be one of {', '.join(ENGINE_NAMES)}.")
     # Imported here: Numba costs half a second that nobody should pay before the first fit.
+    if name == "dask" or is_dask(X):
+        return _dask_engine(X, sample_weight, frame)
     if name == "reference":
         from evomeans.engines.reference import ReferenceEngine
 
@@ -53,3 +57,21 @@ def create_engine(
     from evomeans.engines.cpu import CpuEngine
 
     return CpuEngine(X, sample_weight, n_jobs=n_jobs, frame=frame, searching=searching)
+
+
+def is_dask(X: Any) -> bool:
+    """Whether ``X`` is a lazy collection of Dask; does not import Dask to find out."""
+    dask = sys.modules.get("dask")
+    return dask is not None and bool(dask.is_dask_collection(X))
+
+
+def _dask_engine(X: Any, sample_weight: Any, frame: Frame | None) -> Engine:
+    from evomeans.engines.distributed.sources import as_dask_array, import_dask_array
+
+    da = import_dask_array()
+    from evomeans.engines.distributed import DistributedEngine
+
+    X = as_dask_array(X)
+    if sample_weight is not None:
+        sample_weight = da.asarray(sample_weight).rechunk((X.chunks[0],))
+    return DistributedEngine(X, sample_weight, frame=frame)

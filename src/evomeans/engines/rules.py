@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+# Sums over 1e7 samples of this size stay finite.
+LARGEST_VALUE = 1e300
+
 GOLDEN_RATIO = 0.6180339887498949
 
 # Lloyd's iterations cannot cycle in exact arithmetic. Rounding could make two labels change places
@@ -18,6 +21,8 @@ ROUNDING = 2.0**-100
 # A sample changes its cluster against K-means only if it costs less than this share of what it did:
 # less is rounding, and two samples could move back and forth for ever.
 WORTHWHILE = 1.0 - 1e-10
+# In the frame no sample is longer than √d; a mean squared distance above this is no rounding.
+CERTAINLY_NO_ROUNDING = 1e-20
 # Repairs of one start, per cluster. A repair that does its job is not repeated; the limit only
 # matters for samples so close to each other that rounding puts them into one place.
 MAX_REPAIRS = 4

@@ -29,7 +29,7 @@ from evomeans.search.settings import SearchSettings
 from evomeans.search.state import SearchState
 
 FORMAT = "evomeans checkpoint"
-VERSION = 1
+VERSION = 2
 MEMBERS = (*POPULATION_MEMBERS, *ROUND_MEMBERS, *HISTORY_MEMBERS, "given")
 SECONDS_BETWEEN = 30.0
 # Writing takes at most a twentieth of the time, however large the state.
@@ -232,13 +232,6 @@ def _place(members: Sequence[Individual], wanted: Individual) -> int | None:
     return next((i for i, one in enumerate(members) if one is wanted), None)
 
 
-def _individual(archive: Archive, name: str, members: Sequence[Individual]) -> Individual | None:
-    """Return the individual to which an entry points, None if there is none."""
-    if archive.meta.get(name) is None:
-        return None
-    return members[archive.integer(name, 0, len(members) - 1)]
-
-
 def _state_of(archive: Archive, search: Resumable) -> SearchState:
     archive.expect(MEMBERS)
     k, d = search.shape
@@ -251,8 +244,8 @@ def _state_of(archive: Archive, search: Resumable) -> SearchState:
     founders = max(search.settings.max_population, size + len(begun) + len(given))
     state = SearchState(
         population=members[:size],
-        best=_individual(archive, "best", members),
-        leader=_individual(archive, "leader", members),
+        best=members[archive.integer("best", 0, len(members) - 1)] if members else None,
+        leader=members[archive.integer("leader", 0, len(members) - 1)] if size else None,
         finds=archive.integer("finds", 0, LARGEST_COUNT),
         given=[centers.copy() for centers in given],
         round=begun,
@@ -263,12 +256,7 @@ def _state_of(archive: Archive, search: Resumable) -> SearchState:
         seconds=archive.number("seconds"),
         random=_restored(archive.mapping("random"), search.state().random),
     )
-    if (
-        len(state.given) > state.founders_due
-        or (not state.population and not state.founders_due)
-        or (state.best is None) != (not members)
-        or (state.leader is None) != (not state.population)
-    ):
+    if len(state.given) > state.founders_due or (not state.population and not state.founders_due):
         raise ArchiveError("its population is incomplete")
     return state
 

@@ -74,7 +74,8 @@ def evolve(
             starts = search.next_round()
             for start, refinement in zip(starts, engine.refine(starts), strict=True):
                 search.add(start, refinement)
-                if search.reason_to_stop() is not None:
+                # If time is up, what has been made in it is not thrown away.
+                if search.reason_to_stop() not in (None, StopReason.MAX_TIME):
                     break
             checkpoint.keep(search)
         checkpoint.end(search)
@@ -164,21 +165,30 @@ class _Search:
         if not self.round and self.is_stagnant:
             self.begin_anew()
         if not self.round and self.founders_due:
-            self.round = [self.found() for _ in range(min(batch, self.founders_due))]
+            self.round = self.found(min(batch, self.founders_due))
         elif not self.round:
             self.round = [self.breed() for _ in range(batch)]
         return list(self.round)
 
-    def found(self) -> Start:
-        """Begin a member of the initial population: given solutions first, then random samples."""
-        alpha, quantile = self.rng.random(2).tolist()
-        if self.given:
-            centers = self.given.pop(0)
-        else:
-            # Distinct slots of equal weight: distinct samples, unless one sample fills two slots.
-            slots = self.rng.choice(self.engine.n_samples, self.n_clusters, replace=False)
-            centers = self.engine.samples_at((slots + 0.5) / self.engine.n_samples)
-        return self.start(centers, alpha, quantile)
+    def found(self, count: int) -> list[Start]:
+        """Begin members of the initial population: given solutions first, then random samples."""
+        mixtures, slots = [], []
+        given, self.given = self.given[:count], self.given[count:]
+        for place in range(count):
+            mixtures.append(self.rng.random(2).tolist())
+            if place >= len(given):
+                # Distinct slots of equal weight: distinct samples, unless one fills two slots.
+                n_samples = self.engine.n_samples
+                slots.append(self.rng.choice(n_samples, self.n_clusters, replace=False))
+        if slots:
+            # All at once: samples may be far away.
+            quantiles = (np.concatenate(slots) + 0.5) / self.engine.n_samples
+            drawn = self.engine.samples_at(quantiles)
+            given += list(drawn.reshape(len(slots), *self.shape))
+        return [
+            self.start(centers, alpha, quantile)
+            for centers, (alpha, quantile) in zip(given, mixtures, strict=True)
+        ]
 
     def breed(self) -> Start:
         """Select two parents, cross them over, and choose the centre to relocate."""

@@ -148,7 +148,7 @@ def read_table(
     """
     source = open_source(name, file_format)
     contents = read_contents(source, dialect)
-    used = _used_columns(choice, contents, source.name)
+    used = used_columns(choice, contents, source.name)
     numeric = list(used) if choice.weights is None else [*used, choice.weights]
     # An id is text, whatever it looks like; 00001 and 1e3 must not become numbers.
     aside = [choice.id] if choice.id is not None and choice.id not in numeric else []
@@ -170,7 +170,8 @@ def read_table(
     )
 
 
-def _used_columns(choice: Choice, contents: Contents, table: str) -> tuple[str, ...]:
+def used_columns(choice: Choice, contents: Contents, table: str) -> tuple[str, ...]:
+    """Return the columns to cluster by."""
     asked = {
         "--columns": choice.columns or (),
         "--exclude": choice.exclude,

@@ -95,8 +95,8 @@ class SharedCache(FunctionCache):  # type: ignore[misc]
 def kernel_sources() -> tuple[tuple[str, int, int], ...]:
     """Name, size and time of all source files from which kernels are built."""
     package = Path(__file__).parents[2]
-    folders = ("engines/**", "exact", "centers")
-    files = sorted(path for folder in folders for path in package.glob(f"{folder}/*.py"))
+    folders = ("engines", "engines/cpu", "exact", "centers")
+    files = sorted(file for folder in folders for file in package.glob(f"{folder}/*.py"))
     return tuple((f.name, (s := f.stat()).st_size, s.st_mtime_ns) for f in files)
 
 

@@ -80,7 +80,8 @@ def refine(
         meet(scratch.barrier, n_threads)
         if single_moves > 0.0 and nothing_moved(scratch.farthest):
             if single_moves < np.inf:
-                if inertia_above(samples, state, centers, scratch, single_moves, thread, n_threads):
+                measure(samples, state, centers, scratch, squared, thread, n_threads)
+                if scratch.numbers[INERTIA] > single_moves:
                     break
                 single_moves = np.inf
             mark(samples, state, centers, scratch, thread, n_threads)
@@ -96,10 +97,7 @@ def refine(
         meet(scratch.barrier, n_threads)
         if stage == BEGIN and removed >= 0:
             stage = np.int64(PLACE)
-            measure_own(samples, state, centers.exact, power, scratch, thread, n_threads)
-            meet(scratch.barrier, n_threads)
-            sum_nearby(samples.places, scratch, thread, n_threads)
-            meet(scratch.barrier, n_threads)
+            measure(samples, state, centers, scratch, power, thread, n_threads)
         elif steps > 0:
             stage = np.int64(LLOYD)
             steps -= 1
@@ -107,31 +105,58 @@ def refine(
             break
     if scratch.barrier[ABANDONED] != 0:
         return
-    measure_own(samples, state, centers.exact, squared, scratch, thread, n_threads)
+    measure(samples, state, centers, scratch, squared, thread, n_threads)
+    if thread == 0:
+        scratch.numbers[ITERATIONS] = iterations
+
+
+@jit
+def step(
+    samples: Any,
+    state: Any,
+    centers: Any,
+    scratch: Any,
+    target: Any,
+    fresh: bool,
+    gone: int,
+    thread: int,
+    n_threads: int,
+) -> None:
+    """Move the centres to ``target`` and bring labels and sums up to date: a single assignment.
+
+    Parameters
+    ----------
+    state : State, in and out
+        Consistent with ``centers.exact`` and ``centers.sums``, unless ``fresh``.
+    centers : Centers, in and out
+    target : (k, d) array
+    fresh : bool
+        Whether nothing is known of the samples; the sums are zero then.
+    gone : int
+        A centre that goes nowhere instead; −1 for none.
+    thread, n_threads : int
+    """
+    if fresh:
+        forget(state, centers.weights.shape[0], thread, n_threads)
+    stage = np.int64(BEGIN)
+    move_centers(samples, centers, scratch, stage, target, gone, 0.0, thread, n_threads)
+    meet(scratch.barrier, n_threads)
+    reassign(samples, state, centers, scratch, gone, thread, n_threads)
+    meet(scratch.barrier, n_threads)
+
+
+@jit
+def measure(
+    samples: Any, state: Any, centers: Any, scratch: Any, power: int, thread: int, n_threads: int
+) -> None:
+    """Sum up the weighted distances to the own centre, to this power, into ``scratch``."""
+    measure_own(samples, state, centers.exact, power, scratch, thread, n_threads)
     meet(scratch.barrier, n_threads)
     sum_nearby(samples.places, scratch, thread, n_threads)
     meet(scratch.barrier, n_threads)
     if thread == 0:
         scratch.numbers[INERTIA] = sum_chunks(scratch.partial)
-        scratch.numbers[ITERATIONS] = iterations
-
-
-@jit
-def inertia_above(
-    samples: Any,
-    state: Any,
-    centers: Any,
-    scratch: Any,
-    limit: float,
-    thread: int,
-    n_threads: int,
-) -> bool:
-    """Whether the sum of squared distances is above a limit; all threads get the same answer."""
-    measure_own(samples, state, centers.exact, np.int64(2), scratch, thread, n_threads)
     meet(scratch.barrier, n_threads)
-    sum_nearby(samples.places, scratch, thread, n_threads)
-    meet(scratch.barrier, n_threads)
-    return sum_chunks(scratch.partial) > limit
 
 
 @jit

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import Centers, Samples, Scratch, State, aligned
 from evomeans.engines.cpu.losses import measure_two
-from evomeans.engines.cpu.memory import Recollection
-from evomeans.engines.cpu.refine import INERTIA, ITERATIONS, refine
-from evomeans.engines.cpu.roulette import measure_all
+from evomeans.engines.cpu.refine import INERTIA, ITERATIONS, measure, refine, step
+from evomeans.engines.cpu.roulette import draw_at, measure_all
 from evomeans.engines.cpu.rows import SparseRows
 from evomeans.engines.cpu.seeding import seed
 from evomeans.engines.cpu.threads import Crew
@@ -18,8 +19,22 @@ from evomeans.engines.protocol import FloatArray
 from evomeans.engines.rules import MAX_ITERATIONS
 
 
+class Known(Protocol):
+    """A solution that is known: its centres, and the sums of its clusters."""
+
+    @property
+    def centers(self) -> FloatArray:
+        """(k, d)."""
+        ...
+
+    @property
+    def sums(self) -> NDArray[np.int64]:
+        """(k, 2, d + 1)."""
+        ...
+
+
 class Room:
-    """The work space for one number of clusters, and the one way into the kernel."""
+    """The work space for one number of clusters, and the one way into the kernels."""
 
     def __init__(self, samples: Samples, k: int, n_features: int, n_threads: int) -> None:
         sparse = isinstance(samples.rows, SparseRows)
@@ -35,7 +50,7 @@ class Room:
         )
         self.target = np.empty((k, n_features))
 
-    def take_over(self, known: Recollection) -> None:
+    def take_over(self, known: Known) -> None:
         """Stand where a known solution stands."""
         self.centers.exact[:] = known.centers
         self.centers.sums[:] = 0
@@ -77,6 +92,25 @@ class Room:
             upper, lower = self.centers.sums[:, :, :, -1].sum(axis=0).T
             totals = upper + lower / self.samples.limb
             self.centers.weights[:] = totals / self.samples.scales[-1]
+
+    def step(self, state: State, target: FloatArray, *, fresh: bool, gone: int = -1) -> None:
+        """Make a single assignment; see :func:`~evomeans.engines.cpu.refine.step`."""
+        self.target[:] = target
+        if fresh:
+            self.centers.sums[:] = 0
+        self.crew.run(
+            step, self.samples, state, self.centers, self.scratch, self.target, fresh, gone
+        )
+
+    def measure(self, state: State, power: int) -> float:
+        """Return the weighted sum of the distances to the own centres, to this power."""
+        self.crew.run(measure, self.samples, state, self.centers, self.scratch, power)
+        return self.inertia
+
+    def draw(self, target: float) -> int:
+        """Return the place of the sample at which the sum just measured exceeds a target."""
+        scratch = self.scratch
+        return int(draw_at(scratch.nearby, scratch.partial, self.samples.places, target))
 
     def distances(self, centers: FloatArray) -> FloatArray:
         """Distances of all samples to these centres, in the frame."""

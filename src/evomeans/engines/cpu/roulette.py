@@ -86,8 +86,13 @@ def draw_nearby(nearby: Any, partial: Any, places: Any, quantile: float) -> Any:
 
     Shares follow each other in the user's order. Any sample will do if all distances are zero.
     """
+    return draw_at(nearby, partial, places, quantile * sum_chunks(partial))
+
+
+@jit
+def draw_at(nearby: Any, partial: Any, places: Any, target: float) -> Any:
+    """Return the place of the sample at which the cumulated sum of ``nearby`` exceeds a target."""
     n_samples = nearby.shape[0]
-    target = quantile * sum_chunks(partial)
     chunk, last_chunk = 0, partial.shape[0] - 1
     while chunk < last_chunk and partial[chunk] <= target:
         target -= partial[chunk]

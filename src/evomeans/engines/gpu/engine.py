@@ -18,11 +18,15 @@ from evomeans.engines.gpu.devices import chosen_device
 from evomeans.engines.gpu.lloyd import Lloyd
 from evomeans.engines.gpu.memory import Memory
 from evomeans.engines.gpu.samples import Samples, encode_samples
-from evomeans.engines.protocol import FloatArray, Refinement, Start
-from evomeans.engines.rules import MAX_REPAIRS, repair_draw, sits_on_centers, split_mixture
+from evomeans.engines.protocol import FloatArray, Refinement, Start, require_plain_kmeans
+from evomeans.engines.rules import (
+    CERTAINLY_NO_ROUNDING,
+    MAX_REPAIRS,
+    repair_draw,
+    sits_on_centers,
+    split_mixture,
+)
 
-# In the frame no sample is longer than √d; a mean squared distance above this is no rounding.
-CERTAINLY_NO_ROUNDING = 1e-20
 # Distances of so many rows and one centre are computed together.
 ROWS_AT_ONCE = 2**16
 
@@ -63,6 +67,8 @@ class GpuEngine:
     memory_budget : int, optional
         Bytes for what is kept of refined solutions, by default a quarter of the device's memory.
     """
+
+    moves_single_samples = False
 
     def __init__(
         self,
@@ -141,8 +147,7 @@ class GpuEngine:
 
     def refine(self, starts: Sequence[Start]) -> list[Refinement]:
         """K-means from every start, as many together as the memory of the device allows."""
-        if any(start.max_iter is not None for start in starts):
-            raise NotImplementedError("The GPU engine runs K-means to its fixed point only.")
+        require_plain_kmeans(starts, "GPU")
         results: list[Refinement] = []
         while len(results) < len(starts):
             part = starts[len(results) : len(results) + self.together]

@@ -1,0 +1,103 @@
+"""``evomeans fit --engine dask``: tables that stay on disk."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import evomeans as package
+from evomeans import HGMeans
+
+pytest.importorskip("dask")
+
+pytestmark = [
+    pytest.mark.usefixtures("small_blocks"),
+    # Of Dask itself, which calls what pandas 4 will do otherwise.
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:dask"),
+]
+FILES = {"labels.csv", "centers.csv", "history.csv", "model.evomeans", "run.json"}
+
+
+@pytest.fixture
+def table(tmp_path) -> pl.DataFrame:
+    """Put a folder of three Parquet files and the array ``X.npy`` into the current folder."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 2)) + 10.0 * rng.integers(0, 3, size=(90, 1))
+    frame = pl.DataFrame(
+        {"name": [f"r{i}" for i in range(90)], "a": X[:, 0], "b": X[:, 1], "w": rng.random(90)}
+    )
+    (tmp_path / "folder").mkdir()
+    for part in range(3):
+        frame[30 * part : 30 * part + 30].write_parquet(tmp_path / f"folder/{part}.parquet")
+    np.save(tmp_path / "X.npy", X)
+    return frame
+
+
+def test_a_folder_of_parquet_files(evomeans, table):
+    """The run is that of Python, but for the report; ids are those of the table."""
+    result = evomeans(
+        "fit", "folder", "-k", 3, "--engine", "dask", "--id", "name", "--weights", "w",
+        "--seed", 1, "--fast", "-o", "out",
+    )  # fmt: skip
+    assert result.code == 0
+    assert {path.name for path in Path("out").iterdir()} == FILES
+    X, weights = table.select("a", "b").to_numpy(), table["w"].to_numpy()
+    expected = HGMeans.fast(3, random_state=1).fit(X, sample_weight=weights)
+    labels = pl.read_csv("out/labels.csv")
+    assert labels["name"].to_list() == table["name"].to_list()
+    np.testing.assert_array_equal(labels["cluster"].to_numpy(), expected.labels_)
+    record = json.loads(Path("out/run.json").read_text())
+    assert record["table"]["rows"] == 90
+    assert record["settings"]["engine"] == "dask"
+    assert set(record["files"]) == FILES
+    model = package.load("out/model.evomeans")
+    assert list(model.feature_names_in_) == ["a", "b"]
+    assert evomeans("predict", "out", "folder/0.parquet").code == 0
+
+
+def test_an_array_on_disk_and_a_table_in_memory(evomeans, table):
+    table.select("a", "b").write_csv("table.csv")
+    for name in ("X.npy", "table.csv"):
+        result = evomeans("fit", name, "-k", 3, "--engine", "dask", "--seed", 1, "--fast", "--json")
+        assert result.code == 0
+        assert json.loads(result.out)["table"]["rows"] == 90
+    weighted = evomeans("fit", "X.npy", "-k", 2, "--engine", "dask", "--weights", "x1", "--json")
+    assert weighted.code == 1
+    assert "X.npy: sample_weight has -" in weighted.err
+
+
+@pytest.mark.slow
+def test_a_folder_on_a_cluster(evomeans, table, cluster):
+    """The same run as without one."""
+    command = ("fit", Path("folder").absolute(), "-k", 3, "--engine", "dask", "--exclude", "name,w",
+               "--seed", 1, "--fast", "-o")  # fmt: skip
+    assert evomeans(*command, "here").code == 0
+    assert evomeans(*command, "there", "--scheduler", cluster.scheduler_address).code == 0
+    for name in ("labels.csv", "centers.csv"):
+        assert Path("here", name).read_bytes() == Path("there", name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        (["fit", "folder", "-k", 3], 1, "is a folder"),
+        (["fit", "folder", "-k", 3, "--engine", "dask"], 1, "'name' are no numbers"),
+        (["fit", "nothing.parquet", "-k", 3, "--engine", "dask"], 1, "There is no file"),
+        (["fit", "folder", "-k", 3, "--engine", "dask", "--columns", "c"], 2, "does not have: 'c'"),
+        (["fit", "X.npy", "-k", 91, "--engine", "dask"], 1, "90 rows, too few for 91 clusters"),
+        (["fit", "X.npy", "-k", 3, "--engine", "dask", "--standardize"], 2, "in memory"),
+        (
+            ["fit", "X.npy", "-k", 3, "--engine", "dask", "--scheduler", "nowhere://x"],
+            1,
+            "There is no Dask scheduler at nowhere://x",
+        ),
+    ],
+)
+def test_refusals(evomeans, table, arguments, code, text):
+    result = evomeans(*arguments)
+    assert result.code == code
+    assert text in result.err

@@ -1,0 +1,177 @@
+"""Hartigan's moves: no single sample can change its cluster for the better, on every engine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+from scipy.sparse import csr_array
+
+from evomeans.engines import Start, create_engine
+from limits import time_limit
+from oracles import assert_fixed_point, assert_same_bits, assert_same_solution, in_frame
+from problems import offspring, problems
+
+without_shrinking = settings(phases=[Phase.explicit, Phase.generate])
+MOVING = pytest.mark.parametrize("moving_engine", ["reference", "cpu"])
+
+
+@pytest.fixture(autouse=True)
+def _compiled(_compiled_kernels) -> None:
+    """Compile before the time limits of single examples begin to count."""
+
+
+def moving(starts: list[Start]) -> list[Start]:
+    return [replace(start, single_moves=True) for start in starts]
+
+
+def largest_gain(engine, problem, centers) -> float:
+    """How much lower the sum of squares could get by one move, as a share of it.
+
+    Every sample is tried in every cluster, and the sum of squares computed from scratch.
+    """
+    samples = in_frame(engine.frame, problem.X)
+    weights = np.ones(len(samples)) if problem.weights is None else problem.weights
+    labels, _ = engine.assign(centers)
+    lowest = cost = sum_of_squares(samples, weights, labels)
+    for i in np.flatnonzero(weights):
+        for j in range(len(centers)):
+            changed = labels.copy()
+            changed[i] = j
+            if set(changed[weights > 0]) == set(labels[weights > 0]):
+                lowest = min(lowest, sum_of_squares(samples, weights, changed))
+    return (cost - lowest) / cost if cost > 0.0 else 0.0
+
+
+def sum_of_squares(samples, weights, labels) -> float:
+    total = 0.0
+    for j in np.unique(labels[weights > 0]):
+        members = (labels == j) & (weights > 0)
+        rows = samples[members] - samples[members][0]
+        mean = np.average(rows, axis=0, weights=weights[members])
+        total += float(weights[members] @ ((rows - mean) ** 2).sum(axis=1))
+    return total
+
+
+@MOVING
+@settings(without_shrinking, max_examples=30)
+@given(st.data())
+def test_no_single_move_is_left_and_it_is_a_fixed_point_of_kmeans(
+    moving_engine, dtype, weighted, data
+) -> None:
+    """By brute force over all moves, on all kinds of samples."""
+    problem = data.draw(problems(dtype, weighted))
+    with time_limit(20):
+        engine = create_engine(moving_engine, problem.X, problem.weights)
+        (start,) = moving(problem.starts(engine))
+        (result,) = engine.refine([start])
+        assert_fixed_point(engine, problem, result)
+        if len(problem.X) <= 60 and (result.cluster_weights > 0).all():
+            assert largest_gain(engine, problem, result.centers) <= 1e-9
+
+
+@settings(without_shrinking, max_examples=60)
+@given(st.data())
+def test_the_cpu_engine_makes_the_moves_of_the_reference_engine(dtype, weighted, data) -> None:
+    problem = data.draw(problems(dtype, weighted))
+    with time_limit(20):
+        engines = [
+            create_engine(name, problem.X, problem.weights) for name in ("cpu", "reference")
+        ]
+        starts = moving(problem.starts(engines[0], 2))
+        for result, expected in zip(*(one.refine(starts) for one in engines), strict=True):
+            assert result.inertia <= expected.inertia * (1.0 + 1e-9)
+
+
+@settings(without_shrinking, max_examples=30)
+@given(st.data())
+def test_neither_a_parent_nor_threads_change_a_bit(dtype, weighted, data) -> None:
+    """Children with the memory of their parent and without, on one thread and on three."""
+    problem = data.draw(problems(dtype, weighted))
+    rng = np.random.default_rng(problem.seed)
+    with time_limit(20):
+        engine = create_engine("cpu", problem.X, problem.weights)
+        # The samples are few: threads are used all the same.
+        crew = create_engine("cpu", problem.X, problem.weights, n_jobs=3)
+        mother, father = engine.refine(moving(problem.starts(engine, 2)))
+        for _ in range(3):
+            (start,) = moving([offspring(mother, father, rng)])
+            (child,) = engine.refine([start])
+            (orphan,) = engine.refine([replace(start, parent=None)])
+            (shared,) = crew.refine([replace(start, parent=None)])
+            assert_same_bits(child, orphan)
+            assert_same_bits(child, shared)
+            father, mother = mother, child
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_sparse_samples_move_as_dense_ones_do(weighted) -> None:
+    rng = np.random.default_rng(3)
+    X = rng.poisson(0.5, size=(150, 12)).astype(float)
+    weights = rng.integers(1, 5, size=150).astype(float) if weighted else None
+    dense = create_engine("reference", X, weights)
+    sparse = create_engine("cpu", csr_array(X), weights)
+    for seed in range(5):
+        chosen = X[np.random.default_rng(seed).choice(150, 10, replace=False)]
+        results = [
+            engine.refine([Start(engine.frame.encode(chosen), single_moves=True)])[0]
+            for engine in (sparse, dense)
+        ]
+        assert results[0].inertia == pytest.approx(results[1].inertia, rel=1e-9)
+        plain = sparse.refine([Start(sparse.frame.encode(chosen))])[0]
+        assert results[0].inertia <= plain.inertia
+
+
+@MOVING
+def test_a_fixed_point_of_kmeans_that_is_none_of_hartigans(moving_engine) -> None:
+    """0, 4 | 7 is one of K-means; 4 leaves its cluster of two for the farther one: 0 | 4, 7."""
+    engine = create_engine(moving_engine, np.array([[0.0], [4.0], [7.0]]), None)
+    centers = engine.frame.encode(np.array([[2.0], [7.0]]))
+    (plain,) = engine.refine([Start(centers)])
+    (moved,) = engine.refine([Start(centers, single_moves=True)])
+    assert plain.inertia == pytest.approx(8.0)
+    assert moved.inertia == pytest.approx(4.5)
+    assert_array_equal(np.sort(moved.cluster_weights), [1.0, 2.0])
+
+
+@MOVING
+def test_weights_decide_about_moves(moving_engine) -> None:
+    """A weight of 2 moves like two samples together, not like one of them."""
+    X = np.array([[0.0], [4.0], [7.0]])
+    centers = np.array([[2.0], [7.0]])
+    for weights, expected in (([1.0, 1.0, 9.0], 8.0), ([9.0, 1.0, 1.0], 4.5)):
+        engine = create_engine(moving_engine, X, np.array(weights))
+        start = Start(engine.frame.encode(centers), single_moves=True)
+        (result,) = engine.refine([start])
+        assert result.inertia <= expected + 1e-12
+
+
+@MOVING
+def test_moves_only_ever_lower_the_inertia(moving_engine) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 3))
+    engine = create_engine(moving_engine, X, None)
+    lower = 0
+    for seed in range(5):
+        chosen = X[np.random.default_rng(seed).choice(120, 12, replace=False)]
+        start = Start(engine.frame.encode(chosen))
+        (plain,), (moved,) = engine.refine([start]), engine.refine(moving([start]))
+        assert moved.inertia <= plain.inertia
+        lower += moved.inertia < 0.999 * plain.inertia
+    assert lower >= 3
+
+
+@pytest.mark.parametrize("name", ["gpu", "dask"])
+def test_engines_without_moves_say_so_and_refuse_them(name, request) -> None:
+    if name == "gpu":
+        request.getfixturevalue("gpu_device")
+    else:
+        pytest.importorskip("dask")
+    engine = create_engine(name, np.eye(4), None)
+    assert not engine.moves_single_samples
+    with pytest.raises(NotImplementedError, match="fixed point only"):
+        engine.refine([Start(np.eye(4), single_moves=True)])
