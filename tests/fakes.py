@@ -37,8 +37,8 @@ class ScriptedEngine:
         What the search sees as ``batch``.
     n_samples : int
         What the search sees as ``n_samples``.
-    moves_single_samples : bool
-        What the search sees as such.
+    is_plain : bool
+        What the search sees as such; if not, ``seed`` may be called.
     clock : ScriptedClock, optional
         Moves on by ``seconds`` with every refinement.
     during : dict of int to callable
@@ -48,7 +48,7 @@ class ScriptedEngine:
     script: Iterable[float | Refinement]
     batch: int = 1
     n_samples: int = 100
-    moves_single_samples: bool = True
+    is_plain: bool = False
     clock: ScriptedClock | None = None
     seconds: float = 1.0
     during: Mapping[int, Callable[[], object]] = field(default_factory=dict)
@@ -58,6 +58,7 @@ class ScriptedEngine:
         self.starts: list[Start] = []
         self.calls: list[int] = []
         self.sampled: list[FloatArray] = []
+        self.seeded: list[FloatArray] = []
         self.answers: list[Refinement] = []
         self._script = iter(self.script)
 
@@ -65,6 +66,11 @@ class ScriptedEngine:
         """One feature, whose value is the quantile itself."""
         self.sampled.append(np.array(quantiles))
         return np.array(quantiles)[:, None]
+
+    def seed(self, quantiles: FloatArray) -> FloatArray:
+        """Likewise, but negative."""
+        self.seeded.append(np.array(quantiles))
+        return -np.array(quantiles)[:, None]
 
     def refine(self, starts: Sequence[Start]) -> list[Refinement]:
         self.calls.append(len(starts))

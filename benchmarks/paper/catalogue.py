@@ -1,7 +1,8 @@
-"""All experiments, in the order of the paper."""
+"""All experiments, in the order of the paper, and then past it."""
 
 from __future__ import annotations
 
+from benchmarks.paper.ablation import ABLATION
 from benchmarks.paper.anytime import ANYTIME
 from benchmarks.paper.comparison import COMPARISON
 from benchmarks.paper.experiment import Experiment
@@ -18,4 +19,5 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     VALIDITY,
     ANYTIME,
     RELIABILITY,
+    ABLATION,
 )

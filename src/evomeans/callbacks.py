@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 from evomeans.engines import Engine, Start
 from evomeans.engines.frame import Frame
-from evomeans.engines.protocol import FloatArray, Refinement
+from evomeans.engines.protocol import FloatArray, GuidingEngine, Refinement
 from evomeans.search import OffspringRecord
 from evomeans.search.observers import Observer
 from evomeans.solution import ordered_centers
@@ -171,8 +171,8 @@ class _WatchedEngine:
         return self._engine.batch
 
     @property
-    def moves_single_samples(self) -> bool:
-        return self._engine.moves_single_samples
+    def is_plain(self) -> bool:
+        return self._engine.is_plain
 
     @property
     def frame(self) -> Frame:
@@ -180,6 +180,9 @@ class _WatchedEngine:
 
     def samples_at(self, quantiles: FloatArray) -> FloatArray:
         return self._engine.samples_at(quantiles)
+
+    def seed(self, quantiles: FloatArray) -> FloatArray:
+        return cast(GuidingEngine, self._engine).seed(quantiles)
 
     def refine(self, starts: Sequence[Start]) -> list[Refinement]:
         self._begin()

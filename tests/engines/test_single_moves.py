@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 
 from evomeans.engines import Start, create_engine
 from limits import time_limit
-from oracles import assert_fixed_point, assert_same_bits, assert_same_solution, in_frame
+from oracles import assert_fixed_point, assert_same_bits, in_frame
 from problems import offspring, problems
 
 without_shrinking = settings(phases=[Phase.explicit, Phase.generate])
@@ -89,13 +89,12 @@ def test_the_cpu_engine_makes_the_moves_of_the_reference_engine(dtype, weighted,
 
 @settings(without_shrinking, max_examples=30)
 @given(st.data())
-def test_neither_a_parent_nor_threads_change_a_bit(dtype, weighted, data) -> None:
+def test_neither_a_parent_nor_threads_change_a_bit(eager_threads, dtype, weighted, data) -> None:
     """Children with the memory of their parent and without, on one thread and on three."""
     problem = data.draw(problems(dtype, weighted))
     rng = np.random.default_rng(problem.seed)
     with time_limit(20):
         engine = create_engine("cpu", problem.X, problem.weights)
-        # The samples are few: threads are used all the same.
         crew = create_engine("cpu", problem.X, problem.weights, n_jobs=3)
         mother, father = engine.refine(moving(problem.starts(engine, 2)))
         for _ in range(3):
@@ -172,6 +171,6 @@ def test_engines_without_moves_say_so_and_refuse_them(name, request) -> None:
     else:
         pytest.importorskip("dask")
     engine = create_engine(name, np.eye(4), None)
-    assert not engine.moves_single_samples
+    assert engine.is_plain
     with pytest.raises(NotImplementedError, match="fixed point only"):
         engine.refine([Start(np.eye(4), single_moves=True)])

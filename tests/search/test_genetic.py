@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from evomeans.search import SearchSettings, StopReason, evolve
+from evomeans.search import PAPER, SearchSettings, StopReason, Strategy, evolve
 from fakes import ScriptedClock, ScriptedEngine, ScriptedRandom, breeding, refinement
 
 FOUNDERS = [40.0, 10.0, 30.0, 20.0]
@@ -513,3 +513,130 @@ def test_another_seed_gives_another_search() -> None:
     one, _ = run(script, small(max_offspring=10), rng=np.random.default_rng(1))
     two, _ = run(script, small(max_offspring=10), rng=np.random.default_rng(2))
     assert [start.quantile for start in one.starts] != [start.quantile for start in two.starts]
+
+
+# ---- strategies ------------------------------------------------------------------------------
+
+AGREEING = Strategy("two populations", agreement=2)
+
+
+def restarting(**changes) -> SearchSettings:
+    """Begin anew after three offspring without improvement; two populations have to agree."""
+    return small(**{"patience": 3, "strategy": AGREEING, **changes})
+
+
+def test_the_papers_strategy_is_the_default_and_has_no_other_operator() -> None:
+    assert SearchSettings().strategy == PAPER == Strategy("paper")
+    engine, _ = run(repeat(1.0), small(max_offspring=20), k=6)
+    assert not any(start.single_moves for start in engine.starts)
+
+
+def test_a_population_that_stops_improving_gives_way_to_a_new_one() -> None:
+    """Founders from random samples without a parent; the best of all is kept."""
+    script = [*FOUNDERS, 11.0, 12.0, 13.0, *[44.0, 33.0, 22.0, 11.0], 9.0, 8.0, *[50.0] * 3]
+    engine, result = run(script, restarting(max_offspring=8), k=2)
+    founders = engine.starts[:4] + engine.starts[7:11]
+    assert all((start.removed, start.parent) == (-1, None) for start in founders)
+    assert all(start.removed >= 0 for start in engine.starts[4:7] + engine.starts[11:])
+    numbers = [record.number for record in result.history]
+    assert numbers == [0, 0, 0, 0, 1, 2, 3, 3, 3, 3, 3, 4, 5, 6, 7, 8]
+    assert [record.best for record in result.history][6:12] == [10.0] * 5 + [9.0]
+    assert result.best.inertia == 8.0
+    assert result.n_rediscoveries == 0
+
+
+def test_the_search_ends_when_as_many_populations_as_wanted_have_found_the_best() -> None:
+    """The second ends elsewhere and the third finds the best of the first again."""
+    best = refinement(10.0, 0, k=2)
+    script = [40.0, best, *[30.0] * 5, *[25.0] * 7, 41.0, best, *[31.0] * 5]
+    _, result = run(script, restarting())
+    assert result.stop_reason is StopReason.NO_IMPROVEMENT
+    assert result.n_offspring == 9
+    assert result.n_rediscoveries == 1
+    assert result.best.inertia == 10.0
+
+
+def test_what_a_deeper_solution_was_preceded_by_does_not_count() -> None:
+    """Two populations agree only after the third has found something better twice."""
+    good, better = refinement(10.0, 0, k=2), refinement(5.0, 1, k=2)
+    populations = [[good, *[30.0] * 6], [better, *[31.0] * 6], [better, *[32.0] * 6]]
+    _, result = run(chain(*populations), restarting())
+    assert result.n_offspring == 9
+    assert result.n_rediscoveries == 1
+    assert result.best.inertia == 5.0
+
+
+def test_equal_inertia_of_other_clusters_is_no_rediscovery() -> None:
+    populations = [[refinement(10.0, number, k=2), *[30.0] * 6] for number in range(3)]
+    _, result = run(chain(*populations), restarting(max_offspring=9))
+    assert result.stop_reason is StopReason.MAX_ITER
+    assert result.n_rediscoveries == 0
+
+
+def test_a_rediscovery_counts_before_the_population_that_made_it_ends() -> None:
+    best = refinement(10.0, 0, k=2)
+    _, result = run([best, *[30.0] * 6, best, *[31.0] * 4], restarting(max_offspring=4))
+    assert result.stop_reason is StopReason.MAX_ITER
+    assert result.n_rediscoveries == 1
+
+
+def test_a_round_is_added_before_the_population_gives_way() -> None:
+    """Also the part of it that comes after the patience has run out."""
+    engine, result = run(repeat(1.0), restarting(max_offspring=10, patience=5), batch=4)
+    assert engine.calls == [4, 4, 4, 4, 4]
+    numbers = [record.number for record in result.history]
+    assert numbers == [0] * 4 + list(range(1, 9)) + [8] * 4 + [9, 10]
+
+
+def test_given_solutions_join_the_first_population_only() -> None:
+    given = [np.array([[0.1], [0.9]])]
+    engine, _ = run([*FOUNDERS, *[50.0] * 9], restarting(max_offspring=5), initial=given)
+    assert_array_equal(engine.starts[0].centers, given[0])
+    assert not any((start.centers == given[0]).all() for start in engine.starts[7:11])
+
+
+@pytest.mark.parametrize("is_plain", [True, False])
+def test_single_moves_are_asked_for_where_the_engine_has_them(is_plain) -> None:
+    strategy = Strategy("moves", single_moves=True)
+    settings = small(max_offspring=3, strategy=strategy)
+    engine, _ = run(repeat(1.0), settings, is_plain=is_plain)
+    assert [start.single_moves for start in engine.starts] == [not is_plain] * 7
+
+
+@pytest.mark.parametrize("is_plain", [True, False])
+def test_founders_of_all_populations_are_seeded_where_the_engine_can(is_plain) -> None:
+    """Given solutions come first, as ever."""
+    strategy = Strategy("seeds", seeding=True, agreement=2)
+    given = [np.array([[0.1], [0.9]])]
+    settings = restarting(max_offspring=5, strategy=strategy)
+    engine, _ = run(repeat(1.0), settings, initial=given, is_plain=is_plain)
+    assert_array_equal(engine.starts[0].centers, given[0])
+    founders = engine.starts[1:4] + engine.starts[7:11]
+    assert all((start.centers < 0.0).all() == (not is_plain) for start in founders)
+    assert [len(quantiles) for quantiles in engine.seeded] == ([] if is_plain else [2] * 7)
+
+
+def test_parents_are_merged_as_often_as_the_strategy_says() -> None:
+    """A child of merging has means of both parents' centres; of matching, one of each pair."""
+    settings = small(max_offspring=200, patience=1000, strategy=Strategy("m", merging=0.25))
+    engine, _ = run(repeat(1.0), settings, k=3, rng=np.random.default_rng(0))
+    answers = {row.tobytes() for answer in engine.answers for row in answer.centers}
+    inherited = [
+        all(row.tobytes() in answers for row in start.centers) for start in engine.starts[4:]
+    ]
+    assert 0.15 < 1.0 - np.mean(inherited) < 0.35
+
+
+def test_a_guided_removal_takes_a_centre_of_little_use() -> None:
+    """Two centres are almost one: one of them goes, unless the draw does not show them."""
+    centers = np.array([[0.0], [0.01], *[[10.0 * i] for i in range(1, 7)]])
+    answer = refinement(1.0, 0, k=8)
+    crowded = type(answer)(centers, 1.0, np.ones(8), 1)
+    shares = []
+    for guidance in (0.0, 1.0):
+        settings = small(max_offspring=300, patience=1000, strategy=Strategy("g", guidance=guidance))
+        engine, _ = run(repeat(crowded), settings, k=8, rng=np.random.default_rng(1))
+        shares.append(np.mean([start.removed < 2 for start in engine.starts[4:]]))
+    # Two of eight drawn, with replacement: 1 - (6/8)² of the draws show one of the two.
+    assert shares[0] == pytest.approx(0.25, abs=0.08)
+    assert shares[1] == pytest.approx(1.0 - 0.75**2, abs=0.08)

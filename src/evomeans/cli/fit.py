@@ -89,6 +89,7 @@ def make_model(search: SearchOptions, unfinished: Unfinished | None = None) -> H
     if seed is None:
         seed = secrets.randbelow(2**32) if unfinished is None else unfinished.seed
     given = {
+        "strategy": search.strategy,
         "max_time": search.max_time,
         "max_iter": search.max_iter,
         "n_iter_no_change": search.n_iter_no_change,

@@ -19,6 +19,7 @@ OUTPUT = Group("Output", sort_key=3)
 TableFormat = Literal["csv", "tsv", "parquet", "arrow", "npy", "npz", "text"]
 OutputFormat = Literal["csv", "parquet"]
 Engine = Literal["auto", "cpu", "reference", "gpu", "dask"]
+SearchStrategy = Literal["deep", "paper"]
 
 
 def _not_an_option(_: Any, value: str) -> None:
@@ -95,6 +96,9 @@ class SearchOptions:
     fast: Flag = False
     """A tenth of the effort: populations of 5 to 10, 500 offspring, 50 without improvement."""
 
+    strategy: SearchStrategy = "deep"
+    """deep goes deeper and is surer; paper is HG-means as published."""
+
     seed: Annotated[int | None, Parameter(validator=Number(gte=0))] = None
     """The same seed gives the same result; by default one is drawn and told."""
 
@@ -108,7 +112,7 @@ class SearchOptions:
     """Stop after this many offspring (5000)."""
 
     n_iter_no_change: AtLeastOne | None = None
-    """Stop after this many offspring without improvement (500)."""
+    """Offspring without improvement after which a population ends (500)."""
 
     target_inertia: Annotated[float | None, Parameter(validator=Number(gte=0))] = None
     """Stop as soon as this is reached."""

@@ -227,12 +227,18 @@ def _gained(gain: float | None) -> str:
     return f", {gain:.3g} % below the first K-means run"
 
 
+def _why_nothing_better(model: HGMeans) -> str:
+    if model.n_rediscoveries_:
+        return f"ended when {model.n_rediscoveries_ + 1} populations had found the same best"
+    return f"ended after {model.n_iter_no_change:,} without improvement"
+
+
 def _how_it_ended(fit: Fit, seconds: float) -> str:
     model = fit.model
     if not model.history_:
         return "none needed: one column is solved exactly"
     why = {
-        StopReason.NO_IMPROVEMENT: f"ended after {model.n_iter_no_change:,} without improvement",
+        StopReason.NO_IMPROVEMENT: _why_nothing_better(model),
         StopReason.MAX_ITER: f"ended by the limit of {model.max_iter:,}",
         StopReason.MAX_TIME: "ended by the time limit",
         StopReason.TARGET_INERTIA: "ended by reaching the target",

@@ -46,11 +46,12 @@ class Start:
     max_iter : int, optional
         Steps of K-means at most, each of which moves the centres to their means and assigns the
         samples anew. None goes on to the fixed point. Empty clusters are repaired in any case, and
-        as many steps follow. Only a :class:`GuidingEngine` has to know about it; others refuse.
+        as many steps follow. Only a :class:`GuidingEngine` knows about it; others refuse.
     single_moves : bool
         Whether Hartigan's moves follow K-means: samples change their cluster, one at a time, where
         that lowers the sum of squares although another centre is the closest. K-means and moves
-        take turns until neither finds anything. Not together with ``max_iter``.
+        take turns until neither finds anything. Not together with ``max_iter``, and likewise for
+        a :class:`GuidingEngine` only.
     """
 
     centers: FloatArray
@@ -110,8 +111,8 @@ class Engine(Protocol):
         ...
 
     @property
-    def moves_single_samples(self) -> bool:
-        """Whether the engine heeds ``Start.single_moves``; those that do not refuse it."""
+    def is_plain(self) -> bool:
+        """Whether it runs K-means to its fixed point, and is no :class:`GuidingEngine`."""
         ...
 
     @property
@@ -137,9 +138,10 @@ class Engine(Protocol):
 
 
 class GuidingEngine(Engine, Protocol):
-    """An engine that also answers what only the rivals ask.
+    """An engine that does more than K-means to its fixed point.
 
-    It heeds ``Start.max_iter``, and tells where centres are wanted.
+    It heeds ``Start.max_iter`` and ``Start.single_moves``, and tells where centres are wanted. The
+    deep strategy asks for some of it where there is such an engine, the rivals for the rest.
     """
 
     def seed(self, quantiles: FloatArray) -> FloatArray:

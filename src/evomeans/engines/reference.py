@@ -35,7 +35,7 @@ class ReferenceEngine:
     """
 
     batch = 1
-    moves_single_samples = True
+    is_plain = False
 
     def __init__(
         self, X: NDArray[Any], sample_weight: FloatArray | None, frame: Frame | None = None

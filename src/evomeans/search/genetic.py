@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.engines.protocol import Engine, Handle, Refinement, Start
+from evomeans.engines.protocol import Engine, GuidingEngine, Handle, Refinement, Start
 from evomeans.search.checkpoint import NoCheckpoint
 from evomeans.search.crossover import matching_crossover, merging_crossover
 from evomeans.search.history import History, OffspringRecord
@@ -171,24 +172,37 @@ class _Search:
         return list(self.round)
 
     def found(self, count: int) -> list[Start]:
-        """Begin members of the initial population: given solutions first, then random samples."""
-        mixtures, slots = [], []
+        """Begin members of a population: given solutions first, then random ones."""
         given, self.given = self.given[:count], self.given[count:]
+        mixtures, draws = [], []
         for place in range(count):
             mixtures.append(self.rng.random(2).tolist())
             if place >= len(given):
-                # Distinct slots of equal weight: distinct samples, unless one fills two slots.
-                n_samples = self.engine.n_samples
-                slots.append(self.rng.choice(n_samples, self.n_clusters, replace=False))
-        if slots:
+                draws.append(self.draw())
+        if self.seeds:
+            engine = cast(GuidingEngine, self.engine)
+            given += [engine.seed(quantiles) for quantiles in draws]
+        elif draws:
             # All at once: samples may be far away.
-            quantiles = (np.concatenate(slots) + 0.5) / self.engine.n_samples
-            drawn = self.engine.samples_at(quantiles)
-            given += list(drawn.reshape(len(slots), *self.shape))
+            drawn = self.engine.samples_at(np.concatenate(draws))
+            given += list(drawn.reshape(len(draws), *self.shape))
         return [
             self.start(centers, alpha, quantile)
             for centers, (alpha, quantile) in zip(given, mixtures, strict=True)
         ]
+
+    @property
+    def seeds(self) -> bool:
+        """Whether centres to begin with are drawn by k-means++."""
+        return self.settings.strategy.seeding and not self.engine.is_plain
+
+    def draw(self) -> NDArray[np.float64]:
+        """Return the uniform numbers by which centres to begin with are drawn."""
+        if self.seeds:
+            return self.rng.random(self.n_clusters)
+        # Distinct slots of equal weight: distinct samples, unless one fills two slots.
+        n_samples = self.engine.n_samples
+        return (self.rng.choice(n_samples, self.n_clusters, replace=False) + 0.5) / n_samples
 
     def breed(self) -> Start:
         """Select two parents, cross them over, and choose the centre to relocate."""
@@ -217,7 +231,7 @@ class _Search:
     ) -> Start:
         """Ask for a refinement as the settings want it."""
         power, strategy = self.settings.roulette_power, self.settings.strategy
-        moves = strategy.single_moves and self.engine.moves_single_samples
+        moves = strategy.single_moves and not self.engine.is_plain
         return Start(centers, alpha, quantile, removed, power, parent, single_moves=moves)
 
     def happens(self, probability: float) -> bool:

@@ -13,8 +13,10 @@ class Strategy:
     ----------
     name : str
         As the user writes it.
+    seeding : bool
+        Whether founders begin with centres drawn by k-means++ instead of any samples.
     single_moves : bool
-        Whether Hartigan's moves follow K-means, on engines that have them.
+        Whether Hartigan's moves follow K-means.
     merging : float
         Share of the offspring for which the centres of both parents are merged; those of the
         others are matched.
@@ -26,6 +28,7 @@ class Strategy:
     """
 
     name: str
+    seeding: bool = False
     single_moves: bool = False
     merging: float = 0.0
     guidance: float = 0.0
@@ -35,7 +38,10 @@ class Strategy:
 PAPER = Strategy("paper")
 """The paper's Algorithm 1 and nothing else."""
 
-DEEP = Strategy("deep", single_moves=True, merging=0.2, guidance=0.5, agreement=2)
-"""What docs/search.md describes; every part has its row in the ablation there."""
+DEEP = Strategy("deep", seeding=True, single_moves=True, merging=0.2, guidance=0.5, agreement=2)
+"""What docs/search.md describes; every part has its row in the ablation there.
+
+Seeding and single moves need an engine that is not plain. On others the rest of it goes on.
+"""
 
 STRATEGIES = {strategy.name: strategy for strategy in (DEEP, PAPER)}

@@ -56,7 +56,7 @@ class CpuEngine:
     """
 
     batch = 1
-    moves_single_samples = True
+    is_plain = False
 
     def __init__(
         self,

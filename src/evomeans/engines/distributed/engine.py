@@ -73,7 +73,7 @@ class DistributedEngine:
     """
 
     batch = BATCH
-    moves_single_samples = False
+    is_plain = True
 
     def __init__(
         self,

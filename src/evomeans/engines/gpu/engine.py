@@ -68,7 +68,7 @@ class GpuEngine:
         Bytes for what is kept of refined solutions, by default a quarter of the device's memory.
     """
 
-    moves_single_samples = False
+    is_plain = True
 
     def __init__(
         self,
