@@ -21,7 +21,7 @@ from benchmarks.paper.markdown import number, table
 from benchmarks.paper.problems import problem
 from benchmarks.paper.tasks import split_setups
 from evomeans.engines import create_engine
-from evomeans.search import DEEP, PAPER, SearchResult, SearchSettings, Strategy, evolve
+from evomeans.search import DEEP, PAPER, SearchResult, SearchSettings, evolve
 
 SMALL_SETS = ("liver", "pima", "ionosphere", "tsplib1060", "tsplib3038", "image_segmentation")
 LARGE_SETS = ("pendigit", "letters", "d15112")
@@ -122,9 +122,7 @@ def search(
 def plan(size: Size) -> Plan:
     """Return all set-ups with all seeds."""
     setups, missing = split_setups(SETUPS[size])
-    tasks = [
-        AblationTask(dataset, m, seed) for dataset, m in setups for seed in range(SEEDS[size])
-    ]
+    tasks = [AblationTask(dataset, m, seed) for dataset, m in setups for seed in range(SEEDS[size])]
     return Plan(tasks, missing)
 
 
@@ -197,9 +195,7 @@ def one_by_one(rows: Sequence[Row]) -> str:
         cells = [f"{setup[0]}:{setup[1]}"]
         for name in names:
             own = [
-                row
-                for row in rows
-                if (row["dataset"], row["m"]) == setup and row["method"] == name
+                row for row in rows if (row["dataset"], row["m"]) == setup and row["method"] == name
             ]
             if own:
                 mean = statistics.fmean(row["gap"] for row in own)

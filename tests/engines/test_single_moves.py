@@ -79,9 +79,7 @@ def test_no_single_move_is_left_and_it_is_a_fixed_point_of_kmeans(
 def test_the_cpu_engine_makes_the_moves_of_the_reference_engine(dtype, weighted, data) -> None:
     problem = data.draw(problems(dtype, weighted))
     with time_limit(20):
-        engines = [
-            create_engine(name, problem.X, problem.weights) for name in ("cpu", "reference")
-        ]
+        engines = [create_engine(name, problem.X, problem.weights) for name in ("cpu", "reference")]
         starts = moving(problem.starts(engines[0], 2))
         for result, expected in zip(*(one.refine(starts) for one in engines), strict=True):
             assert result.inertia <= expected.inertia * (1.0 + 1e-9)

@@ -35,7 +35,7 @@ def parents(draw, max_k: int = 6):
 
 
 def individual(centers, weights=None) -> Individual:
-    """A solution with these centres; its clusters weigh 1, 2, 3, …"""
+    """Return a solution with these centres; its clusters weigh 1, 2, 3 and so on."""
     weights = np.arange(1.0, len(centers) + 1.0) if weights is None else np.array(weights)
     return Individual(np.array(centers, dtype=float), 1.0, weights, 0.5)
 

@@ -634,7 +634,9 @@ def test_a_guided_removal_takes_a_centre_of_little_use() -> None:
     crowded = type(answer)(centers, 1.0, np.ones(8), 1)
     shares = []
     for guidance in (0.0, 1.0):
-        settings = small(max_offspring=300, patience=1000, strategy=Strategy("g", guidance=guidance))
+        settings = small(
+            max_offspring=300, patience=1000, strategy=Strategy("g", guidance=guidance)
+        )
         engine, _ = run(repeat(crowded), settings, k=8, rng=np.random.default_rng(1))
         shares.append(np.mean([start.removed < 2 for start in engine.starts[4:]]))
     # Two of eight drawn, with replacement: 1 - (6/8)² of the draws show one of the two.

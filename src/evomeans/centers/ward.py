@@ -12,7 +12,7 @@ FORBIDDEN = 1e300
 
 
 @jit
-def cost(centers: Any, weights: Any, i: int, j: int) -> float:
+def cost(centers: Any, weights: Any, i: int, j: int) -> Any:
     """Return wᵢwⱼ/(wᵢ+wⱼ)·‖cᵢ−cⱼ‖², what merging two clusters costs.
 
     Written such that it is to the last bit the same for i with j as for j with i.

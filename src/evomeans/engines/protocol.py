@@ -62,7 +62,6 @@ class Start:
     parent: Handle | None = None
     max_iter: int | None = None
     single_moves: bool = False
-    bar: float = np.inf
 
 
 def require_plain_kmeans(starts: Sequence[Start], engine: str) -> None:

@@ -98,8 +98,8 @@ class ReferenceEngine:
         can after the moves before.
         """
         moved = False
-        gains = [self._best_move(i, centers, labels) for i in range(self.n_samples)]
-        for i in [i for i, target in enumerate(gains) if target >= 0]:
+        targets = [self._best_move(i, centers, labels) for i in range(self.n_samples)]
+        for i in [i for i, target in enumerate(targets) if target >= 0]:
             if (target := self._best_move(i, centers, labels)) >= 0:
                 moved = True
                 labels[i] = target
@@ -108,7 +108,8 @@ class ReferenceEngine:
 
     def _best_move(self, i: int, centers: FloatArray, labels: NDArray[np.intp]) -> int:
         """Return the cluster to which a sample had best move, −1 if it had better stay."""
-        totals, weight, own = self._cluster_weights(labels, len(centers)), self.weights[i], labels[i]
+        weight, own = self.weights[i], labels[i]
+        totals = self._cluster_weights(labels, len(centers))
         if weight == 0.0 or totals[own] <= weight:
             return -1
         squares = ((self.samples[i] - centers) ** 2).sum(axis=1)

@@ -71,9 +71,7 @@ def round_to_arrays(starts: Sequence[Start], k: int, d: int) -> Arrays:
     }
 
 
-def round_from_arrays(
-    archive: Archive, k: int, d: int, start: Callable[..., Start]
-) -> list[Start]:
+def round_from_arrays(archive: Archive, k: int, d: int, start: Callable[..., Start]) -> list[Start]:
     """Return the starts that an archive holds, made by ``start``."""
     centers = archive.array("round_centers", "float64", (None, k, d))
     q = len(centers)

@@ -50,7 +50,9 @@ def matching_crossover(first: Individual, second: Individual, coins: FloatArray)
     return _replaced(second, partner[from_first], first, from_first)
 
 
-def _replaced(parent: Individual, places: NDArray[np.generic], other: Individual, taken: NDArray[np.generic]) -> Child:
+def _replaced(
+    parent: Individual, places: NDArray[np.generic], other: Individual, taken: NDArray[np.generic]
+) -> Child:
     """Put some centres of another parent into the places of a parent's own."""
     centers, weights = parent.centers.copy(), parent.cluster_weights.copy()
     centers[places] = other.centers[taken]

@@ -125,7 +125,7 @@ class CpuEngine:
             quantile,
             start.power,
             steps,
-            self._moves(start),
+            start.single_moves,
         )
         n_iter = room.iterations
         repairs = 0
@@ -140,7 +140,7 @@ class CpuEngine:
                 alpha, quantile = repair_draw(start.alpha, start.quantile, repairs)
                 target, removed, quantile = self._relocate(room.positions, j, alpha, quantile)
                 due = steps if j == empty[-1] else 0
-                moves = self._moves(start) if due > 0 else 0.0
+                moves = start.single_moves and due > 0
                 room.run(state, state, target, True, removed, quantile, start.power, due, moves)
                 n_iter += room.iterations
         if self._sits_on_samples(room):
@@ -153,10 +153,6 @@ class CpuEngine:
             n_iter,
             handle,
         )
-
-    def _moves(self, start):
-        if not start.single_moves: return 0.0
-        return float(np.ldexp(start.bar, 2*self.frame.exponent)) if np.isfinite(start.bar) else np.inf
 
     def _sits_on_samples(self, room: Room) -> bool:
         if room.inertia > CERTAINLY_NO_ROUNDING * self.total_weight:

@@ -47,9 +47,7 @@ TINY = np.float32(1e-6)
 
 
 @jit
-def mark(
-    samples: Any, state: Any, centers: Any, scratch: Any, thread: int, n_threads: int
-) -> None:
+def mark(samples: Any, state: Any, centers: Any, scratch: Any, thread: int, n_threads: int) -> None:
     """Mark the samples of a thread's share of the tiles that could gain by a move.
 
     Parameters
@@ -83,7 +81,7 @@ def set_shares(samples: Any, totals: Any, shares: Any) -> None:
 @jit
 def find_rivals(
     samples: Any, state: Any, changed: Any, scratch: Any, tile: int, thread: int
-) -> bool:
+) -> Any:
     """Tell whether samples of a tile might move, and set from which gap on they cannot.
 
     A move from a to b needs ‖x − c_b‖ < ρ‖x − c_a‖, with ρ² = W_a/(W_a − w) · (W_b + w)/W_b, and
@@ -91,7 +89,8 @@ def find_rivals(
 
     What could not move before can only do so now if one of the two clusters has changed.
     """
-    gaps, present, shares, limits = state.gaps, state.present, scratch.shares[thread], scratch.limits
+    gaps, present = state.gaps, state.present
+    shares, limits = scratch.shares[thread], scratch.limits
     k, spread, weight = changed.shape[0], state.spread[tile], heaviest(samples, tile)
     most, own_changed = np.int32(0), np.uint8(0)
     for j in range(k):
@@ -263,7 +262,7 @@ def visit(samples: Any, state: Any, centers: Any, scratch: Any) -> None:
 
 
 @jit
-def best_move(samples: Any, state: Any, centers: Any, i: int) -> int:
+def best_move(samples: Any, state: Any, centers: Any, i: Any) -> Any:
     """Return the cluster to which a sample had best move, −1 if it had better stay."""
     exact, totals = centers.exact, centers.weights
     own = np.int64(state.labels[i // WIDTH, i % WIDTH])
@@ -279,7 +278,7 @@ def best_move(samples: Any, state: Any, centers: Any, i: int) -> int:
 
 
 @jit
-def move(samples: Any, state: Any, centers: Any, scratch: Any, i: int, target: int) -> None:
+def move(samples: Any, state: Any, centers: Any, scratch: Any, i: Any, target: Any) -> None:
     """Move a sample to another cluster: its label, the sums, both centres, and the bounds."""
     tile, lane = i // WIDTH, i % WIDTH
     own = np.int64(state.labels[tile, lane])
@@ -290,14 +289,21 @@ def move(samples: Any, state: Any, centers: Any, scratch: Any, i: int, target: i
     weight = samples.weights[i] if samples.weights.shape[0] else 1.0
     add_row(sums[0], own, samples.rows, i, weight, scales, limb, -1.0)
     add_row(sums[0], target, samples.rows, i, weight, scales, limb, 1.0)
-    for j in (own, target):
-        centers.changed[j] = 1
-        update_center(sums, scales, limb, centers.exact, centers.weights, j, scratch.totals[0])
-        remember_center(samples.rows, centers.exact, j)
+    renew_center(samples, centers, scratch, own)
+    renew_center(samples, centers, scratch, target)
 
 
 @jit
-def lower_gaps(samples: Any, state: Any, centers: Any, i: int, own: int, target: int) -> None:
+def renew_center(samples: Any, centers: Any, scratch: Any, j: Any) -> None:
+    """Move a centre to the mean of its cluster, which has changed."""
+    centers.changed[j] = 1
+    exact, weights, totals = centers.exact, centers.weights, scratch.totals[0]
+    update_center(centers.sums, samples.scales, samples.limb, exact, weights, j, totals)
+    remember_center(samples.rows, exact, j)
+
+
+@jit
+def lower_gaps(samples: Any, state: Any, centers: Any, i: Any, own: Any, target: Any) -> None:
     """Let the bounds of a tile hold when sample ``i`` belongs to another centre.
 
     They are bounds for ``centers.before``; how far its two centres were from the sample then

@@ -151,9 +151,10 @@ class Scratch(NamedTuple):
     ``nearby`` (n,) float64: distances of the samples to their centres, and ``partial`` (chunks,)
     float64, their sums over chunks of the user's rows; ``totals`` (threads, 2, d + 1) int64, see
     :mod:`~evomeans.engines.cpu.sums`; ``farthest`` (threads, 16) float32: how far any centre of a
-    thread's share has moved; ``marks`` (n,) uint8, in the user's order: 1 for samples that may move,
-    ``shares`` (threads, 2, k) float32: 1/W for clusters of weight W, and ``limits`` (threads, k)
-    float32: gaps below which they may; see :mod:`~evomeans.engines.cpu.hartigan`; ``counts`` (threads, 8) int64: distances computed; ``numbers`` (8,)
+    thread's share has moved; of :mod:`~evomeans.engines.cpu.hartigan`: ``marks`` (n,) uint8, in the
+    user's order, 1 for samples that may move, ``shares`` (threads, 2, k) float32, 1/W for clusters
+    of weight W, and ``limits`` (threads, k) float32, gaps below which samples of a tile may move;
+    ``counts`` (threads, 8) int64: distances computed; ``numbers`` (8,)
     float64: the results; ``barrier``: where threads meet.
     """
 

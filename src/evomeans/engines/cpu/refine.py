@@ -37,7 +37,7 @@ def refine(
     quantile: float,
     power: int,
     steps: int,
-    single_moves: float,
+    single_moves: bool,
     thread: int,
     n_threads: int,
 ) -> None:
@@ -64,8 +64,8 @@ def refine(
     steps : int
         Lloyd's iterations at most: moves of the centres to their means, and assignments. 0 to
         assign the samples to the target and stop there.
-    single_moves : float
-        Up to which inertia to go on from the fixed point by Hartigan's moves, until there are none.
+    single_moves : bool
+        Whether to go on from the fixed point by Hartigan's moves, until there are none.
     thread, n_threads : int
     """
     if inherit:
@@ -78,12 +78,7 @@ def refine(
     while iterations < MAX_ITERATIONS:
         move_centers(samples, centers, scratch, stage, target, removed, quantile, thread, n_threads)
         meet(scratch.barrier, n_threads)
-        if single_moves > 0.0 and nothing_moved(scratch.farthest):
-            if single_moves < np.inf:
-                measure(samples, state, centers, scratch, squared, thread, n_threads)
-                if scratch.numbers[INERTIA] > single_moves:
-                    break
-                single_moves = np.inf
+        if single_moves and nothing_moved(scratch.farthest):
             mark(samples, state, centers, scratch, thread, n_threads)
             meet(scratch.barrier, n_threads)
             if thread == 0:
@@ -147,7 +142,7 @@ def step(
 
 @jit
 def measure(
-    samples: Any, state: Any, centers: Any, scratch: Any, power: int, thread: int, n_threads: int
+    samples: Any, state: Any, centers: Any, scratch: Any, power: Any, thread: int, n_threads: int
 ) -> None:
     """Sum up the weighted distances to the own centre, to this power, into ``scratch``."""
     measure_own(samples, state, centers.exact, power, scratch, thread, n_threads)

@@ -66,7 +66,7 @@ class Room:
         quantile: float,
         power: int,
         steps: int = MAX_ITERATIONS,
-        single_moves: float = 0.0,
+        single_moves: bool = False,
     ) -> None:
         """Run the kernel; see :func:`~evomeans.engines.cpu.refine.refine`."""
         self.target[:] = target
