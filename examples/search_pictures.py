@@ -150,9 +150,9 @@ class Style:
     color: str
 
 
-BOTH = Style("centre that both parents have", "o", 130, INK)
-FIRST = Style("only the first parent", "^", 220, BLUE)
-SECOND = Style("only the second parent", "s", 150, VERMILION)
+BOTH = Style("centre in both parents, or at the end", "o", 130, INK)
+FIRST = Style("in the first only", "^", 220, BLUE)
+SECOND = Style("in the second only", "s", 150, VERMILION)
 PLACED = Style("relocated centre", "D", 150, GREEN)
 # Centres of the two parents that are no farther apart count as the same one.
 SAME = 0.12

@@ -28,7 +28,8 @@ LARGE_SETS = ("pendigit", "letters", "d15112")
 SETUPS = {
     Size.SMOKE: ("iris:6",),
     Size.SMALL: (
-        *(f"{name}:{m}" for name in LARGE_SETS for m in (100, 50, 20, 10)),
+        *("letters:50", "pendigit:100", "d15112:100", "letters:20", "pendigit:50", "d15112:50"),
+        *("letters:10", "pendigit:20", "d15112:20", "pendigit:10", "d15112:10"),
         *(f"{name}:{m}" for name in SMALL_SETS for m in (100, 50, 40, 30, 20, 10)),
     ),
     Size.PAPER: (
@@ -44,13 +45,14 @@ FEW_SAMPLES, MANY_CLUSTERS = 3100, 20
 VARIANTS = {
     "paper": PAPER,
     "deep": DEEP,
+    "deep, no seeding": replace(DEEP, seeding=False),
     "deep, no single moves": replace(DEEP, single_moves=False),
     "deep, no merging": replace(DEEP, merging=0.0),
     "deep, no guidance": replace(DEEP, guidance=0.0),
     "deep, no restarts": replace(DEEP, agreement=1),
     "paper and single moves": replace(PAPER, single_moves=True),
 }
-ON_LARGE_SETS = ("paper", "deep", "deep, no single moves", "paper and single moves")
+ON_LARGE_SETS = ("paper", "deep", "deep, no single moves")
 
 
 @dataclass(frozen=True)

@@ -604,16 +604,19 @@ def test_single_moves_are_asked_for_where_the_engine_has_them(is_plain) -> None:
 
 
 @pytest.mark.parametrize("is_plain", [True, False])
-def test_founders_of_all_populations_are_seeded_where_the_engine_can(is_plain) -> None:
-    """Given solutions come first, as ever."""
+@pytest.mark.parametrize("batch", [1, 3])
+def test_every_other_founder_is_seeded_where_the_engine_can(is_plain, batch) -> None:
+    """In all populations, beginning with the first; given solutions come before, as ever."""
     strategy = Strategy("seeds", seeding=True, agreement=2)
     given = [np.array([[0.1], [0.9]])]
     settings = restarting(max_offspring=5, strategy=strategy)
-    engine, _ = run(repeat(1.0), settings, initial=given, is_plain=is_plain)
+    engine, _ = run(repeat(1.0), settings, initial=given, is_plain=is_plain, batch=batch)
     assert_array_equal(engine.starts[0].centers, given[0])
-    founders = engine.starts[1:4] + engine.starts[7:11]
-    assert all((start.centers < 0.0).all() == (not is_plain) for start in founders)
-    assert [len(quantiles) for quantiles in engine.seeded] == ([] if is_plain else [2] * 7)
+    again = 4 + 3
+    founders = engine.starts[1:4] + engine.starts[again : again + 4]
+    seeded = [bool((start.centers < 0.0).all()) for start in founders]
+    wanted = [False, True, False, True, False, True, False]
+    assert seeded == ([False] * 7 if is_plain else wanted)
 
 
 def test_parents_are_merged_as_often_as_the_strategy_says() -> None:

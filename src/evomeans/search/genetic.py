@@ -1,4 +1,4 @@
-"""HG-means: the loop of the paper's Algorithm 1."""
+"""HG-means: the loop of the paper's Algorithm 1, with the operators of a strategy."""
 
 from __future__ import annotations
 
@@ -174,35 +174,38 @@ class _Search:
     def found(self, count: int) -> list[Start]:
         """Begin members of a population: given solutions first, then random ones."""
         given, self.given = self.given[:count], self.given[count:]
-        mixtures, draws = [], []
+        mixtures, seeded, slots = [], {}, []
         for place in range(count):
             mixtures.append(self.rng.random(2).tolist())
-            if place >= len(given):
-                draws.append(self.draw())
-        if self.seeds:
-            engine = cast(GuidingEngine, self.engine)
-            given += [engine.seed(quantiles) for quantiles in draws]
-        elif draws:
-            # All at once: samples may be far away.
-            drawn = self.engine.samples_at(np.concatenate(draws))
-            given += list(drawn.reshape(len(draws), *self.shape))
+            if place < len(given):
+                continue
+            if self.is_seeded(self.founders_due - place):
+                seeded[place] = self.seed()
+            else:
+                # Distinct slots of equal weight: distinct samples, unless one fills two slots.
+                n_samples = self.engine.n_samples
+                slots.append(self.rng.choice(n_samples, self.n_clusters, replace=False))
+        # All at once: samples may be far away.
+        sampled = iter(self.samples_in(slots) if slots else ())
+        places = range(len(given), count)
+        found = [*given, *(seeded[p] if p in seeded else next(sampled) for p in places)]
         return [
             self.start(centers, alpha, quantile)
-            for centers, (alpha, quantile) in zip(given, mixtures, strict=True)
+            for centers, (alpha, quantile) in zip(found, mixtures, strict=True)
         ]
 
-    @property
-    def seeds(self) -> bool:
-        """Whether centres to begin with are drawn by k-means++."""
-        return self.settings.strategy.seeding and not self.engine.is_plain
+    def samples_in(self, slots: Sequence[NDArray[np.int64]]) -> NDArray[np.float64]:
+        """Return the samples in the slots of several founders."""
+        drawn = self.engine.samples_at((np.concatenate(slots) + 0.5) / self.engine.n_samples)
+        return drawn.reshape(len(slots), *self.shape)
 
-    def draw(self) -> NDArray[np.float64]:
-        """Return the uniform numbers by which centres to begin with are drawn."""
-        if self.seeds:
-            return self.rng.random(self.n_clusters)
-        # Distinct slots of equal weight: distinct samples, unless one fills two slots.
-        n_samples = self.engine.n_samples
-        return (self.rng.choice(n_samples, self.n_clusters, replace=False) + 0.5) / n_samples
+    def is_seeded(self, due: int) -> bool:
+        """Whether the founder that begins when so many are due is: every other one."""
+        return self.settings.strategy.seeding and not self.engine.is_plain and due % 2 == 0
+
+    def seed(self) -> NDArray[np.float64]:
+        """Draw centres by k-means++."""
+        return cast(GuidingEngine, self.engine).seed(self.rng.random(self.n_clusters))
 
     def breed(self) -> Start:
         """Select two parents, cross them over, and choose the centre to relocate."""
@@ -319,12 +322,20 @@ class _Search:
         )
         return reason_to_stop(progress, self.settings)
 
+    def final_population(self) -> tuple[Individual, ...]:
+        """Return the members, best first, and the best of all, should they not have it."""
+        assert self.best is not None
+        members = list(self.population)
+        if not any(member.is_clone_of(self.best) for member in members):
+            members.append(self.best)
+        return tuple(sorted(members, key=lambda member: member.inertia))
+
     def result(self, reason: StopReason) -> SearchResult:
         """Return what was found."""
         assert self.best is not None
         return SearchResult(
             best=self.best,
-            population=tuple(sorted(self.population, key=lambda member: member.inertia)),
+            population=self.final_population(),
             history=self.history,
             stop_reason=reason,
             n_offspring=self.n_offspring,

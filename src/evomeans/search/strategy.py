@@ -14,7 +14,8 @@ class Strategy:
     name : str
         As the user writes it.
     seeding : bool
-        Whether founders begin with centres drawn by k-means++ instead of any samples.
+        Whether every other founder begins with centres drawn by k-means++ instead of any samples:
+        a good first answer, and yet a population of all kinds.
     single_moves : bool
         Whether Hartigan's moves follow K-means.
     merging : float
