@@ -18,6 +18,8 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from evomeans import HGMeans, History, Individual, OffspringRecord, StopReason
+from evomeans.engines import create_engine
+from evomeans.search import SearchSettings, evolve
 
 X = np.random.default_rng(0).normal(size=(60, 3))
 QUICK = {"min_population": 3, "max_population": 6, "max_iter": 30, "random_state": 0}
@@ -37,6 +39,7 @@ def test_the_signature_is_the_agreed_one():
     parameters = inspect.signature(HGMeans).parameters
     assert {name: p.default for name, p in parameters.items()} == {
         "n_clusters": 8,
+        "strategy": "deep",
         "min_population": 10,
         "max_population": 20,
         "max_iter": 5000,
@@ -54,7 +57,7 @@ def test_the_signature_is_the_agreed_one():
     }
     kinds = [p.kind for p in parameters.values()]
     assert (
-        kinds == [inspect.Parameter.POSITIONAL_OR_KEYWORD] + [inspect.Parameter.KEYWORD_ONLY] * 14
+        kinds == [inspect.Parameter.POSITIONAL_OR_KEYWORD] + [inspect.Parameter.KEYWORD_ONLY] * 15
     )
 
 
@@ -307,7 +310,7 @@ def test_warm_start_goes_on_where_the_last_fit_ended(engine):
     assert len(founders) == 10
     assert_allclose(founders[: len(previous)], inertias, rtol=1e-9)
     kmeans = KMeans(9, init=X[:9], n_init=1, tol=0, max_iter=1000).fit(X)
-    assert_allclose(founders[len(previous)], kmeans.inertia_, rtol=1e-9)
+    assert founders[len(previous)] <= kmeans.inertia_ * (1 + 1e-9)
     assert model.inertia_ <= inertias[0] * (1 + 1e-9)
 
 
@@ -324,6 +327,58 @@ def test_a_warm_start_on_other_samples(engine):
     model = quick(engine=engine, warm_start=True).fit(X[:30]).fit(X[30:] + 10.0)
     assert_array_equal(model.predict(X[30:] + 10.0), model.labels_)
     assert np.all(model.cluster_centers_ > 5.0)
+
+
+# Strategies
+
+
+def test_the_papers_strategy_is_one_word_away(engine):
+    """Its fit is that of the search with its default settings, to the last bit."""
+    model = quick(strategy="paper", engine=engine).fit(X)
+    settings = SearchSettings(3, 6, max_offspring=30)
+    expected = evolve(create_engine(engine, X, None), 4, settings, np.random.default_rng(0))
+    assert model.history_.column("inertia").tolist() == [r.inertia for r in expected.history]
+    assert model.n_rediscoveries_ == 0
+
+
+def test_the_deep_strategy_is_the_default_and_deeper(engine):
+    """Every solution is a fixed point of K-means, and most are deeper than the paper's founders."""
+    deep = quick(9, engine=engine).fit(X)
+    assert_array_equal(
+        deep.history_.column("inertia"),
+        quick(9, engine=engine, strategy="deep").fit(X).history_.column("inertia"),
+    )
+    paper = quick(9, engine=engine, strategy="paper").fit(X)
+    founders = [
+        np.mean([record.inertia for record in model.history_ if record.number == 0])
+        for model in (deep, paper)
+    ]
+    assert founders[0] < founders[1]
+
+
+def test_rediscoveries_are_counted_and_end_the_search(engine):
+    """On easy data every population finds the same."""
+    blobs = np.repeat(np.eye(4), 8, axis=0) + 0.01 * X[:32, :1]
+    model = HGMeans(4, random_state=0, engine=engine, n_iter_no_change=20).fit(blobs)
+    assert (model.stop_reason_, model.n_rediscoveries_) == ("no_improvement", 1)
+    assert 40 <= model.n_iter_ < 100
+    short = HGMeans(4, random_state=0, engine=engine, max_iter=10).fit(blobs)
+    assert (short.stop_reason_, short.n_rediscoveries_) == ("max_iter", 0)
+
+
+def test_the_best_is_kept_when_a_later_population_does_not_find_it(engine):
+    model = quick(12, engine=engine, n_iter_no_change=8, max_iter=60).fit(X)
+    assert (model.history_.column("population_size") == 1).sum() > 1
+    inertias = [member.inertia for member in model.population_]
+    assert inertias == sorted(inertias)
+    assert inertias[0] == pytest.approx(model.inertia_, rel=1e-9)
+    assert model.inertia_ == pytest.approx(model.history_.column("inertia").min(), rel=1e-9)
+
+
+@pytest.mark.parametrize("strategy", ["Deep", "", None, 3, ["deep"]])
+def test_unknown_strategies_are_refused(strategy):
+    with pytest.raises(ValueError, match=r"strategy=.* must be 'deep' or 'paper'"):
+        HGMeans(strategy=strategy).fit(X)
 
 
 # Special data

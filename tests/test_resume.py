@@ -21,6 +21,7 @@ from sklearn.base import clone
 
 from evomeans import CheckpointError, HGMeans, StopReason, load
 from evomeans.archive import read_archive
+from evomeans.search.checkpoint import FORMAT, VERSION
 
 X = np.random.default_rng(0).normal(size=(80, 3))
 QUICK = {"min_population": 3, "max_population": 6, "max_iter": 40, "random_state": 0}
@@ -151,7 +152,7 @@ def test_another_problem_is_refused_and_nothing_overwritten(path, text):
     [
         {"n_jobs": 2},
         {"max_iter": 41},
-        {"n_iter_no_change": 33},
+        {"strategy": "paper", "n_iter_no_change": 33},
         {"max_time": 1e6},
         {"target_inertia": 0.0},
         {"verbose": 0},
@@ -160,7 +161,8 @@ def test_another_problem_is_refused_and_nothing_overwritten(path, text):
     ],
 )
 def test_what_does_not_change_the_course_may_change(path, changes):
-    quick(checkpoint=path, observers=stop_at(9)).fit(X)
+    strategy = changes.get("strategy", "deep")
+    quick(checkpoint=path, observers=stop_at(9), strategy=strategy).fit(X)
     resumed = quick(checkpoint=path, **changes).fit(X)
     assert_same_fit(resumed, quick(**changes).fit(X))
 
@@ -285,7 +287,7 @@ def never_killed(nursery, tmp_path_factory):
 
 
 def n_records(path):
-    return len(read_archive(path, "evomeans checkpoint", 1).arrays["history_number"])
+    return len(read_archive(path, FORMAT, VERSION).arrays["history_number"])
 
 
 @posix

@@ -73,8 +73,8 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         Solutions that survive when the population is cut down (Π_min in the paper).
 
     max_population : int, default=20
-        Size of the initial population, and the size beyond which it is cut down (Π_max). Larger
-        populations search wider and converge later.
+        Solutions with which a population begins, and the size beyond which it is cut down (Π_max).
+        Larger populations search wider and converge later.
 
     max_iter : int, default=5000
         Stop after this many offspring (N₂). Each is one run of K-means.
@@ -92,8 +92,8 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
 
     init : array-like of shape (n_clusters, n_features) or \
             (n_solutions, n_clusters, n_features), default=None
-        Centres, or several sets of them, that join the initial population. Random samples
-        complete it, so that a poor ``init`` costs little and a good one is never lost.
+        Centres, or several sets of them, that join the first population. Random ones complete
+        it, so that a poor ``init`` costs little and a good one is never lost.
 
     engine : {"auto", "cpu", "gpu", "dask", "reference"}, default="auto"
         What holds the samples and runs K-means.
@@ -161,9 +161,9 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         Offspring made. The members with which populations begin do not count.
 
     n_rediscoveries_ : int
-        How many further populations came to the same best solution, each from random samples of
-        its own: the sign that there is nothing deeper within reach. With "paper" there is only
-        one population, and this is 0.
+        How many further populations came to the same best solution, each from random centres of
+        its own: the honest sign of convergence. 1 if the search ended by itself, 0 if a limit came
+        first. With "paper" there is only one population, and this is 0.
 
     history_ : History
         One :class:`~evomeans.OffspringRecord` for each solution made; ``history_.to_csv(path)``
@@ -174,8 +174,9 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         "observer", "interrupted" or "proven_optimal".
 
     population_ : tuple of Individual
-        The final population, best first: other good clusterings to look at. Their ``centers`` are
-        float64, in units of the data and in no particular order.
+        The last population, and the best solution if it was found before, best first: other good
+        clusterings to look at. Their ``centers`` are float64, in units of the data and in no
+        particular order.
 
     n_features_in_ : int
         Number of features seen during :term:`fit`.
@@ -190,10 +191,10 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
 
     Notes
     -----
-    **What to choose.** The default is the paper's standard setting. Where it takes too long, take
-    :meth:`fast`, or bound it by ``max_time``. For a deeper search raise ``n_iter_no_change`` first,
-    and the population together with it. If several runs disagree, fit with ``warm_start=True``
-    and another ``random_state``: it goes on where the last fit ended.
+    **What to choose.** Population sizes and limits are the paper's standard setting. Where it takes
+    too long, take :meth:`fast`, or bound it by ``max_time``. If ``n_rediscoveries_`` is 0, raise
+    ``max_iter``, and on hard problems ``n_iter_no_change`` with it. If several runs disagree, fit
+    with ``warm_start=True`` and another ``random_state``: it goes on where the last fit ended.
 
     **Interruption.** Ctrl-C or SIGTERM during :meth:`fit` end the search after the current
     offspring. The estimator is fitted with the best solution so far, and a RuntimeWarning says so.
@@ -225,8 +226,8 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
            [10.,  2.]])
     >>> model.inertia_
     16.0
-    >>> str(model.stop_reason_), model.n_iter_
-    ('no_improvement', 500)
+    >>> str(model.stop_reason_), model.n_iter_, model.n_rediscoveries_
+    ('no_improvement', 1000, 1)
     >>> model.predict([[0, 0], [12, 3]])
     array([0, 1], dtype=int32)
 
@@ -284,9 +285,9 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
     def fast(cls, n_clusters: int, **parameters: Any) -> Self:
         """Make an estimator with the paper's fast setting.
 
-        Populations of 5 to 10, at most 500 offspring, 50 without improvement. It
-        takes about a tenth of the default's offspring, and can miss what the default finds, above
-        all with many well-separated clusters.
+        Populations of 5 to 10, at most 500 offspring, 50 without improvement; the strategy is
+        "deep" unless you say otherwise. It takes about a tenth of the default's offspring, and can
+        miss what the default finds, above all with many well-separated clusters.
 
         Parameters
         ----------

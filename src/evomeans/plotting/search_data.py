@@ -175,6 +175,9 @@ def _selections(history: History) -> list[tuple[int, list[float]]]:
     for record in history:
         if record.number and not previous.number:
             moments.append((0, list(members)))
+        if record.population_size == 1 and record.number == previous.number:
+            # Another population begins, and nobody is left of the one before.
+            members = []
         members.append(record.inertia)
         if record.population_size < len(members):
             members = _survivors(members, record.population_size)

@@ -21,7 +21,8 @@ class OffspringRecord:
     Parameters
     ----------
     number : int
-        1, 2, … for offspring; 0 for the members of the initial population.
+        1, 2, … for offspring. Founders of a population have that of the last offspring before
+        them, which is 0 for the first population.
     inertia : float
         Of this solution, after K-means.
     best : float
