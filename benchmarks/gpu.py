@@ -28,7 +28,7 @@ from benchmarks.mixtures import N_SAMPLES, SETUPS, gaussian_mixture
 from evomeans import HGMeans
 from evomeans.engines import Engine, create_engine
 from evomeans.metrics import centroid_index
-from evomeans.search import SearchSettings, evolve
+from evomeans.search import STRATEGIES, SearchSettings, evolve
 
 # The paper's Tables 8 and 9 for HG-means: seconds, adjusted Rand index and centroid index.
 PAPER = dict(
@@ -63,12 +63,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--setups", default="", help="only these mixtures: 20x20,200x500")
     parser.add_argument("--sizes", default="", help="for small: only these n: 200,1000")
     parser.add_argument("--engine", default="gpu", help="for batch: gpu (rounds of 32) or cpu (1)")
+    parser.add_argument("--strategy", choices=list(STRATEGIES), default="paper", help="for fits")
     parser.add_argument("--output", type=Path, default=RESULTS, help="folder for the .csv files")
     options = parser.parse_args(arguments)
     print(described_machine(options.engine))
     if options.what == "fits":
         chosen = [tuple(map(int, one.split("x"))) for one in options.setups.split(",") if one]
-        rows = fits([s for s in SETUPS if not chosen or s in chosen], options.seeds)
+        setups = [s for s in SETUPS if not chosen or s in chosen]
+        rows = fits(setups, options.seeds, options.strategy)
     elif options.what == "batch":
         rows = batch(options.engine, options.seeds)
     elif options.what == "small":
@@ -76,6 +78,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     else:
         rows = iterations() if options.what == "iterations" else large()
     name = f"gpu-{options.what}" + (f"-{options.engine}" if options.what == "batch" else "")
+    if options.strategy != "paper":
+        name += f"-{options.strategy}"
     write(options.output / f"{name}.csv", show(rows))
 
 
@@ -95,14 +99,16 @@ def described_machine(engine: str = "gpu") -> str:
     return f"{name}, torch {torch.__version__}, triton {triton.__version__}; {text}"
 
 
-def fits(setups: Sequence[tuple[int, ...]], n_seeds: int) -> Iterator[Row]:
+def fits(
+    setups: Sequence[tuple[int, ...]], n_seeds: int, strategy: str = "paper"
+) -> Iterator[Row]:
     """Fit every mixture with some seeds, standard setting; kernels are compiled before."""
     for m, d in setups:
         mixture = gaussian_mixture(N_SAMPLES, m, d, 0)
-        HGMeans(m, engine="gpu", random_state=0, max_iter=64).fit(mixture.X)
+        HGMeans(m, strategy=strategy, engine="gpu", random_state=0, max_iter=64).fit(mixture.X)
         seconds, rand, index = PAPER[m, d]
         for seed in range(n_seeds):
-            model, took = fit(mixture.X, m, seed)
+            model, took = fit(mixture.X, m, seed, strategy)
             yield {
                 "m": m,
                 "d": d,
@@ -121,10 +127,10 @@ def fits(setups: Sequence[tuple[int, ...]], n_seeds: int) -> Iterator[Row]:
             }
 
 
-def fit(X: Any, m: int, seed: int) -> tuple[HGMeans, float]:
+def fit(X: Any, m: int, seed: int, strategy: str = "paper") -> tuple[HGMeans, float]:
     """Fit and take the time, validation and transfers included."""
     began = time.perf_counter()
-    model = HGMeans(m, engine="gpu", random_state=seed).fit(X)
+    model = HGMeans(m, strategy=strategy, engine="gpu", random_state=seed).fit(X)
     return model, time.perf_counter() - began
 
 
@@ -149,7 +155,7 @@ def large() -> Iterator[Row]:
 
     n, m, d = 1_000_000, 100, 100
     X = gaussian_mixture(n, m, d, 0).X.astype(np.float32)
-    HGMeans(m, engine="gpu", random_state=0, max_iter=32).fit(X)
+    HGMeans(m, strategy="paper", engine="gpu", random_state=0, max_iter=32).fit(X)
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
     model, took = fit(X, m, 0)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.paper.analysis import averaged, in_order
 from benchmarks.paper.experiment import Row
-from benchmarks.paper.methods import HG_FAST, HG_MEANS
+from benchmarks.paper.methods import HG_DEEP, HG_FAST, HG_MEANS
 from benchmarks.paper.printed import printed_table
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 OURS, PAPER = "#0b6e4f", "#9a9a9a"
 COLOURS = {
+    HG_DEEP: "#0b3d2e",
     HG_MEANS: OURS,
     HG_FAST: "#6abf69",
     "K-means repeated": "#b0b0b0",

@@ -24,7 +24,7 @@ from evomeans.baselines import (
 )
 from evomeans.estimator import FAST
 
-HG_MEANS, HG_FAST = "HG-means", "HG-means fast"
+HG_MEANS, HG_FAST, HG_DEEP = "HG-means", "HG-means fast", "HG-means deep"
 KMEANS, KMEANS_PLUS = "K-means", "K-means++"
 _LOADED: set[str] = set()
 
@@ -125,8 +125,14 @@ def repeated(name: str) -> str:
 
 
 def hg_means(name: str = HG_MEANS, **parameters: Any) -> Method:
-    """HG-means, by default with the paper's standard setting."""
-    return Method(name, partial(_with_seed, partial(HGMeans, **parameters)), whole)
+    """HG-means as published, by default with the paper's standard setting."""
+    make = partial(HGMeans, **{"strategy": "paper", **parameters})
+    return Method(name, partial(_with_seed, make), whole)
+
+
+def hg_deep() -> Method:
+    """HG-means as the library does it by default."""
+    return hg_means(HG_DEEP, strategy="deep")
 
 
 def _with_seed(make: Callable[..., Any], m: int, seed: int) -> Any:

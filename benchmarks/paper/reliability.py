@@ -14,6 +14,7 @@ from benchmarks.paper.methods import (
     Method,
     best_of,
     breathing,
+    hg_deep,
     hg_fast,
     hg_means,
     random_swap,
@@ -56,6 +57,7 @@ SUCCESS = 0.01
 def methods(size: Size) -> list[Method]:
     """Return what is compared: ours, and what people use today."""
     return [
+        hg_deep(),
         hg_means(),
         hg_fast(),
         best_of("k-means++", 1),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
 from itertools import chain, count
@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from benchmarks.paper.methods import HG_FAST, HG_MEANS, KMEANS, KMEANS_PLUS, repeated
+from benchmarks.paper.methods import HG_DEEP, HG_FAST, HG_MEANS, KMEANS, KMEANS_PLUS, repeated
 from evomeans.baselines import SAGA, BreathingKMeans, MultiStartKMeans, RandomSwap
 from evomeans.baselines.base import AnytimeBaseline
 from evomeans.engines import create_engine
 from evomeans.estimator import FAST
-from evomeans.search import SearchSettings, evolve
+from evomeans.search import DEEP, SearchSettings, evolve
 
 _LOADED: set[str] = set()
 Samples = NDArray[np.float64]
@@ -64,13 +64,7 @@ def trace_search(
     began = time.process_time()
     engine = create_engine("cpu", X, None)
     prepared = time.process_time() - began
-    limited = SearchSettings(
-        min_population=settings.min_population,
-        max_population=settings.max_population,
-        max_offspring=settings.max_offspring,
-        patience=settings.patience,
-        max_time=max(budget - prepared, 1e-9),
-    )
+    limited = replace(settings, max_time=max(budget - prepared, 1e-9))
     result = evolve(engine, m, limited, np.random.default_rng(seed), clock=time.process_time)
     for record in result.history:
         yield prepared + record.seconds, record.best
@@ -132,6 +126,7 @@ def _fast_settings() -> SearchSettings:
 
 
 TRACERS = (
+    Tracer(HG_DEEP, partial(trace_search, SearchSettings(strategy=DEEP))),
     Tracer(HG_MEANS, partial(trace_search, SearchSettings())),
     Tracer(HG_FAST, partial(trace_search, _fast_settings())),
     Tracer(repeated(KMEANS), partial(trace_rival, partial(MultiStartKMeans, init="random"))),
