@@ -155,17 +155,19 @@ def standing_of(n, k=300):
 
 
 @pytest.mark.parametrize("k", [3, 255, 256])
-def test_labels_are_kept_in_one_byte_where_that_suffices_and_come_back(k):
+def test_labels_of_data_that_does_not_fit_are_kept_in_one_byte_if_that_suffices(k):
     one = standing_of(640, k)
     labels = np.random.default_rng(0).integers(k, size=one.state.labels.shape)
     labels[0, :2] = 0, k - 1
     one.state.labels[:] = labels
     cache = WorkerCache(10**9)
-    cache.give(("x", 0, 0, True), one, 0)
-    assert cache.nbytes[1] == one.nbytes - (labels.size if k <= 255 else 0)
-    known = cache.take(("x", 0, 0, True))
-    assert known.state.labels.dtype == State.label_type(k)
-    assert_array_equal(known.state.labels, labels)
+    for fits, saved in ((True, 0), (False, labels.size if k <= 255 else 0)):
+        assert cache.has_room("x", 0 if fits else 10**10) is fits
+        cache.give(("x", 0, 0, True), one, 0)
+        assert cache.nbytes[1] == one.nbytes - saved
+        known = cache.take(("x", 0, 0, True))
+        assert known.state.labels.dtype == State.label_type(k)
+        assert_array_equal(known.state.labels, labels)
 
 
 def test_blocks_are_kept_while_there_is_room():

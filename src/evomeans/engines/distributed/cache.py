@@ -141,10 +141,11 @@ class WorkerCache:
         Blocks make room if not all of their data can be here anyway: what a standing saves is more
         than what is saved by as many bytes of a block.
         """
-        standing = standing.packed()
+        scarce = key[0] in self._ceilings
+        standing = standing.packed() if scarce else standing
         size = standing.nbytes
         # Data that fits as far as anybody knows has its share, used or not yet.
-        taken = 0 if key[0] in self._ceilings else int(SAMPLES_SHARE * self.budget)
+        taken = 0 if scarce else int(SAMPLES_SHARE * self.budget)
         with self._lock:
             while self._standings_bytes + size > self.budget - max(taken, self._samples_bytes):
                 if not (self._drop_standing(key[0], serial) or self._give_way(key)):
