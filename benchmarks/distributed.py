@@ -9,6 +9,8 @@ Run with ``python -m benchmarks.distributed PART ...``; without a name, all part
   islands     one search, and islands that exchange their best, at equal numbers of offspring
   simulation  an iteration on up to 100 workers: real requests and merging, sleep in place of work
   memory      a file of 4 GiB on two workers of 1 GiB each, for some minutes (--minutes)
+
+dask-ml has to be installed for its part: pip install dask-ml.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import argparse
 import os
 import platform
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -185,9 +188,10 @@ def main() -> None:
         "simulation": simulation,
         "memory": lambda: memory(arguments.minutes, samples or ROWS),
     }
+    options = " ".join(word for word in sys.argv[1:] if word not in arguments.parts)
     print(described_machine())
     for part in arguments.parts or PARTS:
-        print(f"\n$ python -m benchmarks.distributed {part}", flush=True)
+        print(f"\n$ python -m benchmarks.distributed {part} {options}".rstrip(), flush=True)
         parts[part]()
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.measure import mixture
 from evomeans import HGMeans
-from evomeans.engines import create_engine
+from evomeans.engines import Start, create_engine
 from evomeans.engines.distributed import runners
 from evomeans.engines.distributed.placement import Group
 from evomeans.engines.distributed.questions import (
@@ -131,8 +131,6 @@ def per_row(n: int = 200_000) -> float:
         engine: Any = create_engine("dask", X, None)
         centers = engine.samples_at((np.arange(SOLUTIONS * CLUSTERS) + 0.5) / 500)
         starts = centers.reshape(SOLUTIONS, CLUSTERS, FEATURES)
-        from evomeans.engines import Start
-
         results = engine.refine([Start(start) for start in starts])
     iterations = sum(result.n_iter for result in results)
     return float(engine.work_seconds / iterations * SOLUTIONS / n)

@@ -232,7 +232,7 @@ def test_a_search_without_workers_says_so_and_waits(
 ):
     def replace_all():
         cluster.scale(0)
-        threading.Thread(target=bring_back).start()
+        threading.Thread(target=bring_back, daemon=True).start()
 
     def bring_back():
         while "waits for one" not in caplog.text:

@@ -149,9 +149,25 @@ def samples_of(n):
     return encode_samples(X, None, Frame.around(X), in_order=True)
 
 
-def standing_of(n, k=3):
+def standing_of(n, k=300):
     state = State(*(np.zeros_like(array) for array in State.allocate(n, k)))
     return Standing(state, np.zeros((k, 2)), np.zeros((k, 2, 3), np.int64))
+
+
+@pytest.mark.parametrize("k", [3, 255, 256])
+def test_labels_of_data_that_does_not_fit_are_kept_in_one_byte_if_that_suffices(k):
+    one = standing_of(640, k)
+    labels = np.random.default_rng(0).integers(k, size=one.state.labels.shape)
+    labels[0, :2] = 0, k - 1
+    one.state.labels[:] = labels
+    cache = WorkerCache(10**9)
+    for fits, saved in ((True, 0), (False, labels.size if k <= 255 else 0)):
+        assert cache.has_room("x", 0 if fits else 10**10) is fits
+        cache.give(("x", 0, 0, True), one, 0)
+        assert cache.nbytes[1] == one.nbytes - saved
+        known = cache.take(("x", 0, 0, True))
+        assert known.state.labels.dtype == State.label_type(k)
+        assert_array_equal(known.state.labels, labels)
 
 
 def test_blocks_are_kept_while_there_is_room():
@@ -201,7 +217,7 @@ def test_standings_are_bounded_and_the_oldest_leave_first():
         cache.give(("x", name, 0, True), one, serial=10 * name)
         assert cache.nbytes[1] <= 3 * one.nbytes
     assert cache.take(("x", 1, 0, True)) is None
-    assert cache.take(("x", 4, 0, True)) is one
+    assert cache.take(("x", 4, 0, True)) is not None
     assert cache.take(("x", 4, 0, True)) is None
 
 

@@ -21,8 +21,8 @@ from evomeans.engines.protocol import FloatArray
 
 # Dask pauses a worker at four fifths of its limit: less than that is for everything, and of it
 # some is needed for code, and some for the blocks that every thread has in hand or waiting.
-WORKER_SHARE = 0.7
-RESERVE, RESERVE_PER_THREAD = 2**26, 8 * LARGEST_BLOCK
+WORKER_SHARE = 0.65
+RESERVE, RESERVE_PER_THREAD = 2**26, 12 * LARGEST_BLOCK
 # Of the memory that is free, where nobody has set a limit.
 FREE_SHARE = 0.5
 # Of all that is kept, so much is for blocks; the rest is for standings.
@@ -54,6 +54,18 @@ class Standing(NamedTuple):
         """Return a copy that can go its own way."""
         state = State(*(np.array(array) for array in self.state))
         return Standing(state, self.centers.copy(), self.sums.copy())
+
+    def packed(self) -> Standing:
+        """Return it with labels of one byte, where that suffices: kernels want two."""
+        if len(self.centers) >= 2**8:
+            return self
+        return self._replace(state=self.state._replace(labels=self.state.labels.astype(np.uint8)))
+
+    def unpacked(self) -> Standing:
+        """Return it as kernels want it."""
+        kind = State.label_type(len(self.centers))
+        labels = self.state.labels.astype(kind, copy=False)
+        return self._replace(state=self.state._replace(labels=labels))
 
 
 class WorkerCache:
@@ -120,7 +132,7 @@ class WorkerCache:
             if found is None:
                 return None
             self._standings_bytes -= found[0].nbytes
-            return found[0]
+        return found[0].unpacked()
 
     def give(self, key: StandingKey, standing: Standing, serial: int) -> None:
         """Keep a standing if there is room; those used least recently make room.
@@ -129,9 +141,11 @@ class WorkerCache:
         Blocks make room if not all of their data can be here anyway: what a standing saves is more
         than what is saved by as many bytes of a block.
         """
+        scarce = key[0] in self._ceilings
+        standing = standing.packed() if scarce else standing
         size = standing.nbytes
         # Data that fits as far as anybody knows has its share, used or not yet.
-        taken = 0 if key[0] in self._ceilings else int(SAMPLES_SHARE * self.budget)
+        taken = 0 if scarce else int(SAMPLES_SHARE * self.budget)
         with self._lock:
             while self._standings_bytes + size > self.budget - max(taken, self._samples_bytes):
                 if not (self._drop_standing(key[0], serial) or self._give_way(key)):

@@ -8,7 +8,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -272,12 +272,11 @@ class DistributedEngine:
             self._unkept |= set(reply.unkept)
 
 
-class Conversation:
+class Conversation(NamedTuple):
     """A request and the replies to it that are under way."""
 
-    def __init__(self, request: Request, pending: Pending) -> None:
-        self.request = request
-        self.pending = pending
+    request: Request
+    pending: Pending
 
 
 class Lane:

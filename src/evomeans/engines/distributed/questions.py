@@ -108,6 +108,11 @@ class Request:
     serial: int
     forget: tuple[int, ...] = ()
 
+    @property
+    def nbytes(self) -> int:
+        """Size of the centres, which are most of it."""
+        return sum(question.centers.nbytes for question in self.questions)
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:

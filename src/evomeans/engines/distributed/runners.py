@@ -17,8 +17,9 @@ log = logging.getLogger("evomeans")
 
 # More replies than this are merged on the workers, so many at a time.
 FAN_IN = 16
-# Beyond this many groups a request goes to one worker, and from there to the others.
-DIRECT = 8
+# If more bytes than this would leave the client, a request goes to one worker, and from there to
+# the others; else it is quicker to send it with every task.
+DIRECT = 2**25
 # Seconds after which somebody looks why there is no reply.
 PATIENCE = 2.0
 
@@ -275,7 +276,7 @@ class ClientRunner:
         submit = self.client.submit
         sent: Any = request
         inputs = []
-        if len(groups) > DIRECT:
+        if len(groups) * request.nbytes > DIRECT:
             sent = submit(_same, request, pure=False)
             inputs.append(sent)
         futures = [
