@@ -114,7 +114,8 @@ def test_a_signal_keeps_the_best_and_says_how_to_go_on(
     assert "-o 'my out'" in told
     assert told.endswith("--max-iter 1000000000 --n-iter-no-change 1000000000 --resume")
 
-    resumed = evomeans(*command, "--resume", "--max-iter", 1, "--n-iter-no-change", 1, "--json")
+    patience = FOREVER[2:]
+    resumed = evomeans(*command, "--resume", "--max-iter", 1, *patience, "--json")
     assert resumed.code == 0
     result = json.loads(resumed.out)["result"]
     assert result["n_iter"] == record["result"]["n_iter"]
