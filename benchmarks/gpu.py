@@ -99,9 +99,7 @@ def described_machine(engine: str = "gpu") -> str:
     return f"{name}, torch {torch.__version__}, triton {triton.__version__}; {text}"
 
 
-def fits(
-    setups: Sequence[tuple[int, ...]], n_seeds: int, strategy: str = "paper"
-) -> Iterator[Row]:
+def fits(setups: Sequence[tuple[int, ...]], n_seeds: int, strategy: str = "paper") -> Iterator[Row]:
     """Fit every mixture with some seeds, standard setting; kernels are compiled before."""
     for m, d in setups:
         mixture = gaussian_mixture(N_SAMPLES, m, d, 0)

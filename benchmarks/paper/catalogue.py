@@ -6,6 +6,7 @@ from benchmarks.paper.ablation import ABLATION
 from benchmarks.paper.anytime import ANYTIME
 from benchmarks.paper.comparison import COMPARISON
 from benchmarks.paper.experiment import Experiment
+from benchmarks.paper.pace import PACE
 from benchmarks.paper.reliability import RELIABILITY
 from benchmarks.paper.scalability import SCALABILITY
 from benchmarks.paper.sensitivity import POPULATION, TERMINATION
@@ -20,4 +21,5 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     ANYTIME,
     RELIABILITY,
     ABLATION,
+    PACE,
 )

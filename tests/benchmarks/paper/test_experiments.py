@@ -24,6 +24,7 @@ HEADINGS = {
     "validity": ["## Table 8", "## Table 9", "## Wilcoxon", "## Correlation"],
     "anytime": ["20 Y", "](anytime.png)"],
     "reliability": ["success", "](reliability.png)"],
+    "pace": ["to its value", "2 of 2"],
     "ablation": ["deep, no single moves", "one by one", "](ablation.png)"],
 }
 
