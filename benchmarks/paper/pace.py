@@ -114,9 +114,9 @@ def render(rows: Sequence[Row], size: Size, folder: Path) -> str:
     titles = ["", "paper, to its end (s)", "paper, to its value", "deep, to that value"]
     titles += ["deep / end", "deep / value", "reached"]
     return (
-        f"CPU seconds, mean of {seeds} seeds. *Its value* is where the paper's strategy ends; a run "
-        f"of the deep one that does not reach it counts with {LIMIT:.0f} times the whole time of "
-        "the paper's, where it is stopped.\n\n" + table(titles, lines)
+        f"CPU seconds, mean of {seeds} seeds. *Its value* is where the paper's strategy ends; a "
+        f"run of the deep one that does not reach it counts with {LIMIT:.0f} times the whole time "
+        "of the paper's, where it is stopped.\n\n" + table(titles, lines)
     )
 
 
