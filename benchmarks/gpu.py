@@ -66,6 +66,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--strategy", choices=list(STRATEGIES), default="paper", help="for fits")
     parser.add_argument("--output", type=Path, default=RESULTS, help="folder for the .csv files")
     options = parser.parse_args(arguments)
+    if options.strategy != "paper" and options.what != "fits":
+        parser.error(f"--strategy is for fits; {options.what} measures the paper's.")
     print(described_machine(options.engine))
     if options.what == "fits":
         chosen = [tuple(map(int, one.split("x"))) for one in options.setups.split(",") if one]

@@ -63,10 +63,10 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
     strategy : {"deep", "paper"}, default="deep"
         How the search goes about it; docs/search.md has pictures.
 
-        - "deep": single samples change their cluster after K-means (Hartigan's moves), parents are
-          merged as well as matched, a centre of little use is relocated as often as any, and a
-          population that has stopped improving gives way to a new one. Deeper and surer than the
-          paper's search at the same time.
+        - "deep": every other founder begins with k-means++, single samples change their cluster
+          after K-means (Hartigan's moves), parents are merged as well as matched, a centre of
+          little use is relocated as often as any, and a population that has stopped improving
+          gives way to a new one. The engines "gpu" and "dask" leave out the first two.
         - "paper": HG-means as published [1]_.
 
     min_population : int, default=10
@@ -162,8 +162,8 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
 
     n_rediscoveries_ : int
         How many further populations came to the same best solution, each from random centres of
-        its own: the honest sign of convergence. 1 if the search ended by itself, 0 if a limit came
-        first. With "paper" there is only one population, and this is 0.
+        its own: the honest sign of convergence. A search that ends by "no_improvement" has 1; one
+        that was limited may have 0. With "paper" there is only one population, and this is 0.
 
     history_ : History
         One :class:`~evomeans.OffspringRecord` for each solution made; ``history_.to_csv(path)``

@@ -119,7 +119,7 @@ def test_a_log_stays_short(capsys):
 
 def test_lines_without_what_is_not_known():
     text = log_line(Progress(best=5.0, seconds=3.0), LIMITS)
-    assert text.split("  ")[-1] == "0 of 50 since it improved"
+    assert text.split("  ")[-1] == "0 of 50 since the population improved"
     assert "below" not in text
 
 

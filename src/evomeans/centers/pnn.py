@@ -76,7 +76,8 @@ def _mergers(centers: FloatArray, weights: FloatArray, count: int) -> tuple[Inde
     n = len(centers)
     costs, lowest, nearest = np.empty((n, n)), np.empty(n), np.empty(n, np.intp)
     absorbing, absorbed = np.empty((2, count), np.intp)
-    weights = weights.copy()
+    # Costs are only compared: a common factor does not matter, and none of them overflows.
+    weights = weights / weights.max()
     ward.cheapest(centers, weights, costs, nearest, lowest)
     ward.mergers(costs, weights, nearest, lowest, absorbing, absorbed)
     return absorbing, absorbed
@@ -86,14 +87,18 @@ def removal_losses(centers: FloatArray, weights: FloatArray) -> FloatArray:
     """Return what the sum of squares grows by if each cluster is merged with another one.
 
     An estimate of what the loss of a centre costs after K-means, to be had without a look at the
-    samples. Clusters without weight cost nothing, and one that is alone everything.
+    samples, and in units of the heaviest weight. Clusters without weight cost nothing, and one that
+    is alone everything.
     """
     from evomeans.centers import ward
 
     losses = np.zeros(len(centers))
     weighty = np.flatnonzero(weights > 0.0)
     n = len(weighty)
+    if n == 0:
+        return losses
     costs, nearest, lowest = np.empty((n, n)), np.empty(n, np.intp), np.empty(n)
-    ward.cheapest(centers[weighty], weights[weighty], costs, nearest, lowest)
+    scaled = weights[weighty] / weights.max()
+    ward.cheapest(centers[weighty], scaled, costs, nearest, lowest)
     losses[weighty] = lowest
     return losses

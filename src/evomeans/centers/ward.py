@@ -7,8 +7,9 @@ from typing import Any
 from evomeans.engines.cpu.jit import FINITE, jit
 from evomeans.engines.cpu.rows import squared_difference
 
-# Of a merger that is out of the question. Infinity would keep minima from being vectorised.
-FORBIDDEN = 1e300
+# Of a merger that is out of the question, and the most that any other costs. Infinity would keep
+# minima from being vectorised.
+FORBIDDEN, MOST = 1e200, 1e199
 
 
 @jit
@@ -28,7 +29,7 @@ def cheapest(centers: Any, weights: Any, costs: Any, nearest: Any, lowest: Any) 
     ----------
     centers : (n, d) array
     weights : (n,) array
-        All positive.
+        All positive, and none above one.
     costs : (n, n) array, out
         FORBIDDEN for a cluster with itself.
     nearest : (n,) array of integers, out
@@ -39,7 +40,7 @@ def cheapest(centers: Any, weights: Any, costs: Any, nearest: Any, lowest: Any) 
     for i in range(centers.shape[0]):
         costs[i, i] = FORBIDDEN
         for j in range(i):
-            costs[i, j] = costs[j, i] = cost(centers, weights, i, j)
+            costs[i, j] = costs[j, i] = min(cost(centers, weights, i, j), MOST)
     for i in range(centers.shape[0]):
         lowest[i] = minimum(costs[i])
         nearest[i] = position(costs[i], lowest[i])

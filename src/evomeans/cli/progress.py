@@ -109,6 +109,7 @@ class SearchDisplay:
         self.clock = clock
         self._began: tuple[int, float] | None = None
         self._improved = known.offspring - known.since_improvement
+        self._lowest = known.best
         self._seen = clock()
         self._pause = FIRST_LINE
         self._due = known.seconds + FIRST_LINE
@@ -116,8 +117,10 @@ class SearchDisplay:
     def __call__(self, record: OffspringRecord) -> None:
         """Take in what happened to an offspring, and show it if it is time to."""
         last, self._seen = self.progress, self.clock()
-        if record.best < last.best * (1.0 - IMPROVEMENT):
-            self._improved = record.number
+        is_new = record.population_size == 1 and record.number == last.offspring
+        if is_new or record.inertia < self._lowest * (1.0 - IMPROVEMENT):
+            # The patience is with a population: what counts is its own best.
+            self._lowest, self._improved = record.inertia, record.number
         if self._began is None and record.number > 0:
             self._began = record.number, record.seconds
         number, seconds = self._began or (record.number, record.seconds)
@@ -199,7 +202,7 @@ def log_line(progress: Progress, limits: Limits) -> str:
         f"best inertia {number(progress.best)}",
         "" if progress.gain is None else f"{progress.gain:.3f} % below the first K-means",
         f"{progress.offspring:,} of {limits.offspring:,} offspring",
-        f"{progress.since_improvement:,} of {limits.patience:,} since it improved",
+        f"{progress.since_improvement:,} of {limits.patience:,} since the population improved",
         "" if left is None else f"at most {show_duration(left)} left",
     ]
     return "  ".join(filter(None, parts))

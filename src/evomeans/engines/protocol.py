@@ -50,8 +50,8 @@ class Start:
     single_moves : bool
         Whether Hartigan's moves follow K-means: samples change their cluster, one at a time, where
         that lowers the sum of squares although another centre is the closest. K-means and moves
-        take turns until neither finds anything. Not together with ``max_iter``, and likewise for
-        a :class:`GuidingEngine` only.
+        take turns until neither finds anything. None are made before K-means is at its fixed
+        point; likewise for a :class:`GuidingEngine` only.
     """
 
     centers: FloatArray

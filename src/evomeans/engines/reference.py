@@ -13,6 +13,7 @@ from evomeans.engines.protocol import FloatArray, Refinement, Start
 from evomeans.engines.rules import (
     MAX_ITERATIONS,
     MAX_REPAIRS,
+    MEAN_ROUNDING,
     WORTHWHILE,
     repair_draw,
     sits_on_centers,
@@ -70,7 +71,8 @@ class ReferenceEngine:
                 self._move_to_means(centers, labels, weights)
                 if not np.array_equal(labels, previous) and n_iter < MAX_ITERATIONS:
                     continue
-                if start.single_moves and self._move_single_samples(centers, labels):
+                moves = start.single_moves and n_iter < MAX_ITERATIONS
+                if moves and self._move_single_samples(centers, labels):
                     continue
             nearest = self._squares(centers).min(axis=1)
             inertia = float(self.weights @ nearest)
@@ -112,12 +114,13 @@ class ReferenceEngine:
         totals = self._cluster_weights(labels, len(centers))
         if weight == 0.0 or totals[own] <= weight:
             return -1
-        squares = ((self.samples[i] - centers) ** 2).sum(axis=1)
-        saved = squares[own] * totals[own] / (totals[own] - weight)
-        spent = np.where(totals > 0.0, squares * totals / (totals + weight), np.inf)
-        spent[own] = np.inf
+        distances = np.sqrt(((self.samples[i] - centers) ** 2).sum(axis=1))
+        rounding = MEAN_ROUNDING * np.sqrt(self.samples.shape[1])
+        least = max(distances[own] - rounding, 0.0) ** 2 * totals[own] / (totals[own] - weight)
+        spent = (distances + rounding) ** 2 * totals / (totals + weight)
+        spent[totals == 0.0] = spent[own] = np.inf
         target = int(spent.argmin())
-        return target if spent[target] < saved * WORTHWHILE else -1
+        return target if spent[target] < least * WORTHWHILE else -1
 
     def _move_to_means(
         self, centers: FloatArray, labels: NDArray[np.intp], weights: FloatArray

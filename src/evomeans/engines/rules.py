@@ -18,9 +18,11 @@ MAX_ITERATIONS = 20_000
 
 # A mean of equal samples is off by a few units of 2⁻⁵³ of their size, squared.
 ROUNDING = 2.0**-100
-# A sample changes its cluster against K-means only if it costs less than this share of what it did:
-# less is rounding, and two samples could move back and forth for ever.
+# A sample changes its cluster against K-means only if it costs less than this share of what it did,
+# and that for distances off by so much per root of the features: means are rounded, and samples
+# must not move back and forth for nothing.
 WORTHWHILE = 1.0 - 1e-10
+MEAN_ROUNDING = 2.0**-52
 # In the frame no sample is longer than √d; a mean squared distance above this is no rounding.
 CERTAINLY_NO_ROUNDING = 1e-20
 # Repairs of one start, per cluster. A repair that does its job is not repeated; the limit only

@@ -163,7 +163,10 @@ def population_data(history: History) -> PopulationCourse:
 
 
 def population_at_end(history: History) -> list[float]:
-    """Return the inertias of the final population, best first, as the history tells them."""
+    """Return the inertias of the last population, best first, as the history tells them.
+
+    A best solution that an earlier population found is not among them.
+    """
     return sorted(_selections(history)[-1][1]) if len(history) else []
 
 
@@ -183,7 +186,7 @@ def _selections(history: History) -> list[tuple[int, list[float]]]:
             members = _survivors(members, record.population_size)
             moments.append((record.number, list(members)))
         previous = record
-    if not moments or moments[-1][0] < previous.number:
+    if not moments or moments[-1] != (previous.number, members):
         moments.append((previous.number, members))
     return moments
 

@@ -265,7 +265,7 @@ class _Search:
         record = OffspringRecord(
             number=self.n_offspring,
             inertia=child.inertia,
-            best=self.best.inertia if self.best else child.inertia,
+            best=self.lowest,
             alpha=child.alpha,
             n_iter=refinement.n_iter,
             seconds=self.seconds,
@@ -283,9 +283,15 @@ class _Search:
                 self.last_improvement = self.n_offspring
             self.leader = child
         if self.best is None or child.inertia < self.best.inertia:
-            if self.best and is_improvement(child, self.best):
+            if self.best and not child.is_clone_of(self.best):
                 self.finds = 0
             self.best = child
+
+    @property
+    def lowest(self) -> float:
+        """Inertia of the best solution, once there is one."""
+        assert self.best is not None
+        return self.best.inertia
 
     @property
     def is_stagnant(self) -> bool:

@@ -32,11 +32,12 @@ class SearchState:
     round : list of Start
         Solutions begun together with others that were added, and not added themselves.
     founders_due : int
-        Members of the initial population still to be made.
+        Members with which the population begins that are still to be made.
     n_offspring : int
         Made so far.
     last_improvement : int
-        The offspring that was the last to improve the best.
+        The offspring that was the last to improve the best of its population, or the last one
+        before the population began.
     history : History
         One record per solution made.
     seconds : float

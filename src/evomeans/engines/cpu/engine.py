@@ -18,6 +18,7 @@ from evomeans.engines.cpu.samples import dense_rows, encode_samples, frame_for, 
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import FloatArray, Refinement, Start
 from evomeans.engines.rules import (
+    CERTAINLY_NO_ROUNDING,
     MAX_ITERATIONS,
     MAX_REPAIRS,
     repair_draw,
@@ -30,8 +31,6 @@ from evomeans.engines.rules import (
 # Most of the n·k·d products are avoided; what every sample takes in any case is like 64 of them.
 WORTH_A_THREAD = 2_500_000
 WORK_PER_SAMPLE = 64
-# In the frame no sample is longer than √d; a mean squared distance above this is no rounding.
-CERTAINLY_NO_ROUNDING = 1e-20
 
 
 class CpuEngine:

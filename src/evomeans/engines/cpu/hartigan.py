@@ -35,7 +35,7 @@ from evomeans.engines.cpu.rows import remember_center, squared_difference, squar
 from evomeans.engines.cpu.sums import add_row, update_center
 from evomeans.engines.cpu.threads import nth_item
 from evomeans.engines.cpu.tiles import approach, score
-from evomeans.engines.rules import WORTHWHILE
+from evomeans.engines.rules import MEAN_ROUNDING, WORTHWHILE
 
 # Rows of ``Scratch.lanes`` while samples are marked: what :func:`release` says, and the weights.
 RELEASE, WEIGHT = SECOND, NAMES
@@ -44,6 +44,9 @@ ARRIVING, LEAVING = range(2)
 HALF = np.float32(0.5)
 ONE = np.float32(1.0)
 TINY = np.float32(1e-6)
+# Clusters lighter than that, in units of the heaviest sample, do not matter; in single precision
+# one over their weight would be infinite.
+LIGHT = 1e30
 
 
 @jit
@@ -72,7 +75,9 @@ def mark(samples: Any, state: Any, centers: Any, scratch: Any, thread: int, n_th
 def set_shares(samples: Any, totals: Any, shares: Any) -> None:
     """Set 1/W for every cluster, for arrivals and for departures; zero where there are none."""
     for j in range(totals.shape[0]):
-        share = np.float32(1.0 / totals[j]) * MORE if totals[j] > 0.0 else NOTHING
+        share = NOTHING
+        if totals[j] > 0.0:
+            share = np.float32(min(1.0 / (totals[j] * samples.weight_unit), LIGHT)) * MORE
         shares[ARRIVING, j] = share
         # The only sample of a cluster stays; with weights, one of several may have nearly all.
         shares[LEAVING, j] = NOTHING if not samples.weights.shape[0] and totals[j] <= 1.0 else share
@@ -137,7 +142,7 @@ def heaviest(samples: Any, tile: int) -> Any:
     weight = 0.0
     for i in range(tile * WIDTH, min((tile + 1) * WIDTH, samples.weights.shape[0])):
         weight = max(weight, samples.weights[i])
-    return np.float32(weight) * MORE
+    return np.float32(weight * samples.weight_unit) * MORE
 
 
 @jit
@@ -186,8 +191,8 @@ def mark_tile(
     for a in range(count):
         total = centers.weights[chosen[a]]
         if total > 0.0:
-            # Weights relative to that of the cluster, so that they cannot overflow.
-            ease = load(lanes, WEIGHT) * np.float32(MORE / total) + MORE
+            share = np.float32(min(1.0 / (total * samples.weight_unit), LIGHT))
+            ease = load(lanes, WEIGHT) * (share * MORE) + MORE
             likely = less(square + load(scores, a) - error, own * ease)
             if likely != 0:
                 confirm(samples, state, centers, scratch.marks, tile, chosen[a], likely)
@@ -200,7 +205,7 @@ def weigh_lanes(samples: Any, state: Any, totals: Any, lanes: Any, tile: int) ->
     for lane in range(WIDTH):
         i = min(tile * WIDTH + lane, last)
         weight = samples.weights[i] if samples.weights.shape[0] else 1.0
-        lanes[WEIGHT, lane] = weight
+        lanes[WEIGHT, lane] = weight * samples.weight_unit
         found = release(totals[state.labels[tile, lane]], weight)
         lanes[RELEASE, lane] = min(np.float32(found) * MORE, FAR)
 
@@ -219,13 +224,8 @@ def confirm(
             continue
         weight = samples.weights[i] if samples.weights.shape[0] else 1.0
         if weight > 0.0:
-            saved = squared_distance(samples.rows, i, centers.exact, own) * release(
-                centers.weights[own], weight
-            )
-            spent = squared_distance(samples.rows, i, centers.exact, j) / attraction(
-                centers.weights[j], weight
-            )
-            marks[samples.order[i]] = spent < saved * WORTHWHILE
+            saved = saving(samples, centers, i, own, weight)
+            marks[samples.order[i]] = expense(samples, centers, i, j, weight) < saved
 
 
 @jit
@@ -264,17 +264,31 @@ def visit(samples: Any, state: Any, centers: Any, scratch: Any) -> None:
 @jit
 def best_move(samples: Any, state: Any, centers: Any, i: Any) -> Any:
     """Return the cluster to which a sample had best move, −1 if it had better stay."""
-    exact, totals = centers.exact, centers.weights
     own = np.int64(state.labels[i // WIDTH, i % WIDTH])
     weight = samples.weights[i] if samples.weights.shape[0] else 1.0
-    saved = squared_distance(samples.rows, i, exact, own) * release(totals[own], weight)
-    least, target = saved * WORTHWHILE, np.int64(-1)
-    for j in range(totals.shape[0]):
-        if j != own and totals[j] > 0.0:
-            spent = squared_distance(samples.rows, i, exact, j) / attraction(totals[j], weight)
+    least, target = saving(samples, centers, i, own, weight), np.int64(-1)
+    for j in range(centers.weights.shape[0]):
+        if j != own and centers.weights[j] > 0.0:
+            spent = expense(samples, centers, i, j, weight)
             if spent < least:
                 least, target = spent, np.int64(j)
     return target
+
+
+@jit
+def saving(samples: Any, centers: Any, i: Any, own: Any, weight: float) -> Any:
+    """Return what a sample's leaving saves at least, per unit of its weight."""
+    distance = np.sqrt(squared_distance(samples.rows, i, centers.exact, own))
+    distance = max(distance - MEAN_ROUNDING * np.sqrt(centers.exact.shape[1]), 0.0)
+    return distance * distance * release(centers.weights[own], weight) * WORTHWHILE
+
+
+@jit
+def expense(samples: Any, centers: Any, i: Any, j: Any, weight: float) -> Any:
+    """Return what a sample's arrival costs at most, per unit of its weight."""
+    distance = np.sqrt(squared_distance(samples.rows, i, centers.exact, j))
+    distance += MEAN_ROUNDING * np.sqrt(centers.exact.shape[1])
+    return distance * distance / attraction(centers.weights[j], weight)
 
 
 @jit
@@ -289,8 +303,19 @@ def move(samples: Any, state: Any, centers: Any, scratch: Any, i: Any, target: A
     weight = samples.weights[i] if samples.weights.shape[0] else 1.0
     add_row(sums[0], own, samples.rows, i, weight, scales, limb, -1.0)
     add_row(sums[0], target, samples.rows, i, weight, scales, limb, 1.0)
+    if not is_in_tile(state.labels, tile, own):
+        state.present[tile, own] = 0
     renew_center(samples, centers, scratch, own)
     renew_center(samples, centers, scratch, target)
+
+
+@jit
+def is_in_tile(labels: Any, tile: Any, label: Any) -> bool:
+    """Whether a sample of a tile has a label."""
+    found = False
+    for lane in range(WIDTH):
+        found |= labels[tile, lane] == label
+    return found
 
 
 @jit

@@ -48,6 +48,8 @@ class Samples(NamedTuple):
     ``radii`` (tiles,) float32: at least the largest distance. Sparse samples have no tiles, and
     the origin for a middle.
 
+    ``weight_unit`` float: a power of two that brings the heaviest weight near one.
+
     ``roundoff`` float32: see :mod:`~evomeans.engines.cpu.tiles`; ``scales`` (d + 1,) and ``limb``:
     see :mod:`~evomeans.engines.cpu.sums`.
     """
@@ -60,6 +62,7 @@ class Samples(NamedTuple):
     middles: NDArray[np.float64]
     squares: NDArray[np.float32]
     radii: NDArray[np.float32]
+    weight_unit: float
     roundoff: np.float32
     scales: NDArray[np.float64]
     limb: float

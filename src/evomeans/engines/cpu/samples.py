@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -73,10 +74,18 @@ def encode_samples(
         middles=middles,
         squares=squares,
         radii=radii,
+        weight_unit=weight_unit(weights),
         roundoff=np.float32(roundoff),
         scales=column_scales(extents, weights, bits),
         limb=float(2**bits),
     )
+
+
+def weight_unit(weights: NDArray[np.float64]) -> float:
+    """Return the power of two that brings the heaviest of some weights near one."""
+    if not len(weights):
+        return 1.0
+    return math.ldexp(1.0, min(-math.frexp(float(weights.max()))[1], 1023))
 
 
 def dense_tiles(rows: NDArray[Any]) -> FourArrays:
