@@ -10,7 +10,8 @@ Run with ``python -m benchmarks.distributed PART ...``; without a name, all part
   simulation  an iteration on up to 100 workers: real requests and merging, sleep in place of work
   memory      a file of 4 GiB on two workers of 1 GiB each, for some minutes (--minutes)
 
-dask-ml has to be installed for its part: pip install dask-ml.
+All searches are those of the paper (strategy="paper"): the CPU engine makes the same ones. dask-ml
+has to be installed for its part: pip install dask-ml.
 """
 
 from __future__ import annotations
@@ -32,7 +33,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks.distributed_memory import ROWS, memory
-from benchmarks.distributed_workers import local_cluster, overhead, simulation, timed_fit
+from benchmarks.distributed_workers import (
+    local_cluster,
+    overhead,
+    paper_search,
+    simulation,
+    timed_fit,
+)
 from benchmarks.measure import mixture, parser_for
 from evomeans import HGMeans
 from evomeans.engines import create_engine
@@ -52,11 +59,11 @@ def speed(n: int, seeds: int) -> None:
         np.save(Path(folder) / "X.npy", X)
         stored = np.load(Path(folder) / "X.npy", mmap_mode="r")
         for seed in range(seeds):
-            cpu = HGMeans.fast(20, engine="cpu", n_jobs=2, random_state=seed)
+            cpu = paper_search(20, engine="cpu", n_jobs=2, random_state=seed)
             seconds = timed_fit(cpu, X, X[:2000])
             _tell("cpu, n_jobs=2", seed, cpu, seconds)
             for name in ratios:
-                model = HGMeans.fast(20, engine="dask", random_state=seed)
+                model = paper_search(20, engine="dask", random_state=seed)
                 with local_threads() if name == "local scheduler" else client.as_current():
                     taken = timed_fit(model, stored, X[:2000])
                 _tell(f"dask, {name}", seed, model, taken, f"  {taken / seconds:.2f} x")
@@ -103,7 +110,7 @@ def dask_ml(n: int) -> None:
             best = min(best, inertia_of(scorer, X, np.asarray(found.cluster_centers_)))
         seconds = time.perf_counter() - began
         print(f"  dask-ml, 10 restarts:  {seconds:7.1f} s, best inertia {best:.7g}", flush=True)
-        model = HGMeans.fast(50, engine="dask", random_state=0)
+        model = paper_search(50, engine="dask", random_state=0)
         taken = timed_fit(model, lazy, X[:2000])
     gain = 100.0 * (1.0 - model.inertia_ / best)
     print(

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.distributed_workers import local_cluster, timed_fit
-from evomeans import HGMeans
+from benchmarks.distributed_workers import local_cluster, paper_search, timed_fit
 
 ROWS, FEATURES, CLUSTERS, CLOUDS = 2**24, 64, 12, 60
 
@@ -30,7 +29,7 @@ def memory(minutes: float, rows: int) -> None:
             flush=True,
         )
         with local_cluster(memory="1GiB") as client, watched(client) as seen:
-            model = HGMeans.fast(
+            model = paper_search(
                 CLUSTERS,
                 engine="dask",
                 random_state=0,

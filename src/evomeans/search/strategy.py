@@ -45,4 +45,4 @@ DEEP = Strategy("deep", seeding=True, single_moves=True, merging=0.2, guidance=0
 Seeding and single moves need an engine that is not plain. On others the rest of it goes on.
 """
 
-STRATEGIES = {strategy.name: strategy for strategy in (DEEP, PAPER)}
+STRATEGIES = {strategy.name: strategy for strategy in (PAPER, DEEP)}
