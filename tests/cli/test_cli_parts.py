@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 
 import pytest
@@ -102,6 +103,21 @@ def test_progress_of_a_search_that_goes_on():
     assert display.progress.gain == pytest.approx(25.0)
     assert display.progress.since_improvement == 33
     assert display.progress.seconds_left(LIMITS) == pytest.approx(57.0)
+
+
+def test_a_new_population_has_its_own_patience():
+    """Its founders count as its improvements, whatever the best of all is."""
+    display = SearchDisplay(Terminal(quiet=True), LIMITS)
+    for n, inertia in ((0, 20.0), (1, 10.0), (2, 15.0), (3, 15.0)):
+        display(record(n, inertia, min(inertia, 10.0) if n else 20.0, float(n)))
+    assert display.progress.since_improvement == 2
+    display(dataclasses.replace(record(3, 18.0, 10.0, 4.0), population_size=1))
+    assert display.progress.since_improvement == 0
+    display(record(4, 19.0, 10.0, 5.0))
+    assert display.progress.since_improvement == 1
+    display(record(5, 17.0, 10.0, 6.0))
+    assert display.progress.since_improvement == 0
+    assert display.progress.best == 10.0
 
 
 def test_a_log_stays_short(capsys):
