@@ -77,7 +77,7 @@ def test_progress_follows_the_search():
     display(record(0, 160.0, 160.0, 0.2))
     assert display.progress.seconds_left(LIMITS) is None
     for n in range(1, 12):
-        display(record(n, 170.0, 150.0 if n >= 4 else 160.0, 1.0 + n))
+        display(record(n, 150.0 if n == 4 else 170.0, 150.0 if n >= 4 else 160.0, 1.0 + n))
     progress = display.progress
     assert progress.gain == pytest.approx(25.0)
     assert (progress.offspring, progress.since_improvement) == (11, 7)
