@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import pickle
 import sys
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 import pytest
@@ -17,13 +19,13 @@ from evomeans.engines import Start, create_engine
 from evomeans.engines.cpu import CpuEngine
 from evomeans.engines.distributed import DistributedEngine, sources
 from evomeans.search import SearchSettings, evolve
-from evomeans.validation import check_samples
+from evomeans.validation import check_sample_weight, check_samples
+from optional import require_torch
 
 dask = pytest.importorskip("dask")
 import dask.array as da  # noqa: E402
 import dask.dataframe as dd  # noqa: E402
 import pandas as pd  # noqa: E402
-import zarr  # noqa: E402
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(900, 3)) + 4.0 * RNG.integers(0, 4, size=(900, 1))
@@ -197,6 +199,7 @@ def test_engine_dask_takes_what_dask_can_read(kind, tmp_path):
         np.save(tmp_path / "X.npy", X)
         samples = np.load(tmp_path / "X.npy", mmap_mode="r")
     elif kind == "zarr":
+        zarr = pytest.importorskip("zarr")
         samples = zarr.open(
             str(tmp_path / "X.zarr"), mode="w", shape=X.shape, chunks=(200, 3), dtype=X.dtype
         )
@@ -212,7 +215,7 @@ def test_engine_dask_takes_what_dask_can_read(kind, tmp_path):
 
 
 def test_a_memory_map_is_read_not_mapped(tmp_path):
-    """A slice of a map knows where it begins; what is not in the file as it is, is not read."""
+    """A slice of a map knows where it begins."""
     np.save(tmp_path / "X.npy", X)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     for part in (mapped, mapped[100:700]):
@@ -220,13 +223,31 @@ def test_a_memory_map_is_read_not_mapped(tmp_path):
         assert_array_equal(rows[:], part)
         assert_array_equal(rows[20:50, 1:], part[20:50, 1:])
         array = sources.as_dask_array(part)
-        assert "memmap" not in str({type(v) for v in dict(array.__dask_graph__()).values()})
+        assert len(pickle.dumps(array)) < X.nbytes
         assert_array_equal(array.compute(), part)
-    assert sources.FileRows.of(mapped[:, 1:]) is None
-    assert sources.FileRows.of(mapped[::2]) is None
-    copied = np.load(tmp_path / "X.npy", mmap_mode="c")
-    copied[0] = 7.0
-    assert_array_equal(sources.as_dask_array(copied).compute(), copied)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_any_view_of_a_memory_map_is_read_on_the_worker(order, tmp_path):
+    np.save(tmp_path / "X.npy", np.asarray(X, order=order))
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    for part in (mapped, mapped[:, 1:], mapped[7::2], mapped[::-3, ::-1], mapped[5:, 1:2]):
+        array = sources.as_dask_array(part)
+        assert len(pickle.dumps(array)) < part.nbytes
+        assert_array_equal(array.compute(), part)
+        assert_array_equal(array[3:40, [0]].compute(), part[3:40, [0]])
+        assert_array_equal(array[-2].compute(), part[-2])
+
+
+def test_a_copy_of_a_memory_map_is_in_memory_and_other_maps_are_refused(tmp_path):
+    np.save(tmp_path / "X.npy", X)
+    copied = np.load(tmp_path / "X.npy", mmap_mode="r").copy()
+    assert isinstance(copied, np.memmap)
+    assert sources.FileRows.of(copied) is None
+    assert_array_equal(sources.as_dask_array(copied).compute(), X)
+    changed = np.load(tmp_path / "X.npy", mmap_mode="c")
+    with pytest.raises(ValueError, match=r"changes that no file has \(mode='c'\).*mode='r'"):
+        quick(engine="dask").fit(changed)
 
 
 def test_columns_in_several_chunks():
@@ -291,6 +312,23 @@ def test_a_model_file_has_no_lazy_labels(tmp_path):
         (da.zeros((4, 3), dtype=complex), ValueError, "real numbers, got dtype=complex128"),
         (dask.delayed(1), TypeError, "X must be a Dask array or a Dask dataframe, got a Delayed"),
         (da.zeros((4, 3)), ValueError, "n_samples=4 should be >= n_clusters=6"),
+        (da.ma.masked_less(lazy(), 0.0), ValueError, "NumPy arrays, got MaskedArray"),
+        (lazy().map_blocks(sp.csr_array), ValueError, "NumPy arrays, got csr_array"),
+        (dd.from_pandas(pd.DataFrame(index=range(9)), npartitions=1), ValueError, "no columns"),
+        (
+            dd.from_pandas(
+                pd.DataFrame(
+                    {
+                        "a": np.arange(9.0),
+                        "zone": pd.date_range("2020-01-01", periods=9, tz="UTC"),
+                        "month": pd.period_range("2020-01", periods=9, freq="M"),
+                    }
+                ),
+                npartitions=1,
+            ),
+            ValueError,
+            r"has other columns: \['zone', 'month'\]",
+        ),
         (
             dd.from_pandas(pd.DataFrame({"a": [1.0], "t": ["x"]}), npartitions=1),
             ValueError,
@@ -334,8 +372,96 @@ def test_the_engine_refuses_to_stop_before_the_fixed_point():
 def test_weights_that_do_not_fit():
     with pytest.raises(ValueError, match=r"sample_weight.shape=\(5,\) must be \(900,\)"):
         quick().fit(lazy(), sample_weight=np.ones(5))
-    with pytest.raises(ValueError, match=r"sample_weight has -1\.0 in block"):
+    with pytest.raises(ValueError, match="sample_weight must not be negative"):
         quick().fit(lazy(), sample_weight=-np.ones(900))
+
+
+@pytest.mark.parametrize(
+    ("weights", "error", "text"),
+    [
+        (da.from_array(-np.ones(900)), ValueError, r"sample_weight has -1\.0 in block \d, row 0"),
+        (da.full(900, np.nan), ValueError, r"sample_weight has nan in block \d, row 0"),
+        (da.zeros(900), ValueError, "must not be all zero"),
+        (da.full(900, 1e308), ValueError, "sums to infinity"),
+        (np.full(900, np.nan), ValueError, "sample_weight contains NaN"),
+        (np.zeros(900), ValueError, "must not be all zero"),
+        (-1.0, ValueError, "must not be negative"),
+        (np.ones(900, complex), ValueError, "Complex data not supported"),
+        ("heavy", ValueError, "could not convert"),
+        (da.ones((900, 1)), ValueError, "has 2 dimensions and must have one"),
+        (da.asarray(2.0), ValueError, "has 0 dimensions and must have one"),
+        (da.ones(900, dtype=complex), ValueError, "must hold real numbers, got dtype=complex128"),
+        (dask.delayed(WEIGHTS), TypeError, "a Dask array or series, .* got a Delayed"),
+        (
+            dd.from_pandas(pd.Series(["x"] * 900), npartitions=1),
+            ValueError,
+            "must hold real numbers, got dtype=str",
+        ),
+    ],
+)
+# Sums of weights that overflow are looked at.
+@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")
+def test_weights_that_cannot_be_used_in_fit_and_score(weights, error, text):
+    with pytest.raises(error, match=text):
+        quick().fit(lazy(), sample_weight=weights)
+    model = quick(max_iter=1, engine="cpu").fit(X)
+    model.set_params(engine="dask")
+    with pytest.raises(error, match=text):
+        model.score(lazy(), sample_weight=weights)
+
+
+def test_blocks_get_their_own_weights_only():
+    """Not the whole vector each, and of a number nothing but that."""
+    array = check_sample_weight(WEIGHTS, 900, lazy())
+    sizes = [len(pickle.dumps(dask.optimize(block)[0])) for block in array.to_delayed()]
+    assert array.chunks == (CHUNKS,)
+    assert max(sizes) < 350 * 8 + 3000
+    assert len(pickle.dumps(check_sample_weight(2, 900, lazy()))) < 900 * 8
+
+
+def test_chunks_that_are_not_as_large_as_they_say():
+    wrong = lazy(chunks=(180,) * 5)
+    wrong._chunks = (180, 180, 179, 181, 180), (3,)
+    with pytest.raises(
+        ValueError, match=r"180 rows instead of 179 at chunk 2.*compute_chunk_sizes"
+    ):
+        DistributedEngine(wrong)
+
+
+def test_weights_in_chunks_that_are_not_as_large_as_they_say():
+    wrong = da.from_array(WEIGHTS, chunks=(180,) * 5)
+    wrong._chunks = ((180, 180, 179, 181, 180),)
+    with pytest.raises(ValueError, match=r"sample_weight has \d+ values for a block of X with \d+"):
+        DistributedEngine(lazy(chunks=(180, 180, 179, 181, 180)), wrong)
+
+
+def test_large_chunks_are_told_of(monkeypatch, caplog):
+    monkeypatch.setattr("evomeans.engines.distributed.engine.LARGE_CHUNK", 350 * 24 - 1)
+    with caplog.at_level(logging.WARNING, "evomeans"):
+        DistributedEngine(lazy())
+    assert "which are loaded whole" in caplog.text
+    caplog.clear()
+    with caplog.at_level(logging.WARNING, "evomeans"):
+        DistributedEngine(lazy(chunks=(300, 300, 300)))
+    assert not caplog.text
+
+
+@pytest.mark.parametrize("scheduler", ["processes", "pool"])
+def test_a_pool_of_processes_is_refused(scheduler):
+    with ProcessPoolExecutor(1) as pool:
+        given = pool if scheduler == "pool" else scheduler
+        with (
+            dask.config.set(scheduler=given),
+            pytest.raises(ValueError, match=r"Start a distributed\.Client, or .*'threads'"),
+        ):
+            quick().fit(lazy())
+
+
+def test_a_tensor_is_taken():
+    torch = require_torch()
+    model = quick(engine="dask").fit(torch.tensor(X), sample_weight=torch.tensor(WEIGHTS))
+    expected = quick(engine="dask").fit(X, sample_weight=WEIGHTS)
+    assert_array_equal(model.cluster_centers_, expected.cluster_centers_)
 
 
 def test_other_engines_refuse_dask_and_dask_refuses_sparse():

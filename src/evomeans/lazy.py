@@ -11,10 +11,16 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
 from evomeans.engines import create_engine, is_dask
-from evomeans.engines.distributed.blocks import defect_of, is_usable
+from evomeans.engines.distributed.blocks import (
+    check_total_weight,
+    defect_of,
+    is_usable,
+    summarize,
+)
 from evomeans.engines.distributed.sources import as_dask_array, import_dask_array
 from evomeans.engines.frame import Frame, is_sparse
 from evomeans.solution import encode_centers, frame_for
+from evomeans.validation import check_sample_weight
 
 log = logging.getLogger("evomeans")
 
@@ -36,7 +42,8 @@ def is_read_by_dask(X: Any) -> bool:
     if is_dask(X) or isinstance(X, np.memmap):
         return True
     is_array = all(hasattr(X, name) for name in ("shape", "dtype", "ndim", "__getitem__"))
-    return is_array and not isinstance(X, np.ndarray) and not is_sparse(X)
+    is_tensor = type(X).__module__.partition(".")[0] == "torch"
+    return is_array and not (isinstance(X, np.ndarray) or is_sparse(X) or is_tensor)
 
 
 # ---- samples and weights -------------------------------------------------------------------------
@@ -55,6 +62,12 @@ def check_lazy_samples(estimator: Any, X: Any, *, reset: bool) -> Any:
         return counted(X) if reset else X
     if is_dask(X) and not isinstance(X, da.Array):
         raise TypeError(f"X must be a Dask array or a Dask dataframe, got a {type(X).__name__}.")
+    meta = getattr(X, "_meta", None)
+    if isinstance(X, da.Array) and type(meta) not in (np.ndarray, np.memmap):
+        raise ValueError(
+            f"X must be a Dask array with chunks that are NumPy arrays, got {type(meta).__name__}. "
+            "Make them dense with X.map_blocks, or fill in what is masked."
+        )
     if X.ndim != 2:
         raise ValueError(f"X.shape={X.shape} must have two dimensions: samples and features.")
     if np.dtype(X.dtype).kind not in "fiub":
@@ -75,26 +88,29 @@ def frame_to_array(frame: Any) -> Any:
 
 
 def _of_frame(frame: Any) -> Any:
-    kinds = {name: np.dtype(getattr(t, "numpy_dtype", t)) for name, t in _types(frame)}
-    wrong = [str(name) for name, kind in kinds.items() if kind.kind not in "fiub"]
+    kinds = [_numeric_type(kind) for kind in frame._meta.dtypes]
+    wrong = [str(name) for name, kind in zip(frame.columns, kinds, strict=True) if kind is None]
     if wrong:
         raise ValueError(f"X must hold real numbers only, but has other columns: {wrong[:5]}.")
-    narrow = all(kind == np.float32 for kind in kinds.values())
+    if not kinds:
+        raise ValueError("X has no columns; at least one is needed.")
+    narrow = all(kind == np.float32 for kind in kinds)
     return frame.astype(np.float32 if narrow else np.float64).to_dask_array()
 
 
-def _types(frame: Any) -> list[tuple[Any, Any]]:
-    return [
-        (name, object if str(kind) in ("category", "string") else kind)
-        for name, kind in zip(frame.columns, frame._meta.dtypes, strict=True)
-    ]
+def _numeric_type(kind: Any) -> np.dtype[Any] | None:
+    """Return the type of a column, or of an array, in NumPy; None if it does not hold numbers."""
+    kind = getattr(kind, "numpy_dtype", kind)
+    return kind if isinstance(kind, np.dtype) and kind.kind in "fiub" else None
 
 
-def counted(X: Any) -> Any:
+def counted(X: Any, name: str = "X") -> Any:
     """Count the rows of every chunk, if that is not known."""
     if not any(math.isnan(rows) for rows in X.chunks[0]):
         return X
-    log.warning("X has chunks of unknown size: their rows are counted, in a pass over the data.")
+    log.warning(
+        "%s has chunks of unknown size: their rows are counted, in a pass over the data.", name
+    )
     from dask import compute, delayed
 
     chunks = X.to_delayed()[:, 0] if X.ndim == 2 else X.to_delayed()
@@ -102,27 +118,46 @@ def counted(X: Any) -> Any:
     X = X.copy()
     X._chunks = (tuple(map(int, counts)), *X.chunks[1:])
     if X.shape[0] == 0:
-        raise ValueError("X has no rows.")
+        raise ValueError(f"{name} has no rows.")
     return X
 
 
 def check_lazy_weight(sample_weight: Any, X: Any) -> Any:
     """Return weights as a Dask array in the chunks of ``X``, which are known."""
     da = import_dask_array()
+    n_samples, chunks = X.shape[0], (X.chunks[0],)
     if is_dask(sample_weight):
-        if hasattr(sample_weight, "to_dask_array"):
-            sample_weight = sample_weight.to_dask_array()
-        weights = counted(sample_weight)
-    else:
-        weights = np.asarray(sample_weight, dtype=np.float64)
-        if weights.ndim == 0:
-            weights = np.full(X.shape[0], float(weights))
-        weights = da.from_array(weights, chunks=-1)
-    if weights.shape != (X.shape[0],):
-        raise ValueError(
-            f"sample_weight.shape={weights.shape} must be ({X.shape[0]},): one weight per sample."
+        return _lazy_weights(sample_weight, n_samples).rechunk(chunks)
+    if np.ndim(sample_weight) == 0:
+        checked: Any = check_sample_weight(sample_weight, 1)
+        return da.full(n_samples, checked[0], chunks=chunks)
+    # Cut up here: every block gets its own weights, not all of them.
+    return da.from_array(check_sample_weight(sample_weight, n_samples), chunks=chunks)
+
+
+def _lazy_weights(sample_weight: Any, n_samples: int) -> Any:
+    da = import_dask_array()
+    # Asked of its type, for a Delayed has every attribute.
+    is_frame = hasattr(type(sample_weight), "to_dask_array")
+    if not isinstance(sample_weight, da.Array) and not is_frame:
+        raise TypeError(
+            "sample_weight must be a Dask array or series, an array or a number, got a "
+            f"{type(sample_weight).__name__}."
         )
-    return weights.astype(np.float64).rechunk((X.chunks[0],))
+    if sample_weight.ndim != 1:
+        raise ValueError(
+            f"sample_weight has {sample_weight.ndim} dimensions and must have one: one weight per "
+            "sample."
+        )
+    if _numeric_type(sample_weight.dtype) is None:
+        raise ValueError(f"sample_weight must hold real numbers, got dtype={sample_weight.dtype}.")
+    weights = sample_weight.astype(np.float64)
+    weights = counted(weights.to_dask_array() if is_frame else weights, "sample_weight")
+    if weights.shape != (n_samples,):
+        raise ValueError(
+            f"sample_weight.shape={weights.shape} must be ({n_samples},): one weight per sample."
+        )
+    return weights
 
 
 # ---- answers -------------------------------------------------------------------------------------
@@ -156,7 +191,10 @@ def inertia(X: Any, sample_weight: Any, centers: NDArray[Any], frame: Frame) -> 
         measure(chunk, weight, centers, frame, number)
         for number, (chunk, weight) in enumerate(zip(chunks, weights, strict=True))
     ]
-    return math.fsum(compute(*parts))
+    results = compute(*parts)
+    if sample_weight is not None:
+        check_total_weight(sum(weight for _, weight in results))
+    return math.fsum(inertia for inertia, _ in results)
 
 
 def _engine(X: NDArray[Any], weights: Any, centers: NDArray[Any], frame: Frame, number: int) -> Any:
@@ -190,8 +228,12 @@ def _transform_chunk(
 
 def _inertia_of_chunk(
     X: NDArray[Any], sample_weight: Any, centers: NDArray[Any], frame: Frame, number: int
-) -> float:
-    if len(X) == 0:
-        return 0.0
+) -> tuple[float, float]:
+    """Return inertia and weight."""
+    summary = summarize(X, sample_weight)
+    if summary.defect is not None:
+        raise ValueError(summary.defect.text(number, summary.defect.row))
+    if summary.weight == 0.0 or not math.isfinite(summary.weight):
+        return 0.0, summary.weight
     engine, encoded = _engine(X, sample_weight, centers, frame, number)
-    return float(engine.assign(encoded)[1])
+    return float(engine.assign(encoded)[1]), summary.weight

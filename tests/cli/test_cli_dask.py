@@ -56,7 +56,14 @@ def test_a_folder_of_parquet_files(evomeans, table):
     assert set(record["files"]) == FILES
     model = package.load("out/model.evomeans")
     assert list(model.feature_names_in_) == ["a", "b"]
-    assert evomeans("predict", "out", "folder/0.parquet").code == 0
+    predicted = evomeans("predict", "out", "folder/0.parquet", "--id", "name")
+    assert predicted.code == 0
+    assert (
+        pl.read_csv(predicted.out.encode())["cluster"].to_list() == labels["cluster"][:30].to_list()
+    )
+    whole = evomeans("predict", "out", "folder")
+    assert whole.code == 1
+    assert "is a folder" in whole.err
 
 
 def test_an_array_on_disk_and_a_table_in_memory(evomeans, table):

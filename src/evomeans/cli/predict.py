@@ -8,8 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import TableOptions
 from evomeans.cli.reading import choice_of, load
@@ -47,8 +45,7 @@ def predict_table(
     with warnings.catch_warnings():
         # Columns were matched by name above; what is passed on is the bare matrix.
         warnings.filterwarnings("ignore", "X does not have valid feature names")
-        # A model that Dask has fitted labels lazily.
-        labels = np.asarray(model.set_params(n_jobs=jobs).predict(table.X))
+        labels = model.set_params(n_jobs=jobs).predict(table.X)
     frame = labels_frame(table, labels)
     if output is None:
         sys.stdout.buffer.write(table_bytes(frame, "csv"))
@@ -68,8 +65,9 @@ def _fitted(path: Path) -> tuple[HGMeans, Standardization | None]:
     if not file.exists():
         raise CommandError(f"There is no model {file}.")
     model = load_model(file)
-    if model.engine == "gpu":
-        # Every engine gives the same labels, and a model is used where there is no GPU as well.
+    if model.engine in ("gpu", "dask"):
+        # Every engine gives the same labels; a model is used where there is no GPU as well, and the
+        # table is in memory.
         model.set_params(engine="cpu")
     names = [str(name) for name in getattr(model, "feature_names_in_", [])]
     if not names or not all(name.endswith(STANDARDIZED) for name in names):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+import numpy as np
+
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import Engine, FloatArray
 
@@ -73,5 +75,10 @@ def _dask_engine(X: Any, sample_weight: Any, frame: Frame | None) -> Engine:
 
     X = as_dask_array(X)
     if sample_weight is not None:
-        sample_weight = da.asarray(sample_weight).rechunk((X.chunks[0],))
+        chunks = (X.chunks[0],)
+        sample_weight = (
+            sample_weight.rechunk(chunks)
+            if is_dask(sample_weight)
+            else da.from_array(np.asarray(sample_weight), chunks=chunks)
+        )
     return DistributedEngine(X, sample_weight, frame=frame)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
 from evomeans.engines.cpu.layout import State
 from evomeans.engines.cpu.samples import encode_samples
-from evomeans.engines.distributed import blocks
+from evomeans.engines.distributed import blocks, cache
 from evomeans.engines.distributed.blocks import combine, even_parts, row_chunks, summarize
 from evomeans.engines.distributed.cache import Standing, WorkerCache, memory_of
 from evomeans.engines.distributed.course import locate, positions
@@ -241,6 +244,26 @@ def test_forgotten_solutions_leave():
     cache.forget("x", frozenset([1, 2]))
     assert [cache.take(("x", name, 0, True)) is not None for name in range(4)] == [1, 0, 0, 1]
     assert cache.take(("y", 1, 0, True)) is not None
+
+
+def test_threads_that_ask_at_once_get_one_cache(monkeypatch):
+    made = []
+
+    def slow_budget():
+        made.append(1)
+        time.sleep(0.05)
+        return 10**6
+
+    monkeypatch.setattr(cache, "budget_here", slow_budget)
+    cache._cache_of_process.cache_clear()
+    try:
+        assert cache.known_cache() is None
+        with ThreadPoolExecutor(4) as threads:
+            found = [threads.submit(cache.cache_here) for _ in range(4)]
+        assert len({id(one.result()) for one in found}) == len(made) == 1
+        assert cache.known_cache() is found[0].result()
+    finally:
+        cache._cache_of_process.cache_clear()
 
 
 # ---- merging ---------------------------------------------------------------------------------

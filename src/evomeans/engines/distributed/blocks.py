@@ -17,6 +17,8 @@ from evomeans.engines.rules import LARGEST_VALUE
 LARGEST_BLOCK = 2**24
 SMALLEST_LIMIT = 2**22
 PARTS = 16
+# Chunks are loaded whole before they are split: beyond this a thread needs much memory for one.
+LARGE_CHUNK = 2**26
 # Runs of chunks that are smaller than this together become one block: every block costs some time.
 SMALLEST_BLOCK = 2**18
 
@@ -148,6 +150,12 @@ def even_parts(count: int, parts: int) -> list[int]:
 def summarize(X: NDArray[Any], sample_weight: NDArray[Any] | None) -> Summary:
     """Look through a block once."""
     X = np.asarray(X)
+    if sample_weight is not None and len(sample_weight) != len(X):
+        raise ValueError(
+            f"sample_weight has {len(sample_weight)} values for a block of X with {len(X)} rows: "
+            "the chunks of one of them are not as large as it says. Let Dask count them: "
+            "compute_chunk_sizes()."
+        )
     none = np.zeros(X.shape[1], X.dtype)
     if len(X) == 0:
         return Summary(0, none, none, 0.0, 0.0)
@@ -180,6 +188,37 @@ def defect_of(name: str, values: NDArray[Any]) -> Defect:
     return Defect(name, str(value), place[0], column, remedy)
 
 
+def check_total_weight(total: float) -> None:
+    """Reject weights by which no sample counts, or that cannot be summed."""
+    if total == 0.0:
+        raise ValueError("sample_weight must not be all zero: no sample would count.")
+    if not np.isfinite(total):
+        raise ValueError("sample_weight sums to infinity; divide the weights by a constant.")
+
+
+def check_counts(summaries: Sequence[Summary], rows: Sequence[int], chunks: Sequence[int]) -> None:
+    """Reject an array whose chunks do not have the sizes that it says they have.
+
+    Parameters
+    ----------
+    summaries : sequence of Summary
+    rows : sequence of int
+        Rows that the blocks should have.
+    chunks : sequence of int
+        Rows that the chunks of the user should have; errors name these.
+    """
+    ends = np.cumsum(chunks)
+    first = 0
+    for summary, expected in zip(summaries, rows, strict=True):
+        if summary.n_samples != expected:
+            chunk = int(np.searchsorted(ends, first, side="right"))
+            raise ValueError(
+                f"X has {summary.n_samples} rows instead of {expected} at chunk {chunk}: X.chunks "
+                "are not its true sizes. Let Dask count them: X.compute_chunk_sizes()."
+            )
+        first += expected
+
+
 def combine(summaries: Sequence[Summary], chunks: Sequence[int], *, weighted: bool) -> Survey:
     """Put the summaries together; complain about the first value that cannot be used.
 
@@ -199,10 +238,8 @@ def combine(summaries: Sequence[Summary], chunks: Sequence[int], *, weighted: bo
         first += summary.n_samples
     held = [summary for summary in summaries if summary.n_samples]
     cumulated = np.cumsum([summary.weight for summary in held])
-    if weighted and cumulated[-1] == 0.0:
-        raise ValueError("sample_weight must not be all zero: no sample would count.")
-    if not np.isfinite(cumulated[-1]):
-        raise ValueError("sample_weight sums to infinity; divide the weights by a constant.")
+    if weighted:
+        check_total_weight(float(cumulated[-1]))
     return Survey(
         sizes=np.array([summary.n_samples for summary in held], np.int64),
         low=np.min([summary.low for summary in held], axis=0),

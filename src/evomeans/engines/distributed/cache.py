@@ -210,17 +210,35 @@ def memory_for(X: NDArray[Any], weighted: bool) -> int:
     return int(len(X) * per_row)
 
 
+# Threads of a worker may all come first, and are to have one cache between them.
+_making = threading.Lock()
+
+
 @cache
-def cache_here() -> WorkerCache:
-    """Return the cache of this process."""
+def _cache_of_process() -> WorkerCache:
     return WorkerCache(budget_here())
+
+
+def cache_here() -> WorkerCache:
+    """Return the cache of this process, which is made when a task first asks for it."""
+    with _making:
+        return _cache_of_process()
+
+
+def known_cache() -> WorkerCache | None:
+    """Return the cache of this process if there is one.
+
+    Only tasks may make it: nobody else knows the memory of the worker.
+    """
+    with _making:
+        return _cache_of_process() if _cache_of_process.cache_info().currsize else None
 
 
 def drop_here(token: str) -> None:
     """Drop all there is of a data set in this process."""
-    # Only tasks may make the cache: nobody else knows the memory of the worker.
-    if cache_here.cache_info().currsize:
-        cache_here().drop(token)
+    known = known_cache()
+    if known is not None:
+        known.drop(token)
 
 
 def budget_here() -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import uuid
 import weakref
 from collections import deque
@@ -13,7 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.engines.distributed.blocks import Survey, combine, row_chunks, summarize
+from evomeans.engines.distributed.blocks import (
+    LARGE_CHUNK,
+    Survey,
+    check_counts,
+    combine,
+    row_chunks,
+    summarize,
+)
 from evomeans.engines.distributed.course import Course, in_order, positions
 from evomeans.engines.distributed.lazy import lazy_distances, lazy_labels
 from evomeans.engines.distributed.placement import ANYWHERE, by_worker, moves
@@ -30,6 +38,8 @@ from evomeans.engines.distributed.steps import visit_block
 from evomeans.engines.fixed_point import column_scales, limb_bits
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import FloatArray, Refinement, Start, require_plain_kmeans
+
+log = logging.getLogger("evomeans")
 
 # Refined together, so that what Dask takes for a task is shared: a divisor of the patience of both
 # settings of the paper, so that a search rarely ends in the middle of a round.
@@ -111,7 +121,14 @@ class DistributedEngine:
         """Choose the blocks and look through each of them once."""
         from dask import delayed
 
-        rows = row_chunks(self.X.chunks[0], self.X.shape[1] * self.X.dtype.itemsize)
+        row_bytes = self.X.shape[1] * self.X.dtype.itemsize
+        if (largest := max(self.X.chunks[0]) * row_bytes) > LARGE_CHUNK:
+            log.warning(
+                "X has chunks of up to %d MiB, which are loaded whole; keep them well below the "
+                "memory of a thread.",
+                largest // 2**20,
+            )
+        rows = row_chunks(self.X.chunks[0], row_bytes)
         samples = self.X.rechunk((rows, -1)).to_delayed().ravel()
         weights = [None] * len(rows)
         if sample_weight is not None:
@@ -119,6 +136,7 @@ class DistributedEngine:
         look = delayed(summarize, pure=False)
         tasks = [look(*block) for block in zip(samples, weights, strict=True)]
         summaries = self.runner.compute(tasks)
+        check_counts(summaries, rows, self.X.chunks[0])
         self._blocks = [
             (X, w)
             for X, w, summary in zip(samples, weights, summaries, strict=True)

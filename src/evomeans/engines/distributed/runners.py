@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -78,7 +79,22 @@ def current_runner() -> Runner:
         if client.asynchronous:
             raise ValueError("fit needs a Dask client that is not asynchronous.")
         return ClientRunner(client)
+    _refuse_processes(scheduler)
     return LocalRunner(scheduler)
+
+
+def _refuse_processes(scheduler: Any) -> None:
+    """Refuse Dask's pool of processes, which have no names: nobody could be asked again."""
+    import dask
+
+    executor = dask.config.get("scheduler", None)
+    if getattr(scheduler, "__module__", None) == "dask.multiprocessing" or isinstance(
+        executor, ProcessPoolExecutor
+    ):
+        raise ValueError(
+            "Dask is set to scheduler='processes', where blocks cannot stay from one request to "
+            "the next. Start a distributed.Client, or set scheduler='threads'."
+        )
 
 
 # ---- in this process -----------------------------------------------------------------------------
