@@ -93,14 +93,15 @@ def test_gaps_in_percent():
 
 
 def test_the_table():
-    """Set-ups of the paper in its order, each once; partial copies are not among them."""
+    """Data sets in the order of the paper, clusters ascending; a few set-ups go beyond it."""
     with TABLE.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert tuple(rows[0]) == COLUMNS
     setups = [(row["dataset"], int(row["m"])) for row in rows]
-    order = [(d.name, m) for d in DATASETS for m in d.clusters]
-    assert setups == [setup for setup in order if setup in set(setups)]
-    assert set(all_known()) == set(setups) <= SETUPS
+    order = [dataset.name for dataset in DATASETS]
+    assert setups == sorted(set(setups), key=lambda setup: (order.index(setup[0]), setup[1]))
+    assert set(all_known()) == set(setups)
+    assert {name for name, m in set(setups) - SETUPS if m not in (40, 50, 100)} == set()
     for known in all_known().values():
         assert known.found_by
         assert known.value > 0
