@@ -61,7 +61,7 @@ def cost_of(samples, weights, members) -> float:
 
 
 @MOVING
-@settings(without_shrinking, max_examples=30)
+@settings(without_shrinking, max_examples=15)
 @given(st.data())
 def test_no_single_move_is_left_and_it_is_a_fixed_point_of_kmeans(
     moving_engine, dtype, weighted, data
@@ -93,7 +93,7 @@ def test_no_single_move_is_left_among_samples_of_many_tiles(d, weighted) -> None
         father, mother = mother, child
 
 
-@settings(without_shrinking, max_examples=60)
+@settings(without_shrinking, max_examples=30)
 @given(st.data())
 def test_the_cpu_engine_makes_the_moves_of_the_reference_engine(dtype, weighted, data) -> None:
     problem = data.draw(problems(dtype, weighted))
