@@ -19,7 +19,7 @@ from benchmarks.paper.experiment import Experiment, Plan, Row, Size
 from benchmarks.paper.figures import draw_reliability
 from benchmarks.paper.markdown import number, table
 from benchmarks.paper.problems import problem
-from benchmarks.paper.tasks import split_setups
+from benchmarks.paper.tasks import SeedTask, split_setups
 from evomeans.engines import create_engine
 from evomeans.search import DEEP, PAPER, SearchResult, SearchSettings, evolve
 
@@ -56,24 +56,8 @@ ON_LARGE_SETS = ("paper", "deep", "deep, no single moves")
 
 
 @dataclass(frozen=True)
-class AblationTask:
-    """Run all variants on a set-up, with one seed.
-
-    Parameters
-    ----------
-    dataset : str
-    m : int
-    seed : int
-    """
-
-    dataset: str
-    m: int
-    seed: int
-
-    @property
-    def key(self) -> tuple[str, ...]:
-        """Set-up and seed."""
-        return self.dataset, str(self.m), str(self.seed)
+class AblationTask(SeedTask):
+    """Run all variants on a set-up, with one seed."""
 
     def run(self) -> list[Row]:
         """Return a row per variant."""

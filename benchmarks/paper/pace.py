@@ -16,7 +16,7 @@ from benchmarks.paper.analysis import in_order
 from benchmarks.paper.experiment import Experiment, Plan, Row, Size
 from benchmarks.paper.markdown import number, table
 from benchmarks.paper.problems import problem
-from benchmarks.paper.tasks import split_setups
+from benchmarks.paper.tasks import SeedTask, split_setups
 from evomeans.search import DEEP, SearchResult, SearchSettings
 
 SETUPS = {
@@ -34,24 +34,8 @@ EQUAL = 1e-9
 
 
 @dataclass(frozen=True)
-class PaceTask:
-    """Run both strategies on a set-up, with one seed.
-
-    Parameters
-    ----------
-    dataset : str
-    m : int
-    seed : int
-    """
-
-    dataset: str
-    m: int
-    seed: int
-
-    @property
-    def key(self) -> tuple[str, ...]:
-        """Set-up and seed."""
-        return self.dataset, str(self.m), str(self.seed)
+class PaceTask(SeedTask):
+    """Run both strategies on a set-up, with one seed."""
 
     def run(self) -> list[Row]:
         """Return one row."""

@@ -53,6 +53,27 @@ class MethodTask:
         return rows
 
 
+@dataclass(frozen=True)
+class SeedTask:
+    """Something to be run on a set-up, with one seed.
+
+    Parameters
+    ----------
+    dataset : str
+    m : int
+    seed : int
+    """
+
+    dataset: str
+    m: int
+    seed: int
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Set-up and seed."""
+        return self.dataset, str(self.m), str(self.seed)
+
+
 def row_of(dataset: str, given: Problem, result: Result, seed: int) -> Row:
     """Return the columns that all experiments have."""
     n, d = given.X.shape

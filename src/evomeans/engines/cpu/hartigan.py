@@ -30,11 +30,11 @@ from evomeans.engines.cpu.lanes import (
     repeat,
 )
 from evomeans.engines.cpu.layout import BEST, FAR, NAMES, SECOND
-from evomeans.engines.cpu.reassign import UNDERFLOW, find_lowest
+from evomeans.engines.cpu.reassign import UNDERFLOW, score_chosen
 from evomeans.engines.cpu.rows import remember_center, squared_difference, squared_distance
 from evomeans.engines.cpu.sums import add_row, update_center
 from evomeans.engines.cpu.threads import nth_item
-from evomeans.engines.cpu.tiles import approach, score
+from evomeans.engines.cpu.tiles import approach
 from evomeans.engines.rules import MEAN_ROUNDING, WORTHWHILE
 
 # Rows of ``Scratch.lanes`` while samples are marked: what :func:`release` says, and the weights.
@@ -175,15 +175,9 @@ def mark_tile(
     thread: int,
 ) -> None:
     """Compare the samples of a tile with the chosen centres; exactly, where it may matter."""
-    chosen, away = scratch.chosen[thread], scratch.away[thread]
+    chosen = scratch.chosen[thread]
     scores, lanes = scratch.scores[thread], scratch.lanes[thread]
-    score(samples.rows, samples, tile, chosen, count, scratch, thread)
-    farthest = NOTHING
-    for a in range(count):
-        farthest = max(farthest, away[a])
-    extent = np.sqrt(farthest) + samples.radii[tile]
-    error = samples.roundoff * extent * extent + UNDERFLOW
-    find_lowest(scores, chosen, count, lanes)
+    error = score_chosen(samples, scratch, tile, count, thread)
     weigh_lanes(samples, state, centers.weights, lanes, tile)
     square = load(samples.squares, tile)
     nothing = repeat(NOTHING)

@@ -126,15 +126,9 @@ def compare(
     samples: Any, state: Any, centers: Any, scratch: Any, tile: int, count: int, thread: int
 ) -> None:
     """Find the closest of the chosen centres for every sample of a tile; renew labels and gaps."""
-    chosen, away = scratch.chosen[thread], scratch.away[thread]
+    chosen = scratch.chosen[thread]
     scores, lanes = scratch.scores[thread], scratch.lanes[thread]
-    score(samples.rows, samples, tile, chosen, count, scratch, thread)
-    farthest = NOTHING
-    for a in range(count):
-        farthest = max(farthest, away[a])
-    extent = np.sqrt(farthest) + samples.radii[tile]
-    error = samples.roundoff * extent * extent + UNDERFLOW
-    find_lowest(scores, chosen, count, lanes)
+    error = score_chosen(samples, scratch, tile, count, thread)
     close = less(load(lanes, SECOND) - load(lanes, BEST), repeat(error + error))
     if close != 0:
         decide_close_calls(samples, centers.exact, chosen, count, lanes, tile, close)
@@ -142,6 +136,19 @@ def compare(
     if changed != 0:
         relabel(samples, state, centers, lanes, tile, changed, thread)
     renew(state, tile, samples.squares, chosen, count, scores, lanes, error)
+
+
+@jit
+def score_chosen(samples: Any, scratch: Any, tile: int, count: int, thread: int) -> Any:
+    """Score the chosen centres, find the lowest for every sample; return the error of a score."""
+    chosen, away = scratch.chosen[thread], scratch.away[thread]
+    score(samples.rows, samples, tile, chosen, count, scratch, thread)
+    find_lowest(scratch.scores[thread], chosen, count, scratch.lanes[thread])
+    farthest = NOTHING
+    for a in range(count):
+        farthest = max(farthest, away[a])
+    extent = np.sqrt(farthest) + samples.radii[tile]
+    return samples.roundoff * extent * extent + UNDERFLOW
 
 
 @jit
