@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from evomeans.engines.frame import Frame
 
 FloatArray = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 Handle = object
 """What an engine remembers of a refined solution. Opaque to everyone else."""
 
@@ -52,6 +53,10 @@ class Start:
         that lowers the sum of squares although another centre is the closest. K-means and moves
         take turns until neither finds anything. None are made before K-means is at its fixed
         point; likewise for a :class:`GuidingEngine` only.
+    swaps : int
+        How often, after all this, to try and put one centre elsewhere; what does not lower the sum
+        of squares is undone. The draws derive from ``quantile``. For a :class:`GuidingEngine` only,
+        and one that has no cheap way to do so makes none.
     """
 
     centers: FloatArray
@@ -62,11 +67,12 @@ class Start:
     parent: Handle | None = None
     max_iter: int | None = None
     single_moves: bool = False
+    swaps: int = 0
 
 
 def require_plain_kmeans(starts: Sequence[Start], engine: str) -> None:
     """Refuse what an engine does not do that runs K-means to its fixed point and nothing else."""
-    if any(start.max_iter is not None or start.single_moves for start in starts):
+    if any(s.max_iter is not None or s.single_moves or s.swaps for s in starts):
         raise NotImplementedError(f"The {engine} engine runs K-means to its fixed point only.")
 
 
@@ -139,8 +145,9 @@ class Engine(Protocol):
 class GuidingEngine(Engine, Protocol):
     """An engine that does more than K-means to its fixed point.
 
-    It heeds ``Start.max_iter`` and ``Start.single_moves``, and tells where centres are wanted. The
-    deep strategy asks for some of it where there is such an engine, the rivals for the rest.
+    It heeds ``Start.max_iter``, ``Start.single_moves`` and ``Start.swaps``, and tells where centres
+    are wanted. The deep strategy asks for some of it where there is such an engine, the rivals for
+    the rest.
     """
 
     def seed(self, quantiles: FloatArray) -> FloatArray:
@@ -161,5 +168,31 @@ class GuidingEngine(Engine, Protocol):
         That is Σ wδ₁ and Σ w(δ₂ − δ₁) over the samples that are closest to it, in data units.
         δ₁ and δ₂ are the distances of a sample to the closest and the second closest centre, raised
         to ``power``, 1 or 2. The utility of a single centre is infinite.
+        """
+        ...
+
+    def better_parts(
+        self,
+        first: FloatArray,
+        second: FloatArray,
+        first_handle: Handle | None = None,
+        second_handle: Handle | None = None,
+    ) -> tuple[Flags, Flags] | None:
+        """Put the better versions of all parts together in which two solutions differ.
+
+        A part is a set of samples that fills some clusters of one solution, and some of the other.
+
+        Parameters
+        ----------
+        first, second : (k, d) arrays
+            Fixed points of K-means.
+        first_handle, second_handle : handle, optional
+            Theirs; they save work.
+
+        Returns
+        -------
+        gone, taken : (k,) arrays of bool, or None
+            As many centres of ``first`` that give way, and of ``second`` that replace them. None if
+            the result would not be better than both.
         """
         ...

@@ -7,13 +7,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from evomeans.engines.frame import Frame
-from evomeans.engines.protocol import FloatArray, Refinement, Start
+from evomeans.engines.protocol import Flags, FloatArray, Handle, Refinement, Start
 from evomeans.engines.rules import (
+    BETTER,
     MAX_ITERATIONS,
     MAX_REPAIRS,
     MEAN_ROUNDING,
+    MOST_SPARE,
     WORTHWHILE,
     repair_draw,
     sits_on_centers,
@@ -189,6 +193,32 @@ class ReferenceEngine:
         errors, utilities = np.ldexp(sums, -power * self.frame.exponent)
         return errors, utilities
 
+    def better_parts(
+        self,
+        first: FloatArray,
+        second: FloatArray,
+        first_handle: Handle | None = None,
+        second_handle: Handle | None = None,
+    ) -> tuple[Flags, Flags] | None:
+        """Put the better versions of all parts together in which two solutions differ."""
+        k, counted = len(first), np.flatnonzero(self.weights)
+        squares = [self._squares(centers)[counted] for centers in (first, second)]
+        labels = [square.argmin(axis=1) for square in squares]
+        errors = [
+            np.bincount(own, self.weights[counted] * square.min(axis=1), k)
+            for own, square in zip(labels, squares, strict=True)
+        ]
+        edges = coo_array((np.ones(len(counted)), (labels[0], labels[1] + k)), (2 * k, 2 * k))
+        count, part = connected_components(edges, directed=False)
+        gains = np.bincount(part, np.concatenate([-errors[0], errors[1]]), count)
+        spare = np.bincount(part, np.repeat([-1.0, 1.0], k), count).astype(int)
+        taken = balanced_choice(gains.tolist(), spare.tolist())
+        best = min(errors[0].sum(), errors[1].sum())
+        if errors[0].sum() + gains[taken].sum() >= best * BETTER:
+            return None
+        chosen = np.isin(part, taken)
+        return chosen[:k], chosen[k:]
+
     def rows(self, chosen: NDArray[np.intp]) -> FloatArray:
         """Return a few samples."""
         return self.samples[chosen]
@@ -222,3 +252,22 @@ def draw(chance: FloatArray, quantiles: FloatArray) -> NDArray[np.intp]:
     indices = np.searchsorted(cumulated, quantiles * cumulated[-1], side="right")
     drawn: NDArray[np.intp] = np.minimum(indices, np.flatnonzero(chance)[-1])
     return drawn
+
+
+def balanced_choice(gains: Sequence[float], spare: Sequence[int]) -> list[int]:
+    """Choose items of the least total gain among those choices whose spare clusters add up to 0."""
+    best: dict[int, tuple[float, list[int]]] = {0: (0.0, [])}
+    for item, (gain, more) in enumerate(zip(gains, spare, strict=True)):
+        taken = {
+            balance + more: (cost + gain, [*items, item])
+            for balance, (cost, items) in best.items()
+            if abs(balance + more) <= MOST_SPARE
+        }
+        best = {
+            balance: min(
+                (options[balance] for options in (best, taken) if balance in options),
+                key=lambda choice: choice[0],
+            )
+            for balance in best.keys() | taken.keys()
+        }
+    return best[0][1]

@@ -29,6 +29,11 @@ CERTAINLY_NO_ROUNDING = 1e-20
 # matters for samples so close to each other that rounding puts them into one place.
 MAX_REPAIRS = 4
 
+# Of solutions put together from the parts of two: what is less than this share of the better one
+# is better. And how many clusters more or less than k may be passed through on the way.
+BETTER = 1.0 - 1e-9
+MOST_SPARE = 8
+
 
 def split_mixture(alpha: float, quantile: float) -> tuple[bool, float]:
     """Decide which part of the mixture (1−α)·wᵢ/Σw + α·wᵢδᵢ/Σwδ a uniform number falls into.

@@ -12,7 +12,12 @@ from numpy.typing import NDArray
 
 from evomeans.engines.protocol import Engine, GuidingEngine, Handle, Refinement, Start
 from evomeans.search.checkpoint import NoCheckpoint
-from evomeans.search.crossover import matching_crossover, merging_crossover
+from evomeans.search.crossover import (
+    Child,
+    matching_crossover,
+    merging_crossover,
+    partition_crossover,
+)
 from evomeans.search.history import History, OffspringRecord
 from evomeans.search.individual import Individual
 from evomeans.search.interrupts import DeferredInterrupt
@@ -213,6 +218,10 @@ class _Search:
         uniforms = self.rng.random(k + 7)
         *chances, step, removed, quantile = uniforms[k:].tolist()
         parents = select_parents(self.population, chances)
+        alpha = inherited_alpha(parents[0].alpha, parents[1].alpha, step)
+        if (whole := self.put_together(*parents)) is not None:
+            # It is better than both: a relocation would rather spoil it.
+            return self.start(whole.centers, alpha, quantile, parent=whole.parent.handle)
         if self.happens(strategy.merging):
             child = merging_crossover(*parents)
         else:
@@ -221,8 +230,13 @@ class _Search:
         if self.happens(strategy.guidance):
             candidates = self.rng.random(tournament_size(k))
             position = least_useful(child.centers, child.cluster_weights, candidates)
-        alpha = inherited_alpha(parents[0].alpha, parents[1].alpha, step)
         return self.start(child.centers, alpha, quantile, position, child.parent.handle)
+
+    def put_together(self, first: Individual, second: Individual) -> Child | None:
+        """Take the better parts of both parents, if the strategy wants that, and it pays."""
+        if self.engine.is_plain or not self.happens(self.settings.strategy.partition):
+            return None
+        return partition_crossover(cast(GuidingEngine, self.engine), first, second)
 
     def start(
         self,
@@ -234,8 +248,11 @@ class _Search:
     ) -> Start:
         """Ask for a refinement as the settings want it."""
         power, strategy = self.settings.roulette_power, self.settings.strategy
+        swaps = 0 if self.engine.is_plain else round(strategy.swaps * self.n_clusters)
         moves = strategy.single_moves and not self.engine.is_plain
-        return Start(centers, alpha, quantile, removed, power, parent, single_moves=moves)
+        return Start(
+            centers, alpha, quantile, removed, power, parent, single_moves=moves, swaps=swaps
+        )
 
     def happens(self, probability: float) -> bool:
         """Toss a coin, but none for what never happens: the paper's search has its own numbers."""

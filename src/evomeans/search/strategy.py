@@ -18,6 +18,12 @@ class Strategy:
         a good first answer, and yet a population of all kinds.
     single_moves : bool
         Whether Hartigan's moves follow K-means.
+    swaps : float
+        How many swaps follow, per cluster: one centre at a time is put elsewhere, and back again if
+        that does not pay.
+    partition : float
+        Share of the offspring for which the better versions of all parts are put together in which
+        their parents differ. If that is not better than both, what follows is tried instead.
     merging : float
         Share of the offspring for which the centres of both parents are merged; those of the
         others are matched.
@@ -31,6 +37,8 @@ class Strategy:
     name: str
     seeding: bool = False
     single_moves: bool = False
+    swaps: float = 0.0
+    partition: float = 0.0
     merging: float = 0.0
     guidance: float = 0.0
     agreement: int = 1
@@ -39,7 +47,16 @@ class Strategy:
 PAPER = Strategy("paper")
 """The paper's Algorithm 1 and nothing else."""
 
-DEEP = Strategy("deep", seeding=True, single_moves=True, merging=0.2, guidance=0.5, agreement=2)
+DEEP = Strategy(
+    "deep",
+    seeding=True,
+    single_moves=True,
+    swaps=1.0,
+    partition=0.5,
+    merging=0.2,
+    guidance=0.5,
+    agreement=2,
+)
 """What docs/search.md describes; every part has its row in the ablation there.
 
 Seeding and single moves need an engine that is not plain. On others the rest of it goes on.

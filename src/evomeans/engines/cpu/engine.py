@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -13,10 +14,10 @@ from evomeans.engines.cpu.layout import State, count_tiles
 from evomeans.engines.cpu.memory import Memory, Recollection
 from evomeans.engines.cpu.reassign import PAIRS
 from evomeans.engines.cpu.reductions import Attraction
-from evomeans.engines.cpu.room import Room
+from evomeans.engines.cpu.room import Room, Solution
 from evomeans.engines.cpu.samples import dense_rows, encode_samples, frame_for, squared_norms
 from evomeans.engines.frame import Frame
-from evomeans.engines.protocol import FloatArray, Refinement, Start
+from evomeans.engines.protocol import Flags, FloatArray, Handle, Refinement, Start
 from evomeans.engines.rules import (
     CERTAINLY_NO_ROUNDING,
     MAX_ITERATIONS,
@@ -110,10 +111,39 @@ class CpuEngine:
         state = self.memory.new_state(self.n_samples, room.k)
         if known is not None:
             room.take_over(known)
+        n_iter = self._descend(room, None if known is None else known.state, state, start)
+        if room.swap(state, start.swaps, start.quantile):
+            # On all samples, for swaps look around themselves only.
+            swapped = replace(start, centers=room.swapped.centers, removed=-1)
+            n_iter += self._descend(room, state, state, swapped)
+        if self._sits_on_samples(room):
+            self._snap(room, state)
+        handle = self.memory.keep(Recollection(state, room.positions, room.sums))
+        return Refinement(
+            handle.centers,
+            self.frame.inertia_in_data_units(room.inertia),
+            room.centers.weights.copy(),
+            n_iter,
+            handle,
+        )
+
+    def _descend(self, room: Room, inherited: State | None, state: State, start: Start) -> int:
+        """Run K-means and single moves to where the start wants them, and fill empty clusters.
+
+        Parameters
+        ----------
+        inherited : State or None
+            Of the solution at which the room stands; None if nothing is known.
+        state : State, out
+            May be ``inherited`` itself.
+
+        Returns
+        -------
+        n_iter : int
+        """
         target, removed, quantile = self._relocate(
             start.centers, start.removed, start.alpha, start.quantile
         )
-        inherited = None if known is None else known.state
         steps = MAX_ITERATIONS if start.max_iter is None else start.max_iter
         room.run(
             state if inherited is None else inherited,
@@ -142,16 +172,7 @@ class CpuEngine:
                 moves = start.single_moves and due > 0
                 room.run(state, state, target, True, removed, quantile, start.power, due, moves)
                 n_iter += room.iterations
-        if self._sits_on_samples(room):
-            self._snap(room, state)
-        handle = self.memory.keep(Recollection(state, room.positions, room.sums))
-        return Refinement(
-            handle.centers,
-            self.frame.inertia_in_data_units(room.inertia),
-            room.centers.weights.copy(),
-            n_iter,
-            handle,
-        )
+        return n_iter
 
     def _sits_on_samples(self, room: Room) -> bool:
         if room.inertia > CERTAINLY_NO_ROUNDING * self.total_weight:
@@ -187,12 +208,17 @@ class CpuEngine:
 
     def assign(self, centers: FloatArray) -> tuple[NDArray[np.int32], float]:
         """Labels of the closest centres, and the inertia."""
+        state = self._assigned(centers)
+        labels = self._labels(state)
+        self.memory.give_back(state)
+        return labels, self.frame.inertia_in_data_units(self._room(len(centers)).inertia)
+
+    def _assigned(self, centers: FloatArray) -> State:
+        """Return the state of samples that are assigned to their closest centres, and no more."""
         room = self._room(len(centers))
         state = self.memory.new_state(self.n_samples, room.k)
         room.run(state, state, centers, False, -1, 0.0, 1, steps=0)
-        labels = self._labels(state)
-        self.memory.give_back(state)
-        return labels, self.frame.inertia_in_data_units(room.inertia)
+        return state
 
     def _labels(self, state: State) -> NDArray[np.int32]:
         """Labels in the user's order."""
@@ -224,6 +250,28 @@ class CpuEngine:
         sums = sum_by_center(labels, first, second, weights, len(centers), power)
         errors, utilities = np.ldexp(sums, -power * self.frame.exponent)
         return errors, utilities
+
+    def better_parts(
+        self,
+        first: FloatArray,
+        second: FloatArray,
+        first_handle: Handle | None = None,
+        second_handle: Handle | None = None,
+    ) -> tuple[Flags, Flags] | None:
+        """Put the better versions of all parts together in which two solutions differ."""
+        solutions = self._solution(first, first_handle), self._solution(second, second_handle)
+        return self._room(len(first)).better_parts(*solutions)
+
+    def _solution(self, centers: FloatArray, handle: Handle | None) -> Solution:
+        """Return labels with centres, from the handle if it still has them."""
+        known = self.memory.recall(handle, len(centers))
+        if known is not None and known.state is not None:
+            return Solution(known.state.labels, centers)
+        if isinstance(handle, Recollection) and handle.labels is not None:
+            return Solution(handle.labels, centers)
+        state = self._assigned(centers)
+        self.memory.give_back(state)
+        return Solution(state.labels.copy(), centers)
 
     def rows(self, chosen: NDArray[np.intp]) -> FloatArray:
         """Return a few samples as rows of a dense array."""

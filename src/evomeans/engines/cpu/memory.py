@@ -25,14 +25,20 @@ class Recollection:
         None once forgotten.
     centers : (k, d) array
     sums : (k, 2, d + 1) array of int64
+
+    Attributes
+    ----------
+    labels : array or None
+        Those of a state that was too large to be kept.
     """
 
-    __slots__ = ("__weakref__", "centers", "state", "sums")
+    __slots__ = ("__weakref__", "centers", "labels", "state", "sums")
 
     def __init__(self, state: State, centers: NDArray[np.float64], sums: NDArray[np.int64]) -> None:
         self.state: State | None = state
         self.centers = centers
         self.sums = sums
+        self.labels: NDArray[Any] | None = None
 
 
 class Memory:
@@ -67,7 +73,7 @@ class Memory:
         assert state is not None
         size = state.nbytes
         if size > BYTES_PER_SAMPLE * state.labels.size:
-            recollection.state = None
+            recollection.state, recollection.labels = None, state.labels.copy()
             self.give_back(state)
             return recollection
         key = id(recollection)

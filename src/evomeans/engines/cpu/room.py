@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evomeans.engines.cpu.clusters import Clusters, Diary
 from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import Centers, Samples, Scratch, State, aligned
 from evomeans.engines.cpu.losses import measure_two
+from evomeans.engines.cpu.parts import Parts, choose_parts, sum_squares
 from evomeans.engines.cpu.refine import INERTIA, ITERATIONS, measure, refine, step
 from evomeans.engines.cpu.roulette import draw_at, measure_all
 from evomeans.engines.cpu.rows import SparseRows
 from evomeans.engines.cpu.seeding import seed
+from evomeans.engines.cpu.swaps import try_swaps
 from evomeans.engines.cpu.threads import Crew
 from evomeans.engines.protocol import FloatArray
 from evomeans.engines.rules import MAX_ITERATIONS
@@ -31,6 +35,13 @@ class Known(Protocol):
     def sums(self) -> NDArray[np.int64]:
         """(k, 2, d + 1)."""
         ...
+
+
+class Solution(NamedTuple):
+    """``labels`` (tiles, WIDTH) array, and ``centers`` (k, d) array."""
+
+    labels: NDArray[Any]
+    centers: FloatArray
 
 
 class Room:
@@ -92,6 +103,39 @@ class Room:
             upper, lower = self.centers.sums[:, :, :, -1].sum(axis=0).T
             totals = upper + lower / self.samples.limb
             self.centers.weights[:] = totals / self.samples.scales[-1]
+
+    def swap(self, state: State, count: int, seed: float) -> bool:
+        """Try swaps; return whether one stands. The result is in ``swapped``."""
+        if not count or self.k < 2 or isinstance(self.samples.rows, SparseRows):
+            # Of sparse rows there is no cheap way to follow a change: centres are dense.
+            return False
+        clusters, diary = self.swapped, self._diary
+        return try_swaps(self.samples, clusters, diary, state, self.centers, count, seed) > 0
+
+    @cached_property
+    def swapped(self) -> Clusters:
+        """The clusters after swaps."""
+        return Clusters.allocate(len(self.samples.order), *self.target.shape)
+
+    @cached_property
+    def _diary(self) -> Diary:
+        return Diary.allocate(len(self.samples.order), *self.target.shape)
+
+    def better_parts(
+        self, first: Solution, second: Solution
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]] | None:
+        """Choose the better versions of parts; see :mod:`~evomeans.engines.cpu.parts`."""
+        parts = self._parts
+        for errors, (labels, centers) in zip(parts.errors, (first, second), strict=True):
+            sum_squares(self.samples, labels, centers, errors)
+        if not choose_parts(self.samples, first.labels, second.labels, parts):
+            return None
+        gone, taken = parts.chosen[parts.root].astype(np.bool_).reshape(2, self.k)
+        return gone, taken
+
+    @cached_property
+    def _parts(self) -> Parts:
+        return Parts.allocate(self.k)
 
     def step(self, state: State, target: FloatArray, *, fresh: bool, gone: int = -1) -> None:
         """Make a single assignment; see :func:`~evomeans.engines.cpu.refine.step`."""
