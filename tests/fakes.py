@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evomeans.engines.frame import Frame
-from evomeans.engines.protocol import Refinement, Start
+from evomeans.engines.protocol import Flags, Handle, Refinement, Start
 
 FloatArray = NDArray[np.float64]
 
@@ -38,7 +38,10 @@ class ScriptedEngine:
     n_samples : int
         What the search sees as ``n_samples``.
     is_plain : bool
-        What the search sees as such; if not, ``seed`` may be called.
+        What the search sees as such; if not, ``seed`` and ``better_parts`` may be called.
+    parts : callable, optional
+        Called with the centres of two solutions; its answer is that of ``better_parts``. By default
+        they have nothing to offer to each other.
     clock : ScriptedClock, optional
         Moves on by ``seconds`` with every refinement.
     during : dict of int to callable
@@ -49,6 +52,7 @@ class ScriptedEngine:
     batch: int = 1
     n_samples: int = 100
     is_plain: bool = False
+    parts: Callable[[FloatArray, FloatArray], tuple[Flags, Flags] | None] = lambda *_: None
     clock: ScriptedClock | None = None
     seconds: float = 1.0
     during: Mapping[int, Callable[[], object]] = field(default_factory=dict)
@@ -59,6 +63,7 @@ class ScriptedEngine:
         self.calls: list[int] = []
         self.sampled: list[FloatArray] = []
         self.seeded: list[FloatArray] = []
+        self.compared: list[tuple[Handle | None, Handle | None]] = []
         self.answers: list[Refinement] = []
         self._script = iter(self.script)
 
@@ -69,8 +74,21 @@ class ScriptedEngine:
 
     def seed(self, quantiles: FloatArray) -> FloatArray:
         """Likewise, but negative."""
+        assert not self.is_plain, "a plain engine was asked for seeds"
         self.seeded.append(np.array(quantiles))
         return -np.array(quantiles)[:, None]
+
+    def better_parts(
+        self,
+        first: FloatArray,
+        second: FloatArray,
+        first_handle: Handle | None = None,
+        second_handle: Handle | None = None,
+    ) -> tuple[Flags, Flags] | None:
+        """As prescribed; the handles are remembered."""
+        assert not self.is_plain, "a plain engine was asked for better parts"
+        self.compared.append((first_handle, second_handle))
+        return self.parts(first, second)
 
     def refine(self, starts: Sequence[Start]) -> list[Refinement]:
         self.calls.append(len(starts))
@@ -122,13 +140,13 @@ class ScriptedRandom(np.random.Generator):
 
     Parameters
     ----------
-    uniforms : iterable of sequences
-        The answers to ``random(size)``; each must have the size that is asked for. When they are
-        used up, ordinary random numbers follow.
+    uniforms : iterable of sequences and numbers
+        The answers to ``random(size)``; each must have the size that is asked for, and be a number
+        where none is. When they are used up, ordinary random numbers follow.
     seed : int
     """
 
-    def __init__(self, uniforms: Iterable[Sequence[float]] = (), seed: int = 0) -> None:
+    def __init__(self, uniforms: Iterable[Sequence[float] | float] = (), seed: int = 0) -> None:
         super().__init__(np.random.PCG64(seed))
         self._uniforms = iter(list(uniforms))
 
@@ -136,5 +154,6 @@ class ScriptedRandom(np.random.Generator):
         scripted = next(self._uniforms, None)
         if scripted is None:
             return super().random(size, dtype, out)
-        assert len(scripted) == size, f"{size} uniform numbers wanted, {len(scripted)} scripted"
-        return np.array(scripted, dtype)
+        wanted, given = () if size is None else (size,), np.shape(scripted)
+        assert given == wanted, f"uniform numbers of shape {wanted} wanted, {given} scripted"
+        return scripted if size is None else np.array(scripted, dtype)

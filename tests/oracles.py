@@ -140,6 +140,37 @@ def assert_same_bits(first: Refinement, second: Refinement) -> None:
     assert first.n_iter == second.n_iter
 
 
+def largest_gain(engine: Engine, problem: Problem, centers: FloatArray) -> float:
+    """How much lower the sum of squares could get by one move, as a share of it.
+
+    Every sample is tried in every cluster; what the two clusters cost is computed from scratch.
+    """
+    samples = in_frame(engine.frame, problem.X)
+    weights = np.ones(len(samples)) if problem.weights is None else problem.weights
+    labels, _ = engine.assign(centers)
+    present = np.unique(labels[weights > 0])
+    costs = {j: cost_of(samples, weights, labels == j) for j in present}
+    total, gain = sum(costs.values()), 0.0
+    for i in np.flatnonzero(weights):
+        own = labels == labels[i]
+        if np.count_nonzero(own & (weights > 0)) == 1:
+            continue
+        itself = np.arange(len(samples)) == i
+        saved = costs[labels[i]] - cost_of(samples, weights, own & ~itself)
+        for j in present[present != labels[i]]:
+            spent = cost_of(samples, weights, (labels == j) | itself) - costs[j]
+            gain = max(gain, saved - spent)
+    return gain / total if total > 0.0 else 0.0
+
+
+def cost_of(samples: FloatArray, weights: FloatArray, members: NDArray[np.bool_]) -> float:
+    """Sum of the weighted squared distances of some samples to their mean."""
+    members = members & (weights > 0)
+    rows = samples[members] - samples[members][0]
+    mean = np.average(rows, axis=0, weights=weights[members])
+    return float(weights[members] @ ((rows - mean) ** 2).sum(axis=1))
+
+
 # ---- states of the CPU engine ----------------------------------------------------------------
 
 # Of distances in double precision, with room to spare.

@@ -47,12 +47,14 @@ VARIANTS = {
     "deep": DEEP,
     "deep, no seeding": replace(DEEP, seeding=False),
     "deep, no single moves": replace(DEEP, single_moves=False),
+    "deep, no swaps": replace(DEEP, swaps=0.0),
+    "deep, no partition": replace(DEEP, partition=0.0),
     "deep, no merging": replace(DEEP, merging=0.0),
     "deep, no guidance": replace(DEEP, guidance=0.0),
     "deep, no restarts": replace(DEEP, agreement=1),
     "paper and single moves": replace(PAPER, single_moves=True),
 }
-ON_LARGE_SETS = ("paper", "deep", "deep, no single moves")
+ON_LARGE_SETS = ("paper", "deep", "deep, no single moves", "deep, no partition")
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ class AblationTask(SeedTask):
 def compile_kernels(X: np.ndarray, m: int) -> None:
     """Let everything be compiled, or loaded, that the searches need, before a clock counts."""
     brief = SearchSettings(4, 8, max_offspring=20)
-    for strategy in (PAPER, DEEP):
+    for strategy in (PAPER, DEEP, replace(DEEP, partition=1.0)):
         search(X[:200], min(m, 50), 0, replace(brief, strategy=strategy))
 
 

@@ -13,7 +13,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 from evomeans.engines import Engine, Start
 from evomeans.engines.frame import Frame
-from evomeans.engines.protocol import FloatArray, GuidingEngine, Refinement
+from evomeans.engines.protocol import Flags, FloatArray, GuidingEngine, Handle, Refinement
 from evomeans.search import OffspringRecord
 from evomeans.search.observers import Observer
 from evomeans.solution import ordered_centers
@@ -183,6 +183,16 @@ class _WatchedEngine:
 
     def seed(self, quantiles: FloatArray) -> FloatArray:
         return cast(GuidingEngine, self._engine).seed(quantiles)
+
+    def better_parts(
+        self,
+        first: FloatArray,
+        second: FloatArray,
+        first_handle: Handle | None = None,
+        second_handle: Handle | None = None,
+    ) -> tuple[Flags, Flags] | None:
+        engine = cast(GuidingEngine, self._engine)
+        return engine.better_parts(first, second, first_handle, second_handle)
 
     def refine(self, starts: Sequence[Start]) -> list[Refinement]:
         self._begin()

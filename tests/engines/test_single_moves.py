@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 
 from evomeans.engines import Start, create_engine
 from limits import time_limit
-from oracles import assert_fixed_point, assert_same_bits, assert_true_state, in_frame
+from oracles import assert_fixed_point, assert_same_bits, assert_true_state, largest_gain
 from problems import Problem, offspring, problems
 
 without_shrinking = settings(phases=[Phase.explicit, Phase.generate])
@@ -27,37 +27,6 @@ def _compiled(_compiled_kernels) -> None:
 
 def moving(starts: list[Start]) -> list[Start]:
     return [replace(start, single_moves=True) for start in starts]
-
-
-def largest_gain(engine, problem, centers) -> float:
-    """How much lower the sum of squares could get by one move, as a share of it.
-
-    Every sample is tried in every cluster; what the two clusters cost is computed from scratch.
-    """
-    samples = in_frame(engine.frame, problem.X)
-    weights = np.ones(len(samples)) if problem.weights is None else problem.weights
-    labels, _ = engine.assign(centers)
-    present = np.unique(labels[weights > 0])
-    costs = {j: cost_of(samples, weights, labels == j) for j in present}
-    total, gain = sum(costs.values()), 0.0
-    for i in np.flatnonzero(weights):
-        own = labels == labels[i]
-        if np.count_nonzero(own & (weights > 0)) == 1:
-            continue
-        itself = np.arange(len(samples)) == i
-        saved = costs[labels[i]] - cost_of(samples, weights, own & ~itself)
-        for j in present[present != labels[i]]:
-            spent = cost_of(samples, weights, (labels == j) | itself) - costs[j]
-            gain = max(gain, saved - spent)
-    return gain / total if total > 0.0 else 0.0
-
-
-def cost_of(samples, weights, members) -> float:
-    """Sum of the weighted squared distances of some samples to their mean."""
-    members = members & (weights > 0)
-    rows = samples[members] - samples[members][0]
-    mean = np.average(rows, axis=0, weights=weights[members])
-    return float(weights[members] @ ((rows - mean) ** 2).sum(axis=1))
 
 
 @MOVING

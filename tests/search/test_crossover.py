@@ -1,4 +1,4 @@
-"""The matching crossover against all permutations."""
+"""The matching crossover against all permutations, and what partition and merging put together."""
 
 from __future__ import annotations
 
@@ -11,8 +11,14 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
 
-from evomeans.search.crossover import match, matching_crossover, merging_crossover
+from evomeans.search.crossover import (
+    match,
+    matching_crossover,
+    merging_crossover,
+    partition_crossover,
+)
 from evomeans.search.individual import Individual
+from fakes import ScriptedEngine
 from oracles import cheapest_matching, squared_distances
 
 coordinates = st.one_of(
@@ -203,6 +209,7 @@ def test_parents_are_not_modified() -> None:
     first, second = map(individual, rng.normal(size=(2, 5, 2)))
     before = [(one.centers.copy(), one.cluster_weights.copy()) for one in (first, second)]
     children = [matching_crossover(first, second, c) for c in (np.zeros(5), rng.random(5))]
+    children += [put_together(first, second, gone, gone) for gone in np.tri(5, 5, -1)[[1, 4]]]
     for child in [*children, merging_crossover(first, second)]:
         child.centers[:] += 1.0
         child.cluster_weights[:] += 1.0
@@ -223,6 +230,77 @@ def test_clusters_weigh_what_they_weighed_in_the_parent_they_come_from(case) -> 
 def pairs(solution):
     """Centres with the weights of their clusters."""
     return zip((solution.centers + 0.0).tolist(), solution.cluster_weights, strict=True)
+
+
+# ---- partition -------------------------------------------------------------------------------
+
+
+def put_together(first: Individual, second: Individual, gone, taken):
+    """Cross over by partition, with an engine that finds these centres to be exchanged."""
+    found = np.array(gone, dtype=bool), np.array(taken, dtype=bool)
+    return partition_crossover(ScriptedEngine([], parts=lambda *_: found), first, second)
+
+
+@st.composite
+def exchanges(draw):
+    """Two parents, and as many centres that go as are taken, in any places."""
+    first, second, _ = draw(parents(max_k=8))
+    k = len(first)
+    count = draw(st.integers(0, k))
+    places = [draw(st.permutations(range(k)))[:count] for _ in range(2)]
+    gone, taken = (np.isin(np.arange(k), own) for own in places)
+    return individual(first), individual(second, 100.0 + np.arange(k)), gone, taken
+
+
+@given(exchanges())
+def test_partition_takes_what_the_engine_says_with_its_weight(case) -> None:
+    first, second, gone, taken = case
+    child = put_together(first, second, gone, taken)
+    kept = [pair for pair, goes in zip(pairs(first), gone, strict=True) if not goes]
+    come = [pair for pair, comes in zip(pairs(second), taken, strict=True) if comes]
+    assert sorted(pairs(child)) == sorted([*kept, *come])
+
+
+@given(exchanges())
+def test_the_child_of_partition_stands_where_the_parent_stood_that_gave_most(case) -> None:
+    """Its centres at their own positions; the first parent, if both gave as many."""
+    first, second, gone, taken = case
+    child = put_together(first, second, gone, taken)
+    if 2 * np.count_nonzero(taken) > len(taken):
+        parent, own = second, taken
+    else:
+        parent, own = first, ~gone
+    assert 2 * np.count_nonzero(own) >= len(own)
+    assert child.parent is parent
+    assert_array_equal(child.centers[own], parent.centers[own])
+    assert_array_equal(child.cluster_weights[own], parent.cluster_weights[own])
+
+
+def test_what_partition_takes_fills_the_places_that_others_leave() -> None:
+    """By hand, with either parent as the one that gave most, and with both as even."""
+    first = individual([[0.0], [1.0], [2.0], [3.0]])
+    second = individual([[10.0], [11.0], [12.0], [13.0]])
+    for gone, taken, centers, parent in (
+        ([0, 1, 0, 0], [0, 0, 0, 1], [0.0, 13.0, 2.0, 3.0], first),
+        ([1, 1, 0, 0], [0, 1, 0, 1], [11.0, 13.0, 2.0, 3.0], first),
+        ([1, 1, 0, 1], [1, 0, 1, 1], [10.0, 2.0, 12.0, 13.0], second),
+    ):
+        child = put_together(first, second, gone, taken)
+        assert child.centers[:, 0].tolist() == centers
+        assert child.parent is parent
+
+
+def test_partition_gives_the_engine_the_handles_of_both_parents() -> None:
+    """And has no child if the engine finds no gain."""
+    seen = []
+    engine = ScriptedEngine([], parts=lambda *centers: seen.append(centers))
+    first, second = (
+        Individual(np.full((2, 1), value), 1.0, np.ones(2), 0.5, handle)
+        for value, handle in ((1.0, "one"), (2.0, "two"))
+    )
+    assert partition_crossover(engine, first, second) is None
+    assert engine.compared == [("one", "two")]
+    assert_array_equal(seen, [[first.centers, second.centers]])
 
 
 # ---- merging ---------------------------------------------------------------------------------

@@ -528,7 +528,15 @@ def restarting(**changes) -> SearchSettings:
 def test_the_papers_strategy_is_the_default_and_has_no_other_operator() -> None:
     assert SearchSettings().strategy == PAPER == Strategy("paper")
     engine, _ = run(repeat(1.0), small(max_offspring=20), k=6)
-    assert not any(start.single_moves for start in engine.starts)
+    assert not any(start.single_moves or start.swaps for start in engine.starts)
+    assert engine.compared == []
+
+
+def test_the_papers_strategy_draws_the_numbers_of_its_offspring_and_no_others() -> None:
+    """Two offspring in a row, on an engine that could do more."""
+    numbers = [breeding(coins=[0.9, 0.9], quantile=quantile) for quantile in (0.125, 0.25)]
+    engine, _ = run([*FOUNDERS, 50.0, 60.0], small(max_offspring=2), uniforms=numbers)
+    assert [start.quantile for start in engine.starts[4:]] == [0.125, 0.25]
 
 
 def test_a_population_that_stops_improving_gives_way_to_a_new_one() -> None:
@@ -601,6 +609,101 @@ def test_single_moves_are_asked_for_where_the_engine_has_them(is_plain) -> None:
     settings = small(max_offspring=3, strategy=strategy)
     engine, _ = run(repeat(1.0), settings, is_plain=is_plain)
     assert [start.single_moves for start in engine.starts] == [not is_plain] * 7
+
+
+@pytest.mark.parametrize(
+    ("per_cluster", "k", "swaps"),
+    [(1.0, 3, 3), (0.7, 4, 3), (0.3, 4, 1), (0.1, 4, 0), (2.5, 5, 12)],
+)
+def test_swaps_are_asked_for_by_the_number_of_clusters(per_cluster, k, swaps) -> None:
+    """Of founders and offspring, where the engine can, to the nearest whole number."""
+    settings = small(max_offspring=3, strategy=Strategy("swaps", swaps=per_cluster))
+    for is_plain in (True, False):
+        engine, _ = run(repeat(1.0), settings, k=k, is_plain=is_plain)
+        assert [start.swaps for start in engine.starts] == [0 if is_plain else swaps] * 7
+
+
+# Tournaments 0|1 → 1 and 2|3 → 3, and all coins for the first parent.
+PARENTS = breeding(
+    coins=[0.9, 0.9, 0.9], first=(0.1, 0.3), second=(0.6, 0.8), step=0.75, removed=0.7, quantile=0.2
+)
+PARTITION = Strategy("partition", partition=0.5)
+
+
+def last_of_first_for_first_of_second(first, second):
+    return np.array([False, False, True]), np.array([True, False, False])
+
+
+def two_of_first_for_two_of_second(first, second):
+    return np.array([True, False, True]), np.array([False, True, True])
+
+
+@pytest.mark.parametrize(
+    ("parts", "centers", "parent"),
+    [
+        (last_of_first_for_first_of_second, [10.0, 11.0, 30.0], "handle 1"),
+        (two_of_first_for_two_of_second, [11.0, 31.0, 32.0], "handle 3"),
+    ],
+)
+def test_better_parts_are_put_together_and_nothing_is_relocated(parts, centers, parent) -> None:
+    """At the positions, and with the handle, of the parent that gave more; α is inherited."""
+    settings = small(max_offspring=1, strategy=PARTITION)
+    engine, _ = run([*FOUNDERS, 5.0], settings, k=3, uniforms=[PARENTS, 0.49], parts=parts)
+    start = engine.starts[4]
+    assert engine.compared == [("handle 1", "handle 3")]
+    assert start.centers[:, 0].tolist() == centers
+    assert (start.removed, start.parent) == (-1, parent)
+    assert start.alpha == pytest.approx(0.4)
+    assert start.quantile == 0.2
+
+
+@pytest.mark.parametrize(("coin", "compared"), [(0.49, 1), (0.5, 0)])
+def test_parents_are_matched_if_no_parts_are_better_or_wanted(coin, compared) -> None:
+    """The child is that of the paper's strategy; if the coin says no, nobody asks for parts."""
+    settings = small(max_offspring=1, strategy=PARTITION)
+    parts = last_of_first_for_first_of_second if coin >= 0.5 else lambda *_: None
+    engine, _ = run([*FOUNDERS, 5.0], settings, k=3, uniforms=[PARENTS, coin], parts=parts)
+    start = engine.starts[4]
+    assert len(engine.compared) == compared
+    assert_array_equal(start.centers, engine.answers[1].centers)
+    assert (start.removed, start.parent, start.quantile) == (2, "handle 1", 0.2)
+
+
+def test_parents_are_merged_only_if_no_parts_are_better() -> None:
+    """Merging takes its coin after partition has failed, and none if it has not."""
+    strategy = Strategy("both", partition=1.0, merging=1.0)
+    settings = small(max_offspring=1, strategy=strategy)
+    engine, _ = run([*FOUNDERS, 5.0], settings, k=3, uniforms=[PARENTS, 0.5, 0.5])
+    answers = np.concatenate([answer.centers for answer in engine.answers[:4]])
+    assert not np.isin(engine.starts[4].centers, answers).all()
+    assert engine.starts[4].removed == 2
+    # After the one coin of partition, the next numbers are those of the second child.
+    uniforms = [PARENTS, 0.5, breeding(coins=[0.9, 0.9, 0.9], quantile=0.125)]
+    settings = small(max_offspring=2, strategy=strategy)
+    parts = last_of_first_for_first_of_second
+    engine, _ = run([*FOUNDERS, 5.0, 6.0], settings, k=3, uniforms=uniforms, parts=parts)
+    assert [start.quantile for start in engine.starts[4:]] == [0.2, 0.125]
+    assert [start.removed for start in engine.starts[4:]] == [-1, -1]
+
+
+def test_partition_is_tried_as_often_as_the_strategy_says() -> None:
+    settings = small(max_offspring=300, patience=1000, strategy=Strategy("p", partition=0.25))
+    rng = np.random.default_rng(0)
+    engine, _ = run(repeat(1.0), settings, k=3, rng=rng, parts=last_of_first_for_first_of_second)
+    assert 0.15 < len(engine.compared) / 300 < 0.35
+    offspring = engine.starts[4:]
+    assert sum(start.removed < 0 for start in offspring) == len(engine.compared)
+
+
+def test_a_plain_engine_is_not_asked_for_parts_and_costs_no_random_number() -> None:
+    """Two offspring in a row have the numbers that the paper's strategy draws for them."""
+    strategy = Strategy("all that needs more", swaps=2.0, partition=1.0, single_moves=True)
+    numbers = [breeding(coins=[0.9, 0.9], quantile=quantile) for quantile in (0.125, 0.25)]
+    settings = small(max_offspring=2, strategy=strategy)
+    engine, _ = run([*FOUNDERS, 50.0, 60.0], settings, uniforms=numbers, is_plain=True)
+    assert engine.compared == []
+    assert [start.quantile for start in engine.starts[4:]] == [0.125, 0.25]
+    assert not any(start.swaps or start.single_moves for start in engine.starts)
 
 
 @pytest.mark.parametrize("is_plain", [True, False])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import cast
 
 import numpy as np
@@ -28,6 +29,7 @@ from evomeans.search.result import SearchResult
 from evomeans.search.settings import SearchSettings
 from evomeans.search.state import SearchState
 from evomeans.search.stopping import Progress, StopReason, reason_to_stop
+from evomeans.search.strategy import FEW_FOR_MOVES, FEW_FOR_SWAPS
 
 # A smaller relative gain is rounding, not an improvement that resets the patience.
 IMPROVEMENT = 1e-10
@@ -247,11 +249,14 @@ class _Search:
         parent: Handle | None = None,
     ) -> Start:
         """Ask for a refinement as the settings want it."""
-        power, strategy = self.settings.roulette_power, self.settings.strategy
-        swaps = 0 if self.engine.is_plain else round(strategy.swaps * self.n_clusters)
-        moves = strategy.single_moves and not self.engine.is_plain
-        return Start(
-            centers, alpha, quantile, removed, power, parent, single_moves=moves, swaps=swaps
+        start = Start(centers, alpha, quantile, removed, self.settings.roulette_power, parent)
+        if self.engine.is_plain:
+            return start
+        strategy, per_cluster = self.settings.strategy, self.engine.n_samples / self.n_clusters
+        return replace(
+            start,
+            single_moves=strategy.single_moves and per_cluster <= FEW_FOR_MOVES,
+            swaps=round(strategy.swaps * self.n_clusters) if per_cluster <= FEW_FOR_SWAPS else 0,
         )
 
     def happens(self, probability: float) -> bool:

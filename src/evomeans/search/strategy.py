@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+# Up to so many samples per cluster, on the mean, do Hartigan's moves and swaps pay. The larger the
+# clusters are, the less a single sample changes, and the more of them a swap has to look at.
+FEW_FOR_MOVES, FEW_FOR_SWAPS = 256, 64
+
 
 @dataclass(frozen=True)
 class Strategy:
@@ -17,10 +21,10 @@ class Strategy:
         Whether every other founder begins with centres drawn by k-means++ instead of any samples:
         a good first answer, and yet a population of all kinds.
     single_moves : bool
-        Whether Hartigan's moves follow K-means.
+        Whether Hartigan's moves follow K-means, where clusters are small enough.
     swaps : float
-        How many swaps follow, per cluster: one centre at a time is put elsewhere, and back again if
-        that does not pay.
+        How many swaps follow, per cluster, where these are small enough: one centre at a time is put
+        elsewhere, and back again if that does not pay.
     partition : float
         Share of the offspring for which the better versions of all parts are put together in which
         their parents differ. If that is not better than both, what follows is tried instead.

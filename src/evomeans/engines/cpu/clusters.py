@@ -17,6 +17,8 @@ from evomeans.engines.cpu.rows import squared_difference, write_row
 
 # Of :attr:`Diary.numbers`.
 HEAD, WAITING, CHANGED, MOVED = range(4)
+# Of :attr:`Clusters.eagerness`.
+LEAVING, ARRIVING = range(2)
 NOBODY = np.int32(-1)
 # A sample that has nearly all the weight of its cluster stays: the mean of the rest would be noise.
 REMAINDER = 1e-9
@@ -26,9 +28,10 @@ class Clusters(NamedTuple):
     """Clusters as lists of samples.
 
     ``centers`` (k, d), ``weights`` (k,) and ``sizes`` (k,) int64: means, total weights, and how many
-    samples there are; those without weight are in no list. ``errors`` (k,): Σ w‖x − c‖²; ``reach``
-    (k,): the largest ‖x − c‖² of a cluster when it was last measured. ``losses`` (k,): about what
-    the sum of squares would grow by without a cluster.
+    samples there are; those without weight are in no list. ``features`` (d, k): the means once more,
+    for loops over centres. ``eagerness`` (2, k): see :func:`resize`. ``errors`` (k,): Σ w‖x − c‖²;
+    ``reach`` (k,): the largest ‖x − c‖² of a cluster when it was last measured. ``losses`` (k,):
+    about what the sum of squares would grow by without a cluster.
 
     ``first`` (k,), ``after`` and ``before`` (n,) int32: the lists; ``labels`` (n,) int32; ``squares``
     (n,): ‖x − c‖² when the cluster was last measured.
@@ -37,6 +40,8 @@ class Clusters(NamedTuple):
     centers: NDArray[np.float64]
     weights: NDArray[np.float64]
     sizes: NDArray[np.int64]
+    features: NDArray[np.float64]
+    eagerness: NDArray[np.float64]
     errors: NDArray[np.float64]
     reach: NDArray[np.float64]
     losses: NDArray[np.float64]
@@ -53,6 +58,8 @@ class Clusters(NamedTuple):
             np.empty((n_clusters, n_features)),
             np.empty(n_clusters),
             np.empty(n_clusters, np.int64),
+            np.empty((n_features, n_clusters)),
+            np.empty((2, n_clusters)),
             *np.empty((3, n_clusters)),
             np.empty(n_clusters, np.int32),
             *np.empty((3, n_samples), np.int32),
@@ -69,8 +76,7 @@ class Diary(NamedTuple):
     (k, d), ``weights`` (k,), ``sizes`` (k,) int64 and ``errors`` (k,), as they were. ``samples`` and
     ``origins`` (≥ n,) int32: every move of a sample, and the cluster that it left.
 
-    ``members`` (n,) int32, ``nearby`` (k,) int32, ``limits`` (k,) and ``apart`` (k,): room to work
-    in. ``numbers`` (4,) int64: HEAD and length (WAITING) of the queue, and lengths of ``changed``
+    ``nearby`` (k,) int32, ``limits`` (k,) and ``apart`` (k,): room to work in. ``numbers`` (4,) int64: HEAD and length (WAITING) of the queue, and lengths of ``changed``
     and of ``samples``. ``random`` (1,) uint64: see :func:`~evomeans.engines.cpu.swaps.uniform`.
     """
 
@@ -84,7 +90,6 @@ class Diary(NamedTuple):
     errors: NDArray[np.float64]
     samples: NDArray[np.int32]
     origins: NDArray[np.int32]
-    members: NDArray[np.int32]
     nearby: NDArray[np.int32]
     limits: NDArray[np.float64]
     apart: NDArray[np.float64]
@@ -104,7 +109,6 @@ class Diary(NamedTuple):
             np.empty(n_clusters, np.int64),
             np.empty(n_clusters),
             *np.empty((2, 2 * n_samples + 64), np.int32),
-            np.empty(n_samples, np.int32),
             np.empty(n_clusters, np.int32),
             *np.empty((2, n_clusters)),
             np.zeros(4, np.int64),
@@ -119,7 +123,9 @@ def weight_of(samples: Any, i: Any) -> Any:
 
 
 @jit
-def fill(samples: Any, clusters: Any, labels: Any, centers: Any, weights: Any) -> None:
+def fill(
+    samples: Any, clusters: Any, diary: Any, labels: Any, centers: Any, weights: Any
+) -> None:
     """Take over a fixed point of K-means.
 
     Parameters
@@ -133,7 +139,7 @@ def fill(samples: Any, clusters: Any, labels: Any, centers: Any, weights: Any) -
         clusters.sizes[j] = 0
         clusters.weights[j] = weights[j]
         for t in range(centers.shape[1]):
-            clusters.centers[j, t] = centers[j, t]
+            place_center(clusters, j, t, centers[j, t])
     for i in range(n - 1, -1, -1):
         j = np.int32(labels[i // WIDTH, i % WIDTH])
         clusters.labels[i] = j
@@ -141,10 +147,11 @@ def fill(samples: Any, clusters: Any, labels: Any, centers: Any, weights: Any) -
             clusters.sizes[j] += 1
             link(clusters, i, j)
     for j in range(k):
+        resize(clusters, j, clusters.sizes[j])
         clusters.errors[j] = measure(samples, clusters, j)
         clusters.losses[j] = np.inf
     for j in range(k):
-        compare_losses(clusters, j)
+        compare_losses(clusters, diary, j)
 
 
 @jit
@@ -170,14 +177,35 @@ def unlink(clusters: Any, i: Any, j: Any) -> None:
 
 
 @jit
-def list_members(clusters: Any, diary: Any, j: Any) -> Any:
-    """Write down the samples of a cluster, and return how many there are."""
-    i, count = clusters.first[j], 0
-    while i >= 0:
-        diary.members[count] = i
-        count += 1
-        i = clusters.after[i]
-    return count
+def place_center(clusters: Any, j: Any, t: Any, value: float) -> None:
+    """Set a coordinate of a centre."""
+    clusters.centers[j, t] = value
+    clusters.features[t, j] = value
+
+
+@jit
+def resize(clusters: Any, j: Any, size: Any) -> None:
+    """Set how many samples a cluster has.
+
+    A sample of the usual weight moves from a to b if that is ρ times as far away as a, at most, with
+    ρ² = m_a/(m_a − 1) · (m_b + 1)/m_b for sizes m. ``eagerness`` has the two factors.
+    """
+    clusters.sizes[j] = size
+    clusters.eagerness[LEAVING, j] = size / max(size - 1.0, 0.5)
+    clusters.eagerness[ARRIVING, j] = (size + 1.0) / max(size, 1.0)
+
+
+@jit
+def measure_apart(clusters: Any, diary: Any, j: Any) -> None:
+    """Set the squared distances of all other centres from one."""
+    apart, features = diary.apart, clusters.features
+    for other in range(apart.shape[0]):
+        apart[other] = 0.0
+    for t in range(features.shape[0]):
+        own = features[t, j]
+        for other in range(apart.shape[0]):
+            difference = features[t, other] - own
+            apart[other] += difference * difference
 
 
 @jit
@@ -195,15 +223,15 @@ def measure(samples: Any, clusters: Any, j: Any) -> Any:
 
 
 @jit
-def compare_losses(clusters: Any, j: Any) -> None:
+def compare_losses(clusters: Any, diary: Any, j: Any) -> None:
     """Set what a cluster costs least to be united with another; others may find it their cheapest."""
     losses, weights = clusters.losses, clusters.weights
+    measure_apart(clusters, diary, j)
     least = np.inf
     for other in range(weights.shape[0]):
         total = weights[j] + weights[other]
         if other != j and total > 0.0:
-            square = squared_difference(clusters.centers, j, clusters.centers, other)
-            loss = square * (weights[j] * weights[other] / total)
+            loss = diary.apart[other] * (weights[j] * weights[other] / total)
             least = min(least, loss)
             losses[other] = min(losses[other], loss)
     losses[j] = least
@@ -265,9 +293,10 @@ def leave(samples: Any, clusters: Any, diary: Any, i: Any, square: float) -> Any
     saved = square * weight * clusters.weights[j] / rest
     share = weight / rest
     for t in range(centers.shape[1]):
-        centers[j, t] -= (samples.rows[i, t] - centers[j, t]) * share
+        mean = centers[j, t] - (samples.rows[i, t] - centers[j, t]) * share
+        place_center(clusters, j, t, mean)
     clusters.weights[j] = rest
-    clusters.sizes[j] -= 1
+    resize(clusters, j, clusters.sizes[j] - 1)
     clusters.errors[j] -= saved
     unlink(clusters, i, j)
     return -saved
@@ -285,9 +314,10 @@ def join(samples: Any, clusters: Any, diary: Any, i: Any, j: Any, square: float)
     spent = square * weight * clusters.weights[j] / total
     share = weight / total
     for t in range(centers.shape[1]):
-        centers[j, t] += (samples.rows[i, t] - centers[j, t]) * share
+        mean = centers[j, t] + (samples.rows[i, t] - centers[j, t]) * share
+        place_center(clusters, j, t, mean)
     clusters.weights[j] = total
-    clusters.sizes[j] += 1
+    resize(clusters, j, clusters.sizes[j] + 1)
     clusters.errors[j] += spent
     clusters.labels[i] = j
     link(clusters, i, j)
@@ -317,7 +347,7 @@ def close_diary(diary: Any) -> None:
 def keep_changes(clusters: Any, diary: Any) -> None:
     """Let the changes stand."""
     for place in range(diary.numbers[CHANGED]):
-        compare_losses(clusters, diary.changed[place])
+        compare_losses(clusters, diary, diary.changed[place])
     close_diary(diary)
 
 
@@ -332,9 +362,9 @@ def take_back(samples: Any, clusters: Any, diary: Any) -> None:
     for place in range(diary.numbers[CHANGED]):
         j = diary.changed[place]
         clusters.weights[j] = diary.weights[place]
-        clusters.sizes[j] = diary.sizes[place]
         clusters.errors[j] = diary.errors[place]
+        resize(clusters, j, diary.sizes[place])
         for t in range(clusters.centers.shape[1]):
-            clusters.centers[j, t] = diary.centers[place, t]
+            place_center(clusters, j, t, diary.centers[place, t])
         measure(samples, clusters, j)
     close_diary(diary)

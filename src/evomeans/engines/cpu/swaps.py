@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from evomeans.engines.cpu.clusters import (
+    ARRIVING,
+    LEAVING,
     WAITING,
     fill,
     found_cluster,
@@ -21,9 +23,9 @@ from evomeans.engines.cpu.clusters import (
     join,
     keep_changes,
     leave,
-    list_members,
     may_leave,
     measure,
+    measure_apart,
     next_waiting,
     remember,
     take_back,
@@ -68,7 +70,7 @@ def try_swaps(
     successes : int
         How many stand.
     """
-    fill(samples, clusters, state.labels, centers.exact, centers.weights)
+    fill(samples, clusters, diary, state.labels, centers.exact, centers.weights)
     diary.random[0] = np.uint64(seed * 2.0**53)
     successes = 0
     for _ in range(count):
@@ -176,9 +178,10 @@ def draw_member(samples: Any, clusters: Any, j: Any, quantile: float) -> Any:
 def find_neighbours(clusters: Any, diary: Any, j: Any) -> Any:
     """List the clusters with the closest centres, closest first, and return how many there are."""
     nearby, limits, count = diary.nearby, diary.limits, 0
+    measure_apart(clusters, diary, j)
     for other in range(clusters.weights.shape[0]):
         if other != j and clusters.weights[other] > 0.0:
-            square = squared_difference(clusters.centers, j, clusters.centers, other)
+            square = diary.apart[other]
             if count < NEIGHBOURS or square < limits[count - 1]:
                 count = min(count + 1, NEIGHBOURS)
                 insert(nearby, limits, count - 1, other, square)
@@ -202,8 +205,9 @@ def dissolve(samples: Any, clusters: Any, diary: Any, removed: Any, neighbours: 
     """
     remember(clusters, diary, removed)
     change = -clusters.errors[removed]
-    for place in range(list_members(clusters, diary, removed)):
-        i = diary.members[place]
+    following = clusters.first[removed]
+    while following >= 0:
+        i, following = following, clusters.after[following]
         weight, reach = weight_of(samples, i), np.sqrt(clusters.squares[i])
         target, nearest, least = 0, 0.0, np.inf
         for a in range(neighbours):
@@ -265,51 +269,31 @@ def settle(samples: Any, clusters: Any, diary: Any, change: float) -> Any:
 
 
 @jit
-def measure_apart(clusters: Any, diary: Any, j: Any) -> None:
-    """Set the squared distances of all other centres."""
-    for other in range(clusters.weights.shape[0]):
-        diary.apart[other] = squared_difference(clusters.centers, j, clusters.centers, other)
+def closeness(clusters: Any, source: Any, target: Any) -> Any:
+    """Return how many times the squared distance of a sample from its centre that of two centres is
+    at most, if it can gain by a move from one to the other.
 
-
-@jit
-def bar(clusters: Any, source: Any, target: Any, apart: float) -> Any:
-    """Return the squared distance from the own centre below which no sample can gain by a move.
-
-    It needs ‖x − c_b‖ < ρ‖x − c_a‖, as in :func:`~evomeans.engines.cpu.hartigan.find_rivals`, and
-    ‖x − c_b‖ is at least ‖c_a − c_b‖ − ‖x − c_a‖. For a sample of the usual weight in its cluster;
-    of others it may miss some, which are found when K-means and single moves go over all samples.
+    It needs ‖x − c_b‖ < ρ‖x − c_a‖, and ‖x − c_b‖ is at least ‖c_a − c_b‖ − ‖x − c_a‖: so 1 + ρ,
+    squared, and the root of the two factors of ρ² is at most their mean. For samples of the usual
+    weight. Of others it may miss some, which are found when K-means and single moves go over all.
     """
-    total = clusters.weights[source]
-    weight = total / clusters.sizes[source]
-    factor = 1.0 + np.sqrt(total / (total - weight) * (1.0 + weight / clusters.weights[target]))
-    return apart / (factor * factor)
-
-
-@jit
-def is_near(clusters: Any, diary: Any, source: Any) -> bool:
-    """Whether some sample of a cluster may be near enough to the one just measured.
-
-    A first look: with equal weights ρ is 2 at most.
-    """
-    return clusters.sizes[source] > 1 and diary.apart[source] < 9.0 * clusters.reach[source]
+    factors = clusters.eagerness[LEAVING, source] + clusters.eagerness[ARRIVING, target]
+    ratio = 1.0 + 0.5 * factors
+    return ratio * ratio
 
 
 @jit
 def send_away(samples: Any, clusters: Any, diary: Any, j: Any) -> Any:
     """Move samples of a cluster that has just been measured to others; return what that changes."""
     reach, count, change = clusters.reach[j], 0, 0.0
-    if clusters.sizes[j] < 2:
-        return change
     for other in range(clusters.weights.shape[0]):
-        if other != j and diary.apart[other] < 9.0 * reach and clusters.weights[other] > 0.0:
-            limit = bar(clusters, j, other, diary.apart[other])
-            if limit < reach:
-                insert(diary.nearby, diary.limits, count, other, limit)
-                count += 1
-    if count == 0:
-        return change
-    for place in range(list_members(clusters, diary, j)):
-        i = diary.members[place]
+        ratio = closeness(clusters, j, other)
+        if diary.apart[other] < reach * ratio and other != j and clusters.weights[other] > 0.0:
+            insert(diary.nearby, diary.limits, count, other, diary.apart[other] / ratio)
+            count += 1
+    following = clusters.first[j] if count > 0 else -1
+    while following >= 0:
+        i, following = following, clusters.after[following]
         weight = weight_of(samples, i)
         if clusters.squares[i] <= diary.limits[0] or not may_leave(clusters, j, weight):
             continue
@@ -338,13 +322,13 @@ def take_in(samples: Any, clusters: Any, diary: Any, j: Any) -> Any:
     """
     change = 0.0
     for other in range(clusters.weights.shape[0]):
-        if other == j or diary.is_waiting[other] != 0 or not is_near(clusters, diary, other):
+        ratio = closeness(clusters, other, j)
+        if diary.apart[other] >= clusters.reach[other] * ratio or diary.is_waiting[other] != 0:
             continue
-        limit = bar(clusters, other, j, diary.apart[other])
-        if limit >= clusters.reach[other]:
-            continue
-        for place in range(list_members(clusters, diary, other)):
-            i = diary.members[place]
+        limit = diary.apart[other] / ratio
+        following = clusters.first[other] if other != j else -1
+        while following >= 0:
+            i, following = following, clusters.after[following]
             weight = weight_of(samples, i)
             if clusters.squares[i] <= limit or not may_leave(clusters, other, weight):
                 continue

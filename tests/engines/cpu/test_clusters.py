@@ -1,0 +1,343 @@
+"""Clusters that change a sample at a time: always as if they were computed anew, and undone."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from evomeans.engines.cpu.clusters import (
+    CHANGED,
+    MOVED,
+    WAITING,
+    Clusters,
+    Diary,
+    fill,
+    join,
+    keep_changes,
+    leave,
+    may_leave,
+    measure,
+    next_waiting,
+    remember,
+    take_back,
+)
+from evomeans.engines.cpu.engine import CpuEngine
+from evomeans.engines.cpu.lanes import WIDTH
+from evomeans.engines.cpu.layout import count_tiles
+from evomeans.engines.cpu.swaps import begin_cluster, dissolve, find_neighbours, settle
+from oracles import squared_distances
+from problems import make_samples, make_weights
+
+
+class Case(NamedTuple):
+    """Clusters with the samples that fill them, in the order of the tiles."""
+
+    samples: object
+    clusters: Clusters
+    diary: Diary
+    rows: np.ndarray
+    weights: np.ndarray
+
+    @property
+    def costs(self) -> np.ndarray:
+        """What every cluster costs, by the labels alone."""
+        return np.array([cost(self, j) for j in range(len(self.clusters.sizes))])
+
+
+def cost(case: Case, j: int) -> float:
+    """Σ w‖x − mean‖² over the samples that a label puts into a cluster."""
+    own = (case.clusters.labels == j) & (case.weights > 0)
+    if not own.any():
+        return 0.0
+    squares = squared_distances(case.rows[own], mean(case, own)[None])[:, 0]
+    return float(case.weights[own] @ squares)
+
+
+def mean(case: Case, own) -> np.ndarray:
+    return np.average(case.rows[own], axis=0, weights=case.weights[own])
+
+
+def filled(X, weights, k: int, rng: np.random.Generator) -> Case:
+    """Fill clusters of any samples, at least one with weight in each."""
+    samples = CpuEngine(X, weights).samples
+    n, d = X.shape
+    rows = np.array(samples.rows, float)
+    w = samples.weights if len(samples.weights) else np.ones(n)
+    labels = rng.integers(0, k, n)
+    labels[rng.permutation(np.flatnonzero(w))[:k]] = np.arange(k)
+    tiles = np.zeros((count_tiles(n), WIDTH), np.uint16)
+    tiles.ravel()[:n] = labels
+    own = [(labels == j) & (w > 0) for j in range(k)]
+    centers = np.array([np.average(rows[o], axis=0, weights=w[o]) for o in own])
+    totals = np.array([w[o].sum() for o in own])
+    clusters, diary = Clusters.allocate(n, k, d), Diary.allocate(n, k, d)
+    fill(samples, clusters, tiles, centers, totals)
+    return Case(samples, clusters, diary, rows, w)
+
+
+@st.composite
+def cases(draw, dtype: type, weighted: bool) -> Case:
+    """Clusters of any shape: they need not be a fixed point of anything."""
+    n, d = draw(st.sampled_from([9, 30, 64, 130])), draw(st.integers(1, 4))
+    k = draw(st.integers(2, 8))
+    rng = np.random.default_rng(draw(st.integers(0, 2**16)))
+    X = make_samples(draw(st.sampled_from(["normal", "blobs", "duplicates"])), n, d, dtype, rng)
+    weights = None
+    if weighted:
+        weights = make_weights(n, rng)
+        weights[:k] = 1.0
+    return filled(X, weights, k, rng)
+
+
+def wanted_moves(draw_from, case: Case) -> list[tuple[int, int]]:
+    n, k = len(case.rows), len(case.clusters.sizes)
+    pairs = st.tuples(st.integers(0, n - 1), st.integers(0, k - 1))
+    return draw_from(st.lists(pairs, min_size=1, max_size=40))
+
+
+def move(case: Case, i: int, target: int) -> float:
+    """Move a sample, if it may leave its cluster, and return what the kernels say that changes."""
+    samples, clusters, diary = case.samples, case.clusters, case.diary
+    own, weight = clusters.labels[i], case.weights[i]
+    if weight == 0.0 or own == target or not may_leave(clusters, own, weight):
+        return 0.0
+    distance = squared_distances(case.rows[i][None], clusters.centers)[0]
+    change = leave(samples, clusters, diary, i, distance[own])
+    return change + join(samples, clusters, diary, i, target, distance[target])
+
+
+def members(clusters: Clusters, j: int) -> list[int]:
+    """List the samples of a cluster, forwards; backwards there have to be the same."""
+    forwards, i = [], clusters.first[j]
+    while i >= 0:
+        assert len(forwards) < len(clusters.labels)
+        assert clusters.before[i] == (forwards[-1] if forwards else -1)
+        forwards.append(int(i))
+        i = clusters.after[i]
+    return forwards
+
+
+def assert_consistent(case: Case) -> None:
+    """All of it is what the labels say: lists, sizes, weights, means and errors."""
+    clusters = case.clusters
+    for j in range(len(clusters.sizes)):
+        own = (clusters.labels == j) & (case.weights > 0)
+        assert sorted(members(clusters, j)) == np.flatnonzero(own).tolist()
+        assert clusters.sizes[j] == np.count_nonzero(own)
+        assert clusters.weights[j] == pytest.approx(case.weights[own].sum(), rel=1e-12)
+        assert_allclose(clusters.centers[j], mean(case, own), rtol=0.0, atol=1e-12)
+    assert_allclose(clusters.errors, case.costs, rtol=1e-9, atol=1e-12 * case.costs.sum())
+
+
+def assert_measured(case: Case, j: int) -> None:
+    """Distances within a cluster, and the largest, are those to its centre."""
+    clusters, own = case.clusters, members(case.clusters, j)
+    squares = squared_distances(case.rows[own], clusters.centers[j][None])[:, 0]
+    assert_allclose(clusters.squares[own], squares, rtol=1e-12)
+    assert clusters.reach[j] == clusters.squares[own].max()
+
+
+def losses(case: Case) -> np.ndarray:
+    """Return the least that it costs to unite each cluster with another, from scratch."""
+    clusters, labels = case.clusters, case.clusters.labels.copy()
+    k, costs = len(clusters.sizes), case.costs
+    united = np.full((k, k), np.inf)
+    for a in range(k):
+        for b in range(a):
+            clusters.labels[labels == b] = a
+            united[a, b] = united[b, a] = cost(case, a) - costs[a] - costs[b]
+            clusters.labels[:] = labels
+    return united.min(axis=1)
+
+
+def assert_closed(diary: Diary) -> None:
+    assert not diary.numbers.any()
+    assert not diary.is_changed.any()
+    assert not diary.is_waiting.any()
+
+
+def everything(clusters: Clusters) -> list[bytes | list[int]]:
+    """All of it, lists as sets."""
+    names = ("centers", "weights", "sizes", "errors", "reach", "losses", "labels", "squares")
+    lists = [sorted(members(clusters, j)) for j in range(len(clusters.sizes))]
+    return [*(getattr(clusters, name).tobytes() for name in names), *lists]
+
+
+# ---- filled ----------------------------------------------------------------------------------
+
+
+@settings(max_examples=25)
+@given(st.data())
+def test_filled_clusters_are_what_the_labels_say(dtype, weighted, data) -> None:
+    case = data.draw(cases(dtype, weighted))
+    assert_consistent(case)
+    for j in range(len(case.clusters.sizes)):
+        assert_measured(case, j)
+    assert_allclose(case.clusters.losses, losses(case), rtol=1e-9, atol=1e-12)
+    assert_closed(case.diary)
+
+
+@settings(max_examples=10)
+@given(st.data())
+def test_filling_again_leaves_nothing_of_what_was_before(dtype, weighted, data) -> None:
+    case = data.draw(cases(dtype, weighted))
+    before = everything(case.clusters)
+    labels = case.clusters.labels.copy()
+    totals, centers = case.clusters.weights.copy(), case.clusters.centers.copy()
+    for i, target in wanted_moves(data.draw, case):
+        move(case, i, target)
+    keep_changes(case.clusters, case.diary)
+    tiles = np.zeros((count_tiles(len(labels)), WIDTH), np.uint16)
+    tiles.ravel()[: len(labels)] = labels
+    fill(case.samples, case.clusters, tiles, centers, totals)
+    assert everything(case.clusters) == before
+
+
+# ---- changed a sample at a time --------------------------------------------------------------
+
+
+@settings(max_examples=40)
+@given(st.data())
+def test_moves_leave_what_the_labels_say_and_their_changes_add_up(dtype, weighted, data) -> None:
+    case = data.draw(cases(dtype, weighted))
+    before, change = case.costs.sum(), 0.0
+    for i, target in wanted_moves(data.draw, case):
+        change += move(case, i, target)
+    assert_consistent(case)
+    assert change == pytest.approx(case.costs.sum() - before, abs=1e-9 * before)
+    for j in range(len(case.clusters.sizes)):
+        assert measure(case.samples, case.clusters, j) == pytest.approx(cost(case, j), abs=1e-12)
+        assert_measured(case, j)
+
+
+@settings(max_examples=40)
+@given(st.data())
+def test_what_is_taken_back_has_never_been(dtype, weighted, data) -> None:
+    """To the last bit, also when a second diary follows a first whose changes were kept."""
+    case = data.draw(cases(dtype, weighted))
+    if data.draw(st.booleans()):
+        for i, target in wanted_moves(data.draw, case):
+            move(case, i, target)
+        keep_changes(case.clusters, case.diary)
+        for j in range(len(case.clusters.sizes)):
+            measure(case.samples, case.clusters, j)
+    before = everything(case.clusters)
+    for i, target in wanted_moves(data.draw, case):
+        move(case, i, target)
+        if data.draw(st.booleans()):
+            measure(case.samples, case.clusters, case.clusters.labels[i])
+    take_back(case.samples, case.clusters, case.diary)
+    assert everything(case.clusters) == before
+    assert_closed(case.diary)
+
+
+@settings(max_examples=25)
+@given(st.data())
+def test_what_is_kept_stays_and_closes_the_diary(dtype, weighted, data) -> None:
+    """Losses are computed anew for what has changed, and are nowhere too high."""
+    case = data.draw(cases(dtype, weighted))
+    for i, target in wanted_moves(data.draw, case):
+        move(case, i, target)
+    labels, diary = case.clusters.labels.copy(), case.diary
+    changed = diary.changed[: diary.numbers[CHANGED]].copy()
+    keep_changes(case.clusters, diary)
+    assert_closed(diary)
+    assert_array_equal(case.clusters.labels, labels)
+    assert_consistent(case)
+    assert_allclose(case.clusters.losses[changed], losses(case)[changed], rtol=1e-7, atol=1e-12)
+    assert (case.clusters.losses <= losses(case) * (1.0 + 1e-7) + 1e-12).all()
+
+
+@settings(max_examples=40)
+@given(st.data())
+def test_a_whole_swap_leaves_what_the_labels_say_and_can_be_taken_back(
+    dtype, weighted, data
+) -> None:
+    """A cluster dissolved, one begun in its place, and all that follows from it."""
+    case = data.draw(cases(dtype, weighted))
+    samples, clusters, diary = case.samples, case.clusters, case.diary
+    before, total = everything(clusters), case.costs.sum()
+    removed = data.draw(st.integers(0, len(clusters.sizes) - 1))
+    free = [
+        i
+        for i in np.flatnonzero(case.weights)
+        if clusters.labels[i] != removed
+        and may_leave(clusters, clusters.labels[i], case.weights[i])
+    ]
+    if not free:
+        return
+    neighbours = find_neighbours(clusters, diary, removed)
+    change = dissolve(samples, clusters, diary, removed, neighbours)
+    assert change == pytest.approx(case.costs.sum() - total, abs=1e-9 * total)
+    assert not (clusters.labels[case.weights > 0] == removed).any()
+    change += begin_cluster(samples, clusters, diary, data.draw(st.sampled_from(free)), removed)
+    assert_consistent(case)
+    assert change == pytest.approx(case.costs.sum() - total, abs=1e-9 * total)
+    settled = settle(samples, clusters, diary, change)
+    assert settled <= change + 1e-9 * total
+    assert_consistent(case)
+    assert settled == pytest.approx(case.costs.sum() - total, abs=1e-9 * total)
+    if data.draw(st.booleans()):
+        take_back(samples, clusters, diary)
+        assert everything(clusters) == before
+    else:
+        keep_changes(clusters, diary)
+        assert_consistent(case)
+    assert_closed(diary)
+
+
+def test_a_swap_that_moves_too_many_samples_is_given_up_and_taken_back() -> None:
+    """With a diary that is full after the cluster has been dissolved."""
+    rng = np.random.default_rng(0)
+    X = make_samples("normal", 200, 2, np.float64, rng)
+    case = filled(X, None, 6, rng)
+    samples, clusters, diary = case.samples, case.clusters, case.diary
+    before = everything(clusters)
+    change = dissolve(samples, clusters, diary, 0, find_neighbours(clusters, diary, 0))
+    change += begin_cluster(samples, clusters, diary, int(members(clusters, 1)[0]), 0)
+    written = int(diary.numbers[MOVED]) + 3
+    short = diary._replace(samples=diary.samples[:written], origins=diary.origins[:written])
+    assert settle(samples, clusters, short, change) == np.inf
+    take_back(samples, clusters, short)
+    assert everything(clusters) == before
+    assert_closed(short)
+
+
+# ---- who may leave, and who waits ------------------------------------------------------------
+
+
+def test_a_sample_stays_if_nothing_would_be_left_of_its_cluster() -> None:
+    """Alone in it, or with nearly all its weight."""
+    clusters = Clusters.allocate(6, 3, 1)
+    clusters.sizes[:], clusters.weights[:] = [1, 2, 2], [1.0, 2.0, 1e12 + 1.0]
+    assert not may_leave(clusters, 0, 1.0)
+    assert may_leave(clusters, 1, 1.0)
+    assert may_leave(clusters, 2, 1.0)
+    assert not may_leave(clusters, 2, 1e12)
+
+
+@given(st.lists(st.one_of(st.none(), st.integers(0, 4)), max_size=60))
+def test_clusters_wait_in_a_queue_each_at_most_once(orders) -> None:
+    """None takes the first out of the queue, a number puts that cluster in."""
+    case = filled(np.arange(10.0)[:, None], None, 5, np.random.default_rng(0))
+    clusters, diary, queue, changed = case.clusters, case.diary, deque(), []
+    for order in orders:
+        if order is not None:
+            remember(clusters, diary, order)
+            if order not in queue:
+                queue.append(order)
+            if order not in changed:
+                changed.append(order)
+        elif queue:
+            assert next_waiting(diary) == queue.popleft()
+        assert diary.numbers[WAITING] == len(queue)
+        assert set(np.flatnonzero(diary.is_waiting)) == set(queue)
+    assert diary.changed[: diary.numbers[CHANGED]].tolist() == changed
+    take_back(case.samples, clusters, diary)
+    assert_closed(diary)

@@ -1,0 +1,401 @@
+"""The better versions of all parts in which two solutions differ, against all choices."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+from scipy.sparse import csr_array
+
+from evomeans.engines import Start, create_engine
+from evomeans.engines.cpu import CpuEngine
+from evomeans.engines.rules import BETTER, MOST_SPARE
+from limits import time_limit
+from oracles import in_frame, squared_distances
+from problems import problems
+
+without_shrinking = settings(phases=[Phase.explicit, Phase.generate])
+BOTH = pytest.mark.parametrize("guiding_engine", ["reference", "cpu"])
+# The corners of a rectangle: halves side by side cost 4, one above the other 9.
+CORNERS = np.array([[0.0, 0.0], [0.0, 2.0], [3.0, 0.0], [3.0, 2.0]])
+GOOD, BAD = np.array([[0.0, 1.0], [3.0, 1.0]]), np.array([[1.5, 0.0], [1.5, 2.0]])
+
+
+@pytest.fixture(autouse=True)
+def _compiled(_compiled_kernels) -> None:
+    """Compile before the time limits of single examples begin to count."""
+
+
+def at(place: float, points) -> np.ndarray:
+    """Points of a region; regions are far from each other."""
+    return np.add(points, [place, 0.0])
+
+
+def encoded(engine, *solutions):
+    return [engine.frame.encode(np.vstack(solution)) for solution in solutions]
+
+
+class Parts:
+    """Two solutions and their parts, by the obvious way.
+
+    Parameters
+    ----------
+    engine : Engine
+        Tells which centre is the closest.
+    X, weights : arrays
+    solutions : two (k, d) arrays
+    """
+
+    def __init__(self, engine, X, weights, *solutions) -> None:
+        w = np.ones(len(X)) if weights is None else weights
+        k, counted = len(solutions[0]), np.flatnonzero(w)
+        labels = [np.asarray(engine.assign(centers)[0])[counted] for centers in solutions]
+        samples = in_frame(engine.frame, X)[counted]
+        self.errors = [
+            np.bincount(own, w[counted] * squared_distances(samples, c)[range(len(own)), own], k)
+            for own, c in zip(labels, solutions, strict=True)
+        ]
+        names = np.arange(2 * k)
+        for a, b in set(zip(labels[0].tolist(), (labels[1] + k).tolist(), strict=True)):
+            names[names == names[b]] = names[a]
+        self.k, self.part = k, names
+        self.names = np.unique(names)
+
+    def total(self, gone, taken) -> float:
+        return float(self.errors[0][~gone].sum() + self.errors[1][taken].sum())
+
+    @property
+    def better(self) -> float:
+        """What the better one of both solutions costs."""
+        return min(errors.sum() for errors in self.errors)
+
+    def lowest(self) -> float:
+        """Return what the best of all choices with k clusters costs."""
+        best = np.inf
+        for choice in product([False, True], repeat=len(self.names)):
+            flags = np.isin(self.part, self.names[list(choice)])
+            gone, taken = flags[: self.k], flags[self.k :]
+            if np.count_nonzero(gone) == np.count_nonzero(taken):
+                best = min(best, self.total(gone, taken))
+        return best
+
+    def check(self, found) -> None:
+        """Whole parts, k clusters, and as good as the best choice, which None says is no gain."""
+        lowest = self.lowest()
+        if found is None:
+            assert lowest >= self.better * BETTER * (1.0 - 1e-12)
+            return
+        gone, taken = found
+        assert gone.dtype == taken.dtype == np.bool_
+        assert np.count_nonzero(gone) == np.count_nonzero(taken)
+        flags = np.concatenate(found)
+        assert all(len(set(flags[self.part == name])) == 1 for name in self.names)
+        assert self.total(gone, taken) == pytest.approx(lowest, rel=1e-9)
+        assert lowest < self.better * (1.0 - 1e-10)
+
+
+def put_together(first, second, found):
+    gone, taken = found
+    centers = first.copy()
+    centers[gone] = second[taken]
+    return centers
+
+
+# ---- random solutions ------------------------------------------------------------------------
+
+
+@BOTH
+@settings(without_shrinking, max_examples=30)
+@given(st.data())
+def test_no_choice_of_parts_is_better(guiding_engine, dtype, weighted, data) -> None:
+    """Two refined solutions of all kinds of samples."""
+    problem = data.draw(problems(dtype, weighted))
+    with time_limit(20):
+        engine = create_engine(guiding_engine, problem.X, problem.weights)
+        one, two = engine.refine(problem.starts(engine, 2))
+        parts = Parts(engine, problem.X, problem.weights, one.centers, two.centers)
+        found = engine.better_parts(one.centers, two.centers)
+        if len(parts.names) <= 10:
+            parts.check(found)
+        if found is not None:
+            (child,) = engine.refine([Start(put_together(one.centers, two.centers, found))])
+            assert child.inertia < min(one.inertia, two.inertia)
+
+
+def regions(rng: np.random.Generator, count: int, dtype=np.float64):
+    """Return regions of 12 samples each, and two solutions that spread their clusters differently.
+
+    Every region has one to four clusters in each of them; both have as many in all.
+    """
+    places = 1000.0 * np.arange(count)
+    samples = [at(place, rng.normal(size=(12, 2))) for place in places]
+    X = np.vstack(samples).astype(dtype)
+    first = rng.integers(1, 5, count)
+    second = rng.permutation(first)
+    return X, *(begin(samples, counts, rng) for counts in (first, second))
+
+
+def begin(samples, counts, rng: np.random.Generator) -> np.ndarray:
+    """Draw as many samples of every region as are wanted."""
+    chosen = [rng.choice(12, count, replace=False) for count in counts]
+    return np.vstack([own[rows] for own, rows in zip(samples, chosen, strict=True)])
+
+
+def refine_from(engine, *solutions):
+    """Refine solutions in data units."""
+    return engine.refine([Start(engine.frame.encode(centers)) for centers in solutions])
+
+
+@BOTH
+@pytest.mark.parametrize("count", [2, 4, 7])
+def test_parts_with_any_number_of_clusters_are_chosen_best(
+    guiding_engine, dtype, weighted, count
+) -> None:
+    """Regions far from each other are parts, or several; most of the time both have better ones."""
+    gains, unequal = 0, 0
+    for seed in range(15):
+        rng = np.random.default_rng(seed)
+        X, *solutions = regions(rng, count, dtype)
+        weights = rng.integers(0, 4, len(X)).astype(float) if weighted else None
+        engine = create_engine(guiding_engine, X, weights)
+        one, two = refine_from(engine, *solutions)
+        parts = Parts(engine, X, weights, one.centers, two.centers)
+        found = engine.better_parts(one.centers, two.centers, one.handle, two.handle)
+        if len(parts.names) <= 11:
+            parts.check(found)
+        if found is not None:
+            gains += 1
+            flags = np.concatenate(found)
+            both = np.repeat([-1, 1], parts.k)
+            unequal += any(both[flags & (parts.part == name)].sum() for name in parts.names)
+            (child,) = engine.refine([Start(put_together(one.centers, two.centers, found))])
+            assert child.inertia < min(one.inertia, two.inertia)
+    if count > 2:
+        assert gains >= 8
+        assert unequal >= 2
+
+
+@settings(without_shrinking, max_examples=40)
+@given(st.data())
+def test_the_cpu_engine_finds_what_the_reference_engine_does(dtype, weighted, data) -> None:
+    """Equal choices, except between versions that are equally good."""
+    problem = data.draw(problems(dtype, weighted))
+    with time_limit(20):
+        cpu = create_engine("cpu", problem.X, problem.weights)
+        reference = create_engine("reference", problem.X, problem.weights)
+        one, two = (result.centers for result in cpu.refine(problem.starts(cpu, 2)))
+        assert_equally_good(cpu, reference, problem.X, problem.weights, one, two)
+
+
+@pytest.mark.parametrize("count", [6, 20])
+def test_the_engines_agree_about_many_parts(dtype, weighted, count) -> None:
+    agreed = 0
+    for seed in range(10):
+        rng = np.random.default_rng(100 + seed)
+        X, *solutions = regions(rng, count, dtype)
+        weights = rng.integers(0, 4, len(X)).astype(float) if weighted else None
+        cpu, reference = (create_engine(name, X, weights) for name in ("cpu", "reference"))
+        one, two = (result.centers for result in refine_from(cpu, *solutions))
+        agreed += assert_equally_good(cpu, reference, X, weights, one, two)
+    assert agreed >= 7
+
+
+def assert_equally_good(cpu, reference, X, weights, one, two) -> bool:
+    """Both engines find a gain, of the same size; return whether they do."""
+    parts = Parts(reference, X, weights, one, two)
+    found, expected = (engine.better_parts(one, two) for engine in (cpu, reference))
+    if np.array_equal(cpu.assign(one)[0], reference.assign(one)[0]) and np.array_equal(
+        cpu.assign(two)[0], reference.assign(two)[0]
+    ):
+        assert (found is None) == (expected is None)
+        if found is not None:
+            assert parts.total(*found) == pytest.approx(parts.total(*expected), rel=1e-12)
+    return found is not None
+
+
+@settings(without_shrinking, max_examples=30)
+@given(st.data())
+def test_handles_make_no_difference(dtype, weighted, data) -> None:
+    """Given, forgotten, of one parent only, or those of another engine."""
+    problem = data.draw(problems(dtype, weighted))
+    with time_limit(20):
+        engine = CpuEngine(problem.X, problem.weights)
+        stranger = CpuEngine(problem.X[::-1].copy(), None)
+        forgetful = CpuEngine(problem.X, problem.weights, memory_budget=1)
+        starts = problem.starts(engine, 2)
+        one, two = engine.refine(starts)
+        known = engine.better_parts(one.centers, two.centers, one.handle, two.handle)
+        lost = [result.handle for result in forgetful.refine(starts)]
+        others = [result.handle for result in stranger.refine(starts)]
+        centers = one.centers, two.centers
+        for same in (
+            engine.better_parts(*centers),
+            engine.better_parts(*centers, one.handle),
+            engine.better_parts(*centers, None, two.handle),
+            engine.better_parts(*centers, *others),
+            forgetful.better_parts(*centers, *lost),
+        ):
+            assert_same_choice(same, known)
+
+
+def assert_same_choice(found, expected) -> None:
+    if expected is None:
+        assert found is None
+    else:
+        for flags, wanted in zip(found, expected, strict=True):
+            assert_array_equal(flags, wanted)
+
+
+# ---- solutions made by hand ------------------------------------------------------------------
+
+
+@BOTH
+def test_each_parent_is_better_in_one_of_two_regions(guiding_engine, dtype) -> None:
+    """The child has the better half of both, whoever is first."""
+    X = np.vstack([CORNERS, at(100, CORNERS)]).astype(dtype)
+    engine = create_engine(guiding_engine, X, None)
+    first, second = encoded(engine, [GOOD, at(100, BAD)], [BAD, at(100, GOOD)])
+    gone, taken = engine.better_parts(first, second)
+    assert gone.tolist() == taken.tolist() == [False, False, True, True]
+    gone, taken = engine.better_parts(second, first)
+    assert gone.tolist() == taken.tolist() == [False, False, True, True][::-1]
+    child = put_together(second, first, (gone, taken))
+    assert engine.refine([Start(child)])[0].inertia == pytest.approx(8.0, rel=1e-6)
+
+
+PAIRS = [[0.0, 0.0], [0.0, 1.0], [30.0, 0.0], [30.0, 1.0]]
+SPLIT, WHOLE = [[0.0, 0.5], [30.0, 0.5]], [[15.0, 0.5]]
+WASTED = [[0.0, 0.0], [0.0, 1.0], [30.0, 0.5]]
+
+
+@BOTH
+def test_a_third_region_makes_up_for_different_numbers_of_clusters(guiding_engine) -> None:
+    """The first parent wastes a centre on the third region that it lacks in the second."""
+    X = np.vstack([CORNERS, at(100, PAIRS), at(200, PAIRS)])
+    engine = create_engine(guiding_engine, X, None)
+    first, second = encoded(
+        engine,
+        [at(200, WASTED), GOOD, at(100, WHOLE)],
+        [BAD, at(100, SPLIT), at(200, SPLIT)],
+    )
+    gone, taken = engine.better_parts(first, second)
+    assert gone.tolist() == [True, True, False, False, False, True]
+    assert taken.tolist() == [False, False, True, True, True, False]
+    child = put_together(first, second, (gone, taken))
+    assert engine.refine([Start(child)])[0].inertia == pytest.approx(4.0 + 1.0 + 1.0)
+
+
+@BOTH
+def test_a_better_version_with_more_clusters_is_no_use_if_nothing_makes_up_for_it(
+    guiding_engine,
+) -> None:
+    """The second parent is better in one region only because it has more clusters there."""
+    X = np.vstack([at(100, PAIRS), at(200, PAIRS)])
+    engine = create_engine(guiding_engine, X, None)
+    first, second = encoded(
+        engine, [at(100, WHOLE), at(200, SPLIT)], [at(100, SPLIT), at(200, WHOLE)]
+    )
+    assert engine.better_parts(first, second) is None
+
+
+@BOTH
+@pytest.mark.parametrize("spare", [MOST_SPARE, MOST_SPARE + 1])
+def test_numbers_of_clusters_may_differ_by_so_many_and_no_more(guiding_engine, spare) -> None:
+    """A wide row of samples wants the many centres that the first parent has in a narrow one."""
+    row = np.column_stack([np.arange(spare + 1.0), np.zeros(spare + 1)])
+    wide, narrow = row * 5.0, row * 0.01
+    X = np.vstack([wide, at(1000, narrow), at(2000, CORNERS)])
+    engine = create_engine(guiding_engine, X, None)
+    one, another = [np.mean(wide, axis=0)], [np.mean(narrow, axis=0)]
+    first, second = encoded(
+        engine,
+        [one, at(1000, narrow), at(2000, GOOD)],
+        [wide, at(1000, another), at(2000, BAD)],
+    )
+    found = engine.better_parts(first, second)
+    if spare > MOST_SPARE:
+        assert found is None
+    else:
+        assert found[0].tolist() == [True] * (spare + 2) + [False] * 2
+        assert found[1].tolist() == [True] * (spare + 2) + [False] * 2
+
+
+@BOTH
+@settings(without_shrinking, max_examples=15)
+@given(st.data())
+def test_equal_solutions_have_nothing_to_offer(guiding_engine, dtype, weighted, data) -> None:
+    """Under any numbering."""
+    problem = data.draw(problems(dtype, weighted))
+    engine = create_engine(guiding_engine, problem.X, problem.weights)
+    (one,) = engine.refine(problem.starts(engine))
+    order = np.random.default_rng(problem.seed).permutation(problem.k)
+    assert engine.better_parts(one.centers, one.centers, one.handle, one.handle) is None
+    assert engine.better_parts(one.centers, one.centers[order], one.handle) is None
+
+
+@BOTH
+def test_a_solution_that_is_better_everywhere_has_nothing_to_gain(guiding_engine) -> None:
+    engine = create_engine(guiding_engine, np.vstack([CORNERS, at(100, CORNERS)]), None)
+    first, second = encoded(engine, [GOOD, at(100, GOOD)], [BAD, at(100, BAD)])
+    assert engine.better_parts(first, second) is None
+    assert engine.better_parts(second, first) is None
+
+
+@BOTH
+@pytest.mark.parametrize("weight", [0.0, 1e-3])
+def test_samples_without_weight_connect_nothing(guiding_engine, weight) -> None:
+    """One between two regions is nearer to the first for one parent, to the other for the other."""
+    X = np.vstack([CORNERS, at(100, CORNERS), [[51.5, 1.0]]])
+    engine = create_engine(guiding_engine, X, np.append(np.ones(8), weight))
+    first, second = encoded(engine, [GOOD, at(100, BAD)], [BAD, at(100, GOOD)])
+    assert engine.assign(first)[0][-1] == 1
+    assert engine.assign(second)[0][-1] == 2
+    found = engine.better_parts(first, second)
+    if weight:
+        assert found is None
+    else:
+        assert_same_choice(found, [np.array([False, False, True, True])] * 2)
+
+
+@pytest.mark.parametrize("count", [5, 8])
+def test_sparse_samples_have_the_parts_of_dense_ones(weighted, count) -> None:
+    """With handles and without."""
+    gains = 0
+    for seed in range(10):
+        rng = np.random.default_rng(200 + seed)
+        X, *solutions = regions(rng, count)
+        weights = rng.integers(0, 4, len(X)).astype(float) if weighted else None
+        found = []
+        for engine in (create_engine("cpu", own, weights) for own in (X, csr_array(X))):
+            one, two = refine_from(engine, *solutions)
+            found.append(engine.better_parts(one.centers, two.centers, one.handle, two.handle))
+            assert_same_choice(engine.better_parts(one.centers, two.centers), found[-1])
+        assert_same_choice(found[1], found[0])
+        gains += found[0] is not None
+    assert gains >= 3
+
+
+@pytest.mark.parametrize("engine_class", [CpuEngine, None], ids=["cpu", "reference"])
+def test_with_many_clusters_labels_are_remembered_and_states_are_not(engine_class) -> None:
+    """120 regions, in half of which each parent is better; they are numbered differently."""
+    rng = np.random.default_rng(0)
+    X = np.vstack([at(100 * r, CORNERS) for r in range(120)])
+    engine = engine_class(X) if engine_class else create_engine("reference", X, None)
+    is_good, order = rng.random(120) < 0.5, rng.permutation(240)
+    first = [at(100 * r, GOOD if good else BAD) for r, good in enumerate(is_good)]
+    second = [at(100 * r, BAD if good else GOOD) for r, good in enumerate(is_good)]
+    first, second = encoded(engine, first, second)
+    one, two = engine.refine([Start(first), Start(second[order])])
+    if engine_class:
+        assert one.handle.state is None
+        assert one.handle.labels is not None
+    found = engine.better_parts(one.centers, two.centers, one.handle, two.handle)
+    gone = np.repeat(~is_good, 2)
+    assert_same_choice(found, [gone, gone[order]])
+    assert_same_choice(engine.better_parts(one.centers, two.centers), found)
+    child = put_together(one.centers, two.centers, found)
+    assert engine.refine([Start(child)])[0].inertia == pytest.approx(120 * 4.0, rel=1e-6)

@@ -1,0 +1,308 @@
+"""Swaps: they only ever help, and what they end with is as good as any other refinement."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+from evomeans.engines import Start, create_engine
+from evomeans.engines.cpu.clusters import Diary
+from evomeans.engines.cpu.swaps import uniform
+from limits import time_limit
+from oracles import (
+    assert_fixed_point,
+    assert_same_bits,
+    assert_true_state,
+    cost_of,
+    largest_gain,
+    lowest_inertia,
+)
+from problems import Problem, make_samples, make_weights, offspring, problems
+
+without_shrinking = settings(phases=[Phase.explicit, Phase.generate])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _compiled(_compiled_kernels) -> None:
+    """Compile before the time limits of single examples begin to count."""
+    for dtype in (np.float32, np.float64):
+        engine = create_engine("cpu", np.eye(3, dtype=dtype), None)
+        engine.refine([Start(np.eye(3)[:2], single_moves=True, swaps=1)])
+
+
+def swapping(starts: list[Start], count: int = 20) -> list[Start]:
+    return [replace(start, single_moves=True, swaps=count) for start in starts]
+
+
+def refine_both(engine, start: Start, count: int = 20):
+    """Refine without swaps, and with them."""
+    (start,) = swapping([start], count)
+    (without,) = engine.refine([replace(start, swaps=0)])
+    (result,) = engine.refine([start])
+    return without, result
+
+
+# ---- what they lead to -----------------------------------------------------------------------
+
+
+@settings(without_shrinking, max_examples=30)
+@given(st.data())
+def test_swaps_cost_nothing_and_leave_nothing_to_kmeans_or_single_moves(
+    dtype, weighted, data
+) -> None:
+    """On all kinds of samples: a fixed point of both, never above the one without swaps."""
+    problem = data.draw(problems(dtype, weighted))
+    with time_limit(20):
+        engine = create_engine("cpu", problem.X, problem.weights)
+        (start,) = problem.starts(engine)
+        without, result = refine_both(engine, start)
+        assert result.inertia <= without.inertia
+        assert_fixed_point(engine, problem, result)
+        assert_true_state(engine, problem.X, result.handle.state, result.centers)
+        if len(problem.X) <= 30 and (result.cluster_weights > 0).all():
+            assert largest_gain(engine, problem, result.centers) <= 1e-9
+
+
+@pytest.mark.parametrize("d", [2, 6])
+def test_swaps_help_among_samples_of_many_tiles(d, weighted) -> None:
+    """Also children who have inherited what was known of their parents."""
+    rng = np.random.default_rng(d)
+    X = rng.normal(size=(400, d))
+    weights = rng.integers(0, 4, size=400).astype(float) if weighted else None
+    problem = Problem(X, weights, 25, "samples", 0)
+    engine = create_engine("cpu", X, weights)
+    mother, father = engine.refine(swapping(problem.starts(engine, 2)))
+    helped = 0
+    for _ in range(4):
+        without, child = refine_both(engine, offspring(mother, father, rng), 100)
+        helped += child.inertia < 0.999 * without.inertia
+        assert child.inertia <= without.inertia
+        assert_fixed_point(engine, problem, child)
+        assert_true_state(engine, X, child.handle.state, child.centers)
+        father, mother = mother, child
+    assert largest_gain(engine, problem, child.centers) <= 1e-9
+    assert helped >= 2
+
+
+def clouds(rng: np.random.Generator, n: int = 40):
+    """Four clouds at the corners of a square, and what they cost with a centre in each."""
+    corners = np.array([[0.0, 0.0], [0.0, 100.0], [100.0, 0.0], [100.0, 100.0]])
+    X = np.repeat(corners, n, axis=0) + rng.normal(size=(4 * n, 2))
+    own = np.repeat(np.arange(4), n)
+    return X, sum(cost_of(X, np.ones(len(X)), own == j) for j in range(4))
+
+
+def test_swaps_get_out_where_kmeans_and_single_moves_are_stuck(dtype) -> None:
+    """Two centres share a cloud, and two clouds a centre: any draws set it right."""
+    X, optimum = clouds(np.random.default_rng(0))
+    engine = create_engine("cpu", X.astype(dtype), None)
+    begin = np.array([[-1.0, 0.0], [1.0, 0.0], [0.0, 100.0], [100.0, 50.0]])
+    for quantile in np.arange(60) / 60:
+        without, result = refine_both(engine, Start(engine.frame.encode(begin), 1.0, quantile))
+        assert without.inertia > 100.0 * optimum
+        assert result.inertia == pytest.approx(optimum, rel=1e-5)
+        assert result.cluster_weights.tolist() == [40.0] * 4
+
+
+def test_many_swaps_find_most_optima_of_small_problems(weighted) -> None:
+    """Against dynamic programming over all partitions of eight samples."""
+    found, found_without = 0, 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        X, k = rng.normal(size=(8, 2)), int(rng.integers(2, 5))
+        weights = rng.integers(1, 6, 8).astype(float) if weighted else None
+        optimum = lowest_inertia(X, np.ones(8) if weights is None else weights, k)
+        engine = create_engine("cpu", X, weights)
+        without, result = refine_both(engine, Start(engine.frame.encode(X[:k]), 1.0, 0.3), 200)
+        assert result.inertia >= optimum * (1.0 - 1e-9)
+        found += result.inertia <= optimum * (1.0 + 1e-9)
+        found_without += without.inertia <= optimum * (1.0 + 1e-9)
+    assert found >= 36
+    assert found_without <= found - 5
+
+
+# ---- the same bits ---------------------------------------------------------------------------
+
+
+@settings(without_shrinking, max_examples=20)
+@given(st.data())
+def test_neither_a_parent_nor_threads_nor_repetition_change_a_bit(
+    eager_threads, dtype, weighted, data
+) -> None:
+    problem = data.draw(problems(dtype, weighted))
+    rng = np.random.default_rng(problem.seed)
+    with time_limit(20):
+        engine = create_engine("cpu", problem.X, problem.weights)
+        crew = create_engine("cpu", problem.X, problem.weights, n_jobs=2)
+        mother, father = engine.refine(swapping(problem.starts(engine, 2)))
+        for _ in range(2):
+            (start,) = swapping([offspring(mother, father, rng)])
+            orphan = replace(start, parent=None)
+            (child,) = engine.refine([start])
+            for other, asked in ((engine, start), (engine, orphan), (crew, orphan)):
+                assert_same_bits(child, other.refine([asked])[0])
+            father, mother = mother, child
+
+
+def test_threads_change_no_bit_where_swaps_succeed(eager_threads, dtype, weighted) -> None:
+    """Many samples and clusters, and a child with its parent's handle on both engines."""
+    rng = np.random.default_rng(8)
+    X = make_samples("normal", 1500, 3, dtype, rng)
+    weights = make_weights(1500, rng) if weighted else None
+    problem = Problem(X, weights, 40, "samples", 8)
+    engines = [create_engine("cpu", X, weights, n_jobs=n_jobs) for n_jobs in (1, 2)]
+    parents = [engine.refine(problem.starts(engine))[0] for engine in engines]
+    for quantile in (0.1, 0.6):
+        results = [
+            refine_both(engine, Start(parent.centers, 0.5, quantile, 3, parent=parent.handle), 80)
+            for engine, parent in zip(engines, parents, strict=True)
+        ]
+        assert_same_bits(results[0][1], results[1][1])
+        assert results[0][1].inertia < results[0][0].inertia
+
+
+def test_other_quantiles_draw_other_swaps() -> None:
+    X = np.random.default_rng(4).normal(size=(300, 2))
+    engine = create_engine("cpu", X, None)
+    (founder,) = engine.refine([Start(engine.frame.encode(X[:20]), single_moves=True)])
+    inertias = [
+        engine.refine(swapping([Start(founder.centers, 1.0, quantile)], 10))[0].inertia
+        for quantile in (0.0, 1e-9, 0.25, 0.5, 0.75, 1.0 - 2.0**-53)
+    ]
+    assert len(set(inertias)) >= 5
+
+
+@pytest.mark.parametrize(
+    ("seed", "expected"),
+    [(0, 0xE220A8397B1DCDAF), (1234567, 6457827717110365317)],
+)
+def test_random_numbers_are_those_of_splitmix64(seed, expected) -> None:
+    """The first 53 bits of what the authors' own program gives."""
+    diary = Diary.allocate(1, 1, 1)
+    diary.random[0] = seed
+    assert uniform(diary) == (expected >> 11) * 2.0**-53
+
+
+# ---- awkward weights and samples -------------------------------------------------------------
+
+
+def check(X, weights, k: int, seed: int, count: int = 40):
+    """Refine from samples with and without swaps, and check what has to hold for both."""
+    problem = Problem(X, weights, k, "samples", seed)
+    engine = create_engine("cpu", X, weights)
+    (start,) = problem.starts(engine)
+    with time_limit(20):
+        without, result = refine_both(engine, start, count)
+    assert result.inertia <= without.inertia
+    assert_fixed_point(engine, problem, result)
+    return without, result
+
+
+@pytest.mark.parametrize("kind", ["normal", "duplicates", "offset", "few distinct", "needle"])
+@pytest.mark.parametrize("k", [1, 2, 12, 29, 30])
+def test_any_number_of_clusters_up_to_one_per_sample(kind, dtype, weighted, k) -> None:
+    """Also large offsets, and fewer distinct samples than clusters."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = make_samples(kind, 30, 2, dtype, rng)
+        check(X, make_weights(30, rng) if weighted else None, k, seed)
+
+
+def test_one_cluster_has_nowhere_to_go(dtype, weighted) -> None:
+    rng = np.random.default_rng(1)
+    X = make_samples("normal", 50, 3, dtype, rng)
+    without, result = check(X, make_weights(50, rng) if weighted else None, 1, 1)
+    assert_same_bits(without, result)
+
+
+@pytest.mark.parametrize("exponent", [3, 6, 9])
+@pytest.mark.parametrize("kind", ["normal", "blobs", "duplicates"])
+def test_very_unequal_weights(kind, dtype, exponent) -> None:
+    """From 10⁻⁹ to 10⁹: a sample may have all but nothing of its cluster's weight."""
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X = make_samples(kind, 120, 2, dtype, rng)
+        weights = 10.0 ** rng.uniform(-exponent, exponent, 120)
+        check(X, weights, 15, seed, 100)
+
+
+@pytest.mark.parametrize("large", ["distance", "weight"])
+def test_what_rounding_leaves_of_something_large_is_no_gain(large) -> None:
+    """A sample joins a cluster for a while that is 10¹⁰ away, or weighs 10¹⁸ as much."""
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        if large == "distance":
+            X, weights, k = make_samples("needle", 10, 2, np.float64, rng), None, 6
+        else:
+            X, k = rng.normal(size=(60, 2)), 12
+            weights = np.where(rng.random(60) < 0.1, 1e9, 1e-9)
+        engine = create_engine("cpu", X, weights)
+        (start,) = Problem(X, weights, k, "samples", seed).starts(engine)
+        without, result = refine_both(engine, start, 300)
+        assert result.inertia <= without.inertia
+
+
+def test_samples_without_weight_change_nothing() -> None:
+    """As good as if they were not there, wherever they are."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(200, 2))
+    weights = rng.integers(1, 4, 200).astype(float)
+    ghosts = np.vstack([X, rng.normal(size=(50, 2)) * 0.5])
+    engine = create_engine("cpu", X, weights)
+    haunted = create_engine("cpu", ghosts, np.append(weights, np.zeros(50)), frame=engine.frame)
+    helped = 0
+    for quantile in (0.2, 0.5, 0.8):
+        start = Start(engine.frame.encode(X[:15]), 1.0, quantile)
+        without, result = refine_both(haunted, start, 60)
+        helped += result.inertia < without.inertia
+        plain = engine.assign(result.centers)[1]
+        assert result.inertia == pytest.approx(plain, rel=1e-12)
+        assert result.cluster_weights.sum() == weights.sum()
+    assert helped >= 2
+
+
+def test_a_weight_is_as_good_as_copies() -> None:
+    """Two clouds of which one is heavy: the third centre goes where the weight is."""
+    rng = np.random.default_rng(3)
+    near, far = rng.normal(size=(30, 1)), 1000.0 + rng.normal(size=(30, 1))
+    X = np.vstack([near, far])
+    for heavy, weights in (("near", [9.0, 1.0]), ("far", [1.0, 9.0])):
+        engine = create_engine("cpu", X, np.repeat(weights, 30))
+        crowded = far if heavy == "near" else near
+        begin = np.vstack([crowded[:2], [[500.0]]])
+        _, result = refine_both(engine, Start(engine.frame.encode(begin)), 30)
+        centers = engine.frame.decode(result.centers)[:, 0]
+        assert np.count_nonzero(centers < 500.0) == (2 if heavy == "near" else 1)
+
+
+# ---- who makes none --------------------------------------------------------------------------
+
+
+def test_sparse_samples_make_none(weighted) -> None:
+    rng = np.random.default_rng(3)
+    X = csr_array(rng.poisson(0.5, size=(150, 12)).astype(float))
+    engine = create_engine("cpu", X, rng.random(150) if weighted else None)
+    begin = engine.samples_at((np.arange(10) + 0.5) / 10)
+    assert_same_bits(*refine_both(engine, Start(begin), 100))
+
+
+def test_the_reference_engine_makes_none() -> None:
+    X = np.random.default_rng(5).normal(size=(60, 2))
+    engine = create_engine("reference", X, None)
+    assert_same_bits(*refine_both(engine, Start(engine.frame.encode(X[:8])), 100))
+
+
+@pytest.mark.parametrize("name", ["gpu", "dask"])
+def test_engines_without_swaps_refuse_them(name, request) -> None:
+    if name == "gpu":
+        request.getfixturevalue("gpu_device")
+    else:
+        pytest.importorskip("dask")
+    engine = create_engine(name, np.eye(4), None)
+    with pytest.raises(NotImplementedError, match="fixed point only"):
+        engine.refine([Start(np.eye(4), swaps=1)])
