@@ -35,7 +35,7 @@ BLUE, ORANGE, GREEN, VERMILION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
 
 N_CLOUDS = 13
 N_FOUNDERS = 20
-N_CLUSTERS = 30
+N_CLUSTERS = 50
 """Of the second picture: so many that populations differ, so few that they also agree."""
 
 
@@ -341,13 +341,13 @@ def draw_populations() -> Figure:
     )
     best = min(deep.inertia_, paper.inertia_)
     figure = Figure(figsize=(16, 8.2), dpi=100)
-    left, right = figure.subplots(1, 2, sharey=True, width_ratios=(deep.n_iter_, paper.n_iter_))
+    left, right = figure.subplots(1, 2, sharey=True, width_ratios=(5, 3))
     left.set_yscale("symlog", linthresh=0.01, linscale=0.6)
     left.set(ylim=(-0.007, 15), yticks=(0, 0.01, 0.1, 1, 10))
     left.set_yticklabels(["0", "0.01", "0.1", "1", "10 %"])
     left.yaxis.minorticks_off()
     for axes, model in ((left, deep), (right, paper)):
-        axes.set_xlim(-0.02 * deep.n_iter_, 1.005 * model.n_iter_)
+        axes.set_xlim(-0.02 * model.n_iter_, 1.005 * model.n_iter_)
         axes.set_xticks(range(0, model.n_iter_, 1000))
         axes.xaxis.set_major_formatter("{x:,.0f}")
         axes.grid(axis="y", color=LINE, linewidth=1)
@@ -384,7 +384,7 @@ def draw_curves(axes: Axes, populations: Sequence[Curve]) -> None:
             reached = curve.number[curve.gap < ROUNDING][0]
             axes.plot(reached, 0, marker="o", color=color, markersize=14)
         else:
-            text = f"+{gap:.2f} %"
+            text = f"+{gap:.2g} %"
         ends = {"ha": "right", "va": "top", "weight": "bold", "color": color}
         axes.annotate(text, (end, gap), (0, -10), **ends, **words)
         if len(populations) > 1:

@@ -39,7 +39,7 @@ def test_the_signature_is_the_agreed_one():
     parameters = inspect.signature(HGMeans).parameters
     assert {name: p.default for name, p in parameters.items()} == {
         "n_clusters": 8,
-        "strategy": "paper",
+        "strategy": "deep",
         "min_population": 10,
         "max_population": 20,
         "max_iter": 5000,
@@ -310,7 +310,7 @@ def test_warm_start_goes_on_where_the_last_fit_ended(engine):
     assert len(founders) == 10
     assert_allclose(founders[: len(previous)], inertias, rtol=1e-9)
     kmeans = KMeans(9, init=X[:9], n_init=1, tol=0, max_iter=1000).fit(X)
-    assert_allclose(founders[len(previous)], kmeans.inertia_, rtol=1e-9)
+    assert founders[len(previous)] <= kmeans.inertia_ * (1 + 1e-9)
     assert model.inertia_ <= inertias[0] * (1 + 1e-9)
 
 
@@ -332,19 +332,23 @@ def test_a_warm_start_on_other_samples(engine):
 # Strategies
 
 
-def test_the_papers_strategy_is_the_default(engine):
+def test_the_papers_strategy_is_one_word_away(engine):
     """Its fit is that of the search with its default settings, to the last bit."""
-    model = quick(engine=engine).fit(X)
+    model = quick(strategy="paper", engine=engine).fit(X)
     settings = SearchSettings(3, 6, max_offspring=30)
     expected = evolve(create_engine(engine, X, None), 4, settings, np.random.default_rng(0))
     assert model.history_.column("inertia").tolist() == [r.inertia for r in expected.history]
     assert model.n_rediscoveries_ == 0
 
 
-def test_the_founders_of_the_deep_strategy_are_deeper(engine):
-    """They are seeded, every other one, and single samples have moved."""
-    deep = quick(9, engine=engine, strategy="deep").fit(X)
-    paper = quick(9, engine=engine).fit(X)
+def test_the_deep_strategy_is_the_default_and_deeper(engine):
+    """Every solution is a fixed point of K-means, and most are deeper than the paper's founders."""
+    deep = quick(9, engine=engine).fit(X)
+    assert_array_equal(
+        deep.history_.column("inertia"),
+        quick(9, engine=engine, strategy="deep").fit(X).history_.column("inertia"),
+    )
+    paper = quick(9, engine=engine, strategy="paper").fit(X)
     founders = [
         np.mean([record.inertia for record in model.history_ if record.number == 0])
         for model in (deep, paper)
@@ -355,17 +359,15 @@ def test_the_founders_of_the_deep_strategy_are_deeper(engine):
 def test_rediscoveries_are_counted_and_end_the_search(engine):
     """On easy data every population finds the same."""
     blobs = np.repeat(np.eye(4), 8, axis=0) + 0.01 * X[:32, :1]
-    easy = HGMeans(4, strategy="deep", random_state=0, engine=engine, n_iter_no_change=20)
-    model = easy.fit(blobs)
+    model = HGMeans(4, random_state=0, engine=engine, n_iter_no_change=20).fit(blobs)
     assert (model.stop_reason_, model.n_rediscoveries_) == ("no_improvement", 1)
     assert 40 <= model.n_iter_ < 100
-    short = HGMeans(4, strategy="deep", random_state=0, engine=engine, max_iter=10).fit(blobs)
+    short = HGMeans(4, random_state=0, engine=engine, max_iter=10).fit(blobs)
     assert (short.stop_reason_, short.n_rediscoveries_) == ("max_iter", 0)
 
 
 def test_the_best_is_kept_when_a_later_population_does_not_find_it(engine):
-    hard = quick(12, strategy="deep", engine=engine, n_iter_no_change=8, max_iter=60)
-    model = hard.fit(X)
+    model = quick(12, engine=engine, n_iter_no_change=8, max_iter=60).fit(X)
     assert (model.history_.column("population_size") == 1).sum() > 1
     inertias = [member.inertia for member in model.population_]
     assert inertias == sorted(inertias)
@@ -375,7 +377,7 @@ def test_the_best_is_kept_when_a_later_population_does_not_find_it(engine):
 
 @pytest.mark.parametrize("strategy", ["Deep", "", None, 3, ["deep"]])
 def test_unknown_strategies_are_refused(strategy):
-    with pytest.raises(ValueError, match=r"strategy=.* must be 'paper' or 'deep'"):
+    with pytest.raises(ValueError, match=r"strategy=.* must be 'deep' or 'paper'"):
         HGMeans(strategy=strategy).fit(X)
 
 

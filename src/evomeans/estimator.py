@@ -60,15 +60,16 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
     n_clusters : int, default=8
         The number of clusters.
 
-    strategy : {"paper", "deep"}, default="paper"
+    strategy : {"deep", "paper"}, default="deep"
         How the search goes about it; docs/search.md has pictures.
 
+        - "deep": every other founder begins with k-means++; where clusters are small, single
+          samples change their cluster after K-means (Hartigan's moves), and centres are swapped if
+          that pays; offspring have the better parts of both parents, or these are matched or
+          merged; a centre of little use is relocated as often as any; and a population that has
+          stopped improving gives way to a new one. The engines "gpu" and "dask" have merging, the
+          relocation and new populations of this.
         - "paper": HG-means as published [1]_.
-        - "deep": every other founder begins with k-means++, single samples change their cluster
-          after K-means (Hartigan's moves), parents are merged as well as matched, a centre of
-          little use is relocated as often as any, and a population that has stopped improving
-          gives way to a new one. Much deeper at the same time with many clusters on small data. The
-          engines "gpu" and "dask" leave out the first two.
 
     min_population : int, default=10
         Solutions that survive when the population is cut down (Π_min in the paper).
@@ -192,11 +193,10 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
 
     Notes
     -----
-    **What to choose.** The default is the paper's standard setting. Where it takes too long, take
-    :meth:`fast`, or bound it by ``max_time``. For a deeper search take ``strategy="deep"``; if its
-    ``n_rediscoveries_`` is 0, raise ``max_iter``, and on hard problems ``n_iter_no_change`` with
-    it. If several runs disagree, fit with ``warm_start=True`` and another ``random_state``: it goes
-    on where the last fit ended.
+    **What to choose.** Population sizes and limits are the paper's standard setting. Where it takes
+    too long, take :meth:`fast`, or bound it by ``max_time``. If ``n_rediscoveries_`` is 0, raise
+    ``max_iter``, and on hard problems ``n_iter_no_change`` with it. If several runs disagree, fit
+    with ``warm_start=True`` and another ``random_state``: it goes on where the last fit ended.
 
     **Interruption.** Ctrl-C or SIGTERM during :meth:`fit` end the search after the current
     offspring. The estimator is fitted with the best solution so far, and a RuntimeWarning says so.
@@ -228,8 +228,8 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
            [10.,  2.]])
     >>> model.inertia_
     16.0
-    >>> str(model.stop_reason_), model.n_iter_
-    ('no_improvement', 500)
+    >>> str(model.stop_reason_), model.n_iter_, model.n_rediscoveries_
+    ('no_improvement', 1000, 1)
     >>> model.predict([[0, 0], [12, 3]])
     array([0, 1], dtype=int32)
 
@@ -250,7 +250,7 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         self,
         n_clusters: int = 8,
         *,
-        strategy: str = "paper",
+        strategy: str = "deep",
         min_population: int = 10,
         max_population: int = 20,
         max_iter: int = 5000,
@@ -288,7 +288,7 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         """Make an estimator with the paper's fast setting.
 
         Populations of 5 to 10, at most 500 offspring, 50 without improvement; the strategy is
-        "paper" unless you say otherwise. It takes about a tenth of the default's offspring, and can
+        "deep" unless you say otherwise. It takes about a tenth of the default's offspring, and can
         miss what the default finds, above all with many well-separated clusters.
 
         Parameters

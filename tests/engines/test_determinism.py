@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from evomeans.engines import Engine, Refinement, Start, create_engine
 from evomeans.engines.cpu import CpuEngine
-from evomeans.search import SearchResult, SearchSettings, evolve
+from evomeans.search import DEEP, PAPER, SearchResult, SearchSettings, Strategy, evolve
 from oracles import assert_same_bits
 from problems import make_samples, make_weights
 
@@ -25,10 +26,17 @@ class Forgetful:
         self.rng = np.random.default_rng(seed)
         self.lost = 0
         self.n_samples, self.batch, self.frame = engine.n_samples, engine.batch, engine.frame
-        self.samples_at = engine.samples_at
+        self.is_plain, self.samples_at = engine.is_plain, engine.samples_at
 
     def refine(self, starts: Sequence[Start]) -> list[Refinement]:
         return self.engine.refine([self._forget(start) for start in starts])
+
+    def seed(self, quantiles: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self.engine.seed(quantiles)
+
+    def better_parts(self, first, second, *handles):
+        kept = [handle if self.rng.random() < 0.5 else None for handle in handles]
+        return self.engine.better_parts(first, second, *kept)
 
     def _forget(self, start: Start) -> Start:
         if self.rng.random() < 0.5:
@@ -37,8 +45,14 @@ class Forgetful:
         return start
 
 
-def search(engine: Engine, k: int = 6) -> SearchResult:
-    return evolve(engine, k, SETTINGS, np.random.default_rng(0))
+def search(engine: Engine, k: int = 6, strategy: Strategy = PAPER) -> SearchResult:
+    settings = dataclasses.replace(SETTINGS, strategy=strategy)
+    return evolve(engine, k, settings, np.random.default_rng(0))
+
+
+def deep_search(engine: Engine) -> SearchResult:
+    """Search with small clusters, so that there are swaps, and with parts of all parents."""
+    return search(engine, 40, dataclasses.replace(DEEP, partition=1.0))
 
 
 def trace(result: SearchResult) -> list[object]:
@@ -78,6 +92,20 @@ def test_a_search_does_not_depend_on_how_much_is_remembered(dtype, weighted) -> 
     X, weights = samples(dtype, weighted)
     remembering = search(create_engine("cpu", X, weights))
     assert trace(search(CpuEngine(X, weights, memory_budget=1))) == trace(remembering)
+
+
+@pytest.mark.usefixtures("eager_threads")
+@pytest.mark.parametrize("kind", ["normal", "integers", "duplicates"])
+def test_a_deep_search_does_not_depend_on_any_of_that(kind, dtype, weighted) -> None:
+    """Also where samples are as close to one centre as to another."""
+    rng = np.random.default_rng(31)
+    X = make_samples(kind, 700, 3, dtype, rng)
+    weights = make_weights(len(X), rng) if weighted else None
+    expected = trace(deep_search(create_engine("cpu", X, weights)))
+    forgetful = Forgetful(create_engine("cpu", X, weights), 1)
+    assert trace(deep_search(forgetful)) == expected
+    assert trace(deep_search(create_engine("cpu", X, weights, n_jobs=2))) == expected
+    assert trace(deep_search(CpuEngine(X, weights, memory_budget=1))) == expected
 
 
 def test_the_handle_of_another_engine_is_ignored() -> None:

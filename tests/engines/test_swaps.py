@@ -234,7 +234,7 @@ def test_very_unequal_weights(kind, dtype, exponent) -> None:
 @pytest.mark.parametrize("large", ["distance", "weight"])
 def test_what_rounding_leaves_of_something_large_is_no_gain(large) -> None:
     """A sample joins a cluster for a while that is 10¹⁰ away, or weighs 10¹⁸ as much."""
-    for seed in range(100):
+    for seed in range(400):
         rng = np.random.default_rng(seed)
         if large == "distance":
             X, weights, k = make_samples("needle", 10, 2, np.float64, rng), None, 6
@@ -243,7 +243,7 @@ def test_what_rounding_leaves_of_something_large_is_no_gain(large) -> None:
             weights = np.where(rng.random(60) < 0.1, 1e9, 1e-9)
         engine = create_engine("cpu", X, weights)
         (start,) = Problem(X, weights, k, "samples", seed).starts(engine)
-        without, result = refine_both(engine, start, 300)
+        without, result = refine_both(engine, start, 60)
         assert result.inertia <= without.inertia
 
 

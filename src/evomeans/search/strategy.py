@@ -23,8 +23,8 @@ class Strategy:
     single_moves : bool
         Whether Hartigan's moves follow K-means, where clusters are small enough.
     swaps : float
-        How many swaps follow, per cluster, where these are small enough: one centre at a time is put
-        elsewhere, and back again if that does not pay.
+        How many swaps follow, per cluster, where these are small enough: one centre at a time is
+        put elsewhere, and back again if that does not pay.
     partition : float
         Share of the offspring for which the better versions of all parts are put together in which
         their parents differ. If that is not better than both, what follows is tried instead.
@@ -66,4 +66,4 @@ DEEP = Strategy(
 Seeding and single moves need an engine that is not plain. On others the rest of it goes on.
 """
 
-STRATEGIES = {strategy.name: strategy for strategy in (PAPER, DEEP)}
+STRATEGIES = {strategy.name: strategy for strategy in (DEEP, PAPER)}

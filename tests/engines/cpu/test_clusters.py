@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from evomeans.engines.cpu.clusters import (
+    ARRIVING,
     CHANGED,
+    LEAVING,
     MOVED,
     WAITING,
     Clusters,
@@ -77,7 +79,7 @@ def filled(X, weights, k: int, rng: np.random.Generator) -> Case:
     centers = np.array([np.average(rows[o], axis=0, weights=w[o]) for o in own])
     totals = np.array([w[o].sum() for o in own])
     clusters, diary = Clusters.allocate(n, k, d), Diary.allocate(n, k, d)
-    fill(samples, clusters, tiles, centers, totals)
+    fill(samples, clusters, diary, tiles, centers, totals)
     return Case(samples, clusters, diary, rows, w)
 
 
@@ -132,6 +134,7 @@ def assert_consistent(case: Case) -> None:
         assert clusters.sizes[j] == np.count_nonzero(own)
         assert clusters.weights[j] == pytest.approx(case.weights[own].sum(), rel=1e-12)
         assert_allclose(clusters.centers[j], mean(case, own), rtol=0.0, atol=1e-12)
+    assert_array_equal(clusters.features, clusters.centers.T)
     assert_allclose(clusters.errors, case.costs, rtol=1e-9, atol=1e-12 * case.costs.sum())
 
 
@@ -164,9 +167,9 @@ def assert_closed(diary: Diary) -> None:
 
 def everything(clusters: Clusters) -> list[bytes | list[int]]:
     """All of it, lists as sets."""
-    names = ("centers", "weights", "sizes", "errors", "reach", "losses", "labels", "squares")
     lists = [sorted(members(clusters, j)) for j in range(len(clusters.sizes))]
-    return [*(getattr(clusters, name).tobytes() for name in names), *lists]
+    others = [name for name in clusters._fields if name not in ("first", "after", "before")]
+    return [*(getattr(clusters, name).tobytes() for name in others), *lists]
 
 
 # ---- filled ----------------------------------------------------------------------------------
@@ -195,7 +198,7 @@ def test_filling_again_leaves_nothing_of_what_was_before(dtype, weighted, data) 
     keep_changes(case.clusters, case.diary)
     tiles = np.zeros((count_tiles(len(labels)), WIDTH), np.uint16)
     tiles.ravel()[: len(labels)] = labels
-    fill(case.samples, case.clusters, tiles, centers, totals)
+    fill(case.samples, case.clusters, case.diary, tiles, centers, totals)
     assert everything(case.clusters) == before
 
 
@@ -307,6 +310,23 @@ def test_a_swap_that_moves_too_many_samples_is_given_up_and_taken_back() -> None
     take_back(samples, clusters, short)
     assert everything(clusters) == before
     assert_closed(short)
+
+
+@settings(max_examples=25)
+@given(st.data())
+def test_eagerness_tells_how_much_farther_a_sample_may_go(dtype, data) -> None:
+    """Of equal weights: exactly those gain by a move that are near enough to the other centre."""
+    case = data.draw(cases(dtype, weighted=False))
+    for i, target in wanted_moves(data.draw, case):
+        move(case, i, target)
+    clusters = case.clusters
+    squares = squared_distances(case.rows, clusters.centers)
+    sizes, own = clusters.sizes, clusters.labels
+    for i in np.flatnonzero(sizes[own] > 1):
+        saved = squares[i, own[i]] * sizes[own[i]] / (sizes[own[i]] - 1.0)
+        gains = squares[i] * sizes / (sizes + 1.0) < saved * (1.0 - 1e-9)
+        limit = clusters.eagerness[LEAVING, own[i]] * clusters.eagerness[ARRIVING]
+        assert_array_equal(gains, squares[i] < limit * squares[i, own[i]] * (1.0 - 1e-9))
 
 
 # ---- who may leave, and who waits ------------------------------------------------------------

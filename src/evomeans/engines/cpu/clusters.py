@@ -27,14 +27,14 @@ REMAINDER = 1e-9
 class Clusters(NamedTuple):
     """Clusters as lists of samples.
 
-    ``centers`` (k, d), ``weights`` (k,) and ``sizes`` (k,) int64: means, total weights, and how many
-    samples there are; those without weight are in no list. ``features`` (d, k): the means once more,
-    for loops over centres. ``eagerness`` (2, k): see :func:`resize`. ``errors`` (k,): Σ w‖x − c‖²;
-    ``reach`` (k,): the largest ‖x − c‖² of a cluster when it was last measured. ``losses`` (k,):
-    about what the sum of squares would grow by without a cluster.
+    ``centers`` (k, d), ``weights`` (k,) and ``sizes`` (k,) int64: means, total weights, and how
+    many samples there are; those without weight are in no list. ``features`` (d, k): the means once
+    more, for loops over centres. ``eagerness`` (2, k): see :func:`resize`. ``errors`` (k,):
+    Σ w‖x − c‖²; ``reach`` (k,): the largest ‖x − c‖² of a cluster when it was last measured.
+    ``losses`` (k,): about what the sum of squares would grow by without a cluster.
 
-    ``first`` (k,), ``after`` and ``before`` (n,) int32: the lists; ``labels`` (n,) int32; ``squares``
-    (n,): ‖x − c‖² when the cluster was last measured.
+    ``first`` (k,), ``after`` and ``before`` (n,) int32: the lists; ``labels`` (n,) int32;
+    ``squares`` (n,): ‖x − c‖² when the cluster was last measured.
     """
 
     centers: NDArray[np.float64]
@@ -55,15 +55,19 @@ class Clusters(NamedTuple):
     def allocate(cls, n_samples: int, n_clusters: int, n_features: int) -> Clusters:
         """Make room."""
         return cls(
-            np.empty((n_clusters, n_features)),
-            np.empty(n_clusters),
-            np.empty(n_clusters, np.int64),
-            np.empty((n_features, n_clusters)),
-            np.empty((2, n_clusters)),
-            *np.empty((3, n_clusters)),
-            np.empty(n_clusters, np.int32),
-            *np.empty((3, n_samples), np.int32),
-            np.empty(n_samples),
+            centers=np.empty((n_clusters, n_features)),
+            weights=np.empty(n_clusters),
+            sizes=np.empty(n_clusters, np.int64),
+            features=np.empty((n_features, n_clusters)),
+            eagerness=np.empty((2, n_clusters)),
+            errors=np.empty(n_clusters),
+            reach=np.empty(n_clusters),
+            losses=np.empty(n_clusters),
+            first=np.empty(n_clusters, np.int32),
+            after=np.empty(n_samples, np.int32),
+            before=np.empty(n_samples, np.int32),
+            labels=np.empty(n_samples, np.int32),
+            squares=np.empty(n_samples),
         )
 
 
@@ -73,11 +77,12 @@ class Diary(NamedTuple):
     ``queue`` (k + 1,) int32: a ring of clusters that have changed and not been visited since;
     ``is_waiting`` (k,) uint8: whether a cluster is among them. Of all that have changed since the
     diary was opened: ``changed`` (k,) int32, which they are; ``is_changed`` (k,) uint8; ``centers``
-    (k, d), ``weights`` (k,), ``sizes`` (k,) int64 and ``errors`` (k,), as they were. ``samples`` and
-    ``origins`` (≥ n,) int32: every move of a sample, and the cluster that it left.
+    (k, d), ``weights`` (k,), ``sizes`` (k,) int64 and ``errors`` (k,), as they were. ``samples``
+    and ``origins`` (≥ n,) int32: every move of a sample, and the cluster that it left.
 
-    ``nearby`` (k,) int32, ``limits`` (k,) and ``apart`` (k,): room to work in. ``numbers`` (4,) int64: HEAD and length (WAITING) of the queue, and lengths of ``changed``
-    and of ``samples``. ``random`` (1,) uint64: see :func:`~evomeans.engines.cpu.swaps.uniform`.
+    ``nearby`` (k,) int32, ``limits`` (k,) and ``apart`` (k,): room to work in. ``numbers`` (4,)
+    int64: HEAD and length (WAITING) of the queue, and lengths of ``changed`` and of ``samples``.
+    ``random`` (1,) uint64: see :func:`~evomeans.engines.cpu.swaps.uniform`.
     """
 
     queue: NDArray[np.int32]
@@ -99,20 +104,23 @@ class Diary(NamedTuple):
     @classmethod
     def allocate(cls, n_samples: int, n_clusters: int, n_features: int) -> Diary:
         """Make room. A change that moves more samples than there are twice over is given up."""
+        most = 2 * n_samples + 64
         return cls(
-            np.empty(n_clusters + 1, np.int32),
-            np.zeros(n_clusters, np.uint8),
-            np.empty(n_clusters, np.int32),
-            np.zeros(n_clusters, np.uint8),
-            np.empty((n_clusters, n_features)),
-            np.empty(n_clusters),
-            np.empty(n_clusters, np.int64),
-            np.empty(n_clusters),
-            *np.empty((2, 2 * n_samples + 64), np.int32),
-            np.empty(n_clusters, np.int32),
-            *np.empty((2, n_clusters)),
-            np.zeros(4, np.int64),
-            np.zeros(1, np.uint64),
+            queue=np.empty(n_clusters + 1, np.int32),
+            is_waiting=np.zeros(n_clusters, np.uint8),
+            changed=np.empty(n_clusters, np.int32),
+            is_changed=np.zeros(n_clusters, np.uint8),
+            centers=np.empty((n_clusters, n_features)),
+            weights=np.empty(n_clusters),
+            sizes=np.empty(n_clusters, np.int64),
+            errors=np.empty(n_clusters),
+            samples=np.empty(most, np.int32),
+            origins=np.empty(most, np.int32),
+            nearby=np.empty(n_clusters, np.int32),
+            limits=np.empty(n_clusters),
+            apart=np.empty(n_clusters),
+            numbers=np.zeros(4, np.int64),
+            random=np.zeros(1, np.uint64),
         )
 
 
@@ -123,9 +131,7 @@ def weight_of(samples: Any, i: Any) -> Any:
 
 
 @jit
-def fill(
-    samples: Any, clusters: Any, diary: Any, labels: Any, centers: Any, weights: Any
-) -> None:
+def fill(samples: Any, clusters: Any, diary: Any, labels: Any, centers: Any, weights: Any) -> None:
     """Take over a fixed point of K-means.
 
     Parameters
@@ -141,11 +147,11 @@ def fill(
         for t in range(centers.shape[1]):
             place_center(clusters, j, t, centers[j, t])
     for i in range(n - 1, -1, -1):
-        j = np.int32(labels[i // WIDTH, i % WIDTH])
-        clusters.labels[i] = j
+        own = np.int32(labels[i // WIDTH, i % WIDTH])
+        clusters.labels[i] = own
         if weight_of(samples, i) > 0.0:
-            clusters.sizes[j] += 1
-            link(clusters, i, j)
+            clusters.sizes[own] += 1
+            link(clusters, i, own)
     for j in range(k):
         resize(clusters, j, clusters.sizes[j])
         clusters.errors[j] = measure(samples, clusters, j)
@@ -187,7 +193,7 @@ def place_center(clusters: Any, j: Any, t: Any, value: float) -> None:
 def resize(clusters: Any, j: Any, size: Any) -> None:
     """Set how many samples a cluster has.
 
-    A sample of the usual weight moves from a to b if that is ρ times as far away as a, at most, with
+    A sample of the usual weight moves from a to b if b is ρ times as far away as a, at most, with
     ρ² = m_a/(m_a − 1) · (m_b + 1)/m_b for sizes m. ``eagerness`` has the two factors.
     """
     clusters.sizes[j] = size
@@ -224,7 +230,7 @@ def measure(samples: Any, clusters: Any, j: Any) -> Any:
 
 @jit
 def compare_losses(clusters: Any, diary: Any, j: Any) -> None:
-    """Set what a cluster costs least to be united with another; others may find it their cheapest."""
+    """Set what uniting a cluster with another costs at least, for it and for the others."""
     losses, weights = clusters.losses, clusters.weights
     measure_apart(clusters, diary, j)
     least = np.inf
@@ -273,13 +279,13 @@ def next_waiting(diary: Any) -> Any:
 
 
 @jit
-def is_full(diary: Any) -> bool:
+def is_full(diary: Any) -> Any:
     """Whether no further move could be written down."""
     return diary.numbers[MOVED] >= diary.samples.shape[0]
 
 
 @jit
-def may_leave(clusters: Any, j: Any, weight: float) -> bool:
+def may_leave(clusters: Any, j: Any, weight: float) -> Any:
     """Whether something is left of a cluster without a sample of this weight."""
     return clusters.sizes[j] > 1 and clusters.weights[j] - weight > REMAINDER * clusters.weights[j]
 

@@ -264,14 +264,11 @@ class CpuEngine:
 
     def _solution(self, centers: FloatArray, handle: Handle | None) -> Solution:
         """Return labels with centres, from the handle if it still has them."""
-        known = self.memory.recall(handle, len(centers))
-        if known is not None and known.state is not None:
-            return Solution(known.state.labels, centers)
-        if isinstance(handle, Recollection) and handle.labels is not None:
-            return Solution(handle.labels, centers)
-        state = self._assigned(centers)
-        self.memory.give_back(state)
-        return Solution(state.labels.copy(), centers)
+        if (labels := self.memory.labels(handle, len(centers))) is None:
+            state = self._assigned(centers)
+            labels = state.labels.copy()
+            self.memory.give_back(state)
+        return Solution(labels, centers)
 
     def rows(self, chosen: NDArray[np.intp]) -> FloatArray:
         """Return a few samples as rows of a dense array."""

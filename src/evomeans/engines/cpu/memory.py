@@ -58,6 +58,7 @@ class Memory:
         self._kept: OrderedDict[int, tuple[weakref.ref[Recollection], State]] = OrderedDict()
         self._free: list[State] = []
         self._bytes = 0
+        self._labelled: weakref.WeakSet[Recollection] = weakref.WeakSet()
 
     def new_state(self, n_samples: int, n_clusters: int) -> State:
         """Return room for a state, contents undefined."""
@@ -74,6 +75,7 @@ class Memory:
         size = state.nbytes
         if size > BYTES_PER_SAMPLE * state.labels.size:
             recollection.state, recollection.labels = None, state.labels.copy()
+            self._labelled.add(recollection)
             self.give_back(state)
             return recollection
         key = id(recollection)
@@ -92,6 +94,15 @@ class Memory:
             return None
         self._kept.move_to_end(id(handle))
         return handle
+
+    def labels(self, handle: Any, n_clusters: int) -> NDArray[Any] | None:
+        """Return the labels of a solution of this engine, or None if they are forgotten."""
+        if (known := self.recall(handle, n_clusters)) is not None and known.state is not None:
+            labels: NDArray[Any] = known.state.labels
+            return labels
+        if isinstance(handle, Recollection) and handle in self._labelled:
+            return handle.labels if len(handle.centers) == n_clusters else None
+        return None
 
     def give_back(self, state: State) -> None:
         """Take memory of :meth:`new_state` that nobody is going to keep."""

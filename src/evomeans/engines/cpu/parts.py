@@ -20,7 +20,7 @@ from evomeans.engines.cpu.rows import remember_center, squared_distance
 from evomeans.engines.rules import BETTER, MOST_SPARE
 
 FIRST, SECOND = range(2)
-# How many clusters more than k the parts that have been decided about may have, from −MOST_SPARE on.
+# How many clusters more than k the parts decided about may have: from −MOST_SPARE on.
 BALANCES = 2 * MOST_SPARE + 1
 # The place of balance zero.
 EVEN = MOST_SPARE
@@ -68,13 +68,13 @@ def sum_squares(samples: Any, labels: Any, centers: Any, errors: Any) -> None:
         errors[j] = 0.0
         remember_center(rows, centers, j)
     for i in range(samples.order.shape[0]):
-        j = np.int64(labels[i // WIDTH, i % WIDTH])
+        own = np.int64(labels[i // WIDTH, i % WIDTH])
         weight = weights[i] if weights.shape[0] else 1.0
-        errors[j] += weight * squared_distance(rows, i, centers, j)
+        errors[own] += weight * squared_distance(rows, i, centers, own)
 
 
 @jit
-def choose_parts(samples: Any, first: Any, second: Any, parts: Any) -> bool:
+def choose_parts(samples: Any, first: Any, second: Any, parts: Any) -> Any:
     """Choose the better version of every part.
 
     Parameters
@@ -99,9 +99,7 @@ def choose_parts(samples: Any, first: Any, second: Any, parts: Any) -> bool:
 
 @jit
 def connect(samples: Any, first: Any, second: Any, root: Any) -> None:
-    """Let clusters that have a sample of any weight in common, or are connected by others, have the
-    same root: the lowest of them.
-    """
+    """Give clusters that samples of some weight connect the same root: the lowest of them."""
     k, weights = root.shape[0] // 2, samples.weights
     for node in range(2 * k):
         root[node] = node

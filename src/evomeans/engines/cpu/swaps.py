@@ -15,6 +15,7 @@ import numpy as np
 
 from evomeans.engines.cpu.clusters import (
     ARRIVING,
+    CHANGED,
     LEAVING,
     WAITING,
     fill,
@@ -82,12 +83,27 @@ def try_swaps(
             change = dissolve(samples, clusters, diary, removed, neighbours)
             change += begin_cluster(samples, clusters, diary, chosen, removed)
             change = settle(samples, clusters, diary, change)
-            if change < -GAIN * total:
+            if change < -GAIN * total and measure_change(samples, clusters, diary) < -GAIN * total:
                 successes += 1
                 keep_changes(clusters, diary)
             else:
                 take_back(samples, clusters, diary)
     return successes
+
+
+@jit
+def measure_change(samples: Any, clusters: Any, diary: Any) -> Any:
+    """Measure by how much the sum of squares has changed, in all clusters that have.
+
+    The changes of single moves add up to the same, but for rounding: that of a sample that is far
+    away or very heavy may exceed all that the others contribute.
+    """
+    change = 0.0
+    for place in range(diary.numbers[CHANGED]):
+        j = diary.changed[place]
+        clusters.errors[j] = measure(samples, clusters, j)
+        change += clusters.errors[j] - diary.errors[place]
+    return change
 
 
 @jit
@@ -129,11 +145,10 @@ def choose_cluster(clusters: Any, diary: Any) -> Any:
 
 
 @jit
-def choose_sample(
-    samples: Any, clusters: Any, diary: Any, removed: Any, neighbours: int
-) -> Any:
-    """Draw a sample by its share of the sum of squares, from other clusters, in half of the cases
-    from those around the removed one; −1 if there is none.
+def choose_sample(samples: Any, clusters: Any, diary: Any, removed: Any, neighbours: int) -> Any:
+    """Draw a sample by its share of the sum of squares; −1 if there is none.
+
+    From all clusters but the removed one, in half of the cases only from those around it.
     """
     everywhere = uniform(diary) >= SHARE_AROUND
     eligible = clusters.weights.shape[0] if everywhere else min(neighbours, AROUND)
@@ -270,10 +285,10 @@ def settle(samples: Any, clusters: Any, diary: Any, change: float) -> Any:
 
 @jit
 def closeness(clusters: Any, source: Any, target: Any) -> Any:
-    """Return how many times the squared distance of a sample from its centre that of two centres is
-    at most, if it can gain by a move from one to the other.
+    """Return how far apart two centres may be for samples to gain by a move from one to the other.
 
-    It needs ‖x − c_b‖ < ρ‖x − c_a‖, and ‖x − c_b‖ is at least ‖c_a − c_b‖ − ‖x − c_a‖: so 1 + ρ,
+    Squared, and in units of the squared distance from the own centre. A move needs
+    ‖x − c_b‖ < ρ‖x − c_a‖, and ‖x − c_b‖ is at least ‖c_a − c_b‖ − ‖x − c_a‖: so this is 1 + ρ,
     squared, and the root of the two factors of ρ² is at most their mean. For samples of the usual
     weight. Of others it may miss some, which are found when K-means and single moves go over all.
     """
