@@ -55,8 +55,9 @@ class Start:
         point; likewise for a :class:`GuidingEngine` only.
     swaps : int
         How often, after all this, to try and put one centre elsewhere; what does not lower the sum
-        of squares is undone. The draws derive from ``quantile``. For a :class:`GuidingEngine` only,
-        and one that has no cheap way to do so makes none.
+        of squares is undone. The draws derive from ``quantile``. None without the fixed point, that
+        is with ``max_iter``. For a :class:`GuidingEngine` only, and one that has no cheap way to do
+        so makes none.
     """
 
     centers: FloatArray

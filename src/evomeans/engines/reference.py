@@ -213,11 +213,11 @@ class ReferenceEngine:
         gains = np.bincount(part, np.concatenate([-errors[0], errors[1]]), count)
         spare = np.bincount(part, np.repeat([-1.0, 1.0], k), count).astype(int)
         taken = balanced_choice(gains.tolist(), spare.tolist())
-        best = min(errors[0].sum(), errors[1].sum())
-        if errors[0].sum() + gains[taken].sum() >= best * BETTER:
+        gone, chosen = np.isin(part, taken).reshape(2, k)
+        total = errors[0][~gone].sum() + errors[1][chosen].sum()
+        if total >= min(errors[0].sum(), errors[1].sum()) * BETTER:
             return None
-        chosen = np.isin(part, taken)
-        return chosen[:k], chosen[k:]
+        return gone, chosen
 
     def rows(self, chosen: NDArray[np.intp]) -> FloatArray:
         """Return a few samples."""

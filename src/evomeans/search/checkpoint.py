@@ -29,7 +29,7 @@ from evomeans.search.settings import SearchSettings
 from evomeans.search.state import SearchState
 
 FORMAT = "evomeans checkpoint"
-VERSION = 2
+VERSION = 3
 MEMBERS = (*POPULATION_MEMBERS, *ROUND_MEMBERS, *HISTORY_MEMBERS, "given")
 SECONDS_BETWEEN = 30.0
 # Writing takes at most a twentieth of the time, however large the state.
@@ -179,6 +179,7 @@ class Checkpoint(NoCheckpoint):
             "best": None if state.best is None else _place(members, state.best),
             "leader": None if state.leader is None else _place(members, state.leader),
             "finds": state.finds,
+            "is_first": int(state.is_first),
             "founders_due": state.founders_due,
             "n_offspring": state.n_offspring,
             "last_improvement": state.last_improvement,
@@ -247,6 +248,7 @@ def _state_of(archive: Archive, search: Resumable) -> SearchState:
         best=members[archive.integer("best", 0, len(members) - 1)] if members else None,
         leader=members[archive.integer("leader", 0, len(members) - 1)] if size else None,
         finds=archive.integer("finds", 0, LARGEST_COUNT),
+        is_first=bool(archive.integer("is_first", 0, 1)),
         given=[centers.copy() for centers in given],
         round=begun,
         founders_due=archive.integer("founders_due", 0, founders),

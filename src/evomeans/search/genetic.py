@@ -29,7 +29,7 @@ from evomeans.search.result import SearchResult
 from evomeans.search.settings import SearchSettings
 from evomeans.search.state import SearchState
 from evomeans.search.stopping import Progress, StopReason, reason_to_stop
-from evomeans.search.strategy import FEW_FOR_MOVES, FEW_FOR_SWAPS
+from evomeans.search.strategy import FEW_FOR_MOVES, FEW_FOR_SWAPS, PAPER, Strategy
 
 # A smaller relative gain is rounding, not an improvement that resets the patience.
 IMPROVEMENT = 1e-10
@@ -117,6 +117,7 @@ class _Search:
         self.best: Individual | None = None
         self.leader: Individual | None = None
         self.finds = 0
+        self.is_first = True
         self.n_offspring = 0
         self.last_improvement = 0
         self.history = History()
@@ -139,6 +140,7 @@ class _Search:
             best=self.best,
             leader=self.leader,
             finds=self.finds,
+            is_first=self.is_first,
             given=self.given,
             round=self.round,
             founders_due=self.founders_due,
@@ -155,6 +157,7 @@ class _Search:
         self.best = state.best
         self.leader = state.leader
         self.finds = state.finds
+        self.is_first = state.is_first
         self.given = state.given
         self.round = state.round
         self.founders_due = state.founders_due
@@ -163,6 +166,23 @@ class _Search:
         self.history = state.history
         self.began = self.clock() - state.seconds
         self.rng.bit_generator.state = state.random
+
+    @property
+    def per_cluster(self) -> float:
+        """Samples per cluster, on the mean."""
+        return self.engine.n_samples / self.n_clusters
+
+    @property
+    def operators(self) -> Strategy:
+        """The strategy of the present population.
+
+        Where clusters are large, K-means is all the local search there is. Then the first
+        population is the paper's: others are fast at first, but less deep on some data, and have
+        their turn later.
+        """
+        if self.is_first and not self.engine.is_plain and self.per_cluster > FEW_FOR_MOVES:
+            return PAPER
+        return self.settings.strategy
 
     def next_round(self) -> list[Start]:
         """Begin as many solutions as the engine likes at once, founders before offspring.
@@ -208,7 +228,7 @@ class _Search:
 
     def is_seeded(self, due: int) -> bool:
         """Whether the founder that begins when so many are due is: every other one."""
-        return self.settings.strategy.seeding and not self.engine.is_plain and due % 2 == 0
+        return self.operators.seeding and not self.engine.is_plain and due % 2 == 0
 
     def seed(self) -> NDArray[np.float64]:
         """Draw centres by k-means++."""
@@ -216,7 +236,7 @@ class _Search:
 
     def breed(self) -> Start:
         """Select two parents, cross them over, and choose the centre to relocate."""
-        k, strategy = self.n_clusters, self.settings.strategy
+        k, strategy = self.n_clusters, self.operators
         uniforms = self.rng.random(k + 7)
         *chances, step, removed, quantile = uniforms[k:].tolist()
         parents = select_parents(self.population, chances)
@@ -236,7 +256,7 @@ class _Search:
 
     def put_together(self, first: Individual, second: Individual) -> Child | None:
         """Take the better parts of both parents, if the strategy wants that, and it pays."""
-        if self.engine.is_plain or not self.happens(self.settings.strategy.partition):
+        if self.engine.is_plain or not self.happens(self.operators.partition):
             return None
         return partition_crossover(cast(GuidingEngine, self.engine), first, second)
 
@@ -252,11 +272,11 @@ class _Search:
         start = Start(centers, alpha, quantile, removed, self.settings.roulette_power, parent)
         if self.engine.is_plain:
             return start
-        strategy, per_cluster = self.settings.strategy, self.engine.n_samples / self.n_clusters
+        moves, swaps = self.operators.single_moves, round(self.operators.swaps * self.n_clusters)
         return replace(
             start,
-            single_moves=strategy.single_moves and per_cluster <= FEW_FOR_MOVES,
-            swaps=round(strategy.swaps * self.n_clusters) if per_cluster <= FEW_FOR_SWAPS else 0,
+            single_moves=moves and self.per_cluster <= FEW_FOR_MOVES,
+            swaps=swaps if self.per_cluster <= FEW_FOR_SWAPS else 0,
         )
 
     def happens(self, probability: float) -> bool:
@@ -329,7 +349,7 @@ class _Search:
     def begin_anew(self) -> None:
         """Give way to a new population, and keep only the best."""
         self.finds = self.times_found
-        self.population, self.leader = [], None
+        self.population, self.leader, self.is_first = [], None, False
         self.founders_due = self.settings.max_population
         self.last_improvement = self.n_offspring
 

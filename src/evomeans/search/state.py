@@ -27,6 +27,8 @@ class SearchState:
         The deepest since the population was begun; not necessarily a member.
     finds : int
         Populations before this one that ended with the best.
+    is_first : bool
+        Whether there was no population before.
     given : list of (k, d) arrays
         Solutions to begin with that have not had their turn.
     round : list of Start
@@ -50,6 +52,7 @@ class SearchState:
     best: Individual | None
     leader: Individual | None
     finds: int
+    is_first: bool
     given: list[NDArray[np.float64]]
     round: list[Start]
     founders_due: int

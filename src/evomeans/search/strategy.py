@@ -63,7 +63,8 @@ DEEP = Strategy(
 )
 """What docs/search.md describes; every part has its row in the ablation there.
 
-Seeding and single moves need an engine that is not plain. On others the rest of it goes on.
+On plain engines merging, guidance and new populations are left of it. On others, where clusters are
+large, the first population is that of the paper.
 """
 
 STRATEGIES = {strategy.name: strategy for strategy in (DEEP, PAPER)}

@@ -18,7 +18,7 @@ from evomeans.engines.cpu.rows import squared_difference, write_row
 # Of :attr:`Diary.numbers`.
 HEAD, WAITING, CHANGED, MOVED = range(4)
 # Of :attr:`Clusters.eagerness`.
-LEAVING, ARRIVING = range(2)
+ARRIVING, LEAVING = range(2)
 NOBODY = np.int32(-1)
 # A sample that has nearly all the weight of its cluster stays: the mean of the rest would be noise.
 REMAINDER = 1e-9

@@ -109,13 +109,15 @@ class CpuEngine:
         room = self._room(len(start.centers))
         known = self.memory.recall(start.parent, room.k)
         state = self.memory.new_state(self.n_samples, room.k)
-        if known is not None:
-            room.take_over(known)
-        n_iter = self._descend(room, None if known is None else known.state, state, start)
-        if room.swap(state, start.swaps, start.quantile):
+        n_iter = self._begin(room, known, state, start)
+        before = room.inertia
+        if start.max_iter is None and room.swap(state, start.swaps, start.quantile):
             # On all samples, for swaps look around themselves only.
             swapped = replace(start, centers=room.swapped.centers, removed=-1)
             n_iter += self._descend(room, state, state, swapped)
+            if room.inertia > before:
+                # Rounding, with weights or distances that have no more digits in common.
+                n_iter += self._begin(room, known, state, start)
         if self._sits_on_samples(room):
             self._snap(room, state)
         handle = self.memory.keep(Recollection(state, room.positions, room.sums))
@@ -126,6 +128,13 @@ class CpuEngine:
             n_iter,
             handle,
         )
+
+    def _begin(self, room: Room, known: Recollection | None, state: State, start: Start) -> int:
+        """Run K-means and single moves from a start, from where its parent stands if known."""
+        if known is None:
+            return self._descend(room, None, state, start)
+        room.take_over(known)
+        return self._descend(room, known.state, state, start)
 
     def _descend(self, room: Room, inherited: State | None, state: State, start: Start) -> int:
         """Run K-means and single moves to where the start wants them, and fill empty clusters.

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from evomeans.engines.cpu.clusters import weight_of
 from evomeans.engines.cpu.jit import jit
 from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.rows import remember_center, squared_distance
@@ -63,14 +64,13 @@ class Parts(NamedTuple):
 @jit
 def sum_squares(samples: Any, labels: Any, centers: Any, errors: Any) -> None:
     """Sum up the squared distances of the samples to their centres, cluster by cluster."""
-    rows, weights = samples.rows, samples.weights
+    rows = samples.rows
     for j in range(errors.shape[0]):
         errors[j] = 0.0
         remember_center(rows, centers, j)
     for i in range(samples.order.shape[0]):
         own = np.int64(labels[i // WIDTH, i % WIDTH])
-        weight = weights[i] if weights.shape[0] else 1.0
-        errors[own] += weight * squared_distance(rows, i, centers, own)
+        errors[own] += weight_of(samples, i) * squared_distance(rows, i, centers, own)
 
 
 @jit
@@ -92,19 +92,32 @@ def choose_parts(samples: Any, first: Any, second: Any, parts: Any) -> Any:
     """
     connect(samples, first, second, parts.root)
     compare_versions(parts)
-    gain = balance(parts)
-    best = min(parts.errors[FIRST].sum(), parts.errors[SECOND].sum())
-    return parts.errors[FIRST].sum() + gain < best * BETTER
+    balance(parts)
+    # Not the gain: there may be nothing left of it if one solution is far worse than the other.
+    total, first_total, second_total = 0.0, 0.0, 0.0
+    for j in range(parts.errors.shape[1]):
+        own, other = parts.errors[FIRST, j], parts.errors[SECOND, j]
+        first_total += own
+        second_total += other
+        total += 0.0 if is_taken(parts, j) else own
+        total += other if is_taken(parts, j + parts.errors.shape[1]) else 0.0
+    return total < min(first_total, second_total) * BETTER
+
+
+@jit
+def is_taken(parts: Any, node: Any) -> Any:
+    """Whether the second version of a cluster's part is chosen."""
+    return parts.chosen[parts.root[node]] != 0
 
 
 @jit
 def connect(samples: Any, first: Any, second: Any, root: Any) -> None:
     """Give clusters that samples of some weight connect the same root: the lowest of them."""
-    k, weights = root.shape[0] // 2, samples.weights
+    k = root.shape[0] // 2
     for node in range(2 * k):
         root[node] = node
     for i in range(samples.order.shape[0]):
-        if weights.shape[0] == 0 or weights[i] > 0.0:
+        if weight_of(samples, i) > 0.0:
             one = find_root(root, np.int64(first[i // WIDTH, i % WIDTH]))
             other = find_root(root, k + np.int64(second[i // WIDTH, i % WIDTH]))
             root[max(one, other)] = min(one, other)
@@ -135,7 +148,7 @@ def compare_versions(parts: Any) -> None:
 
 
 @jit
-def balance(parts: Any) -> Any:
+def balance(parts: Any) -> None:
     """Choose versions so that the sum of squares is least, and k clusters are left.
 
     Part by part, ``costs`` has the least cost of all choices so far for every balance.
@@ -161,4 +174,3 @@ def balance(parts: Any) -> Any:
         if root[node] == node and takes[node, place] != 0:
             parts.chosen[node] = 1
             place -= parts.spare[node]
-    return costs[0, EVEN]

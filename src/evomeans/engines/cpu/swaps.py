@@ -38,8 +38,9 @@ from evomeans.engines.rules import WORTHWHILE
 
 # Part of the clusters that are compared when one of little use is wanted, and how many at least.
 COMPARED, AT_LEAST = 0.1, 2
-# How many of the closest clusters the samples of one that goes may join; the rest is settled later.
-NEIGHBOURS = 16
+# How many of the closest clusters the samples of one that goes may join, and between how many
+# samples move: with many features all clusters are neighbours. K-means finds what is missed.
+NEIGHBOURS, RANGE = 16, 32
 # Half of the swaps stay among so many of the closest: these are the ones that succeed most often.
 AROUND, SHARE_AROUND = 8, 0.5
 # A smaller gain, relative to the sum of squares, might be rounding.
@@ -197,19 +198,22 @@ def find_neighbours(clusters: Any, diary: Any, j: Any) -> Any:
     for other in range(clusters.weights.shape[0]):
         if other != j and clusters.weights[other] > 0.0:
             square = diary.apart[other]
-            if count < NEIGHBOURS or square < limits[count - 1]:
-                count = min(count + 1, NEIGHBOURS)
-                insert(nearby, limits, count - 1, other, square)
+            count = insert(nearby, limits, count, NEIGHBOURS, other, square)
     return count
 
 
 @jit
-def insert(names: Any, keys: Any, place: Any, name: Any, key: Any) -> None:
-    """Insert a name into a list that is sorted up to a place."""
+def insert(names: Any, keys: Any, count: Any, most: int, name: Any, key: Any) -> Any:
+    """Insert a name into a sorted list, unless that is full of lower keys; return its length."""
+    if count == most and key >= keys[count - 1]:
+        return count
+    count = min(count + 1, most)
+    place = count - 1
     while place > 0 and keys[place - 1] > key:
         names[place], keys[place] = names[place - 1], keys[place - 1]
         place -= 1
     names[place], keys[place] = name, key
+    return count
 
 
 @jit
@@ -276,8 +280,10 @@ def settle(samples: Any, clusters: Any, diary: Any, change: float) -> Any:
         j = next_waiting(diary)
         measure(samples, clusters, j)
         measure_apart(clusters, diary, j)
-        change += send_away(samples, clusters, diary, j)
-        change += take_in(samples, clusters, diary, j)
+        count = list_targets(clusters, diary, j)
+        farthest = diary.limits[RANGE - 1] if count == RANGE else np.inf
+        change += send_away(samples, clusters, diary, j, count)
+        change += take_in(samples, clusters, diary, j, farthest)
         if is_full(diary):
             return np.inf
     return change
@@ -298,14 +304,24 @@ def closeness(clusters: Any, source: Any, target: Any) -> Any:
 
 
 @jit
-def send_away(samples: Any, clusters: Any, diary: Any, j: Any) -> Any:
-    """Move samples of a cluster that has just been measured to others; return what that changes."""
-    reach, count, change = clusters.reach[j], 0, 0.0
+def list_targets(clusters: Any, diary: Any, j: Any) -> Any:
+    """List clusters to which samples of one might move, and how far these are from their centre.
+
+    Squared, at least, and in this order. The cluster has just been measured.
+    """
+    reach, count = clusters.reach[j], 0
     for other in range(clusters.weights.shape[0]):
         ratio = closeness(clusters, j, other)
         if diary.apart[other] < reach * ratio and other != j and clusters.weights[other] > 0.0:
-            insert(diary.nearby, diary.limits, count, other, diary.apart[other] / ratio)
-            count += 1
+            limit = diary.apart[other] / ratio
+            count = insert(diary.nearby, diary.limits, count, RANGE, other, limit)
+    return count
+
+
+@jit
+def send_away(samples: Any, clusters: Any, diary: Any, j: Any, count: int) -> Any:
+    """Move samples of a cluster to those that are listed; return what that changes."""
+    change = 0.0
     following = clusters.first[j] if count > 0 else -1
     while following >= 0:
         i, following = following, clusters.after[following]
@@ -330,10 +346,11 @@ def send_away(samples: Any, clusters: Any, diary: Any, j: Any) -> Any:
 
 
 @jit
-def take_in(samples: Any, clusters: Any, diary: Any, j: Any) -> Any:
+def take_in(samples: Any, clusters: Any, diary: Any, j: Any, farthest: float) -> Any:
     """Move samples of others to a cluster; return what that changes.
 
-    Not from those that wait for a visit: these will look for themselves.
+    Not from those that wait for a visit: these will look for themselves. And not from those that
+    are farther away than any that is listed, if the list is full.
     """
     change = 0.0
     for other in range(clusters.weights.shape[0]):
@@ -341,7 +358,7 @@ def take_in(samples: Any, clusters: Any, diary: Any, j: Any) -> Any:
         if diary.apart[other] >= clusters.reach[other] * ratio or diary.is_waiting[other] != 0:
             continue
         limit = diary.apart[other] / ratio
-        following = clusters.first[other] if other != j else -1
+        following = clusters.first[other] if other != j and limit <= farthest else -1
         while following >= 0:
             i, following = following, clusters.after[following]
             weight = weight_of(samples, i)
