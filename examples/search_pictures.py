@@ -24,7 +24,7 @@ from evomeans import HGMeans
 from evomeans.engines import Start, create_engine
 from evomeans.search import Individual
 from evomeans.search.crossover import matching_crossover
-from evomeans.search.mutation import inherited_alpha, least_useful, tournament_size
+from evomeans.search.mutation import inherited_alpha
 from evomeans.search.population import select_parents
 
 IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
@@ -104,8 +104,7 @@ def ways(X: np.ndarray, rng: np.random.Generator) -> Iterator[Way]:
     while True:
         first, second = select_parents(founders, rng.random(4).tolist())
         child = matching_crossover(first, second, rng.random(N_CLOUDS))
-        candidates = rng.random(tournament_size(N_CLOUDS))
-        removed = least_useful(child.centers, child.cluster_weights, candidates)
+        removed = int(rng.integers(N_CLOUDS))
         alpha = inherited_alpha(first.alpha, second.alpha, rng.random())
         mutation = {"alpha": alpha, "quantile": rng.random(), "removed": removed, "power": 2}
         plain = step(Start(child.centers, **mutation))
@@ -188,7 +187,7 @@ def draw_step() -> Figure:
     texts = (
         ("Two parents", f"inertia {first.inertia:.1f} and {second.inertia:.1f}"),
         ("Crossover", f"one centre of each pair, inertia {way.child.inertia:.1f}"),
-        ("Relocation", f"of a centre of little use, inertia {way.relocated.inertia:.1f}"),
+        ("Relocation", f"of one centre, inertia {way.relocated.inertia:.1f}"),
         (
             "K-means, then single moves",
             f"inertia {way.after_kmeans:.2f}, with {samples} moved {way.refined.inertia:.2f}",

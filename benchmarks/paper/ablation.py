@@ -28,9 +28,9 @@ LARGE_SETS = ("pendigit", "letters", "d15112")
 SETUPS = {
     Size.SMOKE: ("iris:6",),
     Size.SMALL: (
-        *("letters:50", "pendigit:100", "d15112:100", "letters:20", "pendigit:50", "d15112:50"),
-        *("letters:10", "pendigit:20", "d15112:20", "pendigit:10", "d15112:10"),
         *(f"{name}:{m}" for name in SMALL_SETS for m in (100, 50, 40, 30, 20, 10)),
+        *("pendigit:100", "d15112:100", "letters:50", "letters:20", "pendigit:50", "d15112:50"),
+        *("letters:10", "pendigit:20", "d15112:20", "pendigit:10", "d15112:10"),
     ),
     Size.PAPER: (
         *(f"{name}:{m}" for name in LARGE_SETS for m in (100, 50, 40, 30, 20, 10)),
@@ -50,11 +50,10 @@ VARIANTS = {
     "deep, no swaps": replace(DEEP, swaps=0.0),
     "deep, no partition": replace(DEEP, partition=0.0),
     "deep, no merging": replace(DEEP, merging=0.0),
-    "deep, no guidance": replace(DEEP, guidance=0.0),
     "deep, no restarts": replace(DEEP, agreement=1),
     "paper and single moves": replace(PAPER, single_moves=True),
 }
-ON_LARGE_SETS = ("paper", "deep", "deep, no single moves", "deep, no partition")
+ON_LARGE_SETS = ("paper", "deep", "deep, no single moves", "deep, no merging")
 
 
 @dataclass(frozen=True)

@@ -66,9 +66,8 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         - "deep": every other founder begins with k-means++; where clusters are small, single
           samples change their cluster after K-means (Hartigan's moves), and centres are swapped if
           that pays; offspring have the better parts of both parents, or these are matched or
-          merged; a centre of little use is relocated as often as any; and a population that has
-          stopped improving gives way to a new one. The engines "gpu" and "dask" have merging, the
-          relocation and new populations of this.
+          merged; and a population that has stopped improving gives way to a new one. The engines
+          "gpu" and "dask" have merging and new populations of this.
         - "paper": HG-means as published [1]_.
 
     min_population : int, default=10

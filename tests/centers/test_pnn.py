@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.cluster.hierarchy import fcluster, linkage
 
-from evomeans.centers.pnn import pnn_merge, removal_losses
+from evomeans.centers.pnn import pnn_merge
 
 
 def one_by_one(centers, weights, k):
@@ -140,24 +140,3 @@ def test_the_size_of_the_weights_does_not_matter(factor) -> None:
     assert_array_equal(scaled[2], origins)
     assert_allclose(scaled[0], merged, rtol=1e-12)
     assert_allclose(scaled[1] / factor, totals, rtol=1e-12)
-    losses = removal_losses(centers, weights)
-    assert_allclose(removal_losses(centers, factor * weights), losses, rtol=1e-9)
-
-
-@given(clusters())
-def test_removal_losses_are_the_cheapest_mergers(case) -> None:
-    """In units of the heaviest weight; one that is alone cannot be done without."""
-    centers, weights, _ = case
-    losses = removal_losses(centers, weights)
-    for i in range(len(centers)):
-        others = np.arange(len(centers)) != i
-        factors = weights[i] * weights[others] / (weights[i] + weights[others])
-        costs = factors * ((centers[others] - centers[i]) ** 2).sum(axis=1)
-        expected = costs.min() / weights.max() if others.any() else np.inf
-        assert losses[i] == pytest.approx(expected) or losses[i] > 1e100
-
-
-def test_clusters_without_weight_can_be_done_without() -> None:
-    centers = np.array([[0.0], [1.0], [5.0]])
-    assert removal_losses(centers, np.array([1.0, 0.0, 1.0])).tolist() == [12.5, 0.0, 12.5]
-    assert removal_losses(centers, np.zeros(3)).tolist() == [0.0, 0.0, 0.0]

@@ -71,7 +71,7 @@ LIMITS = Limits(offspring=100, patience=50, seconds=None)
 
 
 def test_progress_follows_the_search():
-    """Gain over the first K-means run, patience, and the time left by the pace so far."""
+    """Gain over the first solution, patience, and the time left by the pace so far."""
     display = SearchDisplay(Terminal(quiet=True), LIMITS)
     display(record(0, 200.0, 200.0, 0.1))
     display(record(0, 160.0, 160.0, 0.2))
@@ -86,7 +86,7 @@ def test_progress_follows_the_search():
     shown = {name: value for name, value, _ in display_rows(progress, LIMITS)}
     assert shown == {
         "best inertia": "150",
-        "gain over the first K-means": "25.000 %",
+        "gain over the first solution": "25.000 %",
         "offspring": "11 of 100",
         "since improvement": "7 of 50",
         "elapsed": "12.0 s",
@@ -130,7 +130,7 @@ def test_a_log_stays_short(capsys):
     starts = [line.split("  best")[0].strip() for line in lines[:4]]
     assert starts == ["2.0 s", "6.0 s", "14.0 s", "30.0 s"]
     assert 10 <= len(lines) <= 15
-    assert "50.000 % below the first K-means" in lines[0]
+    assert "50.000 % below the first solution" in lines[0]
 
 
 def test_lines_without_what_is_not_known():

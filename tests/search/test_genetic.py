@@ -731,20 +731,3 @@ def test_parents_are_merged_as_often_as_the_strategy_says() -> None:
         all(row.tobytes() in answers for row in start.centers) for start in engine.starts[4:]
     ]
     assert 0.15 < 1.0 - np.mean(inherited) < 0.35
-
-
-def test_a_guided_removal_takes_a_centre_of_little_use() -> None:
-    """Two centres are almost one: one of them goes, unless the draw does not show them."""
-    centers = np.array([[0.0], [0.01], *[[10.0 * i] for i in range(1, 7)]])
-    answer = refinement(1.0, 0, k=8)
-    crowded = type(answer)(centers, 1.0, np.ones(8), 1)
-    shares = []
-    for guidance in (0.0, 1.0):
-        settings = small(
-            max_offspring=300, patience=1000, strategy=Strategy("g", guidance=guidance)
-        )
-        engine, _ = run(repeat(crowded), settings, k=8, rng=np.random.default_rng(1))
-        shares.append(np.mean([start.removed < 2 for start in engine.starts[4:]]))
-    # Two of eight drawn, with replacement: 1 - (6/8)² of the draws show one of the two.
-    assert shares[0] == pytest.approx(0.25, abs=0.08)
-    assert shares[1] == pytest.approx(1.0 - 0.75**2, abs=0.08)

@@ -35,7 +35,7 @@ def test_a_falling_line_from_top_left_to_bottom_right() -> None:
 
 def test_one_line_of_text_says_what_was_found() -> None:
     html = history_of(4.0, 2.0)._repr_html_()
-    assert "1 offspring in 0.25 s: best inertia 2, 50 % below the first K-means run" in html
+    assert "1 offspring in 0.25 s: best inertia 2, 50 % below the first solution" in html
 
 
 @pytest.mark.parametrize("inertias", [(1.0,), (1.0, 1.0, 2.0), (0.0,), (3.0, 0.0)])

@@ -81,24 +81,3 @@ def _mergers(centers: FloatArray, weights: FloatArray, count: int) -> tuple[Inde
     ward.cheapest(centers, weights, costs, nearest, lowest)
     ward.mergers(costs, weights, nearest, lowest, absorbing, absorbed)
     return absorbing, absorbed
-
-
-def removal_losses(centers: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return what the sum of squares grows by if each cluster is merged with another one.
-
-    An estimate of what the loss of a centre costs after K-means, to be had without a look at the
-    samples, and in units of the heaviest weight. Clusters without weight cost nothing, and one that
-    is alone everything.
-    """
-    from evomeans.centers import ward
-
-    losses = np.zeros(len(centers))
-    weighty = np.flatnonzero(weights > 0.0)
-    n = len(weighty)
-    if n == 0:
-        return losses
-    costs, nearest, lowest = np.empty((n, n)), np.empty(n, np.intp), np.empty(n)
-    scaled = weights[weighty] / weights.max()
-    ward.cheapest(centers[weighty], scaled, costs, nearest, lowest)
-    losses[weighty] = lowest
-    return losses

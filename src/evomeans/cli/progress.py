@@ -48,7 +48,7 @@ class Progress:
     Parameters
     ----------
     first : float, optional
-        Inertia of its first K-means run; None if that is not known.
+        Inertia of its first solution; None if that is not known.
     best : float
         Lowest inertia so far.
     offspring, since_improvement : int
@@ -68,7 +68,7 @@ class Progress:
 
     @property
     def gain(self) -> float | None:
-        """How far the best lies below the first K-means run, in percent of it."""
+        """How far the best lies below the first solution, in percent of it."""
         return None if not self.first else 100.0 * (1.0 - self.best / self.first)
 
     def seconds_left(self, limits: Limits) -> float | None:
@@ -178,7 +178,7 @@ def display_rows(
     gain = "" if progress.gain is None else f"{progress.gain:.3f} %"
     return [
         ("best inertia", number(progress.best), None),
-        ("gain over the first K-means", gain, None),
+        ("gain over the first solution", gain, None),
         (
             "offspring",
             f"{progress.offspring:,} of {limits.offspring:,}",
@@ -200,7 +200,7 @@ def log_line(progress: Progress, limits: Limits) -> str:
     parts = [
         f"{show_duration(progress.seconds):>11}",
         f"best inertia {number(progress.best)}",
-        "" if progress.gain is None else f"{progress.gain:.3f} % below the first K-means",
+        "" if progress.gain is None else f"{progress.gain:.3f} % below the first solution",
         f"{progress.offspring:,} of {limits.offspring:,} offspring",
         f"{progress.since_improvement:,} of {limits.patience:,} since the population improved",
         "" if left is None else f"at most {show_duration(left)} left",

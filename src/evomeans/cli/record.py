@@ -65,7 +65,7 @@ class Fit:
 
     @property
     def gain(self) -> float | None:
-        """How far the inertia lies below that of the first K-means run, in percent."""
+        """How far the inertia lies below that of the first solution, in percent."""
         first = self.model.history_[0].inertia if self.model.history_ else 0.0
         return 100.0 * (1.0 - self.model.inertia_ / first) if first > 0 else None
 
@@ -223,8 +223,8 @@ def _gained(gain: float | None) -> str:
     if gain is None:
         return ""
     if gain < 1e-4:
-        return ", which the first K-means run reached too"
-    return f", {gain:.3g} % below the first K-means run"
+        return ", which the first solution reached too"
+    return f", {gain:.3g} % below the first solution"
 
 
 def _why_nothing_better(model: HGMeans) -> str:

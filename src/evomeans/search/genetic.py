@@ -22,7 +22,7 @@ from evomeans.search.crossover import (
 from evomeans.search.history import History, OffspringRecord
 from evomeans.search.individual import Individual
 from evomeans.search.interrupts import DeferredInterrupt
-from evomeans.search.mutation import inherited_alpha, least_useful, tournament_size
+from evomeans.search.mutation import inherited_alpha
 from evomeans.search.observers import Observer, notify
 from evomeans.search.population import select_parents, survivors
 from evomeans.search.result import SearchResult
@@ -248,15 +248,16 @@ class _Search:
             child = merging_crossover(*parents)
         else:
             child = matching_crossover(*parents, uniforms[:k])
-        position = int(removed * k)
-        if self.happens(strategy.guidance):
-            candidates = self.rng.random(tournament_size(k))
-            position = least_useful(child.centers, child.cluster_weights, candidates)
-        return self.start(child.centers, alpha, quantile, position, child.parent.handle)
+        return self.start(child.centers, alpha, quantile, int(removed * k), child.parent.handle)
 
     def put_together(self, first: Individual, second: Individual) -> Child | None:
-        """Take the better parts of both parents, if the strategy wants that, and it pays."""
-        if self.engine.is_plain or not self.happens(self.operators.partition):
+        """Take the better parts of both parents, if the strategy wants that, and it pays.
+
+        Large clusters hang together, and what does not makes members of a population too alike.
+        """
+        if self.engine.is_plain or self.per_cluster > FEW_FOR_SWAPS:
+            return None
+        if not self.happens(self.operators.partition):
             return None
         return partition_crossover(cast(GuidingEngine, self.engine), first, second)
 

@@ -99,7 +99,7 @@ class History(Sequence[OffspringRecord]):
         text = f"{last.number:,} offspring in {last.seconds:.3g} s: best inertia {last.best:.6g}"
         if last.best < first.inertia:
             gain = 100 * (1 - last.best / first.inertia)
-            text += f", {gain:.3g} % below the first K-means run"
+            text += f", {gain:.3g} % below the first solution"
         return convergence_html([record.best for record in self._records], text)
 
     def column(self, name: str) -> NDArray[np.generic]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# Up to so many samples per cluster, on the mean, do Hartigan's moves and swaps pay. The larger the
-# clusters are, the less a single sample changes, and the more of them a swap has to look at.
+# Up to so many samples per cluster, on the mean, do Hartigan's moves pay, and swaps and partition
+# crossover. The larger the clusters are, the less a single sample changes, the more of them a swap
+# has to look at, and the fewer parts are there.
 FEW_FOR_MOVES, FEW_FOR_SWAPS = 256, 64
 
 
@@ -27,12 +28,11 @@ class Strategy:
         put elsewhere, and back again if that does not pay.
     partition : float
         Share of the offspring for which the better versions of all parts are put together in which
-        their parents differ. If that is not better than both, what follows is tried instead.
+        their parents differ, where clusters are small enough. If that is not better than both,
+        merging or matching follows.
     merging : float
         Share of the offspring for which the centres of both parents are merged; those of the
         others are matched.
-    guidance : float
-        Share of the offspring that relocate a centre of little use; the others relocate any.
     agreement : int
         How many populations, each begun anew when the one before stopped improving, have to end
         with the same best solution before the search does.
@@ -44,7 +44,6 @@ class Strategy:
     swaps: float = 0.0
     partition: float = 0.0
     merging: float = 0.0
-    guidance: float = 0.0
     agreement: int = 1
 
 
@@ -58,12 +57,11 @@ DEEP = Strategy(
     swaps=1.0,
     partition=0.5,
     merging=0.2,
-    guidance=0.5,
     agreement=2,
 )
 """What docs/search.md describes; every part has its row in the ablation there.
 
-On plain engines merging, guidance and new populations are left of it. On others, where clusters are
+On plain engines merging and new populations are left of it. On others, where clusters are
 large, the first population is that of the paper.
 """
 
