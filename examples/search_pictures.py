@@ -35,7 +35,7 @@ BLUE, ORANGE, GREEN, VERMILION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
 
 N_CLOUDS = 13
 N_FOUNDERS = 20
-N_CLUSTERS = 50
+N_CLUSTERS = 60
 """Of the second picture: so many that populations differ, so few that they also agree."""
 
 

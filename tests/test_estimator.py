@@ -300,15 +300,18 @@ def test_more_given_solutions_than_max_population_all_count(engine):
     assert sum(record.number == 0 for record in model.history_) == 9
 
 
-def test_warm_start_goes_on_where_the_last_fit_ended(engine):
+@pytest.mark.parametrize("strategy", ["deep", "paper"])
+def test_warm_start_goes_on_where_the_last_fit_ended(engine, strategy):
     """Its first founders are the previous population, then come init and random samples."""
-    model = quick(9, engine=engine, warm_start=True, max_iter=10).fit(X)
+    model = quick(9, strategy=strategy, engine=engine, warm_start=True, max_iter=10).fit(X)
     previous = model.population_
     inertias = [member.inertia for member in previous]
     model.set_params(random_state=1, init=X[:9], max_population=10).fit(X)
     founders = [record.inertia for record in model.history_ if record.number == 0]
     assert len(founders) == 10
-    assert_allclose(founders[: len(previous)], inertias, rtol=1e-9)
+    # Swaps may find something better in each of them.
+    again = np.maximum(founders[: len(previous)], inertias if strategy == "deep" else 0.0)
+    assert_allclose(again, inertias, rtol=1e-9)
     kmeans = KMeans(9, init=X[:9], n_init=1, tol=0, max_iter=1000).fit(X)
     assert founders[len(previous)] <= kmeans.inertia_ * (1 + 1e-9)
     assert model.inertia_ <= inertias[0] * (1 + 1e-9)
