@@ -616,11 +616,55 @@ def test_single_moves_are_asked_for_where_the_engine_has_them(is_plain) -> None:
     [(1.0, 3, 3), (0.7, 4, 3), (0.3, 4, 1), (0.1, 4, 0), (2.5, 5, 12)],
 )
 def test_swaps_are_asked_for_by_the_number_of_clusters(per_cluster, k, swaps) -> None:
-    """Of founders and offspring, where the engine can, to the nearest whole number."""
+    """Of founders and offspring, where the engine can, to the nearest whole number.
+
+    Not of the very first solution: there is an answer as soon as possible.
+    """
     settings = small(max_offspring=3, strategy=Strategy("swaps", swaps=per_cluster))
     for is_plain in (True, False):
         engine, _ = run(repeat(1.0), settings, k=k, is_plain=is_plain)
-        assert [start.swaps for start in engine.starts] == [0 if is_plain else swaps] * 7
+        wanted = [0, *[0 if is_plain else swaps] * 6]
+        assert [start.swaps for start in engine.starts] == wanted
+
+
+@pytest.mark.parametrize(
+    ("n_samples", "moves", "swaps", "parts"),
+    [(128, True, 2, True), (129, True, 0, False), (512, True, 0, False), (513, False, 0, False)],
+)
+def test_what_follows_k_means_depends_on_the_size_of_clusters(
+    n_samples, moves, swaps, parts
+) -> None:
+    """Two clusters: up to 64 samples in each there are swaps and parts, up to 256 single moves."""
+    strategy = Strategy("all", single_moves=True, swaps=1.0, partition=1.0)
+    settings = small(max_offspring=3, strategy=strategy)
+    engine, _ = run(repeat(1.0), settings, n_samples=n_samples, rng=np.random.default_rng(0))
+    assert {start.single_moves for start in engine.starts} == {moves}
+    assert {start.swaps for start in engine.starts[1:]} == {swaps}
+    assert bool(engine.compared) == parts
+
+
+def test_where_clusters_are_large_the_first_population_is_the_papers() -> None:
+    """Solution by solution, with the same random numbers; the second has the other operators."""
+    strategy = Strategy("all", seeding=True, merging=1.0, partition=1.0, agreement=2)
+    searches = [
+        run(
+            repeat(1.0),
+            restarting(max_offspring=6, strategy=chosen),
+            k=3,
+            n_samples=1000,
+            rng=np.random.default_rng(0),
+        )[0]
+        for chosen in (strategy, PAPER)
+    ]
+    ours, papers = (engine.starts for engine in searches)
+    for one, other in zip(ours[:7], papers[:7], strict=True):
+        assert_array_equal(one.centers, other.centers)
+        assert (one.alpha, one.quantile, one.removed) == (
+            other.alpha,
+            other.quantile,
+            other.removed,
+        )
+    assert [bool((start.centers < 0.0).all()) for start in ours[7:11]] == [True, False] * 2
 
 
 # Tournaments 0|1 → 1 and 2|3 → 3, and all coins for the first parent.

@@ -216,10 +216,14 @@ class _Search:
         sampled = iter(self.samples_in(slots) if slots else ())
         places = range(len(given), count)
         found = [*given, *(seeded[p] if p in seeded else next(sampled) for p in places)]
-        return [
+        starts = [
             self.start(centers, alpha, quantile)
             for centers, (alpha, quantile) in zip(found, mixtures, strict=True)
         ]
+        if self.best is None:
+            # There is a first answer before any swaps take their time.
+            starts[0] = replace(starts[0], swaps=0)
+        return starts
 
     def samples_in(self, slots: Sequence[NDArray[np.int64]]) -> NDArray[np.float64]:
         """Return the samples in the slots of several founders."""
