@@ -30,7 +30,7 @@ Other benchmarks; each explains itself with --help:
   python -m benchmarks.memory    the peak of a large fit, and what is kept of a solution
   python -m benchmarks.quality   how deep the search gets, beside the authors' program
   python -m benchmarks.line      one dimension solved exactly, beside KMeans
-  python -m benchmarks.distributed  the Dask engine: speed, overhead, memory, many workers
+  python -m benchmarks.dask_engine  the Dask engine: speed, overhead, memory, many workers
   python -m benchmarks.gpu       the GPU engine: whole fits, single iterations, sizes, batches
   python -m benchmarks.first_use import, first fit ever, first fit of later processes"""
 

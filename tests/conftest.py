@@ -101,9 +101,9 @@ def small_blocks(_compiled_steps, monkeypatch) -> Iterator[None]:
     """Let the Dask engine divide any data into five blocks, and its tasks run in this thread."""
     import dask
 
-    monkeypatch.setattr("evomeans.engines.distributed.blocks.SMALLEST_LIMIT", 1)
-    monkeypatch.setattr("evomeans.engines.distributed.blocks.SMALLEST_BLOCK", 0)
-    monkeypatch.setattr("evomeans.engines.distributed.blocks.PARTS", 5)
+    monkeypatch.setattr("evomeans.engines.dask.blocks.SMALLEST_LIMIT", 1)
+    monkeypatch.setattr("evomeans.engines.dask.blocks.SMALLEST_BLOCK", 0)
+    monkeypatch.setattr("evomeans.engines.dask.blocks.PARTS", 5)
     with dask.config.set(scheduler="sync"):
         yield
 

@@ -60,7 +60,7 @@ def test_importing_the_package_loads_nothing_heavy():
     """`import evomeans` loads neither scikit-learn, SciPy, NumPy nor Numba."""
     loaded = loaded_modules("import evomeans; evomeans.__version__; dir(evomeans)")
     assert "evomeans" in loaded
-    assert not loaded & {"sklearn", "scipy", "numpy", "numba", "evomeans.estimator"}
+    assert not loaded & {"sklearn", "scipy", "numpy", "numba", "evomeans.estimators.hgmeans"}
 
 
 def test_importing_the_estimator_does_not_load_numba():
@@ -70,7 +70,7 @@ def test_importing_the_estimator_does_not_load_numba():
     assert not loaded & {"numba", "llvmlite", "polars", "matplotlib"}
 
 
-@pytest.mark.parametrize("module", ["evomeans.estimator", "evomeans.exact.line"])
+@pytest.mark.parametrize("module", ["evomeans.estimators.hgmeans", "evomeans.exact.line"])
 def test_examples_in_docstrings(module):
     """They run, and print what they say."""
     results = doctest.testmod(importlib.import_module(module), optionflags=doctest.ELLIPSIS)

@@ -22,7 +22,7 @@ from evomeans.baselines import (
     MultiStartModifiedGlobalKMeans,
     RandomSwap,
 )
-from evomeans.estimator import FAST
+from evomeans.estimators.hgmeans import FAST
 
 HG_MEANS, HG_FAST, HG_DEEP = "HG-means", "HG-means fast", "HG-means deep"
 KMEANS, KMEANS_PLUS = "K-means", "K-means++"

@@ -18,7 +18,7 @@ from benchmarks.paper.methods import HG_DEEP, HG_FAST, HG_MEANS, KMEANS, KMEANS_
 from evomeans.baselines import SAGA, BreathingKMeans, MultiStartKMeans, RandomSwap
 from evomeans.baselines.base import AnytimeBaseline
 from evomeans.engines import create_engine
-from evomeans.estimator import FAST
+from evomeans.estimators.hgmeans import FAST
 from evomeans.search import DEEP, SearchSettings, evolve
 
 _LOADED: set[str] = set()

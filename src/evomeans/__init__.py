@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from evomeans._version import __version__
 
 if TYPE_CHECKING:
-    from evomeans.estimator import HGMeans
-    from evomeans.model_file import ModelFileError, load
+    from evomeans.estimators.hgmeans import HGMeans
     from evomeans.search import History, Individual, OffspringRecord, StopReason
-    from evomeans.search.checkpoint import CheckpointError
+    from evomeans.storage.checkpoint import CheckpointError
+    from evomeans.storage.model_file import ModelFileError, load
 
 __all__ = [
     "CheckpointError",
@@ -31,14 +31,14 @@ __all__ = [
 # Where the public names live. They are loaded on first use (PEP 562): importing the package
 # alone, as the command line does, loads neither scikit-learn nor SciPy nor Numba.
 _HOMES = {
-    "CheckpointError": "evomeans.search.checkpoint",
-    "HGMeans": "evomeans.estimator",
+    "CheckpointError": "evomeans.storage.checkpoint",
+    "HGMeans": "evomeans.estimators.hgmeans",
     "History": "evomeans.search",
     "Individual": "evomeans.search",
-    "ModelFileError": "evomeans.model_file",
+    "ModelFileError": "evomeans.storage.model_file",
     "OffspringRecord": "evomeans.search",
     "StopReason": "evomeans.search",
-    "load": "evomeans.model_file",
+    "load": "evomeans.storage.model_file",
 }
 
 

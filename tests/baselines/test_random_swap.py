@@ -8,7 +8,7 @@ from numpy.testing import assert_array_equal
 
 from evomeans.baselines import RandomSwap
 from evomeans.engines import Start, create_engine
-from evomeans.solution import canonical_solution
+from evomeans.estimators.solution import canonical_solution
 from fakes import ScriptedEngine
 from oracles import lowest_inertia
 

@@ -12,11 +12,9 @@ import numpy as np
 from evomeans.baselines.pursuit import Limits, RunRecord, pursue
 from evomeans.engines import Engine
 from evomeans.engines.protocol import FloatArray, Refinement
-from evomeans.fitted import FittedCenters
-from evomeans.search.interrupts import DeferredInterrupt
-from evomeans.search.stopping import StopReason
-from evomeans.solution import canonical_solution
-from evomeans.validation import (
+from evomeans.estimators.fitted import FittedCenters
+from evomeans.estimators.solution import canonical_solution
+from evomeans.estimators.validation import (
     check_cluster_count,
     check_engine,
     check_generator,
@@ -27,6 +25,8 @@ from evomeans.validation import (
     check_seconds,
     check_thread_count,
 )
+from evomeans.search.interrupts import DeferredInterrupt
+from evomeans.search.stopping import StopReason
 
 ENGINES = ("auto", "cpu", "reference")
 """The engines that answer all that rivals ask."""

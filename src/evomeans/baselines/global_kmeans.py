@@ -11,7 +11,7 @@ from evomeans.baselines.incremental import (
     sample_reductions,
 )
 from evomeans.engines.protocol import Refinement
-from evomeans.solution import FloatArray
+from evomeans.estimators.solution import FloatArray
 
 ALGORITHMS = ("fast", "full")
 

@@ -17,9 +17,9 @@ from evomeans.baselines.base import Baseline
 from evomeans.engines import Engine, Start
 from evomeans.engines.protocol import Refinement
 from evomeans.engines.rules import MAX_ITERATIONS
+from evomeans.estimators.solution import FloatArray, Solution, canonical_solution
+from evomeans.estimators.validation import check_int
 from evomeans.search.interrupts import DeferredInterrupt
-from evomeans.solution import FloatArray, Solution, canonical_solution
-from evomeans.validation import check_int
 
 # Numbers that differ by less, relatively, differ by rounding: then the order decides.
 ROUNDING = 1e-12

@@ -12,7 +12,7 @@ from evomeans.baselines.incremental import (
     settle,
 )
 from evomeans.engines.protocol import Refinement
-from evomeans.solution import FloatArray
+from evomeans.estimators.solution import FloatArray
 
 
 class ModifiedGlobalKMeans(IncrementalBaseline):

@@ -15,7 +15,7 @@ from evomeans.baselines.incremental import (
     settle,
 )
 from evomeans.engines.protocol import Refinement
-from evomeans.solution import FloatArray
+from evomeans.estimators.solution import FloatArray
 
 # For data of up to SMALL samples, and for more.
 WIDE, NARROW = (0.3, 0.3, 3.0), (0.5, 0.8, 1.5)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from evomeans.archive import ArchiveError, read_archive
 from evomeans.cli.command_line import as_typed
 from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import RunOptions
 from evomeans.cli.progress import Progress
-from evomeans.search.arrays import history_from_arrays
-from evomeans.search.checkpoint import FORMAT, MEMBERS, VERSION
+from evomeans.storage.archive import ArchiveError, read_archive
+from evomeans.storage.arrays import history_from_arrays
+from evomeans.storage.checkpoint import FORMAT, MEMBERS, VERSION
 
 
 @dataclass(frozen=True)

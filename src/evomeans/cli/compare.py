@@ -16,12 +16,12 @@ from evomeans.cli.durations import show_duration
 from evomeans.cli.failures import CommandError
 from evomeans.cli.options import SampleOptions, ShowOptions, TableOptions
 from evomeans.cli.reading import check_table, load
+from evomeans.cli.tables import Table
+from evomeans.cli.tables.errors import counted
 from evomeans.cli.terminal import Terminal, number
-from evomeans.estimator import HGMeans
-from evomeans.files import write_atomically
+from evomeans.estimators.hgmeans import HGMeans
 from evomeans.search import StopReason
-from evomeans.tables import Table
-from evomeans.tables.errors import counted
+from evomeans.storage.files import write_atomically
 
 PICTURES = (".png", ".svg", ".pdf")
 

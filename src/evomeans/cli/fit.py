@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from evomeans.cli.checkpoints import Unfinished, checkpoint_path, find_unfinished, how_to_resume
-from evomeans.cli.cluster import cluster_of, fit_to, load_for
 from evomeans.cli.command_line import as_typed
+from evomeans.cli.dask_client import cluster_of, fit_to, load_for
 from evomeans.cli.failures import CommandError, ExitCode, UsageError
 from evomeans.cli.options import (
     RunOptions,
@@ -28,13 +28,13 @@ from evomeans.cli.record import Fit, run_files, run_record, summary
 from evomeans.cli.report import missing_for_report
 from evomeans.cli.run_folder import check_writable, files_in_the_way, read_record, write_run
 from evomeans.cli.signals import SignalWatch
+from evomeans.cli.tables import Table
+from evomeans.cli.tables.errors import import_polars
 from evomeans.cli.terminal import Terminal
-from evomeans.estimator import HGMeans
+from evomeans.estimators.hgmeans import HGMeans
+from evomeans.estimators.validation import check_parameters
 from evomeans.search import StopReason
 from evomeans.search.interrupts import DeferredInterrupt
-from evomeans.tables import Table
-from evomeans.tables.errors import import_polars
-from evomeans.validation import check_parameters
 
 
 def fit_table(

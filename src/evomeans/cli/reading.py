@@ -8,13 +8,13 @@ import numpy as np
 
 from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import SampleOptions, TableOptions
+from evomeans.cli.tables import Choice, Table, read_table
+from evomeans.cli.tables.delimited import Dialect
+from evomeans.cli.tables.errors import counted
 from evomeans.cli.terminal import Terminal
 from evomeans.engines import is_dask
 from evomeans.engines.rules import LARGEST_VALUE
-from evomeans.tables import Choice, Table, read_table
-from evomeans.tables.delimited import Dialect
-from evomeans.tables.errors import counted
-from evomeans.validation import check_sample_weight
+from evomeans.estimators.validation import check_sample_weight
 
 
 def names_in(option: str, text: str | None) -> tuple[str, ...] | None:

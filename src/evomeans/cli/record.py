@@ -17,13 +17,13 @@ from evomeans.cli.durations import show_duration
 from evomeans.cli.options import RunOptions
 from evomeans.cli.report import missing_for_report
 from evomeans.cli.run_folder import FORMAT, MODEL, RECORD, REPORT, REPORT_DATA, Content
+from evomeans.cli.tables import Table, centers_frame, history_frame, labels_frame, table_bytes
+from evomeans.cli.tables.errors import counted
 from evomeans.cli.terminal import number
 from evomeans.engines import is_dask
-from evomeans.estimator import HGMeans
-from evomeans.model_file import PARAMETERS
+from evomeans.estimators.hgmeans import HGMeans
 from evomeans.search import StopReason
-from evomeans.tables import Table, centers_frame, history_frame, labels_frame, table_bytes
-from evomeans.tables.errors import counted
+from evomeans.storage.model_file import PARAMETERS
 
 VERSION = 1
 # The command line neither starts warm nor lets the estimator print.

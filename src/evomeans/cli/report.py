@@ -7,7 +7,7 @@ from pathlib import Path
 
 from evomeans.cli.failures import CommandError
 from evomeans.cli.run_folder import REPORT, REPORT_DATA, damaged, read_json, read_record
-from evomeans.files import write_atomically
+from evomeans.storage.files import write_atomically
 
 
 def missing_for_report() -> str | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from evomeans.cli.failures import CommandError
-from evomeans.files import write_atomically
+from evomeans.storage.files import write_atomically
 
 FORMAT = "evomeans run"
 RECORD = "run.json"

@@ -68,10 +68,10 @@ def is_dask(X: Any) -> bool:
 
 
 def _dask_engine(X: Any, sample_weight: Any, frame: Frame | None) -> Engine:
-    from evomeans.engines.distributed.sources import as_dask_array, import_dask_array
+    from evomeans.engines.dask.sources import as_dask_array, import_dask_array
 
     da = import_dask_array()
-    from evomeans.engines.distributed import DistributedEngine
+    from evomeans.engines.dask import DaskEngine
 
     X = as_dask_array(X)
     if sample_weight is not None:
@@ -81,4 +81,4 @@ def _dask_engine(X: Any, sample_weight: Any, frame: Frame | None) -> Engine:
             if is_dask(sample_weight)
             else da.from_array(np.asarray(sample_weight), chunks=chunks)
         )
-    return DistributedEngine(X, sample_weight, frame=frame)
+    return DaskEngine(X, sample_weight, frame=frame)

@@ -9,7 +9,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from evomeans.engines.cpu.jit import jit
+from evomeans.compiled.jit import jit
 
 
 def _fma(_context: Any, _a: Any, _b: Any, _c: Any) -> Any:

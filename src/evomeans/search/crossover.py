@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
-from evomeans.centers.pnn import pnn_merge
+from evomeans.compiled.merging import pnn_merge
 from evomeans.engines.protocol import GuidingEngine
 from evomeans.search.individual import Individual
 

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.engines.protocol import Engine, GuidingEngine, Handle, Refinement, Start
-from evomeans.search.checkpoint import NoCheckpoint
 from evomeans.search.crossover import (
     Child,
     matching_crossover,
@@ -22,6 +21,7 @@ from evomeans.search.crossover import (
 from evomeans.search.history import History, OffspringRecord
 from evomeans.search.individual import Individual
 from evomeans.search.interrupts import DeferredInterrupt
+from evomeans.search.keeping import NoCheckpoint
 from evomeans.search.mutation import inherited_alpha
 from evomeans.search.observers import Observer, notify
 from evomeans.search.population import select_parents, survivors

@@ -11,7 +11,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.search.picture import convergence_html
+from evomeans.sparkline import convergence_html
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import pytest
 from evomeans.engines import Start
 from evomeans.engines.cpu.engine import CpuEngine
 from evomeans.engines.cpu.lanes import WIDTH
-from evomeans.solution import canonical_solution
+from evomeans.estimators.solution import canonical_solution
 
 pytestmark = pytest.mark.usefixtures("eager_threads")
 

@@ -11,14 +11,14 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from evomeans.compiled.jit import jit
 from evomeans.engines import Start
 from evomeans.engines.cpu.engine import CpuEngine
 from evomeans.engines.cpu.gaps import MORE, renew, widen
-from evomeans.engines.cpu.jit import jit
 from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import BEST, FAR, NAMES, State
 from evomeans.engines.cpu.rows import remember_center
-from evomeans.engines.cpu.tiles import approach, score
+from evomeans.engines.cpu.scores import approach, score
 from evomeans.engines.frame import Frame
 from oracles import FloatArray, assert_true_state, squared_distances, squares_in_tiles
 from problems import KINDS, STARTS, Problem, make_samples, make_weights, offspring

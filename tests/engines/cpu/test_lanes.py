@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
+from evomeans.compiled.jit import jit
 from evomeans.engines.cpu.gaps import PAD
-from evomeans.engines.cpu.jit import jit
 from evomeans.engines.cpu.lanes import (
     EVERY_LANE,
     WIDTH,

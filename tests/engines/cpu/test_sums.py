@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from evomeans.engines.cpu.jit import jit
+from evomeans.compiled.jit import jit
 from evomeans.engines.cpu.sums import add_row, update_center
 from evomeans.engines.fixed_point import column_scales, limb_bits
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evomeans.engines.cpu.jit import jit
+from evomeans.compiled.jit import jit
 from evomeans.engines.cpu.threads import ABANDONED, Crew, meet
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from evomeans.centers.pnn import pnn_merge
+from evomeans.compiled.merging import pnn_merge
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.intp]

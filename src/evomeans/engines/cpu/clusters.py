@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.engines.cpu.jit import jit
+from evomeans.compiled.jit import jit
+from evomeans.compiled.vectors import squared_difference
 from evomeans.engines.cpu.lanes import WIDTH
-from evomeans.engines.cpu.rows import squared_difference, write_row
+from evomeans.engines.cpu.rows import write_row
 
 # Of :attr:`Diary.numbers`.
 HEAD, WAITING, CHANGED, MOVED = range(4)

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from evomeans.engines.cpu.jit import jit
+from evomeans.compiled.jit import jit
 from evomeans.engines.cpu.lanes import (
     bits_float,
     float_bits,

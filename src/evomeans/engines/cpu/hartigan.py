@@ -17,8 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from evomeans.compiled.jit import jit
+from evomeans.compiled.vectors import squared_difference
 from evomeans.engines.cpu.gaps import LESS, MORE, NOTHING
-from evomeans.engines.cpu.jit import jit
 from evomeans.engines.cpu.lanes import (
     WIDTH,
     bits_float,
@@ -31,10 +32,10 @@ from evomeans.engines.cpu.lanes import (
 )
 from evomeans.engines.cpu.layout import BEST, FAR, NAMES, SECOND
 from evomeans.engines.cpu.reassign import UNDERFLOW, score_chosen
-from evomeans.engines.cpu.rows import remember_center, squared_difference, squared_distance
+from evomeans.engines.cpu.rows import remember_center, squared_distance
+from evomeans.engines.cpu.scores import approach
 from evomeans.engines.cpu.sums import add_row, update_center
 from evomeans.engines.cpu.threads import nth_item
-from evomeans.engines.cpu.tiles import approach
 from evomeans.engines.rules import MEAN_ROUNDING, WORTHWHILE
 
 # Rows of ``Scratch.lanes`` while samples are marked: what :func:`release` says, and the weights.

@@ -50,7 +50,7 @@ class Samples(NamedTuple):
 
     ``weight_unit`` float: a power of two that brings the heaviest weight near one.
 
-    ``roundoff`` float32: see :mod:`~evomeans.engines.cpu.tiles`; ``scales`` (d + 1,) and ``limb``:
+    ``roundoff`` float32: see :mod:`~evomeans.engines.cpu.scores`; ``scales`` (d + 1,) and ``limb``:
     see :mod:`~evomeans.engines.cpu.sums`.
     """
 
@@ -148,7 +148,7 @@ class Scratch(NamedTuple):
     ``offsets`` (threads, k, d) float32, −2 times their position relative to the middle; ``away``
     (threads, k) float32, their squared distance from it; ``products`` (threads, k) float64: for
     sparse samples instead of offsets, their scalar product with a sample; ``scores`` (threads, k,
-    WIDTH) float32, see :mod:`~evomeans.engines.cpu.tiles`. Of the samples of the tile: ``lanes``
+    WIDTH) float32, see :mod:`~evomeans.engines.cpu.scores`. Of the samples of the tile: ``lanes``
     (threads, 3, WIDTH) float32, their lowest and second lowest score, and whose the lowest is.
 
     ``nearby`` (n,) float64: distances of the samples to their centres, and ``partial`` (chunks,)

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from evomeans.compiled.jit import jit
 from evomeans.engines.cpu.gaps import NOTHING
-from evomeans.engines.cpu.jit import jit
 from evomeans.engines.cpu.lanes import WIDTH, first_lane, less, load
 from evomeans.engines.cpu.layout import SECOND
 from evomeans.engines.cpu.reassign import UNDERFLOW, find_lowest
 from evomeans.engines.cpu.rows import remember_center, squared_distance
+from evomeans.engines.cpu.scores import approach, score
 from evomeans.engines.cpu.threads import meet, nth_item
-from evomeans.engines.cpu.tiles import approach, score
 
 
 @jit

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.engines.cpu.jit import REORDER, jit
+from evomeans.compiled.jit import REORDER, jit
 
 # Samples of a part from which its main direction is taken, and the rounds of finding it.
 POLLED = 256

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from evomeans.compiled.jit import jit
 from evomeans.engines.cpu.clusters import weight_of
-from evomeans.engines.cpu.jit import jit
 from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.rows import remember_center, squared_distance
 from evomeans.engines.rules import BETTER, MOST_SPARE

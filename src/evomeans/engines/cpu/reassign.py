@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from evomeans.compiled.jit import jit
 from evomeans.engines.cpu.gaps import LESS, MORE, NOTHING, renew, widen
-from evomeans.engines.cpu.jit import jit
 from evomeans.engines.cpu.lanes import (
     EVERY_LANE,
     WIDTH,
@@ -23,9 +23,9 @@ from evomeans.engines.cpu.lanes import (
 )
 from evomeans.engines.cpu.layout import BEST, ENDLESS, FAR, NAMES, SECOND
 from evomeans.engines.cpu.rows import squared_distance
+from evomeans.engines.cpu.scores import approach, score
 from evomeans.engines.cpu.sums import add_row
 from evomeans.engines.cpu.threads import nth_item
-from evomeans.engines.cpu.tiles import approach, score
 
 PAIRS = 0
 # Squares of single-precision numbers below this may have lost their digits, or vanished.

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack
 
-from evomeans.engines.cpu.jit import FINITE, REORDER, jit
+from evomeans.compiled.jit import FINITE, REORDER, jit
 from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import Samples, aligned, count_tiles
 from evomeans.engines.cpu.order import neighbour_order

@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from evomeans.compiled.jit import jit
+from evomeans.compiled.vectors import squared_difference
 from evomeans.engines.cpu.gaps import MORE, NOTHING
 from evomeans.engines.cpu.hartigan import mark, visit
-from evomeans.engines.cpu.jit import jit
 from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import FAR, NOWHERE
 from evomeans.engines.cpu.reassign import forget, reassign
 from evomeans.engines.cpu.roulette import draw_nearby, measure_own, sum_chunks, sum_nearby
-from evomeans.engines.cpu.rows import remember_center, squared_difference, write_row
+from evomeans.engines.cpu.rows import remember_center, write_row
 from evomeans.engines.cpu.sums import update_center
 from evomeans.engines.cpu.threads import ABANDONED, meet, nth_item
 from evomeans.engines.rules import MAX_ITERATIONS

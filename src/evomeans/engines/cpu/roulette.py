@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from evomeans.engines.cpu.jit import jit
+from evomeans.compiled.jit import jit
 from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import CHUNK
 from evomeans.engines.cpu.rows import remember_center, squared_distance

@@ -15,7 +15,8 @@ from numba import types
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from evomeans.engines.cpu.jit import REORDER, jit
+from evomeans.compiled.jit import REORDER, jit
+from evomeans.compiled.vectors import squared_difference
 
 # Below this share of the squared norms, the expanded form of a squared distance has lost too many
 # digits to cancellation; the direct form takes over.
@@ -63,16 +64,6 @@ def by_row_type(
     overload(function, jit_options={"fastmath": set(fastmath)})(choose)
     function.__doc__ = dense.__doc__
     return function
-
-
-@jit(fastmath=REORDER)
-def squared_difference(one: Any, i: int, other: Any, j: int) -> float:
-    """‖one[i] − other[j]‖² of two matrices, in double precision."""
-    total = 0.0
-    for t in range(one.shape[1]):
-        difference = one[i, t] - other[j, t]
-        total += difference * difference
-    return total
 
 
 # ---- distance ------------------------------------------------------------------------------------

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from evomeans.compiled.jit import jit
 from evomeans.engines.cpu.gaps import MORE
-from evomeans.engines.cpu.jit import jit
 from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import Samples, aligned, count_tiles
 from evomeans.engines.cpu.order import neighbour_order

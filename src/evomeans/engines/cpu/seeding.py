@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from evomeans.compiled.jit import jit
 from evomeans.engines.cpu.gaps import MORE
-from evomeans.engines.cpu.jit import jit
 from evomeans.engines.cpu.lanes import WIDTH, first_lane, highest, less, load, repeat, store
 from evomeans.engines.cpu.layout import ENDLESS
 from evomeans.engines.cpu.reassign import UNDERFLOW
 from evomeans.engines.cpu.roulette import draw_nearby, sum_chunks, sum_nearby
 from evomeans.engines.cpu.rows import remember_center, squared_distance, write_row
+from evomeans.engines.cpu.scores import approach, score
 from evomeans.engines.cpu.threads import ABANDONED, meet, nth_item
-from evomeans.engines.cpu.tiles import approach, score
 
 
 @jit

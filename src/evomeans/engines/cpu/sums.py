@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from evomeans.engines.cpu.jit import jit
+from evomeans.compiled.jit import jit
 from evomeans.engines.cpu.rows import by_row_type
 from evomeans.engines.fixed_point import LIMBS
 

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from evomeans.compiled.jit import jit
+from evomeans.compiled.vectors import squared_difference
 from evomeans.engines.cpu.clusters import (
     ARRIVING,
     CHANGED,
@@ -32,8 +34,6 @@ from evomeans.engines.cpu.clusters import (
     take_back,
     weight_of,
 )
-from evomeans.engines.cpu.jit import jit
-from evomeans.engines.cpu.rows import squared_difference
 from evomeans.engines.rules import WORTHWHILE
 
 # Part of the clusters that are compared when one of little use is wanted, and how many at least.

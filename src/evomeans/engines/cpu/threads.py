@@ -15,7 +15,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from evomeans.engines.cpu.jit import jit
+from evomeans.compiled.jit import jit
 
 # About as long as a balanced step takes; when cores are short, others get the time after that.
 SPINS_BEFORE_YIELD = 1000

@@ -1,0 +1,107 @@
+"""The disk cache of compiled kernels: shared by processes, keyed by what the sources say.
+
+Numba looks at the modification time of a kernel's own file. Here the key is the content of that
+file and of every module of the package it imports, since machine code also contains the kernels
+that a kernel calls. A copied, packed or freshly checked out package therefore stays warm.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+
+PACKAGE = Path(__file__).parents[1]
+IMPORTS = re.compile(rf"^\s*(?:from|import)\s+{PACKAGE.name}\.([\w.]+)", re.MULTILINE)
+
+
+class SharedCache(FunctionCache):  # type: ignore[misc]
+    """Numba's disk cache, made safe for processes that compile at the same time.
+
+    Numba picks the name of a new entry from the index it read before: two processes that save
+    different signatures at the same moment can end up with an index that points at the other's
+    machine code.
+    """
+
+    def __init__(self, kernel: Callable[..., Any]) -> None:
+        super().__init__(kernel)
+        self._cache_file = IndexDataCacheFile(
+            self._cache_path,
+            self._impl.filename_base,
+            source_digest(Path(kernel.__code__.co_filename)),
+        )
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Save under a lock, so that index and entries always belong together."""
+        folder = Path(self.cache_path)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with exclusive(folder / "evomeans.lock"):
+                super().save_overload(sig, data)
+        except OSError as error:
+            warnings.warn(
+                f"Compiled kernels could not be kept in {folder}: {error}. The next process will "
+                "compile them again; NUMBA_CACHE_DIR names another folder.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+
+
+@cache
+def source_digest(file: Path) -> str:
+    """Return the SHA-256 of a source file and of all modules of the package that it imports."""
+    pending, seen = [file], {file}
+    while pending:
+        for module in _imported(pending.pop()) - seen:
+            seen.add(module)
+            pending.append(module)
+    total = hashlib.sha256()
+    for digest in sorted(hashlib.sha256(_source(module)).digest() for module in seen):
+        total.update(digest)
+    return total.hexdigest()
+
+
+@cache
+def _source(file: Path) -> bytes:
+    return file.read_bytes()
+
+
+@cache
+def _imported(file: Path) -> frozenset[Path]:
+    """Files of the package that a module imports; of a subpackage all that lie in its folder."""
+    found: set[Path] = set()
+    for name in IMPORTS.findall(_source(file).decode("utf-8")):
+        module = PACKAGE.joinpath(*name.split("."))
+        found.update(module.glob("*.py") if module.is_dir() else [module.with_suffix(".py")])
+    return frozenset(found)
+
+
+@contextlib.contextmanager
+def exclusive(path: Path) -> Iterator[None]:
+    """Hold the lock file ``path``; other processes wait."""
+    with path.open("ab") as file:
+        if os.name == "nt":
+            import msvcrt
+
+            file.seek(0)
+            msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)  # type: ignore[attr-defined]
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            if os.name == "nt":
+                file.seek(0)
+                msvcrt.locking(file.fileno(), msvcrt.LK_UNLCK, 1)  # type: ignore[attr-defined]
+            else:
+                fcntl.flock(file, fcntl.LOCK_UN)

@@ -1,0 +1,17 @@
+"""Arithmetic on rows of matrices that kernels share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from evomeans.compiled.jit import REORDER, jit
+
+
+@jit(fastmath=REORDER)
+def squared_difference(one: Any, i: int, other: Any, j: int) -> float:
+    """‖one[i] − other[j]‖² of two matrices, in double precision."""
+    total = 0.0
+    for t in range(one.shape[1]):
+        difference = one[i, t] - other[j, t]
+        total += difference * difference
+    return total

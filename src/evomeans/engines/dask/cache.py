@@ -1,0 +1,259 @@
+"""What a worker remembers from one request to the next. It saves time and decides nothing.
+
+A block that is not here is loaded again, and labels that are not here are found again, with the
+same bits. So everything may be lost at any moment, and everything is bounded in bytes.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evomeans.engines.cpu.lanes import WIDTH
+from evomeans.engines.cpu.layout import Samples, State
+from evomeans.engines.dask.blocks import LARGEST_BLOCK
+from evomeans.engines.protocol import FloatArray
+
+# Dask pauses a worker at four fifths of its limit: less than that is for everything, and of it
+# some is needed for code, and some for the blocks that every thread has in hand or waiting.
+WORKER_SHARE = 0.65
+RESERVE, RESERVE_PER_THREAD = 2**26, 12 * LARGEST_BLOCK
+# Of the memory that is free, where nobody has set a limit.
+FREE_SHARE = 0.5
+# Of all that is kept, so much is for blocks; the rest is for standings.
+SAMPLES_SHARE = 2 / 3
+
+BlockKey = tuple[str, int]
+"""The token of the data, and the number of the block."""
+
+StandingKey = tuple[str, int, int, bool]
+"""Token, name of a solution, block, and whether neighbours stand together in it."""
+
+
+class Standing(NamedTuple):
+    """Where a block stands with a solution: labels and bounds, and the centres they belong to.
+
+    ``sums`` (k, 2, d + 1) int64: of the samples of this block.
+    """
+
+    state: State
+    centers: FloatArray
+    sums: NDArray[np.int64]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that this takes."""
+        return self.state.nbytes + self.centers.nbytes + self.sums.nbytes
+
+    def copy(self) -> Standing:
+        """Return a copy that can go its own way."""
+        state = State(*(np.array(array) for array in self.state))
+        return Standing(state, self.centers.copy(), self.sums.copy())
+
+    def packed(self) -> Standing:
+        """Return it with labels of one byte, where that suffices: kernels want two."""
+        if len(self.centers) >= 2**8:
+            return self
+        return self._replace(state=self.state._replace(labels=self.state.labels.astype(np.uint8)))
+
+    def unpacked(self) -> Standing:
+        """Return it as kernels want it."""
+        kind = State.label_type(len(self.centers))
+        labels = self.state.labels.astype(kind, copy=False)
+        return self._replace(state=self.state._replace(labels=labels))
+
+
+class WorkerCache:
+    """Blocks in the form that kernels read, and standings, together within a budget of bytes.
+
+    Parameters
+    ----------
+    budget : int
+        Bytes.
+    """
+
+    def __init__(self, budget: int) -> None:
+        self.budget = budget
+        self._samples: OrderedDict[BlockKey, Samples] = OrderedDict()
+        self._standings: OrderedDict[StandingKey, tuple[Standing, int]] = OrderedDict()
+        self._samples_bytes = 0
+        self._standings_bytes = 0
+        # Bytes that the blocks of data sets may take which do not fit as a whole.
+        self._ceilings: dict[str, int] = {}
+        self._lock = threading.Lock()
+
+    def samples(self, key: BlockKey) -> Samples | None:
+        """Return a block if it is here."""
+        with self._lock:
+            return self._samples.get(key)
+
+    def has_room(self, token: str, size: int) -> bool:
+        """Whether a block of this size would be kept; if not, that is remembered of its data."""
+        with self._lock:
+            limit = self._ceilings.get(token, int(SAMPLES_SHARE * self.budget))
+            fits = self._bytes_of(token) + size <= limit
+            if not fits:
+                self._ceilings.setdefault(token, limit)
+            return fits
+
+    def _bytes_of(self, token: str) -> int:
+        return sum(memory_of(kept) for key, kept in self._samples.items() if key[0] == token)
+
+    def keep_samples(self, key: BlockKey, samples: Samples) -> bool:
+        """Keep a block if there is room, and say whether it is kept.
+
+        Blocks of other data make room; blocks of the same data do not: all of them are needed in
+        turn, and the one that leaves would be missed as much as the one that came.
+        """
+        size = memory_of(samples)
+        if not self.has_room(key[0], size):
+            return False
+        with self._lock:
+            if key in self._samples:
+                return True
+            others = [other for other in self._samples if other[0] != key[0]]
+            while others and self._samples_bytes + self._standings_bytes + size > self.budget:
+                self._drop_block(others.pop(0))
+            if self._samples_bytes + self._standings_bytes + size > self.budget:
+                return False
+            self._samples[key] = samples
+            self._samples_bytes += size
+            return True
+
+    def take(self, key: StandingKey) -> Standing | None:
+        """Take a standing out: nobody else can touch it until it is given back."""
+        with self._lock:
+            found = self._standings.pop(key, None)
+            if found is None:
+                return None
+            self._standings_bytes -= found[0].nbytes
+        return found[0].unpacked()
+
+    def give(self, key: StandingKey, standing: Standing, serial: int) -> None:
+        """Keep a standing if there is room; those used least recently make room.
+
+        But not those that the last request used too: like the blocks, they are needed in turn.
+        Blocks make room if not all of their data can be here anyway: what a standing saves is more
+        than what is saved by as many bytes of a block.
+        """
+        scarce = key[0] in self._ceilings
+        standing = standing.packed() if scarce else standing
+        size = standing.nbytes
+        # Data that fits as far as anybody knows has its share, used or not yet.
+        taken = 0 if scarce else int(SAMPLES_SHARE * self.budget)
+        with self._lock:
+            while self._standings_bytes + size > self.budget - max(taken, self._samples_bytes):
+                if not (self._drop_standing(key[0], serial) or self._give_way(key)):
+                    return
+            replaced = self._standings.pop(key, None)
+            self._standings[key] = standing, serial
+            self._standings_bytes += size - (replaced[0].nbytes if replaced else 0)
+
+    def _drop_standing(self, token: str, serial: int) -> bool:
+        """Drop the standing used least recently, if the last requests did not need it."""
+        if not self._standings:
+            return False
+        oldest, (standing, used) = next(iter(self._standings.items()))
+        if oldest[0] == token and used >= serial - 2:
+            return False
+        del self._standings[oldest]
+        self._standings_bytes -= standing.nbytes
+        return True
+
+    def _give_way(self, key: StandingKey) -> bool:
+        """Drop a block of data that does not fit as a whole, for good, but not the one in hand."""
+        token = key[0]
+        blocks = [block for block in self._samples if block[0] == token and block[1] != key[2]]
+        if token not in self._ceilings or not blocks:
+            return False
+        self._drop_block(blocks[-1])
+        self._ceilings[token] = self._bytes_of(token)
+        return True
+
+    def _drop_block(self, key: BlockKey) -> None:
+        self._samples_bytes -= memory_of(self._samples.pop(key))
+
+    def forget(self, token: str, names: frozenset[int]) -> None:
+        """Drop the standings of some solutions."""
+        with self._lock:
+            for key in [key for key in self._standings if key[0] == token and key[1] in names]:
+                self._standings_bytes -= self._standings.pop(key)[0].nbytes
+
+    def drop(self, token: str) -> None:
+        """Drop all there is of a data set."""
+        with self._lock:
+            self._ceilings.pop(token, None)
+            for block in [key for key in self._samples if key[0] == token]:
+                self._drop_block(block)
+            for key in [key for key in self._standings if key[0] == token]:
+                self._standings_bytes -= self._standings.pop(key)[0].nbytes
+
+    @property
+    def nbytes(self) -> tuple[int, int]:
+        """Bytes of the blocks and of the standings that are kept."""
+        return self._samples_bytes, self._standings_bytes
+
+
+def memory_of(samples: Samples) -> int:
+    """Bytes that a block takes."""
+    return sum(array.nbytes for array in samples if isinstance(array, np.ndarray))
+
+
+def memory_for(X: NDArray[Any], weighted: bool) -> int:
+    """Bytes that a block will take, at least: rows, tiles, middles, and numbers for every row."""
+    per_row = X.shape[1] * (X.itemsize + 4 + 8 / WIDTH) + 12 + 8 * weighted
+    return int(len(X) * per_row)
+
+
+# Threads of a worker may all come first, and are to have one cache between them.
+_making = threading.Lock()
+
+
+@cache
+def _cache_of_process() -> WorkerCache:
+    return WorkerCache(budget_here())
+
+
+def cache_here() -> WorkerCache:
+    """Return the cache of this process, which is made when a task first asks for it."""
+    with _making:
+        return _cache_of_process()
+
+
+def known_cache() -> WorkerCache | None:
+    """Return the cache of this process if there is one.
+
+    Only tasks may make it: nobody else knows the memory of the worker.
+    """
+    with _making:
+        return _cache_of_process() if _cache_of_process.cache_info().currsize else None
+
+
+def drop_here(token: str) -> None:
+    """Drop all there is of a data set in this process."""
+    known = known_cache()
+    if known is not None:
+        known.drop(token)
+
+
+def budget_here() -> int:
+    """Bytes that may be kept in this process, by the limit of the worker, else by what is free."""
+    import psutil
+    from dask.system import CPU_COUNT
+    from distributed import get_worker
+
+    free = FREE_SHARE * psutil.virtual_memory().available
+    try:
+        worker: Any = get_worker()
+    except ValueError:
+        return int(free)
+    n_threads, limit = worker.state.nthreads, worker.memory_manager.memory_limit
+    if not limit:
+        return int(free * min(1.0, n_threads / CPU_COUNT))
+    used: int = psutil.Process().memory_info().rss + RESERVE + n_threads * RESERVE_PER_THREAD
+    return max(0, int(WORKER_SHARE * limit) - used)

@@ -1,0 +1,129 @@
+"""From whatever Dask can read to a Dask array whose chunks are read where they are used."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evomeans.engines.dask.blocks import even_parts, row_chunks
+
+
+def import_dask_array() -> ModuleType:
+    """Return ``dask.array``, or say which extra brings it."""
+    try:
+        import dask.array
+        import distributed  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            "engine='dask' needs Dask, which is not installed: pip install 'evomeans[dask]'"
+        ) from error
+    module: ModuleType = dask.array
+    return module
+
+
+def as_dask_array(X: Any) -> Any:
+    """Return samples as a Dask array with all columns in one chunk.
+
+    Parameters
+    ----------
+    X : array-like of two dimensions
+        A Dask array, a NumPy array or memory map, or anything else with shape, dtype and slices
+        that ``dask.array.from_array`` takes.
+    """
+    da = import_dask_array()
+    if isinstance(X, da.Array):
+        return X.rechunk({1: -1}) if len(X.chunks[1]) > 1 else X
+    if not all(hasattr(X, name) for name in ("shape", "dtype", "__getitem__")):
+        X = np.asarray(X)
+    rows = X.shape[0]
+    row_bytes = int(np.prod(X.shape[1:])) * np.dtype(X.dtype).itemsize
+    stored = getattr(X, "chunks", None)
+    begin = stored[0] if stored else rows
+    chunks = row_chunks(even_parts(rows, -(-rows // max(1, begin))), row_bytes)
+    whole = (chunks, *((length,) for length in X.shape[1:]))
+    if isinstance(X, np.memmap):
+        source = FileRows.of(X)
+        if source is not None:
+            return da.from_array(source, chunks=whole, asarray=True, fancy=False)
+        # A copy of rows or columns, that is, an array in memory: Dask cuts it up as such.
+        X = np.asarray(X)
+    return da.from_array(X, chunks=whole, name=False, asarray=True)
+
+
+class FileRows:
+    """Rows of a binary file, read when they are sliced; with gaps, mapped while they are copied.
+
+    Of a memory map, ``dask.array.from_array`` makes a copy in memory, and sends that to workers.
+
+    Parameters
+    ----------
+    path : str
+    offset : int
+        Where in the file the first value of the first row is.
+    shape : tuple of int
+    dtype : numpy.dtype
+    strides : tuple of int, optional
+        As of an array; None if rows and columns stand in C order without gaps.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        offset: int,
+        shape: Sequence[int],
+        dtype: np.dtype[Any],
+        strides: tuple[int, ...] | None = None,
+    ) -> None:
+        self.path = path
+        self.offset = offset
+        self.shape = tuple(shape)
+        self.strides = strides
+        self.ndim = len(self.shape)
+        self.dtype = dtype
+        state = Path(path).stat()
+        self._version = state.st_mtime_ns, state.st_size
+
+    @classmethod
+    def of(cls, X: np.memmap[Any, Any]) -> FileRows | None:
+        """Return the rows of a memory map, None if there is no file behind it: it is a copy."""
+        mapped = getattr(X, "_mmap", None)
+        if mapped is None or not X.size:
+            return None
+        name = getattr(X, "filename", None)
+        if name is None or X.mode == "c":
+            what = "of a file without a name" if name is None else "with changes that no file has"
+            raise ValueError(
+                f"X is a memory map {what} (mode={X.mode!r}), which workers cannot read. Map a "
+                "file with mode='r', or give a Dask array."
+            )
+        # A slice of a map remembers the offset of the whole: look where it really is.
+        begin = np.frombuffer(mapped, np.uint8).__array_interface__["data"][0]
+        mapped_from = X.offset - X.offset % mmap.ALLOCATIONGRANULARITY
+        offset = mapped_from + X.__array_interface__["data"][0] - begin
+        strides = None if X.flags.c_contiguous else X.strides
+        return cls(str(Path(name).absolute()), offset, X.shape, X.dtype, strides)
+
+    def __getitem__(self, key: Any) -> NDArray[Any]:
+        key = key if isinstance(key, tuple) else (key,)
+        plain = isinstance(key[0], slice) and key[0].step in (None, 1)
+        if self.strides is not None or not plain:
+            mapped = np.memmap(self.path, np.uint8, "r")
+            whole = np.ndarray(self.shape, self.dtype, mapped.data, self.offset, self.strides)
+            return np.array(whole[key], order="C")
+        first, last, _ = key[0].indices(self.shape[0])
+        width = int(np.prod(self.shape[1:], dtype=np.int64))
+        begin = self.offset + first * width * self.dtype.itemsize
+        count = max(0, last - first) * width
+        values = np.fromfile(self.path, self.dtype, count, offset=begin)
+        rows: NDArray[Any] = values.reshape(-1, *self.shape[1:])[(slice(None), *key[1:])]
+        return rows
+
+    def __dask_tokenize__(self) -> tuple[Any, ...]:
+        place = self.path, self.offset, self.shape, self.strides, self.dtype
+        return type(self).__name__, *place, self._version

@@ -1,0 +1,1 @@
+"""Estimators: scikit-learn on the outside, a search on an engine on the inside."""

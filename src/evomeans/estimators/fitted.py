@@ -1,0 +1,245 @@
+"""What follows from fitted centres: the nearest of them, and the distances to all."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, nullcontext
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    ClusterMixin,
+    TransformerMixin,
+)
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from evomeans.engines import Engine, create_engine, is_dask
+from evomeans.engines.frame import Frame
+from evomeans.estimators.solution import FloatArray, Solution, encode_centers, frame_for
+from evomeans.estimators.validation import (
+    DENSE_ENGINES,
+    Features,
+    check_engine,
+    check_new_samples,
+    check_sample_weight,
+    check_thread_count,
+)
+
+
+class FittedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
+    """A clusterer with centres, of which only ``fit`` is missing.
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        In data units and in lexicographic order; centres that own no sample last.
+    labels_ : ndarray of shape (n_samples,), dtype int32
+        Index of the closest centre of each sample of the fit.
+    inertia_ : float
+        Weighted sum of squared distances of the samples to their closest centre.
+    n_features_in_ : int
+        Number of features of the fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if all are strings.
+    """
+
+    n_clusters: int
+    engine: str
+    n_jobs: int | None
+    cluster_centers_: NDArray[Any]
+    labels_: NDArray[np.int32]
+    inertia_: float
+    n_features_in_: int
+    feature_names_in_: NDArray[Any]
+    _frame: Frame
+
+    @abstractmethod
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Find the clusters of ``X``."""
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[np.int32]:
+        """Find the clusters of ``X`` and return the labels of its samples.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The samples.
+        y : Ignored
+            Not used, present here for API consistency by convention.
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            The weight of each sample. None means equal weights.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,), dtype int32
+            ``labels_``.
+        """
+        return self.fit(X, sample_weight=sample_weight).labels_
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[Any]:
+        """Find the clusters of ``X`` and return the distances of its samples to the centres.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The samples.
+        y : Ignored
+            Not used, present here for API consistency by convention.
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            The weight of each sample. None means equal weights.
+
+        Returns
+        -------
+        X_new : ndarray of shape (n_samples, n_clusters)
+            As :meth:`transform` returns it.
+        """
+        return self.fit(X, sample_weight=sample_weight).transform(X)
+
+    def predict(self, X: Any) -> NDArray[np.int32]:
+        """Find the closest cluster of each sample.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, Dask array or dataframe} of shape (n_samples, n_features)
+            New samples.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,), dtype int32
+            Index of the closest centre; the lowest one on ties. A lazy Dask array if ``X`` is a
+            Dask collection, or the engine "dask".
+        """
+        X = self._checked(X)
+        if is_dask(X):
+            from evomeans.estimators import dask_collections
+
+            labels: NDArray[np.int32] = dask_collections.predict(
+                X, self.cluster_centers_, self._frame
+            )
+            return labels
+        engine, centers = self._fitted_engine(X)
+        return np.asarray(engine.assign(centers)[0], dtype=np.int32)
+
+    def transform(self, X: Any) -> NDArray[Any]:
+        """Transform samples to their distances to the centres.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, Dask array or dataframe} of shape (n_samples, n_features)
+            New samples.
+
+        Returns
+        -------
+        X_new : ndarray of shape (n_samples, n_clusters)
+            Euclidean distances, float32 if both ``X`` and the centres are, else float64. A lazy
+            Dask array where the labels of :meth:`predict` are.
+        """
+        X = self._checked(X)
+        if is_dask(X):
+            from evomeans.estimators import dask_collections
+
+            distances: NDArray[Any] = dask_collections.transform(
+                X, self.cluster_centers_, self._frame
+            )
+            return distances
+        engine, centers = self._fitted_engine(X)
+        return np.asarray(engine.distances(centers), dtype=X.dtype)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Opposite of the value of the K-means objective on ``X``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, Dask array or dataframe} of shape (n_samples, n_features)
+            New samples.
+        y : Ignored
+            Not used, present here for API consistency by convention.
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            The weight of each sample. None means equal weights.
+
+        Returns
+        -------
+        score : float
+            The negative weighted sum of squared distances to the closest centres.
+        """
+        X = self._checked(X)
+        if is_dask(X):
+            from evomeans.estimators import dask_collections
+
+            return -dask_collections.inertia(X, sample_weight, self.cluster_centers_, self._frame)
+        sample_weight = check_sample_weight(sample_weight, X.shape[0])
+        engine, centers = self._fitted_engine(X, sample_weight)
+        return -engine.assign(centers)[1]
+
+    def _keep_solution(self, features: Features, frame: Frame, solution: Solution) -> None:
+        """Set the fitted attributes that all clusterers have; nothing in here can fail."""
+        self.n_features_in_ = features.count
+        if features.names is not None:
+            self.feature_names_in_ = features.names
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self._frame = frame
+        self.cluster_centers_ = solution.centers
+        self.labels_ = solution.labels
+        self.inertia_ = solution.inertia
+
+    def _warn_of_duplicates(self, solution: Solution, stacklevel: int) -> None:
+        if solution.n_distinct < self.n_clusters:
+            warnings.warn(
+                f"Number of distinct clusters ({solution.n_distinct}) found smaller than "
+                f"n_clusters ({self.n_clusters}). Possibly due to duplicate points in X.",
+                ConvergenceWarning,
+                stacklevel=stacklevel,
+            )
+
+    def _checked(self, X: Any) -> Any:
+        check_is_fitted(self, "cluster_centers_")
+        return check_new_samples(self, X)
+
+    def _fitted_engine(
+        self, X: Any, sample_weight: FloatArray | None = None
+    ) -> tuple[Engine, FloatArray]:
+        """Return an engine that holds new samples, and the fitted centres in its frame."""
+        frame = frame_for(X, self._frame, self.cluster_centers_)
+        engine = self._engine_over(X, sample_weight, frame, searching=False)
+        return engine, encode_centers(frame, self.cluster_centers_)
+
+    def _engine_over(
+        self,
+        X: Any,
+        sample_weight: FloatArray | None,
+        frame: Frame | None = None,
+        searching: bool = True,
+    ) -> Engine:
+        return create_engine(
+            check_engine(self.engine, X),
+            X,
+            sample_weight,
+            n_jobs=check_thread_count(self.n_jobs),
+            frame=frame,
+            searching=searching,
+        )
+
+    @contextmanager
+    def _open_engine(self, X: Any, sample_weight: FloatArray | None) -> Iterator[Engine]:
+        """Hold the samples in an engine for as long as a fit takes."""
+        engine: Any = self._engine_over(X, sample_weight)
+        with closing(engine) if hasattr(engine, "close") else nullcontext():
+            yield engine
+
+    @property
+    def _n_features_out(self) -> int:
+        """What get_feature_names_out counts up to."""
+        return len(self.cluster_centers_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.engine not in DENSE_ENGINES
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

@@ -1,0 +1,448 @@
+"""HGMeans: validate, choose an engine, search, and keep the answer."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any, Self
+
+from evomeans.engines import Engine, is_dask
+from evomeans.engines.frame import Frame
+from evomeans.estimators.callbacks import EXTRA_FRAMES, CallbackSupport, fit_task, with_callbacks
+from evomeans.estimators.fitted import FittedCenters
+from evomeans.estimators.solution import (
+    FloatArray,
+    Solution,
+    canonical_solution,
+    encode_starts,
+    in_data_units,
+    proven_optimum,
+)
+from evomeans.estimators.validation import (
+    Features,
+    check_checkpoint,
+    check_cluster_count,
+    check_generator,
+    check_init,
+    check_observers,
+    check_parameters,
+    check_sample_weight,
+    check_samples,
+    check_warm_start,
+)
+from evomeans.search import (
+    History,
+    Individual,
+    SearchResult,
+    SearchSettings,
+    StopReason,
+    evolve,
+)
+from evomeans.search.interrupts import DeferredInterrupt
+from evomeans.storage.checkpoint import Checkpoint
+from evomeans.storage.problem import describe_problem
+
+FAST = {"min_population": 5, "max_population": 10, "max_iter": 500, "n_iter_no_change": 50}
+"""The paper's fast setting."""
+
+
+class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
+    """K-means clustering by HG-means, a hybrid genetic search for the global minimum.
+
+    The model is that of :class:`sklearn.cluster.KMeans`: ``n_clusters`` centres that minimise the
+    sum of squared distances of the samples to their closest centre. The answer is deeper: instead
+    of restarting from random centres, a population of clusterings is kept and recombined [1]_.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        The number of clusters.
+
+    strategy : {"deep", "paper"}, default="deep"
+        How the search goes about it; docs/search.md has pictures.
+
+        - "deep": every other founder begins with k-means++; where clusters are small, single
+          samples change their cluster after K-means (Hartigan's moves), and centres are swapped if
+          that pays; offspring have the better parts of both parents, or these are matched or
+          merged; and a population that has stopped improving gives way to a new one. The engines
+          "gpu" and "dask" have merging and new populations of this.
+        - "paper": HG-means as published [1]_.
+
+    min_population : int, default=10
+        Solutions that survive when the population is cut down (Π_min in the paper).
+
+    max_population : int, default=20
+        Solutions with which a population begins, and the size beyond which it is cut down (Π_max).
+        Larger populations search wider and converge later.
+
+    max_iter : int, default=5000
+        Stop after this many offspring (N₂). Each is one run of K-means.
+
+    n_iter_no_change : int, default=500
+        A population ends after this many offspring in a row that did not improve its best
+        solution (N₁). The search ends with it; with "deep", once two populations, neither of
+        which knew of the other, have ended with the best solution.
+
+    max_time : float, default=None
+        Stop after this many seconds. Results then depend on the speed of the machine.
+
+    target_inertia : float, default=None
+        Stop as soon as a solution is at least this good.
+
+    init : array-like of shape (n_clusters, n_features) or \
+            (n_solutions, n_clusters, n_features), default=None
+        Centres, or several sets of them, that join the first population. Random ones complete
+        it, so that a poor ``init`` costs little and a good one is never lost.
+
+    engine : {"auto", "cpu", "gpu", "dask", "reference"}, default="auto"
+        What holds the samples and runs K-means.
+
+        - "auto" takes the best engine at hand, which is "dask" if ``X`` is a Dask array or
+          dataframe, else "cpu"; and if ``X`` is in memory and has a single feature, it solves the
+          problem exactly, without a search. The parameters of the search do not matter then, and
+          ``stop_reason_`` is "proven_optimal".
+        - "cpu": compiled, multi-threaded, dense and sparse. The first fit on a machine compiles
+          for some seconds; later ones read the result from a cache.
+        - "gpu": batches of 32 solutions on an NVIDIA GPU, dense only; for large data with many
+          clusters or features. It needs the extra ``gpu`` and is never chosen by "auto". Without
+          PyTorch or a GPU the fit fails and says what is missing.
+        - "dask": for data larger than memory, or on a cluster. Blocks of samples stay where Dask
+          has them; it runs on the current client, else on Dask's local scheduler. Takes Dask
+          arrays and dataframes, memory maps and whatever ``dask.array.from_array`` takes, dense
+          only. ``labels_``, :meth:`predict` and :meth:`transform` are lazy Dask arrays. It makes
+          25 offspring at a time. Needs the extra ``dask``.
+        - "reference": plain NumPy, dense only; slow, and obviously right.
+
+    n_jobs : int, default=None
+        Threads to use; None means 1 and -1 all cores. The result does not depend on it, to the
+        last bit. The engine "dask" uses the threads that Dask has.
+
+    random_state : int, RandomState, Generator or None, default=None
+        An int makes the result reproducible. None draws from NumPy's global random state; an
+        instance is advanced by every fit.
+
+    warm_start : bool, default=False
+        Begin with ``population_`` of the previous fit, together with ``init`` if it is given.
+        ``n_clusters`` and the number of features must be those of that fit; the samples may be
+        others.
+
+    checkpoint : path-like, default=None
+        A file in which the search keeps its state: every half minute, at its end, and when it is
+        interrupted. If the file exists, :meth:`fit` goes on from it, and ends with the same bits as
+        if it had never stopped; a search that had ended ends at once, unless ``max_iter``,
+        ``max_time``, ``target_inertia`` or, with "paper", ``n_iter_no_change`` let it go further. A
+        file of other samples or other parameters is refused with a
+        :class:`~evomeans.CheckpointError`.
+
+    observers : callable or list of callables, default=None
+        Each is called with the :class:`~evomeans.OffspringRecord` of every solution made. One that
+        returns ``True`` ends the search.
+
+    verbose : int, default=0
+        1 prints a line every few seconds, 2 one for each improvement as well, 3 one for each
+        offspring.
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        The centres, in the precision of ``X`` and in lexicographic order, so that equal
+        clusterings have equal labels. If there are fewer distinct samples than clusters, centres
+        without samples come last.
+
+    labels_ : ndarray of shape (n_samples,), dtype int32
+        The cluster of each sample; always equal to ``predict(X)``. Of samples in Dask a lazy Dask
+        array.
+
+    inertia_ : float
+        Sum of the squared distances of the samples to their closest centre, times their weights.
+
+    n_iter_ : int
+        Offspring made. The members with which populations begin do not count.
+
+    n_rediscoveries_ : int
+        How many further populations came to the same best solution, each from random centres of
+        its own: the honest sign of convergence. A search that ends by "no_improvement" has 1; one
+        that was limited may have 0. With "paper" there is only one population, and this is 0.
+
+    history_ : History
+        One :class:`~evomeans.OffspringRecord` for each solution made; ``history_.to_csv(path)``
+        saves them. Empty if the answer was computed exactly.
+
+    stop_reason_ : StopReason
+        Why the search ended, a str: "no_improvement", "max_iter", "max_time", "target_inertia",
+        "observer", "interrupted" or "proven_optimal".
+
+    population_ : tuple of Individual
+        The last population, and the best solution if it was found before, best first: other good
+        clusterings to look at. Their ``centers`` are float64, in units of the data and in no
+        particular order.
+
+    n_features_in_ : int
+        Number of features seen during :term:`fit`.
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of features seen during :term:`fit`. Defined only when `X` has feature names that are
+        all strings.
+
+    See Also
+    --------
+    sklearn.cluster.KMeans : Restarts of Lloyd's algorithm; quicker, and less deep.
+
+    Notes
+    -----
+    **What to choose.** Population sizes and limits are the paper's standard setting. Where it takes
+    too long, take :meth:`fast`, or bound it by ``max_time``. If ``n_rediscoveries_`` is 0, raise
+    ``max_iter``, and on hard problems ``n_iter_no_change`` with it. If several runs disagree, fit
+    with ``warm_start=True`` and another ``random_state``: it goes on where the last fit ended.
+
+    **Interruption.** Ctrl-C or SIGTERM during :meth:`fit` end the search after the current
+    offspring. The estimator is fitted with the best solution so far, and a RuntimeWarning says so.
+    A second Ctrl-C is a KeyboardInterrupt as usual. With a ``checkpoint``, the next fit goes on.
+
+    **Callbacks.** scikit-learn 1.9 and later have callbacks such as
+    :class:`sklearn.callback.ProgressBar`; ``set_callbacks`` sets them. Each solution made is a
+    sub-task of the fit, or several in a row where there may be more than 2000.
+
+    **Empty clusters.** All clusters own samples whenever ``X`` has at least ``n_clusters`` distinct
+    rows of positive weight. Otherwise a ConvergenceWarning is issued.
+
+    References
+    ----------
+    .. [1] D. Gribel and T. Vidal, "HG-means: A scalable hybrid genetic algorithm for minimum
+       sum-of-squares clustering", Pattern Recognition 88, 569-583, 2019.
+       `doi:10.1016/j.patcog.2018.12.022 <https://doi.org/10.1016/j.patcog.2018.12.022>`_
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from evomeans import HGMeans
+    >>> X = np.array([[1, 2], [1, 4], [1, 0], [10, 2], [10, 4], [10, 0]])
+    >>> model = HGMeans(n_clusters=2, random_state=0).fit(X)
+    >>> model.labels_
+    array([0, 0, 0, 1, 1, 1], dtype=int32)
+    >>> model.cluster_centers_
+    array([[ 1.,  2.],
+           [10.,  2.]])
+    >>> model.inertia_
+    16.0
+    >>> str(model.stop_reason_), model.n_iter_, model.n_rediscoveries_
+    ('no_improvement', 1000, 1)
+    >>> model.predict([[0, 0], [12, 3]])
+    array([0, 1], dtype=int32)
+
+    One feature is solved to proven optimality:
+
+    >>> model = HGMeans(n_clusters=2).fit([[0.0], [1.0], [5.0], [6.0], [7.0]])
+    >>> model.cluster_centers_.ravel(), str(model.stop_reason_)
+    (array([0.5, 6. ]), 'proven_optimal')
+    """
+
+    n_iter_: int
+    n_rediscoveries_: int
+    history_: History
+    stop_reason_: StopReason
+    population_: tuple[Individual, ...]
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        strategy: str = "deep",
+        min_population: int = 10,
+        max_population: int = 20,
+        max_iter: int = 5000,
+        n_iter_no_change: int = 500,
+        max_time: float | None = None,
+        target_inertia: float | None = None,
+        init: Any = None,
+        engine: str = "auto",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        warm_start: bool = False,
+        checkpoint: str | os.PathLike[str] | None = None,
+        observers: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.strategy = strategy
+        self.min_population = min_population
+        self.max_population = max_population
+        self.max_iter = max_iter
+        self.n_iter_no_change = n_iter_no_change
+        self.max_time = max_time
+        self.target_inertia = target_inertia
+        self.init = init
+        self.engine = engine
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.checkpoint = checkpoint
+        self.observers = observers
+        self.verbose = verbose
+
+    @classmethod
+    def fast(cls, n_clusters: int, **parameters: Any) -> Self:
+        """Make an estimator with the paper's fast setting.
+
+        Populations of 5 to 10, at most 500 offspring, 50 without improvement; the strategy is
+        "deep" unless you say otherwise. It takes about a tenth of the default's offspring, and can
+        miss what the default finds, above all with many well-separated clusters.
+
+        Parameters
+        ----------
+        n_clusters : int
+            The number of clusters.
+        **parameters
+            Any other parameters; they take precedence over the fast setting.
+
+        Returns
+        -------
+        HGMeans
+
+        Examples
+        --------
+        >>> from evomeans import HGMeans
+        >>> HGMeans.fast(3).max_iter
+        500
+        """
+        return cls(n_clusters, **{**FAST, **parameters})
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Find the clusters of ``X``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, Dask array or dataframe} of shape (n_samples, n_features)
+            The samples. float32 and float64 are kept as they are, all else becomes float64. Sparse
+            matrices become CSR and are never made dense. Tensors of PyTorch, on any device, are
+            read like arrays; what is returned are NumPy arrays. What Dask holds stays with Dask.
+        y : Ignored
+            Not used, present here for API consistency by convention.
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            The weight of each sample: a weight of 2 counts like two equal samples. None means equal
+            weights.
+
+        Returns
+        -------
+        self : HGMeans
+            The fitted estimator.
+        """
+        settings = check_parameters(self)
+        X, features = check_samples(self, X)
+        sample_weight = check_sample_weight(sample_weight, X.shape[0], X)
+        check_cluster_count(self.n_clusters, X.shape[0])
+        init = check_init(self.init, self.n_clusters, X.shape[1])
+        given = [*self._previous_solutions(X.shape[1]), *init]
+        rng = check_generator(self.random_state)
+        n_solutions = settings.most_solutions(len(given))
+
+        # Ctrl-C ends the search, but neither loses what it found nor leaves half a fit.
+        with (
+            DeferredInterrupt() as interrupt,
+            fit_task(self, X, y, sample_weight, n_solutions) as task,
+            self._open_engine(X, sample_weight) as engine,
+        ):
+            if self.engine == "auto" and X.shape[1] == 1 and not is_dask(X):
+                result = proven_optimum(engine, X, self.n_clusters, sample_weight)
+            else:
+                result = evolve(
+                    task.watched(engine, features, X.dtype),
+                    self.n_clusters,
+                    settings,
+                    rng,
+                    initial=encode_starts(engine.frame, given),
+                    observers=(*check_observers(self.observers, self.verbose), *task.observers),
+                    interrupt=interrupt,
+                    checkpoint=self._checkpoint(engine, X, sample_weight, settings, init),
+                )
+            solution = canonical_solution(engine, result.best.centers, X.dtype)
+            self._keep(features, engine.frame, result, solution)
+        self._report(result, solution)
+        return self
+
+    def _previous_solutions(self, n_features: int) -> list[FloatArray]:
+        """Centres in data units with which a warm start begins."""
+        if not self.warm_start or not hasattr(self, "population_"):
+            return []
+        check_warm_start(self.population_, self.n_clusters, n_features)
+        return [member.centers for member in self.population_]
+
+    def _checkpoint(
+        self,
+        engine: Engine,
+        X: Any,
+        sample_weight: FloatArray | None,
+        settings: SearchSettings,
+        init: Sequence[FloatArray],
+    ) -> Checkpoint | None:
+        path = check_checkpoint(self.checkpoint)
+        if path is None:
+            return None
+        problem = describe_problem(engine, X, sample_weight, self.n_clusters, settings, init)
+        seed = int(self.random_state) if isinstance(self.random_state, Integral) else None
+        return Checkpoint(path, problem, seed=seed)
+
+    def _keep(
+        self, features: Features, frame: Frame, result: SearchResult, solution: Solution
+    ) -> None:
+        """Set all fitted attributes; nothing in here can fail."""
+        self._keep_solution(features, frame, solution)
+        self.n_iter_ = result.n_offspring
+        self.n_rediscoveries_ = result.n_rediscoveries
+        self.history_ = result.history
+        self.stop_reason_ = result.stop_reason
+        self.population_ = in_data_units(result.population, frame)
+
+    def _report(self, result: SearchResult, solution: Solution) -> None:
+        """Say what the user should know about how the fit ended."""
+        if self.verbose:
+            print(
+                f"[HGMeans] {result.stop_reason} after {result.n_offspring} offspring: "
+                f"inertia {solution.inertia:.8g}",
+                flush=True,
+            )
+        if result.stop_reason is StopReason.INTERRUPTED:
+            resume = (
+                ""
+                if self.checkpoint is None
+                else f" To go on, fit again with checkpoint={os.fspath(self.checkpoint)!r}."
+            )
+            warnings.warn(
+                f"fit was interrupted after {result.n_offspring} offspring; the best solution so "
+                f"far is kept.{resume}",
+                RuntimeWarning,
+                stacklevel=3 + EXTRA_FRAMES,
+            )
+        self._warn_of_duplicates(solution, stacklevel=4 + EXTRA_FRAMES)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted estimator to a file that :func:`evomeans.load` reads.
+
+        The file is a ZIP of NumPy arrays and a JSON text, without pickle, and described in
+        docs/model-file.md. It is written atomically: an older file of this name is replaced by a
+        complete one or not at all.
+
+        Parameters
+        ----------
+        path : path-like
+            The file. ``checkpoint``, ``observers`` and a ``random_state`` that is not an int are
+            not stored, nor are labels of samples in Dask; all other parameters and all fitted
+            attributes are.
+
+        Examples
+        --------
+        >>> import evomeans, tempfile
+        >>> from pathlib import Path
+        >>> model = evomeans.HGMeans(2).fit([[0.0], [1.0], [5.0], [6.0], [7.0]])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(Path(folder) / "model.evomeans")
+        ...     evomeans.load(Path(folder) / "model.evomeans").predict([[2.0], [4.0]])
+        array([0, 1], dtype=int32)
+        """
+        # Imported here, because that module makes estimators itself.
+        from evomeans.storage import model_file
+
+        model_file.save(self, path)

@@ -1,0 +1,360 @@
+"""A real cluster of processes: the same bits for any number of workers, and whatever dies."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections import Counter
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+
+from evomeans import HGMeans
+from evomeans.storage.archive import read_archive
+from evomeans.storage.checkpoint import FORMAT, VERSION
+
+dask = pytest.importorskip("dask")
+da = pytest.importorskip("dask.array")
+distributed = pytest.importorskip("distributed")
+
+from evomeans.engines.dask import DaskEngine, runners  # noqa: E402
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform == "win32", reason="sends SIGKILL"),
+    # Of a connection to a worker that was killed.
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(1500, 4)) + 8.0 * RNG.integers(0, 4, size=(1500, 1))
+CHUNKS = (430, 0, 70, 230, 370, 400)
+QUICK = {"min_population": 4, "max_population": 8, "max_iter": 25, "n_iter_no_change": 25}
+
+
+@pytest.fixture(autouse=True)
+def several_blocks(monkeypatch):
+    """Chunks of the small arrays here are blocks as they are."""
+    monkeypatch.setattr("evomeans.engines.dask.blocks.SMALLEST_BLOCK", 0)
+
+
+def lazy(samples=X, chunks=CHUNKS):
+    return da.from_array(samples, chunks=(chunks, samples.shape[1]))
+
+
+def quick(**parameters):
+    return HGMeans(4, **{**QUICK, "random_state": 3, **parameters})
+
+
+@pytest.fixture(scope="module")
+def undisturbed():
+    """Return a fit in this process: what all others have to equal."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("evomeans.engines.dask.blocks.SMALLEST_BLOCK", 0)
+        return quick().fit(lazy())
+
+
+def assert_same_fit(one, two):
+    assert_array_equal(one.cluster_centers_, two.cluster_centers_)
+    assert one.inertia_ == two.inertia_
+    for a, b in zip(one.history_, two.history_, strict=True):
+        assert dataclasses.replace(a, seconds=0.0) == dataclasses.replace(b, seconds=0.0)
+    for a, b in zip(one.population_, two.population_, strict=True):
+        assert_array_equal(a.centers, b.centers)
+
+
+# ---- the same bits ---------------------------------------------------------------------------
+
+
+def test_any_number_of_workers_gives_the_same_bits(cluster, client, undisturbed):
+    """1, 2 and 3 workers; labels are lazy, and those of predict."""
+    for n_workers in (2, 3, 1):
+        cluster.scale(n_workers)
+        while len(client.nthreads()) != n_workers:
+            time.sleep(0.02)
+        model = quick().fit(lazy())
+        assert_same_fit(model, undisturbed)
+    assert isinstance(model.labels_, da.Array)
+    assert model.labels_.chunks == (CHUNKS,)
+    assert_array_equal(model.labels_.compute(), model.predict(X))
+
+
+def test_a_deep_search_with_new_populations_gives_the_same_bits(client):
+    """On the local scheduler and on the cluster."""
+    deep = quick(strategy="deep", n_iter_no_change=5, max_iter=60)
+    with dask.config.set(scheduler="threads"):
+        here = clone(deep).fit(lazy())
+    assert here.n_rediscoveries_ == 1, "there was a second population"
+    assert_same_fit(deep.fit(lazy()), here)
+
+
+def test_any_number_of_threads_gives_the_same_bits(undisturbed, monkeypatch):
+    """Three threads of a worker share its blocks."""
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=3, dashboard_address=":0", silence_logs=logging.CRITICAL
+        ) as cluster,
+        distributed.Client(cluster),
+    ):
+        groups = []
+        send = runners.ClientRunner.send
+
+        def send_and_look(runner, request, those, visits):
+            groups.extend(those)
+            return send(runner, request, those, visits)
+
+        monkeypatch.setattr(runners.ClientRunner, "send", send_and_look)
+        assert_same_fit(quick().fit(lazy()), undisturbed)
+        assert {group.n_threads for group in groups} == {3}
+
+
+def test_replies_merged_in_a_tree_and_requests_passed_on(client, undisturbed, monkeypatch):
+    """What is done for many workers changes no bit with two."""
+    monkeypatch.setattr(runners, "FAN_IN", 2)
+    monkeypatch.setattr(runners, "DIRECT", 0)
+    assert_same_fit(quick().fit(lazy()), undisturbed)
+
+
+def test_persisted_samples(client, undisturbed):
+    assert_same_fit(quick().fit(lazy().persist()), undisturbed)
+
+
+def test_workers_without_room_for_anything(client, undisturbed):
+    """Every block is loaded again for every request, and every label found again."""
+    seen = []
+
+    def look(record):
+        seen.extend(client.run(kept).values())
+
+    client.run(shrink, 0)
+    try:
+        assert_same_fit(quick(observers=look).fit(lazy()), undisturbed)
+    finally:
+        client.run(shrink, 10**8)
+    assert set(seen) == {(0, 0)}
+
+
+def test_blocks_without_room_are_sent_for_where_they_answered_last(client, monkeypatch):
+    """For their labels may be there."""
+    client.run(shrink, 0)
+    asked = []
+    begin = DaskEngine.begin
+
+    def begin_and_look(engine, questions):
+        conversation = begin(engine, questions)
+        wanted = {worker: len(those) for worker, those in conversation.pending._visits.items()}
+        asked.append((wanted, Counter(engine._homes.values())))
+        return conversation
+
+    monkeypatch.setattr(DaskEngine, "begin", begin_and_look)
+    try:
+        quick(max_iter=1).fit(lazy())
+    finally:
+        client.run(shrink, 10**8)
+    later = [each for each in asked if sum(each[1].values()) == 5]
+    assert asked[0][0].keys() == {""}
+    assert len(later) > 10
+    for wanted, homes in later:
+        assert wanted == homes or sum(wanted.values()) < 5
+
+
+def test_workers_keep_no_more_than_they_may(client, undisturbed):
+    """Room for some of the blocks and labels: it is used, never exceeded, and changes no bit."""
+    budget = 60_000
+    seen = []
+
+    def look(record):
+        seen.extend(client.run(kept).values())
+
+    client.run(shrink, budget)
+    try:
+        assert_same_fit(quick(observers=look).fit(lazy()), undisturbed)
+    finally:
+        client.run(shrink, 10**8)
+    assert max(map(sum, seen)) <= budget
+    assert (np.max(seen, axis=0) > 0).all()
+
+
+def shrink(budget):
+    from evomeans.engines.dask.cache import cache_here
+
+    cache_here().budget = budget
+
+
+def test_a_fit_leaves_nothing_behind(client):
+    quick(max_iter=1).fit(lazy())
+    # Told without waiting.
+    deadline = time.monotonic() + 5.0
+    while any(map(sum, client.run(kept).values())) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not any(map(sum, client.run(kept).values()))
+
+
+def kept():
+    from evomeans.engines.dask.cache import known_cache
+
+    known = known_cache()
+    return (0, 0) if known is None else known.nbytes
+
+
+# ---- faults ----------------------------------------------------------------------------------
+
+
+def at_request(monkeypatch, number, action):
+    """Do something while a request is under way, in the middle of a round."""
+    begin, done = DaskEngine.begin, []
+
+    def begin_and_act(engine, questions):
+        conversation = begin(engine, questions)
+        if engine.requests >= number and not done:
+            done.append(number)
+            action()
+        return conversation
+
+    monkeypatch.setattr(DaskEngine, "begin", begin_and_act)
+    return done
+
+
+def test_a_worker_killed_in_the_middle_of_the_search(client, undisturbed, monkeypatch):
+    """Its tasks run elsewhere, its blocks are loaded there: the same bits."""
+    pids = sorted(client.run(os.getpid).values())
+    done = at_request(monkeypatch, 15, lambda: os.kill(pids[0], signal.SIGKILL))
+    assert_same_fit(quick().fit(lazy()), undisturbed)
+    assert done
+
+
+def test_all_workers_killed_and_replaced(client, undisturbed, monkeypatch):
+    pids = sorted(client.run(os.getpid).values())
+
+    def kill_all():
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+
+    done = at_request(monkeypatch, 15, kill_all)
+    assert_same_fit(quick().fit(lazy()), undisturbed)
+    assert done
+    assert not set(client.run(os.getpid).values()) & set(pids)
+
+
+def test_a_search_without_workers_says_so_and_waits(
+    cluster, client, undisturbed, monkeypatch, caplog
+):
+    def replace_all():
+        cluster.scale(0)
+        threading.Thread(target=bring_back, daemon=True).start()
+
+    def bring_back():
+        while "waits for one" not in caplog.text:
+            time.sleep(0.02)
+        cluster.scale(2)
+
+    done = at_request(monkeypatch, 15, replace_all)
+    with caplog.at_level(logging.WARNING, "evomeans"):
+        assert_same_fit(quick().fit(lazy()), undisturbed)
+    assert done
+    assert caplog.text.count("waits for one") == 1
+
+
+def test_a_worker_that_joins_gets_blocks(cluster, client, undisturbed, monkeypatch):
+    """In the middle of the search; from the next round on it takes its share."""
+    homes = []
+    settle = DaskEngine._settle
+
+    def settle_and_look(engine):
+        settle(engine)
+        homes.append(set(engine._homes.values()))
+
+    def add_one():
+        cluster.scale(3)
+        client.wait_for_workers(3)
+
+    monkeypatch.setattr(DaskEngine, "_settle", settle_and_look)
+    at_request(monkeypatch, 10, add_one)
+    assert_same_fit(quick().fit(lazy()), undisturbed)
+    assert max(map(len, homes)) == 3
+
+
+CLIENT = """
+    import sys
+    import numpy as np
+    import dask.array as da
+    from distributed import Client
+    from evomeans import HGMeans
+    from evomeans.engines.dask import blocks
+    from evomeans.storage import checkpoint
+
+    blocks.SMALLEST_BLOCK = 0
+    checkpoint.SECONDS_BETWEEN = checkpoint.PAUSE_PER_WRITE = 0.0
+    address, path, samples = sys.argv[1:]
+    with Client(address):
+        X = da.from_array(np.load(samples), chunks=({chunks}, 4))
+        HGMeans(4, **{parameters}, random_state=3, checkpoint=path).fit(X)
+"""
+
+
+def test_a_client_that_dies_and_its_successor(cluster, client, undisturbed, tmp_path):
+    """The successor goes on from the checkpoint, to the same bits."""
+    path = tmp_path / "checkpoint"
+    np.save(tmp_path / "X.npy", X)
+    script = tmp_path / "client.py"
+    script.write_text(textwrap.dedent(CLIENT).format(chunks=CHUNKS, parameters=QUICK))
+    arguments = [cluster.scheduler_address, str(path), str(tmp_path / "X.npy")]
+    process = subprocess.Popen([sys.executable, str(script), *arguments])
+    while process.poll() is None and (not path.exists() or n_records(path) < 8):
+        time.sleep(0.005)
+    process.kill()
+    process.wait()
+    assert 8 <= n_records(path) < 33, "cut before its end"
+    assert_same_fit(quick(checkpoint=path).fit(lazy()), undisturbed)
+
+
+def n_records(path):
+    return len(read_archive(path, FORMAT, VERSION).arrays["history_number"])
+
+
+# ---- awkward data ----------------------------------------------------------------------------
+
+
+def test_blocks_of_all_sizes_unknown_to_dask(client, undisturbed, caplog):
+    """Chunk sizes are counted in one pass, and that is said."""
+    unknown = lazy()
+    unknown._chunks = ((np.nan,) * len(CHUNKS), (4,))
+    with caplog.at_level(logging.WARNING, "evomeans"):
+        assert_same_fit(quick().fit(unknown), undisturbed)
+    assert "chunks of unknown size" in caplog.text
+
+
+def test_single_precision_and_weights_in_dask(client):
+    """As the CPU engine with the same samples in memory, up to rounding."""
+    samples = X.astype(np.float32)
+    weights = np.random.default_rng(1).random(len(X))
+    model = quick(max_iter=1).fit(lazy(samples), sample_weight=da.from_array(weights, chunks=777))
+    whole = quick(max_iter=1, engine="cpu").fit(samples, sample_weight=weights)
+    assert model.cluster_centers_.dtype == np.float32
+    one, two = (fitted.history_.column("inertia")[:8] for fitted in (model, whole))
+    assert_allclose(one, two)
+    assert model.score(lazy(samples), sample_weight=weights) == pytest.approx(-model.inertia_)
+
+
+def test_what_is_not_a_number_is_named_by_block_and_row(client):
+    bad = X.copy()
+    bad[750, 1] = np.nan
+    model = quick()
+    with pytest.raises(ValueError, match=r"X has nan in block 3, row 50 of it, column 1"):
+        model.fit(lazy(bad, (430, 70, 200, 800)))
+    assert not hasattr(model, "cluster_centers_")
+
+
+def test_a_memory_map_is_read_by_the_workers(client, undisturbed, tmp_path):
+    np.save(tmp_path / "X.npy", X)
+    model = quick(engine="dask").fit(np.load(tmp_path / "X.npy", mmap_mode="r"))
+    assert model.inertia_ == pytest.approx(undisturbed.inertia_, rel=1e-6)

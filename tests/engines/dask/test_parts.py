@@ -1,0 +1,284 @@
+"""The parts of the Dask engine that need no Dask."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from evomeans.engines.cpu.layout import State
+from evomeans.engines.cpu.samples import encode_samples
+from evomeans.engines.dask import blocks, cache
+from evomeans.engines.dask.blocks import combine, even_parts, row_chunks, summarize
+from evomeans.engines.dask.cache import Standing, WorkerCache, memory_of
+from evomeans.engines.dask.course import locate, positions
+from evomeans.engines.dask.placement import Group, by_thread, by_worker, moves
+from evomeans.engines.dask.questions import Reply, merge_replies
+from evomeans.engines.frame import Frame
+
+# ---- blocks ----------------------------------------------------------------------------------
+
+
+def test_chunks_of_a_good_size_are_blocks():
+    assert row_chunks([1000, 900, 1100], 2048) == (1000, 900, 1100)
+
+
+def test_small_chunks_are_joined_and_large_ones_split():
+    """Boundaries of chunks stay boundaries, but for runs of tiny ones."""
+    rows = row_chunks([10, 10, 10, 100_000, 5], 400)
+    assert rows[0] == 30
+    assert rows[-1] == 5
+    assert sum(rows[1:-1]) == 100_000
+    assert max(rows) * 400 <= blocks.SMALLEST_LIMIT
+    assert max(rows[1:-1]) - min(rows[1:-1]) <= 1
+
+
+def test_blocks_of_large_data_have_a_largest_size():
+    rows = row_chunks([10**8], 400)
+    assert sum(rows) == 10**8
+    assert max(rows) * 400 <= blocks.LARGEST_BLOCK
+
+
+@pytest.mark.parametrize("chunks", [[0], [0, 0], [5, 0, 7], [1]])
+def test_no_row_is_lost(chunks):
+    assert sum(row_chunks(chunks, 8)) == sum(chunks)
+
+
+def test_even_parts_differ_by_one_row():
+    assert even_parts(10, 3) == [3, 3, 4]
+    assert even_parts(2, 5) == [1, 1]
+
+
+def test_a_survey_is_that_of_all_rows():
+    X = np.random.default_rng(0).normal(size=(100, 3))
+    w = np.random.default_rng(1).random(100)
+    parts = [summarize(X[a:b], w[a:b]) for a, b in [(0, 30), (30, 30), (30, 100)]]
+    survey = combine(parts, [100], weighted=True)
+    assert survey.sizes.tolist() == [30, 70]
+    assert_array_equal(survey.low, X.min(axis=0))
+    assert_array_equal(survey.high, X.max(axis=0))
+    assert survey.total_weight == pytest.approx(w.sum())
+    assert survey.heaviest == w.max()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_is_named_by_block_and_row(value):
+    X = np.zeros((10, 3), np.float32)
+    X[7, 2] = value
+    parts = [summarize(np.zeros((5, 3)), None), summarize(X, None)]
+    for chunks, place in (((5, 10), "block 1, row 7"), ((12, 0, 3), "block 2, row 0")):
+        with pytest.raises(ValueError, match=f"X has {value} in {place} of it, column 2. K-means"):
+            combine(parts, chunks, weighted=False)
+
+
+def test_bad_weights_are_named_by_block_and_row():
+    X = np.zeros((4, 1))
+    for bad in (-1.0, np.nan):
+        part = summarize(X, np.array([1.0, 0.0, bad, 2.0]))
+        with pytest.raises(ValueError, match=f"sample_weight has {bad} in block 0, row 2 of it"):
+            combine([part], [4], weighted=True)
+    with pytest.raises(ValueError, match="must not be all zero"):
+        combine([summarize(X, np.zeros(4))], [4], weighted=True)
+
+
+# ---- draws -----------------------------------------------------------------------------------
+
+
+def test_a_draw_over_blocks_is_a_draw_over_all():
+    """For every quantile: the block and the rest that one cumulated sum would give."""
+    totals = [0.0, 2.0, 0.0, 1.0, 5.0, 0.0]
+    for quantile in np.arange(64) / 64:
+        block, rest = locate(totals, quantile)
+        cumulated = np.cumsum(totals)
+        expected = int(np.searchsorted(cumulated, quantile * 8.0, side="right"))
+        assert block == expected
+        assert rest == quantile * 8.0 - (cumulated[block] - totals[block])
+    assert locate([0.0, 0.0], 0.3) is None
+    assert locate(totals, 1.0)[0] == 4
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_positions_are_those_of_all_rows_together(weighted):
+    rng = np.random.default_rng(2)
+    weights = rng.integers(0, 3, 50).astype(float)
+    parts = [(0, 20), (20, 25), (25, 50)]
+    w = [weights[a:b] if weighted else None for a, b in parts]
+    survey = combine(
+        [summarize(np.zeros((b - a, 1)), w[i]) for i, (a, b) in enumerate(parts)],
+        [50],
+        weighted=weighted,
+    )
+    quantiles = rng.random(200)
+    picks, order = positions(survey, quantiles)
+    cumulated = np.cumsum(weights if weighted else np.ones(50))
+    for quantile, (block, place) in zip(quantiles, order, strict=True):
+        row = np.searchsorted(cumulated, quantile * cumulated[-1], side="right")
+        begin, end = parts[block]
+        assert begin <= row < end
+        rest = picks[block][place]
+        if weighted:
+            rest = np.searchsorted(np.cumsum(weights[begin:end]), rest, side="right")
+        assert row - begin == rest
+
+
+# ---- placement -------------------------------------------------------------------------------
+
+
+def test_a_worker_gets_one_task_and_the_local_scheduler_one_for_each_thread():
+    homes = {0: "a", 1: "a", 2: "a", 3: "b"}
+    a, b = by_worker(homes, ["a", "a", "b"])
+    assert (a, b) == (Group("a", (0, 1, 2), 2), Group("b", (3,), 1))
+    assert by_thread(a, [5, 4, 1, 9]) == [Group("a", (0,)), Group("a", (1, 2))]
+
+
+def test_blocks_move_to_a_worker_that_has_none_and_then_rest():
+    homes = dict.fromkeys(range(8), "a")
+    moved = moves(homes, [10] * 8, ["a", "b"])
+    assert set(moved.values()) == {"b"}
+    assert len(moved) in (3, 4)
+    assert moves(homes | moved, [10] * 8, ["a", "b"]) == {}
+    assert moves(homes, [10] * 8, ["a"]) == {}
+    assert moves({0: "gone"}, [10], ["a", "b"]) == {}
+
+
+# ---- the cache -------------------------------------------------------------------------------
+
+
+def samples_of(n):
+    X = np.random.default_rng(n).normal(size=(n, 2))
+    return encode_samples(X, None, Frame.around(X), in_order=True)
+
+
+def standing_of(n, k=300):
+    state = State(*(np.zeros_like(array) for array in State.allocate(n, k)))
+    return Standing(state, np.zeros((k, 2)), np.zeros((k, 2, 3), np.int64))
+
+
+@pytest.mark.parametrize("k", [3, 255, 256])
+def test_labels_of_data_that_does_not_fit_are_kept_in_one_byte_if_that_suffices(k):
+    one = standing_of(640, k)
+    labels = np.random.default_rng(0).integers(k, size=one.state.labels.shape)
+    labels[0, :2] = 0, k - 1
+    one.state.labels[:] = labels
+    cache = WorkerCache(10**9)
+    for fits, saved in ((True, 0), (False, labels.size if k <= 255 else 0)):
+        assert cache.has_room("x", 0 if fits else 10**10) is fits
+        cache.give(("x", 0, 0, True), one, 0)
+        assert cache.nbytes[1] == one.nbytes - saved
+        known = cache.take(("x", 0, 0, True))
+        assert known.state.labels.dtype == State.label_type(k)
+        assert_array_equal(known.state.labels, labels)
+
+
+def test_blocks_are_kept_while_there_is_room():
+    """The blocks of one data set do not push each other out; those of another one do."""
+    one = samples_of(640)
+    cache = WorkerCache(3 * memory_of(one))
+    assert cache.keep_samples(("x", 0), one)
+    assert cache.keep_samples(("x", 1), one)
+    assert not cache.keep_samples(("x", 2), one), "a third is for standings"
+    assert cache.samples(("x", 2)) is None
+    assert cache.keep_samples(("y", 0), one)
+    assert cache.keep_samples(("y", 1), one)
+    assert cache.samples(("x", 0)) is None
+    assert cache.samples(("x", 1)) is one
+    assert cache.nbytes == (3 * memory_of(one), 0)
+    cache.drop("x")
+    assert cache.nbytes == (2 * memory_of(one), 0)
+
+
+def test_blocks_of_data_that_does_not_fit_give_way_to_standings_for_good():
+    one, state = samples_of(640), standing_of(640)
+    cache = WorkerCache(3 * memory_of(one))
+    cache.keep_samples(("x", 0), one)
+    cache.keep_samples(("x", 1), one)
+    fill(cache, "x", state)
+    assert cache.samples(("x", 1)) is one, "all data is here as far as anybody knows"
+    assert not cache.keep_samples(("x", 2), one)
+    fill(cache, "x", state)
+    assert cache.samples(("x", 1)) is None
+    assert not cache.has_room("x", 1)
+    cache.drop("x")
+    assert cache.has_room("x", memory_of(one))
+    assert cache.nbytes == (0, 0)
+
+
+def fill(cache, token, standing):
+    """Give as many standings as one request could."""
+    for name in range(3 * cache.budget // standing.nbytes):
+        cache.give((token, name, 0, True), standing, serial=0)
+        assert sum(cache.nbytes) <= cache.budget
+
+
+def test_standings_are_bounded_and_the_oldest_leave_first():
+    one = standing_of(640)
+    cache = WorkerCache(9 * one.nbytes)
+    for name in range(5):
+        cache.give(("x", name, 0, True), one, serial=10 * name)
+        assert cache.nbytes[1] <= 3 * one.nbytes
+    assert cache.take(("x", 1, 0, True)) is None
+    assert cache.take(("x", 4, 0, True)) is not None
+    assert cache.take(("x", 4, 0, True)) is None
+
+
+def test_standings_in_use_do_not_push_each_other_out():
+    """More solutions than there is room for: some are remembered always, not all never."""
+    one = standing_of(640)
+    cache = WorkerCache(9 * one.nbytes)
+    for serial in range(10):
+        known = 0
+        for name in range(5):
+            known += cache.take(("x", name, 0, True)) is not None
+            cache.give(("x", name, 0, True), one, serial)
+        assert known == (3 if serial else 0)
+
+
+def test_forgotten_solutions_leave():
+    cache = WorkerCache(10**9)
+    for name in range(4):
+        cache.give(("x", name, 0, True), standing_of(64), 0)
+        cache.give(("y", name, 0, True), standing_of(64), 0)
+    cache.forget("x", frozenset([1, 2]))
+    assert [cache.take(("x", name, 0, True)) is not None for name in range(4)] == [1, 0, 0, 1]
+    assert cache.take(("y", 1, 0, True)) is not None
+
+
+def test_threads_that_ask_at_once_get_one_cache(monkeypatch):
+    made = []
+
+    def slow_budget():
+        made.append(1)
+        time.sleep(0.05)
+        return 10**6
+
+    monkeypatch.setattr(cache, "budget_here", slow_budget)
+    cache._cache_of_process.cache_clear()
+    try:
+        assert cache.known_cache() is None
+        with ThreadPoolExecutor(4) as threads:
+            found = [threads.submit(cache.cache_here) for _ in range(4)]
+        assert len({id(one.result()) for one in found}) == len(made) == 1
+        assert cache.known_cache() is found[0].result()
+    finally:
+        cache._cache_of_process.cache_clear()
+
+
+# ---- merging ---------------------------------------------------------------------------------
+
+
+def test_replies_can_be_merged_in_any_order():
+    """Integers of any size the engine makes, in a line or in a tree."""
+    rng = np.random.default_rng(3)
+    replies = [
+        Reply([rng.integers(-(2**55), 2**55, (3, 2, 4)), {i: 0.1 * i}], {i: "w"}) for i in range(9)
+    ]
+    line = merge_replies(replies)
+    tree = merge_replies(
+        [merge_replies(replies[6:]), merge_replies(replies[:2]), merge_replies(replies[2:6])]
+    )
+    assert_array_equal(line.answers[0], tree.answers[0])
+    assert line.answers[1] == tree.answers[1]
+    assert line.homes == tree.homes

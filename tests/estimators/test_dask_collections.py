@@ -1,0 +1,479 @@
+"""HGMeans on Dask arrays and dataframes, on Dask's local scheduler."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import pickle
+import sys
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+
+from evomeans import CheckpointError, HGMeans, load
+from evomeans.engines import Start, create_engine
+from evomeans.engines.cpu import CpuEngine
+from evomeans.engines.dask import DaskEngine, sources
+from evomeans.estimators.validation import check_sample_weight, check_samples
+from evomeans.search import SearchSettings, evolve
+from optional import require_torch
+
+dask = pytest.importorskip("dask")
+import dask.array as da  # noqa: E402
+import dask.dataframe as dd  # noqa: E402
+import pandas as pd  # noqa: E402
+
+RNG = np.random.default_rng(5)
+X = RNG.normal(size=(900, 3)) + 4.0 * RNG.integers(0, 4, size=(900, 1))
+WEIGHTS = RNG.random(900)
+CHUNKS = (100, 0, 350, 250, 200)
+QUICK = {"min_population": 3, "max_population": 6, "max_iter": 30, "random_state": 0}
+
+pytestmark = pytest.mark.usefixtures("small_blocks")
+
+
+def lazy(samples=X, chunks=CHUNKS):
+    return da.from_array(samples, chunks=(chunks, samples.shape[1]))
+
+
+def quick(n_clusters=6, **parameters):
+    return HGMeans(n_clusters, **{**QUICK, **parameters})
+
+
+def without_time(history):
+    return [dataclasses.replace(record, seconds=0.0) for record in history]
+
+
+# ---- the search ------------------------------------------------------------------------------
+
+
+class Batched(CpuEngine):
+    """The CPU engine, asked for as many solutions at once as the Dask engine."""
+
+    batch = DaskEngine.batch
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_search_is_that_of_the_cpu_engine_with_the_same_batch(dtype, weighted):
+    """The same records, offspring by offspring; inertia up to the order of its terms."""
+    samples, weights = X.astype(dtype), WEIGHTS if weighted else None
+    settings = SearchSettings(5, 10, max_offspring=60)
+    one, two = (
+        evolve(engine, 7, settings, np.random.default_rng(1))
+        for engine in (create_engine("dask", samples, weights), Batched(samples, weights))
+    )
+    for column in ("number", "alpha", "n_iter", "population_size", "accepted", "clone"):
+        assert_array_equal(one.history.column(column), two.history.column(column))
+    assert_allclose(one.history.column("inertia"), two.history.column("inertia"), rtol=1e-12)
+    assert_array_equal(one.best.centers, two.best.centers)
+
+
+def test_threads_give_the_same_bits():
+    expected = quick().fit(lazy())
+    with dask.config.set(scheduler="threads", num_workers=3):
+        model = quick().fit(lazy())
+    assert_array_equal(model.cluster_centers_, expected.cluster_centers_)
+    assert without_time(model.history_) == without_time(expected.history_)
+
+
+def test_another_division_into_blocks_differs_by_rounding_only():
+    founders = slice(0, 6)
+    one, two = quick().fit(lazy()), quick().fit(lazy(chunks=(450, 450)))
+    assert_allclose(
+        one.history_.column("inertia")[founders], two.history_.column("inertia")[founders]
+    )
+
+
+def test_the_handles_of_dead_solutions_are_forgotten():
+    engine = create_engine("dask", X, None)
+    results = engine.refine([Start(engine.samples_at(RNG.random(4))) for _ in range(3)])
+    assert not engine._forgotten
+    del results
+    assert len(engine._forgotten) == 3
+    engine.samples_at(np.array([0.5]))
+    assert not engine._forgotten
+
+
+# ---- what goes in and comes out --------------------------------------------------------------
+
+
+def test_answers_are_lazy_and_agree():
+    model = quick().fit(lazy())
+    assert isinstance(model.labels_, da.Array)
+    assert model.labels_.chunks == (CHUNKS,)
+    assert model.labels_.dtype == np.int32
+    labels = model.labels_.compute()
+    assert_array_equal(labels, model.predict(X))
+    assert isinstance(model.predict(lazy()), da.Array)
+    assert_array_equal(model.predict(lazy()).compute(), labels)
+    distances = model.transform(lazy())
+    assert isinstance(distances, da.Array)
+    assert_allclose(distances.compute(), model.transform(X), rtol=1e-14)
+    assert model.score(lazy()) == pytest.approx(-model.inertia_, rel=1e-12)
+    assert model.score(X) == pytest.approx(-model.inertia_, rel=1e-12)
+    assert_array_equal(quick().fit_predict(lazy()).compute(), labels)
+
+
+def test_single_precision_stays():
+    model = quick().fit(lazy(X.astype(np.float32)))
+    assert model.cluster_centers_.dtype == np.float32
+    assert model.transform(lazy(X.astype(np.float32))).dtype == np.float32
+
+
+def test_integers_become_float64():
+    model = quick(3).fit(lazy(np.round(X).astype(np.int16)))
+    assert model.cluster_centers_.dtype == np.float64
+
+
+@pytest.mark.parametrize("kind", ["dask", "numpy", "list", "series"])
+def test_weights_of_any_kind(kind):
+    given = {
+        "dask": da.from_array(WEIGHTS, chunks=123),
+        "numpy": WEIGHTS,
+        "list": WEIGHTS.tolist(),
+        "series": dd.from_pandas(pd.Series(WEIGHTS), npartitions=2),
+    }
+    model = quick().fit(lazy(), sample_weight=given[kind])
+    expected = quick().fit(lazy(), sample_weight=WEIGHTS)
+    assert_array_equal(model.cluster_centers_, expected.cluster_centers_)
+    assert model.score(lazy(), sample_weight=given[kind]) == pytest.approx(-model.inertia_)
+    heavy = quick().fit(lazy(), sample_weight=2.0)
+    assert heavy.inertia_ == pytest.approx(2.0 * quick().fit(lazy()).inertia_)
+
+
+def frame(npartitions=3):
+    return dd.from_pandas(pd.DataFrame(X, columns=["a", "b", "c"]), npartitions=npartitions)
+
+
+def test_a_dataframe_with_names(caplog):
+    """Rows are counted for the fit, and that is said; predict counts nothing."""
+    with caplog.at_level(logging.WARNING, "evomeans"):
+        model = quick().fit(frame())
+    assert "rows are counted" in caplog.text
+    caplog.clear()
+    assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+    labels = model.predict(frame())
+    assert not caplog.text
+    assert_array_equal(labels.compute(), model.labels_.compute())
+    assert model.score(frame(2)) == pytest.approx(-model.inertia_)
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(frame().rename(columns={"a": "other"}))
+
+
+def test_rows_are_counted_in_one_pass():
+    """Every chunk is loaded once to be counted, before anything else is done with it."""
+    loads = Counter()
+
+    def load(begin, end):
+        loads[begin] += 1
+        return X[begin:end]
+
+    ends = np.cumsum(CHUNKS)
+    parts = [
+        da.from_delayed(dask.delayed(load)(begin, end), (np.nan, 3), float)
+        for begin, end in zip(ends - CHUNKS, ends, strict=True)
+    ]
+    samples, _ = check_samples(quick(), da.concatenate(parts, allow_unknown_chunksizes=True))
+    assert samples.chunks == (CHUNKS, (3,))
+    assert loads == Counter((ends - CHUNKS).tolist())
+
+
+# Of Dask itself, which calls what pandas 4 will do otherwise.
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:dask")
+def test_a_parquet_folder(tmp_path):
+    frame().to_parquet(tmp_path / "table")
+    model = quick().fit(dd.read_parquet(tmp_path / "table"))
+    expected = quick(engine="dask").fit(X)
+    assert model.inertia_ == pytest.approx(expected.inertia_, rel=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["numpy", "pandas", "memmap", "zarr"])
+def test_engine_dask_takes_what_dask_can_read(kind, tmp_path):
+    if kind == "pandas":
+        samples = pd.DataFrame(X, columns=list("abc"))
+    elif kind == "memmap":
+        np.save(tmp_path / "X.npy", X)
+        samples = np.load(tmp_path / "X.npy", mmap_mode="r")
+    elif kind == "zarr":
+        zarr = pytest.importorskip("zarr")
+        samples = zarr.open(
+            str(tmp_path / "X.zarr"), mode="w", shape=X.shape, chunks=(200, 3), dtype=X.dtype
+        )
+        samples[:] = X
+    else:
+        samples = X
+    model = quick(engine="dask").fit(samples)
+    assert isinstance(model.labels_, da.Array)
+    assert isinstance(model.predict(samples), da.Array)
+    assert_array_equal(model.predict(samples).compute(), model.labels_.compute())
+    expected = quick(engine="dask").fit(X)
+    assert_allclose(model.inertia_, expected.inertia_, rtol=1e-6)
+
+
+def test_a_memory_map_is_read_not_mapped(tmp_path):
+    """A slice of a map knows where it begins."""
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    for part in (mapped, mapped[100:700]):
+        rows = sources.FileRows.of(part)
+        assert_array_equal(rows[:], part)
+        assert_array_equal(rows[20:50, 1:], part[20:50, 1:])
+        array = sources.as_dask_array(part)
+        assert len(pickle.dumps(array)) < X.nbytes
+        assert_array_equal(array.compute(), part)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_any_view_of_a_memory_map_is_read_on_the_worker(order, tmp_path):
+    np.save(tmp_path / "X.npy", np.asarray(X, order=order))
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    for part in (mapped, mapped[:, 1:], mapped[7::2], mapped[::-3, ::-1], mapped[5:, 1:2]):
+        array = sources.as_dask_array(part)
+        assert len(pickle.dumps(array)) < part.nbytes
+        assert_array_equal(array.compute(), part)
+        assert_array_equal(array[3:40, [0]].compute(), part[3:40, [0]])
+        assert_array_equal(array[-2].compute(), part[-2])
+
+
+def test_a_copy_of_a_memory_map_is_in_memory_and_other_maps_are_refused(tmp_path):
+    np.save(tmp_path / "X.npy", X)
+    copied = np.load(tmp_path / "X.npy", mmap_mode="r").copy()
+    assert isinstance(copied, np.memmap)
+    assert sources.FileRows.of(copied) is None
+    assert_array_equal(sources.as_dask_array(copied).compute(), X)
+    changed = np.load(tmp_path / "X.npy", mmap_mode="c")
+    with pytest.raises(ValueError, match=r"changes that no file has \(mode='c'\).*mode='r'"):
+        quick(engine="dask").fit(changed)
+
+
+def test_columns_in_several_chunks():
+    split = da.from_array(X, chunks=(200, 2))
+    assert_allclose(quick().fit(split).inertia_, quick().fit(lazy()).inertia_, rtol=1e-3)
+
+
+def test_fewer_distinct_samples_than_clusters():
+    """Zero inertia, a warning, and lazy labels without the empty clusters."""
+    few = np.repeat(X[:3], 50, axis=0)
+    with pytest.warns(UserWarning, match=r"distinct clusters \(3\) found smaller"):
+        model = quick(5).fit(lazy(few, (60, 90)))
+    assert model.inertia_ == 0.0
+    assert set(model.labels_.compute()) == {0, 1, 2}
+
+
+def test_one_feature_is_searched_not_solved():
+    model = quick(4).fit(lazy(X[:, :1]))
+    assert model.stop_reason_ != "proven_optimal"
+    assert model.inertia_ >= HGMeans(4).fit(X[:, :1]).inertia_ * (1 - 1e-12)
+
+
+# ---- checkpoints and files -------------------------------------------------------------------
+
+
+def test_a_fit_can_be_resumed_and_no_other(tmp_path):
+    path = tmp_path / "c"
+    weights = da.from_array(WEIGHTS, chunks=400)
+    whole = quick().fit(lazy(), sample_weight=weights)
+    stop = quick(checkpoint=path, observers=lambda record: record.number == 7)
+    stop.fit(lazy(), sample_weight=weights)
+    before = path.read_bytes()
+    for samples, given in ((lazy(X + 1e-9), weights), (lazy(chunks=(300, 600)), weights)):
+        with pytest.raises(CheckpointError, match="samples differs"):
+            quick(checkpoint=path).fit(samples, sample_weight=given)
+    with pytest.raises(CheckpointError, match="sample_weight differs"):
+        quick(checkpoint=path).fit(lazy(), sample_weight=weights + 1.0)
+    with pytest.raises(CheckpointError, match="layout is 'blocks' in the file and 'dense' now"):
+        quick(checkpoint=path).fit(X, sample_weight=WEIGHTS)
+    assert path.read_bytes() == before
+    resumed = quick(checkpoint=path).fit(lazy(), sample_weight=weights)
+    assert without_time(resumed.history_) == without_time(whole.history_)
+    assert_array_equal(resumed.cluster_centers_, whole.cluster_centers_)
+
+
+def test_a_model_file_has_no_lazy_labels(tmp_path):
+    model = quick().fit(lazy())
+    model.save(tmp_path / "m")
+    loaded = load(tmp_path / "m")
+    assert not hasattr(loaded, "labels_")
+    assert_array_equal(loaded.predict(X), model.labels_.compute())
+
+
+# ---- errors ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("samples", "error", "text"),
+    [
+        (da.zeros((4, 3, 2)), ValueError, r"X.shape=\(4, 3, 2\) must have two dimensions"),
+        (da.zeros((4, 0)), ValueError, "has no values"),
+        (da.zeros((4, 3), dtype=complex), ValueError, "real numbers, got dtype=complex128"),
+        (dask.delayed(1), TypeError, "X must be a Dask array or a Dask dataframe, got a Delayed"),
+        (da.zeros((4, 3)), ValueError, "n_samples=4 should be >= n_clusters=6"),
+        (da.ma.masked_less(lazy(), 0.0), ValueError, "NumPy arrays, got MaskedArray"),
+        (lazy().map_blocks(sp.csr_array), ValueError, "NumPy arrays, got csr_array"),
+        (dd.from_pandas(pd.DataFrame(index=range(9)), npartitions=1), ValueError, "no columns"),
+        (
+            dd.from_pandas(
+                pd.DataFrame(
+                    {
+                        "a": np.arange(9.0),
+                        "zone": pd.date_range("2020-01-01", periods=9, tz="UTC"),
+                        "month": pd.period_range("2020-01", periods=9, freq="M"),
+                    }
+                ),
+                npartitions=1,
+            ),
+            ValueError,
+            r"has other columns: \['zone', 'month'\]",
+        ),
+        (
+            dd.from_pandas(pd.DataFrame({"a": [1.0], "t": ["x"]}), npartitions=1),
+            ValueError,
+            r"has other columns: \['t'\]",
+        ),
+    ],
+)
+def test_what_cannot_be_fitted(samples, error, text):
+    with pytest.raises(error, match=text):
+        quick().fit(samples)
+
+
+def test_not_a_number_in_one_block():
+    bad = X.copy()
+    bad[460, 2] = np.inf
+    model = quick(max_iter=1).fit(X)
+    for chunks, block in ((CHUNKS, 3), ((450, 450), 1)):
+        text = f"X has inf in block {block}, row 10 of it, column 2"
+        with pytest.raises(ValueError, match=text):
+            model.predict(lazy(bad, chunks)).compute()
+        with pytest.raises(ValueError, match=text):
+            quick().fit(lazy(bad, chunks))
+
+
+def test_numbers_whose_sums_would_overflow():
+    """As in memory; the block is named."""
+    huge = X.copy()
+    huge[460, 2] = -1e301
+    with pytest.raises(
+        ValueError, match=r"X has -1e\+301 in block 3, row 10 of it, column 2.*1e\+300"
+    ):
+        quick().fit(lazy(huge))
+
+
+def test_the_engine_refuses_to_stop_before_the_fixed_point():
+    engine = create_engine("dask", X, None)
+    with pytest.raises(NotImplementedError, match="to its fixed point only"):
+        engine.refine([Start(np.zeros((2, 3)), max_iter=3)])
+
+
+def test_weights_that_do_not_fit():
+    with pytest.raises(ValueError, match=r"sample_weight.shape=\(5,\) must be \(900,\)"):
+        quick().fit(lazy(), sample_weight=np.ones(5))
+    with pytest.raises(ValueError, match="sample_weight must not be negative"):
+        quick().fit(lazy(), sample_weight=-np.ones(900))
+
+
+@pytest.mark.parametrize(
+    ("weights", "error", "text"),
+    [
+        (da.from_array(-np.ones(900)), ValueError, r"sample_weight has -1\.0 in block \d, row 0"),
+        (da.full(900, np.nan), ValueError, r"sample_weight has nan in block \d, row 0"),
+        (da.zeros(900), ValueError, "must not be all zero"),
+        (da.full(900, 1e308), ValueError, "sums to infinity"),
+        (np.full(900, np.nan), ValueError, "sample_weight contains NaN"),
+        (np.zeros(900), ValueError, "must not be all zero"),
+        (-1.0, ValueError, "must not be negative"),
+        (np.ones(900, complex), ValueError, "Complex data not supported"),
+        ("heavy", ValueError, "could not convert"),
+        (da.ones((900, 1)), ValueError, "has 2 dimensions and must have one"),
+        (da.asarray(2.0), ValueError, "has 0 dimensions and must have one"),
+        (da.ones(900, dtype=complex), ValueError, "must hold real numbers, got dtype=complex128"),
+        (dask.delayed(WEIGHTS), TypeError, "a Dask array or series, .* got a Delayed"),
+        (
+            dd.from_pandas(pd.Series(["x"] * 900), npartitions=1),
+            ValueError,
+            "must hold real numbers, got dtype=str",
+        ),
+    ],
+)
+# Sums of weights that overflow are looked at.
+@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")
+def test_weights_that_cannot_be_used_in_fit_and_score(weights, error, text):
+    with pytest.raises(error, match=text):
+        quick().fit(lazy(), sample_weight=weights)
+    model = quick(max_iter=1, engine="cpu").fit(X)
+    model.set_params(engine="dask")
+    with pytest.raises(error, match=text):
+        model.score(lazy(), sample_weight=weights)
+
+
+def test_blocks_get_their_own_weights_only():
+    """Not the whole vector each, and of a number nothing but that."""
+    array = check_sample_weight(WEIGHTS, 900, lazy())
+    sizes = [len(pickle.dumps(dask.optimize(block)[0])) for block in array.to_delayed()]
+    assert array.chunks == (CHUNKS,)
+    assert max(sizes) < 350 * 8 + 3000
+    assert len(pickle.dumps(check_sample_weight(2, 900, lazy()))) < 900 * 8
+
+
+def test_chunks_that_are_not_as_large_as_they_say():
+    wrong = lazy(chunks=(180,) * 5)
+    wrong._chunks = (180, 180, 179, 181, 180), (3,)
+    with pytest.raises(
+        ValueError, match=r"180 rows instead of 179 at chunk 2.*compute_chunk_sizes"
+    ):
+        DaskEngine(wrong)
+
+
+def test_weights_in_chunks_that_are_not_as_large_as_they_say():
+    wrong = da.from_array(WEIGHTS, chunks=(180,) * 5)
+    wrong._chunks = ((180, 180, 179, 181, 180),)
+    with pytest.raises(ValueError, match=r"sample_weight has \d+ values for a block of X with \d+"):
+        DaskEngine(lazy(chunks=(180, 180, 179, 181, 180)), wrong)
+
+
+def test_large_chunks_are_told_of(monkeypatch, caplog):
+    monkeypatch.setattr("evomeans.engines.dask.engine.LARGE_CHUNK", 350 * 24 - 1)
+    with caplog.at_level(logging.WARNING, "evomeans"):
+        DaskEngine(lazy())
+    assert "which are loaded whole" in caplog.text
+    caplog.clear()
+    with caplog.at_level(logging.WARNING, "evomeans"):
+        DaskEngine(lazy(chunks=(300, 300, 300)))
+    assert not caplog.text
+
+
+@pytest.mark.parametrize("scheduler", ["processes", "pool"])
+def test_a_pool_of_processes_is_refused(scheduler):
+    with ProcessPoolExecutor(1) as pool:
+        given = pool if scheduler == "pool" else scheduler
+        with (
+            dask.config.set(scheduler=given),
+            pytest.raises(ValueError, match=r"Start a distributed\.Client, or .*'threads'"),
+        ):
+            quick().fit(lazy())
+
+
+def test_a_tensor_is_taken():
+    torch = require_torch()
+    model = quick(engine="dask").fit(torch.tensor(X), sample_weight=torch.tensor(WEIGHTS))
+    expected = quick(engine="dask").fit(X, sample_weight=WEIGHTS)
+    assert_array_equal(model.cluster_centers_, expected.cluster_centers_)
+
+
+def test_other_engines_refuse_dask_and_dask_refuses_sparse():
+    for engine in ("cpu", "reference"):
+        with pytest.raises(ValueError, match=f"engine='{engine}' cannot hold a Dask collection"):
+            quick(engine=engine).fit(lazy())
+    with pytest.raises(ValueError, match="engine='dask' takes dense X only"):
+        quick(engine="dask").fit(sp.csr_array(X))
+
+
+def test_without_dask_the_error_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(ImportError, match=r"pip install 'evomeans\[dask\]'"):
+        quick(engine="dask").fit(X)

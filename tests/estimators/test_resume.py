@@ -1,0 +1,362 @@
+"""Fits that are interrupted, terminated or killed, and go on where they were."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_array_equal
+from sklearn.base import clone
+
+from evomeans import CheckpointError, HGMeans, StopReason, load
+from evomeans.storage.archive import read_archive
+from evomeans.storage.checkpoint import FORMAT, VERSION
+
+X = np.random.default_rng(0).normal(size=(80, 3))
+QUICK = {"min_population": 3, "max_population": 6, "max_iter": 40, "random_state": 0}
+
+
+def quick(n_clusters=6, **parameters):
+    return HGMeans(n_clusters, **{**QUICK, "engine": "cpu", **parameters})
+
+
+def stop_at(number):
+    return lambda record: record.number == number
+
+
+def without_time(history):
+    return [dataclasses.replace(record, seconds=0.0) for record in history]
+
+
+def assert_same_fit(one, two):
+    assert_array_equal(one.cluster_centers_, two.cluster_centers_)
+    assert_array_equal(one.labels_, two.labels_)
+    assert one.inertia_ == two.inertia_
+    assert one.stop_reason_ == two.stop_reason_
+    assert without_time(one.history_) == without_time(two.history_)
+    for a, b in zip(one.population_, two.population_, strict=True):
+        assert_array_equal(a.centers, b.centers)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "fit.checkpoint"
+
+
+@pytest.mark.parametrize("engine", ["cpu", "reference"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_resumed_fit_has_the_bits_of_one_never_stopped(path, engine, dtype, weighted):
+    """Though the engine has forgotten all it knew of the population."""
+    samples = (X + 50.0).astype(dtype)
+    weights = np.random.default_rng(1).random(80) if weighted else None
+    whole = quick(engine=engine).fit(samples, sample_weight=weights)
+    for number in (3, 21):
+        quick(engine=engine, checkpoint=path, observers=stop_at(number)).fit(
+            samples, sample_weight=weights
+        )
+    resumed = quick(engine=engine, checkpoint=path).fit(samples, sample_weight=weights)
+    assert_same_fit(resumed, whole)
+
+
+def test_sparse_samples(path):
+    samples = sp.random_array((90, 7), density=0.3, rng=np.random.default_rng(0), format="csr")
+    quick(checkpoint=path, observers=stop_at(9)).fit(samples)
+    assert_same_fit(quick(checkpoint=path).fit(samples), quick().fit(samples))
+    with pytest.raises(CheckpointError, match="layout is 'csr' in the file and 'dense' now"):
+        quick(checkpoint=path).fit(samples.toarray())
+
+
+def test_a_fit_without_a_seed_can_be_resumed(path):
+    """The random numbers go on from the file, whatever random_state is now."""
+    quick(checkpoint=path, random_state=None, observers=stop_at(9)).fit(X)
+    generator = np.random.default_rng(3)
+    once = quick(checkpoint=path, random_state=None).fit(X)
+    again = quick(checkpoint=path, random_state=generator).fit(X)
+    assert_same_fit(once, again)
+
+
+def test_a_finished_fit_is_read_from_its_file(path):
+    """No solution is made; with a higher limit the fit goes on as if it had always been there."""
+    seen = []
+    first = quick(checkpoint=path).fit(X)
+    again = quick(checkpoint=path, observers=seen.append).fit(X)
+    assert seen == []
+    assert_same_fit(again, first)
+    longer = quick(checkpoint=path, max_iter=70).fit(X)
+    assert_same_fit(longer, quick(max_iter=70).fit(X))
+
+
+def test_a_path_in_any_form(tmp_path):
+    for checkpoint in (str(tmp_path / "a"), tmp_path / "b"):
+        quick(checkpoint=checkpoint).fit(X)
+        assert Path(checkpoint).is_file()
+        assert clone(quick(checkpoint=checkpoint)).checkpoint is not None
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "error", "text"),
+    [
+        (3, TypeError, "checkpoint must be a path or None, got 3 of type int"),
+        (b"file", TypeError, "checkpoint must be a path"),
+        ("", ValueError, "checkpoint='' must be the path of a file"),
+        ("a\0b", ValueError, "must be the path of a file"),
+    ],
+)
+def test_what_is_no_path(checkpoint, error, text):
+    with pytest.raises(error, match=text):
+        quick(checkpoint=checkpoint).fit(X)
+
+
+CHANGES = {
+    "samples differs": lambda model, X: model.fit(X + 1e-9),
+    "samples differs$|samples differs": lambda model, X: model.fit(X[::-1]),
+    "n_samples is 80 in the file and 79 now": lambda model, X: model.fit(X[:79]),
+    "n_features is 3 in the file and 2 now": lambda model, X: model.fit(X[:, :2]),
+    "dtype is 'float64' in the file and 'float32' now": lambda model, X: model.fit(X.astype("f4")),
+    "sample_weight differs": lambda model, X: model.fit(X, sample_weight=np.arange(80.0)),
+    "n_clusters is 6 in the file and 5 now": lambda model, X: model.set_params(n_clusters=5).fit(X),
+    "max_population is 6 .* and 9 now": lambda model, X: model.set_params(max_population=9).fit(X),
+    "min_population is 3 .* and 2 now": lambda model, X: model.set_params(min_population=2).fit(X),
+    "random_state is 0 .* and 7 now": lambda model, X: model.set_params(random_state=7).fit(X),
+    "init differs": lambda model, X: model.set_params(init=X[:6]).fit(X),
+}
+
+
+@pytest.mark.parametrize("text", sorted(CHANGES))
+def test_another_problem_is_refused_and_nothing_overwritten(path, text):
+    """The error says what differs; neither the file nor the estimator changes."""
+    quick(checkpoint=path, observers=stop_at(9)).fit(X)
+    before = path.read_bytes()
+    model = quick(checkpoint=path)
+    with pytest.raises(CheckpointError, match=text) as caught:
+        CHANGES[text](model, X)
+    assert str(path) in str(caught.value)
+    assert path.read_bytes() == before
+    assert not hasattr(model, "cluster_centers_")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"n_jobs": 2},
+        {"max_iter": 41},
+        {"strategy": "paper", "n_iter_no_change": 33},
+        {"max_time": 1e6},
+        {"target_inertia": 0.0},
+        {"verbose": 0},
+        {"warm_start": True},
+        {"engine": "auto"},
+    ],
+)
+def test_what_does_not_change_the_course_may_change(path, changes):
+    strategy = changes.get("strategy", "deep")
+    quick(checkpoint=path, observers=stop_at(9), strategy=strategy).fit(X)
+    resumed = quick(checkpoint=path, **changes).fit(X)
+    assert_same_fit(resumed, quick(**changes).fit(X))
+
+
+def test_one_feature_needs_no_checkpoint(path):
+    """The exact answer comes without a search: no file is read or written."""
+    model = HGMeans(3, checkpoint=path).fit(X[:, :1])
+    assert model.stop_reason_ is StopReason.PROVEN_OPTIMAL
+    assert not path.exists()
+
+
+def test_a_warm_start_from_a_loaded_model_can_be_resumed(tmp_path, path):
+    """Its founders are the loaded population, also in a process that never had it."""
+    quick(max_iter=5).fit(X).save(tmp_path / "m")
+
+    def loaded(**parameters):
+        return load(tmp_path / "m").set_params(warm_start=True, max_iter=30, **parameters)
+
+    whole = loaded().fit(X)
+    loaded(checkpoint=path, observers=stop_at(0)).fit(X)
+    assert_same_fit(quick(checkpoint=path, max_iter=30).fit(X), whole)
+
+
+# Real processes
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="forks and sends signals")
+
+# Imports once and forks for every fit: what is killed is a real process, and starts at once.
+NURSERY = """
+    import json, os, resource, signal, sys, traceback, warnings
+    import numpy as np
+    from evomeans import HGMeans
+    from evomeans.storage import checkpoint
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    checkpoint.SECONDS_BETWEEN = checkpoint.PAUSE_PER_WRITE = 0.002
+    X = np.random.default_rng(0).normal(size=(2000, 4))
+    HGMeans.fast(3, max_iter=1).fit(X)
+
+    def fit(order):
+        if "limit" in order:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (order["limit"], order["limit"]))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model = HGMeans(random_state=5, engine="cpu", **order["parameters"]).fit(X)
+        if "save" in order:
+            model.save(order["save"])
+        texts = sorted({str(warning.message) for warning in caught})
+        print(json.dumps([str(model.stop_reason_), model.n_iter_, texts]), flush=True)
+
+    print("0", flush=True)
+    while line := sys.stdin.readline():
+        child = os.fork()
+        if child == 0:
+            try:
+                fit(json.loads(line))
+                os._exit(0)
+            except BaseException:
+                traceback.print_exc()
+                os._exit(1)
+        print(child, flush=True)
+        # Until it is waited for, its number cannot become that of another process.
+        sys.stdin.readline()
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+class Nursery:
+    """Fits in processes of their own, which can be sent signals."""
+
+    def __init__(self, errors):
+        self.errors = errors
+        command = [sys.executable, "-c", textwrap.dedent(NURSERY)]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        with errors.open("w") as stderr:
+            self.process = subprocess.Popen(command, stderr=stderr, **pipes)
+        assert self.read() == 0
+
+    def begin(self, **order):
+        """Start a fit; return the id of its process."""
+        self.write(json.dumps(order))
+        return self.read()
+
+    def write(self, line):
+        self.process.stdin.write(f"{line}\n")
+        self.process.stdin.flush()
+
+    def read(self):
+        line = self.process.stdout.readline()
+        assert line, self.errors.read_text()
+        return json.loads(line)
+
+    def end(self):
+        """Wait for the fit; return what it said, if anything, and its exit code."""
+        self.write("wait")
+        told = self.read()
+        return (told, self.read()) if isinstance(told, list) else (None, told)
+
+
+@pytest.fixture(scope="module")
+def nursery(tmp_path_factory):
+    nursery = Nursery(tmp_path_factory.mktemp("nursery") / "stderr")
+    yield nursery
+    nursery.process.stdin.close()
+    nursery.process.kill()
+    nursery.process.wait()
+    nursery.process.stdout.close()
+
+
+LONG = {"n_clusters": 12, "max_iter": 1500, "n_iter_no_change": 10**6}
+
+
+@pytest.fixture(scope="module")
+def never_killed(nursery, tmp_path_factory):
+    """Return the model of an undisturbed fit, and the seconds it took with checkpoints."""
+    folder = tmp_path_factory.mktemp("whole")
+    began = time.perf_counter()
+    parameters = {**LONG, "checkpoint": str(folder / "c")}
+    nursery.begin(parameters=parameters, save=str(folder / "m"))
+    assert nursery.end() == (["max_iter", 1500, []], 0)
+    return load(folder / "m"), time.perf_counter() - began
+
+
+def n_records(path):
+    return len(read_archive(path, FORMAT, VERSION).arrays["history_number"])
+
+
+@posix
+@pytest.mark.slow
+def test_killed_ten_times_and_resumed_ends_with_the_same_bits(nursery, never_killed, tmp_path):
+    """SIGKILL at random moments; the file is whole every time and never goes back."""
+    whole, seconds = never_killed
+    path = tmp_path / "c"
+    moments = random.Random(20190401)
+    records = 0
+    for _ in range(10):
+        child = nursery.begin(parameters={**LONG, "checkpoint": str(path)})
+        time.sleep(moments.uniform(0.0, seconds / 12))
+        os.kill(child, signal.SIGKILL)
+        assert nursery.end() == (None, -signal.SIGKILL)
+        if path.exists():
+            assert n_records(path) >= records
+            records = n_records(path)
+    assert 20 < records < 1520
+    nursery.begin(parameters={**LONG, "checkpoint": str(path)}, save=str(tmp_path / "m"))
+    assert nursery.end() == (["max_iter", 1500, []], 0)
+    resumed = load(tmp_path / "m")
+    assert_same_fit(resumed, whole)
+    assert len(resumed.history_) == 1520
+
+
+@posix
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_keeps_the_best_and_the_state_and_says_how_to_go_on(
+    nursery, never_killed, tmp_path, number
+):
+    """The process ends by itself, with a fitted model; the next one goes on to the same bits."""
+    whole, _ = never_killed
+    path = tmp_path / "c"
+    parameters = {**LONG, "checkpoint": str(path)}
+    child = nursery.begin(parameters=parameters, save=str(tmp_path / "part"))
+    while not path.exists() or n_records(path) < 5:
+        time.sleep(0.005)
+    os.kill(child, number)
+    (reason, n_iter, texts), code = nursery.end()
+    assert (reason, code) == ("interrupted", 0)
+    part = load(tmp_path / "part")
+    assert part.n_iter_ == n_iter < 1500
+    assert n_records(path) == len(part.history_)
+    assert without_time(part.history_) == without_time(whole.history_[: len(part.history_)])
+    assert texts == [
+        f"fit was interrupted after {n_iter} offspring; the best solution so far is kept. "
+        f"To go on, fit again with checkpoint='{path}'."
+    ]
+    nursery.begin(parameters=parameters, save=str(tmp_path / "m"))
+    nursery.end()
+    assert_same_fit(load(tmp_path / "m"), whole)
+
+
+@posix
+def test_a_limit_on_the_size_of_files_loses_nothing(nursery, never_killed, tmp_path):
+    """The system refuses to write more: the fit goes on, and the state that was there stays."""
+    whole, _ = never_killed
+    path = tmp_path / "c"
+    nursery.begin(parameters={**LONG, "max_iter": 30, "checkpoint": str(path)})
+    nursery.end()
+    before = path.read_bytes()
+    nursery.begin(parameters={**LONG, "max_iter": 200, "checkpoint": str(path)}, limit=2000)
+    (reason, n_iter, texts), code = nursery.end()
+    assert (reason, n_iter, code) == ("max_iter", 200, 0)
+    assert texts
+    assert all(f"The checkpoint {path} could not be written" in text for text in texts)
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["c"]
+    nursery.begin(parameters={**LONG, "checkpoint": str(path)}, save=str(tmp_path / "m"))
+    nursery.end()
+    assert_same_fit(load(tmp_path / "m"), whole)

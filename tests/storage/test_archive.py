@@ -1,0 +1,308 @@
+"""Archives: what is written comes back, and what a stranger made up is refused."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import struct
+import zipfile
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+from evomeans.storage.archive import Archive, ArchiveError, read_archive, write_archive
+
+KIND, VERSION = "evomeans test", 3
+HEADER = {"format": KIND, "version": VERSION, "evomeans": "0.0"}
+ARRAYS = {
+    "doubles": np.random.default_rng(0).normal(size=(3, 4)),
+    "singles": np.arange(6, dtype=np.float32).reshape(1, 2, 3),
+    "labels": np.arange(5, dtype=np.int32),
+    "counts": np.array([2**60, -1]),
+    "flags": np.array([True, False, True]),
+    "empty": np.zeros((0, 2, 3)),
+}
+
+
+def npy(values, **options) -> bytes:
+    file = io.BytesIO()
+    np.lib.format.write_array(file, np.asarray(values), **options)
+    return file.getvalue()
+
+
+def forged(path, members, compression=zipfile.ZIP_STORED):
+    """Write a ZIP with exactly these (name, bytes) members."""
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        for name, data in members:
+            archive.writestr(name, data)
+    return path
+
+
+def read(path) -> Archive:
+    return read_archive(path, KIND, VERSION)
+
+
+def test_what_is_written_is_read(tmp_path):
+    """Values, types and shapes; text of all sorts."""
+    meta = {"text": 'ümlaut \ud800 </script> "', "big": 2**127, "half": 0.1, "none": None}
+    write_archive(tmp_path / "a", KIND, VERSION, meta, ARRAYS)
+    archive = read(tmp_path / "a")
+    assert {name: archive.meta[name] for name in meta} == meta
+    for name, values in ARRAYS.items():
+        assert archive.arrays[name].dtype == values.dtype
+        assert_array_equal(archive.arrays[name], values)
+        assert archive.arrays[name].flags.writeable
+
+
+def test_any_order_of_memory_and_bytes_is_written_alike(tmp_path):
+    values = ARRAYS["doubles"]
+    for name, twin in {
+        "a": values,
+        "b": np.asfortranarray(values),
+        "c": values.astype(">f8"),
+    }.items():
+        write_archive(tmp_path / name, KIND, VERSION, {}, {"x": twin})
+    contents = {(tmp_path / name).read_bytes() for name in "abc"}
+    assert len(contents) == 1
+
+
+def test_numpy_can_read_the_members(tmp_path):
+    """The format needs no evomeans: ``np.load`` opens the file."""
+    write_archive(tmp_path / "a.npz", KIND, VERSION, {}, ARRAYS)
+    with np.load(tmp_path / "a.npz") as members:
+        for name, values in ARRAYS.items():
+            assert_array_equal(members[name], values)
+
+
+def test_older_versions_are_read_and_newer_ones_say_so(tmp_path):
+    write_archive(tmp_path / "old", KIND, VERSION - 1, {}, {})
+    assert read(tmp_path / "old").meta["version"] == VERSION - 1
+    write_archive(tmp_path / "new", KIND, VERSION + 1, {}, {})
+    with pytest.raises(ArchiveError, match=r"version 4 .* newer evomeans .* Update evomeans"):
+        read(tmp_path / "new")
+
+
+def test_a_missing_file_is_an_os_error(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        read(tmp_path / "missing")
+
+
+@pytest.mark.parametrize("content", [b"", b"PK", b"no zip at all", b"\x80\x04N.", bytes(10_000)])
+def test_what_is_no_zip_is_refused(tmp_path, content):
+    (tmp_path / "a").write_bytes(content)
+    with pytest.raises(ArchiveError, match="damaged, or no ZIP"):
+        read(tmp_path / "a")
+
+
+def test_what_is_no_file_is_refused(tmp_path):
+    """A folder, and a pipe on which reading would wait for ever."""
+    with pytest.raises(ArchiveError, match="not a regular file"):
+        read(tmp_path)
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp_path / "pipe")
+        with pytest.raises(ArchiveError, match="not a regular file"):
+            read(tmp_path / "pipe")
+
+
+META = json.dumps(HEADER).encode()
+FORGERIES = {
+    "lacks meta": ([("x.npy", npy([1.0]))], "lacks the member meta.json"),
+    "other kind": ([("meta.json", b'{"format": "PK", "version": 1}')], "of the format 'PK'"),
+    "no kind": ([("meta.json", b"{}")], "of the format None"),
+    "no version": ([("meta.json", b'{"format": "evomeans test"}')], "no valid version"),
+    "version true": (
+        [("meta.json", b'{"format": "evomeans test", "version": true}')],
+        "no valid version",
+    ),
+    "list": ([("meta.json", b"[]")], "not a JSON object"),
+    "half": ([("meta.json", META[:-1])], "no valid JSON"),
+    "latin": ([("meta.json", b'{"format": "\xfc"}')], "no valid JSON"),
+    "nan": ([("meta.json", b'{"version": NaN}')], "NaN is not JSON"),
+    "twice": ([("meta.json", b'{"version": 1, "version": 2}')], "a key occurs twice"),
+    "deep": ([("meta.json", b"[" * 100_000)], "no valid JSON"),
+    "deep object": ([("meta.json", b'{"a":' * 100_000)], "no valid JSON"),
+    "long number": ([("meta.json", b'{"version": ' + b"9" * 10_000 + b"}")], "no valid JSON"),
+    "traversal": ([("meta.json", META), ("../../x.npy", npy([1.0]))], "strange name"),
+    "absolute": ([("meta.json", META), ("/etc/x.npy", npy([1.0]))], "strange name"),
+    "folder": ([("meta.json", META), ("x.npy/", b"")], "strange name"),
+    "pickle": ([("meta.json", META), ("x.pkl", b"")], "strange name"),
+    "many": ([("meta.json", META), *((f"{'x' * i}.npy", b"") for i in range(1, 70))], "members"),
+    "no array": ([("meta.json", META), ("x.npy", b"hello")], "not an array of numbers"),
+    "empty array": ([("meta.json", META), ("x.npy", b"")], "not an array of numbers"),
+    "text": ([("meta.json", META), ("x.npy", npy(["a"]))], "not an array of numbers"),
+    "complex": ([("meta.json", META), ("x.npy", npy([1j]))], "not an array of numbers"),
+    "scalar": ([("meta.json", META), ("x.npy", npy(1.0))], "not an array of numbers"),
+    "big endian": ([("meta.json", META), ("x.npy", npy(np.ones(2, ">f8")))], "not an array"),
+    "fortran": ([("meta.json", META), ("x.npy", npy(np.ones((2, 3), order="F")))], "not an array"),
+    "other version": ([("meta.json", META), ("x.npy", npy([1.0], version=(3, 0)))], "not an array"),
+    "record": ([("meta.json", META), ("x.npy", npy(np.zeros(2, "i4,f8")))], "not an array"),
+    "short": ([("meta.json", META), ("x.npy", npy([1.0, 2.0])[:-1])], "not what"),
+    "long": ([("meta.json", META), ("x.npy", npy([1.0, 2.0]) + b"\0")], "not what"),
+    "flags": ([("meta.json", META), ("x.npy", npy([True, False])[:-1] + b"\x07")], "truth values"),
+}
+
+
+@pytest.mark.parametrize("name", sorted(FORGERIES))
+def test_forgeries_are_refused(tmp_path, name):
+    """Valid ZIPs whose contents are not what they should be."""
+    members, text = FORGERIES[name]
+    forged(tmp_path / "a", members)
+    with pytest.raises(ArchiveError, match=text):
+        read(tmp_path / "a")
+
+
+class Trap:
+    """Unpickling it creates a file."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return (open, (self.path, "w"))
+
+
+def test_objects_are_never_unpickled(tmp_path):
+    """An object array, the usual way to run code from a ``.npy``, is refused unread."""
+    trap = np.empty(1, dtype=object)
+    trap[0] = Trap(str(tmp_path / "sprung"))
+    forged(tmp_path / "a", [("meta.json", META), ("x.npy", npy(trap, allow_pickle=True))])
+    with pytest.raises(ArchiveError, match="not an array of numbers"):
+        read(tmp_path / "a")
+    assert not (tmp_path / "sprung").exists()
+
+
+def header(shape: str) -> bytes:
+    text = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text
+
+
+@pytest.mark.parametrize(
+    ("shape", "text"),
+    [
+        ("(99999999999999,)", "not what"),
+        ("(999999999999999, 999999999999999, 9)", "not what"),
+        ("(0, 999999999999999, 999999999999999)", "impossible shape|not what|unknown"),
+        ("(9999999999999999999999,)", "not an array"),
+        ("(-1,)", "not an array"),
+        ("(__import__('os').getpid(),)", "not an array"),
+        ("(" * 5000 + ")" * 5000, "not an array"),
+    ],
+)
+def test_absurd_shapes_are_refused_before_anything_is_allocated(tmp_path, shape, text):
+    forged(tmp_path / "a", [("meta.json", META), ("x.npy", header(shape))])
+    with pytest.raises(ArchiveError, match=text):
+        read(tmp_path / "a").expect([])
+
+
+def test_compressed_members_are_refused(tmp_path):
+    """Nothing is ever inflated, so that a small file is a small amount of data."""
+    bomb = npy(np.zeros(10**7))
+    forged(tmp_path / "a", [("meta.json", META), ("x.npy", bomb)], zipfile.ZIP_DEFLATED)
+    assert (tmp_path / "a").stat().st_size < 10**5
+    with pytest.raises(ArchiveError, match="compressed"):
+        read(tmp_path / "a")
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_duplicates_are_refused(tmp_path):
+    forged(tmp_path / "a", [("meta.json", META), ("x.npy", npy([1.0])), ("x.npy", npy([2.0]))])
+    with pytest.raises(ArchiveError, match="two members of the same name"):
+        read(tmp_path / "a")
+
+
+def test_declared_sizes_are_compared_with_the_file(tmp_path):
+    """Sizes in the central directory that the file cannot hold, and entries that overlap."""
+    forged(tmp_path / "a", [("meta.json", META), ("x.npy", npy([1.0]))])
+    data = bytearray((tmp_path / "a").read_bytes())
+    entry = data.rindex(b"PK\x01\x02")
+    data[entry + 20 : entry + 28] = struct.pack("<II", 2**31, 2**31)
+    (tmp_path / "a").write_bytes(data)
+    with pytest.raises(ArchiveError, match="claim to be larger than the file"):
+        read(tmp_path / "a")
+
+
+def test_encrypted_members_are_refused(tmp_path):
+    forged(tmp_path / "a", [("meta.json", META)])
+    data = bytearray((tmp_path / "a").read_bytes())
+    data[data.rindex(b"PK\x01\x02") + 8] |= 1
+    (tmp_path / "a").write_bytes(data)
+    with pytest.raises(ArchiveError, match="encrypted"):
+        read(tmp_path / "a")
+
+
+# What is asked of an archive
+
+
+@pytest.fixture
+def archive() -> Archive:
+    arrays = {**ARRAYS, "holes": np.array([1.0, np.nan])}
+    return Archive({"n": 3, "x": 0.5, "flag": True, "o": {}, "huge": 10**400}, arrays)
+
+
+def test_exactly_the_expected_members(archive):
+    with pytest.raises(ArchiveError, match=r"lacks the member missing\.npy"):
+        archive.expect([*archive.arrays, "missing"])
+    with pytest.raises(ArchiveError, match=r"unknown member doubles\.npy"):
+        archive.expect([name for name in archive.arrays if name != "doubles"])
+    archive.expect(list(ARRAYS), optional=["holes", "more"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("doubles", "float32", (3, 4)), "is of type float64, not float32"),
+        (("doubles", ("int32", "bool"), (3, 4)), "not int32 or bool"),
+        (("doubles", "float64", (3, 5)), r"has the shape \(3, 4\), not \(3, 5\)"),
+        (("doubles", "float64", (None,)), r"not \(any\)"),
+        (("holes", "float64", (2,)), "NaN or infinity"),
+    ],
+)
+def test_an_array_is_as_asked_for_or_refused(archive, arguments, text):
+    with pytest.raises(ArchiveError, match=text):
+        archive.array(*arguments)
+
+
+def test_ranges_of_arrays(archive):
+    assert archive.array("labels", "int32", (None,), low=0, high=4) is ARRAYS["labels"]
+    assert archive.array("empty", "float64", (None, 2, 3), low=5.0).size == 0
+    for limits in ({"low": 1}, {"high": 3}):
+        with pytest.raises(ArchiveError, match="labels is not within"):
+            archive.array("labels", "int32", (5,), **limits)
+
+
+def test_fields(archive):
+    assert archive.integer("n", 0, 3) == 3
+    assert archive.number("x") == 0.5
+    assert archive.number("n") == 3.0
+    assert archive.mapping("o") == {}
+    for ask in (
+        lambda: archive.integer("n", 0, 2),
+        lambda: archive.integer("x", 0, 9),
+        lambda: archive.integer("flag", 0, 9),
+        lambda: archive.integer("missing", 0, 9),
+        lambda: archive.number("flag"),
+        lambda: archive.number("huge"),
+        lambda: archive.number("x", low=1.0),
+        lambda: archive.mapping("n"),
+    ):
+        with pytest.raises(ArchiveError, match=r"^its "):
+            ask()
+
+
+@given(data=st.binary(max_size=300), where=st.integers(0, 400), cut=st.integers(0, 1))
+def test_noise_in_an_archive_never_causes_another_error(tmp_path, data, where, cut):
+    """Bytes written over it anywhere: it is read, or it is an ArchiveError."""
+    path = tmp_path / "a"
+    write_archive(path, KIND, VERSION, {"n": 1}, {"x": ARRAYS["doubles"]})
+    original = path.read_bytes()
+    end = original[where + len(data) :] if not cut else b""
+    path.write_bytes(original[:where] + data + end)
+    try:
+        archive = read(path)
+    except ArchiveError:
+        return
+    assert archive.meta["n"] == 1 or archive.meta["format"] == KIND

@@ -1,0 +1,404 @@
+"""A search that is stopped and resumed is the search that never stopped."""
+
+from __future__ import annotations
+
+import dataclasses
+from itertools import repeat
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+from evomeans.engines.reference import ReferenceEngine
+from evomeans.search import SearchSettings, StopReason, evolve
+from evomeans.storage.archive import read_archive, write_archive
+from evomeans.storage.checkpoint import FORMAT, VERSION, Checkpoint, CheckpointError
+from fakes import ScriptedClock, ScriptedEngine
+
+X = np.random.default_rng(0).normal(size=(40, 2))
+PROBLEM = {"n_clusters": 5, "samples": "a" * 64}
+SETTINGS = SearchSettings(3, 6, max_offspring=25, patience=1000)
+
+
+class Batches(ReferenceEngine):
+    """The reference engine with rounds of several starts."""
+
+    def __init__(self, batch):
+        super().__init__(X, None)
+        self.batch = batch
+
+
+def search(checkpoint=None, *, settings=SETTINGS, stop_at=(), batch=1, seed=0, initial=(), **more):
+    """Search for five clusters; an observer stops it at the given numbers of solutions."""
+    count = 0
+
+    def stop(record):
+        nonlocal count
+        count += 1
+        return count in stop_at
+
+    rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng(seed)
+    return evolve(
+        Batches(batch),
+        5,
+        settings,
+        rng,
+        initial=initial,
+        observers=[stop],
+        checkpoint=checkpoint,
+        **more,
+    )
+
+
+def without_time(history):
+    return [dataclasses.replace(record, seconds=0.0) for record in history]
+
+
+def assert_same_result(one, two):
+    assert without_time(one.history) == without_time(two.history)
+    assert one.n_offspring == two.n_offspring
+    assert one.stop_reason is two.stop_reason
+    assert len(one.population) == len(two.population)
+    for a, b in zip((one.best, *one.population), (two.best, *two.population), strict=True):
+        assert_array_equal(a.centers, b.centers)
+        assert_array_equal(a.cluster_weights, b.cluster_weights)
+        assert (a.inertia, a.alpha) == (b.inertia, b.alpha)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "search.checkpoint"
+
+
+@given(
+    stops=st.lists(st.integers(1, 20), min_size=1, max_size=4),
+    batch=st.sampled_from([1, 3, 8]),
+    n_given=st.integers(0, 9),
+    patience=st.sampled_from([8, 1000]),
+    seed=st.integers(0, 100),
+)
+def test_stopped_and_resumed_is_never_stopped(tmp_path_factory, stops, n_given, seed, **more):
+    """Stopped after any numbers of solutions, founders or offspring, at any place in a round."""
+    path = tmp_path_factory.mktemp("resumed") / "c"
+    given = list(np.random.default_rng(seed).normal(size=(n_given, 5, 2)))
+    settings = dataclasses.replace(SETTINGS, patience=more.pop("patience"))
+    whole = search(settings=settings, initial=given, seed=seed, **more)
+    for stop in stops:
+        checkpoint = Checkpoint(path, PROBLEM)
+        search(checkpoint, settings=settings, stop_at=[stop], initial=given, seed=seed, **more)
+    resumed = search(Checkpoint(path, PROBLEM), settings=settings, seed=99, **more)
+    assert_same_result(resumed, whole)
+
+
+def test_a_checkpoint_changes_nothing(path):
+    """With one or without, the search is the same."""
+    assert_same_result(search(Checkpoint(path, PROBLEM, every=0.0)), search())
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+def test_an_ended_search_ends_at_once_and_goes_on_if_it_may(path, batch):
+    """The same limits: no new solution. Higher ones: as if they had been there from the start."""
+    first = search(Checkpoint(path, PROBLEM), batch=batch)
+    before = path.read_bytes()
+    again = search(Checkpoint(path, PROBLEM), batch=batch)
+    assert_same_result(again, first)
+    assert path.read_bytes() == before
+    higher = dataclasses.replace(SETTINGS, max_offspring=50)
+    longer = search(Checkpoint(path, PROBLEM), settings=higher, batch=batch)
+    assert_same_result(longer, search(settings=higher, batch=batch))
+
+
+@pytest.mark.parametrize(
+    "kind", ["PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64"], ids=lambda kind: kind
+)
+def test_every_bit_generator_of_numpy_can_be_kept(path, kind):
+    def source():
+        return np.random.Generator(getattr(np.random, kind)(7))
+
+    whole, generator = search(seed=source()), source()
+    search(Checkpoint(path, PROBLEM), stop_at=[9], seed=source())
+    assert_same_result(search(Checkpoint(path, PROBLEM), seed=generator), whole)
+    other = np.random.Generator(np.random.PCG64(0) if kind != "PCG64" else np.random.SFC64(0))
+    with pytest.raises(CheckpointError, match="bit generator"):
+        search(Checkpoint(path, PROBLEM), seed=other)
+
+
+def test_the_generator_ends_where_it_would_have(path):
+    """An instance is advanced by a resumed search as by a whole one."""
+    whole, resumed = np.random.default_rng(1), np.random.default_rng(1)
+    search(seed=whole)
+    search(Checkpoint(path, PROBLEM), stop_at=[9], seed=np.random.default_rng(1))
+    search(Checkpoint(path, PROBLEM), seed=resumed)
+    assert whole.random() == resumed.random()
+
+
+def test_the_best_is_kept_even_if_it_is_no_member(path):
+    """And if it is, it is the same object in the population."""
+    search(Checkpoint(path, PROBLEM), stop_at=[9])
+    result = search(Checkpoint(path, PROBLEM), stop_at=[1])
+    assert any(member is result.best for member in result.population)
+
+
+# When it is written
+
+
+def scripted(checkpoint, *, now=0.0, seconds=1.0, during=None, **limits):
+    """Search where every solution takes some seconds of a scripted clock."""
+    clock = ScriptedClock(now)
+    engine = ScriptedEngine(repeat(3.0), clock=clock, seconds=seconds, during=during or {})
+    settings = SearchSettings(2, 4, **{"max_offspring": 20, **limits})
+    rng = np.random.default_rng(0)
+    return evolve(engine, 2, settings, rng, clock=clock, checkpoint=checkpoint)
+
+
+def n_records(path):
+    return len(read_archive(path, FORMAT, VERSION).arrays["history_number"])
+
+
+def test_it_is_written_before_the_search_at_intervals_and_at_the_end(path):
+    """One second per solution and ten between writes: 24 solutions make four files."""
+    seen = []
+    watch = {number: lambda: seen.append(n_records(path)) for number in range(24)}
+    scripted(Checkpoint(path, PROBLEM, every=10.0), during=watch)
+    assert seen == [0] * 10 + [10] * 10 + [20] * 4
+    assert n_records(path) == 24
+
+
+def test_the_usual_interval_is_half_a_minute(path):
+    seen = []
+    watch = {number: lambda: seen.append(n_records(path)) for number in range(24)}
+    scripted(Checkpoint(path, PROBLEM), seconds=3.0, during=watch)
+    assert seen == [0] * 10 + [10] * 10 + [20] * 4
+
+
+def test_slow_writes_are_made_less_often(path, monkeypatch):
+    """When writing takes 2 s, the next is due not 5 but 40 s later."""
+    clock = ScriptedClock()
+    writes = []
+
+    def slow(*arguments):
+        writes.append(clock.now)
+        clock.now += 2.0
+
+    monkeypatch.setattr("evomeans.storage.checkpoint.write_archive", slow)
+    engine = ScriptedEngine(repeat(3.0), clock=clock)
+    evolve(
+        engine,
+        2,
+        SearchSettings(2, 4, max_offspring=100),
+        np.random.default_rng(0),
+        clock=clock,
+        checkpoint=Checkpoint(path, PROBLEM, every=5.0),
+    )
+    assert np.diff(writes[:-1]).tolist() == [42.0] * (len(writes) - 2)
+
+
+def test_time_goes_on_where_it_stopped(path):
+    """The clock of the records, and of max_time, counts the seconds of all runs together."""
+    first = scripted(Checkpoint(path, PROBLEM), max_offspring=3)
+    second = scripted(Checkpoint(path, PROBLEM), max_offspring=6)
+    assert [record.seconds for record in second.history] == [float(i) for i in range(1, 11)]
+    assert first.history[-1].seconds == 7.0
+    result = scripted(Checkpoint(path, PROBLEM), now=500.0, max_offspring=100, max_time=13.0)
+    assert (result.stop_reason, result.n_offspring) == (StopReason.MAX_TIME, 9)
+
+
+# When it cannot be written
+
+
+def test_a_path_that_cannot_be_written_is_an_error_before_the_search(tmp_path):
+    engine = ScriptedEngine(repeat(3.0))
+    with pytest.raises(FileNotFoundError):
+        evolve(
+            engine,
+            2,
+            SETTINGS,
+            np.random.default_rng(0),
+            checkpoint=Checkpoint(tmp_path / "missing" / "c", PROBLEM),
+        )
+    assert engine.starts == []
+
+
+def test_a_disk_that_is_full_later_costs_neither_the_search_nor_the_file(path, monkeypatch):
+    """A warning, the old state stays, and the next attempt succeeds."""
+    whole = search()
+
+    def fill():
+        monkeypatch.setattr("os.fsync", full)
+
+    def full(*arguments):
+        raise OSError(28, "No space left on device")
+
+    search(Checkpoint(path, PROBLEM), stop_at=[9])
+    before = path.read_bytes()
+    fill()
+    with pytest.warns(RuntimeWarning, match=r"could not be written .*No space left.* goes on"):
+        assert_same_result(search(Checkpoint(path, PROBLEM)), whole)
+    assert path.read_bytes() == before
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+    monkeypatch.undo()
+    assert_same_result(search(Checkpoint(path, PROBLEM)), whole)
+    assert n_records(path) == len(whole.history)
+
+
+# Files that cannot be continued
+
+
+@pytest.fixture
+def written(path):
+    search(Checkpoint(path, PROBLEM, seed=1), stop_at=[9])
+    return path
+
+
+def refuses(path, text, problem=PROBLEM, **arguments):
+    """Continuing is an error with that text, which names the file and leaves it alone."""
+    before = path.read_bytes()
+    with pytest.raises(CheckpointError, match=text) as caught:
+        search(Checkpoint(path, problem, **arguments))
+    assert str(path) in str(caught.value)
+    assert "Choose another path, or remove the file to begin anew" in str(caught.value)
+    assert path.read_bytes() == before
+
+
+def test_another_problem_is_refused_and_every_difference_named(written):
+    refuses(
+        written,
+        r"another search; n_clusters is 5 in the file and 6 now, samples differs\.",
+        {"n_clusters": 6, "samples": "b" * 64},
+    )
+    refuses(written, "batch is None in the file and 4 now", {**PROBLEM, "batch": 4})
+    refuses(written, "samples differs", {"n_clusters": 5, "samples": None})
+
+
+def test_another_seed_is_refused_but_none_need_be_given(written):
+    refuses(written, "random_state is 1 in the file and 2 now", seed=2)
+    search(Checkpoint(written, PROBLEM, seed=1))
+    search(Checkpoint(written, PROBLEM))
+
+
+@pytest.mark.parametrize("content", [b"", b"not a checkpoint", b"PK\x05\x06" + bytes(18)])
+def test_foreign_files_are_refused(path, content):
+    path.write_bytes(content)
+    refuses(path, "cannot be continued: it ")
+
+
+def test_a_newer_version_is_refused(path):
+    write_archive(path, FORMAT, VERSION + 1, {}, {})
+    refuses(path, "newer evomeans")
+
+
+def test_a_model_file_is_refused(path):
+    write_archive(path, "evomeans model", 1, {}, {})
+    refuses(path, "it is of the format 'evomeans model', not 'evomeans checkpoint'")
+
+
+def test_every_truncation_is_refused(written):
+    data = written.read_bytes()
+    for length in range(0, len(data), 131):
+        written.write_bytes(data[:length])
+        refuses(written, "cannot be continued")
+
+
+def change(path, meta=None, arrays=None):
+    archive = read_archive(path, FORMAT, VERSION)
+    meta = {**archive.meta, **(meta or {})}
+    members = {**archive.arrays, **(arrays or {})}
+    write_archive(path, meta.pop("format"), meta.pop("version"), meta, members)
+
+
+@pytest.mark.parametrize(
+    ("meta", "text"),
+    [
+        ({"problem": 3}, "problem is not a JSON object"),
+        ({"best": 99}, "best is not an integer"),
+        ({"best": None}, "best is not an integer"),
+        ({"population_size": -1}, "population_size"),
+        ({"population_size": 0, "founders_due": 0}, "population is incomplete"),
+        ({"founders_due": 1e9}, "founders_due"),
+        ({"n_offspring": -1}, "n_offspring"),
+        ({"last_improvement": 10**6}, "last_improvement"),
+        ({"seconds": -1.0}, "seconds"),
+        ({"random": []}, "random is not a JSON object"),
+        ({"random": {}}, "bit generator"),
+    ],
+)
+def test_impossible_fields_are_refused(written, meta, text):
+    change(written, meta=meta)
+    refuses(written, text)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "text"),
+    [
+        ("population_centers", np.full((9, 5, 2), np.nan), "NaN"),
+        ("population_centers", np.zeros((9, 4, 2)), "shape"),
+        ("given", np.zeros((1, 5, 3)), "shape"),
+        ("given", np.zeros((9, 5, 2)), "population is incomplete"),
+        ("round_centers", np.zeros((1, 5, 2)), "shape"),
+        ("history_best", np.zeros(2), "differ in length"),
+        ("more", np.zeros(2), "unknown member"),
+    ],
+)
+def test_impossible_arrays_are_refused(written, name, values, text):
+    change(written, arrays={name: values})
+    refuses(written, text)
+
+
+@pytest.mark.parametrize(
+    ("kind", "where", "value"),
+    [
+        ("MT19937", ("state", "pos"), 625),
+        ("MT19937", ("state", "pos"), -1),
+        ("MT19937", ("state", "key"), [1, 2, 3]),
+        ("MT19937", ("state", "key"), [2**32] * 624),
+        ("MT19937", ("state", "key"), "k" * 624),
+        ("Philox", ("buffer_pos",), 10**6),
+        ("PCG64", ("state", "state"), 2**128),
+        ("PCG64", ("state", "state"), 1.5),
+        ("PCG64", ("has_uint32",), 2),
+        ("PCG64", ("has_uint32",), True),
+        ("PCG64", ("uinteger",), 2**32),
+    ],
+)
+def test_impossible_random_numbers_are_refused(path, kind, where, value):
+    """NumPy would believe them, and read where there is nothing."""
+    source = np.random.Generator(getattr(np.random, kind)(7))
+    search(Checkpoint(path, PROBLEM), stop_at=[9], seed=source)
+    state = read_archive(path, FORMAT, VERSION).meta["random"]
+    place = state
+    for key in where[:-1]:
+        place = place[key]
+    place[where[-1]] = value
+    change(path, meta={"random": state})
+    with pytest.raises(CheckpointError, match=f"impossible .{where[-1]}"):
+        search(Checkpoint(path, PROBLEM), seed=np.random.Generator(getattr(np.random, kind)(7)))
+
+
+@given(seed=st.integers(0, 2**32))
+def test_flipped_bits_resume_the_same_search_or_are_refused(tmp_path_factory, seed):
+    path = tmp_path_factory.getbasetemp() / "flipped.checkpoint"
+    path.unlink(missing_ok=True)
+    whole = search()
+    search(Checkpoint(path, PROBLEM), stop_at=[12])
+    data = bytearray(path.read_bytes())
+    source = np.random.default_rng(seed)
+    data[source.integers(len(data))] ^= 1 << source.integers(8)
+    path.write_bytes(data)
+    try:
+        result = search(Checkpoint(path, PROBLEM))
+    except CheckpointError:
+        return
+    assert_same_result(result, whole)
+
+
+def test_the_file_is_what_the_documentation_says(written):
+    """Every member and every field is described."""
+    text = (Path(__file__).parents[2] / "docs" / "checkpoints.md").read_text(encoding="utf-8")
+    archive = read_archive(written, FORMAT, VERSION)
+    for name in archive.arrays:
+        assert ("`history_*.npy`" if name.startswith("history_") else f"`{name}.npy`") in text
+    for name in archive.meta:
+        assert f"`{name}`" in text, name
