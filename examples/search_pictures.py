@@ -24,7 +24,7 @@ from evomeans import HGMeans
 from evomeans.engines import Start, create_engine
 from evomeans.search import Individual
 from evomeans.search.crossover import matching_crossover
-from evomeans.search.mutation import inherited_alpha
+from evomeans.search.individual import inherited_alpha
 from evomeans.search.population import select_parents
 
 IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"

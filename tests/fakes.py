@@ -9,7 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evomeans.engines.frame import Frame
-from evomeans.engines.protocol import Flags, Handle, Refinement, Start
+from evomeans.engines.protocol import (
+    Ability,
+    Flags,
+    Handle,
+    Refinement,
+    Start,
+    require_abilities,
+)
 
 FloatArray = NDArray[np.float64]
 
@@ -37,8 +44,8 @@ class ScriptedEngine:
         What the search sees as ``batch``.
     n_samples : int
         What the search sees as ``n_samples``.
-    is_plain : bool
-        What the search sees as such; if not, ``seed`` and ``better_parts`` may be called.
+    abilities : frozenset of Ability
+        What the search sees as such. Asking for more fails.
     parts : callable, optional
         Called with the centres of two solutions; its answer is that of ``better_parts``. By default
         they have nothing to offer to each other.
@@ -51,7 +58,7 @@ class ScriptedEngine:
     script: Iterable[float | Refinement]
     batch: int = 1
     n_samples: int = 100
-    is_plain: bool = False
+    abilities: frozenset[Ability] = frozenset(Ability)
     parts: Callable[[FloatArray, FloatArray], tuple[Flags, Flags] | None] = lambda *_: None
     clock: ScriptedClock | None = None
     seconds: float = 1.0
@@ -74,7 +81,7 @@ class ScriptedEngine:
 
     def seed(self, quantiles: FloatArray) -> FloatArray:
         """Likewise, but negative."""
-        assert not self.is_plain, "a plain engine was asked for seeds"
+        assert Ability.SEEDING in self.abilities
         self.seeded.append(np.array(quantiles))
         return -np.array(quantiles)[:, None]
 
@@ -86,7 +93,7 @@ class ScriptedEngine:
         second_handle: Handle | None = None,
     ) -> tuple[Flags, Flags] | None:
         """As prescribed; the handles are remembered."""
-        assert not self.is_plain, "a plain engine was asked for better parts"
+        assert Ability.PARTS in self.abilities
         self.compared.append((first_handle, second_handle))
         return self.parts(first, second)
 
@@ -95,6 +102,7 @@ class ScriptedEngine:
         return [self._refine(start) for start in starts]
 
     def _refine(self, start: Start) -> Refinement:
+        require_abilities([start], self.abilities, "scripted")
         number = len(self.starts)
         self.starts.append(start)
         if number in self.during:

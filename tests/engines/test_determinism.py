@@ -11,11 +11,22 @@ from numpy.typing import NDArray
 
 from evomeans.engines import Engine, Refinement, Start, create_engine
 from evomeans.engines.cpu import CpuEngine
-from evomeans.search import DEEP, PAPER, SearchResult, SearchSettings, Strategy, evolve
+from evomeans.engines.protocol import Ability
+from evomeans.search import (
+    DEEP,
+    PAPER,
+    Crossing,
+    SearchResult,
+    SearchSettings,
+    Strategy,
+    evolve,
+)
+from evomeans.search.crossover import partition_crossover
 from oracles import assert_same_bits
 from problems import make_samples, make_weights
 
 SETTINGS = SearchSettings(4, 8, max_offspring=40)
+PARTS = Crossing(partition_crossover, needs=frozenset({Ability.PARTS}))
 
 
 class Forgetful:
@@ -26,7 +37,7 @@ class Forgetful:
         self.rng = np.random.default_rng(seed)
         self.lost = 0
         self.n_samples, self.batch, self.frame = engine.n_samples, engine.batch, engine.frame
-        self.is_plain, self.samples_at = engine.is_plain, engine.samples_at
+        self.abilities, self.samples_at = engine.abilities, engine.samples_at
 
     def refine(self, starts: Sequence[Start]) -> list[Refinement]:
         return self.engine.refine([self._forget(start) for start in starts])
@@ -52,7 +63,7 @@ def search(engine: Engine, k: int = 6, strategy: Strategy = PAPER) -> SearchResu
 
 def deep_search(engine: Engine) -> SearchResult:
     """Search with small clusters, so that there are swaps, and with parts of all parents."""
-    return search(engine, 40, dataclasses.replace(DEEP, partition=1.0))
+    return search(engine, 40, dataclasses.replace(DEEP, crossovers=(PARTS, *DEEP.crossovers[1:])))
 
 
 def trace(result: SearchResult) -> list[object]:

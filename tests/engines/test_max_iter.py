@@ -13,6 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from evomeans.engines import Start, create_engine
 from evomeans.engines.cpu.engine import CpuEngine
+from evomeans.engines.protocol import LocalSearch
 from limits import time_limit
 from oracles import (
     assert_nearest,
@@ -23,6 +24,10 @@ from oracles import (
     squared_distances,
 )
 from problems import Problem, make_samples, make_weights, offspring, problems
+
+
+def steps_of(count: int | None) -> LocalSearch:
+    return LocalSearch(max_iter=count)
 
 
 def stepped(samples, weights, centers, steps: int):
@@ -49,7 +54,7 @@ def test_so_many_steps_are_made(rival_engine_name, dtype, weighted, n, d, steps)
     problem = Problem(X, weights, 6, "samples", n)
     samples = in_frame(engine.frame, X)
     for start in problem.starts(engine, 3):
-        (result,) = engine.refine([replace(start, max_iter=steps)])
+        (result,) = engine.refine([replace(start, local_search=steps_of(steps))])
         w = np.ones(n) if weights is None else weights
         centers, inertia, totals = stepped(samples, w, start.centers, steps)
         assert totals.all()
@@ -70,7 +75,9 @@ def test_what_it_says_is_true_of_all_kinds_of_samples(
     with time_limit(5):
         engine = create_engine(rival_engine_name, problem.X, problem.weights)
         (start,) = problem.starts(engine)
-        (result,) = engine.refine([replace(start, max_iter=data.draw(st.integers(0, 3)))])
+        (result,) = engine.refine(
+            [replace(start, local_search=steps_of(data.draw(st.integers(0, 3))))]
+        )
     samples = in_frame(engine.frame, problem.X)
     weights = np.ones(n) if problem.weights is None else problem.weights
     labels, inertia = engine.assign(result.centers)
@@ -89,9 +96,9 @@ def test_steps_enough_lead_to_the_fixed_point(rival_engine_name, dtype, weighted
     engine = create_engine(rival_engine_name, X, weights)
     (start,) = Problem(X, weights, 7, "samples", 1).starts(engine)
     (fixed,) = engine.refine([start])
-    (bounded,) = engine.refine([replace(start, max_iter=1000)])
+    (bounded,) = engine.refine([replace(start, local_search=steps_of(1000))])
     assert_same_bits(bounded, fixed)
-    (halfway,) = engine.refine([replace(start, max_iter=2)])
+    (halfway,) = engine.refine([replace(start, local_search=steps_of(2))])
     (rest,) = engine.refine([replace(start, centers=halfway.centers, parent=halfway.handle)])
     assert_same_solution(rest, fixed)
     assert halfway.inertia > rest.inertia
@@ -106,14 +113,16 @@ def test_offspring_of_solutions_halfway(rival_engine_name, dtype, weighted) -> N
         create_engine(name, X, weights) for name in (rival_engine_name, "reference")
     )
     problem = Problem(X, weights, 8, "samples", 2)
-    mother, father = engine.refine([replace(s, max_iter=1) for s in problem.starts(engine, 2)])
+    mother, father = engine.refine(
+        [replace(s, local_search=steps_of(1)) for s in problem.starts(engine, 2)]
+    )
     for number in range(12):
-        start = offspring(mother, father, rng, max_iter=number % 4)
+        start = offspring(mother, father, rng, local_search=steps_of(number % 4))
         bare = replace(start, parent=None)
         (child,), (expected,) = engine.refine([start]), reference.refine([start])
         assert_same_solution(child, expected)
         assert_same_bits(child, engine.refine([bare])[0])
-        whole = replace(start, max_iter=None)
+        whole = replace(start, local_search=steps_of(None))
         assert_same_bits(*(engine.refine([s])[0] for s in (whole, replace(whole, parent=None))))
         mother, father = child, mother
 
@@ -128,7 +137,7 @@ def test_the_state_that_is_kept_is_true(dtype, weighted, sparse) -> None:
     engine = CpuEngine(sp.csr_matrix(X) if sparse else X, weights)
     mother, father = engine.refine(Problem(X, weights, 6, "samples", 3).starts(engine, 2))
     for steps in (0, 1, 2, 3):
-        (child,) = engine.refine([offspring(mother, father, rng, max_iter=steps)])
+        (child,) = engine.refine([offspring(mother, father, rng, local_search=steps_of(steps))])
         assert_array_equal(child.handle.centers, child.centers)
         assert_true_state(engine, X, child.handle.state, child.centers)
         mother = child
@@ -141,10 +150,12 @@ def test_threads_change_no_bit(dtype, weighted) -> None:
     weights = make_weights(3000, rng) if weighted else None
     engines = [CpuEngine(X, weights, n_jobs=n_jobs) for n_jobs in (1, 3)]
     starts = Problem(X, weights, 9, "samples", 4).starts(engines[0], 2)
-    alone, together = (e.refine([replace(s, max_iter=2) for s in starts]) for e in engines)
+    alone, together = (
+        e.refine([replace(s, local_search=steps_of(2)) for s in starts]) for e in engines
+    )
     for one, many in zip(alone, together, strict=True):
         assert_same_bits(one, many)
-    child = Start(alone[0].centers, 0.0, 0.3, removed=2, max_iter=1)
+    child = Start(alone[0].centers, 0.0, 0.3, removed=2, local_search=steps_of(1))
     handles = alone[0].handle, together[0].handle
     (one,), (many,) = (
         engine.refine([replace(child, parent=handle)])

@@ -12,11 +12,13 @@ from numpy.testing import assert_array_equal
 from scipy.sparse import csr_array
 
 from evomeans.engines import Start, create_engine
+from evomeans.engines.protocol import Ability, LocalSearch
 from limits import time_limit
 from oracles import assert_fixed_point, assert_same_bits, assert_true_state, largest_gain
 from problems import Problem, offspring, problems
 
 without_shrinking = settings(phases=[Phase.explicit, Phase.generate])
+MOVES = LocalSearch(single_moves=True)
 MOVING = pytest.mark.parametrize("moving_engine", ["reference", "cpu"])
 
 
@@ -26,7 +28,7 @@ def _compiled(_compiled_kernels) -> None:
 
 
 def moving(starts: list[Start]) -> list[Start]:
-    return [replace(start, single_moves=True) for start in starts]
+    return [replace(start, local_search=MOVES) for start in starts]
 
 
 @MOVING
@@ -103,7 +105,7 @@ def test_sparse_samples_move_as_dense_ones_do(weighted) -> None:
     for seed in range(5):
         chosen = X[np.random.default_rng(seed).choice(150, 10, replace=False)]
         results = [
-            engine.refine([Start(engine.frame.encode(chosen), single_moves=True)])[0]
+            engine.refine([Start(engine.frame.encode(chosen), local_search=MOVES)])[0]
             for engine in (sparse, dense)
         ]
         assert results[0].inertia == pytest.approx(results[1].inertia, rel=1e-9)
@@ -117,7 +119,7 @@ def test_a_fixed_point_of_kmeans_that_is_none_of_hartigans(moving_engine) -> Non
     engine = create_engine(moving_engine, np.array([[0.0], [4.0], [7.0]]), None)
     centers = engine.frame.encode(np.array([[2.0], [7.0]]))
     (plain,) = engine.refine([Start(centers)])
-    (moved,) = engine.refine([Start(centers, single_moves=True)])
+    (moved,) = engine.refine([Start(centers, local_search=MOVES)])
     assert plain.inertia == pytest.approx(8.0)
     assert moved.inertia == pytest.approx(4.5)
     assert_array_equal(np.sort(moved.cluster_weights), [1.0, 2.0])
@@ -129,7 +131,7 @@ def test_weights_decide_about_moves(moving_engine) -> None:
     X, centers = np.array([[0.0], [4.0], [7.0]]), np.array([[2.0], [7.0]])
     for weight, expected in ((1.0, 4.5), (9.0, 8.0)):
         engine = create_engine(moving_engine, X, np.array([1.0, 1.0, weight]))
-        (result,) = engine.refine([Start(engine.frame.encode(centers), single_moves=True)])
+        (result,) = engine.refine([Start(engine.frame.encode(centers), local_search=MOVES)])
         assert result.inertia == pytest.approx(expected)
 
 
@@ -141,7 +143,7 @@ def test_the_size_of_weights_does_not_matter(exponent) -> None:
     inertias = []
     for factor in (1.0, 2.0**exponent):
         engine = create_engine("cpu", X, factor * weights)
-        (result,) = engine.refine([Start(engine.frame.encode(X[:25]), single_moves=True)])
+        (result,) = engine.refine([Start(engine.frame.encode(X[:25]), local_search=MOVES)])
         inertias.append(result.inertia / factor)
     assert inertias[0] == pytest.approx(inertias[1], rel=1e-12)
 
@@ -155,7 +157,7 @@ def test_rounding_moves_nobody_back_and_forth(moving_engine) -> None:
     engine = create_engine(moving_engine, X, weights)
     for seed in range(30 if moving_engine == "cpu" else 2):
         chosen = X[np.random.default_rng(seed).choice(180, 40, replace=False)]
-        (result,) = engine.refine([Start(engine.frame.encode(chosen), single_moves=True)])
+        (result,) = engine.refine([Start(engine.frame.encode(chosen), local_search=MOVES)])
         assert result.n_iter < 1000
 
 
@@ -181,6 +183,6 @@ def test_engines_without_moves_say_so_and_refuse_them(name, request) -> None:
     else:
         pytest.importorskip("dask")
     engine = create_engine(name, np.eye(4), None)
-    assert engine.is_plain
-    with pytest.raises(NotImplementedError, match="fixed point only"):
-        engine.refine([Start(np.eye(4), single_moves=True)])
+    assert Ability.SINGLE_MOVES not in engine.abilities
+    with pytest.raises(NotImplementedError, match="cannot do single moves"):
+        engine.refine([Start(np.eye(4), local_search=MOVES)])

@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 from evomeans.engines import Start, create_engine
 from evomeans.engines.cpu.clusters import Diary
 from evomeans.engines.cpu.swaps import uniform
+from evomeans.engines.protocol import Ability, LocalSearch
 from limits import time_limit
 from oracles import (
     assert_fixed_point,
@@ -32,17 +33,18 @@ def _compiled(_compiled_kernels) -> None:
     """Compile before the time limits of single examples begin to count."""
     for dtype in (np.float32, np.float64):
         engine = create_engine("cpu", np.eye(3, dtype=dtype), None)
-        engine.refine([Start(np.eye(3)[:2], single_moves=True, swaps=1)])
+        engine.refine([Start(np.eye(3)[:2], local_search=LocalSearch(single_moves=True, swaps=1))])
 
 
 def swapping(starts: list[Start], count: int = 20) -> list[Start]:
-    return [replace(start, single_moves=True, swaps=count) for start in starts]
+    wanted = LocalSearch(single_moves=True, swaps=count)
+    return [replace(start, local_search=wanted) for start in starts]
 
 
 def refine_both(engine, start: Start, count: int = 20):
     """Refine without swaps, and with them."""
     (start,) = swapping([start], count)
-    (without,) = engine.refine([replace(start, swaps=0)])
+    (without,) = engine.refine([replace(start, local_search=LocalSearch(single_moves=True))])
     (result,) = engine.refine([start])
     return without, result
 
@@ -169,7 +171,9 @@ def test_threads_change_no_bit_where_swaps_succeed(eager_threads, dtype, weighte
 def test_other_quantiles_draw_other_swaps() -> None:
     X = np.random.default_rng(4).normal(size=(300, 2))
     engine = create_engine("cpu", X, None)
-    (founder,) = engine.refine([Start(engine.frame.encode(X[:20]), single_moves=True)])
+    (founder,) = engine.refine(
+        [Start(engine.frame.encode(X[:20]), local_search=LocalSearch(single_moves=True))]
+    )
     inertias = [
         engine.refine(swapping([Start(founder.centers, 1.0, quantile)], 10))[0].inertia
         for quantile in (0.0, 1e-9, 0.25, 0.5, 0.75, 1.0 - 2.0**-53)
@@ -280,29 +284,48 @@ def test_a_weight_is_as_good_as_copies() -> None:
         assert np.count_nonzero(centers < 500.0) == (2 if heavy == "near" else 1)
 
 
+# ---- the slow and obvious twin ---------------------------------------------------------------
+
+
+def test_the_reference_engine_swaps_too(weighted) -> None:
+    """It only ever helps, and ends where neither K-means nor single moves find anything."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(60, 2))
+    problem = Problem(X, make_weights(60, rng) if weighted else None, 8, "samples", 5)
+    engine = create_engine("reference", X, problem.weights)
+    helped = 0
+    for start in problem.starts(engine, 4):
+        without, result = refine_both(engine, start, 10)
+        assert result.inertia <= without.inertia
+        helped += result.inertia < without.inertia
+        assert_fixed_point(engine, problem, result)
+        assert largest_gain(engine, problem, result.centers) <= 1e-9
+    assert helped >= 2
+
+
+def test_with_enough_swaps_both_engines_come_to_the_same_solution() -> None:
+    """Six clouds, and all six centres begin in one of them."""
+    rng = np.random.default_rng(9)
+    X = np.repeat(rng.uniform(-10, 10, size=(6, 2)), 8, axis=0) + 0.1 * rng.normal(size=(48, 2))
+    inertias = []
+    for name in ("cpu", "reference"):
+        engine = create_engine(name, X, None)
+        _, result = refine_both(engine, Start(engine.frame.encode(X[:6]), 1.0, 0.3), 60)
+        inertias.append(result.inertia)
+    assert inertias[0] == pytest.approx(inertias[1], rel=1e-9)
+
+
 # ---- who makes none --------------------------------------------------------------------------
 
 
-def test_sparse_samples_make_none(weighted) -> None:
-    rng = np.random.default_rng(3)
-    X = csr_array(rng.poisson(0.5, size=(150, 12)).astype(float))
-    engine = create_engine("cpu", X, rng.random(150) if weighted else None)
-    begin = engine.samples_at((np.arange(10) + 0.5) / 10)
-    assert_same_bits(*refine_both(engine, Start(begin), 100))
-
-
-def test_the_reference_engine_makes_none() -> None:
-    X = np.random.default_rng(5).normal(size=(60, 2))
-    engine = create_engine("reference", X, None)
-    assert_same_bits(*refine_both(engine, Start(engine.frame.encode(X[:8])), 100))
-
-
-@pytest.mark.parametrize("name", ["gpu", "dask"])
-def test_engines_without_swaps_refuse_them(name, request) -> None:
+@pytest.mark.parametrize("name", ["gpu", "dask", "sparse"])
+def test_engines_without_swaps_say_so_and_refuse_them(name, request) -> None:
+    samples, name = (csr_array(np.eye(4)), "cpu") if name == "sparse" else (np.eye(4), name)
     if name == "gpu":
         request.getfixturevalue("gpu_device")
-    else:
+    elif name == "dask":
         pytest.importorskip("dask")
-    engine = create_engine(name, np.eye(4), None)
-    with pytest.raises(NotImplementedError, match="fixed point only"):
-        engine.refine([Start(np.eye(4), swaps=1)])
+    engine = create_engine(name, samples, None)
+    assert Ability.SWAPS not in engine.abilities
+    with pytest.raises(NotImplementedError, match="cannot do swaps"):
+        engine.refine([Start(np.eye(4), local_search=LocalSearch(swaps=1))])

@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from evomeans.search import PAPER, SearchSettings, StopReason, Strategy, evolve
+from evomeans.engines.protocol import KMEANS, Ability
+from evomeans.search import PAPER, Crossing, SearchSettings, StopReason, Strategy, evolve
+from evomeans.search.crossover import (
+    Child,
+    matching_crossover,
+    merging_crossover,
+    partition_crossover,
+)
+from evomeans.search.founding import KMeansPlusPlus, RandomSamples
+from evomeans.search.strategy import FEW_FOR_SWAPS
 from fakes import ScriptedClock, ScriptedEngine, ScriptedRandom, breeding, refinement
 
 FOUNDERS = [40.0, 10.0, 30.0, 20.0]
@@ -89,6 +98,9 @@ def test_given_solutions_come_first_and_random_ones_fill_up() -> None:
     assert len(engine.sampled) == 2
     assert [start.removed for start in engine.starts[:4]] == [-1] * 4
     assert [record.number for record in result.history] == [0, 0, 0, 0, 1]
+    made_by = ["given", "given", "random samples", "random samples", "matching"]
+    assert [record.made_by for record in result.history] == made_by
+    assert [record.founder for record in result.history] == [True] * 4 + [False]
 
 
 def test_more_given_solutions_than_places_are_all_tried_then_survivors_are_selected() -> None:
@@ -414,6 +426,14 @@ def test_the_true_of_numpy_stops_too() -> None:
     assert result.stop_reason is StopReason.OBSERVER
 
 
+def test_observers_see_the_centres_in_data_units_and_the_history_does_not_keep_them() -> None:
+    seen = []
+    engine, result = run([*FOUNDERS, 5.0], small(max_offspring=1), observers=[seen.append])
+    for record, answer in zip(seen, engine.answers, strict=True):
+        assert_array_equal(record.centers, engine.frame.decode(answer.centers))
+    assert all(record.centers is None for record in result.history)
+
+
 def test_all_observers_see_the_record_at_which_one_of_them_stops() -> None:
     seen = []
     observers = [lambda record: True, seen.append]
@@ -518,6 +538,17 @@ def test_another_seed_gives_another_search() -> None:
 # ---- strategies ------------------------------------------------------------------------------
 
 AGREEING = Strategy("two populations", agreement=2)
+MATCHING = Crossing(matching_crossover)
+ALL, NONE = frozenset(Ability), frozenset()
+
+
+def parts(share: float = 1.0) -> Crossing:
+    return Crossing(partition_crossover, share, frozenset({Ability.PARTS}), FEW_FOR_SWAPS)
+
+
+def crossing(*crossovers: Crossing, **others) -> Strategy:
+    """Return a strategy with these crossovers before the matching one."""
+    return Strategy("crossing", crossovers=(*crossovers, MATCHING), **others)
 
 
 def restarting(**changes) -> SearchSettings:
@@ -528,7 +559,7 @@ def restarting(**changes) -> SearchSettings:
 def test_the_papers_strategy_is_the_default_and_has_no_other_operator() -> None:
     assert SearchSettings().strategy == PAPER == Strategy("paper")
     engine, _ = run(repeat(1.0), small(max_offspring=20), k=6)
-    assert not any(start.single_moves or start.swaps for start in engine.starts)
+    assert all(start.local_search == KMEANS for start in engine.starts)
     assert engine.compared == []
 
 
@@ -549,6 +580,12 @@ def test_a_population_that_stops_improving_gives_way_to_a_new_one() -> None:
     numbers = [record.number for record in result.history]
     assert numbers == [0, 0, 0, 0, 1, 2, 3, 3, 3, 3, 3, 4, 5, 6, 7, 8]
     assert [record.best for record in result.history][6:12] == [10.0] * 5 + [9.0]
+    assert [record.population for record in result.history] == [1] * 7 + [2] * 9
+    assert [record.founder for record in result.history] == [True] * 4 + [False] * 3 + [
+        True
+    ] * 4 + [False] * 5
+    since = [record.since_improvement for record in result.history]
+    assert since == [0, 0, 0, 0, 1, 2, 3, 0, 0, 0, 0, 0, 0, 1, 2, 3]
     assert result.best.inertia == 8.0
     assert result.n_rediscoveries == 0
 
@@ -603,12 +640,13 @@ def test_given_solutions_join_the_first_population_only() -> None:
     assert not any((start.centers == given[0]).all() for start in engine.starts[7:11])
 
 
-@pytest.mark.parametrize("is_plain", [True, False])
-def test_single_moves_are_asked_for_where_the_engine_has_them(is_plain) -> None:
+@pytest.mark.parametrize("abilities", [ALL, NONE])
+def test_single_moves_are_asked_for_where_the_engine_has_them(abilities) -> None:
     strategy = Strategy("moves", single_moves=True)
     settings = small(max_offspring=3, strategy=strategy)
-    engine, _ = run(repeat(1.0), settings, is_plain=is_plain)
-    assert [start.single_moves for start in engine.starts] == [not is_plain] * 7
+    engine, result = run(repeat(1.0), settings, abilities=abilities)
+    assert [start.local_search.single_moves for start in engine.starts] == [bool(abilities)] * 7
+    assert result.missing_abilities == {Ability.SINGLE_MOVES} - abilities
 
 
 @pytest.mark.parametrize(
@@ -621,31 +659,37 @@ def test_swaps_are_asked_for_by_the_number_of_clusters(per_cluster, k, swaps) ->
     Not of the very first solution: there is an answer as soon as possible.
     """
     settings = small(max_offspring=3, strategy=Strategy("swaps", swaps=per_cluster))
-    for is_plain in (True, False):
-        engine, _ = run(repeat(1.0), settings, k=k, is_plain=is_plain)
-        wanted = [0, *[0 if is_plain else swaps] * 6]
-        assert [start.swaps for start in engine.starts] == wanted
+    for abilities in (ALL, NONE):
+        engine, _ = run(repeat(1.0), settings, k=k, abilities=abilities)
+        wanted = [0, *[swaps if abilities else 0] * 6]
+        assert [start.local_search.swaps for start in engine.starts] == wanted
 
 
 @pytest.mark.parametrize(
-    ("n_samples", "moves", "swaps", "parts"),
+    ("n_samples", "moves", "swaps", "compared"),
     [(128, True, 2, True), (129, True, 0, False), (512, True, 0, False), (513, False, 0, False)],
 )
 def test_what_follows_k_means_depends_on_the_size_of_clusters(
-    n_samples, moves, swaps, parts
+    n_samples, moves, swaps, compared
 ) -> None:
     """Two clusters: up to 64 samples in each there are swaps and parts, up to 256 single moves."""
-    strategy = Strategy("all", single_moves=True, swaps=1.0, partition=1.0)
+    strategy = crossing(parts(), single_moves=True, swaps=1.0)
     settings = small(max_offspring=3, strategy=strategy)
     engine, _ = run(repeat(1.0), settings, n_samples=n_samples, rng=np.random.default_rng(0))
-    assert {start.single_moves for start in engine.starts} == {moves}
-    assert {start.swaps for start in engine.starts[1:]} == {swaps}
-    assert bool(engine.compared) == parts
+    assert {start.local_search.single_moves for start in engine.starts} == {moves}
+    assert {start.local_search.swaps for start in engine.starts[1:]} == {swaps}
+    assert bool(engine.compared) == compared
 
 
 def test_where_clusters_are_large_the_first_population_is_the_papers() -> None:
     """Solution by solution, with the same random numbers; the second has the other operators."""
-    strategy = Strategy("all", seeding=True, merging=1.0, partition=1.0, agreement=2)
+    strategy = Strategy(
+        "all",
+        founding=(KMeansPlusPlus(), RandomSamples()),
+        crossovers=(Crossing(merging_crossover),),
+        agreement=2,
+        opening=PAPER,
+    )
     searches = [
         run(
             repeat(1.0),
@@ -671,7 +715,7 @@ def test_where_clusters_are_large_the_first_population_is_the_papers() -> None:
 PARENTS = breeding(
     coins=[0.9, 0.9, 0.9], first=(0.1, 0.3), second=(0.6, 0.8), step=0.75, removed=0.7, quantile=0.2
 )
-PARTITION = Strategy("partition", partition=0.5)
+PARTITION = crossing(parts(0.5))
 
 
 def last_of_first_for_first_of_second(first, second):
@@ -705,8 +749,8 @@ def test_better_parts_are_put_together_and_nothing_is_relocated(parts, centers, 
 def test_parents_are_matched_if_no_parts_are_better_or_wanted(coin, compared) -> None:
     """The child is that of the paper's strategy; if the coin says no, nobody asks for parts."""
     settings = small(max_offspring=1, strategy=PARTITION)
-    parts = last_of_first_for_first_of_second if coin >= 0.5 else lambda *_: None
-    engine, _ = run([*FOUNDERS, 5.0], settings, k=3, uniforms=[PARENTS, coin], parts=parts)
+    found = last_of_first_for_first_of_second if coin >= 0.5 else lambda *_: None
+    engine, _ = run([*FOUNDERS, 5.0], settings, k=3, uniforms=[PARENTS, coin], parts=found)
     start = engine.starts[4]
     assert len(engine.compared) == compared
     assert_array_equal(start.centers, engine.answers[1].centers)
@@ -715,7 +759,7 @@ def test_parents_are_matched_if_no_parts_are_better_or_wanted(coin, compared) ->
 
 def test_parents_are_merged_only_if_no_parts_are_better() -> None:
     """Merging takes its coin after partition has failed, and none if it has not."""
-    strategy = Strategy("both", partition=1.0, merging=1.0)
+    strategy = crossing(parts(0.9), Crossing(merging_crossover, 0.9))
     settings = small(max_offspring=1, strategy=strategy)
     engine, _ = run([*FOUNDERS, 5.0], settings, k=3, uniforms=[PARENTS, 0.5, 0.5])
     answers = np.concatenate([answer.centers for answer in engine.answers[:4]])
@@ -724,14 +768,14 @@ def test_parents_are_merged_only_if_no_parts_are_better() -> None:
     # After the one coin of partition, the next numbers are those of the second child.
     uniforms = [PARENTS, 0.5, breeding(coins=[0.9, 0.9, 0.9], quantile=0.125)]
     settings = small(max_offspring=2, strategy=strategy)
-    parts = last_of_first_for_first_of_second
-    engine, _ = run([*FOUNDERS, 5.0, 6.0], settings, k=3, uniforms=uniforms, parts=parts)
+    found = last_of_first_for_first_of_second
+    engine, _ = run([*FOUNDERS, 5.0, 6.0], settings, k=3, uniforms=uniforms, parts=found)
     assert [start.quantile for start in engine.starts[4:]] == [0.2, 0.125]
     assert [start.removed for start in engine.starts[4:]] == [-1, -1]
 
 
 def test_partition_is_tried_as_often_as_the_strategy_says() -> None:
-    settings = small(max_offspring=300, patience=1000, strategy=Strategy("p", partition=0.25))
+    settings = small(max_offspring=300, patience=1000, strategy=crossing(parts(0.25)))
     rng = np.random.default_rng(0)
     engine, _ = run(repeat(1.0), settings, k=3, rng=rng, parts=last_of_first_for_first_of_second)
     assert 0.15 < len(engine.compared) / 300 < 0.35
@@ -739,39 +783,89 @@ def test_partition_is_tried_as_often_as_the_strategy_says() -> None:
     assert sum(start.removed < 0 for start in offspring) == len(engine.compared)
 
 
-def test_a_plain_engine_is_not_asked_for_parts_and_costs_no_random_number() -> None:
+def test_an_engine_without_parts_is_not_asked_for_them_and_costs_no_random_number() -> None:
     """Two offspring in a row have the numbers that the paper's strategy draws for them."""
-    strategy = Strategy("all that needs more", swaps=2.0, partition=1.0, single_moves=True)
+    strategy = crossing(parts(0.9), swaps=2.0, single_moves=True)
     numbers = [breeding(coins=[0.9, 0.9], quantile=quantile) for quantile in (0.125, 0.25)]
     settings = small(max_offspring=2, strategy=strategy)
-    engine, _ = run([*FOUNDERS, 50.0, 60.0], settings, uniforms=numbers, is_plain=True)
+    engine, result = run([*FOUNDERS, 50.0, 60.0], settings, uniforms=numbers, abilities=NONE)
     assert engine.compared == []
     assert [start.quantile for start in engine.starts[4:]] == [0.125, 0.25]
-    assert not any(start.swaps or start.single_moves for start in engine.starts)
+    assert all(start.local_search == KMEANS for start in engine.starts)
+    assert result.missing_abilities == {Ability.PARTS, Ability.SINGLE_MOVES, Ability.SWAPS}
 
 
-@pytest.mark.parametrize("is_plain", [True, False])
+@pytest.mark.parametrize("abilities", [ALL, NONE])
 @pytest.mark.parametrize("batch", [1, 3])
-def test_every_other_founder_is_seeded_where_the_engine_can(is_plain, batch) -> None:
+def test_every_other_founder_is_seeded_where_the_engine_can(abilities, batch) -> None:
     """In all populations, beginning with the first; given solutions come before, as ever."""
-    strategy = Strategy("seeds", seeding=True, agreement=2)
+    strategy = Strategy("seeds", founding=(KMeansPlusPlus(), RandomSamples()), agreement=2)
     given = [np.array([[0.1], [0.9]])]
     settings = restarting(max_offspring=5, strategy=strategy)
-    engine, _ = run(repeat(1.0), settings, initial=given, is_plain=is_plain, batch=batch)
+    engine, _ = run(repeat(1.0), settings, initial=given, abilities=abilities, batch=batch)
     assert_array_equal(engine.starts[0].centers, given[0])
     again = 4 + 3
     founders = engine.starts[1:4] + engine.starts[again : again + 4]
     seeded = [bool((start.centers < 0.0).all()) for start in founders]
     wanted = [False, True, False, True, False, True, False]
-    assert seeded == ([False] * 7 if is_plain else wanted)
+    assert seeded == (wanted if abilities else [False] * 7)
 
 
 def test_parents_are_merged_as_often_as_the_strategy_says() -> None:
     """A child of merging has means of both parents' centres; of matching, one of each pair."""
-    settings = small(max_offspring=200, patience=1000, strategy=Strategy("m", merging=0.25))
+    settings = small(
+        max_offspring=200, patience=1000, strategy=crossing(Crossing(merging_crossover, 0.25))
+    )
     engine, _ = run(repeat(1.0), settings, k=3, rng=np.random.default_rng(0))
     answers = {row.tobytes() for answer in engine.answers for row in answer.centers}
     inherited = [
         all(row.tobytes() in answers for row in start.centers) for start in engine.starts[4:]
     ]
     assert 0.15 < 1.0 - np.mean(inherited) < 0.35
+
+
+# ---- operators of one's own ------------------------------------------------------------------
+
+
+def test_a_crossover_of_ones_own_takes_the_place_of_the_others() -> None:
+    """One function in a strategy, with its name in the record; no relocation if it says so."""
+
+    def halfway_crossover(first, second, breeding):
+        assert breeding.coins.shape == (2,)
+        return Child(0.5 * (first.centers + second.centers), first, is_complete=True)
+
+    strategy = Strategy("halfway", crossovers=(Crossing(halfway_crossover),))
+    uniforms = [breeding(coins=[0.9, 0.9], first=(0.1, 0.3), second=(0.6, 0.8))]
+    settings = small(max_offspring=1, strategy=strategy)
+    engine, result = run([*FOUNDERS, 5.0], settings, uniforms=uniforms)
+    assert engine.starts[4].centers[:, 0].tolist() == [20.0, 21.0]
+    assert (engine.starts[4].removed, engine.starts[4].parent) == (-1, "handle 1")
+    assert result.history[-1].made_by == "halfway"
+
+
+def test_a_strategy_whose_crossovers_make_no_child_is_an_error() -> None:
+    strategy = Strategy("barren", crossovers=(Crossing(lambda *_: None),))
+    with pytest.raises(ValueError, match="No crossover of strategy 'barren' made a child"):
+        run(repeat(1.0), small(strategy=strategy))
+
+
+def test_selection_founding_and_survival_are_operators_too() -> None:
+    """The worst two become parents, founders begin at zero, and the newest survive."""
+
+    class Zero(RandomSamples):
+        name = "zero"
+
+        def place(self, engine, draws):
+            return [np.zeros((2, 1)) for _ in draws]
+
+    strategy = Strategy(
+        "own",
+        founding=(Zero(),),
+        selection=lambda population, chances: (population[0], population[2]),
+        survival=lambda population, count, rng: population[-count:],
+    )
+    engine, result = run([*FOUNDERS, 50.0], small(max_offspring=1, strategy=strategy))
+    assert all((start.centers == 0.0).all() for start in engine.starts[:4])
+    assert {record.made_by for record in result.history[:4]} == {"zero"}
+    assert engine.starts[4].parent in ("handle 0", "handle 2")
+    assert inertias(result) == [10.0, 20.0, 50.0]

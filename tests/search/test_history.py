@@ -11,7 +11,12 @@ import pytest
 from evomeans.search import History, OffspringRecord, SearchSettings, evolve
 from fakes import ScriptedClock, ScriptedEngine, ScriptedRandom, breeding, refinement
 
-TYPES = {"int": int, "float": float, "bool": lambda text: {"True": True, "False": False}[text]}
+TYPES = {
+    "str": str,
+    "int": int,
+    "float": float,
+    "bool": lambda text: {"True": True, "False": False}[text],
+}
 
 
 def record(number: int = 1, **changes) -> OffspringRecord:
@@ -43,14 +48,17 @@ def test_every_field_of_a_record_tells_what_happened() -> None:
     settings = SearchSettings(2, 2, max_offspring=2)
     history = evolve(engine, 2, settings, ScriptedRandom(uniforms), clock=clock).history
     rows = [
-        (0, 5.0, 5.0, 0.1, 1, 0.5, 1, True, False),
-        (0, 4.0, 4.0, 0.3, 2, 1.0, 2, True, False),
-        (1, 3.0, 3.0, pytest.approx(0.3), 3, 1.5, 2, True, False),
+        (0, 5.0, 5.0, 0.1, 1, 0.5, 1, True, False, 1, True, "random samples", 0),
+        (0, 4.0, 4.0, 0.3, 2, 1.0, 2, True, False, 1, True, "random samples", 0),
+        (1, 3.0, 3.0, pytest.approx(0.3), 3, 1.5, 2, True, False, 1, False, "matching", 0),
     ]
-    assert [dataclasses.astuple(r) for r in history[:3]] == rows
+    assert [dataclasses.astuple(r)[:13] for r in history[:3]] == rows
+    populations = [(5.0, 5.0, 5.0, 1), (4.0, 4.5, 5.0, 2), (3.0, 3.5, 4.0, 2)]
+    assert [dataclasses.astuple(r)[13:17] for r in history[:3]] == populations
     last = history[3]
     assert (last.number, last.inertia, last.best, last.n_iter) == (2, 3.0, 3.0, 4)
     assert (last.seconds, last.population_size, last.clone) == (2.0, 2, True)
+    assert (last.since_improvement, last.population_distinct) == (1, 2)
 
 
 def test_csv_round_trip_keeps_every_digit(tmp_path) -> None:
@@ -59,7 +67,9 @@ def test_csv_round_trip_keeps_every_digit(tmp_path) -> None:
     history.to_csv(tmp_path / "history.csv")
     with (tmp_path / "history.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    fields = {field.name: TYPES[str(field.type)] for field in dataclasses.fields(OffspringRecord)}
+    fields = {
+        field.name: TYPES[str(field.type)] for field in dataclasses.fields(OffspringRecord)[:-1]
+    }
     assert list(rows[0]) == list(fields)
     read = [OffspringRecord(**{name: fields[name](row[name]) for name in row}) for row in rows]
     assert History(read) == history

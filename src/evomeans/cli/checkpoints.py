@@ -11,7 +11,7 @@ from evomeans.cli.options import RunOptions
 from evomeans.cli.progress import Progress
 from evomeans.storage.archive import ArchiveError, read_archive
 from evomeans.storage.arrays import history_from_arrays
-from evomeans.storage.checkpoint import FORMAT, MEMBERS, VERSION
+from evomeans.storage.checkpoint import FORMAT, VERSION
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,7 @@ def find_unfinished(path: Path | None, keep: RunOptions) -> Unfinished | None:
         )
     try:
         archive = read_archive(path, FORMAT, VERSION)
-        archive.expect(MEMBERS)
         history, seed = history_from_arrays(archive), archive.meta.get("seed")
-        improvement = archive.integer("last_improvement", 0, 2**53)
     except ArchiveError as error:
         raise CommandError(
             f"{path} is no checkpoint that can be continued: {error}. Remove it to begin anew, "
@@ -72,7 +70,7 @@ def find_unfinished(path: Path | None, keep: RunOptions) -> Unfinished | None:
         first=history[0].inertia,
         best=last.best,
         offspring=last.number,
-        since_improvement=max(0, last.number - improvement),
+        since_improvement=last.since_improvement,
         seconds=last.seconds,
     )
     return Unfinished(seed, progress)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from evomeans.cli.durations import show_duration
 from evomeans.cli.terminal import Terminal, number
-from evomeans.search.genetic import IMPROVEMENT
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -108,8 +107,6 @@ class SearchDisplay:
         self.progress = known
         self.clock = clock
         self._began: tuple[int, float] | None = None
-        self._improved = known.offspring - known.since_improvement
-        self._lowest = known.best
         self._seen = clock()
         self._pause = FIRST_LINE
         self._due = known.seconds + FIRST_LINE
@@ -117,10 +114,6 @@ class SearchDisplay:
     def __call__(self, record: OffspringRecord) -> None:
         """Take in what happened to an offspring, and show it if it is time to."""
         last, self._seen = self.progress, self.clock()
-        is_new = record.population_size == 1 and record.number == last.offspring
-        if is_new or record.inertia < self._lowest * (1.0 - IMPROVEMENT):
-            # The patience is with a population: what counts is its own best.
-            self._lowest, self._improved = record.inertia, record.number
         if self._began is None and record.number > 0:
             self._began = record.number, record.seconds
         number, seconds = self._began or (record.number, record.seconds)
@@ -130,7 +123,7 @@ class SearchDisplay:
             first=record.inertia if last.best == float("inf") and not record.number else last.first,
             best=record.best,
             offspring=record.number,
-            since_improvement=record.number - self._improved,
+            since_improvement=record.since_improvement,
             seconds=record.seconds,
             per_offspring=(record.seconds - seconds) / made if made else last.per_offspring,
         )

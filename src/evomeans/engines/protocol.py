@@ -1,14 +1,16 @@
 """The seam between the search and the engines.
 
-The search sees sets of centres, never samples. An engine holds the samples, draws no random number
-itself and answers a handful of verbs. All centres that cross this seam live in the engine's frame
-(:class:`~evomeans.engines.frame.Frame`); every inertia is in the units of the data.
+The search sees sets of centres, never samples. An engine holds the samples, answers a handful of
+verbs and declares what it can do beyond them. It has no source of randomness: every draw derives
+from uniform numbers that the search hands over. All centres that cross this seam live in the
+engine's frame (:class:`~evomeans.engines.frame.Frame`); every inertia is in the units of the data.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,9 +24,63 @@ Handle = object
 """What an engine remembers of a refined solution. Opaque to everyone else."""
 
 
+class Ability(StrEnum):
+    """What some engines can do beyond K-means to its fixed point.
+
+    A strategy asks only for what an engine declares (:func:`~evomeans.search.plan.plan`), and an
+    engine refuses a :class:`Start` that asks for more (:func:`require_abilities`).
+    """
+
+    LIMITED_STEPS = "limited steps"
+    SEEDING = "k-means++ seeding"
+    SINGLE_MOVES = "single moves"
+    SWAPS = "swaps"
+    PARTS = "parts"
+    UTILITIES = "utilities"
+    ATTRACTION = "attraction"
+
+
+@dataclass(frozen=True, slots=True)
+class LocalSearch:
+    """How a start is refined. The default is K-means to its fixed point.
+
+    Parameters
+    ----------
+    max_iter : int, optional
+        The most steps of K-means, each of which moves the centres to their means and assigns the
+        samples anew. None continues to the fixed point. Empty clusters are refilled in any case,
+        and as many steps follow. Needs ``Ability.LIMITED_STEPS``.
+    single_moves : bool
+        Whether Hartigan's moves follow K-means: samples change their cluster, one at a time, where
+        that lowers the sum of squares although another centre is the closest. K-means and moves
+        alternate until neither finds anything. Needs ``Ability.SINGLE_MOVES``.
+    swaps : int
+        How often, after all this, to try and put one centre elsewhere; what does not lower the sum
+        of squares is undone. None are made if ``max_iter`` is given. Needs ``Ability.SWAPS``.
+    """
+
+    max_iter: int | None = None
+    single_moves: bool = False
+    swaps: int = 0
+
+    @property
+    def needs(self) -> frozenset[Ability]:
+        """The abilities that an engine must have for it."""
+        wanted = {
+            Ability.LIMITED_STEPS: self.max_iter is not None,
+            Ability.SINGLE_MOVES: self.single_moves,
+            Ability.SWAPS: self.swaps > 0,
+        }
+        return frozenset(ability for ability, is_wanted in wanted.items() if is_wanted)
+
+
+KMEANS = LocalSearch()
+"""K-means to its fixed point and nothing else; every engine can do it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A set of centres from which K-means is to be run.
+    """A set of centres to be refined.
 
     Parameters
     ----------
@@ -35,8 +91,9 @@ class Start:
         drawn whenever a centre needs a new place (the paper's eq. 5). δ is the distance of a
         sample to its closest centre, raised to ``power``.
     quantile : float
-        The uniform number in [0, 1) that makes the draw; repairs of empty clusters derive theirs
-        from it (:func:`~evomeans.engines.rules.repair_draw`).
+        The uniform number in [0, 1) that makes the draw. Draws for empty clusters
+        (:func:`~evomeans.engines.rules.repair_draw`) and the random numbers of swaps derive from
+        it.
     removed : int
         The centre to relocate: it is dropped, then put onto a drawn sample. −1 for none.
     power : {1, 2}
@@ -44,20 +101,8 @@ class Start:
     parent : handle, optional
         Of a solution whose centres are mostly those of ``centers``, at the same positions. It may
         save work; it never changes the result.
-    max_iter : int, optional
-        Steps of K-means at most, each of which moves the centres to their means and assigns the
-        samples anew. None goes on to the fixed point. Empty clusters are repaired in any case, and
-        as many steps follow. Only a :class:`GuidingEngine` knows about it; others refuse.
-    single_moves : bool
-        Whether Hartigan's moves follow K-means: samples change their cluster, one at a time, where
-        that lowers the sum of squares although another centre is the closest. K-means and moves
-        take turns until neither finds anything. None are made before K-means is at its fixed
-        point; likewise for a :class:`GuidingEngine` only.
-    swaps : int
-        How often, after all this, to try and put one centre elsewhere; what does not lower the sum
-        of squares is undone. The draws derive from ``quantile``. None without the fixed point, that
-        is with ``max_iter``. For a :class:`GuidingEngine` only, and one that has no cheap way to do
-        so makes none.
+    local_search : LocalSearch
+        How the start is refined.
     """
 
     centers: FloatArray
@@ -66,26 +111,28 @@ class Start:
     removed: int = -1
     power: int = 1
     parent: Handle | None = None
-    max_iter: int | None = None
-    single_moves: bool = False
-    swaps: int = 0
+    local_search: LocalSearch = KMEANS
 
 
-def require_plain_kmeans(starts: Sequence[Start], engine: str) -> None:
-    """Refuse what an engine does not do that runs K-means to its fixed point and nothing else."""
-    if any(s.max_iter is not None or s.single_moves or s.swaps for s in starts):
-        raise NotImplementedError(f"The {engine} engine runs K-means to its fixed point only.")
+def require_abilities(starts: Sequence[Start], abilities: frozenset[Ability], engine: str) -> None:
+    """Refuse starts that ask for more than an engine can do."""
+    for start in starts:
+        if missing := start.local_search.needs - abilities:
+            raise NotImplementedError(
+                f"The {engine} engine cannot do {', '.join(sorted(missing))}. It can do "
+                f"{', '.join(['K-means', *sorted(abilities)])}."
+            )
 
 
 @dataclass(frozen=True, slots=True)
 class Refinement:
-    """A fixed point of K-means, and of single moves if wanted, or where ``max_iter`` ended it.
+    """Where a local search ended: a fixed point, unless ``max_iter`` ended it before.
 
     Parameters
     ----------
     centers : (k, d) array
-        In the engine's frame: means of their clusters, or where ``max_iter`` ended K-means, of
-        what their clusters were before the last assignment.
+        In the engine's frame: means of their clusters. If ``max_iter`` ended K-means, they are the
+        means of what their clusters were before the last assignment.
     inertia : float
         Weighted sum of squared distances of the samples to their closest centre.
     cluster_weights : (k,) array
@@ -104,7 +151,11 @@ class Refinement:
 
 
 class Engine(Protocol):
-    """What the search and the estimator ask of an engine."""
+    """What the search, the estimators and the baselines ask of an engine.
+
+    The verbs after ``distances`` belong to abilities. Engines that lack an ability inherit the
+    refusals of :class:`PlainKMeans`.
+    """
 
     @property
     def n_samples(self) -> int:
@@ -113,12 +164,12 @@ class Engine(Protocol):
 
     @property
     def batch(self) -> int:
-        """How many starts the engine likes to refine together."""
+        """How many starts the engine refines together for best speed."""
         ...
 
     @property
-    def is_plain(self) -> bool:
-        """Whether it runs K-means to its fixed point, and is no :class:`GuidingEngine`."""
+    def abilities(self) -> frozenset[Ability]:
+        """What it can do beyond K-means to its fixed point."""
         ...
 
     @property
@@ -131,7 +182,7 @@ class Engine(Protocol):
         ...
 
     def refine(self, starts: Sequence[Start]) -> list[Refinement]:
-        """Relocate where asked, then run K-means from every start, as far as it says."""
+        """Relocate where asked, then run the local search of every start."""
         ...
 
     def assign(self, centers: FloatArray) -> tuple[Any, float]:
@@ -142,33 +193,17 @@ class Engine(Protocol):
         """Euclidean distances of every sample to every centre, shape (n, k), in data units."""
         ...
 
-
-class GuidingEngine(Engine, Protocol):
-    """An engine that does more than K-means to its fixed point.
-
-    It heeds ``Start.max_iter``, ``Start.single_moves`` and ``Start.swaps``, and tells where centres
-    are wanted. The deep strategy asks for some of it where there is such an engine, the rivals for
-    the rest.
-    """
+    def close(self) -> None:
+        """Release what the engine holds outside this process."""
+        ...
 
     def seed(self, quantiles: FloatArray) -> FloatArray:
-        """Draw k centres by k-means++, shape (k, d).
+        """Draw k centres by k-means++, shape (k, d). Needs ``Ability.SEEDING``.
 
         The first is drawn by wᵢ, each later one by wᵢ·D²ᵢ, with D the distance of a sample to the
         closest centre drawn before. ``quantiles`` are the uniform numbers of the draws, of shape
         (k,), or (k, t) to draw t candidates for each centre but the first and to take the one that
         lowers Σ wD² most.
-        """
-        ...
-
-    def errors_and_utilities(
-        self, centers: FloatArray, power: int = 2
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return what the samples of each centre cost, and what more they would cost without it.
-
-        That is Σ wδ₁ and Σ w(δ₂ − δ₁) over the samples that are closest to it, in data units.
-        δ₁ and δ₂ are the distances of a sample to the closest and the second closest centre, raised
-        to ``power``, 1 or 2. The utility of a single centre is infinite.
         """
         ...
 
@@ -179,9 +214,10 @@ class GuidingEngine(Engine, Protocol):
         first_handle: Handle | None = None,
         second_handle: Handle | None = None,
     ) -> tuple[Flags, Flags] | None:
-        """Put the better versions of all parts together in which two solutions differ.
+        """Combine the better versions of all parts in which two solutions differ.
 
         A part is a set of samples that fills some clusters of one solution, and some of the other.
+        Needs ``Ability.PARTS``.
 
         Parameters
         ----------
@@ -193,7 +229,54 @@ class GuidingEngine(Engine, Protocol):
         Returns
         -------
         gone, taken : (k,) arrays of bool, or None
-            As many centres of ``first`` that give way, and of ``second`` that replace them. None if
-            the result would not be better than both.
+            The centres of ``first`` that give way, and as many of ``second`` that replace them.
+            None if the result would not be better than both.
         """
         ...
+
+    def errors_and_utilities(
+        self, centers: FloatArray, power: int = 2
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return what the samples of each centre cost, and how much more they cost without it.
+
+        That is Σ wδ₁ and Σ w(δ₂ − δ₁) over the samples that are closest to it, in data units.
+        δ₁ and δ₂ are the distances of a sample to the closest and the second closest centre, raised
+        to ``power``, 1 or 2. The utility of a single centre is infinite. Needs
+        ``Ability.UTILITIES``.
+        """
+        ...
+
+    def rows(self, chosen: NDArray[np.intp]) -> FloatArray:
+        """Return a few samples as rows of a dense array. Needs ``Ability.ATTRACTION``."""
+        ...
+
+    def nearest_squares(self, centers: FloatArray) -> FloatArray:
+        """Squared distances to the closest centres, in the frame; zero for samples without weight.
+
+        Needs ``Ability.ATTRACTION``, as do the next two.
+        """
+        ...
+
+    def reductions(self, points: FloatArray, squares: FloatArray) -> FloatArray:
+        """How much lower the objective is with one more centre, at each of the points."""
+        ...
+
+    def attracted_means(self, points: FloatArray, squares: FloatArray) -> FloatArray:
+        """Means of the samples that a centre at each of the points would attract."""
+        ...
+
+
+class PlainKMeans:
+    """What an engine inherits that runs K-means to its fixed point and nothing else."""
+
+    abilities: frozenset[Ability] = frozenset()
+
+    def close(self) -> None:
+        """Release nothing."""
+
+    def _refuse(self, *arguments: Any, **named: Any) -> Any:
+        """Say that the engine lacks an ability."""
+        raise NotImplementedError(f"{type(self).__name__} runs K-means to its fixed point only.")
+
+    seed = better_parts = errors_and_utilities = _refuse
+    rows = nearest_squares = reductions = attracted_means = _refuse

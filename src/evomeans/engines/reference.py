@@ -1,8 +1,13 @@
-"""The reference engine: K-means in plain NumPy, obviously right, the oracle of all tests."""
+"""The reference engine: every operator in plain NumPy, slow and obvious, the oracle of all tests.
+
+It shares no course, kernel or bound with the other engines, only the rules of
+:mod:`~evomeans.engines.rules`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +16,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from evomeans.engines.frame import Frame
-from evomeans.engines.protocol import Flags, FloatArray, Handle, Refinement, Start
+from evomeans.engines.protocol import Ability, Flags, FloatArray, Handle, Refinement, Start
 from evomeans.engines.rules import (
     BETTER,
     MAX_ITERATIONS,
@@ -40,7 +45,7 @@ class ReferenceEngine:
     """
 
     batch = 1
-    is_plain = False
+    abilities = frozenset(Ability)
 
     def __init__(
         self, X: NDArray[Any], sample_weight: FloatArray | None, frame: Frame | None = None
@@ -56,26 +61,45 @@ class ReferenceEngine:
         """Rows at quantiles of the cumulated weight."""
         return self.samples[draw(self.weights, quantiles)]
 
+    def close(self) -> None:
+        """Release nothing."""
+
     def refine(self, starts: Sequence[Start]) -> list[Refinement]:
-        """K-means from every start, one after the other."""
+        """Refine every start, one after the other."""
         return [self._refine(start) for start in starts]
 
     def _refine(self, start: Start) -> Refinement:
         centers = start.centers.copy()
         if start.removed >= 0:
             self._relocate(centers, start.removed, start.alpha, start.quantile, start.power)
+        best = self._descend(centers, start)
+        n_iter = best.n_iter
+        if start.local_search.max_iter is None and len(centers) > 1:
+            # The engine has no randomness of its own: all draws follow from that of the start.
+            rng = np.random.default_rng(int(start.quantile * 2**53))
+            for _ in range(start.local_search.swaps):
+                swapped = self._descend(self._swap(best, rng), start)
+                n_iter += swapped.n_iter
+                if swapped.inertia < best.inertia * BETTER:
+                    best = swapped
+        inertia = self.frame.inertia_in_data_units(best.inertia)
+        return replace(best, inertia=inertia, n_iter=n_iter)
+
+    def _descend(self, centers: FloatArray, start: Start) -> Refinement:
+        """K-means, single moves and refilled clusters; the inertia is in the frame."""
+        limit, single_moves = start.local_search.max_iter, start.local_search.single_moves
         labels = np.full(self.n_samples, -1)
         n_iter, repairs, steps = 0, 0, 0
         while True:
             previous, labels = labels, np.argmin(self._squares(centers), axis=1)
             n_iter += 1
             weights = self._cluster_weights(labels, len(centers))
-            if steps != start.max_iter:
+            if steps != limit:
                 steps += 1
                 self._move_to_means(centers, labels, weights)
                 if not np.array_equal(labels, previous) and n_iter < MAX_ITERATIONS:
                     continue
-                moves = start.single_moves and n_iter < MAX_ITERATIONS
+                moves = single_moves and n_iter < MAX_ITERATIONS
                 if moves and self._move_single_samples(centers, labels):
                     continue
             nearest = self._squares(centers).min(axis=1)
@@ -89,13 +113,33 @@ class ReferenceEngine:
                     squares = self._squares(centers)
                     inertia = float(self.weights @ squares.min(axis=1))
                     weights = self._cluster_weights(squares.argmin(axis=1), len(centers))
-                data_inertia = self.frame.inertia_in_data_units(inertia)
-                return Refinement(centers, data_inertia, weights, n_iter)
+                return Refinement(centers, inertia, weights, n_iter)
             steps = 0
             for empty in np.flatnonzero(weights == 0.0).tolist():
                 repairs += 1
                 alpha, quantile = repair_draw(start.alpha, start.quantile, repairs)
                 self._relocate(centers, empty, alpha, quantile, start.power)
+
+    def _swap(self, solution: Refinement, rng: np.random.Generator) -> FloatArray:
+        """Take away a centre of little use, and put it onto a sample that costs much.
+
+        The use of a cluster is what merging it with the cheapest other one would cost, wₐwᵦ/(wₐ+wᵦ)
+        times the squared distance of their centres; of a few clusters drawn, the least useful one
+        goes. The sample is drawn by its share of the sum of squares.
+        """
+        centers, weights = solution.centers, solution.cluster_weights
+        k = len(centers)
+        drawn = rng.integers(k, size=max(2, k // 10))
+        apart = np.sum((centers[drawn][:, None] - centers) ** 2, axis=2)
+        products, totals = np.outer(weights[drawn], weights), np.add.outer(weights[drawn], weights)
+        costs = apart * products / np.where(totals > 0.0, totals, 1.0)
+        costs[np.arange(len(drawn)), drawn] = np.inf
+        removed = drawn[costs.min(axis=1).argmin()]
+        shares = self.weights * self._squares(centers).min(axis=1)
+        chance = shares if shares.any() else self.weights
+        swapped = centers.copy()
+        swapped[removed] = self.samples[draw(chance, rng.random(1))[0]]
+        return swapped
 
     def _move_single_samples(self, centers: FloatArray, labels: NDArray[np.intp]) -> bool:
         """Make Hartigan's moves; return whether there were any.
@@ -210,9 +254,9 @@ class ReferenceEngine:
         ]
         edges = coo_array((np.ones(len(counted)), (labels[0], labels[1] + k)), (2 * k, 2 * k))
         count, part = connected_components(edges, directed=False)
-        gains = np.bincount(part, np.concatenate([-errors[0], errors[1]]), count)
-        spare = np.bincount(part, np.repeat([-1.0, 1.0], k), count).astype(int)
-        taken = balanced_choice(gains.tolist(), spare.tolist())
+        extra_costs = np.bincount(part, np.concatenate([-errors[0], errors[1]]), count)
+        extra_clusters = np.bincount(part, np.repeat([-1.0, 1.0], k), count).astype(int)
+        taken = balanced_choice(extra_costs.tolist(), extra_clusters.tolist())
         gone, chosen = np.isin(part, taken).reshape(2, k)
         total = errors[0][~gone].sum() + errors[1][chosen].sum()
         if total >= min(errors[0].sum(), errors[1].sum()) * BETTER:
@@ -254,12 +298,12 @@ def draw(chance: FloatArray, quantiles: FloatArray) -> NDArray[np.intp]:
     return drawn
 
 
-def balanced_choice(gains: Sequence[float], spare: Sequence[int]) -> list[int]:
-    """Choose items of the least total gain among those choices whose spare clusters add up to 0."""
+def balanced_choice(extra_costs: Sequence[float], extra_clusters: Sequence[int]) -> list[int]:
+    """Choose items of the least total cost among those choices whose extra clusters add up to 0."""
     best: dict[int, tuple[float, list[int]]] = {0: (0.0, [])}
-    for item, (gain, more) in enumerate(zip(gains, spare, strict=True)):
+    for item, (extra, more) in enumerate(zip(extra_costs, extra_clusters, strict=True)):
         taken = {
-            balance + more: (cost + gain, [*items, item])
+            balance + more: (cost + extra, [*items, item])
             for balance, (cost, items) in best.items()
             if abs(balance + more) <= MOST_SPARE
         }

@@ -166,6 +166,10 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         its own: the honest sign of convergence. A search that ends by "no_improvement" has 1; one
         that was limited may have 0. With "paper" there is only one population, and this is 0.
 
+    missing_abilities_ : tuple of str
+        What the strategy would have used and the engine cannot do, such as "swaps". Empty if the
+        engine can do everything.
+
     history_ : History
         One :class:`~evomeans.OffspringRecord` for each solution made; ``history_.to_csv(path)``
         saves them. Empty if the answer was computed exactly.
@@ -241,6 +245,7 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
 
     n_iter_: int
     n_rediscoveries_: int
+    missing_abilities_: tuple[str, ...]
     history_: History
     stop_reason_: StopReason
     population_: tuple[Individual, ...]
@@ -337,26 +342,27 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         init = check_init(self.init, self.n_clusters, X.shape[1])
         given = [*self._previous_solutions(X.shape[1]), *init]
         rng = check_generator(self.random_state)
-        n_solutions = settings.most_solutions(len(given))
 
         # Ctrl-C ends the search, but neither loses what it found nor leaves half a fit.
         with (
             DeferredInterrupt() as interrupt,
-            fit_task(self, X, y, sample_weight, n_solutions) as task,
             self._open_engine(X, sample_weight) as engine,
+            fit_task(
+                self, X, y, sample_weight, features, engine.frame, settings, len(given)
+            ) as watching,
         ):
             if self.engine == "auto" and X.shape[1] == 1 and not is_dask(X):
                 result = proven_optimum(engine, X, self.n_clusters, sample_weight)
             else:
                 result = evolve(
-                    task.watched(engine, features, X.dtype),
+                    engine,
                     self.n_clusters,
                     settings,
                     rng,
                     initial=encode_starts(engine.frame, given),
-                    observers=(*check_observers(self.observers, self.verbose), *task.observers),
+                    observers=(*check_observers(self.observers, self.verbose), *watching),
                     interrupt=interrupt,
-                    checkpoint=self._checkpoint(engine, X, sample_weight, settings, init),
+                    keeper=self._checkpoint(engine, X, sample_weight, settings, init),
                 )
             solution = canonical_solution(engine, result.best.centers, X.dtype)
             self._keep(features, engine.frame, result, solution)
@@ -392,6 +398,7 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         self._keep_solution(features, frame, solution)
         self.n_iter_ = result.n_offspring
         self.n_rediscoveries_ = result.n_rediscoveries
+        self.missing_abilities_ = tuple(sorted(map(str, result.missing_abilities)))
         self.history_ = result.history
         self.stop_reason_ = result.stop_reason
         self.population_ = in_data_units(result.population, frame)

@@ -79,8 +79,12 @@ def _cluster_sizes(engine: Any, centers: FloatArray, labels: Any) -> NDArray[np.
 
 def ordered_centers(frame: Frame, centers: FloatArray, dtype: Any) -> NDArray[Any]:
     """Return centres in data units and in lexicographic order, rounded to the data's precision."""
-    rounded = frame.decode(centers).astype(dtype)
-    ordered: NDArray[Any] = rounded[np.lexsort(rounded.T[::-1])]
+    return lexicographic(frame.decode(centers).astype(dtype))
+
+
+def lexicographic(centers: NDArray[Any]) -> NDArray[Any]:
+    """Return centres ordered by their first coordinate, then by their second, and so on."""
+    ordered: NDArray[Any] = centers[np.lexsort(centers.T[::-1])]
     return ordered
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evomeans.search.history import History
+from evomeans.search.history import History, OffspringRecord
 from evomeans.search.individual import CLONE_TOLERANCE
 
 FloatArray = NDArray[np.float64]
@@ -134,10 +133,10 @@ class PopulationCourse:
 
 
 def population_data(history: History) -> PopulationCourse:
-    """Follow the population through a search, at the moments after survivors were selected.
+    """Follow the populations of a search, at the moments after survivors were selected.
 
-    Between selections the population only grows, which would show as a saw blade. The first
-    moment is the complete initial population, the last one the end of the search.
+    Between selections a population only grows, which would show as a saw blade. The first moment
+    of each is when all its founders are there; the last one is the end of the search.
 
     Parameters
     ----------
@@ -148,65 +147,37 @@ def population_data(history: History) -> PopulationCourse:
     -------
     PopulationCourse
     """
-    if not len(history):
+    # Histories of older model files do not know the members.
+    shown = [record for record in _selections(history) if record.population_distinct]
+    if not shown:
         nothing = np.empty(0)
         return PopulationCourse(nothing, nothing, nothing, nothing, nothing, 1.0, "")
-    moments = _selections(history)
     final, first = history[-1].best, history[0].inertia
-    rows = []
-    for number, members in moments:
-        gaps, unit = _gaps(np.array(members), final, first)
-        rows.append((number, gaps.min(), np.median(gaps), gaps.max(), _distinct(members)))
-    number, best, median, worst, distinct = np.array(rows, dtype=np.float64).T
+    number = np.array([record.number for record in shown], dtype=np.float64)
+    gaps = [
+        _gaps(np.array([getattr(record, name) for record in shown]), final, first)
+        for name in ("population_best", "population_median", "population_worst")
+    ]
+    (best, unit), (median, _), (worst, _) = gaps
+    distinct = np.array([record.population_distinct for record in shown], dtype=np.float64)
     floor = floor_below(np.concatenate([median, worst]))
     return PopulationCourse(number, best, median, worst, distinct, floor, unit)
 
 
-def population_at_end(history: History) -> list[float]:
-    """Return the inertias of the last population, best first, as the history tells them.
-
-    A best solution that an earlier population found is not among them.
-    """
-    return sorted(_selections(history)[-1][1]) if len(history) else []
-
-
-def _selections(history: History) -> list[tuple[int, list[float]]]:
-    """Replay who came and who left: clones first, then the worst (section 3.5 of the paper)."""
-    members: list[float] = []
-    moments: list[tuple[int, list[float]]] = []
-    previous = history[0]
-    for record in history:
-        if record.number and not previous.number:
-            moments.append((0, list(members)))
-        if record.population_size == 1 and record.number == previous.number:
-            # Another population begins, and nobody is left of the one before.
-            members = []
-        members.append(record.inertia)
-        if record.population_size < len(members):
-            members = _survivors(members, record.population_size)
-            moments.append((record.number, list(members)))
-        previous = record
-    if not moments or moments[-1] != (previous.number, members):
-        moments.append((previous.number, members))
+def _selections(history: History) -> list[OffspringRecord]:
+    """Return the records after which a population was founded or cut down, and the last one."""
+    records = list(history)
+    moments = []
+    for before, record, after in zip([None, *records], records, [*records[1:], None], strict=False):
+        is_founded = record.founder and not (after and after.founder)
+        was_cut = (
+            before is not None
+            and before.population == record.population
+            and before.population_size >= record.population_size
+        )
+        if is_founded or was_cut or after is None:
+            moments.append(record)
     return moments
-
-
-def _survivors(members: list[float], count: int) -> list[float]:
-    originals: list[float] = []
-    clones: list[float] = []
-    for inertia in sorted(members):
-        repeats = bool(originals) and _same(inertia, originals[-1])
-        (clones if repeats else originals).append(inertia)
-    return originals[:count] + clones[: max(0, count - len(originals))]
-
-
-def _distinct(members: list[float]) -> int:
-    ordered = sorted(members)
-    return 1 + sum(not _same(b, a) for a, b in pairwise(ordered))
-
-
-def _same(inertia: float, lower: float) -> bool:
-    return inertia - lower <= CLONE_TOLERANCE * lower
 
 
 @dataclass(frozen=True, eq=False)

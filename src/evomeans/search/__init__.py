@@ -6,12 +6,13 @@ from evomeans.search.individual import Individual
 from evomeans.search.result import SearchResult
 from evomeans.search.settings import SearchSettings
 from evomeans.search.stopping import StopReason
-from evomeans.search.strategy import DEEP, PAPER, STRATEGIES, Strategy
+from evomeans.search.strategy import DEEP, PAPER, STRATEGIES, Crossing, Strategy
 
 __all__ = [
     "DEEP",
     "PAPER",
     "STRATEGIES",
+    "Crossing",
     "History",
     "Individual",
     "OffspringRecord",

@@ -1,7 +1,13 @@
-"""Crossovers: the matching one of the paper (section 3.2), partition, and merging."""
+"""Crossovers: matching, from the paper (section 3.2), partition and merging.
+
+Each is a function of two parents and a :class:`Breeding`. A strategy lists them, and one of your
+own can take their place (``examples/own_crossover.py``).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -10,12 +16,10 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
 from evomeans.compiled.merging import pnn_merge
-from evomeans.engines.protocol import GuidingEngine
+from evomeans.engines.protocol import Engine, Flags, FloatArray
 from evomeans.search.individual import Individual
 
-FloatArray = NDArray[np.float64]
 Integers = NDArray[np.intp]
-Flags = NDArray[np.bool_]
 # Up to this many centres, solving the whole assignment problem is faster than making it smaller.
 FEW = 50
 
@@ -23,74 +27,95 @@ FEW = 50
 class Child(NamedTuple):
     """A solution before it is refined.
 
-    ``centers`` (k, d) array; ``cluster_weights`` (k,) array: what its clusters weighed in its
-    parents; ``parent`` Individual: the one at whose positions most of the centres stand.
+    Parameters
+    ----------
+    centers : (k, d) array
+        Its own; parents are never modified.
+    parent : Individual
+        The parent whose centres are mostly those of the child, at the same positions. The engine
+        continues from what it knows of it.
+    is_complete : bool
+        Whether it is better than both parents already, so that no centre is relocated.
     """
 
     centers: FloatArray
-    cluster_weights: FloatArray
     parent: Individual
+    is_complete: bool = False
 
 
-def matching_crossover(first: Individual, second: Individual, coins: FloatArray) -> Child:
-    """Pair up the centres of two parents at minimum cost and take one centre of each pair.
+@dataclass(frozen=True, slots=True)
+class Breeding:
+    """What a crossover may use besides the two parents.
 
     Parameters
     ----------
-    first, second : Individual
-        The parents.
+    engine : Engine
+        Holds the samples.
     coins : (k,) array
-        Uniform numbers; from a pair whose number is below one half the child takes the centre
-        of ``second``.
+        Uniform numbers in [0, 1), one for each cluster.
+    rng : numpy.random.Generator
+        For those who need more of them.
+    """
+
+    engine: Engine
+    coins: FloatArray
+    rng: np.random.Generator
+
+
+Crossover = Callable[[Individual, Individual, Breeding], Child | None]
+"""Makes a child of two parents; None leaves them to the next crossover of the strategy."""
+
+
+def matching_crossover(first: Individual, second: Individual, breeding: Breeding) -> Child:
+    """Pair up the centres of two parents at minimum cost and take one centre of each pair.
+
+    From a pair whose coin is below one half the child takes the centre of ``second``.
     """
     partner, shared = match(first.centers, second.centers)
-    from_second = ~shared & (coins < 0.5)
+    from_second = ~shared & (breeding.coins < 0.5)
     from_first = ~shared & ~from_second
     if np.count_nonzero(from_second) <= np.count_nonzero(from_first):
-        return _replaced(first, from_second, second, partner[from_second])
-    return _replaced(second, partner[from_first], first, from_first)
+        return _replaced(first, from_second, second.centers[partner[from_second]])
+    return _replaced(second, partner[from_first], first.centers[from_first])
 
 
 def _replaced(
-    parent: Individual, places: NDArray[np.generic], other: Individual, taken: NDArray[np.generic]
+    parent: Individual, places: NDArray[np.generic], others: FloatArray, is_complete: bool = False
 ) -> Child:
-    """Put some centres of another parent into the places of a parent's own."""
-    centers, weights = parent.centers.copy(), parent.cluster_weights.copy()
-    centers[places] = other.centers[taken]
-    weights[places] = other.cluster_weights[taken]
-    return Child(centers, weights, parent)
+    """Put other centres into some places of a parent."""
+    centers = parent.centers.copy()
+    centers[places] = others
+    return Child(centers, parent, is_complete)
 
 
-def partition_crossover(
-    engine: GuidingEngine, first: Individual, second: Individual
-) -> Child | None:
-    """Take the better version of every part in which two parents differ; None if that is no gain.
+def partition_crossover(first: Individual, second: Individual, breeding: Breeding) -> Child | None:
+    """Take the better version of every part in which two parents differ.
 
-    A part is a set of samples that fills some clusters of one parent, and some of the other. What
-    is partition crossover [1]_ for tours needs no more here: the sum of squares is a sum over the
-    parts, and the versions may even differ in the number of clusters, if others make up for it.
+    A part is a set of samples that fills some clusters of one parent, and some of the other. The
+    sum of squares is a sum over the parts, so that the versions can be chosen one by one, as in
+    the partition crossover for tours [1]_. They may even differ in the number of clusters, if
+    other parts make up for it. None if the result is not better than both parents.
 
     References
     ----------
     .. [1] Whitley, D., Hains, D. and Howe, A. (2009). "Tunneling between optima: partition
        crossover for the traveling salesman problem". GECCO 2009, 915-922.
     """
-    centers = first.centers, second.centers
-    found = engine.better_parts(*centers, first.handle, second.handle)
+    found = breeding.engine.better_parts(first.centers, second.centers, first.handle, second.handle)
     if found is None:
         return None
     gone, taken = found
     if np.count_nonzero(gone) > len(gone) // 2:
-        return _replaced(second, ~taken, first, ~gone)
-    return _replaced(first, gone, second, taken)
+        return _replaced(second, ~taken, first.centers[~gone], is_complete=True)
+    return _replaced(first, gone, second.centers[taken], is_complete=True)
 
 
-def merging_crossover(first: Individual, second: Individual) -> Child:
-    """Merge the centres of both parents, those first that cost least, until k are left.
+def merging_crossover(first: Individual, second: Individual, breeding: Breeding) -> Child:
+    """Merge the centres of both parents, the cheapest pairs first, until k are left.
 
-    The child has what both parents agree on, and spends its centres where one of them had more than
-    the other. Nothing here is random. That of Fränti [1]_, with the weights that clusters have in
-    their own parent, so that no sample has to be looked at.
+    The child keeps what both parents agree on, and spends its centres where one of them had more
+    than the other. This is Fränti's deterministic crossover [1]_, with the weights that clusters
+    have in their own parent, so that it needs no sample.
 
     References
     ----------
@@ -100,14 +125,13 @@ def merging_crossover(first: Individual, second: Individual) -> Child:
     k = len(first.centers)
     both = np.concatenate([first.centers, second.centers])
     weights = np.concatenate([first.cluster_weights, second.cluster_weights])
-    merged, totals, origins = pnn_merge(both, weights, k)
+    merged, _, origins = pnn_merge(both, weights, k)
     places = np.empty(k, dtype=np.intp)
     own = origins < k
     is_free = np.ones(k, dtype=np.bool_)
     is_free[origins[own]] = False
     places[own], places[~own] = origins[own], np.flatnonzero(is_free)
-    order = places.argsort()
-    return Child(merged[order], 0.5 * totals[order], first)
+    return Child(merged[places.argsort()], first)
 
 
 def match(first: FloatArray, second: FloatArray) -> tuple[Integers, Flags]:
@@ -117,10 +141,9 @@ def match(first: FloatArray, second: FloatArray) -> tuple[Integers, Flags]:
     in a search little else is left for the assignment problem, which takes O(k³). The others are
     paired at the least total squared distance.
 
-    Not at the least total distance, although that is what the paper says. Where there are many
-    features, clusters with one sample, or parts of a cluster, take centres that are missing
-    elsewhere, and plain distances pair such useless centres with each other: whatever the coins
-    say, the child has as many of them as its parents. Squared distances leave it open
+    The paper pairs them at the least total distance. With many features, some centres are wasted
+    on single samples or on parts of a cluster, and plain distances pair such centres with each
+    other, so that the child has as many of them as its parents. Squared distances do not
     (docs/reading-the-paper.md has the measurements).
 
     Returns
@@ -145,7 +168,7 @@ def match(first: FloatArray, second: FloatArray) -> tuple[Integers, Flags]:
 
 
 def match_few(first: FloatArray, second: FloatArray) -> tuple[Integers, Flags]:
-    """Match all centres at once; equal ones come together, for that is worth more than all else."""
+    """Match all centres at once; pairing equal ones is made worth more than everything else."""
     costs = cdist(first, second, "sqeuclidean")
     equal = costs == 0.0
     if equal.any():
@@ -157,7 +180,8 @@ def match_few(first: FloatArray, second: FloatArray) -> tuple[Integers, Flags]:
 def find_shared(first: FloatArray, second: FloatArray) -> Integers:
     """Find centres that are the same to the last bit.
 
-    Equal centres have equal coordinate sums. Where different ones have, too, all bytes are read.
+    Equal centres have equal coordinate sums. If different ones have equal sums too, all bytes are
+    compared.
 
     Returns
     -------
@@ -179,7 +203,7 @@ def find_shared(first: FloatArray, second: FloatArray) -> Integers:
 
 
 def find_shared_bytes(first: FloatArray, second: FloatArray) -> Integers:
-    """Find them with twins among them, each of which finds a partner of its own."""
+    """Find shared centres where some occur twice; each finds a partner of its own."""
     places: dict[bytes, list[int]] = {}
     for j, row in enumerate(second + 0.0):
         places.setdefault(row.tobytes(), []).append(j)

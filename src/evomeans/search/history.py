@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import overload
 
@@ -16,7 +16,7 @@ from evomeans.sparkline import convergence_html
 
 @dataclass(frozen=True, slots=True)
 class OffspringRecord:
-    """What happened to one offspring.
+    """What happened to one solution, founder or offspring.
 
     Parameters
     ----------
@@ -39,6 +39,24 @@ class OffspringRecord:
         Whether it is a member of the population after that.
     clone : bool
         Whether it repeats a solution that was in the population.
+    population : int
+        The population it was made for: 1 for the first, 2 for the one that followed it, and so on.
+    founder : bool
+        Whether the population began with it. Otherwise it is an offspring.
+    made_by : str
+        The operator that made it: "given", "random samples" or "k-means++" for founders; the
+        crossover for offspring, such as "matching", "merging" or "partition".
+    since_improvement : int
+        Offspring since the best of its population improved; the search or the population ends when
+        the patience with them does.
+    population_best, population_median, population_worst : float
+        Inertia of the members of the population after it was added.
+    population_distinct : int
+        How many different solutions they are, judged by their inertia. 0 in histories that do not
+        know the members.
+    centers : (k, d) array, optional
+        Its centres, in data units and in no particular order. Observers see them; the history does
+        not keep them.
     """
 
     number: int
@@ -50,9 +68,18 @@ class OffspringRecord:
     population_size: int
     accepted: bool
     clone: bool
+    population: int = 1
+    founder: bool = False
+    made_by: str = ""
+    since_improvement: int = 0
+    population_best: float = 0.0
+    population_median: float = 0.0
+    population_worst: float = 0.0
+    population_distinct: int = 0
+    centers: NDArray[np.float64] | None = field(default=None, repr=False, compare=False)
 
 
-COLUMNS = tuple(field.name for field in fields(OffspringRecord))
+COLUMNS = tuple(one.name for one in fields(OffspringRecord) if one.name != "centers")
 
 
 class History(Sequence[OffspringRecord]):

@@ -1,4 +1,4 @@
-"""A member of the population."""
+"""A member of the population, and what it inherits."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from evomeans.engines.protocol import FloatArray
 
 # Sums of squares that agree to this relative difference come from the same clusters: rounding
 # stays far below it, and distinct local minima this close are not worth telling apart.
 CLONE_TOLERANCE = 1e-9
+# A smaller relative gain is rounding, not an improvement that resets the patience.
+IMPROVEMENT = 1e-10
+# How far α of a child may be from the average of its parents.
+ALPHA_STEP = 0.2
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +43,10 @@ class Individual:
     alpha: float
     handle: Any = field(default=None, repr=False)
 
+    def improves_on(self, other: Individual) -> bool:
+        """Whether the inertia is lower by more than rounding."""
+        return self.inertia < other.inertia * (1.0 - IMPROVEMENT)
+
     @cached_property
     def weights_key(self) -> bytes:
         """The cluster weights in ascending order: the same for every numbering of the clusters."""
@@ -51,3 +58,9 @@ class Individual:
         return (
             difference <= CLONE_TOLERANCE * other.inertia and self.weights_key == other.weights_key
         )
+
+
+def inherited_alpha(first: float, second: float, uniform: float) -> float:
+    """Average of the parents' α, moved by up to ±0.2 and clipped to [0, 1] (section 3.3)."""
+    alpha = 0.5 * (first + second) + ALPHA_STEP * (2.0 * uniform - 1.0)
+    return min(1.0, max(0.0, alpha))

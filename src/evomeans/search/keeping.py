@@ -4,52 +4,40 @@ from __future__ import annotations
 
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from evomeans.engines.protocol import Start
-from evomeans.search.settings import SearchSettings
 from evomeans.search.state import SearchState
 
 
-class Resumable(Protocol):
-    """A search as a checkpoint sees it."""
+class Keeper(Protocol):
+    """Stores the state of a search from time to time."""
 
-    settings: SearchSettings
+    def begin(self, state: SearchState, shape: tuple[int, int]) -> None:
+        """Turn the state of a new search into a stored one, if there is one.
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Centres k and features d of a solution."""
+        Parameters
+        ----------
+        state : SearchState, in and out
+        shape : (int, int)
+            Centres and features of a solution.
+        """
         ...
 
-    @property
-    def seconds(self) -> float:
-        """Time spent so far."""
+    def keep(self, state: SearchState) -> None:
+        """Store the state if it is time to."""
         ...
 
-    def start(
-        self, centers: NDArray[np.float64], alpha: float, quantile: float, removed: int
-    ) -> Start:
-        """Ask for a refinement as the settings want it."""
-        ...
-
-    def state(self) -> SearchState:
-        """Return all that is needed to go on elsewhere."""
-        ...
-
-    def restore(self, state: SearchState) -> None:
-        """Go on from there."""
+    def end(self, state: SearchState) -> None:
+        """Store the last state."""
         ...
 
 
-class NoCheckpoint:
-    """Keeps nothing."""
+class KeepNothing:
+    """The keeper of a search that needs none."""
 
-    def begin(self, search: Resumable) -> None:
-        """Begin anew."""
+    def begin(self, state: SearchState, shape: tuple[int, int]) -> None:
+        """Leave the state as it is."""
 
-    def keep(self, search: Resumable) -> None:
-        """Keep nothing."""
+    def keep(self, state: SearchState) -> None:
+        """Store nothing."""
 
-    def end(self, search: Resumable) -> None:
-        """Leave nothing behind."""
+    def end(self, state: SearchState) -> None:
+        """Store nothing."""

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import numpy as np
 
 from evomeans.search.individual import CLONE_TOLERANCE, Individual
+
+Selection = Callable[[Sequence[Individual], Sequence[float]], tuple[Individual, Individual]]
+"""Selects two parents from a population, by four uniform numbers."""
+
+Survival = Callable[[Sequence[Individual], int, np.random.Generator], list[Individual]]
+"""Keeps that many members of a population."""
 
 
 def tournament(population: Sequence[Individual], first: float, second: float) -> Individual:
@@ -22,8 +29,8 @@ def select_parents(
     """Select two parents by binary tournament, from four uniform numbers.
 
     The paper leaves open whether a solution may be crossed with itself. Here the second parent is
-    drawn from those that are no clones of the first, if there are any: a child of equal parents is
-    a mere mutation of them, and populations that converge early would make little else.
+    drawn from the members that are not clones of the first, if there are any: a child of equal
+    parents is only a mutation of them, and populations that converge early would make little else.
     """
     first = tournament(population, uniforms[0], uniforms[1])
     others = [member for member in population if not member.is_clone_of(first)]
@@ -63,3 +70,11 @@ def clone_groups(population: Sequence[Individual]) -> list[list[Individual]]:
         else:
             groups.append([member])
     return groups
+
+
+def spread(population: Sequence[Individual]) -> tuple[float, float, float, int]:
+    """Return the best, the median and the worst inertia, and how many different ones there are."""
+    inertias = sorted([member.inertia for member in population])
+    low, high = inertias[(len(inertias) - 1) // 2], inertias[len(inertias) // 2]
+    distinct = 1 + sum([b - a > CLONE_TOLERANCE * a for a, b in pairwise(inertias)])
+    return inertias[0], 0.5 * (low + high), inertias[-1], distinct

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from evomeans.engines.protocol import Ability
 from evomeans.search.history import History
 from evomeans.search.individual import Individual
 from evomeans.search.stopping import StopReason
@@ -27,6 +28,8 @@ class SearchResult:
         Offspring made.
     n_rediscoveries : int
         Further populations that came to the best solution, independently of the first.
+    missing_abilities : frozenset of Ability
+        What the strategy would have used and the engine cannot do.
     """
 
     best: Individual
@@ -35,3 +38,4 @@ class SearchResult:
     stop_reason: StopReason
     n_offspring: int
     n_rediscoveries: int = 0
+    missing_abilities: frozenset[Ability] = frozenset()

@@ -1,68 +1,111 @@
-"""Which operators a search uses: the paper's, or those that go deeper."""
+"""Which operators a search uses: those of the paper, or those that go deeper."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
-# Up to so many samples per cluster, on the mean, do Hartigan's moves pay, and swaps and partition
-# crossover. The larger the clusters are, the less a single sample changes, the more of them a swap
-# has to look at, and the fewer parts are there.
+from evomeans.engines.protocol import Ability
+from evomeans.search.crossover import (
+    Crossover,
+    matching_crossover,
+    merging_crossover,
+    partition_crossover,
+)
+from evomeans.search.founding import Founding, KMeansPlusPlus, RandomSamples
+from evomeans.search.population import Selection, Survival, select_parents, survivors
+
+# Samples per cluster, on average, up to which Hartigan's moves pay, and up to which swaps and
+# partition crossover do. The larger the clusters, the less a single sample changes, the more of
+# them a swap has to look at, and the fewer parts there are.
 FEW_FOR_MOVES, FEW_FOR_SWAPS = 256, 64
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """A crossover, and when it is used.
+
+    Parameters
+    ----------
+    crossover : callable
+        See :data:`~evomeans.search.crossover.Crossover`.
+    share : float
+        Of the offspring for which it is tried.
+    needs : frozenset of Ability
+        What the engine must be able to do.
+    up_to : float
+        Samples per cluster, on average, up to which it is used.
+    """
+
+    crossover: Crossover
+    share: float = 1.0
+    needs: frozenset[Ability] = frozenset()
+    up_to: float = math.inf
+
+    @property
+    def name(self) -> str:
+        """What the record calls it."""
+        return self.crossover.__name__.removesuffix("_crossover")
 
 
 @dataclass(frozen=True)
 class Strategy:
     """A choice of operators for the one loop of :func:`~evomeans.search.genetic.evolve`.
 
+    ``dataclasses.replace`` exchanges one of them.
+
     Parameters
     ----------
     name : str
-        As the user writes it.
-    seeding : bool
-        Whether every other founder begins with centres drawn by k-means++ instead of any samples:
-        a good first answer, and yet a population of all kinds.
+        As the user writes it. Checkpoints are only continued with a strategy of the same name.
+    founding : tuple of Founding
+        Where founders begin; they take turns.
+    selection : callable
+        Selects the parents.
+    crossovers : tuple of Crossing
+        Tried in this order until one makes a child. The last has to make one.
     single_moves : bool
         Whether Hartigan's moves follow K-means, where clusters are small enough.
     swaps : float
-        How many swaps follow, per cluster, where these are small enough: one centre at a time is
-        put elsewhere, and back again if that does not pay.
-    partition : float
-        Share of the offspring for which the better versions of all parts are put together in which
-        their parents differ, where clusters are small enough. If that is not better than both,
-        merging or matching follows.
-    merging : float
-        Share of the offspring for which the centres of both parents are merged; those of the
-        others are matched.
+        How many swaps follow, per cluster, where clusters are small enough: one centre at a time
+        is put elsewhere, and back again if that does not pay.
+    survival : callable
+        Selects the survivors of a population that has grown too large.
     agreement : int
-        How many populations, each begun anew when the one before stopped improving, have to end
-        with the same best solution before the search does.
+        How many populations, each begun anew when the one before stopped improving, must end with
+        the same best solution before the search does.
+    opening : Strategy, optional
+        Takes the place of this one in the first population where clusters are too large for
+        single moves.
     """
 
     name: str
-    seeding: bool = False
+    founding: tuple[Founding, ...] = (RandomSamples(),)
+    selection: Selection = select_parents
+    crossovers: tuple[Crossing, ...] = (Crossing(matching_crossover),)
     single_moves: bool = False
     swaps: float = 0.0
-    partition: float = 0.0
-    merging: float = 0.0
+    survival: Survival = survivors
     agreement: int = 1
+    opening: Strategy | None = None
 
 
 PAPER = Strategy("paper")
-"""The paper's Algorithm 1 and nothing else."""
+"""Algorithm 1 of the paper."""
 
 DEEP = Strategy(
     "deep",
-    seeding=True,
+    founding=(KMeansPlusPlus(), RandomSamples()),
+    crossovers=(
+        Crossing(partition_crossover, 0.5, frozenset({Ability.PARTS}), FEW_FOR_SWAPS),
+        Crossing(merging_crossover, 0.2),
+        Crossing(matching_crossover),
+    ),
     single_moves=True,
     swaps=1.0,
-    partition=0.5,
-    merging=0.2,
     agreement=2,
+    opening=PAPER,
 )
-"""What docs/search.md describes; every part has its row in the ablation there.
-
-On plain engines merging and new populations are left of it. On others, where clusters are
-large, the first population is that of the paper.
-"""
+"""The default; docs/search.md describes it, and every part has its row in the ablation there."""
 
 STRATEGIES = {strategy.name: strategy for strategy in (DEEP, PAPER)}

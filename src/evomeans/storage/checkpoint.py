@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 import os
+import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from evomeans.search.individual import Individual
-from evomeans.search.keeping import NoCheckpoint, Resumable
 from evomeans.search.state import SearchState
 from evomeans.storage.archive import Archive, ArchiveError, read_archive, write_archive
 from evomeans.storage.arrays import (
-    HISTORY_MEMBERS,
-    POPULATION_MEMBERS,
-    ROUND_MEMBERS,
+    Arrays,
+    drafts_from_arrays,
+    drafts_to_arrays,
     history_from_arrays,
     history_to_arrays,
     population_from_arrays,
     population_to_arrays,
-    round_from_arrays,
-    round_to_arrays,
 )
 
 FORMAT = "evomeans checkpoint"
-VERSION = 3
-MEMBERS = (*POPULATION_MEMBERS, *ROUND_MEMBERS, *HISTORY_MEMBERS, "given")
+VERSION = 4
 SECONDS_BETWEEN = 30.0
 # Writing takes at most a twentieth of the time, however large the state.
 PAUSE_PER_WRITE = 20.0
@@ -52,7 +50,7 @@ class CheckpointError(ValueError):
     """A checkpoint that cannot be continued: of another problem, damaged, or of another format."""
 
 
-class Checkpoint(NoCheckpoint):
+class Checkpoint:
     """Keeps the state of a search in a file, and continues from it.
 
     Parameters
@@ -60,7 +58,7 @@ class Checkpoint(NoCheckpoint):
     path : path-like
         The file. It is always complete: a new state replaces the old one in a single step.
     problem : mapping
-        Only a search of the same problem may go on from the file.
+        Only a search of the same problem may continue from the file.
     seed : int, optional
         If given, the search in the file must have begun with it.
     every : float, optional
@@ -79,84 +77,60 @@ class Checkpoint(NoCheckpoint):
         self.problem = dict(problem)
         self.seed = seed
         self.every = SECONDS_BETWEEN if every is None else every
+        self._shape = (0, 0)
         self._due = 0.0
         self._written = -1
 
-    def begin(self, search: Resumable) -> None:
+    def begin(self, state: SearchState, shape: tuple[int, int]) -> None:
         """Continue from the file, or write the first state if there is none.
 
         Writing here shows that it is possible, before there is anything to lose.
         """
+        self._shape = shape
         if self.path.exists():
-            state = self._read(search)
-            search.restore(state)
+            self._read(state)
             self._written = len(state.history)
-            self._due = search.seconds + self.every
+            self._due = state.seconds + self.every
         else:
-            self._write(search)
+            self._write(state)
 
-    def keep(self, search: Resumable) -> None:
+    def keep(self, state: SearchState) -> None:
         """Write the state if it is time to."""
-        if search.seconds >= self._due:
-            self._try_to_write(search)
+        if state.seconds >= self._due:
+            self._try_to_write(state)
 
-    def end(self, search: Resumable) -> None:
+    def end(self, state: SearchState) -> None:
         """Write the last state, unless the file has it."""
-        if self._written != len(search.state().history):
-            self._try_to_write(search)
+        if self._written != len(state.history):
+            self._try_to_write(state)
 
-    def _try_to_write(self, search: Resumable) -> None:
-        """Write; if that fails, say so, and go on with the search."""
+    def _try_to_write(self, state: SearchState) -> None:
+        """Write; if that fails, say so, and let the search continue."""
         try:
-            self._write(search)
+            self._write(state)
         except OSError as error:
-            self._due = search.seconds + self.every
+            self._due = state.seconds + self.every
             warnings.warn(
-                f"The checkpoint {self.path} could not be written ({error}); the search goes on, "
+                f"The checkpoint {self.path} could not be written ({error}). The search continues, "
                 "and the file, if there was one, is as it was.",
                 RuntimeWarning,
                 stacklevel=2,
             )
 
-    def _write(self, search: Resumable) -> None:
-        began = search.seconds
-        state = search.state()
-        k, d = search.shape
-        # The best need not be members any more.
-        members = list(state.population)
-        for one in (state.best, state.leader):
-            if one is not None and _place(members, one) is None:
-                members.append(one)
-        meta = {
-            "problem": self.problem,
-            "seed": self.seed,
-            "population_size": len(state.population),
-            "best": None if state.best is None else _place(members, state.best),
-            "leader": None if state.leader is None else _place(members, state.leader),
-            "finds": state.finds,
-            "is_first": int(state.is_first),
-            "founders_due": state.founders_due,
-            "n_offspring": state.n_offspring,
-            "last_improvement": state.last_improvement,
-            "seconds": state.seconds,
-            "random": _storable(state.random),
-        }
-        arrays = {
-            **population_to_arrays(members, k, d),
-            **round_to_arrays(state.round, k, d),
-            **history_to_arrays(state.history),
-            "given": np.array(state.given, dtype=np.float64).reshape(-1, k, d),
-        }
+    def _write(self, state: SearchState) -> None:
+        began = time.perf_counter()
+        meta, arrays = encode_state(state, *self._shape)
+        meta |= {"problem": self.problem, "seed": self.seed}
         write_archive(self.path, FORMAT, VERSION, meta, arrays)
         self._written = len(state.history)
-        now = search.seconds
-        self._due = now + max(self.every, PAUSE_PER_WRITE * (now - began))
+        pause = PAUSE_PER_WRITE * (time.perf_counter() - began)
+        self._due = state.seconds + max(self.every, pause)
 
-    def _read(self, search: Resumable) -> SearchState:
+    def _read(self, state: SearchState) -> None:
         try:
             archive = read_archive(self.path, FORMAT, VERSION)
             self._check_problem(archive)
-            return _state_of(archive, search)
+            restore_state(archive, state, *self._shape)
         except ArchiveError as error:
             raise CheckpointError(
                 f"The checkpoint {self.path} cannot be continued: {error}. Nothing was changed. "
@@ -183,39 +157,96 @@ def _difference(name: str, stored: object, ours: object) -> str:
     return f"{name[:40]} is {ascii(stored)[:40]} in the file and {ascii(ours)[:40]} now"
 
 
-def _place(members: Sequence[Individual], wanted: Individual) -> int | None:
-    """Return where this very individual stands, None if it does not."""
-    return next((i for i, one in enumerate(members) if one is wanted), None)
+# The fields of a state, by their types
 
 
-def _state_of(archive: Archive, search: Resumable) -> SearchState:
-    archive.expect(MEMBERS)
-    k, d = search.shape
-    members = population_from_arrays(archive, k, d)
-    size = archive.integer("population_size", 0, len(members))
-    given = archive.array("given", "float64", (None, k, d))
-    n_offspring = archive.integer("n_offspring", 0, LARGEST_COUNT)
-    begun = round_from_arrays(archive, k, d, search.start)
-    # Founders come before any limit of offspring: there must not be more than a search begins with.
-    founders = max(search.settings.max_population, size + len(begun) + len(given))
-    state = SearchState(
-        population=members[:size],
-        best=members[archive.integer("best", 0, len(members) - 1)] if members else None,
-        leader=members[archive.integer("leader", 0, len(members) - 1)] if size else None,
-        finds=archive.integer("finds", 0, LARGEST_COUNT),
-        is_first=bool(archive.integer("is_first", 0, 1)),
-        given=[centers.copy() for centers in given],
-        round=begun,
-        founders_due=archive.integer("founders_due", 0, founders),
-        n_offspring=n_offspring,
-        last_improvement=archive.integer("last_improvement", 0, n_offspring),
-        history=history_from_arrays(archive),
-        seconds=archive.number("seconds"),
-        random=_restored(archive.mapping("random"), search.state().random),
+def encode_state(state: SearchState, k: int, d: int) -> tuple[dict[str, Any], Arrays]:
+    """Return all fields of a state as a JSON object and arrays."""
+    meta: dict[str, Any] = {}
+    arrays: Arrays = {}
+    # Every solution once: the best ones are usually members too.
+    solutions: list[Individual] = []
+    for field in fields(state):
+        name, value = field.name, getattr(state, field.name)
+        match field.type:
+            case "int" | "float":
+                meta[name] = value
+            case "np.random.Generator":
+                meta[name] = _storable(value.bit_generator.state)
+            case "Individual | None":
+                meta[name] = -1 if value is None else _place(solutions, value)
+            case "list[Individual]":
+                places = [_place(solutions, one) for one in value]
+                arrays[name] = np.array(places, dtype=np.int64)
+            case "list[FloatArray]":
+                arrays[name] = np.array(value, dtype=np.float64).reshape(-1, k, d)
+            case "list[Draft]":
+                arrays |= drafts_to_arrays(value, k, d, name)
+            case "History":
+                arrays |= history_to_arrays(value)
+            case unknown:
+                raise TypeError(f"A checkpoint cannot store {name} of type {unknown}.")
+    return meta, arrays | population_to_arrays(solutions, k, d, "solution")
+
+
+def _place(solutions: list[Individual], wanted: Individual) -> int:
+    """Return the place of this very solution; it is appended if it is not among them."""
+    for place, one in enumerate(solutions):
+        if one is wanted:
+            return place
+    solutions.append(wanted)
+    return len(solutions) - 1
+
+
+def restore_state(archive: Archive, state: SearchState, k: int, d: int) -> None:
+    """Give a new state the values of a stored one, unless anything is wrong with them."""
+    archive.expect(encode_state(state, k, d)[1])
+    solutions = population_from_arrays(archive, k, d, "solution")
+    last = len(solutions) - 1
+    stored: dict[str, Any] = {}
+    for field in fields(state):
+        name = field.name
+        match field.type:
+            case "int":
+                stored[name] = archive.integer(name, 0, LARGEST_COUNT)
+            case "float":
+                stored[name] = archive.number(name)
+            case "np.random.Generator":
+                random = _restored(archive.mapping(name), state.rng.bit_generator.state)
+            case "Individual | None":
+                place = archive.integer(name, -1, last)
+                stored[name] = None if place < 0 else solutions[place]
+            case "list[Individual]":
+                places = archive.array(name, "int64", (None,), low=0, high=last).tolist()
+                stored[name] = [solutions[place] for place in places]
+            case "list[FloatArray]":
+                stack = archive.array(name, "float64", (None, k, d))
+                stored[name] = [centers.copy() for centers in stack]
+            case "list[Draft]":
+                stored[name] = drafts_from_arrays(archive, k, d, name)
+            case "History":
+                stored[name] = history_from_arrays(archive)
+    _check_consistency(SearchState(**stored, rng=state.rng), most_founders=state.founders_due)
+    for name, value in stored.items():
+        setattr(state, name, value)
+    # The generator belongs to the caller, who sees it advance.
+    state.rng.bit_generator.state = random
+
+
+def _check_consistency(state: SearchState, most_founders: int) -> None:
+    """Refuse what no search can come to: it could run for ever, or fail later."""
+    begun = len(state.population) + len(state.waiting) + len(state.given)
+    is_complete = (
+        (state.population or state.founders_due)
+        and len(state.given) <= state.founders_due <= max(most_founders, begun)
+        and state.last_improvement <= state.n_offspring
+        and state.population_number >= 1
+        and (state.best is None) <= (not state.population)
+        and (state.leader is None) == (not state.population)
+        and (state.best is None) == (not state.history)
     )
-    if len(state.given) > state.founders_due or (not state.population and not state.founders_due):
+    if not is_complete:
         raise ArchiveError("its population is incomplete")
-    return state
 
 
 # The state of the random numbers

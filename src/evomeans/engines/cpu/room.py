@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from evomeans.engines.course import Level
 from evomeans.engines.cpu.clusters import Clusters, Diary
 from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import Centers, Samples, Scratch, State, aligned
@@ -62,7 +63,7 @@ class Room:
         self.target = np.empty((k, n_features))
 
     def take_over(self, known: Known) -> None:
-        """Stand where a known solution stands."""
+        """Take over the centres and sums of a known solution."""
         self.centers.exact[:] = known.centers
         self.centers.sums[:] = 0
         self.centers.sums[0] = known.sums
@@ -105,9 +106,8 @@ class Room:
             self.centers.weights[:] = totals / self.samples.scales[-1]
 
     def swap(self, state: State, count: int, seed: float) -> bool:
-        """Try swaps; return whether one stands. The result is in ``swapped``."""
-        if not count or self.k < 2 or isinstance(self.samples.rows, SparseRows):
-            # Of sparse rows there is no cheap way to follow a change: centres are dense.
+        """Try swaps; return whether any was kept. The result is in ``swapped``."""
+        if self.k < 2:
             return False
         clusters, diary = self.swapped, self._diary
         return try_swaps(self.samples, clusters, diary, state, self.centers, count, seed) > 0
@@ -201,14 +201,15 @@ class Room:
         return float(self.scratch.numbers[INERTIA])
 
     @property
+    def level(self) -> Level:
+        """Inertia and cluster weights, the latter until the next run."""
+        return Level(self.inertia, self.centers.weights)
+
+    def labels(self, state: State) -> NDArray[np.int32]:
+        """Labels in the user's order."""
+        return state.labels.ravel()[self.samples.places].astype(np.int32)
+
+    @property
     def iterations(self) -> int:
         """Assignments that the last run made."""
         return int(self.scratch.numbers[ITERATIONS])
-
-    def empty_clusters(self) -> list[int]:
-        """Clusters without weight."""
-        weights = self.centers.weights
-        if np.count_nonzero(weights) == self.k:
-            return []
-        empty: list[int] = np.flatnonzero(weights == 0.0).tolist()
-        return empty

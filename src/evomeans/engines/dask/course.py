@@ -1,4 +1,4 @@
-"""K-means from one start, told as a sequence of questions to the blocks and what follows."""
+"""One refinement as a sequence of questions to the blocks of samples."""
 
 from __future__ import annotations
 
@@ -8,22 +8,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evomeans.engines.course import (
+    Begin,
+    Descend,
+    IsOnSamples,
+    Level,
+    Relocate,
+    Snap,
+    Step,
+    course,
+)
 from evomeans.engines.dask.blocks import Survey
 from evomeans.engines.dask.questions import Ground, Question, Wanted
 from evomeans.engines.protocol import FloatArray, Refinement, Start
-from evomeans.engines.rules import (
-    CERTAINLY_NO_ROUNDING,
-    MAX_ITERATIONS,
-    MAX_REPAIRS,
-    repair_draw,
-    split_mixture,
-)
+from evomeans.engines.rules import MAX_ITERATIONS, split_mixture
 
 Asking = Generator[Question, Any, None]
 
 
-class Course:
-    """The way of one solution. Many go side by side and ask together.
+class BlockCourse:
+    """One refinement whose steps are answered by blocks of samples.
+
+    Every step of the :func:`~evomeans.engines.course.course` becomes questions to the blocks. Many
+    solutions ask side by side.
 
     Parameters
     ----------
@@ -44,48 +51,54 @@ class Course:
         self.parent = parent
         self.ground = ground
         self.survey = survey
-        self.centers = start.centers.copy()
-        self.weights = np.zeros(len(self.centers))
-        self.inertia = 0.0
+        self.centers = start.centers
         self.n_iter = 0
 
     def run(self) -> Generator[Question, Any, Refinement]:
-        """Relocate, run K-means to its fixed point, and refill clusters that end up empty.
+        """Follow the course; every question is to be answered by all blocks together."""
+        steps = course(self.start, self.survey.total_weight)
+        answer: Any = None
+        while True:
+            try:
+                step = steps.send(answer)
+            except StopIteration as end:
+                inertia = self.ground.frame.inertia_in_data_units(end.value.inertia)
+                return Refinement(self.centers, inertia, end.value.weights, self.n_iter)
+            answer = yield from self._answer(step)
 
-        Every question yielded is to be answered by what all blocks together say to it.
-        """
-        start, k = self.start, len(self.centers)
-        if start.removed >= 0:
-            yield from self._relocate(start.removed, start.alpha, start.quantile)
-        yield from self._lloyd()
-        repairs = 0
-        while empty := np.flatnonzero(self.weights == 0.0).tolist():
-            if (yield from self._sits_on_samples()) or repairs >= MAX_REPAIRS * k:
-                break
-            for j in empty:
-                repairs += 1
-                yield from self._relocate(j, *repair_draw(start.alpha, start.quantile, repairs))
-            yield from self._lloyd()
-        if (yield from self._sits_on_samples()):
-            yield from self._snap()
-        inertia = self.ground.frame.inertia_in_data_units(self.inertia)
-        return Refinement(self.centers, inertia, self.weights, self.n_iter)
+    def _answer(self, step: Step) -> Generator[Question, Any, Any]:
+        match step:
+            case Begin():
+                self.centers = self.start.centers.copy()
+                return None
+            case Relocate():
+                return (yield from self._relocate(step.removed, step.alpha, step.quantile))
+            case Descend():
+                return (yield from self._lloyd())
+            case IsOnSamples():
+                answers = yield self._question(Wanted.ON_CENTERS)
+                return all(answers.values())
+            case Snap():
+                return (yield from self._snap())
+            case _:
+                raise NotImplementedError(f"The Dask engine has no answer to {step}.")
 
-    def _lloyd(self) -> Asking:
+    def _lloyd(self) -> Generator[Question, Any, Level]:
         """Move centres to the means of their clusters until none moves any more."""
+        weights = np.zeros(len(self.centers))
         for _ in range(MAX_ITERATIONS):
             sums = yield self._question(Wanted.SUMS)
             self.n_iter += 1
             before = self.centers
-            self.centers, self.weights = means_of(sums, before, self.ground)
+            self.centers, weights = means_of(sums, before, self.ground)
             # As the CPU engine sees it: squares of the smallest moves vanish.
             if not np.any(np.sum((self.centers - before) ** 2, axis=1) > 0.0):
                 break
-        yield from self._measure()
+        return (yield from self._measure(weights))
 
-    def _measure(self) -> Asking:
+    def _measure(self, weights: FloatArray) -> Generator[Question, Any, Level]:
         distances = yield self._question(Wanted.DISTANCES)
-        self.inertia = sum(in_order(distances))
+        return Level(sum(in_order(distances)), weights)
 
     def _relocate(self, removed: int, alpha: float, quantile: float) -> Asking:
         """Put one centre onto a sample drawn from the mixture (the paper's eq. 5)."""
@@ -106,13 +119,7 @@ class Course:
         self.centers = self.centers.copy()
         self.centers[removed] = row
 
-    def _sits_on_samples(self) -> Generator[Question, Any, bool]:
-        if self.inertia > CERTAINLY_NO_ROUNDING * self.survey.total_weight:
-            return False
-        answers = yield self._question(Wanted.ON_CENTERS)
-        return all(answers.values())
-
-    def _snap(self) -> Asking:
+    def _snap(self) -> Generator[Question, Any, Level]:
         """Put every centre onto one of its samples, where all of them are up to rounding."""
         members = yield self._question(Wanted.MEMBERS)
         self.centers = self.centers.copy()
@@ -120,8 +127,8 @@ class Course:
             for j, row in members[block].items():
                 self.centers[j] = row
         sums = yield self._question(Wanted.SUMS)
-        _, self.weights = means_of(sums, self.centers, self.ground)
-        yield from self._measure()
+        _, weights = means_of(sums, self.centers, self.ground)
+        return (yield from self._measure(weights))
 
     def _question(self, wanted: Wanted, **details: Any) -> Question:
         return Question(wanted, self.name, self.centers, self.parent, **details)

@@ -23,7 +23,7 @@ from evomeans.engines.dask.blocks import (
     row_chunks,
     summarize,
 )
-from evomeans.engines.dask.course import Course, in_order, positions
+from evomeans.engines.dask.course import BlockCourse, in_order, positions
 from evomeans.engines.dask.placement import ANYWHERE, by_worker, moves
 from evomeans.engines.dask.questions import (
     Ground,
@@ -37,7 +37,13 @@ from evomeans.engines.dask.runners import Pending, Runner, current_runner
 from evomeans.engines.dask.steps import visit_block
 from evomeans.engines.fixed_point import column_scales, limb_bits
 from evomeans.engines.frame import Frame
-from evomeans.engines.protocol import FloatArray, Refinement, Start, require_plain_kmeans
+from evomeans.engines.protocol import (
+    FloatArray,
+    PlainKMeans,
+    Refinement,
+    Start,
+    require_abilities,
+)
 
 log = logging.getLogger("evomeans")
 
@@ -58,7 +64,7 @@ class Trace:
         self.name = name
 
 
-class DaskEngine:
+class DaskEngine(PlainKMeans):
     """K-means on blocks of samples that stay where Dask has them.
 
     Centres travel to the blocks and integer sums come back, once for every iteration of a whole
@@ -83,7 +89,6 @@ class DaskEngine:
     """
 
     batch = BATCH
-    is_plain = True
 
     def __init__(
         self,
@@ -169,11 +174,11 @@ class DaskEngine:
 
     def refine(self, starts: Sequence[Start]) -> list[Refinement]:
         """K-means from all starts side by side."""
-        require_plain_kmeans(starts, "Dask")
+        require_abilities(starts, self.abilities, "Dask")
         self._settle()
         names = [next(self._names) for _ in starts]
         courses = [
-            Course(start, name, self._name_of(start.parent), self.ground, self.survey).run()
+            BlockCourse(start, name, self._name_of(start.parent), self.ground, self.survey).run()
             for start, name in zip(starts, names, strict=True)
         ]
         # Blocks that are loaded for every request should not be loaded twice as often.

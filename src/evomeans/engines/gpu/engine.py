@@ -6,42 +6,33 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from evomeans.engines.draws import WeightedDraw
 from evomeans.engines.frame import Frame
 from evomeans.engines.gpu.batch import Batch
 from evomeans.engines.gpu.devices import chosen_device
 from evomeans.engines.gpu.lloyd import Lloyd
 from evomeans.engines.gpu.memory import Memory
+from evomeans.engines.gpu.refining import Refining
 from evomeans.engines.gpu.samples import Samples, encode_samples
-from evomeans.engines.protocol import FloatArray, Refinement, Start, require_plain_kmeans
-from evomeans.engines.rules import (
-    CERTAINLY_NO_ROUNDING,
-    MAX_REPAIRS,
-    repair_draw,
-    sits_on_centers,
-    split_mixture,
+from evomeans.engines.protocol import (
+    FloatArray,
+    PlainKMeans,
+    Refinement,
+    Start,
+    require_abilities,
 )
 
 # Distances of so many rows and one centre are computed together.
 ROWS_AT_ONCE = 2**16
 
 
-class Relocation(NamedTuple):
-    """A centre that is to be put onto a drawn sample."""
-
-    slot: int
-    removed: int
-    alpha: float
-    quantile: float
-    power: int
-
-
-class GpuEngine:
+class GpuEngine(PlainKMeans):
     """K-means of many solutions at once, on a GPU.
 
     Labels are proposed by tensor cores in half precision and decided in double precision wherever
@@ -68,8 +59,6 @@ class GpuEngine:
         Bytes for what is kept of refined solutions, by default a quarter of the device's memory.
     """
 
-    is_plain = True
-
     def __init__(
         self,
         X: NDArray[Any],
@@ -87,6 +76,7 @@ class GpuEngine:
         self.n_samples, self.n_features = X.shape
         self.weights = None if sample_weight is None else np.array(sample_weight, dtype=np.float64)
         self.total_weight = self.n_samples if self.weights is None else float(self.weights.sum())
+        self._draw = WeightedDraw(self.n_samples, self.weights)
         self.samples = self._on_device(X)
         self.memory = Memory(self._default_budget() if memory_budget is None else memory_budget)
         self.together = batch if searching else 1
@@ -117,37 +107,15 @@ class GpuEngine:
 
         return triton_ops
 
-    # ---- samples by weight -------------------------------------------------------------------
-
     def samples_at(self, quantiles: FloatArray) -> FloatArray:
         """Rows at quantiles of the cumulated weight."""
-        rows = self.samples.rows[torch.from_numpy(self._drawn(quantiles)).to(self.device)]
+        rows = self.samples.rows[torch.from_numpy(self._draw.rows(quantiles)).to(self.device)]
         found: FloatArray = rows.double().cpu().numpy()
         return found
 
-    def _drawn(self, quantiles: FloatArray) -> NDArray[np.intp]:
-        if self.weights is None:
-            drawn = (quantiles * self.n_samples).astype(np.intp)
-        else:
-            cumulated = self._cumulated_weights
-            drawn = np.searchsorted(cumulated, quantiles * cumulated[-1], side="right")
-        rows: NDArray[np.intp] = np.minimum(drawn, self._last_drawable)
-        return rows
-
-    @cached_property
-    def _cumulated_weights(self) -> FloatArray:
-        assert self.weights is not None
-        return np.cumsum(self.weights)
-
-    @cached_property
-    def _last_drawable(self) -> int:
-        return self.n_samples - 1 if self.weights is None else int(np.flatnonzero(self.weights)[-1])
-
-    # ---- refinements -------------------------------------------------------------------------
-
     def refine(self, starts: Sequence[Start]) -> list[Refinement]:
         """K-means from every start, as many together as the memory of the device allows."""
-        require_plain_kmeans(starts, "GPU")
+        require_abilities(starts, self.abilities, "GPU")
         results: list[Refinement] = []
         while len(results) < len(starts):
             part = starts[len(results) : len(results) + self.together]
@@ -172,174 +140,36 @@ class GpuEngine:
         self.together //= 2
 
     def _refine(self, starts: Sequence[Start]) -> list[Refinement]:
-        batch, lloyd = self._room(len(starts[0].centers))
-        batch.load([start.centers for start in starts])
-        self._inherit(batch, starts)
-        self._relocate(
-            batch,
-            [
-                Relocation(slot, start.removed, start.alpha, start.quantile, start.power)
-                for slot, start in enumerate(starts)
-                if start.removed >= 0
-            ],
-        )
-        repairs = [0] * len(starts)
-        running = list(range(len(starts)))
-        while running:
-            self._prepare(batch, running)
-            lloyd.run(len(running))
-            inertias = self._inertias(batch, len(starts))
-            weights = batch.cluster_weights[: len(starts)].cpu().numpy()
-            running = [
-                slot
-                for slot in range(len(starts))
-                if not weights[slot].all()
-                and repairs[slot] < MAX_REPAIRS * batch.k
-                and not self._sits_on_samples(batch, slot, inertias[slot])
-            ]
-            self._repair(batch, starts, weights, running, repairs)
-        return self._results(batch, len(starts), inertias, weights)
-
-    def _inherit(self, batch: Batch, starts: Sequence[Start]) -> None:
-        """Take over labels and sums of parents: fewer of them have to change then."""
-        for slot, start in enumerate(starts):
-            known = self.memory.recall(start.parent, batch.k)
-            if known is not None:
-                batch.labels[slot] = known.labels
-                batch.sums[slot] = known.sums
-
-    def _prepare(self, batch: Batch, slots: Sequence[int]) -> None:
-        batch.activate(slots)
-        self._ops.prepare(self.samples, batch, len(slots))
-
-    def _repair(
-        self,
-        batch: Batch,
-        starts: Sequence[Start],
-        weights: FloatArray,
-        slots: Sequence[int],
-        repairs: list[int],
-    ) -> None:
-        """Give empty clusters new places, one after another: each draw sees the last one's."""
-        waiting = {slot: np.flatnonzero(weights[slot] == 0.0).tolist() for slot in slots}
-        while waiting:
-            relocations = []
-            for slot, empty in waiting.items():
-                repairs[slot] += 1
-                start = starts[slot]
-                alpha, quantile = repair_draw(start.alpha, start.quantile, repairs[slot])
-                relocations.append(Relocation(slot, empty.pop(0), alpha, quantile, start.power))
-            self._relocate(batch, relocations)
-            waiting = {slot: empty for slot, empty in waiting.items() if empty}
-
-    def _relocate(self, batch: Batch, relocations: Sequence[Relocation]) -> None:
-        """Put centres onto samples drawn from the mixture (the paper's eq. 5)."""
-        if not relocations:
-            return
-        parts = [split_mixture(one.alpha, one.quantile) for one in relocations]
-        quantiles = np.array([quantile for _, quantile in parts])
-        slots = batch.tensor([one.slot for one in relocations], torch.int64)
-        removed = batch.tensor([one.removed for one in relocations], torch.int64)
-        batch.fallback[slots] = batch.tensor(self._drawn(quantiles), torch.int64)
-        batch.drawn[slots] = batch.fallback[slots]
-        far = [nth for nth, (by_distance, _) in enumerate(parts) if by_distance and batch.k > 1]
-        if far:
-            self._draw_by_distance(batch, [relocations[nth] for nth in far], quantiles[far])
-        batch.centers[slots, removed] = self.samples.rows[batch.drawn[slots]].double()
-
-    def _draw_by_distance(
-        self, batch: Batch, relocations: Sequence[Relocation], quantiles: FloatArray
-    ) -> None:
-        """Draw samples by their distances to the closest of the centres that remain."""
-        count = len(relocations)
-        slots = batch.tensor([one.slot for one in relocations], torch.int64)
-        batch.excluded[slots] = batch.tensor([one.removed for one in relocations], torch.int32)
-        batch.power[slots] = batch.tensor([one.power for one in relocations], torch.int32)
-        batch.quantile[slots] = batch.tensor(quantiles, torch.float64)
-        self._prepare(batch, [one.slot for one in relocations])
-        self._ops.propose(self.samples, batch, count)
-        self._ops.decide(self.samples, batch, count)
-        self._ops.update(self.samples, batch, count)
-        self._ops.measure(self.samples, batch, count)
-        self._ops.draw(self.samples, batch, count)
-        batch.excluded[slots] = -1
-
-    def _inertias(self, batch: Batch, count: int) -> FloatArray:
-        """Σw‖x−c‖² of the first solutions, from labels that are up to date."""
-        batch.activate(range(count))
-        batch.power.fill_(2)
-        self._ops.measure(self.samples, batch, count)
-        inertias: FloatArray = batch.totals[:count].cpu().numpy()
-        return inertias
-
-    def _sits_on_samples(self, batch: Batch, slot: int, inertia: float) -> bool:
-        if inertia > CERTAINLY_NO_ROUNDING * self.total_weight:
-            return False
-        squares = batch.nearby[slot].cpu().numpy()
-        norms = np.concatenate(
-            [part.double().square().sum(dim=1).cpu() for part in self.samples.rows.split(2**16)]
-        )
-        if self.weights is not None:
-            counted = np.flatnonzero(self.weights)
-            squares, norms = squares[counted] / self.weights[counted], norms[counted]
-        return sits_on_centers(squares, norms)
-
-    def _results(
-        self, batch: Batch, count: int, inertias: FloatArray, weights: FloatArray
-    ) -> list[Refinement]:
-        n_iter = batch.n_iter[:count].tolist()
-        snapped = {
-            slot for slot in range(count) if self._sits_on_samples(batch, slot, inertias[slot])
-        }
-        for slot in snapped:
-            inertias[slot], weights[slot] = self._snap(batch, slot)
-        centers = batch.read_centers(count)
+        refining = self._room(len(starts[0].centers))
+        levels = refining.run(starts, self.memory, self.total_weight)
+        batch = refining.batch
+        n_iter = batch.n_iter.tolist()
         return [
             Refinement(
-                centers[slot],
-                self.frame.inertia_in_data_units(float(inertias[slot])),
-                weights[slot].copy(),
+                centers,
+                self.frame.inertia_in_data_units(level.inertia),
+                level.weights.copy(),
                 n_iter[slot],
-                None if slot in snapped else self.memory.keep(batch.labels[slot], batch.sums[slot]),
+                None
+                if slot in refining.snapped
+                else self.memory.keep(batch.labels[slot], batch.sums[slot]),
             )
-            for slot in range(count)
+            for slot, (centers, level) in enumerate(
+                zip(batch.read_centers(len(starts)), levels, strict=True)
+            )
         ]
-
-    def _snap(self, batch: Batch, slot: int) -> tuple[float, FloatArray]:
-        """Put every centre onto one of its samples, where all of them are up to rounding."""
-        weights = np.ones(self.n_samples) if self.weights is None else self.weights
-        counted = np.flatnonzero(weights)
-        labels = batch.labels[slot].cpu().numpy()
-        present, members = np.unique(labels[counted], return_index=True)
-        members = torch.from_numpy(counted[members]).to(self.device)
-        batch.centers[slot, batch.tensor(present, torch.int64)] = self.samples.rows[
-            members
-        ].double()
-        labels, inertia = self._assign(batch, slot)
-        return inertia, np.bincount(labels, weights, batch.k).astype(np.float64)
-
-    # ---- the other verbs ---------------------------------------------------------------------
 
     def assign(self, centers: FloatArray) -> tuple[NDArray[np.int32], float]:
         """Labels of the closest centres, and the inertia."""
         while True:
             try:
                 with self._on_this_device():
-                    batch, _ = self._room(len(centers))
-                    batch.load([centers])
-                    labels, inertia = self._assign(batch, 0)
+                    refining = self._room(len(centers))
+                    refining.batch.load([centers])
+                    labels, inertia = refining.assign(0)
                 return labels, self.frame.inertia_in_data_units(inertia)
             except torch.OutOfMemoryError as error:
                 self._shrink(error)
-
-    def _assign(self, batch: Batch, slot: int) -> tuple[NDArray[np.int32], float]:
-        self._prepare(batch, [slot])
-        self._ops.propose(self.samples, batch, 1)
-        self._ops.decide(self.samples, batch, 1)
-        batch.power[slot] = 2
-        self._ops.measure(self.samples, batch, 1)
-        labels: NDArray[np.int32] = batch.labels[slot].to("cpu", copy=True).numpy()
-        return labels, float(batch.totals[slot])
 
     def distances(self, centers: FloatArray) -> FloatArray:
         """Distances of all samples to all centres."""
@@ -359,9 +189,9 @@ class GpuEngine:
         device: AbstractContextManager[Any] = torch.cuda.device(self.device)
         return device
 
-    def _room(self, n_clusters: int) -> tuple[Batch, Lloyd]:
+    def _room(self, n_clusters: int) -> Refining:
         if self._in_use is None or self._in_use[0].k != n_clusters:
             self._in_use = None
             batch = Batch(self.samples, n_clusters, self.together)
             self._in_use = batch, Lloyd(self.samples, batch, self._ops)
-        return self._in_use
+        return Refining(self.samples, *self._in_use, self._ops, self._draw)

@@ -1,0 +1,129 @@
+"""The course of one refinement, told once for all engines.
+
+:func:`course` says what comes next; an engine answers in its own way. The CPU engine answers at
+once, the GPU engine answers many courses together, and the Dask engine asks its blocks first. The
+reference engine does without it, so that there is something to compare with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from evomeans.engines.protocol import FloatArray, Start
+from evomeans.engines.rules import CERTAINLY_NO_ROUNDING, MAX_REPAIRS, repair_draw
+
+
+class Level(NamedTuple):
+    """Where centres stand after an assignment, in the frame."""
+
+    inertia: float
+    weights: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """Go to the centres of the start; forget all that happened on this course. No answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Relocate:
+    """Put one centre onto a sample drawn from the mixture (the paper's eq. 5). No answer."""
+
+    removed: int
+    alpha: float
+    quantile: float
+
+
+@dataclass(frozen=True, slots=True)
+class Descend:
+    """Run K-means, and single moves if the start wants them. The answer is a :class:`Level`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Swap:
+    """Try the swaps of the start, and go to the centres after them.
+
+    The answer is whether any swap was kept.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class IsOnSamples:
+    """Answer whether every sample equals its centre up to rounding."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snap:
+    """Put every centre onto one of its samples. The answer is a :class:`Level`."""
+
+
+Step = Begin | Relocate | Descend | Swap | IsOnSamples | Snap
+Answer = TypeVar("Answer")
+Steps = Generator[Step, Any, Answer]
+
+
+def course(start: Start, total_weight: float) -> Steps[Level]:
+    """Relocate, run K-means, refill empty clusters, swap centres, and settle.
+
+    Parameters
+    ----------
+    start : Start
+    total_weight : float
+        Of all samples.
+
+    Yields
+    ------
+    Step
+        What the engine has to do next. It sends the answer.
+
+    Returns
+    -------
+    Level
+        Where the refinement ended.
+    """
+    level = yield from _descent(start, total_weight)
+    local_search = start.local_search
+    if local_search.swaps and local_search.max_iter is None and (yield Swap()):
+        # On all samples, because swaps only look at their neighbourhood.
+        swapped = yield from _filled(start, total_weight)
+        if swapped.inertia <= level.inertia:
+            level = swapped
+        else:
+            # Rounding, where weights or distances have no digits in common.
+            level = yield from _descent(start, total_weight)
+    if (yield from _is_on_samples(level, total_weight)):
+        level = yield Snap()
+    return level
+
+
+def _descent(start: Start, total_weight: float) -> Steps[Level]:
+    yield Begin()
+    if start.removed >= 0:
+        yield Relocate(start.removed, start.alpha, start.quantile)
+    return (yield from _filled(start, total_weight))
+
+
+def _filled(start: Start, total_weight: float) -> Steps[Level]:
+    """Run K-means and refill clusters that end up empty, until none does."""
+    level: Level = yield Descend()
+    repairs, most_repairs = 0, MAX_REPAIRS * len(start.centers)
+    while not level.weights.all() and repairs < most_repairs:
+        if (yield from _is_on_samples(level, total_weight)):
+            break
+        # One at a time: each draw sees where the last centre went.
+        for empty in np.flatnonzero(level.weights == 0.0).tolist():
+            repairs += 1
+            yield Relocate(empty, *repair_draw(start.alpha, start.quantile, repairs))
+        level = yield Descend()
+    return level
+
+
+def _is_on_samples(level: Level, total_weight: float) -> Steps[bool]:
+    """Ask only where it is possible: it takes a look at every sample."""
+    if level.inertia > CERTAINLY_NO_ROUNDING * total_weight:
+        return False
+    return bool((yield IsOnSamples()))

@@ -1,0 +1,52 @@
+"""Rows at quantiles of the cumulated sample weight."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evomeans.engines.protocol import FloatArray
+
+
+class WeightedDraw:
+    """Turns uniform numbers into row numbers, each row having its share of the total weight.
+
+    Parameters
+    ----------
+    n_samples : int
+    weights : (n,) array, optional
+        None for equal weights.
+    """
+
+    def __init__(self, n_samples: int, weights: FloatArray | None) -> None:
+        self.n_samples = n_samples
+        self.weights = weights
+
+    def rows(self, quantiles: FloatArray) -> NDArray[np.intp]:
+        """Return the rows at these quantiles in [0, 1)."""
+        if self.weights is None:
+            drawn = (quantiles * self.n_samples).astype(np.intp)
+        else:
+            cumulated = self._cumulated
+            drawn = np.searchsorted(cumulated, quantiles * cumulated[-1], side="right")
+        # Rounding must not lead beyond the last row, nor to one without weight.
+        rows: NDArray[np.intp] = np.minimum(drawn, self._last)
+        return rows
+
+    @cached_property
+    def counted(self) -> NDArray[np.intp]:
+        """The rows that have weight."""
+        if self.weights is None:
+            return np.arange(self.n_samples)
+        return np.flatnonzero(self.weights)
+
+    @cached_property
+    def _cumulated(self) -> FloatArray:
+        assert self.weights is not None
+        return np.cumsum(self.weights)
+
+    @cached_property
+    def _last(self) -> int:
+        return self.n_samples - 1 if self.weights is None else int(self.counted[-1])

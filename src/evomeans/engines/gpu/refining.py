@@ -1,0 +1,178 @@
+"""Many refinements on a GPU: how the engine answers the steps of several courses together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from evomeans.engines.course import (
+    Begin,
+    Descend,
+    IsOnSamples,
+    Level,
+    Relocate,
+    Snap,
+    Step,
+    course,
+)
+from evomeans.engines.draws import WeightedDraw
+from evomeans.engines.gpu.batch import Batch
+from evomeans.engines.gpu.lloyd import Lloyd
+from evomeans.engines.gpu.memory import Memory
+from evomeans.engines.gpu.samples import Samples
+from evomeans.engines.protocol import Start
+from evomeans.engines.rules import sits_on_centers, split_mixture
+
+Asked = dict[int, Any]
+"""What the course in each slot of the batch asks for."""
+
+
+class Refining:
+    """Carries out the courses of several starts, each in a slot of the batch.
+
+    Steps of the same kind are answered together. K-means comes last: it begins when every course
+    that has not ended asks for it.
+
+    Parameters
+    ----------
+    samples : Samples
+    batch : Batch
+    lloyd : Lloyd
+    ops : module
+        The steps, :mod:`~evomeans.engines.gpu.torch_ops` or
+        :mod:`~evomeans.engines.gpu.triton_ops`.
+    draw : WeightedDraw
+        Of samples by their weight.
+    """
+
+    def __init__(
+        self, samples: Samples, batch: Batch, lloyd: Lloyd, ops: ModuleType, draw: WeightedDraw
+    ) -> None:
+        self.samples = samples
+        self.batch = batch
+        self.lloyd = lloyd
+        self.ops = ops
+        self.draw = draw
+        self.snapped: set[int] = set()
+
+    def run(self, starts: Sequence[Start], memory: Memory, total_weight: float) -> list[Level]:
+        """Follow all courses to their ends."""
+        self.starts, self.memory = starts, memory
+        courses = [course(start, total_weight) for start in starts]
+        asked: dict[int, Step] = {slot: next(steps) for slot, steps in enumerate(courses)}
+        levels: dict[int, Level] = {}
+        while asked:
+            for slot, answer in self._answers(asked).items():
+                try:
+                    asked[slot] = courses[slot].send(answer)
+                except StopIteration as end:
+                    levels[slot] = end.value
+                    del asked[slot]
+        return [levels[slot] for slot in range(len(starts))]
+
+    def _answers(self, asked: dict[int, Step]) -> Asked:
+        """Answer the first kind of step that any course asks for."""
+        answers = {
+            Begin: self._begin,
+            Relocate: self._relocate,
+            IsOnSamples: self._are_on_samples,
+            Snap: self._snap,
+            Descend: self._descend,
+        }
+        for kind, answer in answers.items():
+            if chosen := {slot: step for slot, step in asked.items() if isinstance(step, kind)}:
+                return answer(chosen)
+        raise NotImplementedError(f"The GPU engine has no answer to {next(iter(asked.values()))}.")
+
+    def _begin(self, asked: Asked) -> Asked:
+        """Take over labels and sums of parents: fewer of them have to change then."""
+        self.batch.load([self.starts[slot].centers for slot in asked])
+        for slot in asked:
+            known = self.memory.recall(self.starts[slot].parent, self.batch.k)
+            if known is not None:
+                self.batch.labels[slot] = known.labels
+                self.batch.sums[slot] = known.sums
+        return dict.fromkeys(asked)
+
+    def _prepare(self, slots: Sequence[int]) -> None:
+        self.batch.activate(slots)
+        self.ops.prepare(self.samples, self.batch, len(slots))
+
+    def _relocate(self, asked: Asked) -> Asked:
+        batch = self.batch
+        parts = {slot: split_mixture(step.alpha, step.quantile) for slot, step in asked.items()}
+        slots = batch.tensor(list(asked), torch.int64)
+        removed = batch.tensor([step.removed for step in asked.values()], torch.int64)
+        drawn = self.draw.rows(np.array([quantile for _, quantile in parts.values()]))
+        batch.fallback[slots] = batch.tensor(drawn, torch.int64)
+        batch.drawn[slots] = batch.fallback[slots]
+        far = {slot: quantile for slot, (by_distance, quantile) in parts.items() if by_distance}
+        if far and batch.k > 1:
+            self._draw_by_distance(asked, far)
+        batch.centers[slots, removed] = self.samples.rows[batch.drawn[slots]].double()
+        return dict.fromkeys(asked)
+
+    def _draw_by_distance(self, asked: Asked, quantiles: dict[int, float]) -> None:
+        """Draw samples by their distances to the closest of the centres that remain."""
+        batch, count = self.batch, len(quantiles)
+        slots = batch.tensor(list(quantiles), torch.int64)
+        batch.excluded[slots] = batch.tensor([asked[s].removed for s in quantiles], torch.int32)
+        batch.power[slots] = batch.tensor([self.starts[s].power for s in quantiles], torch.int32)
+        batch.quantile[slots] = batch.tensor(list(quantiles.values()), torch.float64)
+        self._prepare(list(quantiles))
+        for step in ("propose", "decide", "update", "measure", "draw"):
+            getattr(self.ops, step)(self.samples, batch, count)
+        batch.excluded[slots] = -1
+
+    def _descend(self, asked: Asked) -> Asked:
+        """Run K-means, then measure Σw‖x−c‖² from labels that are up to date."""
+        batch, slots = self.batch, list(asked)
+        self._prepare(slots)
+        self.lloyd.run(len(slots))
+        batch.activate(slots)
+        batch.power.fill_(2)
+        self.ops.measure(self.samples, batch, len(slots))
+        inertias = batch.totals.cpu().numpy()
+        weights = batch.cluster_weights.cpu().numpy()
+        return {slot: Level(float(inertias[slot]), weights[slot]) for slot in slots}
+
+    def _are_on_samples(self, asked: Asked) -> Asked:
+        rows, weights = self.samples.rows, self.draw.weights
+        norms = np.concatenate(
+            [part.double().square().sum(dim=1).cpu() for part in rows.split(2**16)]
+        )
+        answers = {}
+        for slot in asked:
+            squares, own = self.batch.nearby[slot].cpu().numpy(), norms
+            if weights is not None:
+                counted = self.draw.counted
+                squares, own = squares[counted] / weights[counted], norms[counted]
+            answers[slot] = sits_on_centers(squares, own)
+        return answers
+
+    def _snap(self, asked: Asked) -> Asked:
+        self.snapped.update(asked)
+        return {slot: self._snap_one(slot) for slot in asked}
+
+    def _snap_one(self, slot: int) -> Level:
+        batch, counted = self.batch, self.draw.counted
+        present, members = np.unique(batch.labels[slot].cpu().numpy()[counted], return_index=True)
+        rows = self.samples.rows[batch.tensor(counted[members], torch.int64)]
+        batch.centers[slot, batch.tensor(present, torch.int64)] = rows.double()
+        labels, inertia = self.assign(slot)
+        return Level(inertia, np.bincount(labels, self.draw.weights, batch.k).astype(np.float64))
+
+    def assign(self, slot: int) -> tuple[NDArray[np.int32], float]:
+        """Labels of the closest centres of one solution, and its inertia in the frame."""
+        self._prepare([slot])
+        self.ops.propose(self.samples, self.batch, 1)
+        self.ops.decide(self.samples, self.batch, 1)
+        self.batch.power[slot] = 2
+        self.ops.measure(self.samples, self.batch, 1)
+        labels: NDArray[np.int32] = self.batch.labels[slot].to("cpu", copy=True).numpy()
+        return labels, float(self.batch.totals[slot])
