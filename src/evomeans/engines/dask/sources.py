@@ -1,7 +1,9 @@
-"""From whatever Dask can read to a Dask array whose chunks are read where they are used."""
+"""From whatever Dask can read to Dask arrays whose chunks are read where they are used."""
 
 from __future__ import annotations
 
+import logging
+import math
 import mmap
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.engines.dask.blocks import even_parts, row_chunks
+
+log = logging.getLogger("evomeans")
 
 
 def import_dask_array() -> ModuleType:
@@ -54,6 +58,60 @@ def as_dask_array(X: Any) -> Any:
         # A copy of rows or columns, that is, an array in memory: Dask cuts it up as such.
         X = np.asarray(X)
     return da.from_array(X, chunks=whole, name=False, asarray=True)
+
+
+def frame_to_array(frame: Any) -> Any:
+    """Return a Dask dataframe as an array; chunks may be of unknown size."""
+    kinds = [numeric_type(kind) for kind in frame._meta.dtypes]
+    wrong = [str(name) for name, kind in zip(frame.columns, kinds, strict=True) if kind is None]
+    if wrong:
+        raise ValueError(f"X must hold real numbers only, but has other columns: {wrong[:5]}.")
+    if not kinds:
+        raise ValueError("X has no columns; at least one is needed.")
+    narrow = all(kind == np.float32 for kind in kinds)
+    return frame.astype(np.float32 if narrow else np.float64).to_dask_array()
+
+
+def numeric_type(kind: Any) -> np.dtype[Any] | None:
+    """Return the NumPy type of a column or an array, None if it does not hold real numbers."""
+    kind = getattr(kind, "numpy_dtype", kind)
+    return kind if isinstance(kind, np.dtype) and kind.kind in "fiub" else None
+
+
+def counted(X: Any, name: str = "X") -> Any:
+    """Count the rows of every chunk, if that is not known."""
+    if not any(math.isnan(rows) for rows in X.chunks[0]):
+        return X
+    log.warning(
+        "%s has chunks of unknown size: their rows are counted, in a pass over the data.", name
+    )
+    from dask import compute, delayed
+
+    chunks = X.to_delayed()[:, 0] if X.ndim == 2 else X.to_delayed()
+    counts = compute(*map(delayed(len), chunks))
+    X = X.copy()
+    X._chunks = (tuple(map(int, counts)), *X.chunks[1:])
+    if X.shape[0] == 0:
+        raise ValueError(f"{name} has no rows.")
+    return X
+
+
+def in_chunks(X: Any, weights: Any) -> Any:
+    """Return weights as a Dask array in the row chunks of ``X``.
+
+    Parameters
+    ----------
+    X : dask array of shape (n, d)
+    weights : array or dask array of shape (n,), or of none: one weight for all samples
+    """
+    da = import_dask_array()
+    chunks = (X.chunks[0],)
+    if isinstance(weights, da.Array):
+        return weights.rechunk(chunks)
+    if weights.ndim == 0:
+        return da.full(X.shape[0], weights[()], chunks=chunks)
+    # Cut up here: every block gets its own weights, not all of them.
+    return da.from_array(weights, chunks=chunks)
 
 
 class FileRows:
