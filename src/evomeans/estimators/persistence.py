@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import fields
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from evomeans.engines import is_dask
 from evomeans.estimators.validation import check_init, check_parameters
 from evomeans.search import PAPER
 from evomeans.storage.model_file import StoredModel, read_model, refusal
@@ -31,29 +33,24 @@ PARAMETERS = {
     "warm_start": "warm_start",
     "verbose": "verbose",
 }
+# All other fields are fitted attributes, whose names have an underscore at the end.
+FITTED = {field.name for field in fields(StoredModel)} - {"parameters", "init", "frame"}
 
 
 def stored_model(model: Any) -> StoredModel:
     """Return what a file stores of a fitted HGMeans."""
     check_is_fitted(model, "cluster_centers_")
     check_parameters(model)
-    names = getattr(model, "feature_names_in_", None)
-    labels = getattr(model, "labels_", None)
     init = check_init(model.init, model.n_clusters, model.cluster_centers_.shape[1])
+    fitted: dict[str, Any] = {name: getattr(model, f"{name}_", None) for name in FITTED}
+    if is_dask(fitted["labels"]):
+        # They are as large as the data, and predict makes them again.
+        fitted["labels"] = None
     return StoredModel(
         parameters={name: _plain(name, getattr(model, ours)) for name, ours in PARAMETERS.items()},
         init=np.asarray(init) if init else None,
-        feature_names=None if names is None else [str(name) for name in names],
-        centers=model.cluster_centers_,
-        # Lazy ones are as large as the data, and predict makes them again.
-        labels=labels if isinstance(labels, np.ndarray) else None,
         frame=model._frame,
-        inertia=model.inertia_,
-        n_iter=model.n_iter_,
-        n_rediscoveries=model.n_rediscoveries_,
-        stop_reason=model.stop_reason_,
-        population=model.population_,
-        history=model.history_,
+        **fitted,
     )
 
 
@@ -78,25 +75,16 @@ def restored_model(make: Callable[..., Any], path: str | os.PathLike[str]) -> An
     parameters = {PARAMETERS[name]: value for name, value in stored.parameters.items()}
     # Files without a strategy were written when there was only that of the paper.
     model = make(**{"strategy": PAPER.name, **parameters})
-    n_features = stored.centers.shape[1]
+    model.n_features_in_ = stored.cluster_centers.shape[1]
     if stored.init is not None:
         model.init = stored.init[0] if len(stored.init) == 1 else stored.init
     try:
         check_parameters(model)
-        check_init(model.init, model.n_clusters, n_features)
+        check_init(model.init, model.n_clusters, model.n_features_in_)
     except (TypeError, ValueError) as error:
         raise refusal(path, f"one of its parameters is impossible: {error}") from error
-    model.n_features_in_ = n_features
-    if stored.feature_names is not None:
-        model.feature_names_in_ = np.array(stored.feature_names, dtype=object)
-    if stored.labels is not None:
-        model.labels_ = stored.labels
     model._frame = stored.frame
-    model.cluster_centers_ = stored.centers
-    model.inertia_ = stored.inertia
-    model.n_iter_ = stored.n_iter
-    model.n_rediscoveries_ = stored.n_rediscoveries
-    model.stop_reason_ = stored.stop_reason
-    model.population_ = tuple(stored.population)
-    model.history_ = stored.history
+    for name in FITTED:
+        if (value := getattr(stored, name)) is not None:
+            setattr(model, f"{name}_", value)
     return model

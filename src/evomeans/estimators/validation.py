@@ -1,4 +1,4 @@
-"""What users may pass: every parameter and array is checked here, and every error text lives here.
+"""What users may pass: every parameter and array is checked here; Dask's in dask_collections.
 
 An error names the parameter, says what was expected and shows what came. Wrong types raise
 TypeError, wrong values ValueError. Nothing here changes the estimator.

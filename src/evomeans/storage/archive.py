@@ -14,6 +14,7 @@ import os
 import re
 import stat
 import sys
+import warnings
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -225,7 +226,9 @@ def _parse_array(name: str, data: bytes) -> NDArray[Any]:
     file = io.BytesIO(data)
     try:
         version = npy.read_magic(file)
-        shape, is_fortran, dtype = npy.read_array_header_1_0(file, max_header_size=HEADER_LIMIT)
+        # NumPy repairs headers of Python 2 with a warning.
+        with warnings.catch_warnings(action="error"):
+            shape, is_fortran, dtype = npy.read_array_header_1_0(file, max_header_size=HEADER_LIMIT)
         is_ours = version == (1, 0) and not is_fortran and dtype.str in TYPES
         if not (
             is_ours and 1 <= len(shape) <= 3 and all(0 <= length <= sys.maxsize for length in shape)

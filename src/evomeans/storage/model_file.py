@@ -26,7 +26,7 @@ FORMAT = "evomeans model"
 VERSION = 1
 MEMBERS = ("cluster_centers", "frame_shift", *POPULATION_MEMBERS, *HISTORY_MEMBERS)
 LARGEST_COUNT = 2**53
-# The square of a coordinate in the frame must not overflow, nor that of a sum of many.
+# The squares of coordinates in the frame must not overflow, nor must their sums.
 LARGEST_COORDINATE = 1e150
 
 
@@ -36,36 +36,17 @@ class ModelFileError(ValueError):
 
 @dataclass(frozen=True)
 class StoredModel:
-    """The contents of a model file.
+    """What a model file holds; docs/model-file.md describes the fields.
 
-    Parameters
-    ----------
-    parameters : dict of str to JSON value
-        By their names in the file. They are as they were read: whoever uses them checks them.
-    init : (s, k, d) array of float64, optional
-        Solutions that the search was given.
-    feature_names : sequence of str, optional
-        One for each of the d features.
-    centers : (k, d) array of float32 or float64
-        In data units.
-    labels : (n,) array of int32, optional
-        None if Dask held the samples.
-    frame : Frame
-        The coordinates that the engine computed in.
-    inertia : float
-    n_iter, n_rediscoveries : int
-    stop_reason : StopReason
-    population : sequence of Individual
-        In data units, at least one.
-    history : History
+    All were checked when they were read, except for the values of the parameters.
     """
 
     parameters: dict[str, Any]
     init: NDArray[np.float64] | None
-    feature_names: Sequence[str] | None
-    centers: NDArray[Any]
-    labels: NDArray[np.int32] | None
     frame: Frame
+    feature_names_in: NDArray[Any] | None
+    cluster_centers: NDArray[Any]
+    labels: NDArray[np.int32] | None
     inertia: float
     n_iter: int
     n_rediscoveries: int
@@ -76,9 +57,10 @@ class StoredModel:
 
 def write_model(path: str | os.PathLike[str], model: StoredModel) -> None:
     """Write a model file atomically."""
+    names = model.feature_names_in
     meta = {
         "parameters": model.parameters,
-        "feature_names": model.feature_names,
+        "feature_names": None if names is None else [str(name) for name in names],
         "inertia": model.inertia,
         "n_iter": model.n_iter,
         "n_rediscoveries": model.n_rediscoveries,
@@ -87,16 +69,15 @@ def write_model(path: str | os.PathLike[str], model: StoredModel) -> None:
         "labels_stored": model.labels is not None,
     }
     arrays = {
-        "cluster_centers": model.centers,
+        "cluster_centers": model.cluster_centers,
         "frame_shift": model.frame.shift,
-        **population_to_arrays(model.population, *model.centers.shape),
+        **population_to_arrays(model.population, *model.cluster_centers.shape),
         **history_to_arrays(model.history),
+        "labels": model.labels,
+        "init": model.init,
     }
-    if model.labels is not None:
-        arrays["labels"] = model.labels
-    if model.init is not None:
-        arrays["init"] = model.init
-    write_archive(path, FORMAT, VERSION, meta, arrays)
+    given = {name: values for name, values in arrays.items() if values is not None}
+    write_archive(path, FORMAT, VERSION, meta, given)
 
 
 def read_model(path: str | os.PathLike[str]) -> StoredModel:
@@ -126,25 +107,25 @@ def _model(archive: Archive) -> StoredModel:
     if len(population) == 0:
         raise ArchiveError("it has no population")
     has_init = "init" in archive.arrays
-    # Files of the first evomeans have no such field.
+    # The first evomeans did not count them.
     is_older = "n_rediscoveries" not in archive.meta
     return StoredModel(
         parameters=archive.mapping("parameters"),
         init=archive.array("init", "float64", (None, None, None)) if has_init else None,
-        feature_names=_feature_names(archive, d),
-        centers=centers,
-        labels=labels,
         frame=_frame(archive, centers),
+        feature_names_in=_feature_names(archive, d),
+        cluster_centers=centers,
+        labels=labels,
         inertia=archive.number("inertia"),
         n_iter=archive.integer("n_iter", 0, LARGEST_COUNT),
         n_rediscoveries=0 if is_older else archive.integer("n_rediscoveries", 0, LARGEST_COUNT),
         stop_reason=_stop_reason(archive),
-        population=population,
+        population=tuple(population),
         history=history_from_arrays(archive),
     )
 
 
-def _feature_names(archive: Archive, n_features: int) -> list[str] | None:
+def _feature_names(archive: Archive, n_features: int) -> NDArray[Any] | None:
     names = archive.meta.get("feature_names")
     if names is None:
         return None
@@ -152,7 +133,7 @@ def _feature_names(archive: Archive, n_features: int) -> list[str] | None:
         raise ArchiveError("its feature_names are not a list of texts")
     if len(names) != n_features:
         raise ArchiveError(f"it names {len(names)} features, but has {n_features}")
-    return names
+    return np.array(names, dtype=object)
 
 
 def _frame(archive: Archive, centers: NDArray[Any]) -> Frame:
@@ -169,5 +150,5 @@ def _frame(archive: Archive, centers: NDArray[Any]) -> Frame:
 def _stop_reason(archive: Archive) -> StopReason:
     reason = archive.meta.get("stop_reason")
     if not isinstance(reason, str) or reason not in set(StopReason):
-        raise ArchiveError("its stop_reason is none that a search has")
+        raise ArchiveError("its stop_reason is unknown")
     return StopReason(reason)

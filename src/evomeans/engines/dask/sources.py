@@ -37,14 +37,12 @@ def as_dask_array(X: Any) -> Any:
     Parameters
     ----------
     X : array-like of two dimensions
-        A Dask array, a NumPy array or memory map, or anything else with shape, dtype and slices
-        that ``dask.array.from_array`` takes.
+        A Dask array, a NumPy array or memory map, or anything else with shape, dtype and slices,
+        such as an array of Zarr.
     """
     da = import_dask_array()
     if isinstance(X, da.Array):
         return X.rechunk({1: -1}) if len(X.chunks[1]) > 1 else X
-    if not all(hasattr(X, name) for name in ("shape", "dtype", "__getitem__")):
-        X = np.asarray(X)
     rows = X.shape[0]
     row_bytes = int(np.prod(X.shape[1:])) * np.dtype(X.dtype).itemsize
     stored = getattr(X, "chunks", None)
@@ -85,12 +83,7 @@ def counted(X: Any, name: str = "X") -> Any:
     log.warning(
         "%s has chunks of unknown size: their rows are counted, in a pass over the data.", name
     )
-    from dask import compute, delayed
-
-    chunks = X.to_delayed()[:, 0] if X.ndim == 2 else X.to_delayed()
-    counts = compute(*map(delayed(len), chunks))
-    X = X.copy()
-    X._chunks = (tuple(map(int, counts)), *X.chunks[1:])
+    X = X.copy().compute_chunk_sizes()
     if X.shape[0] == 0:
         raise ValueError(f"{name} has no rows.")
     return X
@@ -127,7 +120,7 @@ class FileRows:
     shape : tuple of int
     dtype : numpy.dtype
     strides : tuple of int, optional
-        As of an array; None if rows and columns stand in C order without gaps.
+        As of an array; None if the values are in C order without gaps.
     """
 
     def __init__(
