@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from evomeans._version import __version__
 
 if TYPE_CHECKING:
-    from evomeans.estimators.hgmeans import HGMeans
+    from evomeans.estimators.hgmeans import HGMeans, load
     from evomeans.search import History, Individual, OffspringRecord, StopReason
     from evomeans.storage.checkpoint import CheckpointError
-    from evomeans.storage.model_file import ModelFileError, load
+    from evomeans.storage.model_file import ModelFileError
 
 __all__ = [
     "CheckpointError",
@@ -38,7 +38,7 @@ _HOMES = {
     "ModelFileError": "evomeans.storage.model_file",
     "OffspringRecord": "evomeans.search",
     "StopReason": "evomeans.search",
-    "load": "evomeans.storage.model_file",
+    "load": "evomeans.estimators.hgmeans",
 }
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import logging
 import pickle
 import sys
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
+from functools import cache
 
 import numpy as np
 import pytest
@@ -44,6 +46,13 @@ def quick(n_clusters=6, **parameters):
     return HGMeans(n_clusters, **{**QUICK, **parameters})
 
 
+@cache
+def fitted(*, in_memory=False, weighted=False):
+    """Return a fit that several tests compare with; they must not change it."""
+    weights = WEIGHTS if weighted else None
+    return quick(engine="dask").fit(X if in_memory else lazy(), sample_weight=weights)
+
+
 def without_time(history):
     return [dataclasses.replace(record, seconds=0.0) for record in history]
 
@@ -74,7 +83,7 @@ def test_a_search_is_that_of_the_cpu_engine_with_the_same_batch(dtype, weighted)
 
 
 def test_threads_give_the_same_bits():
-    expected = quick().fit(lazy())
+    expected = fitted()
     with dask.config.set(scheduler="threads", num_workers=3):
         model = quick().fit(lazy())
     assert_array_equal(model.cluster_centers_, expected.cluster_centers_)
@@ -83,7 +92,7 @@ def test_threads_give_the_same_bits():
 
 def test_another_division_into_blocks_differs_by_rounding_only():
     founders = slice(0, 6)
-    one, two = quick().fit(lazy()), quick().fit(lazy(chunks=(450, 450)))
+    one, two = fitted(), quick().fit(lazy(chunks=(450, 450)))
     assert_allclose(
         one.history_.column("inertia")[founders], two.history_.column("inertia")[founders]
     )
@@ -103,7 +112,7 @@ def test_the_handles_of_dead_solutions_are_forgotten():
 
 
 def test_answers_are_lazy_and_agree():
-    model = quick().fit(lazy())
+    model = fitted()
     assert isinstance(model.labels_, da.Array)
     assert model.labels_.chunks == (CHUNKS,)
     assert model.labels_.dtype == np.int32
@@ -120,13 +129,13 @@ def test_answers_are_lazy_and_agree():
 
 
 def test_single_precision_stays():
-    model = quick().fit(lazy(X.astype(np.float32)))
+    model = quick(max_iter=1).fit(lazy(X.astype(np.float32)))
     assert model.cluster_centers_.dtype == np.float32
     assert model.transform(lazy(X.astype(np.float32))).dtype == np.float32
 
 
 def test_integers_become_float64():
-    model = quick(3).fit(lazy(np.round(X).astype(np.int16)))
+    model = quick(3, max_iter=1).fit(lazy(np.round(X).astype(np.int16)))
     assert model.cluster_centers_.dtype == np.float64
 
 
@@ -139,11 +148,14 @@ def test_weights_of_any_kind(kind):
         "series": dd.from_pandas(pd.Series(WEIGHTS), npartitions=2),
     }
     model = quick().fit(lazy(), sample_weight=given[kind])
-    expected = quick().fit(lazy(), sample_weight=WEIGHTS)
-    assert_array_equal(model.cluster_centers_, expected.cluster_centers_)
+    assert_array_equal(model.cluster_centers_, fitted(weighted=True).cluster_centers_)
     assert model.score(lazy(), sample_weight=given[kind]) == pytest.approx(-model.inertia_)
+
+
+def test_one_weight_for_all():
     heavy = quick().fit(lazy(), sample_weight=2.0)
-    assert heavy.inertia_ == pytest.approx(2.0 * quick().fit(lazy()).inertia_)
+    assert heavy.inertia_ == pytest.approx(2.0 * fitted().inertia_)
+    assert fitted().score(lazy(), sample_weight=2) == pytest.approx(-2.0 * fitted().inertia_)
 
 
 def frame(npartitions=3):
@@ -188,8 +200,7 @@ def test_rows_are_counted_in_one_pass():
 def test_a_parquet_folder(tmp_path):
     frame().to_parquet(tmp_path / "table")
     model = quick().fit(dd.read_parquet(tmp_path / "table"))
-    expected = quick(engine="dask").fit(X)
-    assert model.inertia_ == pytest.approx(expected.inertia_, rel=1e-3)
+    assert model.inertia_ == pytest.approx(fitted(in_memory=True).inertia_, rel=1e-3)
 
 
 @pytest.mark.parametrize("kind", ["numpy", "pandas", "memmap", "zarr"])
@@ -211,8 +222,7 @@ def test_engine_dask_takes_what_dask_can_read(kind, tmp_path):
     assert isinstance(model.labels_, da.Array)
     assert isinstance(model.predict(samples), da.Array)
     assert_array_equal(model.predict(samples).compute(), model.labels_.compute())
-    expected = quick(engine="dask").fit(X)
-    assert_allclose(model.inertia_, expected.inertia_, rtol=1e-6)
+    assert_allclose(model.inertia_, fitted(in_memory=True).inertia_, rtol=1e-6)
 
 
 def test_a_memory_map_is_read_not_mapped(tmp_path):
@@ -251,9 +261,25 @@ def test_a_copy_of_a_memory_map_is_in_memory_and_other_maps_are_refused(tmp_path
         quick(engine="dask").fit(changed)
 
 
+def test_samples_far_outside_those_of_the_fit():
+    """Their squares would overflow in the frame of the fit; every chunk has a scale of its own."""
+    far = X.copy()
+    far[400:] *= 1e140
+    model = fitted()
+    for ask in ("predict", "transform"):
+        assert_array_equal(getattr(model, ask)(lazy(far)).compute(), in_memory_twin(ask, far))
+    assert model.score(lazy(far)) == pytest.approx(in_memory_twin("score", far), rel=1e-12)
+
+
+def in_memory_twin(ask, samples):
+    """Ask the CPU engine, with the centres of the same fit."""
+    twin = copy.copy(fitted()).set_params(engine="cpu")
+    return getattr(twin, ask)(samples)
+
+
 def test_columns_in_several_chunks():
     split = da.from_array(X, chunks=(200, 2))
-    assert_allclose(quick().fit(split).inertia_, quick().fit(lazy()).inertia_, rtol=1e-3)
+    assert_allclose(quick().fit(split).inertia_, fitted().inertia_, rtol=1e-3)
 
 
 def test_fewer_distinct_samples_than_clusters():
@@ -277,7 +303,7 @@ def test_one_feature_is_searched_not_solved():
 def test_a_fit_can_be_resumed_and_no_other(tmp_path):
     path = tmp_path / "c"
     weights = da.from_array(WEIGHTS, chunks=400)
-    whole = quick().fit(lazy(), sample_weight=weights)
+    whole = fitted(weighted=True)
     stop = quick(checkpoint=path, observers=lambda record: record.number == 7)
     stop.fit(lazy(), sample_weight=weights)
     before = path.read_bytes()
@@ -295,11 +321,10 @@ def test_a_fit_can_be_resumed_and_no_other(tmp_path):
 
 
 def test_a_model_file_has_no_lazy_labels(tmp_path):
-    model = quick().fit(lazy())
-    model.save(tmp_path / "m")
+    fitted().save(tmp_path / "m")
     loaded = load(tmp_path / "m")
     assert not hasattr(loaded, "labels_")
-    assert_array_equal(loaded.predict(X), model.labels_.compute())
+    assert_array_equal(loaded.predict(X), fitted().labels_.compute())
 
 
 # ---- errors ----------------------------------------------------------------------------------
@@ -345,11 +370,14 @@ def test_what_cannot_be_fitted(samples, error, text):
 def test_not_a_number_in_one_block():
     bad = X.copy()
     bad[460, 2] = np.inf
-    model = quick(max_iter=1).fit(X)
     for chunks, block in ((CHUNKS, 3), ((450, 450), 1)):
         text = f"X has inf in block {block}, row 10 of it, column 2"
         with pytest.raises(ValueError, match=text):
-            model.predict(lazy(bad, chunks)).compute()
+            fitted().predict(lazy(bad, chunks)).compute()
+        with pytest.raises(ValueError, match=text):
+            fitted().transform(lazy(bad, chunks)).compute()
+        with pytest.raises(ValueError, match=text):
+            fitted().score(lazy(bad, chunks))
         with pytest.raises(ValueError, match=text):
             quick().fit(lazy(bad, chunks))
 
@@ -405,10 +433,8 @@ def test_weights_that_do_not_fit():
 def test_weights_that_cannot_be_used_in_fit_and_score(weights, error, text):
     with pytest.raises(error, match=text):
         quick().fit(lazy(), sample_weight=weights)
-    model = quick(max_iter=1, engine="cpu").fit(X)
-    model.set_params(engine="dask")
     with pytest.raises(error, match=text):
-        model.score(lazy(), sample_weight=weights)
+        fitted().score(lazy(), sample_weight=weights)
 
 
 def test_blocks_get_their_own_weights_only():
@@ -461,7 +487,7 @@ def test_a_pool_of_processes_is_refused(scheduler):
 def test_a_tensor_is_taken():
     torch = require_torch()
     model = quick(engine="dask").fit(torch.tensor(X), sample_weight=torch.tensor(WEIGHTS))
-    expected = quick(engine="dask").fit(X, sample_weight=WEIGHTS)
+    expected = fitted(in_memory=True, weighted=True)
     assert_array_equal(model.cluster_centers_, expected.cluster_centers_)
 
 

@@ -140,6 +140,7 @@ FORGERIES = {
     "fortran": ([("meta.json", META), ("x.npy", npy(np.ones((2, 3), order="F")))], "not an array"),
     "other version": ([("meta.json", META), ("x.npy", npy([1.0], version=(3, 0)))], "not an array"),
     "record": ([("meta.json", META), ("x.npy", npy(np.zeros(2, "i4,f8")))], "not an array"),
+    "four": ([("meta.json", META), ("x.npy", npy(np.ones((1, 1, 1, 1))))], "not an array"),
     "short": ([("meta.json", META), ("x.npy", npy([1.0, 2.0])[:-1])], "not what"),
     "long": ([("meta.json", META), ("x.npy", npy([1.0, 2.0]) + b"\0")], "not what"),
     "flags": ([("meta.json", META), ("x.npy", npy([True, False])[:-1] + b"\x07")], "truth values"),
@@ -176,7 +177,11 @@ def test_objects_are_never_unpickled(tmp_path):
 
 
 def header(shape: str) -> bytes:
-    text = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    return npy_start(f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}\n")
+
+
+def npy_start(literal: str) -> bytes:
+    text = literal.encode("latin-1")
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text
 
 
@@ -196,6 +201,38 @@ def test_absurd_shapes_are_refused_before_anything_is_allocated(tmp_path, shape,
     forged(tmp_path / "a", [("meta.json", META), ("x.npy", header(shape))])
     with pytest.raises(ArchiveError, match=text):
         read(tmp_path / "a").expect([])
+
+
+@pytest.mark.parametrize(
+    "literal",
+    [
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (1,), }" + " " * 300,
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (1L,), }",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': [1], }",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (1.0,), }",
+        "{'descr': '<f8', 'fortran_order': 0, 'shape': (1,), }",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (1,), 'more': 1}",
+        "{'descr': '<f8', 'shape': (1,), }",
+        "{'descr': ('<f8', (1,)), 'fortran_order': False, 'shape': (1,), }",
+        "{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (1,), }",
+        "{'descr': '|O', 'fortran_order': False, 'shape': (1,), }",
+        "{'descr': '<M8[s]', 'fortran_order': False, 'shape': (1,), }",
+        "{'descr': '<f8" + "\0" * 9,
+        "(" * 250,
+        "[" * 90 + "]" * 90,
+        "-" * 250 + "1",
+        "9" * 250,
+        "'" * 3,
+        "\x80\xff",
+        "",
+    ],
+)
+@pytest.mark.filterwarnings("default")
+def test_headers_that_numpy_does_not_write_are_refused(tmp_path, literal):
+    """Each is followed by the eight bytes of one number."""
+    forged(tmp_path / "a", [("meta.json", META), ("x.npy", npy_start(literal) + bytes(8))])
+    with pytest.raises(ArchiveError, match="not an array of numbers"):
+        read(tmp_path / "a")
 
 
 def test_compressed_members_are_refused(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 import time
@@ -137,18 +138,18 @@ def print_nothing(record):
 
 
 @pytest.mark.parametrize("source", [None, np.random.default_rng(3), np.random.RandomState(3)])
-def test_only_seeds_are_stored_and_sources_of_randomness_left_alone(tmp_path, source):
-    model = quick().fit(X).set_params(random_state=source, max_time=np.inf)
+def test_only_seeds_are_stored_and_sources_of_randomness_left_alone(tmp_path, model, source):
+    twin = copy.copy(model).set_params(random_state=source, max_time=np.inf)
     before = str(source.__getstate__()) if source is not None else None
-    model.save(tmp_path / "m")
+    twin.save(tmp_path / "m")
     twin = load(tmp_path / "m")
     assert (twin.random_state, twin.max_time) == (None, None)
     assert source is None or str(source.__getstate__()) == before
 
 
 @pytest.mark.parametrize("init", [X[:4], X[:4].tolist(), np.stack([X[:4], X[4:8]])])
-def test_init_comes_back(tmp_path, init):
-    quick(init=init).fit(X).save(tmp_path / "m")
+def test_init_comes_back(tmp_path, model, init):
+    copy.copy(model).set_params(init=init).save(tmp_path / "m")
     assert_array_equal(load(tmp_path / "m").init, np.asarray(init))
 
 
@@ -167,7 +168,7 @@ def assert_same_bits(one, two):
 def test_a_warm_start_goes_on_from_a_loaded_population(path, model):
     """As from the original: the next fit has the same founders and the same end."""
     twin = load(path).set_params(warm_start=True, random_state=1)
-    original = clone(model).set_params(warm_start=True).fit(X).set_params(random_state=1)
+    original = copy.copy(model).set_params(warm_start=True, random_state=1)
     population = [member.inertia for member in twin.population_]
     assert_same_bits(twin.fit(X), original.fit(X))
     founders = [record.inertia for record in twin.history_ if record.number == 0]
@@ -184,7 +185,7 @@ def test_only_a_fitted_model_with_valid_parameters_is_saved(tmp_path, model):
     with pytest.raises(NotFittedError):
         HGMeans().save(tmp_path / "m")
     for bad in ({"n_clusters": "3"}, {"init": X[:3]}, {"n_jobs": 10**6}, {"engine": "abacus"}):
-        twin = quick(init=X[:4]).fit(X).set_params(**bad)
+        twin = copy.copy(model).set_params(**bad)
         with pytest.raises((TypeError, ValueError), match=next(iter(bad))):
             twin.save(tmp_path / "m")
     assert list(tmp_path.iterdir()) == []
@@ -198,7 +199,7 @@ def test_a_full_disk_keeps_the_old_model(path, model, monkeypatch):
 
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(OSError, match="No space left"):
-        quick(3).fit(X).save(path)
+        copy.copy(model).set_params(n_jobs=2).save(path)
     assert path.read_bytes() == before
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 

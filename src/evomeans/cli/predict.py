@@ -16,8 +16,8 @@ from evomeans.cli.tables import Standardization, Table, labels_frame, table_byte
 from evomeans.cli.tables.errors import counted, import_polars, listed, quoted
 from evomeans.cli.terminal import Terminal
 from evomeans.estimators.hgmeans import HGMeans
+from evomeans.estimators.hgmeans import load as load_model
 from evomeans.storage.files import write_atomically
-from evomeans.storage.model_file import load as load_model
 
 STANDARDIZED = " (standardized)"
 

@@ -22,12 +22,12 @@ from evomeans.cli.tables.errors import counted
 from evomeans.cli.terminal import number
 from evomeans.engines import is_dask
 from evomeans.estimators.hgmeans import HGMeans
+from evomeans.estimators.persistence import PARAMETERS
 from evomeans.search import StopReason
-from evomeans.storage.model_file import PARAMETERS
 
 VERSION = 1
 # The command line neither starts warm nor lets the estimator print.
-SETTINGS = tuple(name for name in PARAMETERS if name not in ("warm_start", "verbose"))
+SETTINGS = tuple(name for name in PARAMETERS.values() if name not in ("warm_start", "verbose"))
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "polars")
 SIZES_SHOWN = 12
 

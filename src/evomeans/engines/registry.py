@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-import numpy as np
-
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import Engine, FloatArray
 
@@ -30,9 +28,9 @@ def create_engine(
         One of :data:`ENGINE_NAMES`.
     X : (n, d) array or CSR matrix of float32 or float64
         Finite samples in data units. The reference engine takes dense arrays only. Dask arrays are
-        held by the Dask engine, whatever the name.
+        held by the Dask engine, whatever the name; all their columns must be in one chunk.
     sample_weight : (n,) array of float64, optional
-        None for equal weights.
+        None for equal weights. Of a Dask array ``X``, one of Dask in the same chunks.
     n_jobs : int
         Threads.
     frame : Frame, optional
@@ -68,17 +66,11 @@ def is_dask(X: Any) -> bool:
 
 
 def _dask_engine(X: Any, sample_weight: Any, frame: Frame | None) -> Engine:
-    from evomeans.engines.dask.sources import as_dask_array, import_dask_array
-
-    da = import_dask_array()
     from evomeans.engines.dask import DaskEngine
+    from evomeans.engines.dask.sources import as_dask_array, in_chunks
 
-    X = as_dask_array(X)
-    if sample_weight is not None:
-        chunks = (X.chunks[0],)
-        sample_weight = (
-            sample_weight.rechunk(chunks)
-            if is_dask(sample_weight)
-            else da.from_array(np.asarray(sample_weight), chunks=chunks)
-        )
+    # Estimators pass Dask arrays already, which their validation made.
+    if not is_dask(X):
+        X = as_dask_array(X)
+        sample_weight = None if sample_weight is None else in_chunks(X, sample_weight)
     return DaskEngine(X, sample_weight, frame=frame)

@@ -117,11 +117,9 @@ class FittedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         """
         X = self._checked(X)
         if is_dask(X):
-            from evomeans.estimators import dask_collections
+            from evomeans.engines.dask.answers import lazy_labels
 
-            labels: NDArray[np.int32] = dask_collections.predict(
-                X, self.cluster_centers_, self._frame
-            )
+            labels: NDArray[np.int32] = lazy_labels(X, *self._centers_and_frame())
             return labels
         engine, centers = self._fitted_engine(X)
         return np.asarray(engine.assign(centers)[0], dtype=np.int32)
@@ -142,12 +140,10 @@ class FittedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         """
         X = self._checked(X)
         if is_dask(X):
-            from evomeans.estimators import dask_collections
+            from evomeans.engines.dask.answers import lazy_distances
 
-            distances: NDArray[Any] = dask_collections.transform(
-                X, self.cluster_centers_, self._frame
-            )
-            return distances
+            distances: NDArray[Any] = lazy_distances(X, *self._centers_and_frame())
+            return distances.astype(X.dtype)
         engine, centers = self._fitted_engine(X)
         return np.asarray(engine.distances(centers), dtype=X.dtype)
 
@@ -170,9 +166,12 @@ class FittedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         """
         X = self._checked(X)
         if is_dask(X):
-            from evomeans.estimators import dask_collections
+            from evomeans.engines.dask.answers import inertia
+            from evomeans.engines.dask.sources import counted
 
-            return -dask_collections.inertia(X, sample_weight, self.cluster_centers_, self._frame)
+            X = X if sample_weight is None else counted(X)
+            sample_weight = check_sample_weight(sample_weight, X.shape[0], X)
+            return -inertia(X, sample_weight, *self._centers_and_frame())
         sample_weight = check_sample_weight(sample_weight, X.shape[0])
         engine, centers = self._fitted_engine(X, sample_weight)
         return -engine.assign(centers)[1]
@@ -201,6 +200,9 @@ class FittedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     def _checked(self, X: Any) -> Any:
         check_is_fitted(self, "cluster_centers_")
         return check_new_samples(self, X)
+
+    def _centers_and_frame(self) -> tuple[FloatArray, Frame]:
+        return encode_centers(self._frame, self.cluster_centers_), self._frame
 
     def _fitted_engine(
         self, X: Any, sample_weight: FloatArray | None = None

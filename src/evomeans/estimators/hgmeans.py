@@ -12,6 +12,7 @@ from evomeans.engines import Engine, is_dask
 from evomeans.engines.frame import Frame
 from evomeans.estimators.callbacks import EXTRA_FRAMES, CallbackSupport, fit_task, with_callbacks
 from evomeans.estimators.fitted import FittedCenters
+from evomeans.estimators.persistence import restored_model, stored_model
 from evomeans.estimators.solution import (
     FloatArray,
     Solution,
@@ -42,6 +43,7 @@ from evomeans.search import (
 )
 from evomeans.search.interrupts import DeferredInterrupt
 from evomeans.storage.checkpoint import Checkpoint
+from evomeans.storage.model_file import write_model
 from evomeans.storage.problem import describe_problem
 
 FAST = {"min_population": 5, "max_population": 10, "max_iter": 500, "n_iter_no_change": 50}
@@ -449,7 +451,33 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         ...     evomeans.load(Path(folder) / "model.evomeans").predict([[2.0], [4.0]])
         array([0, 1], dtype=int32)
         """
-        # Imported here, because that module makes estimators itself.
-        from evomeans.storage import model_file
+        write_model(path, stored_model(self))
 
-        model_file.save(self, path)
+
+def load(path: str | os.PathLike[str]) -> HGMeans:
+    """Read an estimator that :meth:`HGMeans.save` wrote.
+
+    It predicts with the same bits, can be cloned and refitted, and with ``warm_start=True`` its
+    next fit begins with the population it has. Nothing in the file is run: loading a file from a
+    stranger can fail, but does no harm.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+
+    Returns
+    -------
+    model : HGMeans
+        Its parameters ``checkpoint`` and ``observers`` are None, and so is ``random_state`` if it
+        was not an int: these are not stored.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is not a valid model file. It is a ValueError.
+    OSError
+        If there is no such file, or it cannot be read.
+    """
+    model: HGMeans = restored_model(HGMeans, path)
+    return model

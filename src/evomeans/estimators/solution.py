@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from evomeans.engines import Engine, Start, is_dask
 from evomeans.engines.frame import Frame, is_sparse
+from evomeans.engines.values import reaching
 from evomeans.search import History, Individual, SearchResult, StopReason
 
 FloatArray = NDArray[np.float64]
@@ -117,18 +118,11 @@ def frame_for(X: Any, fitted: Frame, centers: NDArray[Any]) -> Frame:
     samples far outside of those of the fit need another scale lest their squares overflow.
     """
     if not is_sparse(X):
-        above, below = X.max(axis=0) - fitted.shift, fitted.shift - X.min(axis=0)
-        return _reaching(max(above.max(), below.max()), fitted)
-    values = np.append(np.abs(X.data).max(initial=0.0), np.abs(centers))
+        return reaching(fitted, X.min(axis=0), X.max(axis=0))
+    largest = np.abs(X.data).max(initial=0.0)
     if fitted.shift.any():
-        return Frame.scaling(values, X.shape[1])
-    return _reaching(values[0], fitted)
-
-
-def _reaching(extent: float, fitted: Frame) -> Frame:
-    if extent * fitted.scale <= 1.0:
-        return fitted
-    return replace(fitted, exponent=Frame.scaling(np.array([extent]), 0).exponent)
+        return Frame.scaling(np.append(largest, np.abs(centers)), X.shape[1])
+    return reaching(fitted, largest, largest)
 
 
 def proven_optimum(

@@ -1,4 +1,4 @@
-"""What users may pass: every parameter and array is checked here, and every error text lives here.
+"""What users may pass: every parameter and array is checked here; Dask's in dask_collections.
 
 An error names the parameter, says what was expected and shows what came. Wrong types raise
 TypeError, wrong values ValueError. Nothing here changes the estimator.
@@ -23,6 +23,7 @@ from sklearn.utils.validation import validate_data
 from evomeans.engines import ENGINE_NAMES, is_dask
 from evomeans.engines.frame import is_sparse
 from evomeans.engines.rules import LARGEST_VALUE
+from evomeans.engines.values import OVERFLOW, check_total_weight
 from evomeans.search import STRATEGIES, SearchSettings, Strategy
 from evomeans.search.observers import Observer, ProgressPrinter
 
@@ -279,11 +280,8 @@ def _validated(estimator: Any, X: Any, *, reset: bool) -> Any:
         return _in_memory(estimator, X, reset=reset)
     # scikit-learn would pull all of it into memory.
     check_engine(estimator.engine, X)
-    from evomeans.estimators.dask_collections import (
-        as_dask_array,
-        check_lazy_samples,
-        is_read_by_dask,
-    )
+    from evomeans.engines.dask.sources import as_dask_array
+    from evomeans.estimators.dask_collections import check_lazy_samples, is_read_by_dask
 
     if is_read_by_dask(X):
         return check_lazy_samples(estimator, X, reset=reset)
@@ -304,10 +302,7 @@ def _in_memory(estimator: Any, X: Any, *, reset: bool) -> Any:
     values = X.data if is_sparse(X) else X
     largest = max(float(np.max(values, initial=0.0)), -float(np.min(values, initial=0.0)))
     if largest > LARGEST_VALUE:
-        raise ValueError(
-            f"X contains a value of size {largest:.3g}; sums overflow beyond "
-            f"{LARGEST_VALUE:.0e}. Divide X by a constant first."
-        )
+        raise ValueError(f"X contains a value of size {largest:.3g}; {OVERFLOW}")
     return _canonical_csr(X) if is_sparse(X) else X
 
 
@@ -340,31 +335,32 @@ def check_cluster_count(n_clusters: int, n_samples: int) -> None:
         raise ValueError(f"n_samples={n_samples} should be >= n_clusters={n_clusters}.")
 
 
-def check_sample_weight(sample_weight: Any, n_samples: int, X: Any = None) -> FloatArray | None:
+def check_sample_weight(sample_weight: Any, n_samples: int, X: Any = None) -> Any:
     """Return weights as float64, or None for equal ones; for a Dask array ``X`` as one of Dask."""
     if sample_weight is None:
         return None
-    if is_dask(X):
+    is_lazy = is_dask(X) and is_dask(sample_weight)
+    if is_lazy:
         from evomeans.estimators.dask_collections import check_lazy_weight
 
-        lazy: FloatArray = check_lazy_weight(sample_weight, X)
-        return lazy
-    weights: FloatArray = _finite_array("sample_weight", sample_weight)
-    if weights.ndim == 0:
-        weights = np.full(n_samples, float(weights))
-    if weights.shape != (n_samples,):
+        weights = check_lazy_weight(sample_weight)
+    else:
+        weights = _finite_array("sample_weight", sample_weight)
+    if weights.shape not in ((), (n_samples,)):
         raise ValueError(
             f"sample_weight.shape={weights.shape} must be ({n_samples},): one weight per sample."
         )
-    if weights.min() < 0:
-        raise ValueError(f"sample_weight must not be negative, got {weights.min()}.")
-    with np.errstate(over="ignore"):
-        total = weights.sum()
-    if total == 0:
-        raise ValueError("sample_weight must not be all zero: no sample would count.")
-    if not np.isfinite(total):
-        raise ValueError("sample_weight sums to infinity; divide the weights by a constant.")
-    return np.ascontiguousarray(weights)
+    # The values of lazy weights are checked by block, together with those of the samples.
+    if not is_lazy:
+        if weights.min() < 0:
+            raise ValueError(f"sample_weight must not be negative, got {weights.min()}.")
+        with np.errstate(over="ignore"):
+            check_total_weight(weights.sum() if weights.ndim else weights * n_samples)
+    if is_dask(X):
+        from evomeans.engines.dask.sources import in_chunks
+
+        return in_chunks(X, weights)
+    return np.ascontiguousarray(weights) if weights.ndim else np.full(n_samples, float(weights))
 
 
 def _finite_array(name: str, values: Any) -> Any:

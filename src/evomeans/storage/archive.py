@@ -1,8 +1,8 @@
-"""Arrays and one JSON object in a ZIP file: what model files and checkpoints are made of.
+"""Arrays and one JSON object in a ZIP file: the format of model files and checkpoints.
 
-An archive may come from anybody. Nothing in it is run, imported or unpacked to disk, and nothing is
-allocated because the file says so: members are not compressed, so that every size it declares is
-compared with the bytes that are there. Whatever is wrong with it is an :class:`ArchiveError`.
+An archive may come from anyone. Reading it runs nothing, imports nothing and unpacks nothing to
+disk. Members are not compressed, so every size that the file declares is compared with the bytes
+that are there before memory is allocated for it. Any fault raises :class:`ArchiveError`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import math
 import os
 import re
 import stat
-import struct
+import sys
+import warnings
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
+from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from evomeans._version import __version__
@@ -30,24 +32,9 @@ META = "meta.json"
 META_LIMIT = 1 << 26
 MEMBER_LIMIT = 64
 MEMBER_NAME = re.compile(r"[a-z_]{1,60}\.npy|meta\.json")
-NPY_START = b"\x93NUMPY\x01\x00"
-# The header as NumPy writes it, and in no other way: np.load would evaluate it as Python.
-NPY_HEADER = re.compile(
-    rb"\{'descr': '(<f8|<f4|<i8|<i4|\|b1)', 'fortran_order': False, "
-    rb"'shape': \((\d{1,15},|\d{1,15}(?:, \d{1,15}){1,2})\), \} *\n"
-)
-UNREADABLE = (
-    zipfile.BadZipFile,
-    zipfile.LargeZipFile,
-    struct.error,
-    EOFError,
-    IndexError,
-    NotImplementedError,
-    OSError,
-    OverflowError,
-    RuntimeError,
-    ValueError,
-)
+# NumPy parses the header of an array as a Python literal, which is safe for short texts only.
+HEADER_LIMIT = 256
+TYPES = ("<f8", "<f4", "<i8", "<i4", "|b1")
 
 
 class ArchiveError(ValueError):
@@ -56,7 +43,7 @@ class ArchiveError(ValueError):
 
 @dataclass(frozen=True)
 class Archive:
-    """What was read; its methods return only what is as it should be.
+    """The contents of an archive; its methods check what they return.
 
     Parameters
     ----------
@@ -93,30 +80,30 @@ class Archive:
         names = (dtypes,) if isinstance(dtypes, str) else dtypes
         if values.dtype.name not in names:
             raise ArchiveError(f"its {name} is of type {values.dtype}, not {' or '.join(names)}")
-        if len(values.shape) != len(shape) or any(
+        if values.ndim != len(shape) or any(
             wanted not in (None, length) for wanted, length in zip(shape, values.shape, strict=True)
         ):
             wanted = ", ".join("any" if length is None else str(length) for length in shape)
             raise ArchiveError(f"its {name} has the shape {values.shape}, not ({wanted})")
-        if values.dtype.kind == "f" and not np.isfinite(values).all():
+        if not np.isfinite(values).all():
             raise ArchiveError(f"its {name} contains NaN or infinity")
         if values.size and not (low <= values.min() and values.max() <= high):
             raise ArchiveError(f"its {name} is not within {low:g} and {high:g}")
         return values
 
     def integer(self, name: str, low: int, high: int) -> int:
-        """Return a whole number of the JSON object."""
+        """Return an integer of the JSON object."""
         value = self._field(name)
-        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        if type(value) is not int or not low <= value <= high:
             raise ArchiveError(f"its {name} is not an integer within {low} and {high}")
         return value
 
     def number(self, name: str, low: float = 0.0) -> float:
         """Return a finite number of the JSON object, at least ``low``."""
         value = self._field(name)
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        if type(value) not in (int, float):
             raise ArchiveError(f"its {name} is not a number")
-        # Integers of any size compare with floats, but not all of them are floats.
+        # Compared before it is converted: JSON has integers that are too large for a float.
         if not low <= value <= 1e308:
             raise ArchiveError(f"its {name} is not within {low:g} and 1e308")
         return float(value)
@@ -134,9 +121,6 @@ class Archive:
         return self.meta[name]
 
 
-# Writing
-
-
 def write_archive(
     path: str | os.PathLike[str],
     kind: str,
@@ -152,37 +136,25 @@ def write_archive(
 
     def write(file: BinaryIO) -> None:
         with zipfile.ZipFile(file, "w") as archive:
-            archive.writestr(_member(META), text)
+            archive.writestr(zipfile.ZipInfo(META), text)
             for name, values in arrays.items():
-                with archive.open(_member(f"{name}.npy"), "w", force_zip64=True) as member:
-                    _write_array(member, values)
+                ordered = np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
+                with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
+                    npy.write_array(member, ordered, version=(1, 0), allow_pickle=False)
 
     write_atomically(path, write)
 
 
-def _member(name: str) -> zipfile.ZipInfo:
-    return zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
-
-
-def _write_array(member: Any, values: NDArray[Any]) -> None:
-    ordered = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<"))
-    np.lib.format.write_array(member, ordered, version=(1, 0), allow_pickle=False)
-
-
-# Reading
-
-
 def read_archive(path: str | os.PathLike[str], kind: str, version: int) -> Archive:
-    """Read an archive of one kind; OSError if there is no file, ArchiveError if it is no good."""
+    """Read an archive of one kind; OSError if there is no file, ArchiveError if it is invalid."""
     members = _read_members(Path(path))
     if META not in members:
         raise ArchiveError(f"it lacks the member {META}")
     meta = _parse_meta(members.pop(META))
-    found = meta.get("format")
-    if found != kind:
-        raise ArchiveError(f"it is of the format {_shown(found)}, not {kind!r}")
+    if meta.get("format") != kind:
+        raise ArchiveError(f"it is of the format {_shown(meta.get('format'))}, not {kind!r}")
     number = meta.get("version")
-    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+    if type(number) is not int or number < 1:
         raise ArchiveError("it has no valid version number")
     if number > version:
         raise ArchiveError(
@@ -200,12 +172,12 @@ def _read_members(path: Path) -> dict[str, bytes]:
     data = path.read_bytes()
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            members = archive.infolist()
-            _check_members(members, len(data))
-            return {member.filename: archive.read(member) for member in members}
-    except ArchiveError:
+            _check_members(archive.infolist(), len(data))
+            return {member.filename: archive.read(member) for member in archive.infolist()}
+    except (ArchiveError, MemoryError):
         raise
-    except UNREADABLE as error:
+    # A damaged file can raise almost anything in zipfile.
+    except Exception as error:
         raise ArchiveError(f"it is damaged, or no ZIP file at all ({error})") from error
 
 
@@ -250,13 +222,22 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _parse_array(name: str, data: bytes) -> NDArray[Any]:
-    length = int.from_bytes(data[8:10], "little")
-    header = NPY_HEADER.fullmatch(data[10 : 10 + length])
-    if header is None or not data.startswith(NPY_START):
-        raise ArchiveError(f"its {name} is not an array of numbers as NumPy writes it")
-    dtype = np.dtype(header[1].decode("ascii"))
-    shape = tuple(int(part) for part in header[2].split(b",") if part)
-    body = memoryview(data)[10 + length :]
+    """Let NumPy read the header, and believe it only if the bytes that follow agree."""
+    file = io.BytesIO(data)
+    try:
+        version = npy.read_magic(file)
+        # NumPy repairs headers of Python 2 with a warning.
+        with warnings.catch_warnings(action="error"):
+            shape, is_fortran, dtype = npy.read_array_header_1_0(file, max_header_size=HEADER_LIMIT)
+        is_ours = version == (1, 0) and not is_fortran and dtype.str in TYPES
+        if not (
+            is_ours and 1 <= len(shape) <= 3 and all(0 <= length <= sys.maxsize for length in shape)
+        ):
+            raise ValueError("an array that is never written")
+    # A header that is not what it should be can raise almost anything in NumPy.
+    except Exception as error:
+        raise ArchiveError(f"its {name} is not an array of numbers as NumPy writes it") from error
+    body = memoryview(data)[file.tell() :]
     if math.prod(shape) * dtype.itemsize != len(body):
         raise ArchiveError(f"its {name} has {len(body)} bytes, which is not what {shape} needs")
     if dtype.kind == "b" and len(body) and np.frombuffer(body, np.uint8).max() > 1:

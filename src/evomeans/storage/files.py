@@ -16,18 +16,17 @@ Content = bytes | Callable[[BinaryIO], object]
 
 
 def write_atomically(path: str | os.PathLike[str], content: Content) -> None:
-    """Write a file so that its name always stands for a complete one.
+    """Write a file so that readers see the old content or the new one, never a part of it.
 
-    The content goes into a temporary file in the same folder, and reaches the disk before that file
-    takes the place of the old one. Whatever fails on the way, a full disk for instance, the old
-    file stays as it was and the temporary one is removed; only a process that is killed in the
-    middle leaves a ``.evomeans-*.tmp`` behind.
+    The content goes into a temporary file in the same folder, which replaces the old file once it
+    is on the disk. If anything fails, such as a full disk, the old file stays as it was and the
+    temporary one is removed. Only a process that is killed leaves a ``.evomeans-*.tmp`` behind.
 
     Parameters
     ----------
     path : path-like
-        A new file gets the permissions that the umask leaves, an existing one keeps its own. Of a
-        symbolic link, the file it points to is written.
+        A new file gets the permissions that the umask leaves, an existing one keeps its own. If it
+        is a symbolic link, the file that it points to is written.
     content : bytes or callable
         A callable gets the open binary file.
     """
@@ -59,7 +58,7 @@ def write_atomically(path: str | os.PathLike[str], content: Content) -> None:
 
 
 def _permissions(target: Path) -> int | None:
-    """Return the permissions of a file that is to be replaced, None if there is none."""
+    """Return the permissions of the file to replace, None if there is no file."""
     try:
         mode = target.stat().st_mode
     except FileNotFoundError:
@@ -67,9 +66,7 @@ def _permissions(target: Path) -> int | None:
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
     if not stat.S_ISREG(mode):
-        raise OSError(
-            errno.EINVAL, "Not a regular file, and not to be replaced by one", str(target)
-        )
+        raise OSError(errno.EINVAL, "Not a regular file, which is not replaced", str(target))
     return stat.S_IMODE(mode)
 
 

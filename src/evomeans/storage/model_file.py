@@ -1,20 +1,17 @@
-"""Fitted estimators in files, without pickle; docs/model-file.md describes the format."""
+"""Fitted models in files, without pickle; docs/model-file.md describes the format."""
 
 from __future__ import annotations
 
 import os
-from numbers import Integral, Real
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from evomeans.engines.frame import Frame
-from evomeans.estimators.hgmeans import HGMeans
-from evomeans.estimators.solution import encode_centers
-from evomeans.estimators.validation import check_init, check_parameters
-from evomeans.search import PAPER, StopReason
+from evomeans.search import History, Individual, StopReason
 from evomeans.storage.archive import Archive, ArchiveError, read_archive, write_archive
 from evomeans.storage.arrays import (
     HISTORY_MEMBERS,
@@ -27,26 +24,9 @@ from evomeans.storage.arrays import (
 
 FORMAT = "evomeans model"
 VERSION = 1
-# What describes the clustering wanted. A path to write to, functions to call and the state of
-# somebody's generator are no part of a model.
-PARAMETERS = (
-    "n_clusters",
-    "strategy",
-    "min_population",
-    "max_population",
-    "max_iter",
-    "n_iter_no_change",
-    "max_time",
-    "target_inertia",
-    "engine",
-    "n_jobs",
-    "random_state",
-    "warm_start",
-    "verbose",
-)
 MEMBERS = ("cluster_centers", "frame_shift", *POPULATION_MEMBERS, *HISTORY_MEMBERS)
 LARGEST_COUNT = 2**53
-# The square of a coordinate in the frame must not overflow, nor that of a sum of many.
+# The squares of coordinates in the frame must not overflow, nor must their sums.
 LARGEST_COORDINATE = 1e150
 
 
@@ -54,149 +34,95 @@ class ModelFileError(ValueError):
     """A file that :func:`load` refuses: damaged, of another format, or made to deceive."""
 
 
-def save(model: HGMeans, path: str | os.PathLike[str]) -> None:
-    """Write a fitted estimator to a file; see :meth:`HGMeans.save`."""
-    check_is_fitted(model, "cluster_centers_")
-    k, d = model.cluster_centers_.shape
-    names = getattr(model, "feature_names_in_", None)
+@dataclass(frozen=True)
+class StoredModel:
+    """What a model file holds; docs/model-file.md describes the fields.
+
+    All were checked when they were read, except for the values of the parameters.
+    """
+
+    parameters: dict[str, Any]
+    init: NDArray[np.float64] | None
+    frame: Frame
+    feature_names_in: NDArray[Any] | None
+    cluster_centers: NDArray[Any]
+    labels: NDArray[np.int32] | None
+    inertia: float
+    n_iter: int
+    n_rediscoveries: int
+    stop_reason: StopReason
+    population: Sequence[Individual]
+    history: History
+
+
+def write_model(path: str | os.PathLike[str], model: StoredModel) -> None:
+    """Write a model file atomically."""
+    names = model.feature_names_in
     meta = {
-        "parameters": _stored_parameters(model),
+        "parameters": model.parameters,
         "feature_names": None if names is None else [str(name) for name in names],
-        "inertia": model.inertia_,
-        "n_iter": model.n_iter_,
-        "n_rediscoveries": model.n_rediscoveries_,
-        "stop_reason": str(model.stop_reason_),
-        "frame_exponent": model._frame.exponent,
-        # Lazy ones are as large as the data, and predict makes them again.
-        "labels_stored": isinstance(getattr(model, "labels_", None), np.ndarray),
+        "inertia": model.inertia,
+        "n_iter": model.n_iter,
+        "n_rediscoveries": model.n_rediscoveries,
+        "stop_reason": str(model.stop_reason),
+        "frame_exponent": model.frame.exponent,
+        "labels_stored": model.labels is not None,
     }
     arrays = {
-        "cluster_centers": model.cluster_centers_,
-        "frame_shift": model._frame.shift,
-        **population_to_arrays(model.population_, k, d),
-        **history_to_arrays(model.history_),
+        "cluster_centers": model.cluster_centers,
+        "frame_shift": model.frame.shift,
+        **population_to_arrays(model.population, *model.cluster_centers.shape),
+        **history_to_arrays(model.history),
+        "labels": model.labels,
+        "init": model.init,
     }
-    if meta["labels_stored"]:
-        arrays["labels"] = model.labels_
-    if model.init is not None:
-        arrays["init"] = np.asarray(check_init(model.init, model.n_clusters, d))
-    write_archive(path, FORMAT, VERSION, meta, arrays)
+    given = {name: values for name, values in arrays.items() if values is not None}
+    write_archive(path, FORMAT, VERSION, meta, given)
 
 
-def load(path: str | os.PathLike[str]) -> HGMeans:
-    """Read an estimator that :meth:`HGMeans.save` wrote.
-
-    It predicts with the same bits, can be cloned and refitted, and with ``warm_start=True`` its
-    next fit begins with the population it has. Nothing in the file is run: loading one that comes
-    from a stranger can fail, but do no harm.
-
-    Parameters
-    ----------
-    path : path-like
-        The file.
-
-    Returns
-    -------
-    model : HGMeans
-        Its parameters ``checkpoint`` and ``observers`` are None, and so is ``random_state`` if it
-        was not an int: these are not stored.
-
-    Raises
-    ------
-    ModelFileError
-        If the file is not a valid model file. It is a ValueError.
-    OSError
-        If there is no such file, or it cannot be read.
-    """
+def read_model(path: str | os.PathLike[str]) -> StoredModel:
+    """Read a model file; OSError if there is no file, ModelFileError if it is invalid."""
     try:
-        return _model_of(read_archive(path, FORMAT, VERSION))
+        return _model(read_archive(path, FORMAT, VERSION))
     except ArchiveError as error:
-        raise ModelFileError(f"{os.fspath(path)} is no valid model file: {error}.") from error
+        raise refusal(path, error) from error
 
 
-def _model_of(archive: Archive) -> HGMeans:
+def refusal(path: str | os.PathLike[str], reason: object) -> ModelFileError:
+    """Return the error for a model file; the reason continues "it …"."""
+    return ModelFileError(f"{os.fspath(path)} is no valid model file: {reason}.")
+
+
+def _model(archive: Archive) -> StoredModel:
     stored = ["labels"] if archive.meta.get("labels_stored", True) else []
     archive.expect([*MEMBERS, *stored], optional=["init"])
     centers = archive.array("cluster_centers", ("float32", "float64"), (None, None))
     k, d = centers.shape
     if k == 0 or d == 0:
         raise ArchiveError("it has no centres")
-    labels = _labels(archive, k)
+    labels = archive.array("labels", "int32", (None,), low=0, high=k - 1) if stored else None
+    if labels is not None and len(labels) == 0:
+        raise ArchiveError("it has no labels")
     population = population_from_arrays(archive, k, d)
     if len(population) == 0:
         raise ArchiveError("it has no population")
-    model = HGMeans(**_parameters(archive), init=_init(archive))
-    try:
-        check_parameters(model)
-        check_init(model.init, model.n_clusters, d)
-    except (TypeError, ValueError) as error:
-        raise ArchiveError(f"one of its parameters is impossible: {error}") from error
-    model.n_features_in_ = d
-    names = _feature_names(archive, d)
-    if names is not None:
-        model.feature_names_in_ = names
-    model._frame = _frame(archive, centers)
-    model.cluster_centers_ = centers
-    if labels is not None:
-        model.labels_ = labels
-    model.inertia_ = archive.number("inertia")
-    model.n_iter_ = archive.integer("n_iter", 0, LARGEST_COUNT)
-    # Files of the first version have neither this nor a strategy: there was only the paper's.
-    older = "n_rediscoveries" not in archive.meta
-    model.n_rediscoveries_ = 0 if older else archive.integer("n_rediscoveries", 0, LARGEST_COUNT)
-    model.history_ = history_from_arrays(archive)
-    model.stop_reason_ = _stop_reason(archive)
-    model.population_ = tuple(population)
-    return model
-
-
-# Parameters
-
-
-def _stored_parameters(model: HGMeans) -> dict[str, object]:
-    """Return what JSON can hold of the parameters, once they are known to be valid."""
-    check_parameters(model)
-    stored = {name: _plain(getattr(model, name)) for name in PARAMETERS}
-    if not isinstance(model.random_state, Integral):
-        stored["random_state"] = None
-    if stored["max_time"] == np.inf:
-        stored["max_time"] = None
-    return stored
-
-
-def _plain(value: Any) -> object:
-    """Return the plain Python number of any other kind of number."""
-    if isinstance(value, bool | np.bool_):
-        return bool(value)
-    if isinstance(value, Integral):
-        return int(value)
-    return float(value) if isinstance(value, Real) else value
-
-
-def _parameters(archive: Archive) -> dict[str, Any]:
-    parameters = archive.mapping("parameters")
-    if unknown := sorted(parameters.keys() - set(PARAMETERS)):
-        raise ArchiveError(f"it has the unknown parameter {unknown[0][:60]!r}")
-    return {"strategy": PAPER.name, **parameters}
-
-
-def _init(archive: Archive) -> NDArray[Any] | None:
-    if "init" not in archive.arrays:
-        return None
-    stack = archive.array("init", "float64", (None, None, None))
-    return stack[0] if len(stack) == 1 else stack
-
-
-# Other fields
-
-
-def _labels(archive: Archive, n_clusters: int) -> NDArray[np.int32] | None:
-    if "labels" not in archive.arrays:
-        return None
-    labels = archive.array("labels", "int32", (None,), low=0, high=n_clusters - 1)
-    if len(labels) == 0:
-        raise ArchiveError("it has no labels")
-    return labels
+    has_init = "init" in archive.arrays
+    # The first evomeans did not count them.
+    is_older = "n_rediscoveries" not in archive.meta
+    return StoredModel(
+        parameters=archive.mapping("parameters"),
+        init=archive.array("init", "float64", (None, None, None)) if has_init else None,
+        frame=_frame(archive, centers),
+        feature_names_in=_feature_names(archive, d),
+        cluster_centers=centers,
+        labels=labels,
+        inertia=archive.number("inertia"),
+        n_iter=archive.integer("n_iter", 0, LARGEST_COUNT),
+        n_rediscoveries=0 if is_older else archive.integer("n_rediscoveries", 0, LARGEST_COUNT),
+        stop_reason=_stop_reason(archive),
+        population=tuple(population),
+        history=history_from_arrays(archive),
+    )
 
 
 def _feature_names(archive: Archive, n_features: int) -> NDArray[Any] | None:
@@ -215,7 +141,7 @@ def _frame(archive: Archive, centers: NDArray[Any]) -> Frame:
     largest = np.finfo(centers.dtype).maxexp - 2
     frame = Frame(shift, archive.integer("frame_exponent", -1000, largest))
     with np.errstate(all="ignore"):
-        encoded = np.abs(encode_centers(frame, centers))
+        encoded = np.abs(frame.encode(centers.astype(np.float64)))
     if not encoded.max() <= LARGEST_COORDINATE:
         raise ArchiveError("its centres are out of reach of its frame")
     return frame
@@ -224,5 +150,5 @@ def _frame(archive: Archive, centers: NDArray[Any]) -> Frame:
 def _stop_reason(archive: Archive) -> StopReason:
     reason = archive.meta.get("stop_reason")
     if not isinstance(reason, str) or reason not in set(StopReason):
-        raise ArchiveError("its stop_reason is none that a search has")
+        raise ArchiveError("its stop_reason is unknown")
     return StopReason(reason)

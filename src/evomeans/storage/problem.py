@@ -1,4 +1,4 @@
-"""What makes two searches the same but for their random numbers."""
+"""What two searches must have in common to be the same search."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def describe_problem(
     settings: SearchSettings,
     init: Sequence[NDArray[np.float64]],
 ) -> Problem:
-    """Name everything that decides about the course of a search, large arrays by their digest.
+    """Describe everything that determines the course of a search except its random numbers.
 
-    Criteria that only end a search are not among it, nor is the number of threads: a search may go
-    on with others.
+    Large arrays are given by their digests. Criteria that only end a search are left out, and so is
+    the number of threads: a search may be continued with others.
     """
     frame = engine.frame
     samples, weights = _digests(engine, X, sample_weight)
@@ -43,7 +43,7 @@ def describe_problem(
         "max_population": settings.max_population,
         "roulette_power": settings.roulette_power,
         "strategy": settings.strategy.name,
-        # Where it only ends a search, it may change.
+        # It may change if it only ends a search.
         "n_iter_no_change": settings.patience if settings.strategy.agreement > 1 else None,
         "batch": engine.batch,
         "frame": digest(frame.shift, np.array(frame.exponent)),
@@ -53,7 +53,7 @@ def describe_problem(
 def _digests(engine: Any, X: Any, sample_weight: Any) -> tuple[str, str | None]:
     """Return the digests of the samples and of their weights."""
     if is_dask(X):
-        # Of all blocks in their order, for their sizes decide too.
+        # Block by block, because the sizes of the blocks determine the course too.
         samples, weights = engine.digests(digest)
         return digest(samples), None if weights is None else digest(weights)
     stored = (X.data, X.indices, X.indptr) if is_sparse(X) else (X,)

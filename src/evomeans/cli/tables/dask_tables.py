@@ -45,7 +45,7 @@ def read_lazy_table(name: str, choice: Choice = EVERYTHING) -> Table:
 
 
 def _npy(path: Path, name: str, choice: Choice) -> Table:
-    from evomeans.estimators.dask_collections import as_dask_array
+    from evomeans.engines.dask.sources import as_dask_array
 
     try:
         mapped = np.load(path, mmap_mode="r")
@@ -67,7 +67,7 @@ def _npy(path: Path, name: str, choice: Choice) -> Table:
 def _parquet(path: Path, name: str, choice: Choice) -> Table:
     import dask.dataframe as dd
 
-    from evomeans.estimators.dask_collections import frame_to_array
+    from evomeans.engines.dask.sources import counted, frame_to_array
 
     try:
         frame: Any = dd.read_parquet(str(path))
@@ -86,7 +86,7 @@ def _parquet(path: Path, name: str, choice: Choice) -> Table:
     return Table(
         name=name,
         format="parquet",
-        X=frame_to_array(frame[list(used)]),
+        X=counted(frame_to_array(frame[list(used)])),
         columns=used,
         named=True,
         ids=None if choice.id is None else frame[choice.id].compute().to_numpy(),

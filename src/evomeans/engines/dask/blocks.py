@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from evomeans.engines.protocol import FloatArray
 from evomeans.engines.rules import LARGEST_VALUE
+from evomeans.engines.values import OVERFLOW, check_total_weight
 
 # Chunks larger than this are split, so that a worker can hold a few; a sixteenth of the data is
 # large enough too, so that a machine has work for all its cores.
@@ -22,10 +23,8 @@ LARGE_CHUNK = 2**26
 # Runs of chunks that are smaller than this together become one block: every block costs some time.
 SMALLEST_BLOCK = 2**18
 
-
-NOT_FINITE = "K-means needs finite numbers: leave such rows out or fill them in first."
-TOO_LARGE = f"Sums overflow beyond {LARGEST_VALUE:.0e}: divide X by a constant first."
-BAD_WEIGHT = "Weights must be finite and not negative."
+NOT_FINITE = "K-means needs finite numbers. Leave such rows out or fill them in first."
+BAD_WEIGHT = "weights must be finite and not negative."
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ class Defect:
     def text(self, block: int, row: int) -> str:
         """Say where it is, and what to do."""
         place = f"block {block}, row {row} of it{self.column}"
-        return f"{self.name} has {self.value} in {place}. {self.remedy}"
+        return f"{self.name} has {self.value} in {place}: {self.remedy}"
 
 
 @dataclass(frozen=True)
@@ -184,16 +183,8 @@ def defect_of(name: str, values: NDArray[Any]) -> Defect:
     place = np.argwhere(bad)[0].tolist()
     column = f", column {place[1]}" if len(place) > 1 else ""
     value = values[tuple(place)]
-    remedy = BAD_WEIGHT if weights else TOO_LARGE if np.isfinite(value) else NOT_FINITE
+    remedy = BAD_WEIGHT if weights else OVERFLOW if np.isfinite(value) else NOT_FINITE
     return Defect(name, str(value), place[0], column, remedy)
-
-
-def check_total_weight(total: float) -> None:
-    """Reject weights by which no sample counts, or that cannot be summed."""
-    if total == 0.0:
-        raise ValueError("sample_weight must not be all zero: no sample would count.")
-    if not np.isfinite(total):
-        raise ValueError("sample_weight sums to infinity; divide the weights by a constant.")
 
 
 def check_counts(summaries: Sequence[Summary], rows: Sequence[int], chunks: Sequence[int]) -> None:

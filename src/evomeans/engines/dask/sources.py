@@ -1,7 +1,9 @@
-"""From whatever Dask can read to a Dask array whose chunks are read where they are used."""
+"""From whatever Dask can read to Dask arrays whose chunks are read where they are used."""
 
 from __future__ import annotations
 
+import logging
+import math
 import mmap
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.engines.dask.blocks import even_parts, row_chunks
+
+log = logging.getLogger("evomeans")
 
 
 def import_dask_array() -> ModuleType:
@@ -33,14 +37,12 @@ def as_dask_array(X: Any) -> Any:
     Parameters
     ----------
     X : array-like of two dimensions
-        A Dask array, a NumPy array or memory map, or anything else with shape, dtype and slices
-        that ``dask.array.from_array`` takes.
+        A Dask array, a NumPy array or memory map, or anything else with shape, dtype and slices,
+        such as an array of Zarr.
     """
     da = import_dask_array()
     if isinstance(X, da.Array):
         return X.rechunk({1: -1}) if len(X.chunks[1]) > 1 else X
-    if not all(hasattr(X, name) for name in ("shape", "dtype", "__getitem__")):
-        X = np.asarray(X)
     rows = X.shape[0]
     row_bytes = int(np.prod(X.shape[1:])) * np.dtype(X.dtype).itemsize
     stored = getattr(X, "chunks", None)
@@ -56,6 +58,55 @@ def as_dask_array(X: Any) -> Any:
     return da.from_array(X, chunks=whole, name=False, asarray=True)
 
 
+def frame_to_array(frame: Any) -> Any:
+    """Return a Dask dataframe as an array; chunks may be of unknown size."""
+    kinds = [numeric_type(kind) for kind in frame._meta.dtypes]
+    wrong = [str(name) for name, kind in zip(frame.columns, kinds, strict=True) if kind is None]
+    if wrong:
+        raise ValueError(f"X must hold real numbers only, but has other columns: {wrong[:5]}.")
+    if not kinds:
+        raise ValueError("X has no columns; at least one is needed.")
+    narrow = all(kind == np.float32 for kind in kinds)
+    return frame.astype(np.float32 if narrow else np.float64).to_dask_array()
+
+
+def numeric_type(kind: Any) -> np.dtype[Any] | None:
+    """Return the NumPy type of a column or an array, None if it does not hold real numbers."""
+    kind = getattr(kind, "numpy_dtype", kind)
+    return kind if isinstance(kind, np.dtype) and kind.kind in "fiub" else None
+
+
+def counted(X: Any, name: str = "X") -> Any:
+    """Count the rows of every chunk, if that is not known."""
+    if not any(math.isnan(rows) for rows in X.chunks[0]):
+        return X
+    log.warning(
+        "%s has chunks of unknown size: their rows are counted, in a pass over the data.", name
+    )
+    X = X.copy().compute_chunk_sizes()
+    if X.shape[0] == 0:
+        raise ValueError(f"{name} has no rows.")
+    return X
+
+
+def in_chunks(X: Any, weights: Any) -> Any:
+    """Return weights as a Dask array in the row chunks of ``X``.
+
+    Parameters
+    ----------
+    X : dask array of shape (n, d)
+    weights : array or dask array of shape (n,), or of none: one weight for all samples
+    """
+    da = import_dask_array()
+    chunks = (X.chunks[0],)
+    if isinstance(weights, da.Array):
+        return weights.rechunk(chunks)
+    if weights.ndim == 0:
+        return da.full(X.shape[0], weights[()], chunks=chunks)
+    # Cut up here: every block gets its own weights, not all of them.
+    return da.from_array(weights, chunks=chunks)
+
+
 class FileRows:
     """Rows of a binary file, read when they are sliced; with gaps, mapped while they are copied.
 
@@ -69,7 +120,7 @@ class FileRows:
     shape : tuple of int
     dtype : numpy.dtype
     strides : tuple of int, optional
-        As of an array; None if rows and columns stand in C order without gaps.
+        As of an array; None if the values are in C order without gaps.
     """
 
     def __init__(
