@@ -22,8 +22,9 @@ from sklearn.datasets import load_diabetes
 
 from evomeans import HGMeans
 from evomeans.engines import Start, create_engine
+from evomeans.engines.protocol import LocalSearch
 from evomeans.search import Individual
-from evomeans.search.crossover import matching_crossover
+from evomeans.search.crossover import Breeding, matching_crossover
 from evomeans.search.individual import inherited_alpha
 from evomeans.search.population import select_parents
 
@@ -33,6 +34,7 @@ IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
 INK, TEXT, LINE = "#1b1f24", "#4a5058", "#d5d9de"
 BLUE, ORANGE, GREEN, VERMILION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
 
+MOVES, STILL = LocalSearch(single_moves=True), LocalSearch(max_iter=0)
 N_CLOUDS = 13
 N_FOUNDERS = 20
 N_CLUSTERS = 60
@@ -96,24 +98,24 @@ def ways(X: np.ndarray, rng: np.random.Generator) -> Iterator[Way]:
 
     founders = []
     for _ in range(N_FOUNDERS):
-        start = Start(engine.seed(rng.random(N_CLOUDS)), rng.random(), power=2, single_moves=True)
+        start = Start(engine.seed(rng.random(N_CLOUDS)), rng.random(), power=2, local_search=MOVES)
         refined = engine.refine([start])[0]
         founders.append(
             Individual(refined.centers, refined.inertia, refined.cluster_weights, start.alpha)
         )
     while True:
         first, second = select_parents(founders, rng.random(4).tolist())
-        child = matching_crossover(first, second, rng.random(N_CLOUDS))
+        child = matching_crossover(first, second, Breeding(engine, rng.random(N_CLOUDS), rng))
         removed = int(rng.integers(N_CLOUDS))
         alpha = inherited_alpha(first.alpha, second.alpha, rng.random())
         mutation = {"alpha": alpha, "quantile": rng.random(), "removed": removed, "power": 2}
         plain = step(Start(child.centers, **mutation))
-        refined = step(Start(child.centers, **mutation, single_moves=True))
+        refined = step(Start(child.centers, **mutation, local_search=MOVES))
         before, after = (engine.assign(engine.frame.encode(s.centers))[0] for s in (plain, refined))
         yield Way(
             parents=tuple(Step(engine.frame.decode(p.centers), p.inertia) for p in (first, second)),
-            child=step(Start(child.centers, max_iter=0)),
-            relocated=step(Start(child.centers, **mutation, max_iter=0)),
+            child=step(Start(child.centers, local_search=STILL)),
+            relocated=step(Start(child.centers, **mutation, local_search=STILL)),
             removed=removed,
             refined=refined,
             moved=before != after,

@@ -14,8 +14,15 @@ from numpy.testing import assert_array_equal
 
 from evomeans.engines.reference import ReferenceEngine
 from evomeans.search import SearchSettings, StopReason, evolve
+from evomeans.search.state import SearchState
 from evomeans.storage.archive import read_archive, write_archive
-from evomeans.storage.checkpoint import FORMAT, VERSION, Checkpoint, CheckpointError
+from evomeans.storage.checkpoint import (
+    FORMAT,
+    VERSION,
+    Checkpoint,
+    CheckpointError,
+    encode_state,
+)
 from fakes import ScriptedClock, ScriptedEngine
 
 X = np.random.default_rng(0).normal(size=(40, 2))
@@ -48,7 +55,7 @@ def search(checkpoint=None, *, settings=SETTINGS, stop_at=(), batch=1, seed=0, i
         rng,
         initial=initial,
         observers=[stop],
-        checkpoint=checkpoint,
+        keeper=checkpoint,
         **more,
     )
 
@@ -151,7 +158,7 @@ def scripted(checkpoint, *, now=0.0, seconds=1.0, during=None, **limits):
     engine = ScriptedEngine(repeat(3.0), clock=clock, seconds=seconds, during=during or {})
     settings = SearchSettings(2, 4, **{"max_offspring": 20, **limits})
     rng = np.random.default_rng(0)
-    return evolve(engine, 2, settings, rng, clock=clock, checkpoint=checkpoint)
+    return evolve(engine, 2, settings, rng, clock=clock, keeper=checkpoint)
 
 
 def n_records(path):
@@ -191,9 +198,9 @@ def test_slow_writes_are_made_less_often(path, monkeypatch):
         SearchSettings(2, 4, max_offspring=100),
         np.random.default_rng(0),
         clock=clock,
-        checkpoint=Checkpoint(path, PROBLEM, every=5.0),
+        keeper=Checkpoint(path, PROBLEM, every=5.0, clock=clock),
     )
-    assert np.diff(writes[:-1]).tolist() == [42.0] * (len(writes) - 2)
+    assert np.diff(writes[:-1]).tolist() == [42.0] + [40.0] * (len(writes) - 3)
 
 
 def test_time_goes_on_where_it_stopped(path):
@@ -217,7 +224,7 @@ def test_a_path_that_cannot_be_written_is_an_error_before_the_search(tmp_path):
             2,
             SETTINGS,
             np.random.default_rng(0),
-            checkpoint=Checkpoint(tmp_path / "missing" / "c", PROBLEM),
+            keeper=Checkpoint(tmp_path / "missing" / "c", PROBLEM),
         )
     assert engine.starts == []
 
@@ -235,7 +242,7 @@ def test_a_disk_that_is_full_later_costs_neither_the_search_nor_the_file(path, m
     search(Checkpoint(path, PROBLEM), stop_at=[9])
     before = path.read_bytes()
     fill()
-    with pytest.warns(RuntimeWarning, match=r"could not be written .*No space left.* goes on"):
+    with pytest.warns(RuntimeWarning, match=r"could not be written .*No space left.* continues"):
         assert_same_result(search(Checkpoint(path, PROBLEM)), whole)
     assert path.read_bytes() == before
     assert [file.name for file in path.parent.iterdir()] == [path.name]
@@ -315,14 +322,16 @@ def change(path, meta=None, arrays=None):
         ({"problem": 3}, "problem is not a JSON object"),
         ({"best": 99}, "best is not an integer"),
         ({"best": None}, "best is not an integer"),
-        ({"population_size": -1}, "population_size"),
-        ({"population_size": 0, "founders_due": 0}, "population is incomplete"),
+        ({"best": -1}, "population is incomplete"),
+        ({"leader": -1}, "population is incomplete"),
         ({"founders_due": 1e9}, "founders_due"),
+        ({"founders_due": 10**6}, "population is incomplete"),
+        ({"population_number": 0}, "population is incomplete"),
         ({"n_offspring": -1}, "n_offspring"),
-        ({"last_improvement": 10**6}, "last_improvement"),
+        ({"last_improvement": 10**6}, "population is incomplete"),
         ({"seconds": -1.0}, "seconds"),
-        ({"random": []}, "random is not a JSON object"),
-        ({"random": {}}, "bit generator"),
+        ({"rng": []}, "rng is not a JSON object"),
+        ({"rng": {}}, "bit generator"),
     ],
 )
 def test_impossible_fields_are_refused(written, meta, text):
@@ -333,12 +342,15 @@ def test_impossible_fields_are_refused(written, meta, text):
 @pytest.mark.parametrize(
     ("name", "values", "text"),
     [
-        ("population_centers", np.full((9, 5, 2), np.nan), "NaN"),
-        ("population_centers", np.zeros((9, 4, 2)), "shape"),
+        ("solution_centers", np.full((9, 5, 2), np.nan), "NaN"),
+        ("solution_centers", np.zeros((9, 4, 2)), "shape"),
+        ("population", np.array([10**6]), "population is not within"),
+        ("population", np.array([], dtype=np.int64), "population is incomplete"),
         ("given", np.zeros((1, 5, 3)), "shape"),
         ("given", np.zeros((9, 5, 2)), "population is incomplete"),
-        ("round_centers", np.zeros((1, 5, 2)), "shape"),
+        ("waiting_centers", np.zeros((1, 5, 2)), "shape"),
         ("history_best", np.zeros(2), "differ in length"),
+        ("history_made_by", np.full(9, 77), "operator that it does not list"),
         ("more", np.zeros(2), "unknown member"),
     ],
 )
@@ -367,12 +379,12 @@ def test_impossible_random_numbers_are_refused(path, kind, where, value):
     """NumPy would believe them, and read where there is nothing."""
     source = np.random.Generator(getattr(np.random, kind)(7))
     search(Checkpoint(path, PROBLEM), stop_at=[9], seed=source)
-    state = read_archive(path, FORMAT, VERSION).meta["random"]
+    state = read_archive(path, FORMAT, VERSION).meta["rng"]
     place = state
     for key in where[:-1]:
         place = place[key]
     place[where[-1]] = value
-    change(path, meta={"random": state})
+    change(path, meta={"rng": state})
     with pytest.raises(CheckpointError, match=f"impossible .{where[-1]}"):
         search(Checkpoint(path, PROBLEM), seed=np.random.Generator(getattr(np.random, kind)(7)))
 
@@ -392,6 +404,24 @@ def test_flipped_bits_resume_the_same_search_or_are_refused(tmp_path_factory, se
     except CheckpointError:
         return
     assert_same_result(result, whole)
+
+
+def test_every_field_of_the_state_is_stored(written):
+    """A new field is stored by its type, without another edit."""
+    archive = read_archive(written, FORMAT, VERSION)
+    known = [*archive.meta, *archive.arrays]
+    for field in dataclasses.fields(SearchState):
+        assert any(name == field.name or name.startswith(f"{field.name}_") for name in known)
+
+
+def test_a_field_of_an_unknown_type_cannot_be_forgotten():
+    @dataclasses.dataclass
+    class Extended(SearchState):
+        more: set[int] = dataclasses.field(default_factory=set)
+
+    state = Extended.beginning(np.random.default_rng(0), 4, ())
+    with pytest.raises(TypeError, match=r"cannot store more of type set\[int\]"):
+        encode_state(state, 2, 1)
 
 
 def test_the_file_is_what_the_documentation_says(written):

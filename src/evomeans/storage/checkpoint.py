@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -63,6 +63,8 @@ class Checkpoint:
         If given, the search in the file must have begun with it.
     every : float, optional
         Seconds between two writes, by the clock of the search.
+    clock : callable
+        Seconds, for the time that writing takes.
     """
 
     def __init__(
@@ -72,11 +74,13 @@ class Checkpoint:
         *,
         seed: int | None = None,
         every: float | None = None,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.path = Path(path)
         self.problem = dict(problem)
         self.seed = seed
         self.every = SECONDS_BETWEEN if every is None else every
+        self.clock = clock
         self._shape = (0, 0)
         self._due = 0.0
         self._written = -1
@@ -92,7 +96,7 @@ class Checkpoint:
             self._written = len(state.history)
             self._due = state.seconds + self.every
         else:
-            self._write(state)
+            self._due = self._write(state)
 
     def keep(self, state: SearchState) -> None:
         """Write the state if it is time to."""
@@ -107,7 +111,7 @@ class Checkpoint:
     def _try_to_write(self, state: SearchState) -> None:
         """Write; if that fails, say so, and let the search continue."""
         try:
-            self._write(state)
+            self._due = state.seconds + self._write(state)
         except OSError as error:
             self._due = state.seconds + self.every
             warnings.warn(
@@ -117,14 +121,14 @@ class Checkpoint:
                 stacklevel=2,
             )
 
-    def _write(self, state: SearchState) -> None:
-        began = time.perf_counter()
+    def _write(self, state: SearchState) -> float:
+        """Write the state, and return how many seconds to wait before the next time."""
+        began = self.clock()
         meta, arrays = encode_state(state, *self._shape)
         meta |= {"problem": self.problem, "seed": self.seed}
         write_archive(self.path, FORMAT, VERSION, meta, arrays)
         self._written = len(state.history)
-        pause = PAUSE_PER_WRITE * (time.perf_counter() - began)
-        self._due = state.seconds + max(self.every, pause)
+        return max(self.every, PAUSE_PER_WRITE * (self.clock() - began))
 
     def _read(self, state: SearchState) -> None:
         try:
