@@ -47,19 +47,15 @@ class Progress:
         self.method = method
         self.live = sys.stdout.isatty()
         self.due = 0.1 if self.live else 1.0
-        self.improved = 0
-        self.best = float("inf")
 
     def __call__(self, record: OffspringRecord) -> None:
         """Show the state of the search if it is time to."""
-        if record.best < self.best:
-            self.best, self.improved = record.best, record.number
         if record.seconds < self.due:
             return
         # A log should stay short however long the search takes.
         self.due = record.seconds + 0.1 if self.live else 2 * record.seconds
         made = f"{record.number:,} offspring" if record.number else "first population"
-        ago = f"{record.number - self.improved} since it improved" if record.number else ""
+        ago = f"{record.since_improvement} since it improved" if record.number else ""
         self.show(f"{record.best:>12,.1f}   {record.seconds:5.1f} s   {made:<18}{ago}")
 
     def show(self, text: str) -> None:

@@ -323,11 +323,13 @@ class Curve:
 
 
 def curves(model: HGMeans, best: float) -> list[Curve]:
-    """Return one curve for each population; a new one begins with a single member."""
-    numbers, inertias = (model.history_.column(name) for name in ("number", "inertia"))
-    begins = np.flatnonzero(model.history_.column("population_size") == 1)
+    """Return one curve for each population."""
+    numbers, inertias, populations = (
+        model.history_.column(name) for name in ("number", "inertia", "population")
+    )
     found = []
-    for part in np.split(np.arange(len(numbers)), begins[1:]):
+    for population in np.unique(populations):
+        part = populations == population
         gap = 100 * (np.minimum.accumulate(inertias[part]) / best - 1)
         found.append(Curve(numbers[part], gap))
     return found

@@ -15,6 +15,7 @@ from evomeans.search import History, Individual, StopReason
 from evomeans.storage.archive import Archive, ArchiveError, read_archive, write_archive
 from evomeans.storage.arrays import (
     HISTORY_MEMBERS,
+    LATER_HISTORY_MEMBERS,
     POPULATION_MEMBERS,
     history_from_arrays,
     history_to_arrays,
@@ -23,7 +24,7 @@ from evomeans.storage.arrays import (
 )
 
 FORMAT = "evomeans model"
-VERSION = 1
+VERSION = 2
 MEMBERS = ("cluster_centers", "frame_shift", *POPULATION_MEMBERS, *HISTORY_MEMBERS)
 LARGEST_COUNT = 2**53
 # The squares of coordinates in the frame must not overflow, nor must their sums.
@@ -50,6 +51,7 @@ class StoredModel:
     inertia: float
     n_iter: int
     n_rediscoveries: int
+    missing_abilities: tuple[str, ...]
     stop_reason: StopReason
     population: Sequence[Individual]
     history: History
@@ -64,6 +66,7 @@ def write_model(path: str | os.PathLike[str], model: StoredModel) -> None:
         "inertia": model.inertia,
         "n_iter": model.n_iter,
         "n_rediscoveries": model.n_rediscoveries,
+        "missing_abilities": list(model.missing_abilities),
         "stop_reason": str(model.stop_reason),
         "frame_exponent": model.frame.exponent,
         "labels_stored": model.labels is not None,
@@ -95,7 +98,8 @@ def refusal(path: str | os.PathLike[str], reason: object) -> ModelFileError:
 
 def _model(archive: Archive) -> StoredModel:
     stored = ["labels"] if archive.meta.get("labels_stored", True) else []
-    archive.expect([*MEMBERS, *stored], optional=["init"])
+    required = set(MEMBERS).difference(LATER_HISTORY_MEMBERS if archive.meta["version"] < 2 else ())
+    archive.expect([*required, *stored], optional=["init"])
     centers = archive.array("cluster_centers", ("float32", "float64"), (None, None))
     k, d = centers.shape
     if k == 0 or d == 0:
@@ -119,6 +123,7 @@ def _model(archive: Archive) -> StoredModel:
         inertia=archive.number("inertia"),
         n_iter=archive.integer("n_iter", 0, LARGEST_COUNT),
         n_rediscoveries=0 if is_older else archive.integer("n_rediscoveries", 0, LARGEST_COUNT),
+        missing_abilities=tuple(_texts(archive, "missing_abilities") or ()),
         stop_reason=_stop_reason(archive),
         population=tuple(population),
         history=history_from_arrays(archive),
@@ -126,14 +131,22 @@ def _model(archive: Archive) -> StoredModel:
 
 
 def _feature_names(archive: Archive, n_features: int) -> NDArray[Any] | None:
-    names = archive.meta.get("feature_names")
+    names = _texts(archive, "feature_names")
     if names is None:
         return None
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise ArchiveError("its feature_names are not a list of texts")
     if len(names) != n_features:
         raise ArchiveError(f"it names {len(names)} features, but has {n_features}")
     return np.array(names, dtype=object)
+
+
+def _texts(archive: Archive, name: str) -> list[str] | None:
+    """Return a list of texts of the JSON object, None if there is none."""
+    texts = archive.meta.get(name)
+    if texts is None:
+        return None
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise ArchiveError(f"its {name} are not a list of texts")
+    return texts
 
 
 def _frame(archive: Archive, centers: NDArray[Any]) -> Frame:
