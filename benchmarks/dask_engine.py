@@ -1,4 +1,4 @@
-"""The Dask engine beside the CPU engine and dask-ml, its overhead, its memory, and many workers.
+"""The Dask engine compared with the CPU engine and dask-ml, its overhead and its memory.
 
 Run with ``python -m benchmarks.dask_engine PART ...``; without a name, all parts but ``memory``:
 
@@ -7,7 +7,6 @@ Run with ``python -m benchmarks.dask_engine PART ...``; without a name, all part
   dask-ml     500,000 x 20, m = 50: ten restarts of dask-ml's KMeans, and one fast search
   overhead    what a request costs beyond the work it asks for
   islands     one search, and islands that exchange their best, at equal numbers of offspring
-  simulation  an iteration on up to 100 workers: real requests and merging, sleep in place of work
   memory      a file of 4 GiB on two workers of 1 GiB each, for some minutes (--minutes)
 
 All searches are those of the paper (strategy="paper"): the CPU engine makes the same ones. dask-ml
@@ -33,19 +32,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks.dask_memory import ROWS, memory
-from benchmarks.dask_workers import (
-    local_cluster,
-    overhead,
-    paper_search,
-    simulation,
-    timed_fit,
-)
+from benchmarks.dask_workers import local_cluster, overhead, paper_search, timed_fit
 from benchmarks.measure import mixture, parser_for
 from evomeans import HGMeans
 from evomeans.engines import create_engine
 from evomeans.search import SearchSettings, evolve
 
-PARTS = ("speed", "dask-ml", "overhead", "islands", "simulation")
+PARTS = ("speed", "dask-ml", "overhead", "islands")
 
 
 # ---- speed ---------------------------------------------------------------------------------------
@@ -192,7 +185,6 @@ def main() -> None:
         "dask-ml": lambda: dask_ml(samples or 500_000),
         "overhead": overhead,
         "islands": islands,
-        "simulation": simulation,
         "memory": lambda: memory(arguments.minutes, samples or ROWS),
     }
     options = " ".join(word for word in sys.argv[1:] if word not in arguments.parts)

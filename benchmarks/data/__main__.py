@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 
 from benchmarks.data.errors import DataError, exit_on_data_errors
-from benchmarks.data.loading import Place, cache_folder, data_folder, fetch, places
+from benchmarks.data.loading import Place, data_folder, downloads_folder, fetch, places
 from benchmarks.data.records import Dataset
 from benchmarks.data.registry import DATASETS, dataset_named
 
@@ -53,8 +53,8 @@ def listing() -> str:
     lines += [
         "",
         f"{len(DATASETS) - away - absent} at hand, {away} to be downloaded, {absent} missing.",
-        f"folder: {data_folder() or 'EVOMEANS_DATA is not set'}",
-        f"cache:  {cache_folder()}",
+        f"folder:    {data_folder() or 'EVOMEANS_DATA is not set'}",
+        f"downloads: {downloads_folder()}",
     ]
     return "\n".join(lines)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import subprocess
 import zipfile
 import zlib
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
-from benchmarks.data import lzw
-from benchmarks.data.errors import WrongContentsError
+from benchmarks.data.errors import MissingDataError, WrongContentsError
 from benchmarks.data.records import Dataset
 
 DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, gzip.BadGzipFile, ValueError, KeyError)
@@ -29,6 +29,8 @@ def read_parts(path: Path, dataset: Dataset) -> list[bytes]:
     ------
     WrongContentsError
         If something is damaged or lacking, or a file is not the one that is known.
+    MissingDataError
+        If a file was written by the program compress, and there is no gzip to read it.
     """
     assert dataset.source is not None
     source = dataset.source
@@ -53,7 +55,7 @@ def read_parts(path: Path, dataset: Dataset) -> list[bytes]:
 
 
 def find_member(names: Sequence[str], wanted: str) -> str:
-    """Find a file in an archive: by its path, by its name in any folder, with or without ``.Z``."""
+    """Find a file in an archive: by its path, or by its name in any folder, with or without .Z."""
     if wanted in names:
         return wanted
     stem = PurePosixPath(wanted.removesuffix(".Z")).name
@@ -66,7 +68,22 @@ def find_member(names: Sequence[str], wanted: str) -> str:
 
 def _decompressed(name: str, content: bytes) -> bytes:
     if name.endswith(".Z"):
-        return lzw.decompress(content)
+        return _uncompressed(name, content)
     if name.endswith(".gz"):
         return gzip.decompress(content)
     return content
+
+
+def _uncompressed(name: str, content: bytes) -> bytes:
+    """Read a file of the Unix program compress, which Python cannot read, by the program gzip."""
+    command = ["gzip", "-dc"]
+    try:
+        done = subprocess.run(command, input=content, capture_output=True, check=False)
+    except OSError as error:
+        raise MissingDataError(
+            f"{name} was written by the program compress, and the program gzip, which reads such "
+            f"files, cannot be run here ({error}). Install gzip."
+        ) from error
+    if done.returncode:
+        raise ValueError(f"gzip cannot read {name}: {done.stderr.decode(errors='replace').strip()}")
+    return done.stdout

@@ -1,7 +1,7 @@
 """Samples by the name of their data set, wherever they are.
 
 They are looked up in the folder that EVOMEANS_DATA names, among what the repository and
-scikit-learn ship, and in the cache; else they are downloaded, cleaned, verified and kept there.
+scikit-learn ship, and among earlier downloads. Others are downloaded, cleaned, verified and kept.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Place(StrEnum):
     FOLDER = "folder"
     SHIPPED = "shipped"
     SCIKIT_LEARN = "scikit-learn"
-    CACHE = "cache"
+    DOWNLOADED = "downloaded"
     DOWNLOADABLE = "downloadable"
     MISSING = "missing"
 
@@ -136,9 +136,9 @@ def data_folder() -> Path | None:
     return path
 
 
-def cache_folder() -> Path:
-    """Return the folder of what was downloaded: EVOMEANS_CACHE, or where the system keeps such."""
-    if folder := os.environ.get("EVOMEANS_CACHE"):
+def downloads_folder() -> Path:
+    """Return the folder of downloads: EVOMEANS_DOWNLOADS, or a folder among the user's caches."""
+    if folder := os.environ.get("EVOMEANS_DOWNLOADS"):
         return Path(folder)
     if sys.platform == "win32":  # pragma: no cover
         base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
@@ -157,7 +157,7 @@ def _obtained(name: str, may_download: bool) -> Cleaned:
     if copy is None:
         if not (may_download and dataset.is_downloadable):
             raise MissingDataError(_why_missing(dataset))
-        with exclusive(cache_folder() / f"{name}.lock"):
+        with exclusive(downloads_folder() / f"{name}.lock"):
             # Another process may have made it in the meantime.
             copy = _copy_of(dataset)
             if copy is None:
@@ -194,8 +194,8 @@ def _copy_of(dataset: Dataset) -> _Copy | None:
         return _Copy(Place.SHIPPED, str(path), partial(_read_csv, path))
     if dataset.name == "iris":
         return _Copy(Place.SCIKIT_LEARN, "scikit-learn's load_iris", _read_iris)
-    if (cached := cache_folder() / file).exists():
-        return _Copy(Place.CACHE, str(cached), partial(_read_npz, cached))
+    if (cached := downloads_folder() / file).exists():
+        return _Copy(Place.DOWNLOADED, str(cached), partial(_read_npz, cached))
     return None
 
 
@@ -223,13 +223,13 @@ def _prepare(dataset: Dataset) -> Cleaned:
     finally:
         if not by_hand:
             raw.unlink(missing_ok=True)
-    _write_npz(cache_folder() / f"{dataset.name}.npz", cleaned)
+    _write_npz(downloads_folder() / f"{dataset.name}.npz", cleaned)
     return cleaned
 
 
 def _raw_file(dataset: Dataset) -> Path:
     assert dataset.source is not None
-    return cache_folder() / "raw" / dataset.name / dataset.source.url.rpartition("/")[2]
+    return downloads_folder() / "raw" / dataset.name / dataset.source.url.rpartition("/")[2]
 
 
 def _by_hand(dataset: Dataset) -> str:
@@ -247,9 +247,9 @@ def _why_missing(dataset: Dataset) -> str:
     if dataset.missing:
         return f"{dataset.name} is missing: {dataset.missing}. {_by_hand(dataset)}"
     return (
-        f"{dataset.name} is not at hand: it is neither in EVOMEANS_DATA nor in {cache_folder()}, "
-        f"and nothing was to be downloaded. python -m benchmarks.data fetch {dataset.name} does. "
-        f"{_by_hand(dataset)}"
+        f"{dataset.name} is not at hand: it is neither in EVOMEANS_DATA nor in "
+        f"{downloads_folder()}, and nothing was to be downloaded. "
+        f"python -m benchmarks.data fetch {dataset.name} does. {_by_hand(dataset)}"
     )
 
 

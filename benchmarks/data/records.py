@@ -26,7 +26,7 @@ class Member:
     Parameters
     ----------
     path : str
-        In the archive; a name that ends in ``.Z`` is decompressed.
+        In the archive; one that ends in ``.gz`` or ``.Z`` is decompressed.
     sha256 : str or None
         Of the decompressed file, if it is known.
     """

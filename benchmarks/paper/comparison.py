@@ -34,7 +34,7 @@ SMALL_CLUSTERS = {
 }
 # Beyond so many samples, n² distances per added centre, and the generations of SAGA, take too long
 # for a small run.
-LARGEST_FOR_RIVALS = 20_000
+LARGEST_FOR_BASELINES = 20_000
 # Beyond so many, a small run has one seed.
 LARGEST_FOR_SEEDS = 4000
 
@@ -72,7 +72,7 @@ def methods(dataset: Dataset, size: Size) -> list[Method]:
     """Return the methods that are run on a data set."""
     count = n_runs(dataset, size)
     chosen = [multi_start("random", count), multi_start("k-means++", count), hg_means()]
-    if size is not Size.SMALL or dataset.n <= LARGEST_FOR_RIVALS:
+    if size is not Size.SMALL or dataset.n <= LARGEST_FOR_BASELINES:
         chosen += [saga(), *incremental()]
     return chosen
 

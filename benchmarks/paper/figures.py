@@ -92,10 +92,10 @@ def panels(titles: Sequence[str], path: Path, across: int = 4) -> Iterator[list[
         plt.close(figure)
 
 
-def draw_times(rows: Sequence[Row], rivals: Sequence[Row], path: Path) -> None:
+def draw_times(rows: Sequence[Row], baselines: Sequence[Row], path: Path) -> None:
     """CPU time against the number of clusters, ours and the paper's, a panel per data set.
 
-    The paper prints no times of its rivals by number of clusters; ours are drawn where there are.
+    The paper prints no times of its baselines by number of clusters; ours are drawn if measured.
     """
     datasets = [
         name
@@ -126,8 +126,8 @@ def draw_times(rows: Sequence[Row], rivals: Sequence[Row], path: Path) -> None:
                     markersize=3,
                     label=f"{method}, evomeans",
                 )
-            for method in in_order(row["method"] for row in rivals):
-                own = [r for r in rivals if r["method"] == method and r["dataset"] == dataset]
+            for method in in_order(row["method"] for row in baselines):
+                own = [r for r in baselines if r["method"] == method and r["dataset"] == dataset]
                 times = averaged(own, "cpu_s", lambda row: row["m"])
                 clusters = sorted(times)  # type: ignore[type-var]
                 panel.plot(

@@ -1,4 +1,4 @@
-"""The methods that are compared: ours, its rivals, and how their results become rows."""
+"""The methods that are compared: ours, its baselines, and how their results become rows."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ SMOKE_CLUSTERS = (2, 3, 5)
 # The law in n and d is fitted at this number of clusters, to data sets of groups B and C.
 CLUSTERS_OF_LAW = 10
 # Whose times are in the figure too, where Tables 2 and 3 have been run in the same folder.
-RIVALS = ("K-means repeated", "SAGA", "GKM", "MGKM", "MS-MGKM")
+BASELINES = ("K-means repeated", "SAGA", "GKM", "MGKM", "MS-MGKM")
 
 
 def plan(size: Size) -> Plan:
@@ -53,8 +53,8 @@ def plan(size: Size) -> Plan:
 def render(rows: Sequence[Row], size: Size, folder: Path) -> str:
     """Return both tables, the power laws, and draw the figure."""
     scored = with_gaps(rows)
-    rivals = [row for row in read_rows(folder / "comparison.csv") if row["method"] in RIVALS]
-    draw_times(scored, rivals, folder / "scalability.png")
+    baselines = [row for row in read_rows(folder / "comparison.csv") if row["method"] in BASELINES]
+    draw_times(scored, baselines, folder / "scalability.png")
     parts = [_table(scored, method) for method in TABLES]
     parts += [_laws_in_m(scored), _law_in_n_and_d(scored, size), _speed_of_fast(scored)]
     parts.append("![CPU time by number of clusters](scalability.png)\n")

@@ -70,10 +70,10 @@ def trace_search(
         yield prepared + record.seconds, record.best
 
 
-def trace_rival(
+def trace_baseline(
     make: Callable[..., AnytimeBaseline], X: Samples, m: int, seed: int, budget: float
 ) -> Iterator[Point]:
-    """Follow a rival; one that ends before the budget does begins again from other random numbers.
+    """Follow a baseline; one that ends before the budget does begins again with another seed.
 
     That is what its user would do with the time.
     """
@@ -129,13 +129,13 @@ TRACERS = (
     Tracer(HG_DEEP, partial(trace_search, SearchSettings(strategy=DEEP))),
     Tracer(HG_MEANS, partial(trace_search, SearchSettings())),
     Tracer(HG_FAST, partial(trace_search, _fast_settings())),
-    Tracer(repeated(KMEANS), partial(trace_rival, partial(MultiStartKMeans, init="random"))),
+    Tracer(repeated(KMEANS), partial(trace_baseline, partial(MultiStartKMeans, init="random"))),
     Tracer(
-        repeated(KMEANS_PLUS), partial(trace_rival, partial(MultiStartKMeans, init="k-means++"))
+        repeated(KMEANS_PLUS), partial(trace_baseline, partial(MultiStartKMeans, init="k-means++"))
     ),
-    Tracer("breathing k-means", partial(trace_rival, BreathingKMeans)),
-    Tracer("random swap", partial(trace_rival, RandomSwap)),
-    Tracer("SAGA", partial(trace_rival, SAGA)),
+    Tracer("breathing k-means", partial(trace_baseline, BreathingKMeans)),
+    Tracer("random swap", partial(trace_baseline, RandomSwap)),
+    Tracer("SAGA", partial(trace_baseline, SAGA)),
     Tracer("bkmeans", partial(trace_package, fit_bkmeans), "bkmeans"),
     Tracer("flspp", partial(trace_package, fit_flspp), "flspp"),
 )

@@ -1,4 +1,4 @@
-"""No test of the data needs, or finds, the user's own data and cache."""
+"""No test of the data needs, or finds, the user's own data and downloads."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ GIVEN = os.environ.get("EVOMEANS_DATA")
 
 
 @pytest.fixture(autouse=True)
-def cache(monkeypatch, tmp_path) -> Path:
-    """Give every test an empty cache and no folder of data."""
+def downloads(monkeypatch, tmp_path) -> Path:
+    """Give every test no downloads and no folder of data."""
     monkeypatch.delenv("EVOMEANS_DATA", raising=False)
-    monkeypatch.setenv("EVOMEANS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("EVOMEANS_DOWNLOADS", str(tmp_path / "downloads"))
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    return tmp_path / "cache"
+    return tmp_path / "downloads"
 
 
 @pytest.fixture
 def given_data(monkeypatch) -> Path:
-    """Return the folder EVOMEANS_DATA of whoever runs the tests, if it is set."""
+    """Return the folder EVOMEANS_DATA that the tests were started with, if it is set."""
     if not GIVEN:
         pytest.skip("EVOMEANS_DATA is not set: the true data sets are not at hand")
     monkeypatch.setenv("EVOMEANS_DATA", GIVEN)

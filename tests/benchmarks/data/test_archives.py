@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import shutil
 import zipfile
 
 import pytest
 
-from benchmarks.data import Dataset, WrongContentsError
+from benchmarks.data import Dataset, MissingDataError, WrongContentsError
 from benchmarks.data.archives import find_member, read_parts
 from benchmarks.data.records import Member, Source
 
 # Four letters a, as the program compress writes them.
 AAAA_Z = b"\x1f\x9d\x90" + (97 | 257 << 9 | 97 << 18).to_bytes(4, "little")
+needs_gzip = pytest.mark.skipif(not shutil.which("gzip"), reason="gzip is not installed")
 
 
 def dataset(*members: Member) -> Dataset:
@@ -30,11 +32,10 @@ def archive(path, files):
 
 def test_members_in_the_order_of_the_registry(tmp_path):
     """Decompressed, from any folder of the archive."""
-    path = archive(
-        tmp_path / "file.zip", {"b": b"B", "deep/a.Z": AAAA_Z, "c.gz": gzip.compress(b"C")}
-    )
-    wanted = [Member("a.Z"), Member("b"), Member("elsewhere/c.gz")]
-    assert read_parts(path, dataset(*wanted)) == [b"aaaa", b"B", b"C"]
+    files = {"b": b"B", "deep/a": b"A", "c.gz": gzip.compress(b"C")}
+    path = archive(tmp_path / "file.zip", files)
+    wanted = [Member("a"), Member("b"), Member("elsewhere/c.gz")]
+    assert read_parts(path, dataset(*wanted)) == [b"A", b"B", b"C"]
 
 
 @pytest.mark.parametrize("name", ["file.gz", "file.txt"])
@@ -44,6 +45,7 @@ def test_a_file_without_members(tmp_path, name):
     assert read_parts(path, dataset()) == [b"text"]
 
 
+@needs_gzip
 def test_a_known_member_is_checked_after_decompression(tmp_path):
     path = archive(tmp_path / "file.zip", {"a.Z": AAAA_Z})
     right, wrong = (hashlib.sha256(text).hexdigest() for text in (b"aaaa", b"aaab"))
@@ -70,12 +72,27 @@ def test_damaged_archives_are_refused(tmp_path, content, members):
         read_parts(path, dataset(*members))
 
 
-def test_damage_inside_an_archive(tmp_path):
-    """Its own checksum tells; and an LZW file that is none."""
-    path = archive(tmp_path / "file.zip", {"a.Z": b"no LZW"})
-    with pytest.raises(WrongContentsError, match="no file of the program compress"):
+@needs_gzip
+@pytest.mark.parametrize("content", [b"", b"plain", b"\x1f\x9d\x94", AAAA_Z[:3] + b"\x2c\x01"])
+def test_a_member_that_gzip_cannot_read(tmp_path, content):
+    """Nothing, another format, and codes that are too wide or have no meaning yet."""
+    path = archive(tmp_path / "file.zip", {"a.Z": content})
+    with pytest.raises(
+        WrongContentsError, match=r"file\.zip .* gzip cannot read a\.Z: .*downloaded"
+    ):
         read_parts(path, dataset(Member("a.Z")))
-    path = archive(tmp_path / "other.zip", {"a": b"content"})
+
+
+def test_without_gzip_the_error_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    path = archive(tmp_path / "file.zip", {"a.Z": AAAA_Z})
+    with pytest.raises(MissingDataError, match=r"a\.Z .* cannot be run here .* Install gzip"):
+        read_parts(path, dataset(Member("a.Z")))
+
+
+def test_damage_inside_an_archive(tmp_path):
+    """Its own checksum tells."""
+    path = archive(tmp_path / "file.zip", {"a": b"content"})
     path.write_bytes(path.read_bytes().replace(b"content", b"CONTENT"))
     with pytest.raises(WrongContentsError, match="Bad CRC-32"):
         read_parts(path, dataset(Member("a")))

@@ -1,4 +1,4 @@
-"""Samples by name: from a folder, the repository, the cache, or a server."""
+"""Samples by name: from a folder, the repository, earlier downloads, or a server."""
 
 from __future__ import annotations
 
@@ -119,12 +119,12 @@ def test_german_towns_have_none():
         load_labelled("german_towns")
 
 
-def test_downloaded_once(toy, server, cache):
-    """Then it lies in the cache, cleaned; the archive is gone."""
+def test_downloaded_once(toy, server, downloads):
+    """Then it lies in the downloads, cleaned; the archive is gone."""
     assert not is_available("toy")
     np.testing.assert_array_equal(load("toy"), X)
     assert is_available("toy")
-    assert sorted(p.name for p in cache.rglob("*") if p.is_file()) == ["toy.lock", "toy.npz"]
+    assert sorted(p.name for p in downloads.rglob("*") if p.is_file()) == ["toy.lock", "toy.npz"]
     samples, classes = load_labelled("toy", may_download=False)
     np.testing.assert_array_equal(samples, X)
     assert classes.tolist() == Y
@@ -147,26 +147,26 @@ def test_a_folder_comes_before_what_is_shipped(folder):
     assert load("iris").shape == (150, 4)
 
 
-def test_the_cache_comes_before_a_download(toy, server, cache):
-    cache.mkdir()
-    np.savez(cache / "toy.npz", X=X)
-    assert fetch("toy") is Place.CACHE
+def test_earlier_downloads_come_before_a_download(toy, server, downloads):
+    downloads.mkdir()
+    np.savez(downloads / "toy.npz", X=X)
+    assert fetch("toy") is Place.DOWNLOADED
     assert server.requests == []
     assert fetch("iris") is Place.SCIKIT_LEARN
 
 
 def test_fetching_tells_what_it_did(toy):
     assert fetch("toy") is Place.DOWNLOADABLE
-    assert fetch("toy") is Place.CACHE
+    assert fetch("toy") is Place.DOWNLOADED
 
 
-def test_a_file_saved_by_hand(toy, server, cache):
+def test_a_file_saved_by_hand(toy, server, downloads):
     """The archive itself, where the message of a failed download says; it stays there."""
     server.answers = [status(404)]
     with pytest.raises(DownloadError) as error:
         load("toy")
     path = Path(str(error.value).rpartition(f"save {server.url} as ")[2].rstrip("."))
-    assert cache in path.parents
+    assert downloads in path.parents
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(zipped())
     np.testing.assert_array_equal(load("toy"), X)
@@ -212,13 +212,13 @@ def test_an_interrupted_download_goes_on(toy, server):
         (whole(zipped()[:60], length=False), "cannot be read as what .* should give"),
     ],
 )
-def test_a_server_that_lies(toy, server, cache, answer, message):
+def test_a_server_that_lies(toy, server, downloads, answer, message):
     """Nothing of it is kept, the way out is told, and the next call asks again."""
     server.answers = [answer]
     with pytest.raises(WrongContentsError, match=message) as error:
         load("toy")
     assert "EVOMEANS_DATA" in str(error.value)
-    assert sorted(p.name for p in cache.rglob("*") if p.is_file()) == ["toy.lock"]
+    assert sorted(p.name for p in downloads.rglob("*") if p.is_file()) == ["toy.lock"]
     server.answers = [whole(zipped())]
     np.testing.assert_array_equal(load("toy"), X)
 
@@ -242,12 +242,12 @@ def test_a_known_archive(toy, server):
     np.testing.assert_array_equal(load("toy"), X)
 
 
-def test_another_archive_than_the_known_one(toy, server, cache):
+def test_another_archive_than_the_known_one(toy, server, downloads):
     source = Source("https://page", server.url, (Member("table.data"),), "0" * 64)
     toy(source=source)
     with pytest.raises(WrongContentsError, match="is not the file that is known"):
         load("toy")
-    assert not (cache / "toy.npz").exists()
+    assert not (downloads / "toy.npz").exists()
 
 
 @pytest.mark.parametrize(("value", "fits"), [(3.125, True), (3.2, False)])
@@ -307,15 +307,15 @@ def test_names_that_nobody_knows(monkeypatch):
         load("iris")
 
 
-def test_where_the_cache_is(monkeypatch):
-    assert loading.cache_folder() == Path(loading.os.environ["EVOMEANS_CACHE"])
-    monkeypatch.delenv("EVOMEANS_CACHE")
+def test_where_downloads_are_kept(monkeypatch):
+    assert loading.downloads_folder() == Path(loading.os.environ["EVOMEANS_DOWNLOADS"])
+    monkeypatch.delenv("EVOMEANS_DOWNLOADS")
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setenv("XDG_CACHE_HOME", "/caches")
-    assert loading.cache_folder() == Path("/caches/evomeans/data")
+    assert loading.downloads_folder() == Path("/caches/evomeans/data")
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", "/home/me")
-    assert loading.cache_folder() == Path("/home/me/.cache/evomeans/data")
+    assert loading.downloads_folder() == Path("/home/me/.cache/evomeans/data")
 
 
 SEVERAL = """
@@ -334,7 +334,7 @@ SEVERAL = """
 
 
 def test_several_processes_download_once(server):
-    """The others wait, and find it in the cache."""
+    """The others wait, and find it in the downloads."""
     command = [sys.executable, "-c", textwrap.dedent(SEVERAL), server.url]
     started = [
         subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
@@ -345,13 +345,13 @@ def test_several_processes_download_once(server):
 
 
 @pytest.mark.parametrize("dtype", [np.int16, np.int32, np.float32, np.float64])
-def test_what_is_cached_is_small_and_exact(toy, server, cache, dtype):
+def test_what_is_kept_is_small_and_exact(toy, server, downloads, dtype):
     """In the smallest type that keeps every value."""
     value = {np.int16: 300, np.int32: 70_000, np.float32: 0.5, np.float64: 0.1}[dtype]
     server.answers = [whole(zipped(f"1 2 7\n3 {value} 7\n5 6 9\n".encode()))]
     toy(digest=None)
     assert load("toy")[1, 1] == value
-    with np.load(cache / "toy.npz") as stored:
+    with np.load(downloads / "toy.npz") as stored:
         assert stored["X"].dtype == dtype
         assert stored["y"].dtype == np.int16
         assert stored["X"][1, 1] == value
