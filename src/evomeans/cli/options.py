@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Group, Parameter
 from cyclopts.validators import Number
 
-from evomeans.cli.durations import parse_duration
+from evomeans.wording import parse_duration
 
 TABLE = Group("Table", sort_key=1)
 SEARCH = Group("Search", sort_key=2)

@@ -13,11 +13,12 @@ from evomeans.cli.options import TableOptions
 from evomeans.cli.reading import choice_of, load
 from evomeans.cli.run_folder import MODEL, RECORD, read_record
 from evomeans.cli.tables import Standardization, Table, labels_frame, table_bytes
-from evomeans.cli.tables.errors import counted, import_polars, listed, quoted
+from evomeans.cli.tables.errors import import_polars
 from evomeans.cli.terminal import Terminal
 from evomeans.estimators.hgmeans import HGMeans
 from evomeans.storage.files import write_atomically
 from evomeans.storage.model_file import load as load_model
+from evomeans.wording import counted, listed, quoted
 
 STANDARDIZED = " (standardized)"
 

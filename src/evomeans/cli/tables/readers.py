@@ -15,15 +15,9 @@ from numpy.typing import NDArray
 
 from evomeans.cli.tables.contents import Contents, array_contents
 from evomeans.cli.tables.delimited import Dialect, read_delimited
-from evomeans.cli.tables.errors import (
-    TableError,
-    TableOptionError,
-    counted,
-    import_polars,
-    listed,
-    quoted,
-)
+from evomeans.cli.tables.errors import TableError, TableOptionError, import_polars
 from evomeans.cli.tables.source import Source
+from evomeans.wording import counted, listed, quoted
 
 if TYPE_CHECKING:
     import polars as pl

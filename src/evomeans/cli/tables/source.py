@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from evomeans.cli.tables.errors import TableError, TableOptionError, listed
+from evomeans.cli.tables.errors import TableError, TableOptionError
+from evomeans.wording import listed
 
 FORMATS = ("csv", "tsv", "parquet", "arrow", "npy", "npz", "text")
 """Formats of tables; "text" is that of the HG-means authors: a line "n d", then n rows."""

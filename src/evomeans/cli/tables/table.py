@@ -12,19 +12,12 @@ from numpy.typing import NDArray
 
 from evomeans.cli.tables.contents import Contents
 from evomeans.cli.tables.delimited import Dialect
-from evomeans.cli.tables.errors import (
-    SHOWN,
-    TableError,
-    TableOptionError,
-    import_polars,
-    listed,
-    quoted,
-    unknown_column,
-)
+from evomeans.cli.tables.errors import TableError, TableOptionError, import_polars, unknown_column
 from evomeans.cli.tables.numbers import ROWS, Defect, numbers_of
 from evomeans.cli.tables.readers import read_contents
 from evomeans.cli.tables.scaling import Standardization
 from evomeans.cli.tables.source import open_source
+from evomeans.wording import SHOWN, listed, quoted
 
 if TYPE_CHECKING:
     from evomeans.cli.tables.contents import Column
