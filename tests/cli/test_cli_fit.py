@@ -68,7 +68,8 @@ def test_summary(evomeans, blobs):
     assert "sizes     20, 20, 20" in result.out
     assert "seed 1" in result.out
     assert "-o FOLDER keeps" in result.out
-    assert len(result.out.splitlines()) == 5
+    assert "because two independent populations found the same best solution." in result.out
+    assert len(result.out.splitlines()) == 6
     assert names() == {"blobs.csv"}
 
 
@@ -182,14 +183,16 @@ def test_what_the_gpu_engine_lacks_is_said_before_anything_is_read(evomeans, mon
     ("arguments", "text"),
     [
         (["fit"], "requires an argument"),
-        (["fit", "blobs.csv"], "requires an argument"),
+        (["fit", "blobs.csv"], "parameter -k requires an argument"),
+        (["compare", "blobs.csv"], "parameter -k requires an argument"),
         (["fit", "blobs.csv", "-k", "0"], "Must be >= 1"),
-        (["fit", "blobs.csv", "-k", "two"], "unable to convert"),
+        (["fit", "blobs.csv", "-k", "two"], "'two' is not a whole number"),
         (["fit", "blobs.csv", "-k", "3", "--colums", "b"], "Did you mean --columns"),
         (["fit", "--bogus", "-k", "3"], "unknown option --bogus"),
         (["fit", "blobs.csv", "-k", "3", "--scheduler", "tcp://x"], "is for --engine dask"),
-        (["fit", "blobs.csv", "-k", "3", "--jobs", "0"], "n_jobs=0"),
-        (["fit", "blobs.csv", "-k", "3", "--max-time", "soon"], "is no length of time"),
+        (["fit", "blobs.csv", "-k", "3", "--jobs", "0"], "--jobs. Must be positive, or -1"),
+        (["predict", "out", "blobs.csv", "--jobs", "0"], "--jobs. Must be positive, or -1"),
+        (["fit", "blobs.csv", "-k", "3", "--max-time", "soon"], "is not a duration"),
         (["fit", "blobs.csv", "-k", "3", "--seed", "-1"], "Must be >= 0"),
         (["fit", "blobs.csv", "-k", "3", "--min-population", "30"], "must not be larger"),
         (["fit", "blobs.csv", "-k", "3", "--columns", "c"], "It has 'name', 'größe (m)', 'b'"),
@@ -208,6 +211,19 @@ def test_wrong_commands(evomeans, blobs, arguments, text):
     assert text in told
     assert result.out == ""
     assert names() == {"blobs.csv"}
+
+
+INTEGERS = ("-k", "--seed", "--jobs", "--max-iter", "--n-iter-no-change", "--min-population",
+            "--max-population")  # fmt: skip
+
+
+@pytest.mark.parametrize("value", ["3.9", "2.0", "1e3", "inf"])
+@pytest.mark.parametrize("option", INTEGERS)
+def test_whole_numbers_are_not_rounded(evomeans, blobs, option, value):
+    clusters = [] if option == "-k" else ["-k", 3]
+    result = evomeans("fit", "blobs.csv", *clusters, option, value)
+    assert result.code == 2
+    assert f"Invalid value for {option}: '{value}' is not a whole number." in result.err
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from evomeans.cli.command_line import as_typed
 from evomeans.cli.failures import CommandError
 from evomeans.cli.options import SampleOptions, ShowOptions, TableOptions
 from evomeans.cli.reading import check_table, load
+from evomeans.cli.run_folder import refuse_existing
 from evomeans.cli.tables import Table
 from evomeans.cli.terminal import Terminal
 from evomeans.estimators.hgmeans import HGMeans
@@ -104,8 +105,7 @@ def _check_picture(picture: Path | None, force: bool) -> None:
         return
     if picture.suffix.lower() not in PICTURES:
         raise CommandError(f"{picture} must end in one of {', '.join(PICTURES)}.")
-    if picture.exists() and not force:
-        raise CommandError(f"{picture} exists; replace it with --force.")
+    refuse_existing(picture, force)
     folder = picture.absolute().parent
     if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
         raise CommandError(f"{picture} cannot be written: {folder} is no folder to write into.")

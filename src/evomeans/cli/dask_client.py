@@ -70,9 +70,11 @@ def fit_to(model: HGMeans, table: Table) -> None:
     """Fit a model, and bring the labels here."""
     try:
         model.fit(table.X, sample_weight=table.weights)
+    except CheckpointError as error:
+        raise CommandError(str(error)) from error
     except ValueError as error:
         # Rows that stay on disk are looked at only now.
-        if not is_dask(table.X) or isinstance(error, CheckpointError):
+        if not is_dask(table.X):
             raise
         raise CommandError(f"{table.name}: {error}") from error
     model.labels_ = np.asarray(model.labels_)

@@ -14,7 +14,7 @@ import numpy as np
 from evomeans.cli.checkpoints import Unfinished, checkpoint_path, find_unfinished, how_to_resume
 from evomeans.cli.command_line import as_typed
 from evomeans.cli.dask_client import cluster_of, fit_to, load_for
-from evomeans.cli.failures import CommandError, ExitCode, UsageError
+from evomeans.cli.failures import CommandError, ExitCode, UsageError, reason_of
 from evomeans.cli.options import (
     RunOptions,
     SampleOptions,
@@ -27,7 +27,6 @@ from evomeans.cli.reading import check_table
 from evomeans.cli.record import Fit, run_files, run_record, summary
 from evomeans.cli.report import missing_for_report
 from evomeans.cli.run_folder import check_writable, files_in_the_way, read_record, write_run
-from evomeans.cli.signals import SignalWatch
 from evomeans.cli.tables import Table
 from evomeans.cli.tables.errors import import_polars
 from evomeans.cli.terminal import Terminal
@@ -174,14 +173,10 @@ def _search(
     display = SearchDisplay(terminal, limits, known)
     model.set_params(checkpoint=checkpoint, observers=[display])
     began = time.perf_counter(), time.process_time()
-    with (
-        SignalWatch() as signals,
-        terminal.noting_warnings("fit was interrupted"),
-        display.shown(),
-    ):
+    with terminal.noting_warnings("fit was interrupted"), display.shown():
         fit_to(model, table)
     interrupted = model.stop_reason_ == StopReason.INTERRUPTED
-    code = signals.exit_code if interrupted else ExitCode.DONE
+    code = ExitCode.INTERRUPTED if interrupted else ExitCode.DONE
     times = time.perf_counter() - began[0], time.process_time() - began[1]
     model.set_params(checkpoint=None, observers=None)
     _name_features(model, table)
@@ -212,8 +207,7 @@ def _write(
         try:
             write_run(folder, run_files(fit, record, keep))
         except Exception as error:
-            reason = error.strerror if isinstance(error, OSError) else None
-            text = f"{folder} could not be written: {str(reason or error).rstrip('.')}."
+            text = f"{folder} could not be written: {reason_of(error)}."
             if checkpoint is not None and checkpoint.exists():
                 text += f" The search is kept in {checkpoint}, and goes on from there with:"
                 text += f"\n  {as_typed(['--resume'])}"

@@ -11,12 +11,13 @@ from typing import Any
 from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import TableOptions
 from evomeans.cli.reading import choice_of, load
-from evomeans.cli.run_folder import MODEL, RECORD, read_record
+from evomeans.cli.run_folder import MODEL, RECORD, read_record, refuse_existing
 from evomeans.cli.tables import Standardization, Table, labels_frame, table_bytes
 from evomeans.cli.tables.errors import import_polars
 from evomeans.cli.terminal import Terminal
 from evomeans.estimators.hgmeans import HGMeans
 from evomeans.storage.files import write_atomically
+from evomeans.storage.model_file import ModelFileError
 from evomeans.storage.model_file import load as load_model
 from evomeans.wording import counted, listed, quoted
 
@@ -33,10 +34,8 @@ def predict_table(
     jobs: int,
 ) -> int:
     """Label the rows of a table by a model."""
-    if output is not None and output.exists() and not force:
-        raise CommandError(f"{output} exists; replace it with --force.")
-    if jobs == 0:
-        raise UsageError("--jobs 0 must be positive, or -1 for all cores.")
+    if output is not None:
+        refuse_existing(output, force)
     import_polars()
     terminal = Terminal()
     model, scaling = _fitted(model_path)
@@ -65,7 +64,10 @@ def _fitted(path: Path) -> tuple[HGMeans, Standardization | None]:
         read_record(folder)
     if not file.exists():
         raise CommandError(f"There is no model {file}.")
-    model = load_model(file)
+    try:
+        model = load_model(file)
+    except ModelFileError as error:
+        raise CommandError(str(error)) from error
     if model.engine in ("gpu", "dask"):
         # Every engine gives the same labels; a model is used where there is no GPU as well, and the
         # table is in memory.

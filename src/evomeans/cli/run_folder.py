@@ -57,6 +57,12 @@ def files_in_the_way(folder: Path) -> list[str]:
     return sorted(name for name in RUN_FILES if os.path.lexists(folder / name))
 
 
+def refuse_existing(path: Path, force: bool) -> None:
+    """Refuse to replace a file, or to write through a link, unless that is forced."""
+    if os.path.lexists(path) and not force:
+        raise CommandError(f"{path} exists; replace it with --force.")
+
+
 def check_writable(folder: Path) -> None:
     """Refuse a folder that cannot be written, before anything is computed for it."""
     if folder.exists() and not folder.is_dir():

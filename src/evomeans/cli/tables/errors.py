@@ -1,4 +1,4 @@
-"""What can be wrong with a table, and how it is told."""
+"""What can be wrong with a table."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from types import ModuleType
 
+from evomeans.cli.failures import CommandError, UsageError
 from evomeans.wording import listed, quoted
 
 
-class TableError(ValueError):
+class TableError(CommandError):
     """The table cannot be used; the text says where and what to do."""
 
 
-class TableOptionError(ValueError):
-    """What was asked of the table cannot be: an option is wrong, not the data."""
+class TableOptionError(UsageError):
+    """An option is wrong, not the data."""
 
 
 def unknown_column(option: str, missing: Sequence[str], columns: Sequence[str], table: str) -> str:
