@@ -233,6 +233,12 @@ def test_whole_numbers_are_not_rounded(evomeans, blobs, option, value):
         (["fit", "blobs.csv", "-k", "3"], "'name': text in all rows"),
         (["fit", "blobs.csv", "-k", "61", "--id", "name"], "60 rows, too few for 61 clusters"),
         (["fit", "blobs.csv", "-k", "3", "--id", "name", "-o", "blobs.csv"], "is a file"),
+        (["fit", "blobs.csv", "-k", "3", "--id", "name", "-o", "blobs.csv/out"], "be created in"),
+        pytest.param(
+            ["fit", "blobs.csv", "-k", "3", "--id", "name", "-o", "/proc/x"],
+            "/proc/x cannot be written: no file can be created in /proc",
+            marks=pytest.mark.skipif(sys.platform != "linux", reason="no /proc"),
+        ),
         (["fit", "huge.csv", "-k", "1"], "value of size 1e+301"),
         (["fit", "blobs.csv", "-k", "2", "--id", "name", "--checkpoint", "no/c"], "no folder for"),
         (["fit", "zero.csv", "-k", "1", "--weights", "w"], "must not be all zero"),
@@ -247,6 +253,7 @@ def test_tables_and_folders_that_cannot_be_used(evomeans, blobs, arguments, text
     assert result.code == 1
     assert result.err.startswith("evomeans: ")
     assert text in result.err
+    assert "Errno" not in result.err
     assert names() == before
 
 

@@ -8,6 +8,7 @@ import secrets
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 from evomeans.cli.failures import CommandError
@@ -70,8 +71,14 @@ def check_writable(folder: Path) -> None:
     nearest = folder.absolute()
     while not nearest.exists():
         nearest = nearest.parent
-    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
-        raise CommandError(f"{folder} cannot be written: no permission to write into {nearest}.")
+    try:
+        # Tried rather than asked: permissions say nothing of a file system that takes no files.
+        with TemporaryFile(dir=nearest):
+            pass
+    except OSError as error:
+        raise CommandError(
+            f"{folder} cannot be written: no file can be created in {nearest} ({error.strerror})."
+        ) from error
 
 
 def write_run(folder: Path, files: Mapping[str, Content]) -> None:

@@ -27,11 +27,7 @@ def read_contents(source: Source, dialect: Dialect) -> Contents:
     """Read a source in its format."""
     if source.format in ("csv", "tsv"):
         return read_delimited(source, dialect)
-    if dialect != Dialect():
-        raise TableOptionError(
-            "--separator, --header, --no-header and --decimal-comma are for CSV and TSV; "
-            f"{source.name} is {source.format}."
-        )
+    refuse_dialect(source.name, dialect)
     readers: dict[str, Callable[[Source], Contents]] = {
         "parquet": read_parquet,
         "arrow": read_arrow,
@@ -40,6 +36,15 @@ def read_contents(source: Source, dialect: Dialect) -> Contents:
         "text": read_authors_text,
     }
     return readers[source.format](source)
+
+
+def refuse_dialect(name: str, dialect: Dialect) -> None:
+    """Refuse options that only a delimited text has."""
+    if dialect != Dialect():
+        raise TableOptionError(
+            "--separator, --header, --no-header and --decimal-comma are for CSV and TSV, which "
+            f"{name} is not."
+        )
 
 
 # Columns in binary

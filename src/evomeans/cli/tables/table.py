@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from shlex import quote
@@ -21,6 +22,10 @@ from evomeans.wording import SHOWN, listed, quoted
 
 if TYPE_CHECKING:
     from evomeans.cli.tables.contents import Column
+
+
+DECIMAL_COMMA = re.compile(r"'\s*[-+]?\d*,\d+\s*'")
+"""The sample of a column of numbers with decimal commas, in quotes."""
 
 
 @dataclass(frozen=True)
@@ -260,8 +265,10 @@ def _unusable(defects: Mapping[str, Defect], contents: Contents, table: str) -> 
         lines.append(f"  and {len(defects) - 2 * SHOWN:,} more")
     names = list(defects)
     excluded = ",".join(names) if len(names) <= 2 * SHOWN else "…"
+    if any(DECIMAL_COMMA.fullmatch(defect.sample) for defect in defects.values()):
+        lines.append("If 1,5 is a number in this CSV, add --decimal-comma.")
     lines.append(
-        f"Leave out what is no measurement (--exclude {quote(excluded)}), or mend the rows."
+        f"Leave out what is not a measurement (--exclude {quote(excluded)}), or mend the rows."
     )
     if texts := [name for name, defect in defects.items() if defect.what == "text in all rows"]:
         lines.append(
