@@ -146,6 +146,40 @@ def test_report_is_written_again(evomeans, run):
     assert Path("page.html").read_bytes() == page
 
 
+@pytest.mark.parametrize("existing", ["file", "link", "dangling link", "link in the run"])
+def test_report_replaces_only_its_own_page(evomeans, run, existing):
+    """Another file, or one behind a link, is touched only with --force."""
+    page = Path("out/report.html").read_bytes()
+    mine, target = Path("mine.txt"), Path("page.html")
+    if existing != "dangling link":
+        mine.write_text("mine")
+    if existing == "file":
+        target = mine
+    elif existing == "link in the run":
+        target = Path("out/report.html")
+        target.unlink()
+        target.symlink_to(mine.absolute())
+    else:
+        target.symlink_to(mine)
+    command = (
+        ("report", "out") if existing == "link in the run" else ("report", "out", "-o", target)
+    )
+    result = evomeans(*command)
+    assert result.code == 1
+    assert f"{target} exists; replace it with --force" in result.err
+    assert mine.read_text() == "mine" if mine.exists() else existing == "dangling link"
+    assert evomeans(*command, "--force").code == 0
+    assert mine.read_bytes() == page
+
+
+def test_predict_does_not_write_through_a_dangling_link(evomeans, run):
+    Path("link.csv").symlink_to("elsewhere.csv")
+    result = evomeans("predict", "out", "blobs.csv", "-o", "link.csv")
+    assert result.code == 1
+    assert "link.csv exists" in result.err
+    assert not Path("elsewhere.csv").exists()
+
+
 @pytest.mark.parametrize(
     ("spoil", "text"),
     [

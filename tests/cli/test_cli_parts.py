@@ -1,4 +1,4 @@
-"""Durations, progress and names: the small parts of the command line."""
+"""Progress and names: the small parts of the command line."""
 
 from __future__ import annotations
 
@@ -8,47 +8,10 @@ import io
 import pytest
 
 from evomeans import OffspringRecord
-from evomeans.cli.durations import parse_duration, show_duration
 from evomeans.cli.progress import Limits, Progress, SearchDisplay, display_rows, log_line
 from evomeans.cli.reading import names_in
 from evomeans.cli.record import _sizes
-from evomeans.cli.terminal import Terminal, number
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [("90", 90), ("90s", 90), ("1.5m", 90), ("1h30m", 5400), ("2 min", 120), ("250ms", 0.25)],
-)
-def test_durations(text, seconds):
-    assert parse_duration(text) == seconds
-
-
-@pytest.mark.parametrize("text", ["", "soon", "5x", "1h 30", "-5s", "0", "1e3s", "5s5", "inf"])
-def test_what_is_no_duration(text):
-    with pytest.raises(ValueError, match=r"no length of time|more than no time"):
-        parse_duration(text)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0.123, "0.12 s"),
-        (12.34, "12.3 s"),
-        (59.96, "1 min 00 s"),
-        (125, "2 min 05 s"),
-        (3599.9, "1 h 00 min"),
-        (7260, "2 h 01 min"),
-        (1e7, "116 days"),
-    ],
-)
-def test_durations_shown(seconds, text):
-    assert show_duration(seconds) == text
-
-
-def test_numbers_shown():
-    assert number(78.851441) == "78.85144"
-    assert number(832151.234) == "832,151.23"
-    assert number(1.23456789e15) == "1.234568e+15"
+from evomeans.cli.terminal import Terminal
 
 
 def test_sizes_shown():

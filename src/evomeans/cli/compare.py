@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from evomeans.cli.command_line import as_typed
-from evomeans.cli.durations import show_duration
 from evomeans.cli.failures import CommandError
 from evomeans.cli.options import SampleOptions, ShowOptions, TableOptions
 from evomeans.cli.reading import check_table, load
+from evomeans.cli.run_folder import refuse_existing
 from evomeans.cli.tables import Table
-from evomeans.cli.tables.errors import counted
-from evomeans.cli.terminal import Terminal, number
+from evomeans.cli.terminal import Terminal
 from evomeans.estimators.hgmeans import HGMeans
 from evomeans.search import StopReason
 from evomeans.storage.files import write_atomically
+from evomeans.wording import counted, duration_text, number_text
 
 PICTURES = (".png", ".svg", ".pdf")
 
@@ -84,7 +84,7 @@ def compare_methods(
     courses = [_search(table, clusters, limit, fast, seed, terminal)]
     budget = courses[0].cpu_seconds
     for method, init in (("K-means++ restarts", "k-means++"), ("K-means restarts", "random")):
-        terminal.note(f"{method} for {show_duration(budget)} ...")
+        terminal.note(f"{method} for {duration_text(budget)} ...")
         courses.append(_restarts(method, init, table, clusters, budget, seed))
     record = {
         "command": as_typed(),
@@ -105,8 +105,7 @@ def _check_picture(picture: Path | None, force: bool) -> None:
         return
     if picture.suffix.lower() not in PICTURES:
         raise CommandError(f"{picture} must end in one of {', '.join(PICTURES)}.")
-    if picture.exists() and not force:
-        raise CommandError(f"{picture} exists; replace it with --force.")
+    refuse_existing(picture, force)
     folder = picture.absolute().parent
     if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
         raise CommandError(f"{picture} cannot be written: {folder} is no folder to write into.")
@@ -211,11 +210,11 @@ def _summary(courses: list[Course], table: Table, clusters: int) -> str:
         rows.append(
             (
                 course.method,
-                number(course.inertia),
+                number_text(course.inertia),
                 gap,
                 f"{course.count:,} {course.unit}",
-                show_duration(course.cpu_seconds),
-                show_duration(course.seconds[-1]),
+                duration_text(course.cpu_seconds),
+                duration_text(course.seconds[-1]),
             )
         )
     lines = [

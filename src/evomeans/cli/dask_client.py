@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import numpy as np
-
 from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import SampleOptions, SearchOptions, TableOptions
-from evomeans.cli.reading import choice_of, load
-from evomeans.cli.tables import Table
+from evomeans.cli.reading import choice_of, dialect_of, load
+from evomeans.cli.tables import Choice, Table
+from evomeans.cli.tables.dask_tables import is_lazy_table, read_lazy_table
+from evomeans.cli.tables.readers import refuse_dialect
 from evomeans.cli.terminal import Terminal
-from evomeans.engines import is_dask
-from evomeans.estimators.hgmeans import HGMeans
-from evomeans.storage.checkpoint import CheckpointError
+from evomeans.engines.dask.sources import import_dask_array
 
 
 @contextmanager
@@ -25,8 +23,6 @@ def cluster_of(search: SearchOptions) -> Iterator[None]:
         return
     if search.engine != "dask":
         raise UsageError("--scheduler is for --engine dask.")
-    from evomeans.engines.dask.sources import import_dask_array
-
     import_dask_array()
     from distributed import Client
 
@@ -49,30 +45,18 @@ def load_for(
     samples: SampleOptions,
 ) -> Table:
     """Read a table; for Dask only open it, if it can stay on disk."""
-    if search.engine != "dask":
+    if search.engine != "dask" or not is_lazy_table(name):
         return load(name, options, terminal, samples)
-    from evomeans.cli.tables.dask_tables import is_lazy_table, read_lazy_table
-
-    if not is_lazy_table(name):
-        return load(name, options, terminal, samples)
-    from evomeans.engines.dask.sources import import_dask_array
-
-    import_dask_array()
     if samples.standardize:
         raise UsageError(
             "--standardize needs the table in memory; write it with standardized columns, or take "
             "--engine cpu."
         )
-    return read_lazy_table(name, choice_of(options, samples))
+    return open_lazy(name, options, choice_of(options, samples))
 
 
-def fit_to(model: HGMeans, table: Table) -> None:
-    """Fit a model, and bring the labels here."""
-    try:
-        model.fit(table.X, sample_weight=table.weights)
-    except ValueError as error:
-        # Rows that stay on disk are looked at only now.
-        if not is_dask(table.X) or isinstance(error, CheckpointError):
-            raise
-        raise CommandError(f"{table.name}: {error}") from error
-    model.labels_ = np.asarray(model.labels_)
+def open_lazy(name: str, options: TableOptions, choice: Choice) -> Table:
+    """Open a table that stays on disk."""
+    import_dask_array()
+    refuse_dialect(name, dialect_of(options))
+    return read_lazy_table(name, choice)

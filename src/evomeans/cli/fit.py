@@ -13,8 +13,8 @@ import numpy as np
 
 from evomeans.cli.checkpoints import Unfinished, checkpoint_path, find_unfinished, how_to_resume
 from evomeans.cli.command_line import as_typed
-from evomeans.cli.dask_client import cluster_of, fit_to, load_for
-from evomeans.cli.failures import CommandError, ExitCode, UsageError
+from evomeans.cli.dask_client import cluster_of, load_for
+from evomeans.cli.failures import CommandError, ExitCode, UsageError, reason_of
 from evomeans.cli.options import (
     RunOptions,
     SampleOptions,
@@ -27,14 +27,15 @@ from evomeans.cli.reading import check_table
 from evomeans.cli.record import Fit, run_files, run_record, summary
 from evomeans.cli.report import missing_for_report
 from evomeans.cli.run_folder import check_writable, files_in_the_way, read_record, write_run
-from evomeans.cli.signals import SignalWatch
 from evomeans.cli.tables import Table
 from evomeans.cli.tables.errors import import_polars
 from evomeans.cli.terminal import Terminal
+from evomeans.engines import is_dask
 from evomeans.estimators.hgmeans import HGMeans
 from evomeans.estimators.validation import check_parameters
 from evomeans.search import StopReason
 from evomeans.search.interrupts import DeferredInterrupt
+from evomeans.storage.checkpoint import CheckpointError
 
 
 def fit_table(
@@ -174,18 +175,27 @@ def _search(
     display = SearchDisplay(terminal, limits, known)
     model.set_params(checkpoint=checkpoint, observers=[display])
     began = time.perf_counter(), time.process_time()
-    with (
-        SignalWatch() as signals,
-        terminal.noting_warnings("fit was interrupted"),
-        display.shown(),
-    ):
-        fit_to(model, table)
+    with terminal.noting_warnings("fit was interrupted"), display.shown():
+        _fit(model, table)
     interrupted = model.stop_reason_ == StopReason.INTERRUPTED
-    code = signals.exit_code if interrupted else ExitCode.DONE
+    code = ExitCode.INTERRUPTED if interrupted else ExitCode.DONE
     times = time.perf_counter() - began[0], time.process_time() - began[1]
     model.set_params(checkpoint=None, observers=None)
     _name_features(model, table)
     return times, code
+
+
+def _fit(model: HGMeans, table: Table) -> None:
+    try:
+        model.fit(table.X, sample_weight=table.weights)
+    except CheckpointError as error:
+        raise CommandError(str(error)) from error
+    except ValueError as error:
+        # Rows that stay on disk are looked at only now.
+        if not is_dask(table.X):
+            raise
+        raise CommandError(f"{table.name}: {error}") from error
+    model.labels_ = np.asarray(model.labels_)
 
 
 def _name_features(model: HGMeans, table: Table) -> None:
@@ -212,8 +222,7 @@ def _write(
         try:
             write_run(folder, run_files(fit, record, keep))
         except Exception as error:
-            reason = error.strerror if isinstance(error, OSError) else None
-            text = f"{folder} could not be written: {str(reason or error).rstrip('.')}."
+            text = f"{folder} could not be written: {reason_of(error)}."
             if checkpoint is not None and checkpoint.exists():
                 text += f" The search is kept in {checkpoint}, and goes on from there with:"
                 text += f"\n  {as_typed(['--resume'])}"

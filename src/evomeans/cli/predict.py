@@ -8,16 +8,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from evomeans.cli.dask_client import open_lazy
 from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import TableOptions
 from evomeans.cli.reading import choice_of, load
-from evomeans.cli.run_folder import MODEL, RECORD, read_record
+from evomeans.cli.run_folder import MODEL, RECORD, read_record, refuse_existing
 from evomeans.cli.tables import Standardization, Table, labels_frame, table_bytes
-from evomeans.cli.tables.errors import counted, import_polars, listed, quoted
+from evomeans.cli.tables.errors import import_polars
 from evomeans.cli.terminal import Terminal
+from evomeans.engines import is_dask
 from evomeans.estimators.hgmeans import HGMeans
 from evomeans.estimators.hgmeans import load as load_model
 from evomeans.storage.files import write_atomically
+from evomeans.storage.model_file import ModelFileError
+from evomeans.wording import counted, listed, quoted
 
 STANDARDIZED = " (standardized)"
 
@@ -32,20 +38,22 @@ def predict_table(
     jobs: int,
 ) -> int:
     """Label the rows of a table by a model."""
-    if output is not None and output.exists() and not force:
-        raise CommandError(f"{output} exists; replace it with --force.")
-    if jobs == 0:
-        raise UsageError("--jobs 0 must be positive, or -1 for all cores.")
+    if output is not None:
+        refuse_existing(output, force)
     import_polars()
     terminal = Terminal()
     model, scaling = _fitted(model_path)
     table = _matching_table(model, name, read, terminal, standardized=scaling is not None)
+    X: Any = table.X
     if scaling is not None:
-        table = table.standardized(scaling)
+        X = X.map_blocks(scaling.apply, dtype=X.dtype) if is_dask(X) else scaling.apply(X)
     with warnings.catch_warnings():
         # Columns were matched by name above; what is passed on is the bare matrix.
         warnings.filterwarnings("ignore", "X does not have valid feature names")
-        labels = model.set_params(n_jobs=jobs).predict(table.X)
+        try:
+            labels = np.asarray(model.set_params(n_jobs=jobs).predict(X))
+        except ValueError as error:
+            raise CommandError(f"{table.name}: {error}") from error
     frame = labels_frame(table, labels)
     if output is None:
         sys.stdout.buffer.write(table_bytes(frame, "csv"))
@@ -64,11 +72,12 @@ def _fitted(path: Path) -> tuple[HGMeans, Standardization | None]:
         read_record(folder)
     if not file.exists():
         raise CommandError(f"There is no model {file}.")
-    model = load_model(file)
-    if model.engine in ("gpu", "dask"):
-        # Every engine gives the same labels; a model is used where there is no GPU as well, and the
-        # table is in memory.
-        model.set_params(engine="cpu")
+    try:
+        model = load_model(file)
+    except ModelFileError as error:
+        raise CommandError(str(error)) from error
+    # Every engine gives the same labels; the one of the fit need not be there, a GPU for instance.
+    model.set_params(engine="auto")
     names = [str(name) for name in getattr(model, "feature_names_in_", [])]
     if not names or not all(name.endswith(STANDARDIZED) for name in names):
         return model, None
@@ -111,7 +120,8 @@ def _matching_table(
     elif names and set(asked.columns or ()) == set(names):
         # In the order of the model, whatever that of the command.
         asked = replace(asked, columns=names)
-    table = load(name, read, terminal, choice=asked)
+    is_folder = Path(name).is_dir()
+    table = open_lazy(name, read, asked) if is_folder else load(name, read, terminal, choice=asked)
     if names and table.named and table.columns != names:
         raise UsageError(
             f"--columns names {listed(map(quoted, table.columns), 12)}, and the model goes by "

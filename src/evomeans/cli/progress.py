@@ -9,8 +9,8 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from evomeans.cli.durations import show_duration
-from evomeans.cli.terminal import Terminal, number
+from evomeans.cli.terminal import Terminal
+from evomeans.wording import duration_text, number_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -170,7 +170,7 @@ def display_rows(
     left = progress.seconds_left(limits)
     gain = "" if progress.gain is None else f"{progress.gain:.3f} %"
     return [
-        ("best inertia", number(progress.best), None),
+        ("best inertia", number_text(progress.best), None),
         ("gain over the first solution", gain, None),
         (
             "offspring",
@@ -182,8 +182,8 @@ def display_rows(
             f"{progress.since_improvement:,} of {limits.patience:,}",
             (limits.patience, progress.since_improvement),
         ),
-        ("elapsed", show_duration(progress.seconds), None),
-        ("left at most", "" if left is None else show_duration(left), None),
+        ("elapsed", duration_text(progress.seconds), None),
+        ("left at most", "" if left is None else duration_text(left), None),
     ]
 
 
@@ -191,11 +191,11 @@ def log_line(progress: Progress, limits: Limits) -> str:
     """Write the state of a search into one line."""
     left = progress.seconds_left(limits)
     parts = [
-        f"{show_duration(progress.seconds):>11}",
-        f"best inertia {number(progress.best)}",
+        f"{duration_text(progress.seconds):>11}",
+        f"best inertia {number_text(progress.best)}",
         "" if progress.gain is None else f"{progress.gain:.3f} % below the first solution",
         f"{progress.offspring:,} of {limits.offspring:,} offspring",
         f"{progress.since_improvement:,} of {limits.patience:,} since the population improved",
-        "" if left is None else f"at most {show_duration(left)} left",
+        "" if left is None else f"at most {duration_text(left)} left",
     ]
     return "  ".join(filter(None, parts))

@@ -10,11 +10,11 @@ from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import SampleOptions, TableOptions
 from evomeans.cli.tables import Choice, Table, read_table
 from evomeans.cli.tables.delimited import Dialect
-from evomeans.cli.tables.errors import counted
 from evomeans.cli.terminal import Terminal
 from evomeans.engines import is_dask
 from evomeans.engines.rules import LARGEST_VALUE
 from evomeans.estimators.validation import check_sample_weight
+from evomeans.wording import counted
 
 
 def names_in(option: str, text: str | None) -> tuple[str, ...] | None:

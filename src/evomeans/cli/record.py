@@ -13,17 +13,14 @@ from typing import Any
 import numpy as np
 
 from evomeans._version import __version__
-from evomeans.cli.durations import show_duration
 from evomeans.cli.options import RunOptions
 from evomeans.cli.report import missing_for_report
 from evomeans.cli.run_folder import FORMAT, MODEL, RECORD, REPORT, REPORT_DATA, Content
 from evomeans.cli.tables import Table, centers_frame, history_frame, labels_frame, table_bytes
-from evomeans.cli.tables.errors import counted
-from evomeans.cli.terminal import number
 from evomeans.engines import is_dask
 from evomeans.estimators.hgmeans import HGMeans
 from evomeans.estimators.persistence import PARAMETERS
-from evomeans.search import StopReason
+from evomeans.wording import counted, duration_text, number_text, percent_text, stop_text
 
 VERSION = 1
 # The command line neither starts warm nor lets the estimator print.
@@ -208,8 +205,8 @@ def summary(fit: Fit, record: dict[str, Any]) -> str:
     lines = [
         f"{table.name}: {counted(len(table.X), 'row')}, {counted(len(table.columns), 'column')}, "
         f"{counted(len(model.cluster_centers_), 'cluster')}",
-        f"  inertia   {number(model.inertia_)}{unit}{_gained(fit.gain)}",
-        f"  search    {_how_it_ended(fit, record['times']['search_seconds'])}",
+        f"  inertia   {number_text(model.inertia_)}{unit}{_gained(fit.gain)}",
+        *_how_it_ended(fit, record["times"]["search_seconds"]),
         f"  sizes     {_sizes(result['cluster_sizes'])}",
     ]
     if record["output"] is None:
@@ -224,32 +221,18 @@ def _gained(gain: float | None) -> str:
         return ""
     if gain < 1e-4:
         return ", which the first solution reached too"
-    return f", {gain:.3g} % below the first solution"
+    return f", {percent_text(gain / 100)} below the first solution"
 
 
-def _why_nothing_better(model: HGMeans) -> str:
-    if model.n_rediscoveries_:
-        return f"ended when {model.n_rediscoveries_ + 1} populations had found the same best"
-    return f"ended after {model.n_iter_no_change:,} without improvement"
-
-
-def _how_it_ended(fit: Fit, seconds: float) -> str:
-    model = fit.model
-    if not model.history_:
-        return "none needed: one column is solved exactly"
-    why = {
-        StopReason.NO_IMPROVEMENT: _why_nothing_better(model),
-        StopReason.MAX_ITER: f"ended by the limit of {model.max_iter:,}",
-        StopReason.MAX_TIME: "ended by the time limit",
-        StopReason.TARGET_INERTIA: "ended by reaching the target",
-        StopReason.INTERRUPTED: "interrupted",
-        StopReason.PROVEN_OPTIMAL: "ended since nothing can be better",
-    }
-    reason = why.get(model.stop_reason_, str(model.stop_reason_))
-    return (
-        f"{model.n_iter_:,} offspring in {show_duration(seconds)}, {reason}; "
-        f"seed {model.random_state}"
-    )
+def _how_it_ended(fit: Fit, seconds: float) -> list[str]:
+    model, history = fit.model, fit.model.history_
+    if not history:
+        return ["  search    none needed: one column is solved exactly"]
+    offspring = model.n_iter_
+    since = offspring - history.when_best_was_found().number
+    ended = stop_text(model.stop_reason_, offspring, since, model.n_rediscoveries_)
+    spent = f"{offspring:,} offspring in {duration_text(seconds)}, seed {model.random_state}"
+    return [f"  search    {spent}", f"            {ended}"]
 
 
 def _sizes(sizes: list[int]) -> str:

@@ -8,6 +8,7 @@ import secrets
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 from evomeans.cli.failures import CommandError
@@ -57,6 +58,12 @@ def files_in_the_way(folder: Path) -> list[str]:
     return sorted(name for name in RUN_FILES if os.path.lexists(folder / name))
 
 
+def refuse_existing(path: Path, force: bool) -> None:
+    """Refuse to replace a file, or to write through a link, unless that is forced."""
+    if os.path.lexists(path) and not force:
+        raise CommandError(f"{path} exists; replace it with --force.")
+
+
 def check_writable(folder: Path) -> None:
     """Refuse a folder that cannot be written, before anything is computed for it."""
     if folder.exists() and not folder.is_dir():
@@ -64,8 +71,14 @@ def check_writable(folder: Path) -> None:
     nearest = folder.absolute()
     while not nearest.exists():
         nearest = nearest.parent
-    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
-        raise CommandError(f"{folder} cannot be written: no permission to write into {nearest}.")
+    try:
+        # Tried rather than asked: permissions say nothing of a file system that takes no files.
+        with TemporaryFile(dir=nearest):
+            pass
+    except OSError as error:
+        raise CommandError(
+            f"{folder} cannot be written: no file can be created in {nearest} ({error.strerror})."
+        ) from error
 
 
 def write_run(folder: Path, files: Mapping[str, Content]) -> None:

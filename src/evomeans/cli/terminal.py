@@ -68,8 +68,3 @@ class Terminal:
             warnings.simplefilter("always")
             warnings.showwarning = show
             yield
-
-
-def number(value: float) -> str:
-    """Write an inertia: all digits that matter, thousands apart."""
-    return f"{value:,.2f}" if 1000 <= value < 1e12 else f"{value:,.7g}"

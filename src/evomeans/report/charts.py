@@ -12,7 +12,7 @@ import numpy as np
 from evomeans.plotting.cluster_data import room_for_labels
 from evomeans.report.svg import Scale, coordinate, round_ticks, shortened, tag, tick_text, words
 from evomeans.report.theme import LEVELS
-from evomeans.report.words import percent_text
+from evomeans.wording import percent_text
 
 WIDTH = 560
 # Room for the largest text of the narrow screen.

@@ -5,14 +5,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.resources import files
 from typing import Any
 
 from evomeans.report import charts
 from evomeans.report.schema import check_report_data
 from evomeans.report.theme import theme_css
-from evomeans.report.words import (
+from evomeans.wording import (
     advice_text,
     counted,
     duration_text,
@@ -45,17 +45,27 @@ def render_report(data: Mapping[str, Any]) -> str:
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters.update(
-        number=number_text, percent=percent_text, duration=duration_text, plain=_plain_text
+        number=_unbroken(number_text),
+        percent=_unbroken(percent_text),
+        duration=_unbroken(duration_text),
+        plain=_plain_text,
+    )
+    run = data["run"]
+    ended = (
+        run["stop_reason"],
+        run["n_offspring"],
+        run["n_offspring"] - run["last_improvement"],
+        run.get("n_rediscoveries", 0),
     )
     markup = jinja2.utils.markupsafe.Markup
     page: str = environment.from_string(_part("page.html.j2")).render(
         data=data,
-        run=data["run"],
+        run=run,
         style=markup(style),
         script=markup(script),
         policy=_policy(style, script),
-        stop=stop_text(data["run"]["stop_reason"], data["run"]),
-        advice=advice_text(data["run"]["stop_reason"], data["run"]),
+        stop=stop_text(*ended),
+        advice=advice_text(*ended),
         charts={name: markup(chart) for name, chart in _charts(data).items()},
         rows=_rows(data, markup),
         cells=markup(script_json(_cells(data["profiles"]))),
@@ -94,6 +104,11 @@ def script_json(value: Any) -> str:
     """Write JSON that can stand in a script element: no text in it can end the element."""
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _unbroken(write: Callable[..., str]) -> Callable[..., str]:
+    """Return a filter whose text never breaks at the end of a line."""
+    return lambda *args, **options: write(*args, **options).replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def _plain_text(value: Any) -> str:

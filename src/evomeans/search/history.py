@@ -11,6 +11,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
+from evomeans.search.individual import IMPROVEMENT
 from evomeans.sparkline import convergence_html
 
 
@@ -134,6 +135,11 @@ class History(Sequence[OffspringRecord]):
         if name not in COLUMNS:
             raise KeyError(f"No column {name!r} in the history; it has {', '.join(COLUMNS)}.")
         return np.array([getattr(record, name) for record in self._records])
+
+    def when_best_was_found(self) -> OffspringRecord:
+        """Return the first record with the best inertia of all, up to rounding."""
+        limit = self._records[-1].best * (1.0 + IMPROVEMENT)
+        return next(record for record in self._records if record.best <= limit)
 
     def to_csv(self, path: str | Path) -> None:
         """Write a header and one line per record; floats keep all their digits."""

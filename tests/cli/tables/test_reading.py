@@ -334,6 +334,15 @@ def test_negative_weights(write):
         read_table(write("b.csv", "x,w\n1,1\n2,\n"), Choice(weights="w"))
 
 
+def test_decimal_commas_are_recognised(write):
+    text = "a;b\n1,5;3\n-2,5;4\n"
+    with pytest.raises(TableError, match=r"'a': text in all rows.*\nIf 1,5 .* add --decimal-comma"):
+        read_table(write("a.csv", text))
+    with pytest.raises(TableError) as caught:
+        read_table(write("b.csv", text.replace("1,5", "one, two").replace("-2,5", "none")))
+    assert "--decimal-comma" not in str(caught.value)
+
+
 def test_dialects(write):
     text = "1,5 3,5\n2,5 4,5\n"
     dialect = Dialect(separator=" ", header=False, decimal_comma=True)

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from evomeans.cli.tables.contents import Contents, unnamed
-from evomeans.cli.tables.errors import TableError, listed, quoted
+from evomeans.cli.tables.errors import TableError
 from evomeans.cli.tables.table import EVERYTHING, Choice, Table, used_columns
+from evomeans.wording import listed, quoted
 
 PARQUET = (".parquet", ".pq")
 

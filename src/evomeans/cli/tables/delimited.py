@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from evomeans.cli.tables.contents import Contents, unnamed
-from evomeans.cli.tables.errors import TableError, counted, import_polars, listed, quoted
+from evomeans.cli.tables.errors import TableError, import_polars
 from evomeans.cli.tables.source import Source
+from evomeans.wording import counted, listed, quoted
 
 if TYPE_CHECKING:
     import polars as pl

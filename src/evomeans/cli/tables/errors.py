@@ -1,40 +1,21 @@
-"""What can be wrong with a table, and how it is told."""
+"""What can be wrong with a table."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
 from types import ModuleType
 
-SHOWN = 5
-"""Names, rows or columns that an error lists before it only counts."""
+from evomeans.cli.failures import CommandError, UsageError
+from evomeans.wording import listed, quoted
 
 
-class TableError(ValueError):
+class TableError(CommandError):
     """The table cannot be used; the text says where and what to do."""
 
 
-class TableOptionError(ValueError):
-    """What was asked of the table cannot be: an option is wrong, not the data."""
-
-
-def listed(items: Iterable[object], shown: int = SHOWN) -> str:
-    """Join items as "a, b and c", or "a, b and 7 more"."""
-    texts = [str(item) for item in items]
-    if len(texts) > shown:
-        texts = [*texts[:shown], f"{len(texts) - shown:,} more"]
-    return " and ".join(filter(None, [", ".join(texts[:-1]), *texts[-1:]]))
-
-
-def counted(count: int, noun: str) -> str:
-    """Write "1 row", "2,000 rows"."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
-def quoted(value: object, width: int = 40) -> str:
-    """Show a cell or a name: quoted, without control characters, and not too long."""
-    text = repr(str(value))
-    return text if len(text) <= width else f"{text[: width - 4]}...'"
+class TableOptionError(UsageError):
+    """An option is wrong, not the data."""
 
 
 def unknown_column(option: str, missing: Sequence[str], columns: Sequence[str], table: str) -> str:

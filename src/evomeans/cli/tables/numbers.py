@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.cli.tables.errors import counted, import_polars, quoted
+from evomeans.cli.tables.errors import import_polars
+from evomeans.wording import counted, quoted
 
 if TYPE_CHECKING:
     import polars as pl

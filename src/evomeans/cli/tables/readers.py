@@ -15,15 +15,9 @@ from numpy.typing import NDArray
 
 from evomeans.cli.tables.contents import Contents, array_contents
 from evomeans.cli.tables.delimited import Dialect, read_delimited
-from evomeans.cli.tables.errors import (
-    TableError,
-    TableOptionError,
-    counted,
-    import_polars,
-    listed,
-    quoted,
-)
+from evomeans.cli.tables.errors import TableError, TableOptionError, import_polars
 from evomeans.cli.tables.source import Source
+from evomeans.wording import counted, listed, quoted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -33,11 +27,7 @@ def read_contents(source: Source, dialect: Dialect) -> Contents:
     """Read a source in its format."""
     if source.format in ("csv", "tsv"):
         return read_delimited(source, dialect)
-    if dialect != Dialect():
-        raise TableOptionError(
-            "--separator, --header, --no-header and --decimal-comma are for CSV and TSV; "
-            f"{source.name} is {source.format}."
-        )
+    refuse_dialect(source.name, dialect)
     readers: dict[str, Callable[[Source], Contents]] = {
         "parquet": read_parquet,
         "arrow": read_arrow,
@@ -46,6 +36,15 @@ def read_contents(source: Source, dialect: Dialect) -> Contents:
         "text": read_authors_text,
     }
     return readers[source.format](source)
+
+
+def refuse_dialect(name: str, dialect: Dialect) -> None:
+    """Refuse options that only a delimited text has."""
+    if dialect != Dialect():
+        raise TableOptionError(
+            "--separator, --header, --no-header and --decimal-comma are for CSV and TSV, which "
+            f"{name} is not."
+        )
 
 
 # Columns in binary

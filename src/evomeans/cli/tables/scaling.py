@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.cli.tables.errors import TableError, listed, quoted
+from evomeans.cli.tables.errors import TableError
+from evomeans.wording import listed, quoted
 
 FloatArray = NDArray[np.float64]
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from evomeans.cli.tables.errors import TableError, TableOptionError, listed
+from evomeans.cli.tables.errors import TableError, TableOptionError
+from evomeans.wording import listed
 
 FORMATS = ("csv", "tsv", "parquet", "arrow", "npy", "npz", "text")
 """Formats of tables; "text" is that of the HG-means authors: a line "n d", then n rows."""
@@ -114,7 +115,10 @@ def open_source(name: str, file_format: str | None = None) -> Source:
     except FileNotFoundError:
         raise TableError(f"There is no file {name}.") from None
     except IsADirectoryError:
-        raise TableError(f"{name} is a folder; a table is a single file.") from None
+        raise TableError(
+            f"{name} is a folder; a table is a single file. Only predict, and fit with --engine "
+            "dask, read a folder of Parquet files."
+        ) from None
     except OSError as error:
         raise TableError(f"{name} cannot be read: {error.strerror or error}.") from error
     if data is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from shlex import quote
@@ -12,22 +13,19 @@ from numpy.typing import NDArray
 
 from evomeans.cli.tables.contents import Contents
 from evomeans.cli.tables.delimited import Dialect
-from evomeans.cli.tables.errors import (
-    SHOWN,
-    TableError,
-    TableOptionError,
-    import_polars,
-    listed,
-    quoted,
-    unknown_column,
-)
+from evomeans.cli.tables.errors import TableError, TableOptionError, import_polars, unknown_column
 from evomeans.cli.tables.numbers import ROWS, Defect, numbers_of
 from evomeans.cli.tables.readers import read_contents
 from evomeans.cli.tables.scaling import Standardization
 from evomeans.cli.tables.source import open_source
+from evomeans.wording import SHOWN, listed, quoted
 
 if TYPE_CHECKING:
     from evomeans.cli.tables.contents import Column
+
+
+DECIMAL_COMMA = re.compile(r"'\s*[-+]?\d*,\d+\s*'")
+"""The sample of a column of numbers with decimal commas, in quotes."""
 
 
 @dataclass(frozen=True)
@@ -267,8 +265,10 @@ def _unusable(defects: Mapping[str, Defect], contents: Contents, table: str) -> 
         lines.append(f"  and {len(defects) - 2 * SHOWN:,} more")
     names = list(defects)
     excluded = ",".join(names) if len(names) <= 2 * SHOWN else "…"
+    if any(DECIMAL_COMMA.fullmatch(defect.sample) for defect in defects.values()):
+        lines.append("If 1,5 is a number in this CSV, add --decimal-comma.")
     lines.append(
-        f"Leave out what is no measurement (--exclude {quote(excluded)}), or mend the rows."
+        f"Leave out what is not a measurement (--exclude {quote(excluded)}), or mend the rows."
     )
     if texts := [name for name, defect in defects.items() if defect.what == "text in all rows"]:
         lines.append(

@@ -1,0 +1,136 @@
+"""Counts, lists, numbers, durations and reasons in words, for the terminal and the report."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+
+SHOWN = 5
+"""Items that a list shows before it only counts."""
+
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+DURATION_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*(ms|min|s|m|h|d)?\s*")
+
+
+def counted(count: int, noun: str) -> str:
+    """Write "1 row", "2,000 rows"."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def listed(items: Iterable[object], shown: int = SHOWN) -> str:
+    """Join items as "a, b and c", or "a, b and 7 more"."""
+    texts = [str(item) for item in items]
+    if len(texts) > shown:
+        texts = [*texts[:shown], f"{len(texts) - shown:,} more"]
+    return " and ".join(filter(None, [", ".join(texts[:-1]), *texts[-1:]]))
+
+
+def quoted(value: object, width: int = 40) -> str:
+    """Show a cell or a name: quoted, without control characters, and not too long."""
+    text = repr(str(value))
+    return text if len(text) <= width else f"{text[: width - 4]}...'"
+
+
+def number_text(value: float, digits: int = 7, pad: bool = False) -> str:
+    """Write a number with some significant digits, e.g. 4,930,120 or 1.5 × 10⁻⁷.
+
+    Trailing zeros are dropped, unless ``pad`` keeps them to align a column.
+    """
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    exponent = math.floor(math.log10(abs(value)))
+    if -4 <= exponent < 10:
+        text = f"{value:,.{max(0, digits - 1 - exponent)}f}"
+        return text.rstrip("0").rstrip(".") if "." in text and not pad else text
+    mantissa, _, power = f"{value:.{digits - 1}e}".partition("e")
+    raised = str(int(power)).translate(SUPERSCRIPTS)
+    return f"{mantissa.rstrip('0').rstrip('.')} × 10{raised}"
+
+
+def percent_text(share: float) -> str:
+    """Write a share of 1 in percent, with three significant digits."""
+    return f"{number_text(100 * share, 3)} %"
+
+
+def duration_text(seconds: float) -> str:
+    """Write a duration, e.g. 0.42 s, 12.3 s, 3 min 20 s, 1 h 5 min or 6 days."""
+    if seconds < 59.95:
+        return f"{seconds:.2f} s" if seconds < 0.995 else f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 100:
+        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+    return f"{hours / 24:,.0f} days"
+
+
+def parse_duration(text: str) -> float:
+    """Return the seconds of "90", "90s", "1.5m" or "1h30m"."""
+    parts = list(DURATION_PART.finditer(text.strip().lower()))
+    whole = "".join(part[0] for part in parts) == text.strip().lower()
+    bare = [part for part in parts if part[2] is None]
+    if not parts or not whole or (bare and len(parts) > 1):
+        raise ValueError(f"{text!r} is not a duration; write 90, 90s, 5m or 1h30m.")
+    seconds = math.fsum(float(part[1]) * UNITS[part[2] or "s"] for part in parts)
+    if not 0 < seconds < math.inf:
+        raise ValueError(f"{text!r} must be longer than zero, and finite.")
+    return seconds
+
+
+def stop_text(reason: str, offspring: int, since_improvement: int, rediscoveries: int) -> str:
+    """Say why a search ended.
+
+    Parameters
+    ----------
+    reason : str
+        A :class:`~evomeans.StopReason`; any other text is quoted as it is.
+    offspring, since_improvement : int
+        Offspring made, in all and since the best solution improved.
+    rediscoveries : int
+        How often an independent population found the best solution again.
+    """
+    if reason == "no_improvement" and rediscoveries:
+        populations = "two" if rediscoveries == 1 else f"{rediscoveries + 1:,}"
+        return (
+            f"The search ended because {populations} independent populations found the same best "
+            "solution."
+        )
+    reasons = {
+        "no_improvement": f"The search ended because the last {since_improvement:,} offspring "
+        "brought no improvement.",
+        "max_iter": f"The search ended because it had made all {offspring:,} offspring allowed.",
+        "max_time": "The search ended because its time was up.",
+        "target_inertia": "The search ended because it reached the target inertia.",
+        "observer": "The search ended because an observer stopped it.",
+        "interrupted": "The search was interrupted; the best solution so far was kept.",
+        "proven_optimal": "The solution is proven to be optimal: no clustering into as many "
+        "clusters has a lower inertia.",
+    }
+    sentences = [reasons.get(reason, f"The search ended for this reason: {reason}.")]
+    if may_continue(reason):
+        sentences.append(
+            f"The last {since_improvement:,} offspring brought no improvement."
+            if since_improvement > 1
+            else "It was still improving."
+        )
+    if rediscoveries:
+        times = "once" if rediscoveries == 1 else f"{rediscoveries:,} times"
+        sentences.append(f"Its best solution was found again {times}, independently.")
+    return " ".join(sentences)
+
+
+def advice_text(reason: str, offspring: int, since_improvement: int, rediscoveries: int) -> str:
+    """Say whether a longer search could help; empty if it is not expected to."""
+    if rediscoveries or not may_continue(reason):
+        return ""
+    if since_improvement < max(20, offspring // 4):
+        return "A longer search would probably find a lower inertia."
+    return "A longer search might still find a lower inertia."
+
+
+def may_continue(reason: str) -> bool:
+    """Return whether a limit or a person ended the search, rather than the search itself."""
+    return reason in ("max_iter", "max_time", "interrupted", "observer")
