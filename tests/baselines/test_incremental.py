@@ -7,36 +7,25 @@ import signal
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
+from baseline_methods import INCREMENTAL
 from incremental_oracles import auxiliary
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from evomeans.baselines import (
-    GlobalKMeans,
-    ModifiedGlobalKMeans,
-    MultiStartModifiedGlobalKMeans,
-)
+from evomeans.baselines import GlobalKMeans
 from evomeans.baselines.incremental import attracted_means, largest, settle
 from evomeans.engines import create_engine
 from evomeans.engines.cpu import CpuEngine
 from oracles import squared_distances
 from problems import make_samples, make_weights
 
-METHODS = {
-    "fast": GlobalKMeans(),
-    "full": GlobalKMeans(algorithm="full"),
-    "modified": ModifiedGlobalKMeans(),
-    "multi-start": MultiStartModifiedGlobalKMeans(),
-}
 
-
-@pytest.fixture(params=METHODS)
+@pytest.fixture(params=INCREMENTAL)
 def method(request):
     """Make an estimator of every kind, with parameters set."""
-    return lambda **parameters: clone(METHODS[request.param]).set_params(**parameters)
+    return lambda **parameters: clone(INCREMENTAL[request.param]).set_params(**parameters)
 
 
 def samples(n=120, d=3, dtype=np.float64, seed=0):
@@ -119,46 +108,13 @@ def test_labels_of_long_paths_take_two_bytes() -> None:
 # ---- the same whatever the way -------------------------------------------------------------------
 
 
-def test_engines_take_the_same_path(method, dtype, weighted) -> None:
-    """The engine cpu as the reference, step by step."""
-    X = samples(n=90, dtype=dtype, seed=3)
-    weights = make_weights(90, np.random.default_rng(4)) if weighted else None
-    one, other = (
-        method(n_clusters=12, engine=engine).fit(X, sample_weight=weights)
-        for engine in ("cpu", "reference")
-    )
-    assert [step.n_runs for step in one.path_] == [step.n_runs for step in other.path_]
-    assert_allclose(one.inertias_, other.inertias_, rtol=1e-6 if dtype is np.float32 else 1e-9)
-    assert_allclose(one.cluster_centers_, other.cluster_centers_, rtol=0.0, atol=1e-5)
-
-
 def test_integers_tie_alike_on_all_engines(method) -> None:
     """Samples on a grid, where reductions and distances are equal by the dozen."""
-    X = make_samples("integers", 150, 2, np.float64, np.random.default_rng(5))
+    X = make_samples("integers", 100, 2, np.float64, np.random.default_rng(5))
     one, other = (
-        method(n_clusters=8, engine=engine).fit(X).inertias_ for engine in ("cpu", "reference")
+        method(n_clusters=6, engine=engine).fit(X).inertias_ for engine in ("cpu", "reference")
     )
     assert_allclose(one, other, rtol=1e-9)
-
-
-@pytest.mark.usefixtures("eager_threads")
-def test_threads_take_the_same_path(method, weighted) -> None:
-    """To the last bit."""
-    X = samples(n=400)
-    weights = make_weights(400, np.random.default_rng(4)) if weighted else None
-    one, other = (
-        method(n_clusters=6, n_jobs=n_jobs).fit(X, sample_weight=weights) for n_jobs in (1, 3)
-    )
-    for mine, theirs in zip(one.path_, other.path_, strict=True):
-        assert mine.cluster_centers.tobytes() == theirs.cluster_centers.tobytes()
-        assert mine.inertia == theirs.inertia
-
-
-def test_sparse_samples_take_the_path_of_dense_ones(method) -> None:
-    X = samples(n=100, d=8) * (np.random.default_rng(1).random((100, 8)) < 0.4)
-    dense, sparse = (method(n_clusters=7).fit(kind) for kind in (X, sp.csr_array(X)))
-    assert_allclose(sparse.inertias_, dense.inertias_, rtol=1e-9)
-    assert_array_equal(sparse.labels_, dense.labels_)
 
 
 def test_weights_are_repetitions(method) -> None:
@@ -185,14 +141,6 @@ def test_random_numbers_of_others_are_not_touched(method) -> None:
 # ---- few and equal samples -----------------------------------------------------------------------
 
 
-def test_as_many_clusters_as_samples(method, dtype) -> None:
-    """Each is a cluster of its own."""
-    X = samples(n=12, dtype=dtype)
-    model = method(n_clusters=12).fit(X)
-    assert model.inertia_ == 0.0
-    assert_array_equal(model.cluster_centers_, X[np.lexsort(X.T[::-1])])
-
-
 def test_duplicates_get_one_centre(method, dtype) -> None:
     """As many clusters as distinct samples leave nothing over."""
     points = samples(n=5, dtype=dtype)
@@ -203,19 +151,12 @@ def test_duplicates_get_one_centre(method, dtype) -> None:
 
 
 def test_more_clusters_than_distinct_samples(method) -> None:
-    """The path goes on at zero, with a warning."""
+    """The path continues at zero, with a warning."""
     X = np.repeat(samples(n=3), 4, axis=0)
     with pytest.warns(ConvergenceWarning, match=r"distinct clusters \(3\) found smaller than"):
         model = method(n_clusters=6).fit(X)
     assert_array_equal(model.inertias_[2:], np.zeros(4))
     assert len(model.cluster_centers_) == 6
-
-
-def test_weightless_samples_are_no_place_for_a_centre(method) -> None:
-    """An outlier that does not count."""
-    X = np.concatenate([samples(), [[1e3, 1e3, 1e3]]])
-    model = method(n_clusters=5).fit(X, sample_weight=np.append(np.ones(120), 0.0))
-    assert np.abs(model.cluster_centers_).max() < 10.0
 
 
 @pytest.mark.parametrize("scale", [1e-150, 1e150])
@@ -275,20 +216,20 @@ def test_largest_counts_rounding_as_a_tie() -> None:
     assert_array_equal(largest(values, 0.0), np.arange(5))
 
 
-def test_samples_that_are_equally_far_stay(rival_engine_name) -> None:
+def test_samples_that_are_equally_far_stay(engine_name) -> None:
     """Up to rounding: the others decide where the mean is."""
-    engine = create_engine(rival_engine_name, np.array([[0.0], [1.0], [4.0]]), None)
+    engine = create_engine(engine_name, np.array([[0.0], [1.0], [4.0]]), None)
     X = engine.rows(np.arange(3))
     squares = squared_distances(X, X[1:2])[:, 0] * [1.0 + 1e-14, 1.0, 1.0 + 1e-10]
     mean = attracted_means(engine, X[1:2], squares)
     assert_array_equal(mean, X[2:])
 
 
-def test_the_auxiliary_function_falls_with_every_move(rival_engine_name, weighted) -> None:
+def test_the_auxiliary_function_falls_with_every_move(engine_name, weighted) -> None:
     """From every sample to a mean, and on, to a point that is the mean of what it attracts."""
     X = samples(n=200)
     weights = make_weights(200, np.random.default_rng(1)) if weighted else np.ones(200)
-    engine = create_engine(rival_engine_name, X, weights if weighted else None)
+    engine = create_engine(engine_name, X, weights if weighted else None)
     Z = engine.rows(np.arange(200))
     squares = engine.nearest_squares(Z[:3])
     points = Z[squares > 0.0]
@@ -315,7 +256,7 @@ def test_known_gaps_on_iris() -> None:
     best = [152.348, 78.8514, 57.2285, 46.4462, 39.04, 34.2982, 29.9889, 27.7861, 25.8341]
     X = load_iris().data
     gaps = {}
-    for name, model in METHODS.items():
+    for name, model in INCREMENTAL.items():
         inertias = clone(model).set_params(n_clusters=10).fit(X).inertias_[1:]
         gaps[name] = 100.0 * np.mean(inertias / best - 1.0)
     assert gaps["fast"] == pytest.approx(1.48, abs=0.005)

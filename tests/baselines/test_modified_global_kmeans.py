@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-import doctest
-
 import numpy as np
 import pytest
 from incremental_oracles import best_mean, best_sample, minimum, path
 from numpy.testing import assert_allclose
 
-from evomeans.baselines import ModifiedGlobalKMeans, modified_global_kmeans
+from evomeans.baselines import ModifiedGlobalKMeans
 from evomeans.engines import Start, create_engine
 from problems import make_samples, make_weights
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_path_is_that_of_the_publication(rival_engine_name, seed) -> None:
+def test_the_path_is_that_of_the_publication(engine_name, seed) -> None:
     """Means of what all samples attract, the best of them, its local minimum, K-means."""
     rng = np.random.default_rng(seed)
     X, weights = make_samples("normal", 60, 2, np.float64, rng), make_weights(60, rng) + 0.01
-    model = ModifiedGlobalKMeans(6, engine=rival_engine_name).fit(X, sample_weight=weights)
+    model = ModifiedGlobalKMeans(6, engine=engine_name).fit(X, sample_weight=weights)
     assert_allclose(model.inertias_, path(X, weights, 6, best_mean), rtol=1e-9)
     assert [step.n_runs for step in model.path_] == [1] * 6
 
 
-def test_the_centre_begins_at_the_minimum_of_the_auxiliary_function(rival_engine_name) -> None:
+def test_the_centre_begins_at_the_minimum_of_the_auxiliary_function(engine_name) -> None:
     """Not where the best sample leads to, and not at the first mean."""
     X = make_samples("normal", 100, 4, np.float64, np.random.default_rng(3))
-    engine, weights = create_engine(rival_engine_name, X, None), np.ones(100)
+    engine, weights = create_engine(engine_name, X, None), np.ones(100)
     Z = engine.rows(np.arange(100))
     others = [0, 0]
     for k in range(1, 13):
@@ -41,9 +39,3 @@ def test_the_centre_begins_at_the_minimum_of_the_auxiliary_function(rival_engine
         first = means[np.argmax(engine.reductions(means, squares))]
         others[1] += not np.allclose(place[0], first)
     assert min(others) > 2
-
-
-def test_examples() -> None:
-    results = doctest.testmod(modified_global_kmeans)
-    assert results.attempted > 0
-    assert results.failed == 0

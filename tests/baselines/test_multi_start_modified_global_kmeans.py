@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import doctest
-
 import numpy as np
 import pytest
 from incremental_oracles import path, several_minima
 from numpy.testing import assert_allclose
 
-from evomeans.baselines import (
-    ModifiedGlobalKMeans,
-    MultiStartModifiedGlobalKMeans,
-    multi_start_modified_global_kmeans,
-)
+from evomeans.baselines import ModifiedGlobalKMeans, MultiStartModifiedGlobalKMeans
 from problems import make_samples, make_weights
 
 
@@ -23,11 +17,11 @@ def problem(n=60, seed=0):
 
 
 @pytest.mark.parametrize("gammas", [(0.3, 0.3, 3.0), (0.5, 0.8, 1.5), (0.0, 0.9, 1.05)])
-def test_the_path_is_that_of_the_publication(rival_engine_name, gammas) -> None:
+def test_the_path_is_that_of_the_publication(engine_name, gammas) -> None:
     """Samples, means and local minima, each filtered by its parameter; K-means from all."""
     X, weights = problem()
     names = dict(zip(("gamma1", "gamma2", "gamma3"), gammas, strict=True))
-    model = MultiStartModifiedGlobalKMeans(6, engine=rival_engine_name, **names)
+    model = MultiStartModifiedGlobalKMeans(6, engine=engine_name, **names)
     model.fit(X, sample_weight=weights)
     counts = []
 
@@ -61,27 +55,3 @@ def test_parameters_depend_on_the_number_of_samples() -> None:
     model = MultiStartModifiedGlobalKMeans(gamma2=0.6)
     assert model._gammas(5000) == [0.3, 0.6, 3.0]
     assert model._gammas(5001) == [0.5, 0.6, 1.5]
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "error", "match"),
-    [
-        ("gamma1", -0.1, ValueError, r"gamma1=-0.1 must be a number in \[0, 1\], or 'auto'"),
-        ("gamma2", 1.5, ValueError, r"gamma2=1.5 must be a number in \[0, 1\], or 'auto'"),
-        ("gamma3", 0.9, ValueError, "gamma3=0.9 must be a number from 1 on, or 'auto'"),
-        ("gamma3", np.nan, ValueError, "gamma3=nan must be a number from 1 on, or 'auto'"),
-        ("gamma1", "wide", TypeError, "gamma1 must be .* or 'auto', got 'wide' of type str"),
-        ("gamma2", True, TypeError, "gamma2 must be .* or 'auto', got True of type bool"),
-        ("gamma3", None, TypeError, "gamma3 must be .* or 'auto', got None of type NoneType"),
-    ],
-)
-def test_errors(name, value, error, match) -> None:
-    """They name the parameter, what was expected and what came."""
-    with pytest.raises(error, match=match):
-        MultiStartModifiedGlobalKMeans(2, **{name: value}).fit(np.eye(4))
-
-
-def test_examples() -> None:
-    results = doctest.testmod(multi_start_modified_global_kmeans)
-    assert results.attempted > 0
-    assert results.failed == 0

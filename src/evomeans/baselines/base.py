@@ -1,16 +1,18 @@
-"""What the rivals of HG-means have in common: scikit-learn's interface around a search."""
+"""What all baselines share: scikit-learn's interface around a search."""
 
 from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any, Self
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, Self, cast
 
 import numpy as np
 
-from evomeans.baselines.pursuit import Limits, RunRecord, pursue
-from evomeans.engines import Engine
+from evomeans.baselines.docstrings import completed
+from evomeans.baselines.engine import ENGINES, BaselineEngine
+from evomeans.baselines.pursuit import RunRecord, pursue
 from evomeans.engines.protocol import FloatArray, Refinement
 from evomeans.estimators.fitted import FittedCenters
 from evomeans.estimators.solution import canonical_solution
@@ -28,14 +30,35 @@ from evomeans.estimators.validation import (
 from evomeans.search.interrupts import DeferredInterrupt
 from evomeans.search.stopping import StopReason
 
-ENGINES = ("auto", "cpu", "reference")
-"""The engines that answer all that rivals ask."""
+Found = tuple[Refinement, dict[str, Any]]
+"""The best solution of a search, and the fitted attributes that only this method has."""
 
 
+@dataclass(eq=False, repr=False)
 class Baseline(FittedCenters):
-    """A clusterer of which only its own parameters and its search are missing."""
+    """A clusterer that lacks only its search.
 
-    random_state: Any
+    The parameters are the fields of a dataclass. Every subclass declares and documents only those
+    it adds; the rest of its docstring comes from here.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        The number of clusters.
+    engine : {"auto", "cpu", "reference"}, default="auto"
+        What holds the samples and runs K-means, see :class:`~evomeans.HGMeans`.
+    n_jobs : int, default=None
+        Threads to use; None means 1 and -1 all cores. The result does not depend on it.
+    """
+
+    n_clusters: int = 8
+    _: KW_ONLY
+    engine: str = "auto"
+    n_jobs: int | None = None
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.__doc__ = completed(cls, root=FittedCenters)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the clusters of ``X``.
@@ -53,89 +76,96 @@ class Baseline(FittedCenters):
         -------
         self : object
             The fitted estimator.
+
+        Notes
+        -----
+        Ctrl-C ends the search. A method with ``history_`` keeps its best solution and warns. A
+        method with ``path_`` raises KeyboardInterrupt and leaves the estimator as it was, since
+        half a path is not an answer.
         """
-        check_int("n_clusters", self.n_clusters, at_least=1)
         check_engine(self.engine, X, among=ENGINES)
-        check_thread_count(self.n_jobs)
         self._check_parameters()
         X, features = check_samples(self, X)
         sample_weight = check_sample_weight(sample_weight, X.shape[0])
         check_cluster_count(self.n_clusters, X.shape[0])
-        rng = check_generator(self.random_state)
 
         # Ctrl-C ends the search, but neither loses what it found nor leaves half a fit.
         with DeferredInterrupt() as interrupt:
-            engine = self._engine_over(X, sample_weight)
-            best, found = self._search(engine, rng, interrupt)
+            engine = cast("BaselineEngine", self._engine_over(X, sample_weight))
+            best, attributes = self._search(engine, interrupt)
             solution = canonical_solution(engine, best.centers, X.dtype)
             self._keep_solution(features, engine.frame, solution)
-            for name, value in found.items():
-                setattr(self, name, value)
+            self.__dict__.update(attributes)
         self._warn_of_interruption()
         self._warn_of_duplicates(solution, stacklevel=3)
         return self
 
-    def _warn_of_interruption(self) -> None:
-        """Say that the answer is not what it might have been, if so; called by fit."""
-
-    @abstractmethod
     def _check_parameters(self) -> None:
-        """Check the parameters that only this method has."""
+        """Check all parameters for which no samples are needed."""
+        check_int("n_clusters", self.n_clusters, at_least=1)
+        check_thread_count(self.n_jobs)
 
     @abstractmethod
-    def _search(
-        self, engine: Engine, rng: np.random.Generator, interrupt: DeferredInterrupt
-    ) -> tuple[Refinement, dict[str, Any]]:
-        """Return the best solution found, and the fitted attributes that only this method has."""
+    def _search(self, engine: BaselineEngine, interrupt: DeferredInterrupt) -> Found:
+        """Find a solution and the attributes that belong to it, without changing the estimator."""
+
+    def _warn_of_interruption(self) -> None:
+        """Warn the caller of fit if the search was cut short."""
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class AnytimeBaseline(Baseline):
-    """A method that makes one complete solution after the other and can stop after each.
+    """A baseline that makes one complete solution after another and can stop after each.
+
+    Parameters
+    ----------
+    max_time : float, default=None
+        Stop after this many seconds. Results then depend on the speed of the machine.
+    target_inertia : float, default=None
+        Stop as soon as a solution is at least this good.
+    random_state : int, RandomState, Generator or None, default=None
+        An int makes the result reproducible.
 
     Attributes
     ----------
-    history_ : tuple of RunRecord
-        One record per solution made.
     n_iter_ : int
-        Solutions made.
+        The number of solutions made.
+    history_ : tuple of RunRecord
+        ``number``, ``inertia``, ``best``, ``n_iter`` and ``seconds`` of every solution made.
     stop_reason_ : StopReason
-        Why the search ended.
+        Why the search ended, a str: "max_iter" if it ran to its end, "max_time", "target_inertia",
+        "interrupted", or "proven_optimal" if the inertia is zero.
     """
 
-    max_time: float | None
-    target_inertia: float | None
-    history_: tuple[RunRecord, ...]
-    n_iter_: int
-    stop_reason_: StopReason
+    max_time: float | None = None
+    target_inertia: float | None = None
+    random_state: Any = None
+    n_iter_: int = field(init=False)
+    history_: tuple[RunRecord, ...] = field(init=False)
+    stop_reason_: StopReason = field(init=False)
 
     @abstractmethod
-    def solutions(self, engine: Engine, rng: np.random.Generator) -> Iterator[Refinement]:
-        """Make complete solutions, one after the other; parameters have been checked.
+    def solutions(self, engine: BaselineEngine, rng: np.random.Generator) -> Iterator[Refinement]:
+        """Make complete solutions, one after another.
 
-        Whoever wants to watch the search, or to measure it, can call this with an engine.
+        Call this with an engine to watch the search or to measure it. Parameters are not checked.
         """
 
-    def _limits(self) -> Limits:
-        return Limits(
-            None if self.max_time is None else check_seconds("max_time", self.max_time),
-            None
-            if self.target_inertia is None
-            else check_inertia("target_inertia", self.target_inertia),
-        )
-
     def _check_parameters(self) -> None:
-        self._limits()
+        super()._check_parameters()
+        if self.max_time is not None:
+            check_seconds("max_time", self.max_time)
+        if self.target_inertia is not None:
+            check_inertia("target_inertia", self.target_inertia)
 
-    def _search(
-        self, engine: Engine, rng: np.random.Generator, interrupt: DeferredInterrupt
-    ) -> tuple[Refinement, dict[str, Any]]:
-        pursuit = pursue(self.solutions(engine, rng), self._limits(), interrupt)
-        found = {
-            "history_": pursuit.history,
-            "n_iter_": len(pursuit.history),
-            "stop_reason_": pursuit.stop_reason,
-        }
-        return pursuit.best, found
+    def _search(self, engine: BaselineEngine, interrupt: DeferredInterrupt) -> Found:
+        rng = check_generator(self.random_state)
+        return self._pursue(self.solutions(engine, rng), interrupt)
+
+    def _pursue(self, solutions: Iterator[Refinement], interrupt: DeferredInterrupt) -> Found:
+        """Follow the solutions to their end or up to a limit."""
+        best, history, reason = pursue(solutions, interrupt, self.max_time, self.target_inertia)
+        return best, {"history_": history, "n_iter_": len(history), "stop_reason_": reason}
 
     def _warn_of_interruption(self) -> None:
         if self.stop_reason_ is StopReason.INTERRUPTED:
@@ -146,10 +176,11 @@ class AnytimeBaseline(Baseline):
             )
 
 
-def random_samples(engine: Engine, n_clusters: int, rng: np.random.Generator) -> FloatArray:
-    """Choose samples to begin at, heavier ones more often.
+def random_samples(engine: BaselineEngine, n_clusters: int, rng: np.random.Generator) -> FloatArray:
+    """Draw samples to start from, heavier ones more often.
 
-    They are at distinct slots of equal weight: distinct samples, unless one fills two slots.
+    They are drawn from distinct slots of equal weight, so that a sample comes twice only if it
+    fills two slots.
     """
     slots = rng.choice(engine.n_samples, n_clusters, replace=False)
     return engine.samples_at((slots + 0.5) / engine.n_samples)

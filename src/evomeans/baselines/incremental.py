@@ -1,4 +1,4 @@
-"""Methods that add one centre at a time, and so solve the problem for every number of clusters."""
+"""Baselines that add one centre at a time, and so solve for every number of clusters."""
 
 from __future__ import annotations
 
@@ -6,57 +6,25 @@ import copy
 import time
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Protocol, Self, cast
+from dataclasses import dataclass, field
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from evomeans.baselines.base import Baseline
-from evomeans.engines import Engine, Start
-from evomeans.engines.protocol import Refinement
+from evomeans.baselines.base import Baseline, Found
+from evomeans.baselines.engine import BaselineEngine, IndexArray
+from evomeans.engines.protocol import FloatArray, Refinement, Start
 from evomeans.engines.rules import MAX_ITERATIONS
-from evomeans.estimators.solution import FloatArray, Solution, canonical_solution
+from evomeans.estimators.solution import canonical_solution
 from evomeans.estimators.validation import check_int
 from evomeans.search.interrupts import DeferredInterrupt
 
-# Numbers that differ by less, relatively, differ by rounding: then the order decides.
+# Numbers that differ by less, relatively, differ by rounding; then the order decides.
 ROUNDING = 1e-12
-# Points are handled in blocks of about so many coordinates.
+# Points are handled in blocks of about this many coordinates.
 BLOCK = 2**24
-
-
-class IncrementalEngine(Engine, Protocol):
-    """What these methods ask of an engine beyond K-means.
-
-    ``squares`` are the squared distances of all samples to the closest of the present centres, in
-    the frame; a sample with zero there does not count.
-    """
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The precision of the samples."""
-        ...
-
-    def rows(self, chosen: NDArray[np.intp]) -> FloatArray:
-        """Return the samples with these indices, shape (m, d)."""
-        ...
-
-    def nearest_squares(self, centers: FloatArray) -> FloatArray:
-        """Squares with respect to these centres; zero for samples without weight."""
-        ...
-
-    def reductions(self, points: FloatArray, squares: FloatArray) -> FloatArray:
-        """Return Σ_j w_j·max(squares_j − ‖y − x_j‖², 0) of every point y, in data units."""
-        ...
-
-    def attracted_means(self, points: FloatArray, squares: FloatArray) -> FloatArray:
-        """Mean of the samples with ‖y − x_j‖² < squares_j for every point y; y if there are none.
-
-        Its bits depend on these samples alone.
-        """
-        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,11 +40,11 @@ class PathStep:
     cluster_centers : (n_clusters, n_features) array
         In data units, in the precision of ``X`` and in lexicographic order.
     labels : (n_samples,) array of unsigned integers
-        The cluster of each sample, in as few bytes as hold it.
+        The cluster of each sample, in the smallest integer type that holds it.
     n_runs : int
-        Runs of K-means that it took, after the step before.
+        Runs of K-means since the previous step.
     seconds : float
-        Since the fit began to search.
+        Since the search began.
     """
 
     n_clusters: int
@@ -87,24 +55,30 @@ class PathStep:
     seconds: float
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class IncrementalBaseline(Baseline):
-    """A method of which only its choice of the next centre is missing.
+    """A baseline that lacks only its choice of the next centre.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        The number of clusters at the end of the path.
 
     Attributes
     ----------
     path_ : tuple of PathStep
-        The solutions for 1, 2, …, ``n_clusters`` clusters.
+        The solutions for 1, 2, …, ``n_clusters`` clusters, with their ``inertia``,
+        ``cluster_centers``, ``labels``, ``n_runs`` and ``seconds``. :meth:`at` turns any of them
+        into a fitted estimator.
     inertias_ : ndarray of shape (n_clusters,)
-        Their inertias.
+        The inertias on the path; they never rise.
     n_iter_ : int
         Runs of K-means made on the whole path.
     """
 
-    # What Baseline hands to a search; nothing is random here.
-    random_state: Any = 0
-    path_: tuple[PathStep, ...]
-    inertias_: FloatArray
-    n_iter_: int
+    path_: tuple[PathStep, ...] = field(init=False)
+    inertias_: FloatArray = field(init=False)
+    n_iter_: int = field(init=False)
 
     def at(self, n_clusters: int) -> Self:
         """Return the estimator as if it had been fitted with fewer clusters.
@@ -112,12 +86,12 @@ class IncrementalBaseline(Baseline):
         Parameters
         ----------
         n_clusters : int
-            At most as many as it was fitted with.
+            At most the number it was fitted with.
 
         Returns
         -------
         estimator : object
-            A fitted estimator with labels, centres and methods of that solution.
+            A fitted estimator with the labels, centres and methods of that solution.
         """
         check_is_fitted(self, "path_")
         if check_int("n_clusters", n_clusters, at_least=1) > len(self.path_):
@@ -130,39 +104,31 @@ class IncrementalBaseline(Baseline):
         model.cluster_centers_ = step.cluster_centers
         model.labels_ = step.labels.astype(np.int32)
         model.inertia_ = step.inertia
-        for name, value in _path_attributes(self.path_[:n_clusters]).items():
-            setattr(model, name, value)
+        model.__dict__.update(_path_attributes(self.path_[:n_clusters]))
         return cast("Self", model)
 
     @abstractmethod
     def _new_centers(
-        self, engine: IncrementalEngine, solution: Refinement, squares: FloatArray
+        self, engine: BaselineEngine, solution: Refinement, squares: FloatArray
     ) -> FloatArray:
-        """Return the places of one more centre that are worth a run of K-means, at least one.
+        """Return at least one place for a new centre that is worth a run of K-means.
 
-        Parameters
-        ----------
-        engine : IncrementalEngine
-        solution : Refinement
-            With one centre less.
-        squares : (n,) array
-            Of this solution; not all are zero.
+        ``squares`` are those of the solution; not all of them are zero.
         """
 
-    def _search(
-        self, engine: Engine, rng: np.random.Generator, interrupt: DeferredInterrupt
-    ) -> tuple[Refinement, dict[str, Any]]:
-        samples = cast("IncrementalEngine", engine)
+    def _search(self, engine: BaselineEngine, interrupt: DeferredInterrupt) -> Found:
         began = time.perf_counter()
         path: list[PathStep] = []
-        for solution, n_runs in self._solutions(samples, interrupt):
-            canonical = canonical_solution(engine, solution.centers, samples.dtype)
-            path.append(_path_step(canonical, n_runs, time.perf_counter() - began))
+        for solution, n_runs in self._solutions(engine, interrupt):
+            found = canonical_solution(engine, solution.centers, engine.dtype)
+            k, seconds = len(found.centers), time.perf_counter() - began
+            labels = found.labels.astype(np.min_scalar_type(k - 1))
+            path.append(PathStep(k, found.inertia, found.centers, labels, n_runs, seconds))
             _obey(interrupt)
         return solution, _path_attributes(tuple(path))
 
     def _solutions(
-        self, engine: IncrementalEngine, interrupt: DeferredInterrupt
+        self, engine: BaselineEngine, interrupt: DeferredInterrupt
     ) -> Iterator[tuple[Refinement, int]]:
         """Make the solutions for 1, 2, … clusters, with the number of runs that each took."""
         (solution,) = engine.refine([Start(engine.samples_at(np.array([0.5])))])
@@ -172,14 +138,14 @@ class IncrementalBaseline(Baseline):
             if squares.any():
                 places = self._new_centers(engine, solution, squares)
             else:
-                # Every sample has a centre of its own; one more is to spare wherever it is.
+                # Every sample has a centre of its own; it does not matter where one more goes.
                 places = solution.centers[:1]
             solution = _best_refined(engine, solution, places, interrupt)
             yield solution, len(places)
 
 
 def _best_refined(
-    engine: Engine, solution: Refinement, places: FloatArray, interrupt: DeferredInterrupt
+    engine: BaselineEngine, solution: Refinement, places: FloatArray, interrupt: DeferredInterrupt
 ) -> Refinement:
     """Run K-means from a solution with one more centre at each of the places; the first best."""
     best: Refinement | None = None
@@ -200,65 +166,55 @@ def _best_refined(
 
 
 def _obey(interrupt: DeferredInterrupt) -> None:
-    """Give up if that has been asked for: half a path is no answer."""
+    """Give up if that was requested: half a path is not an answer."""
     if interrupt.requested:
         raise KeyboardInterrupt
 
 
-def _path_step(solution: Solution, n_runs: int, seconds: float) -> PathStep:
-    k = len(solution.centers)
-    labels = solution.labels.astype(np.min_scalar_type(k - 1))
-    return PathStep(k, solution.inertia, solution.centers, labels, n_runs, seconds)
-
-
 def _path_attributes(path: tuple[PathStep, ...]) -> dict[str, Any]:
-    return {
-        "path_": path,
-        "inertias_": np.array([step.inertia for step in path]),
-        "n_iter_": sum(step.n_runs for step in path),
-    }
+    inertias = np.array([step.inertia for step in path])
+    return {"path_": path, "inertias_": inertias, "n_iter_": sum(step.n_runs for step in path)}
 
 
 # ---- choosing a place ----------------------------------------------------------------------------
 
 
-def sample_reductions(
-    engine: IncrementalEngine, chosen: NDArray[np.intp], squares: FloatArray, *, moved: bool
-) -> FloatArray:
-    """Reductions that one more centre brings at each of some samples.
+def promising(
+    engine: BaselineEngine,
+    samples: IndexArray,
+    squares: FloatArray,
+    *,
+    share: float = 1.0,
+    moved: bool,
+) -> IndexArray:
+    """Return the samples at which one more centre reduces the objective most.
 
-    Parameters
-    ----------
-    chosen : (m,) array
-        Indices of the samples.
-    moved : bool
-        Whether the centre moves from the sample to the mean of what it attracts there.
+    They are chosen from ``samples``, and reach at least ``share`` of the largest reduction. If
+    ``moved``, the centre first moves from the sample to the mean of the samples it attracts there.
     """
-    n_features = engine.rows(chosen[:1]).shape[1]
+    n_features = engine.rows(samples[:1]).shape[1]
     size = max(1, BLOCK // n_features)
-    results = []
-    for first in range(0, len(chosen), size):
-        points = engine.rows(chosen[first : first + size])
+    reductions = []
+    for first in range(0, len(samples), size):
+        points = engine.rows(samples[first : first + size])
         if moved:
             points = attracted_means(engine, points, squares)
-        results.append(engine.reductions(points, squares))
-    return np.concatenate(results)
+        reductions.append(engine.reductions(points, squares))
+    return samples[largest(np.concatenate(reductions), share)]
 
 
-def attracted_means(
-    engine: IncrementalEngine, points: FloatArray, squares: FloatArray
-) -> FloatArray:
-    """Mean of the samples nearer to a point than to their centres (Bagirov's set S₂), for each."""
-    # Samples that are equally far, but for rounding, stay.
-    return engine.attracted_means(points, squares * (1.0 - ROUNDING))
-
-
-def largest(values: FloatArray, share: float = 1.0) -> NDArray[np.intp]:
+def largest(values: FloatArray, share: float = 1.0) -> IndexArray:
     """Return the indices, in order, of values that are at least ``share`` of the largest."""
     return np.flatnonzero(values >= share * (1.0 - ROUNDING) * values.max())
 
 
-def settle(engine: IncrementalEngine, points: FloatArray, squares: FloatArray) -> FloatArray:
+def attracted_means(engine: BaselineEngine, points: FloatArray, squares: FloatArray) -> FloatArray:
+    """Mean of the samples closer to a point than to their centres (Bagirov's set S₂), for each."""
+    # Samples that are equally far, up to rounding, stay.
+    return engine.attracted_means(points, squares * (1.0 - ROUNDING))
+
+
+def settle(engine: BaselineEngine, points: FloatArray, squares: FloatArray) -> FloatArray:
     """Descend to local minima of the auxiliary function Σ_j w_j·min(squares_j, ‖y − x_j‖²).
 
     Every point moves to the mean of the samples it attracts, until no sample comes or goes.
@@ -266,14 +222,14 @@ def settle(engine: IncrementalEngine, points: FloatArray, squares: FloatArray) -
     Returns
     -------
     minima : (m, d) array
-        All that are reached, each once, in lexicographic order.
+        The distinct minima reached, in lexicographic order.
     """
     arrived = []
     for _ in range(MAX_ITERATIONS):
         means = attracted_means(engine, points, squares)
         stays = (means == points).all(axis=1)
         arrived.append(points[stays])
-        # Points that attract the same samples go on as one.
+        # Points that attract the same samples continue as one.
         points = np.unique(means[~stays], axis=0)
         if len(points) == 0:
             break

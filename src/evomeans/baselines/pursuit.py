@@ -1,4 +1,4 @@
-"""Follow a stream of solutions: keep the best, write down the way, and stop when it is time."""
+"""Follow a stream of solutions: keep the best, record each of them, and stop in time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from evomeans.search.stopping import StopReason
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """What happened to one solution.
+    """One solution of a search.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class RunRecord:
     n_iter : int
         K-means iterations it took.
     seconds : float
-        Since the fit began to search.
+        Since the search began.
     """
 
     number: int
@@ -36,77 +36,51 @@ class RunRecord:
     seconds: float
 
 
-@dataclass(frozen=True)
-class Limits:
-    """When to stop before the stream of solutions ends.
-
-    Parameters
-    ----------
-    max_time : float, optional
-        Seconds.
-    target_inertia : float, optional
-        An inertia that is low enough.
-    """
-
-    max_time: float | None = None
-    target_inertia: float | None = None
-
-
-@dataclass(frozen=True)
-class Pursuit:
-    """How following a stream of solutions ended.
-
-    Parameters
-    ----------
-    best : Refinement
-        The deepest solution; the first of equal ones.
-    history : tuple of RunRecord
-        One record per solution.
-    stop_reason : StopReason
-        Why it ended; ``max_iter`` if the stream came to its own end.
-    """
-
-    best: Refinement
-    history: tuple[RunRecord, ...]
-    stop_reason: StopReason
-
-
 def pursue(
     solutions: Iterable[Refinement],
-    limits: Limits,
-    interrupt: DeferredInterrupt | None = None,
+    interrupt: DeferredInterrupt,
+    max_time: float | None = None,
+    target_inertia: float | None = None,
     clock: Callable[[], float] = time.perf_counter,
-) -> Pursuit:
+) -> tuple[Refinement, tuple[RunRecord, ...], StopReason]:
     """Take solutions one by one until they end or a limit is reached.
 
     The first solution is always taken, so that there is an answer whatever the limits are.
+
+    Returns
+    -------
+    best : Refinement
+        The solution with the lowest inertia; the first of equal ones.
+    history : tuple of RunRecord
+        One record per solution.
+    stop_reason : StopReason
+        Why it ended; MAX_ITER if there were no more solutions.
     """
     began = clock()
     best: Refinement | None = None
     history: list[RunRecord] = []
-    reason: StopReason | None = None
     for number, solution in enumerate(solutions, start=1):
         if best is None or solution.inertia < best.inertia:
             best = solution
         seconds = clock() - began
-        history.append(RunRecord(number, solution.inertia, best.inertia, solution.n_iter, seconds))
-        interrupted = interrupt is not None and interrupt.requested
-        reason = _reason_to_stop(best.inertia, seconds, limits, interrupted)
+        record = RunRecord(number, solution.inertia, best.inertia, solution.n_iter, seconds)
+        history.append(record)
+        reason = _reason_to_stop(record, interrupt.requested, max_time, target_inertia)
         if reason is not None:
-            break
+            return best, tuple(history), reason
     assert best is not None, "every method makes at least one solution"
-    return Pursuit(best, tuple(history), reason or StopReason.MAX_ITER)
+    return best, tuple(history), StopReason.MAX_ITER
 
 
 def _reason_to_stop(
-    best: float, seconds: float, limits: Limits, interrupted: bool
+    last: RunRecord, interrupted: bool, max_time: float | None, target_inertia: float | None
 ) -> StopReason | None:
     if interrupted:
         return StopReason.INTERRUPTED
-    if best == 0.0:
+    if last.best == 0.0:
         return StopReason.PROVEN_OPTIMAL
-    if limits.target_inertia is not None and best <= limits.target_inertia:
+    if target_inertia is not None and last.best <= target_inertia:
         return StopReason.TARGET_INERTIA
-    if limits.max_time is not None and seconds >= limits.max_time:
+    if max_time is not None and last.seconds >= max_time:
         return StopReason.MAX_TIME
     return None

@@ -117,7 +117,7 @@ def test_a_child_of_equals_is_one_of_them(name, case) -> None:
     couple, uniforms = case
     weights = couple.joint_weights()
     if name == "PNN" and not (weights[0] > 0).all():
-        return  # a centre that nobody chooses may be replaced by its own double
+        return  # a centre that no sample chooses may be replaced by its own double
     child, _ = CROSSOVERS[name](couple, uniforms)
     if len(np.unique(couple.second, axis=0)) == len(child):
         assert multiset(child) == multiset(couple.first)
@@ -224,7 +224,7 @@ def test_one_point_pairwise_changes_the_parent_at_a_random_point(uniform, expect
 
 
 def test_pnn_merges_by_the_weights_that_the_samples_give() -> None:
-    """0 and 1 become 0.25, 10 and 12 become 11; nobody wants the first's 9."""
+    """0 and 1 become 0.25, 10 and 12 become 11; no sample chooses the first's 9."""
     couple = couple_of([9, 0, 10], [1, 12, 40], joint_weights=[[0, 3, 2], [1, 2, 1]], overlap=[])
     child, nearer = CROSSOVERS["PNN"](couple, np.zeros((2, 3)))
     assert nearer == 0

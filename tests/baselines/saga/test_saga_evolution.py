@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from evomeans.baselines.saga.evolution import Evolution, Individual, Settings, select_parents
+from evomeans.baselines.saga.evolution import Evolution, Individual, select_parents
 from evomeans.baselines.saga.strategy import Strategy
 from evomeans.engines import create_engine
 from fakes import ScriptedEngine, refinement
@@ -33,14 +33,14 @@ def individual(inertia: float, number: int = 0, strategy: Strategy = STILL, k: i
 
 
 def evolution(engine, n_clusters=3, size=6, generations=4, steps=2, seed=0) -> Evolution:
-    settings = Settings(n_clusters, size, generations, steps)
-    return Evolution(engine, settings, np.random.default_rng(seed))
+    rng = np.random.default_rng(seed)
+    return Evolution(engine, rng, n_clusters, size, generations, steps)
 
 
 @pytest.mark.parametrize(("size", "survivors"), [(2, 1), (9, 1), (10, 2), (45, 9)])
 def test_every_fifth_survives(size, survivors) -> None:
     """At least one, so that the best is never lost."""
-    assert Settings(3, size, 1, 2).n_survivors == survivors
+    assert evolution(LabellingEngine([1.0]), size=size).n_survivors == survivors
 
 
 # ---- parents ---------------------------------------------------------------------------------
@@ -65,7 +65,7 @@ def test_chances_are_one_over_the_inertia() -> None:
 
 @pytest.mark.parametrize("inertias", [[0.0, 0.0], [0.0, 5.0], [1e-300, 1e300], [3.0, 3.0]])
 def test_parents_are_always_two(inertias) -> None:
-    """Whatever their inertia: nobody is crossed with itself."""
+    """Whatever their inertia: none is crossed with itself."""
     population = [individual(inertia, number) for number, inertia in enumerate(inertias)]
     for uniforms in np.random.default_rng(0).random((50, 2)):
         first, second = select_parents(population, uniforms)
@@ -122,7 +122,7 @@ def test_engines_get_as_many_starts_as_they_like(batch, calls) -> None:
 
 
 def test_a_generation_that_is_not_complete_changes_nothing() -> None:
-    """Whoever stops in the middle of one finds the last."""
+    """Stopping in the middle of one leaves the last."""
     search = evolution(LabellingEngine(np.arange(90.0, 0.0, -1.0)), size=10)
     stream = search.run()
     next(stream)
@@ -191,12 +191,12 @@ def test_noise_is_uniform_within_its_range_and_fades(fading) -> None:
     assert_allclose(np.mean(noise**2), reach**2 / 3.0, rtol=0.15)
 
 
-def test_middle_and_variances_are_those_of_the_samples(rival_engine_name, weighted) -> None:
+def test_middle_and_variances_are_those_of_the_samples(engine_name, weighted) -> None:
     """The mean exactly, the variances as the founders show them."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(500, 2)) * [1.0, 9.0] + [5.0, 100.0]
     weights = rng.integers(1, 5, size=500).astype(float) if weighted else None
-    engine = create_engine(rival_engine_name, X, weights)
+    engine = create_engine(engine_name, X, weights)
     search = evolution(engine, n_clusters=20, size=30, generations=1)
     for _ in zip(search.run(), range(30), strict=False):
         pass
@@ -206,12 +206,12 @@ def test_middle_and_variances_are_those_of_the_samples(rival_engine_name, weight
     assert_allclose(np.sqrt(search.variances) / engine.frame.scale, [1.0, 9.0], rtol=0.1)
 
 
-def test_what_crossovers_ask_about_the_samples(rival_engine_name, weighted) -> None:
+def test_what_crossovers_ask_about_the_samples(engine_name, weighted) -> None:
     """Weights that clusters have in common, and those of the nearest centre of both parents'."""
     rng = np.random.default_rng(1)
     X = rng.random((80, 2))
     weights = rng.integers(0, 3, size=80).astype(float) if weighted else None
-    engine = create_engine(rival_engine_name, X, weights)
+    engine = create_engine(engine_name, X, weights)
     search = evolution(engine, n_clusters=4, size=3, generations=1)
     list(search.run())
     first, second = search.population[:2]

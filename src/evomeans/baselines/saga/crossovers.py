@@ -1,9 +1,9 @@
-"""Six ways to make one solution of two.
+"""Six ways to make one solution from two.
 
 Random multipoint, centroid distance (Pan, McInnes & Jack 1995), largest partitions and pairwise
-crossover are those of Fränti, Kivijärvi, Kaukoranta & Nevalainen (1997), "Genetic algorithms for
-large-scale clustering problems", The Computer Journal 40, 547-554; the last comes in two variants.
-PNN is that of Fränti (2000), "Genetic algorithm with deterministic crossover for vector
+crossover follow Fränti, Kivijärvi, Kaukoranta & Nevalainen (1997), "Genetic algorithms for
+large-scale clustering problems", The Computer Journal 40, 547-554; the last has two variants. PNN
+follows Fränti (2000), "Genetic algorithm with deterministic crossover for vector
 quantization", Pattern Recognition Letters 21, 61-68.
 """
 
@@ -16,17 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
+from evomeans.baselines.engine import IndexArray
 from evomeans.compiled.merging import pnn_merge
-
-FloatArray = NDArray[np.float64]
-IndexArray = NDArray[np.intp]
+from evomeans.engines.protocol import FloatArray
 
 
 @dataclass(frozen=True)
 class Couple:
     """Two solutions to be crossed, and what some crossovers ask about the samples.
 
-    What has to be called takes a look at all samples, and only some crossovers do that.
+    The callables look at all samples, which only some crossovers need.
 
     Parameters
     ----------
@@ -38,8 +37,8 @@ class Couple:
         Returns the (k, k) array of the weights that cluster i of ``first`` and cluster j of
         ``second`` have in common.
     joint_weights : callable
-        Returns the (2, k) array of the weights of the clusters if every sample may choose between
-        the centres of both parents; the first parent's on ties.
+        Returns the (2, k) array of the weights of the clusters if every sample chooses between the
+        centres of both parents; ties go to the first parent.
     """
 
     first: FloatArray
@@ -55,15 +54,15 @@ class Couple:
 
 
 Child = tuple[FloatArray, int]
-"""(k, d) centres, and the parent, 0 or 1, at whose positions most of them stand."""
+"""(k, d) centres, and the parent, 0 or 1, with which they share most positions."""
 Crossover = Callable[[Couple, FloatArray], Child]
-"""Makes a child of a couple, from a (2, k) array of uniform numbers."""
+"""Makes a child of a couple with a (2, k) array of uniform numbers."""
 
 
 def random_multipoint(couple: Couple, uniforms: FloatArray) -> Child:
     """Take a random half of either parent.
 
-    What the child has already is not taken once more.
+    Centres that the child already has are not taken again.
     """
     first, second = couple.parents
     kept = uniforms[0].argsort()[: (len(first) + 1) // 2]
@@ -73,7 +72,7 @@ def random_multipoint(couple: Couple, uniforms: FloatArray) -> Child:
 def centroid_distance(couple: Couple, uniforms: FloatArray) -> Child:
     """Take the half nearer to the mean of all samples from one parent, the farther from the other.
 
-    A fair coin decides which is which. What the child has already is not taken once more.
+    A fair coin decides which is which. Centres that the child already has are not taken again.
     """
     outer = int(uniforms[0, 0] < 0.5)
     far, near = couple.parents[outer], couple.parents[1 - outer]
@@ -86,8 +85,8 @@ def centroid_distance(couple: Couple, uniforms: FloatArray) -> Child:
 def largest_partitions(couple: Couple, uniforms: FloatArray) -> Child:
     """Take the centre of the largest cluster of both parents, again and again.
 
-    Samples that belong to a centre that has been taken no longer count in the clusters of the
-    other parent. Nothing here is random.
+    Samples of a centre that has been taken no longer count in the clusters of the other parent.
+    Nothing here is random.
     """
     overlap = couple.overlap()
     sizes = overlap.sum(axis=1), overlap.sum(axis=0)
@@ -123,10 +122,10 @@ def one_point_pairwise(couple: Couple, uniforms: FloatArray) -> Child:
 
 
 def pnn(couple: Couple, uniforms: FloatArray) -> Child:
-    """Merge the centres of both parents, pair by pair, until there are as many as one had.
+    """Merge the centres of both parents, pair by pair, until as many are left as one parent had.
 
-    Every sample first chooses between the centres of both; what a merger costs depends on how many
-    have chosen a centre. Nothing here is random.
+    Every sample first chooses between the centres of both. The cost of a merger depends on the
+    weight of the samples that chose its centres. Nothing here is random.
     """
     k = len(couple.first)
     centers, _, origins = pnn_merge(
@@ -179,7 +178,7 @@ def _one_of_each_pair(couple: Couple, from_second: NDArray[np.bool_]) -> Child:
 def _completed(
     keeper: FloatArray, kept: IndexArray, donor: FloatArray, preference: IndexArray
 ) -> FloatArray:
-    """Keep some centres where they are; fill the other positions with those of another parent.
+    """Keep some centres in place; fill the other positions with centres of another parent.
 
     Parameters
     ----------
@@ -188,7 +187,7 @@ def _completed(
         Which of its centres stay.
     donor : (k, d) array
     preference : (k,) array
-        In which order its centres are taken; those that are kept already come last.
+        The order in which its centres are taken; those that are already kept come last.
     """
     child = keeper.copy()
     is_kept = (cdist(donor[preference], keeper[kept]) == 0.0).any(axis=1)
@@ -198,7 +197,7 @@ def _completed(
 
 
 def _others(some: IndexArray, count: int) -> NDArray[np.bool_]:
-    """Return a mask of all positions up to ``count`` but some."""
+    """Return a mask of all positions below ``count`` except some."""
     mask = np.ones(count, dtype=np.bool_)
     mask[some] = False
     return mask

@@ -1,4 +1,4 @@
-"""The loop of the self-adaptive genetic algorithm: one generation after the other."""
+"""The loop of the self-adaptive genetic algorithm: one generation after another."""
 
 from __future__ import annotations
 
@@ -8,80 +8,45 @@ from functools import partial
 from itertools import islice
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evomeans.baselines.base import random_samples
+from evomeans.baselines.engine import BaselineEngine, IndexArray
 from evomeans.baselines.saga.crossovers import CROSSOVERS, Couple
 from evomeans.baselines.saga.partitions import joint_weights, overlap, partition
 from evomeans.baselines.saga.strategy import Strategy, inherited_strategy
-from evomeans.engines import Engine
-from evomeans.engines.protocol import Refinement, Start
+from evomeans.engines.protocol import FloatArray, Refinement, Start
 
-FloatArray = NDArray[np.float64]
-# A solution without any error does not take all of the roulette wheel.
+# Keeps a solution without any error from taking the whole roulette wheel.
 LEAST_ERROR = 1e-9
-
-
-@dataclass(frozen=True)
-class Settings:
-    """The size of the search.
-
-    Parameters
-    ----------
-    n_clusters : int
-        Number of centres k.
-    population_size : int
-        Individuals S of a generation, at least 2.
-    n_generations : int
-        Generations T after the first.
-    kmeans_iterations : int
-        Steps G of K-means that every child gets.
-    """
-
-    n_clusters: int
-    population_size: int
-    n_generations: int
-    kmeans_iterations: int
-
-    @property
-    def n_survivors(self) -> int:
-        """The number S_B of the best that live on in the next generation: every fifth."""
-        return max(1, self.population_size // 5)
 
 
 @dataclass
 class Individual:
-    """A solution, and the parameters that it was made with.
-
-    Parameters
-    ----------
-    solution : Refinement
-    strategy : Strategy
-    labels : (n,) array, optional
-        The cluster of each sample, once somebody has asked for it.
-    """
+    """A solution, the parameters it was made with, and its labels once they were needed."""
 
     solution: Refinement
     strategy: Strategy
-    labels: NDArray[np.intp] | None = field(default=None, repr=False)
+    labels: IndexArray | None = field(default=None, repr=False)
 
-    def partition(self, engine: Engine) -> NDArray[np.intp]:
+    def partition(self, engine: BaselineEngine) -> IndexArray:
         """Return the cluster of each sample."""
         if self.labels is None:
             self.labels = partition(engine, self.solution.centers)
         return self.labels
 
 
+@dataclass
 class Evolution:
     """A population, and the steps that change it.
 
     Parameters
     ----------
-    engine : Engine
+    engine : BaselineEngine
         Holds the samples.
-    settings : Settings
     rng : numpy.random.Generator
         Source of all randomness.
+    n_clusters, population_size, n_generations, kmeans_iterations : int
+        The parameters of :class:`~evomeans.baselines.SAGA`.
 
     Attributes
     ----------
@@ -90,24 +55,36 @@ class Evolution:
     middle : (d,) array
         Mean of all samples.
     variances : (d,) array
-        Of the features, estimated from the samples at which the first generation begins.
+        Of the features, estimated from the samples at which the first generation starts.
     """
 
-    def __init__(self, engine: Engine, settings: Settings, rng: np.random.Generator) -> None:
-        self.engine = engine
-        self.settings = settings
-        self.rng = rng
-        self.population: list[Individual] = []
-        self.middle = engine.refine([Start(engine.samples_at(np.array([0.5])))])[0].centers[0]
+    engine: BaselineEngine
+    rng: np.random.Generator
+    n_clusters: int
+    population_size: int
+    n_generations: int
+    kmeans_iterations: int
+    population: list[Individual] = field(default_factory=list, init=False)
+    middle: FloatArray = field(init=False)
+    variances: FloatArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        (mean,) = self.engine.refine([Start(self.engine.samples_at(np.array([0.5])))])
+        self.middle = mean.centers[0]
         self.variances = np.zeros_like(self.middle)
 
+    @property
+    def n_survivors(self) -> int:
+        """The number S_B of the best that survive into the next generation: one in five."""
+        return max(1, self.population_size // 5)
+
     def run(self) -> Iterator[Refinement]:
-        """Make solutions, one after the other; the last one is the best, refined to the end."""
-        size, n_generations = self.settings.population_size, self.settings.n_generations
+        """Make solutions, one after another; the last is the best one, refined to the end."""
+        size = self.population_size
         yield from self._settle([], (self.found() for _ in range(size)))
-        for generation in range(n_generations):
-            survivors = self.population[: self.settings.n_survivors]
-            fading = 1.0 - generation / n_generations
+        for generation in range(self.n_generations):
+            survivors = self.population[: self.n_survivors]
+            fading = 1.0 - generation / self.n_generations
             children = (self.breed(fading) for _ in range(size - len(survivors)))
             yield from self._settle(survivors, children)
         best = self.population[0].solution
@@ -116,7 +93,7 @@ class Evolution:
     def _settle(
         self, survivors: Sequence[Individual], begun: Iterator[tuple[Start, Strategy]]
     ) -> Iterator[Refinement]:
-        """Refine a generation; when it is complete, it takes the place of the last one."""
+        """Refine a generation; when it is complete, it replaces the previous one."""
         generation = list(survivors)
         while batch := list(islice(begun, self.engine.batch)):
             solutions = self.engine.refine([start for start, _ in batch])
@@ -129,20 +106,17 @@ class Evolution:
         """Begin an individual of the first generation: random samples, random parameters."""
         strategy = Strategy.drawn(self.rng.random(3))
         quantile = self.rng.random()
-        centers = random_samples(self.engine, self.settings.n_clusters, self.rng)
+        centers = random_samples(self.engine, self.n_clusters, self.rng)
         squares = (centers - self.middle) ** 2
-        self.variances += squares.mean(axis=0) / self.settings.population_size
+        self.variances += squares.mean(axis=0) / self.population_size
         return Start(centers, quantile=quantile, max_iter=0), strategy
 
     def breed(self, fading: float) -> tuple[Start, Strategy]:
-        """Select two parents, cross their parameters and then themselves, and vary the child.
+        """Select two parents, cross their parameters and then their centres, and vary the child.
 
-        Parameters
-        ----------
-        fading : float
-            What is left of the noise, from 1 at the beginning to 0 at the end.
+        ``fading`` is the part of the noise that is left, from 1 at the beginning to 0 at the end.
         """
-        k = self.settings.n_clusters
+        k = self.n_clusters
         first, second = select_parents(self.population, self.rng.random(2))
         strategy = inherited_strategy(first.strategy, second.strategy, self.rng.random((3, 3)))
         cross = CROSSOVERS[strategy.crossover]
@@ -152,22 +126,18 @@ class Evolution:
             centers[int(chosen * k)] = self.engine.samples_at(np.array([place]))[0]
         reach = fading * strategy.noise_range * np.sqrt(self.variances)
         centers += reach * self.rng.uniform(-1.0, 1.0, centers.shape)
-        start = Start(
-            centers,
-            quantile=quantile,
-            parent=(first, second)[nearer].solution.handle,
-            max_iter=self.settings.kmeans_iterations,
-        )
-        return start, strategy
+        parent = (first, second)[nearer].solution.handle
+        steps = self.kmeans_iterations
+        return Start(centers, quantile=quantile, parent=parent, max_iter=steps), strategy
 
     def couple(self, first: Individual, second: Individual) -> Couple:
-        """Bring two individuals together; what takes a look at the samples waits to be called."""
+        """Bring two individuals together; what needs all samples is computed when called."""
         engine, centers = self.engine, (first.solution.centers, second.solution.centers)
         return Couple(
             *centers,
             self.middle,
             overlap=lambda: overlap(
-                engine, first.partition(engine), second.partition(engine), len(centers[0])
+                engine, first.partition(engine), second.partition(engine), self.n_clusters
             ),
             joint_weights=partial(joint_weights, engine, *centers),
         )

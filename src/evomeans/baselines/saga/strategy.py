@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-import numpy as np
-from numpy.typing import NDArray
-
 from evomeans.baselines.saga.crossovers import CROSSOVERS
-
-FloatArray = NDArray[np.float64]
+from evomeans.engines.protocol import FloatArray
 
 METHODS = tuple(CROSSOVERS)
-# Ψ, the chance of each inherited parameter to be drawn anew.
+# Ψ, the probability that an inherited parameter is drawn anew.
 RENEWAL = 0.05
-LARGEST_PROBABILITY = 1.0
-LARGEST_NOISE = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +19,12 @@ class Strategy:
     Parameters
     ----------
     crossover : str
-        Name of the crossover method γ, a key of
-        :data:`~evomeans.baselines.saga.crossovers.CROSSOVERS`.
+        The crossover γ, a key of :data:`~evomeans.baselines.saga.crossovers.CROSSOVERS`.
     mutation_probability : float
         Probability ψ, from 0 to 1, that a random centre is put onto a random sample.
     noise_range : float
-        The most noise ν, from 0 to 1, that is added to the coordinates of the centres, in standard
-        deviations of the feature. It fades in the course of the search.
+        The largest noise ν, from 0 to 1, that is added to the coordinates of the centres, in
+        standard deviations of the feature. It fades in the course of the search.
     """
 
     crossover: str
@@ -40,13 +33,9 @@ class Strategy:
 
     @classmethod
     def drawn(cls, uniforms: FloatArray) -> Strategy:
-        """Make one of three uniform numbers."""
+        """Make a strategy from three uniform numbers."""
         method, probability, noise = uniforms.tolist()
-        return cls(
-            METHODS[int(method * len(METHODS))],
-            LARGEST_PROBABILITY * probability,
-            LARGEST_NOISE * noise,
-        )
+        return cls(METHODS[int(method * len(METHODS))], probability, noise)
 
 
 def inherited_strategy(first: Strategy, second: Strategy, uniforms: FloatArray) -> Strategy:
@@ -62,8 +51,6 @@ def inherited_strategy(first: Strategy, second: Strategy, uniforms: FloatArray) 
     new = Strategy.drawn(uniforms[2])
     values = [
         getattr(new if chance < RENEWAL else first if coin < 0.5 else second, parameter.name)
-        for parameter, coin, chance in zip(
-            fields(Strategy), uniforms[0].tolist(), uniforms[1].tolist(), strict=True
-        )
+        for parameter, coin, chance in zip(fields(Strategy), *uniforms[:2].tolist(), strict=True)
     ]
     return Strategy(*values)

@@ -1,0 +1,52 @@
+"""What the baselines ask of an engine."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evomeans.engines.protocol import FloatArray, GuidingEngine
+
+IndexArray = NDArray[np.intp]
+
+ENGINES = ("auto", "cpu", "reference")
+"""The engines that can do all of it."""
+
+
+class BaselineEngine(GuidingEngine, Protocol):
+    """An engine with the verbs of the incremental baselines, too.
+
+    ``squares`` are the squared distances of all samples to the closest of the present centres, in
+    the frame. Samples whose value there is zero do not count.
+    """
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The precision of the samples."""
+        ...
+
+    @property
+    def weights(self) -> FloatArray | None:
+        """The weights of the samples; None means equal weights."""
+        ...
+
+    def rows(self, chosen: IndexArray) -> FloatArray:
+        """Return the samples with these indices, shape (m, d)."""
+        ...
+
+    def nearest_squares(self, centers: FloatArray) -> FloatArray:
+        """Return the squares for these centres; zero for samples without weight."""
+        ...
+
+    def reductions(self, points: FloatArray, squares: FloatArray) -> FloatArray:
+        """Return Σ_j w_j·max(squares_j − ‖y − x_j‖², 0) of every point y, in data units."""
+        ...
+
+    def attracted_means(self, points: FloatArray, squares: FloatArray) -> FloatArray:
+        """Return the mean of the samples with ‖y − x_j‖² < squares_j for every point y.
+
+        It is y itself if there are none. Its bits depend on these samples alone.
+        """
+        ...

@@ -1,0 +1,47 @@
+"""Every baseline in a setting that is quick, and how to compare two fits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from evomeans.baselines import (
+    SAGA,
+    BreathingKMeans,
+    GlobalKMeans,
+    ModifiedGlobalKMeans,
+    MultiStartKMeans,
+    MultiStartModifiedGlobalKMeans,
+    RandomSwap,
+)
+
+ANYTIME = {
+    "random": MultiStartKMeans(6, n_runs=15, random_state=1),
+    "k-means++": MultiStartKMeans(6, init="k-means++", n_runs=15, random_state=1),
+    "random swap": RandomSwap(6, n_swaps=40, random_state=1),
+    "breathing": BreathingKMeans(6, random_state=1),
+    "SAGA": SAGA(6, population_size=10, n_generations=6, random_state=1),
+}
+INCREMENTAL = {
+    "fast": GlobalKMeans(6),
+    "full": GlobalKMeans(6, algorithm="full"),
+    "modified": ModifiedGlobalKMeans(6),
+    "multi-start": MultiStartModifiedGlobalKMeans(6),
+}
+METHODS = {**ANYTIME, **INCREMENTAL}
+
+
+def inertias(model: Any) -> list[float]:
+    """Return the inertias of all solutions that a fit shows."""
+    steps = model.history_ if hasattr(model, "history_") else model.path_
+    return [step.inertia for step in steps]
+
+
+def bits(model: Any) -> tuple[object, ...]:
+    """Return everything that was found, to the last bit, but not how long it took."""
+    found = [model.cluster_centers_.tobytes(), model.labels_.tobytes(), model.inertia_]
+    found += [model.n_iter_, inertias(model), getattr(model, "strategies_", ())]
+    if hasattr(model, "history_"):
+        found += [model.stop_reason_, [(r.number, r.best, r.n_iter) for r in model.history_]]
+    else:
+        found += [[(s.n_runs, s.cluster_centers.tobytes()) for s in model.path_]]
+    return tuple(found)
