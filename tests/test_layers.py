@@ -76,7 +76,7 @@ def modules() -> dict[str, Path]:
 
 @cache
 def imports(module: str) -> frozenset[str]:
-    """What a module imports, ours without "evomeans." and resolved to modules."""
+    """Return what a module imports, ours without "evomeans." and resolved to modules."""
     path = modules()[module]
     folder = path.parent.relative_to(PACKAGE.parent).parts
     found = imported_names(path.read_text(encoding="utf-8"), folder)
@@ -102,7 +102,7 @@ def is_within(module: str, rooms: set[str]) -> bool:
 
 
 def violations(module: str, imported: frozenset[str]) -> list[str]:
-    """Imports of a module that its floor does not allow."""
+    """Return imports of a module that its floor does not allow."""
     floor = floor_of(module)
     found = []
     for name in sorted(imported):

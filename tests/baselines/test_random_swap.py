@@ -8,6 +8,7 @@ from numpy.testing import assert_array_equal
 
 from evomeans.baselines import RandomSwap
 from evomeans.engines import Start, create_engine
+from evomeans.engines.protocol import LocalSearch
 from evomeans.estimators.solution import canonical_solution
 from fakes import ScriptedEngine
 
@@ -81,7 +82,9 @@ def test_trials_are_what_their_definition_says() -> None:
         removed, quantile = other.random(2)
         centers = best.centers.copy()
         centers[int(removed * 6)] = engine.samples_at(np.array([quantile]))[0]
-        (expected,) = engine.refine([Start(centers, alpha=0.0, quantile=quantile, max_iter=2)])
+        two_steps = LocalSearch(max_iter=2)
+        start = Start(centers, alpha=0.0, quantile=quantile, local_search=two_steps)
+        (expected,) = engine.refine([start])
         assert_array_equal(trial.centers, expected.centers)
         assert trial.n_iter <= 3
         best = min(best, trial, key=lambda solution: solution.inertia)

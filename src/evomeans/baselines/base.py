@@ -6,7 +6,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 
@@ -91,7 +91,8 @@ class Baseline(FittedCenters):
 
         # Ctrl-C ends the search, but neither loses what it found nor leaves half a fit.
         with DeferredInterrupt() as interrupt:
-            engine = cast("BaselineEngine", self._engine_over(X, sample_weight))
+            engine = self._engine_over(X, sample_weight)
+            assert isinstance(engine, BaselineEngine)
             best, attributes = self._search(engine, interrupt)
             solution = canonical_solution(engine, best.centers, X.dtype)
             self._keep_solution(features, engine.frame, solution)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.engines.protocol import FloatArray, GuidingEngine
+from evomeans.engines.protocol import Engine, FloatArray
 
 IndexArray = NDArray[np.intp]
 
@@ -15,8 +15,9 @@ ENGINES = ("auto", "cpu", "reference")
 """The engines that can do all of it."""
 
 
-class BaselineEngine(GuidingEngine, Protocol):
-    """An engine with the verbs of the incremental baselines, too.
+@runtime_checkable
+class BaselineEngine(Engine, Protocol):
+    """An engine with all abilities that can also tell where centres are wanted.
 
     ``squares`` are the squared distances of all samples to the closest of the present centres, in
     the frame. Samples whose value there is zero do not count.
@@ -30,6 +31,17 @@ class BaselineEngine(GuidingEngine, Protocol):
     @property
     def weights(self) -> FloatArray | None:
         """The weights of the samples; None means equal weights."""
+        ...
+
+    def errors_and_utilities(
+        self, centers: FloatArray, power: int = 2
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return what the samples of each centre cost, and how much more they cost without it.
+
+        That is Σ wδ₁ and Σ w(δ₂ − δ₁) over the samples that are closest to it, in data units.
+        δ₁ and δ₂ are the distances of a sample to the closest and the second closest centre, raised
+        to ``power``, 1 or 2. The utility of a single centre is infinite.
+        """
         ...
 
     def rows(self, chosen: IndexArray) -> FloatArray:

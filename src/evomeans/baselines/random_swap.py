@@ -9,7 +9,7 @@ import numpy as np
 
 from evomeans.baselines.base import AnytimeBaseline, random_samples
 from evomeans.baselines.engine import BaselineEngine
-from evomeans.engines.protocol import Refinement, Start
+from evomeans.engines.protocol import LocalSearch, Refinement, Start
 from evomeans.estimators.validation import check_int
 
 
@@ -81,7 +81,7 @@ class RandomSwap(AnytimeBaseline):
         An engine that refines several starts at once gets trials from the same solution.
         """
         centers = random_samples(engine, self.n_clusters, rng)
-        start = Start(centers, quantile=rng.random(), max_iter=self.kmeans_iterations)
+        start = Start(centers, quantile=rng.random(), local_search=self._local_search)
         (best,) = engine.refine([start])
         yield best
         # A single centre is the mean, wherever it is put first.
@@ -93,6 +93,10 @@ class RandomSwap(AnytimeBaseline):
                     best = trial
                 yield trial
 
+    @property
+    def _local_search(self) -> LocalSearch:
+        return LocalSearch(max_iter=self.kmeans_iterations)
+
     def _swap(self, solution: Refinement, rng: np.random.Generator) -> Start:
         removed, quantile = rng.random(2).tolist()
         return Start(
@@ -101,5 +105,5 @@ class RandomSwap(AnytimeBaseline):
             quantile=quantile,
             removed=int(removed * self.n_clusters),
             parent=solution.handle,
-            max_iter=self.kmeans_iterations,
+            local_search=self._local_search,
         )

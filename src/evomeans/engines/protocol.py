@@ -36,8 +36,6 @@ class Ability(StrEnum):
     SINGLE_MOVES = "single moves"
     SWAPS = "swaps"
     PARTS = "parts"
-    UTILITIES = "utilities"
-    ATTRACTION = "attraction"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,10 +149,10 @@ class Refinement:
 
 
 class Engine(Protocol):
-    """What the search, the estimators and the baselines ask of an engine.
+    """What the search and the estimators ask of an engine.
 
-    The verbs after ``distances`` belong to abilities. Engines that lack an ability inherit the
-    refusals of :class:`PlainKMeans`.
+    ``seed`` and ``better_parts`` belong to abilities. Engines without them inherit the refusals of
+    :class:`PlainKMeans`.
     """
 
     @property
@@ -234,37 +232,6 @@ class Engine(Protocol):
         """
         ...
 
-    def errors_and_utilities(
-        self, centers: FloatArray, power: int = 2
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return what the samples of each centre cost, and how much more they cost without it.
-
-        That is Σ wδ₁ and Σ w(δ₂ − δ₁) over the samples that are closest to it, in data units.
-        δ₁ and δ₂ are the distances of a sample to the closest and the second closest centre, raised
-        to ``power``, 1 or 2. The utility of a single centre is infinite. Needs
-        ``Ability.UTILITIES``.
-        """
-        ...
-
-    def rows(self, chosen: NDArray[np.intp]) -> FloatArray:
-        """Return a few samples as rows of a dense array. Needs ``Ability.ATTRACTION``."""
-        ...
-
-    def nearest_squares(self, centers: FloatArray) -> FloatArray:
-        """Squared distances to the closest centres, in the frame; zero for samples without weight.
-
-        Needs ``Ability.ATTRACTION``, as do the next two.
-        """
-        ...
-
-    def reductions(self, points: FloatArray, squares: FloatArray) -> FloatArray:
-        """How much lower the objective is with one more centre, at each of the points."""
-        ...
-
-    def attracted_means(self, points: FloatArray, squares: FloatArray) -> FloatArray:
-        """Means of the samples that a centre at each of the points would attract."""
-        ...
-
 
 class PlainKMeans:
     """What an engine inherits that runs K-means to its fixed point and nothing else."""
@@ -278,5 +245,4 @@ class PlainKMeans:
         """Say that the engine lacks an ability."""
         raise NotImplementedError(f"{type(self).__name__} runs K-means to its fixed point only.")
 
-    seed = better_parts = errors_and_utilities = _refuse
-    rows = nearest_squares = reductions = attracted_means = _refuse
+    seed = better_parts = _refuse

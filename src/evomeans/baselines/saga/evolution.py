@@ -14,7 +14,7 @@ from evomeans.baselines.engine import BaselineEngine, IndexArray
 from evomeans.baselines.saga.crossovers import CROSSOVERS, Couple
 from evomeans.baselines.saga.partitions import joint_weights, overlap, partition
 from evomeans.baselines.saga.strategy import Strategy, inherited_strategy
-from evomeans.engines.protocol import FloatArray, Refinement, Start
+from evomeans.engines.protocol import FloatArray, LocalSearch, Refinement, Start
 
 # Keeps a solution without any error from taking the whole roulette wheel.
 LEAST_ERROR = 1e-9
@@ -109,7 +109,7 @@ class Evolution:
         centers = random_samples(self.engine, self.n_clusters, self.rng)
         squares = (centers - self.middle) ** 2
         self.variances += squares.mean(axis=0) / self.population_size
-        return Start(centers, quantile=quantile, max_iter=0), strategy
+        return Start(centers, quantile=quantile, local_search=LocalSearch(max_iter=0)), strategy
 
     def breed(self, fading: float) -> tuple[Start, Strategy]:
         """Select two parents, cross their parameters and then their centres, and vary the child.
@@ -127,8 +127,8 @@ class Evolution:
         reach = fading * strategy.noise_range * np.sqrt(self.variances)
         centers += reach * self.rng.uniform(-1.0, 1.0, centers.shape)
         parent = (first, second)[nearer].solution.handle
-        steps = self.kmeans_iterations
-        return Start(centers, quantile=quantile, parent=parent, max_iter=steps), strategy
+        steps = LocalSearch(max_iter=self.kmeans_iterations)
+        return Start(centers, quantile=quantile, parent=parent, local_search=steps), strategy
 
     def couple(self, first: Individual, second: Individual) -> Couple:
         """Bring two individuals together; what needs all samples is computed when called."""
