@@ -273,8 +273,11 @@ def dissect(
     engine = WatchedEngine(adapt(create_engine("cpu", X, None)), watch, probe)
     ready = watch.now()
     dissection = Dissection(engine, skip)
-    breed = watch.on("crossover", genetic._Search.breed)
-    with patch.object(genetic._Search, "breed", breed):
+    timed_steps = {
+        name: watch.on("crossover", getattr(genetic.Search, name))
+        for name in ("select", "cross_over", "relocate")
+    }
+    with patch.multiple(genetic.Search, **timed_steps):
         rng = np.random.default_rng(seed)
         result = evolve(engine, m, settings, rng, observers=[dissection])
         return dissection.anatomy(result, m, began, ready)

@@ -41,7 +41,7 @@ from benchmarks.measure import (
 )
 from evomeans.engines import Start, create_engine
 from evomeans.search import Individual, SearchSettings, evolve
-from evomeans.search.crossover import matching_crossover
+from evomeans.search.crossover import Breeding, matching_crossover
 from evomeans.search.population import select_parents
 
 CASES = (
@@ -114,14 +114,16 @@ def child_starts(
 ) -> list[Start]:
     """Breed children and relocate one centre of each, as the search does."""
     rng = np.random.default_rng(0)
-    return [relocated_start(engine, bred(population, power, rng)) for _ in range(count)]
+    return [relocated_start(engine, bred(engine, population, power, rng)) for _ in range(count)]
 
 
-def bred(population: Sequence[Individual], power: int, rng: np.random.Generator) -> Start:
+def bred(
+    engine: Any, population: Sequence[Individual], power: int, rng: np.random.Generator
+) -> Start:
     """Return the child of two selected parents, with a centre that is to be relocated."""
     parents = select_parents(population, rng.random(4).tolist())
     m = len(parents[0].centers)
-    child = matching_crossover(*parents, rng.random(m))
+    child = matching_crossover(*parents, Breeding(engine, rng.random(m), rng))
     return Start(
         child.centers,
         alpha=(parents[0].alpha + parents[1].alpha) / 2.0,

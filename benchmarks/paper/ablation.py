@@ -22,6 +22,7 @@ from benchmarks.paper.problems import problem
 from benchmarks.paper.tasks import SeedTask, split_setups
 from evomeans.engines import create_engine
 from evomeans.search import DEEP, PAPER, SearchResult, SearchSettings, evolve
+from evomeans.search.crossover import merging_crossover, partition_crossover
 
 SMALL_SETS = ("liver", "pima", "ionosphere", "tsplib1060", "tsplib3038", "image_segmentation")
 LARGE_SETS = ("pendigit", "letters", "d15112")
@@ -45,11 +46,11 @@ FEW_SAMPLES, MANY_CLUSTERS = 3100, 20
 VARIANTS = {
     "paper": PAPER,
     "deep": DEEP,
-    "deep, no seeding": replace(DEEP, seeding=False),
+    "deep, no seeding": replace(DEEP, founding=PAPER.founding),
     "deep, no single moves": replace(DEEP, single_moves=False),
     "deep, no swaps": replace(DEEP, swaps=0.0),
-    "deep, no partition": replace(DEEP, partition=0.0),
-    "deep, no merging": replace(DEEP, merging=0.0),
+    "deep, no partition": DEEP.without(partition_crossover),
+    "deep, no merging": DEEP.without(merging_crossover),
     "deep, no restarts": replace(DEEP, agreement=1),
     "paper and single moves": replace(PAPER, single_moves=True),
 }
@@ -93,7 +94,7 @@ class AblationTask(SeedTask):
 def compile_kernels(X: np.ndarray, m: int) -> None:
     """Let everything be compiled, or loaded, that the searches need, before a clock counts."""
     brief = SearchSettings(4, 8, max_offspring=20)
-    for strategy in (PAPER, DEEP, replace(DEEP, partition=1.0)):
+    for strategy in (PAPER, DEEP):
         search(X[:200], min(m, 50), 0, replace(brief, strategy=strategy))
 
 

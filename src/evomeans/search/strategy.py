@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from evomeans.engines.protocol import Ability
 from evomeans.search.crossover import (
@@ -88,6 +88,11 @@ class Strategy:
     survival: Survival = survivors
     agreement: int = 1
     opening: Strategy | None = None
+
+    def without(self, crossover: Crossover) -> Strategy:
+        """Return the same strategy without one of its crossovers."""
+        kept = tuple(one for one in self.crossovers if one.crossover is not crossover)
+        return replace(self, crossovers=kept)
 
 
 PAPER = Strategy("paper")
