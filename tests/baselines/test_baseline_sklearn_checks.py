@@ -17,12 +17,12 @@ from evomeans import baselines
 # check that compares weights with repetitions in another order.
 QUICK = {
     "BreathingKMeans": {"n_clusters": 8},
-    "GlobalKMeans": {"n_clusters": 3},
-    "ModifiedGlobalKMeans": {"n_clusters": 3},
-    "MultiStartKMeans": {"n_clusters": 3, "n_runs": 100},
-    "MultiStartModifiedGlobalKMeans": {"n_clusters": 3},
-    "RandomSwap": {"n_clusters": 3, "n_swaps": 100},
-    "SAGA": {"n_clusters": 3, "population_size": 10, "n_generations": 10},
+    "GlobalKMeans": {"n_clusters": 2},
+    "ModifiedGlobalKMeans": {"n_clusters": 2},
+    "MultiStartKMeans": {"n_clusters": 2, "n_runs": 20},
+    "MultiStartModifiedGlobalKMeans": {"n_clusters": 2},
+    "RandomSwap": {"n_clusters": 2, "n_swaps": 20},
+    "SAGA": {"n_clusters": 2, "population_size": 8, "n_generations": 6},
 }
 ESTIMATORS = [getattr(baselines, name)(**QUICK[name]) for name in baselines.__all__]
 
