@@ -14,7 +14,6 @@ import os
 import re
 import stat
 import sys
-import warnings
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -226,13 +225,9 @@ def _parse_array(name: str, data: bytes) -> NDArray[Any]:
     file = io.BytesIO(data)
     try:
         version = npy.read_magic(file)
-        # NumPy repairs headers of Python 2 with a warning.
-        with warnings.catch_warnings(action="error"):
-            shape, is_fortran, dtype = npy.read_array_header_1_0(file, max_header_size=HEADER_LIMIT)
-        is_ours = version == (1, 0) and not is_fortran and dtype.str in TYPES
-        if not (
-            is_ours and 1 <= len(shape) <= 3 and all(0 <= length <= sys.maxsize for length in shape)
-        ):
+        shape, is_fortran, dtype = npy.read_array_header_1_0(file, max_header_size=HEADER_LIMIT)
+        is_plain = version == (1, 0) and not is_fortran and 1 <= len(shape) <= 3
+        if not is_plain or dtype.str not in TYPES or min(shape) < 0 or max(shape) > sys.maxsize:
             raise ValueError("an array that is never written")
     # A header that is not what it should be can raise almost anything in NumPy.
     except Exception as error:
