@@ -21,7 +21,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import importlib.util
-import inspect
 import json
 import os
 import subprocess
@@ -39,10 +38,7 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_digits, load_iris
 
 from benchmarks.measure import mixture, parser_for
-from benchmarks.revisions import ROOT, check_imported, environment_of, source_of
-
-# The engine reads it when it is made: PyTorch on the CPU, where all machines can run it.
-os.environ["EVOMEANS_GPU_DEVICE"] = "cpu"
+from benchmarks.revisions import ROOT, check_imported, environment_of, estimator, source_of
 
 COLUMNS = ("inertia", "labels", "centers", "course", "n_iter", "n_rediscoveries")
 DIGITS = 12
@@ -101,22 +97,8 @@ def fit(
     samples: Any, m: int, *, weight: Any = None, offspring: int = 120, **parameters: Any
 ) -> Any:
     """Fit HGMeans with a short search."""
-    return estimator(m, offspring, **parameters).fit(samples, sample_weight=weight)
-
-
-def estimator(m: int, offspring: int, **parameters: Any) -> Any:
-    from evomeans import HGMeans
-
-    given: dict[str, Any] = {limit_name(): offspring, **SHORT, "random_state": 0, **parameters}
-    return HGMeans(m, **given)
-
-
-def limit_name() -> str:
-    """Return what this version calls the largest number of offspring."""
-    from evomeans import HGMeans
-
-    names = inspect.signature(HGMeans).parameters
-    return "max_offspring" if "max_offspring" in names else "max_iter"
+    given = {**SHORT, "random_state": 0, **parameters}
+    return estimator(m, offspring, **given).fit(samples, sample_weight=weight)
 
 
 def fit_fast() -> Any:
@@ -143,7 +125,7 @@ def fit_resumed(samples: Any, m: int, **parameters: Any) -> Any:
 
 def fit_again() -> Any:
     """Fit some samples, then fewer of them from the population of that fit."""
-    model = estimator(9, 40, warm_start=True).fit(blobs(500, 3, 9))
+    model = fit(blobs(500, 3, 9), 9, offspring=40, warm_start=True)
     return model.set_params(random_state=5).fit(blobs(500, 3, 9)[:400])
 
 
@@ -158,6 +140,7 @@ def fit_gpu(strategy: str) -> Any:
     """Fit with the GPU engine on the CPU, on one thread."""
     import torch
 
+    os.environ["EVOMEANS_GPU_DEVICE"] = "cpu"
     torch.set_num_threads(1)
     return fit(blobs(2000, 6, 8), 8, strategy=strategy, engine="gpu", offspring=60)
 

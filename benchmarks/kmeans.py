@@ -28,29 +28,21 @@ from typing import Any
 import numpy as np
 
 from benchmarks.anatomy import bare_seconds, gain_from_threads, relocated_start, warm_up
-from benchmarks.data import exit_on_data_errors, load
+from benchmarks.data import exit_on_data_errors
 from benchmarks.measure import (
     Column,
     Samples,
     Table,
-    mixture,
-    parse_setup,
     parser_for,
     timed,
     timed_lloyd,
 )
+from benchmarks.setups import KMEANS_RUNS, SEPARATION, samples_of
 from evomeans.engines import Start, create_engine
 from evomeans.search import Individual, SearchSettings, evolve
 from evomeans.search.crossover import Breeding, matching_crossover
 from evomeans.search.population import select_parents
 
-CASES = (
-    "letters:50",
-    "pla85900:25",
-    "partial_gas_sensor:25",
-    "partial_isolet:25",
-    "mixture:50000:100:100",
-)
 SAME_INERTIA = 1e-9
 COLUMNS = (
     Column("case", "case"),
@@ -167,27 +159,15 @@ def gain_from_single_precision(X: Samples, m: int, settings: SearchSettings) -> 
     return seconds[np.float64] / seconds[np.float32]
 
 
-def samples_of(case: str, separation: float) -> tuple[Samples, int]:
-    """Return the samples and the number of clusters that a case names."""
-    if not case.startswith("mixture:"):
-        name, m = parse_setup(case)
-        return load(name), m
-    try:
-        n, d, m = map(int, case.split(":")[1:])
-    except ValueError:
-        raise SystemExit(f"{case!r} is no case: expected mixture:n:d:clusters.") from None
-    return mixture(n, d, m, separation), m
-
-
 def main() -> None:
     parser = parser_for(__doc__)
     parser.add_argument("cases", nargs="*", help="dataset:clusters or mixture:n:d:clusters")
     parser.add_argument("--runs", type=int, default=5, help="of each kind of start")
     parser.add_argument("--offspring", type=int, default=50, help="of the short search")
-    parser.add_argument("--separation", type=float, default=10.0, help="of the mixtures")
+    parser.add_argument("--separation", type=float, default=SEPARATION, help="of mixtures")
     arguments = parser.parse_args()
     settings = SearchSettings(5, 10, max_offspring=arguments.offspring)
-    cases = arguments.cases or CASES
+    cases = arguments.cases or KMEANS_RUNS
     table = Table(COLUMNS, max(cases, key=len))
     table.print_head()
     for case in cases:

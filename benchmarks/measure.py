@@ -10,12 +10,14 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
+
+if TYPE_CHECKING:
+    from sklearn.cluster import KMeans
 
 RESULTS = Path(__file__).parent / "results"
 # Rounds of the yardstick are repeated until they took this many CPU seconds, or this often.
@@ -51,6 +53,9 @@ def timed(
 
 def timed_lloyd(X: Samples, m: int, init: Any, seed: int | None = None) -> tuple[KMeans, float]:
     """Run scikit-learn's K-means to the fixed point on one thread; also return its CPU seconds."""
+    # Imported here: processes that only write rows start in a fraction of the time without it.
+    from sklearn.cluster import KMeans
+
     model = KMeans(
         m, init=init, n_init=1, tol=0, max_iter=1000, algorithm="lloyd", random_state=seed
     )

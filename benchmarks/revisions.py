@@ -1,12 +1,18 @@
-"""The package as another revision of the repository has it, for comparisons with this one."""
+"""The package as another revision of the repository has it, for comparisons with this one.
+
+What is run with the package of another revision may import only its public names, and of the
+benchmarks only this module and ``benchmarks.measure``.
+"""
 
 from __future__ import annotations
 
+import inspect
 import io
 import os
 import subprocess
 import tarfile
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 # Kept between runs, so that compiled kernels are found again; `make clean` removes it.
@@ -36,6 +42,15 @@ def check_imported(source: Path) -> None:
 
     if source.resolve() not in Path(evomeans.__file__).resolve().parents:
         raise SystemExit(f"evomeans was imported from {evomeans.__file__}, not from {source}.")
+
+
+def estimator(n_clusters: int, offspring: int, **parameters: Any) -> Any:
+    """Return HGMeans with a limit of offspring, whatever this version calls that parameter."""
+    from evomeans import HGMeans
+
+    known = inspect.signature(HGMeans).parameters
+    parameters["max_offspring" if "max_offspring" in known else "max_iter"] = offspring
+    return HGMeans(n_clusters, **parameters)
 
 
 def _git(*arguments: str) -> bytes:

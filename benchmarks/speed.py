@@ -54,25 +54,10 @@ from benchmarks.measure import (
     yardstick_seconds,
 )
 from benchmarks.quality import gap
+from benchmarks.setups import SEARCHES
 from evomeans.engines import Start, create_engine
 from evomeans.search import SearchSettings
 
-DEFAULT = (
-    "liver:20",
-    "ionosphere:20",
-    "tsplib1060:10",
-    "tsplib1060:50",
-    "image_segmentation:50",
-    "tsplib3038:10",
-    "tsplib3038:50",
-    "pendigit:10",
-    "pendigit:50",
-    "d15112:10",
-    "letters:10",
-    "letters:50",
-    "shuttle:15",
-    "skin:10",
-)
 WHOLE = SearchSettings().max_offspring
 PARTS = ("crossover", "relocation", "kmeans", "bookkeeping")
 # Offspring that take longer do not feel the clocks; other searches are run again without.
@@ -264,7 +249,7 @@ def parse_arguments() -> argparse.Namespace:
 
 def main() -> None:
     arguments = parse_arguments()
-    setups = [parse_setup(setup) for setup in arguments.setups or DEFAULT]
+    setups = [parse_setup(setup) for setup in arguments.setups or SEARCHES]
     output = arguments.output
     if arguments.full:
         setups = [(run.dataset, run.m) for run in reference_runs()]

@@ -115,24 +115,16 @@ def draw_times(rows: Sequence[Row], baselines: Sequence[Row], path: Path) -> Non
                     markersize=3,
                     label=f"{method}, the paper's machine",
                 )
-                own = [r for r in rows if r["method"] == method and r["dataset"] == dataset]
-                times = averaged(own, "cpu_s", lambda row: row["m"])
-                clusters = sorted(times)  # type: ignore[type-var]
                 panel.plot(
-                    clusters,
-                    [times[m] for m in clusters],
+                    *times_of(rows, method, dataset),
                     color=colour,
                     marker="o",
                     markersize=3,
                     label=f"{method}, evomeans",
                 )
             for method in in_order(row["method"] for row in baselines):
-                own = [r for r in baselines if r["method"] == method and r["dataset"] == dataset]
-                times = averaged(own, "cpu_s", lambda row: row["m"])
-                clusters = sorted(times)  # type: ignore[type-var]
                 panel.plot(
-                    clusters,
-                    [times[m] for m in clusters],
+                    *times_of(baselines, method, dataset),
                     color=COLOURS[method],
                     linewidth=1,
                     marker="s",
@@ -140,6 +132,14 @@ def draw_times(rows: Sequence[Row], baselines: Sequence[Row], path: Path) -> Non
                     label=f"{method}, evomeans",
                 )
             panel.set(yscale="log", xlabel="clusters m", ylabel="CPU seconds")
+
+
+def times_of(rows: Sequence[Row], method: str, dataset: str) -> tuple[list[int], list[float]]:
+    """Return the numbers of clusters of a method's runs on a data set, and the CPU seconds."""
+    own = [row for row in rows if row["method"] == method and row["dataset"] == dataset]
+    times: dict[Any, float] = averaged(own, "cpu_s", lambda row: row["m"])
+    clusters = sorted(times)
+    return clusters, [times[m] for m in clusters]
 
 
 def draw_anytime(rows: Sequence[Row], methods: Sequence[str], path: Path) -> None:

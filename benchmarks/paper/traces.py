@@ -73,7 +73,7 @@ def trace_search(
 def trace_baseline(
     make: Callable[..., AnytimeBaseline], X: Samples, m: int, seed: int, budget: float
 ) -> Iterator[Point]:
-    """Follow a baseline; one that ends before the budget does begins again with another seed.
+    """Follow a baseline; one that ends before the budget does begins again with new random numbers.
 
     That is what its user would do with the time.
     """

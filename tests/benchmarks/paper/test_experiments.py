@@ -1,19 +1,23 @@
 """Every experiment at its smallest size: it runs, resumes, and writes a page with its tables."""
 
-import os
+import pickle
 import subprocess
 import sys
+import textwrap
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from benchmarks.__main__ import main
 from benchmarks.measure import read_rows
-from benchmarks.paper import command, tasks
+from benchmarks.paper import command, methods, tasks
 from benchmarks.paper.catalogue import EXPERIMENTS
 from benchmarks.paper.command import run_experiment
 from benchmarks.paper.experiment import Size
-from benchmarks.paper.runner import completed_tasks, task_name
+from benchmarks.paper.runner import completed_tasks, run_tasks, task_name
+from evomeans import HGMeans
+from evomeans.baselines import SAGA
 
 ROOT = Path(__file__).parents[3]
 HEADINGS = {
@@ -27,6 +31,17 @@ HEADINGS = {
     "pace": ["to its value", "2 of 2"],
     "ablation": ["deep, no single moves", "one by one", "](ablation.png)"],
 }
+
+
+def stop_early(record):
+    return record.number >= 10
+
+
+@pytest.fixture(autouse=True)
+def quick_searches(monkeypatch):
+    """Let searches end after ten offspring, whatever their settings say."""
+    monkeypatch.setattr(methods, "HGMeans", partial(HGMeans, observers=stop_early))
+    monkeypatch.setattr(methods, "SAGA", partial(SAGA, population_size=4, n_generations=2))
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +66,7 @@ def test_smoke(experiment, tmp_path, capsys):
     rows = read_rows(tmp_path / f"{experiment.name}.csv")
     planned = {task_name(task) for task in experiment.plan(Size.SMOKE).tasks}
     assert completed_tasks(tmp_path / f"{experiment.name}.csv") == planned
-    # Whoever asks again gets the same page, and nothing is measured twice.
+    # A second run writes the same page, and measures nothing.
     run_experiment(experiment, Size.SMOKE, tmp_path, processes=1)
     assert read_rows(tmp_path / f"{experiment.name}.csv") == rows
     assert page.read_text() == text
@@ -61,13 +76,15 @@ def test_smoke(experiment, tmp_path, capsys):
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda experiment: experiment.name)
 @pytest.mark.parametrize("size", list(Size))
-def test_tasks_have_names_of_their_own(experiment, size, monkeypatch):
+def test_tasks_have_names_of_their_own_and_can_be_sent_to_processes(experiment, size, monkeypatch):
     monkeypatch.setattr(tasks, "is_available", lambda name: True)
     plan = experiment.plan(size)
     names = [task_name(task) for task in plan.tasks]
     assert names
     assert len(set(names)) == len(names)
     assert all(name.startswith("the package ") for name in plan.missing)
+    sent = pickle.loads(pickle.dumps(plan.tasks))
+    assert [task_name(task) for task in sent] == names
 
 
 def test_pages_can_be_written_without_running_anything(tmp_path):
@@ -184,39 +201,40 @@ def test_one_experiment_that_cannot_be_shown_keeps_no_other_from_it(tmp_path):
     assert (folder / "termination.md").exists()
 
 
+WITHOUT_MATPLOTLIB = """
+    import sys
+    sys.modules["matplotlib"] = None
+    from pathlib import Path
+    from benchmarks.__main__ import main
+    from benchmarks.paper.figures import panels
+    try:
+        main(["--help"])
+    except SystemExit as end:
+        assert end.code == 0
+    panels(["one"], Path("none.png")).__enter__()
+"""
+
+
 def test_matplotlib_is_needed_only_for_figures():
-    hidden = "import sys; sys.modules['matplotlib'] = None; "
-    helped = python("-c", hidden + "from benchmarks.__main__ import main; main(['--help'])")
-    assert helped.returncode == 0, helped.stderr
-    assert helped.stdout.startswith("usage: python -m benchmarks ")
-    drawn = python(
-        "-c",
-        hidden + "from pathlib import Path; from benchmarks.paper.figures import panels; "
-        "panels(['one'], Path('none.png')).__enter__()",
-    )
-    assert drawn.returncode == 1
-    assert drawn.stderr == "Figures need matplotlib: pip install 'evomeans[plot]'\n"
+    command = [sys.executable, "-c", textwrap.dedent(WITHOUT_MATPLOTLIB)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.stdout.startswith("usage: python -m benchmarks ")
+    assert done.returncode == 1
+    assert done.stderr == "Figures need matplotlib: pip install 'evomeans[plot]'\n"
 
 
-@pytest.mark.slow
-def test_the_command_runs_experiments_in_processes(tmp_path):
+def test_the_command_runs_several_experiments(tmp_path, monkeypatch):
+    asked = []
+
+    def run_here(tasks, path, processes):
+        asked.append(processes)
+        return run_tasks(tasks, path, 1)
+
+    monkeypatch.setattr(command, "run_tasks", run_here)
     arguments = ["--size", "smoke", "--processes", "2", "--results", str(tmp_path)]
-    finished = python("-m", "benchmarks", "termination", "reliability", *arguments)
-    assert finished.returncode == 0, finished.stderr
-    for name in ("termination", "reliability"):
+    main(["termination", "population", *arguments])
+    assert asked == [2, 2]
+    for name in ("termination", "population"):
         planned = {task_name(task) for task in named(name).plan(Size.SMOKE).tasks}
         assert completed_tasks(tmp_path / "smoke" / f"{name}.csv") == planned
-        assert "processes 2" in (tmp_path / "smoke" / f"{name}.md").read_text()
-
-
-def python(*arguments):
-    environment = {name: value for name, value in os.environ.items() if name != "EVOMEANS_DATA"}
-    return subprocess.run(
-        [sys.executable, *arguments],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+        assert (tmp_path / "smoke" / f"{name}.md").exists()

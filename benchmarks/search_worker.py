@@ -1,0 +1,57 @@
+"""Runs searches that benchmarks.side_by_side asks for, with the package of one revision.
+
+Each line of the input is a request in JSON: ``samples``, the path of an NPY file, ``clusters``,
+``offspring`` and ``seed``. Each is answered by a line with the CPU and wall seconds of the fit, and
+what came out of it.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import sys
+import time
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.measure import Samples
+from benchmarks.revisions import check_imported, estimator
+
+
+def answer(samples: str, clusters: int, offspring: int, seed: int) -> dict[str, Any]:
+    """Fit once, compiled code being loaded before."""
+    X = warm_samples(samples, clusters)
+    model = estimator(clusters, offspring, random_state=seed)
+    cpu, wall = time.process_time(), time.perf_counter()
+    model.fit(X)
+    return {
+        "cpu": time.process_time() - cpu,
+        "wall": time.perf_counter() - wall,
+        "inertia": model.inertia_,
+        "offspring": model.n_iter_,
+    }
+
+
+@lru_cache(maxsize=1)
+def warm_samples(path: str, clusters: int) -> Samples:
+    """Load samples, and compile what a search on them needs."""
+    X: Samples = np.load(path)
+    few = X[: max(1000, 4 * clusters)]
+    estimator(clusters, 20, min_population=2, max_population=2, random_state=0).fit(few)
+    # What the compiler leaves behind would make every collection slower.
+    gc.collect()
+    gc.freeze()
+    return X
+
+
+def main() -> None:
+    check_imported(Path(sys.argv[1]))
+    for line in sys.stdin:
+        print(json.dumps(answer(**json.loads(line))), flush=True)
+
+
+if __name__ == "__main__":
+    main()
