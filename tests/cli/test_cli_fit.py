@@ -199,6 +199,7 @@ def test_what_the_gpu_engine_lacks_is_said_before_anything_is_read(evomeans, mon
         (["fit", "blobs.csv", "-k", "3", "--columns", '"b'], "cannot be split into names"),
         (["fit", "blobs.csv", "-k", "3", "--columns", "b", "--exclude", "w"], "together"),
         (["fit", "blobs.csv", "-k", "3", "--separator", "::"], "a single character"),
+        (["fit", "blobs.csv", "-k", "3", "--format", "xml"], 'Invalid value "xml" for --format'),
         (["fit", "blobs.csv", "-k", "3", "--resume"], "--resume needs"),
         (["frobnicate"], "Unknown command"),
     ],

@@ -11,7 +11,6 @@ from typing import Annotated
 from cyclopts import App, CycloptsError, Parameter
 
 from evomeans._version import __version__
-from evomeans.cli.command_line import ARGUMENTS
 from evomeans.cli.failures import EXIT_CODES, ExitCode, guarded
 from evomeans.cli.options import (
     FOLDER,
@@ -30,6 +29,7 @@ from evomeans.cli.options import (
     TableName,
     TableOptions,
 )
+from evomeans.cli.terminal import ARGUMENTS
 
 app = App(
     name="evomeans",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from evomeans.cli.command_line import as_typed
 from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import RunOptions
 from evomeans.cli.progress import Progress
+from evomeans.cli.terminal import as_typed
 from evomeans.storage.archive import ArchiveError, read_archive
 from evomeans.storage.arrays import history_from_arrays
 from evomeans.storage.checkpoint import FORMAT, MEMBERS, VERSION

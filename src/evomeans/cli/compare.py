@@ -11,13 +11,12 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from evomeans.cli.command_line import as_typed
 from evomeans.cli.failures import CommandError
 from evomeans.cli.options import SampleOptions, ShowOptions, TableOptions
 from evomeans.cli.reading import check_table, load
 from evomeans.cli.run_folder import refuse_existing
-from evomeans.cli.tables import Table
-from evomeans.cli.terminal import Terminal
+from evomeans.cli.tables.table import Table
+from evomeans.cli.terminal import Terminal, as_typed
 from evomeans.estimators.hgmeans import HGMeans
 from evomeans.search import StopReason
 from evomeans.storage.files import write_atomically

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import SampleOptions, SearchOptions, TableOptions
 from evomeans.cli.reading import choice_of, dialect_of, load
-from evomeans.cli.tables import Choice, Table
 from evomeans.cli.tables.dask_tables import is_lazy_table, read_lazy_table
 from evomeans.cli.tables.readers import refuse_dialect
+from evomeans.cli.tables.table import Choice, Table
 from evomeans.cli.terminal import Terminal
 from evomeans.engines.dask.sources import import_dask_array
 

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from evomeans.cli.checkpoints import Unfinished, checkpoint_path, find_unfinished, how_to_resume
-from evomeans.cli.command_line import as_typed
 from evomeans.cli.dask_client import cluster_of, load_for
 from evomeans.cli.failures import CommandError, ExitCode, UsageError, reason_of
 from evomeans.cli.options import (
@@ -27,9 +26,8 @@ from evomeans.cli.reading import check_table
 from evomeans.cli.record import Fit, run_files, run_record, summary
 from evomeans.cli.report import missing_for_report
 from evomeans.cli.run_folder import check_writable, files_in_the_way, read_record, write_run
-from evomeans.cli.tables import Table
-from evomeans.cli.tables.errors import import_polars
-from evomeans.cli.terminal import Terminal
+from evomeans.cli.tables.table import Table
+from evomeans.cli.terminal import Terminal, as_typed
 from evomeans.engines import is_dask
 from evomeans.estimators.hgmeans import HGMeans
 from evomeans.estimators.validation import check_parameters
@@ -123,7 +121,6 @@ def _check_gpu() -> None:
 def _check_output(keep: RunOptions, unfinished: Unfinished | None) -> None:
     if keep.output is None:
         return
-    import_polars()
     check_writable(keep.output)
     there = files_in_the_way(keep.output)
     continued = keep.resume and unfinished is not None and _was_interrupted(keep.output)

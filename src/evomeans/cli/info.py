@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import platform
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from evomeans._version import __version__
-from evomeans.cli.record import package_versions
 
 CORE = ("numpy", "scipy", "scikit-learn", "numba")
 EXTRAS = {
@@ -42,6 +42,17 @@ def gather_info() -> dict[str, Any]:
         "cores": check_thread_count(-1),
         "cache": _cache(),
     }
+
+
+def package_versions(names: tuple[str, ...]) -> dict[str, str | None]:
+    """Return the versions of distributions without importing them; None if one is not there."""
+    versions: dict[str, str | None] = {}
+    for name in names:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            versions[name] = None
+    return versions
 
 
 def _engines() -> dict[str, str]:

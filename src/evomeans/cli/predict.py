@@ -15,8 +15,9 @@ from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import TableOptions
 from evomeans.cli.reading import choice_of, load
 from evomeans.cli.run_folder import MODEL, RECORD, read_record, refuse_existing
-from evomeans.cli.tables import Standardization, Table, labels_frame, table_bytes
-from evomeans.cli.tables.errors import import_polars
+from evomeans.cli.tables.scaling import Standardization
+from evomeans.cli.tables.table import Table
+from evomeans.cli.tables.writing import labels_frame, table_bytes
 from evomeans.cli.terminal import Terminal
 from evomeans.engines import is_dask
 from evomeans.estimators.hgmeans import HGMeans
@@ -40,7 +41,6 @@ def predict_table(
     """Label the rows of a table by a model."""
     if output is not None:
         refuse_existing(output, force)
-    import_polars()
     terminal = Terminal()
     model, scaling = _fitted(model_path)
     table = _matching_table(model, name, read, terminal, standardized=scaling is not None)

@@ -8,8 +8,8 @@ import numpy as np
 
 from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import SampleOptions, TableOptions
-from evomeans.cli.tables import Choice, Table, read_table
 from evomeans.cli.tables.delimited import Dialect
+from evomeans.cli.tables.table import Choice, Table, read_table
 from evomeans.cli.terminal import Terminal
 from evomeans.engines import is_dask
 from evomeans.engines.rules import LARGEST_VALUE

@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
-from evomeans.cli.tables.errors import import_polars
 from evomeans.wording import counted, quoted
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from evomeans.cli.tables.contents import Column
 
 ROWS = 3
@@ -81,7 +79,6 @@ def _digits_lost(lost: NDArray[np.bool_], column: Any) -> Defect:
 
 
 def _series_numbers(column: pl.Series) -> NDArray[Any] | Defect:
-    pl = import_polars()
     dtype = column.dtype
     if dtype in (pl.String, pl.Categorical, pl.Enum):
         return _text_numbers(column.cast(pl.String))
@@ -116,7 +113,6 @@ def _kind_of(dtype: pl.DataType) -> str:
 
 def _text_numbers(column: pl.Series) -> NDArray[Any] | Defect:
     """Read numbers that stand in text: padded, signed, or of mixed notation."""
-    pl = import_polars()
     stripped = column.str.strip_chars()
     numbers = stripped.cast(pl.Float64, strict=False)
     bad = numbers.is_null().to_numpy()
