@@ -55,7 +55,7 @@ def run(arguments: Sequence[str]) -> int:
 
     ARGUMENTS.set(tuple(arguments))
     for stream in (sys.stdout, sys.stderr):
-        # File names may hold what the terminal cannot show; that is no reason to fail.
+        # File names may hold characters that the terminal cannot show.
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     return guarded(action)
@@ -153,7 +153,7 @@ def compare(
     samples: SampleOptions | None = None,
     show: ShowOptions | None = None,
 ) -> int:
-    """Put HG-means beside restarts of K-means and of K-means++ in equal CPU time.
+    """Compare HG-means with restarts of K-means and of K-means++ in equal CPU time.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What is kept and told of a fit."""
+"""What is kept and shown of a fit."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ import numpy as np
 from evomeans._version import __version__
 from evomeans.cli.info import package_versions
 from evomeans.cli.options import RunOptions
-from evomeans.cli.report import missing_for_report
+from evomeans.cli.report import can_report
 from evomeans.cli.run_folder import FORMAT, MODEL, RECORD, REPORT, REPORT_DATA, Content
 from evomeans.cli.tables.table import Table
 from evomeans.cli.tables.writing import centers_frame, history_frame, labels_frame, table_bytes
+from evomeans.cli.terminal import as_typed
 from evomeans.engines import is_dask
 from evomeans.estimators.hgmeans import HGMeans
 from evomeans.search.genetic import IMPROVEMENT
@@ -41,8 +42,6 @@ class Fit:
         Fitted.
     table : Table
         What it was fitted to.
-    command : str
-        As it was typed.
     started : datetime
         When.
     reading_seconds, fit_seconds, cpu_seconds : float
@@ -51,7 +50,6 @@ class Fit:
 
     model: HGMeans
     table: Table
-    command: str
     started: datetime
     reading_seconds: float
     fit_seconds: float
@@ -79,7 +77,7 @@ def run_record(fit: Fit, keep: RunOptions, checkpoint: Path | None) -> dict[str,
     keep : RunOptions
         What is written.
     checkpoint : Path, optional
-        From where the search can go on.
+        From where the search can continue.
     """
     model, table, history = fit.model, fit.table, fit.model.history_
     scaling = table.standardization
@@ -88,7 +86,7 @@ def run_record(fit: Fit, keep: RunOptions, checkpoint: Path | None) -> dict[str,
         "format": FORMAT,
         "version": VERSION,
         "evomeans": __version__,
-        "command": fit.command,
+        "command": as_typed(),
         "table": {
             "name": table.name,
             "format": table.format,
@@ -140,7 +138,7 @@ def run_files(fit: Fit, record: dict[str, Any], keep: RunOptions) -> dict[str, C
     if not is_dask(table.X):
         data = _report_data(fit)
         files[REPORT_DATA] = as_json(data)
-        if keep.report and not missing_for_report():
+        if keep.report and can_report():
             from evomeans.report import render_report
 
             files[REPORT] = render_report(data).encode("utf-8", errors="backslashreplace")
@@ -151,7 +149,7 @@ def run_files(fit: Fit, record: dict[str, Any], keep: RunOptions) -> dict[str, C
 def as_json(data: Any) -> bytes:
     """Write a record for people and programs."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, indent=1)
-    # File names may hold bytes that are no text; JSON has the same escapes for them as Python.
+    # File names may hold bytes that are not text; JSON has the same escapes for them as Python.
     return text.encode("utf-8", errors="backslashreplace") + b"\n"
 
 
@@ -173,14 +171,14 @@ def _report_data(fit: Fit) -> dict[str, Any]:
         feature_names=list(table.columns),
         title=table.name,
         settings=settings,
-        command=fit.command,
+        command=as_typed(),
         sample_weight=table.weights,
         centers=table.in_units(model.cluster_centers_),
     )
 
 
 def summary(fit: Fit, record: dict[str, Any]) -> str:
-    """Tell in a few lines what was found and where it is."""
+    """Say in a few lines what was found and where it is."""
     model, table, result = fit.model, fit.table, record["result"]
     unit = " in standardized units" if table.standardization is not None else ""
     lines = [
@@ -210,7 +208,7 @@ def _how_it_ended(fit: Fit, seconds: float) -> list[str]:
     if not history:
         return ["  search    none needed: one column is solved exactly"]
     best = np.asarray(history.column("best"))
-    # The first solution as good as the last one; what is lower by a rounding is no improvement.
+    # The first solution as good as the last one; lower by rounding is not an improvement.
     reached = history[int(np.argmax(best <= best[-1] * (1.0 + IMPROVEMENT)))].number
     offspring, since = model.n_iter_, model.n_iter_ - reached
     ended = stop_text(model.stop_reason_, offspring, since, model.n_rediscoveries_)

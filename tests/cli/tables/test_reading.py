@@ -218,7 +218,7 @@ BAD_FILES = {
     "mac.csv": (b"a,b\r1,2\r3,4\r", "line ends of old Macs"),
     "open quote.csv": (b'a,b\n"1,2\n3,4\n', "cannot be read as CSV.*quote"),
     "old.xls": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old Excel workbook"),
-    "new.xlsx": (b"PK\x03\x04rest", "save the sheet as CSV"),
+    "new.xlsx": (b"PK\x03\x04rest", "save a sheet as CSV"),
     "v1.feather": (b"FEA1rest", "Feather file of version 1"),
     "wrong.parquet": (b"a,b\n1,2\n", "does not look like parquet"),
     "cut.parquet": (NAMED["a.parquet"][:60], "cannot be read as parquet"),

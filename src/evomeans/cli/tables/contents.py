@@ -29,7 +29,7 @@ class Contents:
     columns : tuple of str
         Their names.
     named : bool
-        Whether the names stand in the file, or were made up (x0, x1, …).
+        Whether the file has the names, or they were made up (x0, x1, …).
     load : Load
         From names to columns.
     locate : callable

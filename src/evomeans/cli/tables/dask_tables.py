@@ -82,7 +82,7 @@ def _parquet(path: Path, name: str, choice: Choice) -> Table:
     text = [column for column in used if kinds[column].kind not in "fiub"]
     if text:
         raise CommandError(
-            f"{name} has columns that k-means cannot use: {listed(map(quoted, text))} are no "
+            f"{name} has columns that k-means cannot use: {listed(map(quoted, text))} hold no "
             f"numbers. Leave them out: --exclude {quote(','.join(text))}."
         )
     weights = None if choice.weights is None else frame[choice.weights].astype(np.float64)

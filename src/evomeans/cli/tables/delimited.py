@@ -6,7 +6,6 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,7 +61,7 @@ def read_delimited(source: Source, dialect: Dialect) -> Contents:
         # By position: polars gives columns without a name, or with a padded one, names of its own,
         # and takes some names for patterns.
         place = {name: index for index, name in enumerate(names)}
-        with _told(source, separator, len(names)):
+        try:
             found = scan(infer_schema_length=0).collect_schema().names()
             wanted = {place[name] for name in as_text}
             types = {name: pl.String for index, name in enumerate(found) if index in wanted}
@@ -70,6 +69,13 @@ def read_delimited(source: Source, dialect: Dialect) -> Contents:
             if len(lazy.collect_schema()) != len(names):
                 raise pl.exceptions.ComputeError("the first line cannot be split into names")
             frame = lazy.select(pl.nth([place[name] for name in columns])).collect()
+        except pl.exceptions.PolarsError as error:
+            _refuse_ragged(source, separator, len(names))
+            reason = str(error).strip().splitlines()[0].rstrip(".")
+            raise CommandError(
+                f"{source.name} cannot be read as {source.format.upper()}: {reason}. Look for a "
+                "quote that is not closed, or name the format with --format."
+            ) from error
         frame = frame.head(max(0, frame.height - blank))
         return {name: frame.to_series(i).alias(name) for i, name in enumerate(columns)}
 
@@ -78,20 +84,6 @@ def read_delimited(source: Source, dialect: Dialect) -> Contents:
 
     notes = (f"{counted(blank, 'blank line')} at the end left out",) if blank else ()
     return Contents(names, named=header, load=load, locate=locate, notes=notes)
-
-
-@contextmanager
-def _told(source: Source, separator: str, width: int) -> Iterator[None]:
-    """Turn errors of polars into ones that say where."""
-    try:
-        yield
-    except pl.exceptions.PolarsError as error:
-        _refuse_ragged(source, separator, width)
-        reason = str(error).strip().splitlines()[0].rstrip(".")
-        raise CommandError(
-            f"{source.name} cannot be read as {source.format.upper()}: {reason}. Look for a quote "
-            "that is not closed, or name the format with --format."
-        ) from error
 
 
 def _records(source: Source, separator: str) -> Iterator[tuple[int, list[str]]]:
@@ -105,8 +97,8 @@ def _records(source: Source, separator: str) -> Iterator[tuple[int, list[str]]]:
                 line = reader.line_num + 1
     except UnicodeDecodeError as error:
         raise CommandError(
-            f"{source.name} is not UTF-8 text: byte {error.object[error.start]:#04x} is no part of "
-            "it. Convert it first, for example with iconv -f latin1 -t utf-8."
+            f"{source.name} is not UTF-8 text: it has the byte {error.object[error.start]:#04x}. "
+            "Convert it first, for example with iconv -f latin1 -t utf-8."
         ) from error
     except csv.Error as error:
         raise CommandError(

@@ -148,7 +148,7 @@ def read_authors_text(source: Source) -> Contents:
         rows, columns = map(int, sizes)
         try:
             with warnings.catch_warnings():
-                # No rows at all; told below, with the number that was announced.
+                # No rows at all; the error below says so, with the number announced.
                 warnings.simplefilter("ignore", UserWarning)
                 matrix = np.loadtxt(file, dtype=np.float64, ndmin=2, comments=None)
         except ValueError as error:

@@ -164,7 +164,7 @@ def _sniffed(name: str, suffix: str, head: bytes) -> str:
     for magic, found in MAGIC.items():
         if head.startswith(magic):
             if found == "npz" and suffix in (".xlsx", ".ods", ".zip"):
-                raise CommandError(f"{name} is no table that can be read; save the sheet as CSV.")
+                raise CommandError(f"{name} is not a table; unpack it, or save a sheet as CSV.")
             return found
     by_suffix = SUFFIXES.get(suffix)
     if by_suffix in ("csv", "tsv"):

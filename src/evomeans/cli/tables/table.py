@@ -41,7 +41,7 @@ class Choice:
     exclude : tuple of str
         To leave out.
     id : str, optional
-        Names the rows; is written beside the labels.
+        Names the rows; written next to the labels.
     weights : str, optional
         How much each row counts.
     expected : tuple of str, optional
@@ -83,7 +83,7 @@ class Table:
     columns : tuple of str
         Their names.
     named : bool
-        Whether the names stand in the file, or were made up.
+        Whether the file has the names, or they were made up.
     ids : column, optional
         What names the rows.
     weights : (n,) array of float64, optional
@@ -105,9 +105,9 @@ class Table:
     standardization: Standardization | None = None
     notes: tuple[str, ...] = ()
 
-    def standardized(self, by: Standardization | None = None) -> Table:
-        """Return the table with every column brought to mean 0 and deviation 1, or as ``by``."""
-        by = by or Standardization.of(self.X, self.weights, self.columns)
+    def standardized(self) -> Table:
+        """Return the table with every column brought to mean 0 and deviation 1."""
+        by = Standardization.of(self.X, self.weights, self.columns)
         return replace(self, X=by.apply(self.X), standardization=by)
 
     def in_units(self, centers: NDArray[Any]) -> NDArray[Any]:
@@ -220,8 +220,10 @@ def _unknown_column(option: str, missing: Sequence[str], columns: Sequence[str],
 def _matrix(
     used: Sequence[str], loaded: Mapping[str, Column], contents: Contents, table: str
 ) -> NDArray[Any]:
-    if (whole := _whole_matrix(used, contents)) is not None:
-        return whole
+    whole = contents.matrix
+    if whole is not None and tuple(used) == contents.columns and _is_ready(whole):
+        # As it is: column by column would take long if it is wide.
+        return np.ascontiguousarray(whole)
     converted = {name: numbers_of(loaded[name]) for name in used}
     defects = {name: found for name, found in converted.items() if isinstance(found, Defect)}
     if defects:
@@ -233,14 +235,8 @@ def _matrix(
     return X
 
 
-def _whole_matrix(used: Sequence[str], contents: Contents) -> NDArray[Any] | None:
-    """Return a matrix of finite floats as it is: column by column would take long if it is wide."""
-    matrix = contents.matrix
-    if matrix is None or tuple(used) != contents.columns:
-        return None
-    if matrix.dtype not in (np.float32, np.float64) or not np.isfinite(matrix).all():
-        return None
-    return np.ascontiguousarray(matrix)
+def _is_ready(matrix: NDArray[Any]) -> bool:
+    return matrix.dtype in (np.float32, np.float64) and bool(np.isfinite(matrix).all())
 
 
 def _weights(
@@ -293,7 +289,7 @@ def _unusable(defects: Mapping[str, Defect], contents: Contents, table: str) -> 
     )
     if texts := [name for name, defect in defects.items() if defect.what == "text in all rows"]:
         lines.append(
-            f"If a column names the rows, --id {quote(texts[0])} keeps it beside the labels."
+            f"If a column names the rows, --id {quote(texts[0])} keeps it next to the labels."
         )
     return "\n".join(lines)
 
@@ -318,6 +314,6 @@ def _suspicions(X: NDArray[Any], columns: Sequence[str]) -> tuple[str, ...]:
         if X[1, j] - X[0, j] == 1.0 and (np.diff(X[:, j]) == 1.0).all()
     ]
     return tuple(
-        f"column {quoted(name)} counts the rows; if it is no measurement: --exclude {quote(name)}"
+        f"column {quoted(name)} counts the rows; to leave it out: --exclude {quote(name)}"
         for name in counting
     )
