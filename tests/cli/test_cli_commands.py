@@ -48,7 +48,7 @@ def test_predict_takes_arrays_by_place(evomeans, run, blobs):
     np.save("wide.npy", np.ones((4, 3)))
     result = evomeans("predict", "out", "wide.npy")
     assert result.code == 1
-    assert "3 columns to go by and the model 2" in result.err
+    assert "3 columns and the model 2" in result.err
 
 
 def test_predict_standardizes_as_the_fit_did(evomeans, blobs):
@@ -86,9 +86,9 @@ def test_options_do_not_change_the_order_of_the_model(evomeans, blobs, options, 
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        (["--columns", "b,w"], "names 'b' and 'w', and the model goes by 'größe (m)' and 'b'"),
+        (["--columns", "b,w"], "names 'b' and 'w', and the model has 'größe (m)' and 'b'"),
         (["--columns", "b"], "names 'b', and the model"),
-        (["--exclude", "b"], "--exclude names what the model goes by: 'b'."),
+        (["--exclude", "b"], "--exclude names columns of the model: 'b'."),
     ],
 )
 def test_other_columns_than_those_of_the_model(evomeans, run, options, text):
@@ -122,7 +122,7 @@ def test_columns_that_are_called_standardized(evomeans, blobs):
     [
         (["nothing", "blobs.csv"], "There is no model nothing"),
         (["blobs.csv", "blobs.csv"], "no valid model file"),
-        ([".", "blobs.csv"], "is no run of evomeans"),
+        ([".", "blobs.csv"], "is not a run of evomeans"),
         (["out", "none.csv"], "There is no file none.csv"),
         (["out", "renamed.csv"], "The model names a column that renamed.csv does not have"),
         (["out", "blobs.csv", "-o", "blobs.csv"], "replace it with --force"),
@@ -186,7 +186,7 @@ def test_predict_does_not_write_through_a_dangling_link(evomeans, run):
         (lambda: Path("out/report.json").unlink(), "has no report.json"),
         (lambda: Path("out/report.json").write_text("{"), "is damaged"),
         (lambda: Path("out/report.json").write_text("[]"), "is damaged"),
-        (lambda: Path("out/run.json").unlink(), "is no run of evomeans"),
+        (lambda: Path("out/run.json").unlink(), "is not a run of evomeans"),
         (lambda: Path("out/run.json").write_text("nonsense"), "is damaged"),
         (lambda: Path("out/run.json").write_text("{}"), "not the record of a run"),
         (lambda: Path("out").rename("gone"), "There is no folder out"),

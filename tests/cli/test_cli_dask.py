@@ -131,7 +131,7 @@ def test_a_folder_on_a_cluster(evomeans, table, cluster):
     [
         (["fit", "folder", "-k", 3], 1, "fit with --engine dask, read a folder of Parquet files"),
         (["compare", "folder", "-k", 3], 1, "folder is a folder; a table is a single file"),
-        (["fit", "folder", "-k", 3, "--engine", "dask"], 1, "'name' are no numbers"),
+        (["fit", "folder", "-k", 3, "--engine", "dask"], 1, "'name' hold no numbers"),
         (["fit", "nothing.parquet", "-k", 3, "--engine", "dask"], 1, "There is no file"),
         (["fit", "folder", "-k", 3, "--engine", "dask", "--columns", "c"], 2, "does not have: 'c'"),
         (["fit", "X.npy", "-k", 91, "--engine", "dask"], 1, "90 rows, too few for 91 clusters"),

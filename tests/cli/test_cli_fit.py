@@ -199,6 +199,7 @@ def test_what_the_gpu_engine_lacks_is_said_before_anything_is_read(evomeans, mon
         (["fit", "blobs.csv", "-k", "3", "--columns", '"b'], "cannot be split into names"),
         (["fit", "blobs.csv", "-k", "3", "--columns", "b", "--exclude", "w"], "together"),
         (["fit", "blobs.csv", "-k", "3", "--separator", "::"], "a single character"),
+        (["fit", "blobs.csv", "-k", "3", "--format", "xml"], 'Invalid value "xml" for --format'),
         (["fit", "blobs.csv", "-k", "3", "--resume"], "--resume needs"),
         (["frobnicate"], "Unknown command"),
     ],
@@ -382,7 +383,9 @@ def test_a_checkpoint_is_continued_only_when_asked(evomeans, blobs):
     longer = ("--max-iter", 60, "--n-iter-no-change", 1000, "--checkpoint", "c", "--json")
     refused = evomeans(*FIT, *longer)
     assert refused.code == 1
-    assert "c holds a search already: --resume goes on with it, --force begins anew" in refused.err
+    assert (
+        "c holds a search already: --resume continues it, --force begins a new one" in refused.err
+    )
     without_seed = [word for word in FIT if word not in ("--seed", 1)]
     resumed = json.loads(evomeans(*without_seed, *longer, "--resume").out)
     begun = json.loads(evomeans(*FIT, *longer, "--force").out)
@@ -394,7 +397,7 @@ def test_a_checkpoint_is_continued_only_when_asked(evomeans, blobs):
 def test_resume_without_a_checkpoint_begins_anew(evomeans, blobs):
     result = evomeans(*FIT, "-o", "out", "--resume")
     assert result.code == 0
-    assert "there is no checkpoint out.checkpoint; the search begins anew" in result.err
+    assert "there is no checkpoint out.checkpoint; a new search begins" in result.err
 
 
 def test_an_interrupted_run_is_not_replaced_if_its_checkpoint_is_gone(evomeans, blobs):
@@ -420,7 +423,7 @@ def test_a_checkpoint_that_lacks_something(evomeans, blobs, member):
                 archive.writestr(name, data)
     result = evomeans(*FIT, "--checkpoint", "c", "--resume")
     assert result.code == 1
-    assert "c is no checkpoint that can be continued: it lacks the member" in result.err
+    assert "c is not a checkpoint that can be continued: it lacks the member" in result.err
 
 
 def test_a_checkpoint_of_another_table_is_refused(evomeans, blobs):
@@ -436,5 +439,5 @@ def test_a_foreign_file_is_neither_continued_nor_removed(evomeans, blobs, option
     Path("letter.txt").write_text("dear")
     result = evomeans(*FIT, "--checkpoint", "letter.txt", option)
     assert result.code == 1
-    assert "no checkpoint that can be continued" in result.err
+    assert "not a checkpoint that can be continued" in result.err
     assert Path("letter.txt").read_text() == "dear"

@@ -11,7 +11,6 @@ from typing import Annotated
 from cyclopts import App, CycloptsError, Parameter
 
 from evomeans._version import __version__
-from evomeans.cli.command_line import ARGUMENTS
 from evomeans.cli.failures import EXIT_CODES, ExitCode, guarded
 from evomeans.cli.options import (
     FOLDER,
@@ -30,6 +29,7 @@ from evomeans.cli.options import (
     TableName,
     TableOptions,
 )
+from evomeans.cli.terminal import ARGUMENTS
 
 app = App(
     name="evomeans",
@@ -55,7 +55,7 @@ def run(arguments: Sequence[str]) -> int:
 
     ARGUMENTS.set(tuple(arguments))
     for stream in (sys.stdout, sys.stderr):
-        # File names may hold what the terminal cannot show; that is no reason to fail.
+        # File names may hold characters that the terminal cannot show.
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     return guarded(action)
@@ -153,7 +153,7 @@ def compare(
     samples: SampleOptions | None = None,
     show: ShowOptions | None = None,
 ) -> int:
-    """Put HG-means beside restarts of K-means and of K-means++ in equal CPU time.
+    """Compare HG-means with restarts of K-means and of K-means++ in equal CPU time.
 
     Parameters
     ----------

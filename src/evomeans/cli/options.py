@@ -73,7 +73,7 @@ class TableOptions:
     """Cluster by all columns but these: a,b,c."""
 
     id: str | None = None
-    """The column that names the rows; it is written beside the labels."""
+    """The column that names the rows; it is written next to the labels."""
 
     format: TableFormat | None = None
     """By default found out from the content and the name."""
@@ -112,10 +112,10 @@ class SearchOptions:
     """A tenth of the effort: populations of 5 to 10, 500 offspring, 50 without improvement."""
 
     strategy: SearchStrategy = "deep"
-    """deep goes deeper and is surer; paper is HG-means as published."""
+    """deep finds a lower inertia, more reliably; paper is HG-means as published."""
 
     seed: Seed | None = None
-    """The same seed gives the same result; by default one is drawn and told."""
+    """The same seed gives the same result; by default one is drawn and shown."""
 
     jobs: Jobs = 1
     """Threads, -1 for all cores; the result does not depend on it."""
@@ -157,7 +157,7 @@ class RunOptions:
     """Of labels, centers and history."""
 
     force: Flag = False
-    """Replace the run in the folder, and begin anew if there is a checkpoint."""
+    """Replace the run in the folder, and ignore its checkpoint."""
 
     report: Annotated[bool, Parameter(negative="--no-report", show_default=False)] = True
     """Write report.html, or leave it out."""
@@ -166,7 +166,7 @@ class RunOptions:
     """Where the search is kept while it runs; with --output, by default OUTPUT.checkpoint."""
 
     resume: Flag = False
-    """Go on from the checkpoint, if there is one."""
+    """Continue from the checkpoint, if there is one."""
 
 
 @Parameter(name="*", group=OUTPUT)

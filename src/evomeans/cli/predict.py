@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from evomeans.cli.dask_client import open_lazy
 from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import TableOptions
-from evomeans.cli.reading import choice_of, load
-from evomeans.cli.run_folder import MODEL, RECORD, read_record, refuse_existing
-from evomeans.cli.tables import Standardization, Table, labels_frame, table_bytes
-from evomeans.cli.tables.errors import import_polars
+from evomeans.cli.reading import choice_of, load, open_lazy
+from evomeans.cli.run_folder import MODEL, RECORD, check_new_file, read_record
+from evomeans.cli.tables.scaling import Standardization
+from evomeans.cli.tables.table import Table
+from evomeans.cli.tables.writing import labels_frame, table_bytes
 from evomeans.cli.terminal import Terminal
 from evomeans.engines import is_dask
 from evomeans.estimators.hgmeans import HGMeans
@@ -39,8 +39,7 @@ def predict_table(
 ) -> int:
     """Label the rows of a table by a model."""
     if output is not None:
-        refuse_existing(output, force)
-    import_polars()
+        check_new_file(output, force)
     terminal = Terminal()
     model, scaling = _fitted(model_path)
     table = _matching_table(model, name, read, terminal, standardized=scaling is not None)
@@ -84,8 +83,8 @@ def _fitted(path: Path) -> tuple[HGMeans, Standardization | None]:
     # Columns of a table may be called so too; the record knows.
     if not (folder / RECORD).exists():
         raise CommandError(
-            f"{file} was fitted to standardized columns, and what they were is told in {RECORD}, "
-            "which is not beside it. Name the folder of the run."
+            f"{file} was fitted to standardized columns. How is written in {RECORD}, which is not "
+            "next to it; name the folder of the run."
         )
     record = read_record(folder)
     if record.get("standardization", ...) is None:
@@ -95,10 +94,10 @@ def _fitted(path: Path) -> tuple[HGMeans, Standardization | None]:
 
 def _scaling(record: dict[str, Any], model: HGMeans, path: Path) -> Standardization:
     try:
-        told = record["standardization"]
-        mean, scale = tuple(map(float, told["mean"])), tuple(map(float, told["scale"]))
+        kept = record["standardization"]
+        mean, scale = tuple(map(float, kept["mean"])), tuple(map(float, kept["scale"]))
     except (KeyError, TypeError, ValueError) as error:
-        raise CommandError(f"{path} does not tell how columns were standardized.") from error
+        raise CommandError(f"{path} does not say how columns were standardized.") from error
     if not len(mean) == len(scale) == model.n_features_in_ or not all(s > 0 for s in scale):
         raise CommandError(f"{path} is not the record of that model.")
     return Standardization(mean, scale)
@@ -114,7 +113,7 @@ def _matching_table(
         str(name).removesuffix(suffix) for name in getattr(model, "feature_names_in_", ())
     )
     if lost := [name for name in asked.exclude if name in names]:
-        raise UsageError(f"--exclude names what the model goes by: {listed(map(quoted, lost))}.")
+        raise UsageError(f"--exclude names columns of the model: {listed(map(quoted, lost))}.")
     if names and asked.columns is None:
         asked = replace(asked, expected=names)
     elif names and set(asked.columns or ()) == set(names):
@@ -124,12 +123,12 @@ def _matching_table(
     table = open_lazy(name, read, asked) if is_folder else load(name, read, terminal, choice=asked)
     if names and table.named and table.columns != names:
         raise UsageError(
-            f"--columns names {listed(map(quoted, table.columns), 12)}, and the model goes by "
+            f"--columns names {listed(map(quoted, table.columns), 12)}, and the model has "
             f"{listed(map(quoted, names), 12)}. Leave --columns out: they are found by name."
         )
     if len(table.columns) != model.n_features_in_:
         raise CommandError(
-            f"{table.name} has {counted(len(table.columns), 'column')} to go by and the model "
+            f"{table.name} has {counted(len(table.columns), 'column')} and the model "
             f"{model.n_features_in_}; choose with --columns or --exclude."
         )
     return table

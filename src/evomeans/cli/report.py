@@ -9,26 +9,26 @@ from evomeans.cli.failures import CommandError
 from evomeans.cli.run_folder import (
     REPORT,
     REPORT_DATA,
+    check_new_file,
     damaged,
     read_json,
     read_record,
-    refuse_existing,
 )
 from evomeans.storage.files import write_atomically
 
 
-def missing_for_report() -> str | None:
-    """Return the package that the report needs and that is not installed, if there is one."""
-    return None if find_spec("jinja2") else "jinja2"
+def can_report() -> bool:
+    """Return whether the package is installed that the page needs."""
+    return find_spec("jinja2") is not None
 
 
 def write_report(folder: Path, output: Path | None, *, force: bool) -> int:
     """Write the page of a run again; no other file is replaced unless that is forced."""
-    if missing := missing_for_report():
-        raise CommandError(f"The report needs {missing}: pip install 'evomeans[report]'")
+    if not can_report():
+        raise CommandError("The report needs jinja2: pip install 'evomeans[report]'")
     target = output or folder / REPORT
     if output is not None or target.is_symlink():
-        refuse_existing(target, force)
+        check_new_file(target, force)
     if not folder.is_dir():
         raise CommandError(f"There is no folder {folder}; name the --output of a run.")
     read_record(folder)

@@ -32,7 +32,7 @@ Content = bytes | Callable[[Path], object]
 def read_record(folder: Path) -> dict[str, Any]:
     """Return what a run says about itself."""
     path = folder / RECORD
-    record = read_json(path, f"{folder} is no run of evomeans: it has no {RECORD}.")
+    record = read_json(path, f"{folder} is not a run of evomeans: it has no {RECORD}.")
     if not isinstance(record, dict) or record.get("format") != FORMAT:
         raise CommandError(f"{path} is not the record of a run of evomeans.")
     return record
@@ -58,10 +58,14 @@ def files_in_the_way(folder: Path) -> list[str]:
     return sorted(name for name in RUN_FILES if os.path.lexists(folder / name))
 
 
-def refuse_existing(path: Path, force: bool) -> None:
+def check_new_file(path: Path, force: bool) -> None:
     """Refuse to replace a file, or to write through a link, unless that is forced."""
     if os.path.lexists(path) and not force:
         raise CommandError(f"{path} exists; replace it with --force.")
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise CommandError(f"{path} cannot be written: there is no folder {folder}.")
+    check_writable(folder)
 
 
 def check_writable(folder: Path) -> None:
