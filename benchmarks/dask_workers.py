@@ -61,7 +61,7 @@ def paper_search(n_clusters: int, **parameters: Any) -> HGMeans:
 def timed_fit(model: HGMeans, X: Any, warm: Any = None) -> float:
     """Fit and return the seconds; compiled code is loaded before, by a fit to a few rows."""
     if warm is not None:
-        paper_search(model.n_clusters, engine=model.engine, max_iter=1).fit(warm)
+        paper_search(model.n_clusters, engine=model.engine, max_offspring=1).fit(warm)
     began = time.perf_counter()
     model.fit(X)
     return time.perf_counter() - began
@@ -132,7 +132,7 @@ def per_row(n: int = 200_000) -> float:
 
     X = mixture(n, FEATURES, CLUSTERS, 4.0)
     with dask.config.set(scheduler="sync"):
-        paper_search(CLUSTERS, engine="dask", max_iter=1, random_state=0).fit(X[:2000])
+        paper_search(CLUSTERS, engine="dask", max_offspring=1, random_state=0).fit(X[:2000])
         engine: Any = create_engine("dask", X, None)
         centers = engine.samples_at((np.arange(SOLUTIONS * CLUSTERS) + 0.5) / 500)
         starts = centers.reshape(SOLUTIONS, CLUSTERS, FEATURES)

@@ -140,7 +140,7 @@ def test_one_cluster_is_the_mean(model) -> None:
         ({"n_clusters": 0}, ValueError, "n_clusters=0 must be at least 1"),
         ({"n_clusters": 2.5}, TypeError, "n_clusters must be an int, got 2.5"),
         ({"n_clusters": 301}, ValueError, "n_samples=300 should be >= n_clusters=301"),
-        ({"max_time": -1}, ValueError, "max_time=-1 must be a positive number of seconds"),
+        ({"max_time": -1}, ValueError, "max_time=-1.0 must be positive"),
         ({"target_inertia": "low"}, TypeError, "target_inertia must be a number or None"),
         ({"engine": "steam"}, ValueError, "engine='steam' is unknown"),
         ({"n_jobs": 0}, ValueError, "n_jobs=0 must be positive"),

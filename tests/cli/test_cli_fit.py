@@ -227,7 +227,7 @@ def test_tables_and_folders_that_cannot_be_used(evomeans, blobs, arguments, text
     Path("huge.csv").write_text("a\n1e301\n1\n")
     Path("zero.csv").write_text("a,w\n1,0\n2,0\n")
     before = names()
-    result = evomeans(*arguments, "--max-iter", 1)
+    result = evomeans(*arguments, "--max-offspring", 1)
     assert result.code == 1
     assert result.err.startswith("evomeans: ")
     assert text in result.err
@@ -353,10 +353,10 @@ def test_without_jinja2_all_but_the_page_is_written(evomeans, blobs, monkeypatch
 
 def test_a_checkpoint_is_continued_only_when_asked(evomeans, blobs):
     """The same answer as one search in one go, and the seed comes from the file."""
-    short = ("--max-iter", 20, "--n-iter-no-change", 1000)
+    short = ("--max-offspring", 20, "--n-iter-no-change", 1000)
     evomeans(*FIT, *short, "--checkpoint", "c")
     assert Path("c").exists()
-    longer = ("--max-iter", 60, "--n-iter-no-change", 1000, "--checkpoint", "c", "--json")
+    longer = ("--max-offspring", 60, "--n-iter-no-change", 1000, "--checkpoint", "c", "--json")
     refused = evomeans(*FIT, *longer)
     assert refused.code == 1
     assert "c holds a search already: --resume goes on with it, --force begins anew" in refused.err
@@ -387,7 +387,7 @@ def test_an_interrupted_run_is_not_replaced_if_its_checkpoint_is_gone(evomeans, 
 
 @pytest.mark.parametrize("member", ["history_best.npy", "given.npy", "*"])
 def test_a_checkpoint_that_lacks_something(evomeans, blobs, member):
-    evomeans(*FIT, "--max-iter", 5, "--checkpoint", "c")
+    evomeans(*FIT, "--max-offspring", 5, "--checkpoint", "c")
     with zipfile.ZipFile("c") as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     assert member == "*" or member in members
@@ -401,7 +401,7 @@ def test_a_checkpoint_that_lacks_something(evomeans, blobs, member):
 
 
 def test_a_checkpoint_of_another_table_is_refused(evomeans, blobs):
-    evomeans(*FIT, "--max-iter", 5, "--checkpoint", "c")
+    evomeans(*FIT, "--max-offspring", 5, "--checkpoint", "c")
     Path("other.csv").write_text("a,b\n" + "\n".join(f"{i},{i * i}" for i in range(60)) + "\n")
     result = evomeans("fit", "other.csv", "-k", 3, "--fast", "--checkpoint", "c", "--resume")
     assert result.code == 1

@@ -31,7 +31,7 @@ RNG = np.random.default_rng(5)
 X = RNG.normal(size=(900, 3)) + 4.0 * RNG.integers(0, 4, size=(900, 1))
 WEIGHTS = RNG.random(900)
 CHUNKS = (100, 0, 350, 250, 200)
-QUICK = {"min_population": 3, "max_population": 6, "max_iter": 30, "random_state": 0}
+QUICK = {"min_population": 3, "max_population": 6, "max_offspring": 30, "random_state": 0}
 
 pytestmark = pytest.mark.usefixtures("small_blocks")
 
@@ -345,7 +345,7 @@ def test_what_cannot_be_fitted(samples, error, text):
 def test_not_a_number_in_one_block():
     bad = X.copy()
     bad[460, 2] = np.inf
-    model = quick(max_iter=1).fit(X)
+    model = quick(max_offspring=1).fit(X)
     for chunks, block in ((CHUNKS, 3), ((450, 450), 1)):
         text = f"X has inf in block {block}, row 10 of it, column 2"
         with pytest.raises(ValueError, match=text):
@@ -405,7 +405,7 @@ def test_weights_that_do_not_fit():
 def test_weights_that_cannot_be_used_in_fit_and_score(weights, error, text):
     with pytest.raises(error, match=text):
         quick().fit(lazy(), sample_weight=weights)
-    model = quick(max_iter=1, engine="cpu").fit(X)
+    model = quick(max_offspring=1, engine="cpu").fit(X)
     model.set_params(engine="dask")
     with pytest.raises(error, match=text):
         model.score(lazy(), sample_weight=weights)

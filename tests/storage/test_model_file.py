@@ -25,7 +25,7 @@ from evomeans.storage.archive import read_archive, write_archive
 from evomeans.storage.model_file import FORMAT, VERSION
 
 X = np.random.default_rng(0).normal(size=(60, 3))
-QUICK = {"min_population": 3, "max_population": 6, "max_iter": 30, "random_state": 0}
+QUICK = {"min_population": 3, "max_population": 6, "max_offspring": 30, "random_state": 0}
 
 
 def quick(n_clusters=4, **parameters):
@@ -111,7 +111,7 @@ def test_parameters_come_back(tmp_path):
         "n_clusters": np.int64(4),
         "min_population": 2,
         "max_population": 5,
-        "max_iter": 7,
+        "max_offspring": 7,
         "n_iter_no_change": 3,
         "max_time": np.float32(99.5),
         "target_inertia": 0.25,
@@ -266,7 +266,7 @@ def test_impossible_fields(path, changes, text):
         ({"n_clusters": "4"}, "n_clusters must be an int"),
         ({"n_clusters": 0}, "n_clusters=0"),
         ({"n_clusters": [4]}, "n_clusters must be an int"),
-        ({"max_population": 1}, "min_population=3 must not be larger"),
+        ({"max_population": 1}, "max_population=1 must be at least min_population=3"),
         ({"max_time": "soon"}, "max_time must be"),
         ({"engine": "os.system"}, "engine='os.system' is unknown"),
         ({"engine": None}, "engine must be one of"),

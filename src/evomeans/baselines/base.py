@@ -10,20 +10,22 @@ from typing import Any, Self
 import numpy as np
 
 from evomeans.baselines.pursuit import Limits, RunRecord, pursue
-from evomeans.engines import Engine
+from evomeans.engines import Engine, create_engine, is_dask
 from evomeans.engines.protocol import FloatArray, Refinement
 from evomeans.estimators.fitted import FittedCenters
+from evomeans.estimators.parameters import (
+    check_engine,
+    check_int,
+    check_random_source,
+    check_real,
+    check_thread_count,
+    generator_from,
+)
 from evomeans.estimators.solution import canonical_solution
 from evomeans.estimators.validation import (
     check_cluster_count,
-    check_engine,
-    check_generator,
-    check_inertia,
-    check_int,
     check_sample_weight,
     check_samples,
-    check_seconds,
-    check_thread_count,
 )
 from evomeans.search.interrupts import DeferredInterrupt
 from evomeans.search.stopping import StopReason
@@ -55,17 +57,23 @@ class Baseline(FittedCenters):
             The fitted estimator.
         """
         check_int("n_clusters", self.n_clusters, at_least=1)
-        check_engine(self.engine, X, among=ENGINES)
-        check_thread_count(self.n_jobs)
+        engine_name = check_engine(self.engine, among=ENGINES)
+        if is_dask(X):
+            raise ValueError(
+                "X is a Dask collection, which only HGMeans with engine='dask' can hold. "
+                "Pass X.compute() if it fits into memory."
+            )
+        n_threads = check_thread_count(self.n_jobs)
+        random_source = check_random_source(self.random_state)
         self._check_parameters()
         X, features = check_samples(self, X)
         sample_weight = check_sample_weight(sample_weight, X.shape[0])
         check_cluster_count(self.n_clusters, X.shape[0])
-        rng = check_generator(self.random_state)
+        rng = generator_from(random_source)
 
         # Ctrl-C ends the search, but neither loses what it found nor leaves half a fit.
         with DeferredInterrupt() as interrupt:
-            engine = self._engine_over(X, sample_weight)
+            engine = create_engine(engine_name, X, sample_weight, n_jobs=n_threads)
             best, found = self._search(engine, rng, interrupt)
             solution = canonical_solution(engine, best.centers, X.dtype)
             self._keep_solution(features, engine.frame, solution)
@@ -117,10 +125,8 @@ class AnytimeBaseline(Baseline):
 
     def _limits(self) -> Limits:
         return Limits(
-            None if self.max_time is None else check_seconds("max_time", self.max_time),
-            None
-            if self.target_inertia is None
-            else check_inertia("target_inertia", self.target_inertia),
+            check_real("max_time", self.max_time),
+            check_real("target_inertia", self.target_inertia),
         )
 
     def _check_parameters(self) -> None:

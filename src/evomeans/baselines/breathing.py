@@ -14,8 +14,8 @@ from scipy.spatial.distance import cdist
 from evomeans.baselines.base import AnytimeBaseline
 from evomeans.engines import Engine, Start
 from evomeans.engines.protocol import GuidingEngine, Refinement
+from evomeans.estimators.parameters import check_int
 from evomeans.estimators.solution import FloatArray
-from evomeans.estimators.validation import check_int
 
 # A new centre begins this far at most, in each feature, from the one whose cluster it is to share,
 # in units of the root mean squared distance of a sample to its centre.

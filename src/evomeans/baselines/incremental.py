@@ -17,8 +17,8 @@ from evomeans.baselines.base import Baseline
 from evomeans.engines import Engine, Start
 from evomeans.engines.protocol import Refinement
 from evomeans.engines.rules import MAX_ITERATIONS
+from evomeans.estimators.parameters import check_int
 from evomeans.estimators.solution import FloatArray, Solution, canonical_solution
-from evomeans.estimators.validation import check_int
 from evomeans.search.interrupts import DeferredInterrupt
 
 # Numbers that differ by less, relatively, differ by rounding: then the order decides.

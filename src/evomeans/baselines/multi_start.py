@@ -10,7 +10,7 @@ import numpy as np
 from evomeans.baselines.base import AnytimeBaseline, random_samples
 from evomeans.engines import Engine, Start
 from evomeans.engines.protocol import GuidingEngine, Refinement
-from evomeans.estimators.validation import check_int
+from evomeans.estimators.parameters import check_int
 
 INITS = ("random", "k-means++")
 

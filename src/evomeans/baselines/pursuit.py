@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from evomeans.engines.protocol import Refinement
 from evomeans.search.interrupts import DeferredInterrupt
+from evomeans.search.settings import check_limits
 from evomeans.search.stopping import StopReason
 
 
@@ -50,6 +51,9 @@ class Limits:
 
     max_time: float | None = None
     target_inertia: float | None = None
+
+    def __post_init__(self) -> None:
+        check_limits(self.max_time, self.target_inertia)
 
 
 @dataclass(frozen=True)

@@ -23,11 +23,12 @@ from evomeans.cli.terminal import number
 from evomeans.engines import is_dask
 from evomeans.estimators.hgmeans import HGMeans
 from evomeans.search import StopReason
-from evomeans.storage.model_file import PARAMETERS
+from evomeans.storage.model_file import stored_parameters
 
 VERSION = 1
 # The command line neither starts warm nor lets the estimator print.
-SETTINGS = tuple(name for name in PARAMETERS if name not in ("warm_start", "verbose"))
+# Parameters that say nothing about a run.
+LEFT_OUT = ("warm_start", "verbose")
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "polars")
 SIZES_SHOWN = 12
 
@@ -61,7 +62,8 @@ class Fit:
     @property
     def settings(self) -> dict[str, Any]:
         """The parameters of the search."""
-        return {name: getattr(self.model, name) for name in SETTINGS}
+        stored = stored_parameters(self.model)
+        return {name: value for name, value in stored.items() if name not in LEFT_OUT}
 
     @property
     def gain(self) -> float | None:
@@ -239,7 +241,7 @@ def _how_it_ended(fit: Fit, seconds: float) -> str:
         return "none needed: one column is solved exactly"
     why = {
         StopReason.NO_IMPROVEMENT: _why_nothing_better(model),
-        StopReason.MAX_ITER: f"ended by the limit of {model.max_iter:,}",
+        StopReason.MAX_ITER: f"ended by the limit of {model.max_offspring:,}",
         StopReason.MAX_TIME: "ended by the time limit",
         StopReason.TARGET_INERTIA: "ended by reaching the target",
         StopReason.INTERRUPTED: "interrupted",

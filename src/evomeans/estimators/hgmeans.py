@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Sequence
-from numbers import Integral
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, nullcontext
 from typing import Any, Self
 
-from evomeans.engines import Engine, is_dask
+from evomeans.engines import Engine, create_engine, is_dask
 from evomeans.engines.frame import Frame
 from evomeans.estimators.callbacks import EXTRA_FRAMES, CallbackSupport, fit_task, with_callbacks
 from evomeans.estimators.fitted import FittedCenters
+from evomeans.estimators.parameters import (
+    DEFAULT_MAX_OFFSPRING,
+    NOT_SET,
+    Parameters,
+    check_parameters,
+    explaining_kmeans_parameters,
+    generator_from,
+)
 from evomeans.estimators.solution import (
     FloatArray,
     Solution,
@@ -22,12 +30,8 @@ from evomeans.estimators.solution import (
 )
 from evomeans.estimators.validation import (
     Features,
-    check_checkpoint,
     check_cluster_count,
-    check_generator,
     check_init,
-    check_observers,
-    check_parameters,
     check_sample_weight,
     check_samples,
     check_warm_start,
@@ -36,7 +40,6 @@ from evomeans.search import (
     History,
     Individual,
     SearchResult,
-    SearchSettings,
     StopReason,
     evolve,
 )
@@ -44,7 +47,7 @@ from evomeans.search.interrupts import DeferredInterrupt
 from evomeans.storage.checkpoint import Checkpoint
 from evomeans.storage.problem import describe_problem
 
-FAST = {"min_population": 5, "max_population": 10, "max_iter": 500, "n_iter_no_change": 50}
+FAST = {"min_population": 5, "max_population": 10, "max_offspring": 500, "n_iter_no_change": 50}
 """The paper's fast setting."""
 
 
@@ -77,7 +80,7 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         Solutions with which a population begins, and the size beyond which it is cut down (Π_max).
         Larger populations search wider and converge later.
 
-    max_iter : int, default=5000
+    max_offspring : int, default=5000
         Stop after this many offspring (N₂). Each is one run of K-means.
 
     n_iter_no_change : int, default=500
@@ -131,9 +134,9 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
     checkpoint : path-like, default=None
         A file in which the search keeps its state: every half minute, at its end, and when it is
         interrupted. If the file exists, :meth:`fit` goes on from it, and ends with the same bits as
-        if it had never stopped; a search that had ended ends at once, unless ``max_iter``,
-        ``max_time``, ``target_inertia`` or, with "paper", ``n_iter_no_change`` let it go further. A
-        file of other samples or other parameters is refused with a
+        if it had never stopped; a search that had ended ends at once, unless ``max_offspring``,
+        ``max_time``, ``target_inertia`` or, with "paper", ``n_iter_no_change`` allow more. A file
+        of other samples or other parameters is refused with a
         :class:`~evomeans.CheckpointError`.
 
     observers : callable or list of callables, default=None
@@ -143,6 +146,12 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
     verbose : int, default=0
         1 prints a line every few seconds, 2 one for each improvement as well, 3 one for each
         offspring.
+
+    max_iter : int, default="deprecated"
+        The old name of ``max_offspring``.
+
+        .. deprecated:: 0.2
+            Use ``max_offspring``. The ``max_iter`` of KMeans has no counterpart.
 
     Attributes
     ----------
@@ -194,8 +203,27 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
     -----
     **What to choose.** Population sizes and limits are the paper's standard setting. Where it takes
     too long, take :meth:`fast`, or bound it by ``max_time``. If ``n_rediscoveries_`` is 0, raise
-    ``max_iter``, and on hard problems ``n_iter_no_change`` with it. If several runs disagree, fit
-    with ``warm_start=True`` and another ``random_state``: it goes on where the last fit ended.
+    ``max_offspring``, and on hard problems ``n_iter_no_change`` with it. If several runs disagree,
+    fit with ``warm_start=True`` and another ``random_state``, which continues from the last fit.
+
+    **Coming from KMeans.** Methods, fitted attributes, ``n_clusters``, ``random_state`` and
+    ``verbose`` are used in the same way. The other parameters:
+
+    ============= ================================================================================
+    KMeans        HGMeans
+    ============= ================================================================================
+    ``init``      Leave it out, or pass an array of centres. Half of the founders begin with
+                  k-means++.
+    ``n_init``    Leave it out. A population takes the place of restarts; to shorten the search,
+                  use :meth:`fast` or ``max_time``.
+    ``max_iter``  Leave it out. Every run of K-means continues until nothing changes.
+                  ``max_offspring`` counts runs, not steps.
+    ``tol``       Leave it out, for the same reason.
+    ``copy_x``    Leave it out. ``X`` is never changed.
+    ``algorithm`` Leave it out. All engines compute exact K-means.
+    ============= ================================================================================
+
+    KMeans uses all cores; HGMeans uses one unless you set ``n_jobs=-1``.
 
     **Interruption.** Ctrl-C or SIGTERM during :meth:`fit` end the search after the current
     offspring. The estimator is fitted with the best solution so far, and a RuntimeWarning says so.
@@ -245,6 +273,7 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
     stop_reason_: StopReason
     population_: tuple[Individual, ...]
 
+    @explaining_kmeans_parameters
     def __init__(
         self,
         n_clusters: int = 8,
@@ -252,7 +281,7 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         strategy: str = "deep",
         min_population: int = 10,
         max_population: int = 20,
-        max_iter: int = 5000,
+        max_offspring: int = DEFAULT_MAX_OFFSPRING,
         n_iter_no_change: int = 500,
         max_time: float | None = None,
         target_inertia: float | None = None,
@@ -264,12 +293,13 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         checkpoint: str | os.PathLike[str] | None = None,
         observers: Any = None,
         verbose: int = 0,
+        max_iter: int | str = NOT_SET,
     ) -> None:
         self.n_clusters = n_clusters
         self.strategy = strategy
         self.min_population = min_population
         self.max_population = max_population
-        self.max_iter = max_iter
+        self.max_offspring = max_offspring
         self.n_iter_no_change = n_iter_no_change
         self.max_time = max_time
         self.target_inertia = target_inertia
@@ -281,6 +311,7 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         self.checkpoint = checkpoint
         self.observers = observers
         self.verbose = verbose
+        self.max_iter = max_iter
 
     @classmethod
     def fast(cls, n_clusters: int, **parameters: Any) -> Self:
@@ -304,10 +335,13 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         Examples
         --------
         >>> from evomeans import HGMeans
-        >>> HGMeans.fast(3).max_iter
+        >>> HGMeans.fast(3).max_offspring
         500
         """
-        return cls(n_clusters, **{**FAST, **parameters})
+        setting: dict[str, Any] = {**FAST, **parameters}
+        if "max_iter" in parameters and "max_offspring" not in parameters:
+            del setting["max_offspring"]
+        return cls(n_clusters, **setting)
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -330,20 +364,22 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         self : HGMeans
             The fitted estimator.
         """
-        settings = check_parameters(self)
+        parameters = check_parameters(self)
+        self._warn_of_max_iter()
+        settings = parameters.settings
         X, features = check_samples(self, X)
         sample_weight = check_sample_weight(sample_weight, X.shape[0], X)
         check_cluster_count(self.n_clusters, X.shape[0])
         init = check_init(self.init, self.n_clusters, X.shape[1])
         given = [*self._previous_solutions(X.shape[1]), *init]
-        rng = check_generator(self.random_state)
+        rng = generator_from(parameters.random_source)
         n_solutions = settings.most_solutions(len(given))
 
         # Ctrl-C ends the search, but neither loses what it found nor leaves half a fit.
         with (
             DeferredInterrupt() as interrupt,
             fit_task(self, X, y, sample_weight, n_solutions) as task,
-            self._open_engine(X, sample_weight) as engine,
+            open_engine(parameters, X, sample_weight) as engine,
         ):
             if self.engine == "auto" and X.shape[1] == 1 and not is_dask(X):
                 result = proven_optimum(engine, X, self.n_clusters, sample_weight)
@@ -354,9 +390,9 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
                     settings,
                     rng,
                     initial=encode_starts(engine.frame, given),
-                    observers=(*check_observers(self.observers, self.verbose), *task.observers),
+                    observers=(*parameters.observers, *task.observers),
                     interrupt=interrupt,
-                    checkpoint=self._checkpoint(engine, X, sample_weight, settings, init),
+                    checkpoint=self._checkpoint(engine, X, sample_weight, parameters, init),
                 )
             solution = canonical_solution(engine, result.best.centers, X.dtype)
             self._keep(features, engine.frame, result, solution)
@@ -375,15 +411,15 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         engine: Engine,
         X: Any,
         sample_weight: FloatArray | None,
-        settings: SearchSettings,
+        parameters: Parameters,
         init: Sequence[FloatArray],
     ) -> Checkpoint | None:
-        path = check_checkpoint(self.checkpoint)
-        if path is None:
+        if parameters.checkpoint is None:
             return None
+        settings, source = parameters.settings, parameters.random_source
         problem = describe_problem(engine, X, sample_weight, self.n_clusters, settings, init)
-        seed = int(self.random_state) if isinstance(self.random_state, Integral) else None
-        return Checkpoint(path, problem, seed=seed)
+        seed = source if isinstance(source, int) else None
+        return Checkpoint(parameters.checkpoint, problem, seed=seed)
 
     def _keep(
         self, features: Features, frame: Frame, result: SearchResult, solution: Solution
@@ -395,6 +431,16 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         self.history_ = result.history
         self.stop_reason_ = result.stop_reason
         self.population_ = in_data_units(result.population, frame)
+
+    def _warn_of_max_iter(self) -> None:
+        if self.max_iter != NOT_SET:
+            warnings.warn(
+                f"max_iter={self.max_iter} limits the offspring of the search, each of which is a "
+                "whole run of K-means. KMeans' max_iter=300 is not needed here. Leave it out, or "
+                "use max_offspring, its new name.",
+                FutureWarning,
+                stacklevel=3 + EXTRA_FRAMES,
+            )
 
     def _report(self, result: SearchResult, solution: Solution) -> None:
         """Say what the user should know about how the fit ended."""
@@ -446,3 +492,13 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         from evomeans.storage import model_file
 
         model_file.save(self, path)
+
+
+@contextmanager
+def open_engine(
+    parameters: Parameters, X: Any, sample_weight: FloatArray | None
+) -> Iterator[Engine]:
+    """Hold the samples in an engine for as long as a fit takes."""
+    engine: Any = create_engine(parameters.engine, X, sample_weight, n_jobs=parameters.n_threads)
+    with closing(engine) if hasattr(engine, "close") else nullcontext():
+        yield engine

@@ -12,8 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from evomeans.engines.frame import Frame
 from evomeans.estimators.hgmeans import HGMeans
+from evomeans.estimators.parameters import check_parameters
 from evomeans.estimators.solution import encode_centers
-from evomeans.estimators.validation import check_init, check_parameters
+from evomeans.estimators.validation import check_init
 from evomeans.search import PAPER, StopReason
 from evomeans.storage.archive import Archive, ArchiveError, read_archive, write_archive
 from evomeans.storage.arrays import (
@@ -34,7 +35,7 @@ PARAMETERS = (
     "strategy",
     "min_population",
     "max_population",
-    "max_iter",
+    "max_offspring",
     "n_iter_no_change",
     "max_time",
     "target_inertia",
@@ -44,6 +45,8 @@ PARAMETERS = (
     "warm_start",
     "verbose",
 )
+# Files call it what it was called when the format was made.
+STORED_NAMES = {name: name for name in PARAMETERS} | {"max_offspring": "max_iter"}
 MEMBERS = ("cluster_centers", "frame_shift", *POPULATION_MEMBERS, *HISTORY_MEMBERS)
 LARGEST_COUNT = 2**53
 # The square of a coordinate in the frame must not overflow, nor that of a sum of many.
@@ -60,7 +63,7 @@ def save(model: HGMeans, path: str | os.PathLike[str]) -> None:
     k, d = model.cluster_centers_.shape
     names = getattr(model, "feature_names_in_", None)
     meta = {
-        "parameters": _stored_parameters(model),
+        "parameters": stored_parameters(model),
         "feature_names": None if names is None else [str(name) for name in names],
         "inertia": model.inertia_,
         "n_iter": model.n_iter_,
@@ -153,10 +156,11 @@ def _model_of(archive: Archive) -> HGMeans:
 # Parameters
 
 
-def _stored_parameters(model: HGMeans) -> dict[str, object]:
+def stored_parameters(model: HGMeans) -> dict[str, object]:
     """Return what JSON can hold of the parameters, once they are known to be valid."""
-    check_parameters(model)
-    stored = {name: _plain(getattr(model, name)) for name in PARAMETERS}
+    settings = check_parameters(model).settings
+    stored = {STORED_NAMES[name]: _plain(getattr(model, name)) for name in PARAMETERS}
+    stored[STORED_NAMES["max_offspring"]] = settings.max_offspring
     if not isinstance(model.random_state, Integral):
         stored["random_state"] = None
     if stored["max_time"] == np.inf:
@@ -175,9 +179,11 @@ def _plain(value: Any) -> object:
 
 def _parameters(archive: Archive) -> dict[str, Any]:
     parameters = archive.mapping("parameters")
-    if unknown := sorted(parameters.keys() - set(PARAMETERS)):
+    names = {stored: name for name, stored in STORED_NAMES.items()}
+    if unknown := sorted(parameters.keys() - names.keys()):
         raise ArchiveError(f"it has the unknown parameter {unknown[0][:60]!r}")
-    return {"strategy": PAPER.name, **parameters}
+    given = {names[stored]: value for stored, value in parameters.items()}
+    return {"strategy": PAPER.name, **given}
 
 
 def _init(archive: Archive) -> NDArray[Any] | None:

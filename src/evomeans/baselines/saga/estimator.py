@@ -12,7 +12,7 @@ from evomeans.baselines.saga.evolution import Evolution, Settings
 from evomeans.baselines.saga.strategy import Strategy
 from evomeans.engines import Engine
 from evomeans.engines.protocol import Refinement
-from evomeans.estimators.validation import check_int
+from evomeans.estimators.parameters import check_int
 from evomeans.search.interrupts import DeferredInterrupt
 
 
