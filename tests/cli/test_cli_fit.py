@@ -191,7 +191,10 @@ def test_what_the_gpu_engine_lacks_is_said_before_anything_is_read(evomeans, mon
         (["fit", "blobs.csv", "-k", "3", "--jobs", "0"], "n_jobs=0"),
         (["fit", "blobs.csv", "-k", "3", "--max-time", "soon"], "is no length of time"),
         (["fit", "blobs.csv", "-k", "3", "--seed", "-1"], "Must be >= 0"),
-        (["fit", "blobs.csv", "-k", "3", "--min-population", "30"], "must not be larger"),
+        (
+            ["fit", "blobs.csv", "-k", "3", "--min-population", "30"],
+            "at least min_population=30",
+        ),
         (["fit", "blobs.csv", "-k", "3", "--columns", "c"], "It has 'name', 'größe (m)', 'b'"),
         (["fit", "blobs.csv", "-k", "3", "--columns", '"b'], "cannot be split into names"),
         (["fit", "blobs.csv", "-k", "3", "--columns", "b", "--exclude", "w"], "together"),

@@ -24,6 +24,7 @@ from evomeans.estimators.parameters import (
 from evomeans.estimators.solution import canonical_solution
 from evomeans.estimators.validation import (
     check_cluster_count,
+    check_resolved,
     check_sample_weight,
     check_samples,
 )
@@ -74,6 +75,7 @@ class Baseline(FittedCenters):
         # Ctrl-C ends the search, but neither loses what it found nor leaves half a fit.
         with DeferredInterrupt() as interrupt:
             engine = create_engine(engine_name, X, sample_weight, n_jobs=n_threads)
+            check_resolved(engine_name, engine, X, sample_weight, self.n_clusters)
             best, found = self._search(engine, rng, interrupt)
             solution = canonical_solution(engine, best.centers, X.dtype)
             self._keep_solution(features, engine.frame, solution)

@@ -32,6 +32,7 @@ from evomeans.estimators.validation import (
     Features,
     check_cluster_count,
     check_init,
+    check_resolved,
     check_sample_weight,
     check_samples,
     check_warm_start,
@@ -384,6 +385,7 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
             if self.engine == "auto" and X.shape[1] == 1 and not is_dask(X):
                 result = proven_optimum(engine, X, self.n_clusters, sample_weight)
             else:
+                check_resolved(parameters.engine, engine, X, sample_weight, self.n_clusters)
                 result = evolve(
                     task.watched(engine, features, X.dtype),
                     self.n_clusters,

@@ -20,6 +20,7 @@ from sklearn.utils.validation import validate_data
 
 from evomeans.engines import is_dask
 from evomeans.engines.frame import is_sparse
+from evomeans.engines.resolution import check_resolution
 from evomeans.engines.rules import LARGEST_VALUE
 from evomeans.estimators.parameters import check_engine, check_engine_holds, shown
 
@@ -176,6 +177,14 @@ def _naming(name: str) -> Iterator[None]:
             raise
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"Invalid {name}: {error}") from error
+
+
+def check_resolved(name: str, engine: Any, X: Any, sample_weight: Any, n_clusters: int) -> None:
+    """Reject samples that the sums of an engine do not resolve; the reference resolves all."""
+    if is_dask(X):
+        engine.check_resolution(n_clusters)
+    elif name != "reference":
+        check_resolution(X, sample_weight, engine.frame, n_clusters)
 
 
 # Solutions to start from
