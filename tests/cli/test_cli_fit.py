@@ -83,6 +83,12 @@ def test_quiet_and_json(evomeans, blobs):
     assert json.loads(evomeans(*FIT, "--json", "--quiet").out)["settings"] == record["settings"]
 
 
+@pytest.mark.parametrize("option", ["--max-offspring", "--max-iter"])
+def test_the_limit_of_offspring_has_two_names(evomeans, blobs, option):
+    record = json.loads(evomeans(*FIT, "--json", "-q", option, 3).out)
+    assert (record["result"]["n_iter"], record["settings"]["max_iter"]) == (3, 3)
+
+
 def test_a_drawn_seed_can_be_repeated(evomeans, blobs):
     command = [word for word in FIT if word not in ("--seed", 1)]
     first = json.loads(evomeans(*command, "--json", "-q").out)

@@ -105,6 +105,18 @@ def test_feature_names_come_back(tmp_path, names):
     assert list(twin.get_feature_names_out()) == list(model.get_feature_names_out())
 
 
+def test_the_limit_of_offspring_keeps_its_name_in_the_file(tmp_path):
+    """Files of all versions call it max_iter, also if it was set by that name."""
+    model = HGMeans(3, **QUICK).fit(X)
+    for changes, limit in (({}, 30), ({"max_offspring": 5000, "max_iter": 9}, 9)):
+        model.set_params(**changes).save(tmp_path / "m")
+        stored = read_archive(tmp_path / "m", FORMAT, VERSION).meta["parameters"]
+        assert stored["max_iter"] == limit
+        assert "max_offspring" not in stored
+        twin = load(tmp_path / "m")
+        assert (twin.max_offspring, twin.max_iter) == (limit, "deprecated")
+
+
 def test_parameters_come_back(tmp_path):
     """All but those that are no data; numbers of NumPy become numbers of Python."""
     parameters = {

@@ -1,11 +1,10 @@
-"""Whether the sums of the engines resolve the samples: an outlier of 1e50 hides samples of size 1.
+"""Whether the sums of the engines resolve all samples; next to 1e50, those of size 1 are lost.
 
-Engines sum up a column in steps of 2⁻ᴿ of its largest value (:mod:`~evomeans.engines.fixed_point`),
-where R is 82 bits for a million samples, and more for fewer. A sample is not resolved if these
-steps are large compared with the sample as a whole, in all of its columns. That does no harm while
-the centres are busy with larger samples: these decide about the objective then. With more centres
-than distinct samples that are resolved, however, some centres would be far from the means of their
-clusters, and such data are refused.
+Engines sum up a column in steps of 2⁻ᴿ of its largest value (:mod:`~evomeans.engines.fixed_point`).
+R is 82 for a million samples, and larger for fewer. A sample is lost if a step is not small
+compared with its largest coordinate. This does no harm as long as the larger samples decide the
+objective. It does if there are more centres than distinct larger samples: the other centres then
+belong to lost samples, and would be far from the means of their clusters. Such data are refused.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from evomeans.engines.fixed_point import limb_bits
 from evomeans.engines.frame import SMALLEST_SQUARE, Frame, is_sparse
@@ -98,7 +96,7 @@ class Resolution:
             weights = np.ones(1) if sample_weight is None else np.asarray(sample_weight[part])
             # In double precision, in which no sample underflows.
             rows = X[part].astype(np.float64)
-            rows = _scaled(rows, self.frame) if is_sparse(X) else self.frame.encode(rows)
+            rows = rows * self.frame.scale if is_sparse(X) else self.frame.encode(rows)
             sizes, reach = _sizes(rows, self.extents)
             # Squares of smaller numbers are zero, and so might be the numbers.
             sizes[sizes <= math.sqrt(SMALLEST_SQUARE) * self.frame.scale] = 0.0
@@ -183,10 +181,6 @@ def _blocks(X: Any) -> Iterator[slice]:
     stored = X.nnz // max(1, X.shape[0]) if is_sparse(X) else X.shape[1]
     step = max(1, BLOCK // (stored + 1))
     yield from (slice(begin, begin + step) for begin in range(0, X.shape[0], step))
-
-
-def _scaled(X: Any, frame: Frame) -> Any:
-    return csr_array((np.ldexp(X.data, frame.exponent), X.indices, X.indptr), shape=X.shape)
 
 
 def _sizes(rows: Any, extents: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[Any]]:

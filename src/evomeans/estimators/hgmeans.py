@@ -56,8 +56,9 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
     """K-means clustering by HG-means, a hybrid genetic search for the global minimum.
 
     The model is that of :class:`sklearn.cluster.KMeans`: ``n_clusters`` centres that minimise the
-    sum of squared distances of the samples to their closest centre. The answer is deeper: instead
-    of restarting from random centres, a population of clusterings is kept and recombined [1]_.
+    sum of squared distances of the samples to their closest centre. HGMeans reaches a lower sum:
+    instead of restarting from random centres, it keeps and recombines a population of clusterings
+    [1]_.
 
     Parameters
     ----------
@@ -65,7 +66,7 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         The number of clusters.
 
     strategy : {"deep", "paper"}, default="deep"
-        How the search goes about it; docs/search.md has pictures.
+        How to search; docs/search.md has pictures.
 
         - "deep": every other founder begins with k-means++; where clusters are small, single
           samples change their cluster after K-means (Hartigan's moves), and centres are swapped if
@@ -117,7 +118,7 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
           arrays and dataframes, memory maps and whatever ``dask.array.from_array`` takes, dense
           only. ``labels_``, :meth:`predict` and :meth:`transform` are lazy Dask arrays. It makes
           25 offspring at a time. Needs the extra ``dask``.
-        - "reference": plain NumPy, dense only; slow, and obviously right.
+        - "reference": plain NumPy, dense only; slow and simple.
 
     n_jobs : int, default=None
         Threads to use; None means 1 and -1 all cores. The result does not depend on it, to the
@@ -134,10 +135,10 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
 
     checkpoint : path-like, default=None
         A file in which the search keeps its state: every half minute, at its end, and when it is
-        interrupted. If the file exists, :meth:`fit` goes on from it, and ends with the same bits as
-        if it had never stopped; a search that had ended ends at once, unless ``max_offspring``,
-        ``max_time``, ``target_inertia`` or, with "paper", ``n_iter_no_change`` allow more. A file
-        of other samples or other parameters is refused with a
+        interrupted. If the file exists, :meth:`fit` continues from it, and ends with the same bits
+        as if it had never stopped. A search that had already ended returns at once, unless
+        ``max_offspring``, ``max_time``, ``target_inertia`` or, with "paper", ``n_iter_no_change``
+        now allow more. A file of other samples or other parameters is refused with a
         :class:`~evomeans.CheckpointError`.
 
     observers : callable or list of callables, default=None
@@ -182,7 +183,7 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
 
     stop_reason_ : StopReason
         Why the search ended, a str: "no_improvement", "max_iter", "max_time", "target_inertia",
-        "observer", "interrupted" or "proven_optimal".
+        "observer", "interrupted" or "proven_optimal". "max_iter" stands for ``max_offspring``.
 
     population_ : tuple of Individual
         The last population, and the best solution if it was found before, best first: other good
@@ -198,12 +199,12 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
 
     See Also
     --------
-    sklearn.cluster.KMeans : Restarts of Lloyd's algorithm; quicker, and less deep.
+    sklearn.cluster.KMeans : Restarts of Lloyd's algorithm; faster, with a higher inertia.
 
     Notes
     -----
-    **What to choose.** Population sizes and limits are the paper's standard setting. Where it takes
-    too long, take :meth:`fast`, or bound it by ``max_time``. If ``n_rediscoveries_`` is 0, raise
+    **What to choose.** The defaults are the standard setting of the paper. If the search takes too
+    long, use :meth:`fast` or set ``max_time``. If ``n_rediscoveries_`` is 0, raise
     ``max_offspring``, and on hard problems ``n_iter_no_change`` with it. If several runs disagree,
     fit with ``warm_start=True`` and another ``random_state``, which continues from the last fit.
 
@@ -214,7 +215,7 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
     KMeans        HGMeans
     ============= ================================================================================
     ``init``      Leave it out, or pass an array of centres. Half of the founders begin with
-                  k-means++.
+                  k-means++ with the default strategy on the CPU.
     ``n_init``    Leave it out. A population takes the place of restarts; to shorten the search,
                   use :meth:`fast` or ``max_time``.
     ``max_iter``  Leave it out. Every run of K-means continues until nothing changes.
@@ -228,7 +229,11 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
 
     **Interruption.** Ctrl-C or SIGTERM during :meth:`fit` end the search after the current
     offspring. The estimator is fitted with the best solution so far, and a RuntimeWarning says so.
-    A second Ctrl-C is a KeyboardInterrupt as usual. With a ``checkpoint``, the next fit goes on.
+    A second Ctrl-C is a KeyboardInterrupt as usual. With a ``checkpoint``, the next fit continues.
+
+    **Outliers.** Samples that are 1e22 times smaller than an outlier in the same column cannot be
+    summed up accurately (1e28 times, if there are only a thousand). A fit in which such samples
+    decide is refused with a ValueError.
 
     **Callbacks.** scikit-learn 1.9 and later have callbacks such as
     :class:`sklearn.callback.ProgressBar`; ``set_callbacks`` sets them. Each solution made is a
