@@ -21,7 +21,7 @@ ours = time.perf_counter()
 import numpy as np
 X = np.random.default_rng(0).normal(size=(1000, 10))
 cpu = time.process_time()
-HGMeans(8, random_state=0, max_iter=50).fit(X)
+HGMeans(8, random_state=0, max_offspring=50).fit(X)
 done, cpu = time.perf_counter(), time.process_time() - cpu
 print(f"import of scikit-learn {peer - began:.2f} s, of evomeans beyond it {ours - peer:.2f} s, "
       f"fit of 1,000 x 10 {done - ours:.2f} s ({cpu:.2f} s CPU)")

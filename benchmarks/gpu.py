@@ -105,7 +105,7 @@ def fits(setups: Sequence[tuple[int, ...]], n_seeds: int, strategy: str = "paper
     """Fit every mixture with some seeds, standard setting; kernels are compiled before."""
     for m, d in setups:
         mixture = gaussian_mixture(N_SAMPLES, m, d, 0)
-        HGMeans(m, strategy=strategy, engine="gpu", random_state=0, max_iter=64).fit(mixture.X)
+        HGMeans(m, strategy=strategy, engine="gpu", random_state=0, max_offspring=64).fit(mixture.X)
         seconds, rand, index = PAPER[m, d]
         for seed in range(n_seeds):
             model, took = fit(mixture.X, m, seed, strategy)
@@ -155,7 +155,7 @@ def large() -> Iterator[Row]:
 
     n, m, d = 1_000_000, 100, 100
     X = gaussian_mixture(n, m, d, 0).X.astype(np.float32)
-    HGMeans(m, strategy="paper", engine="gpu", random_state=0, max_iter=32).fit(X)
+    HGMeans(m, strategy="paper", engine="gpu", random_state=0, max_offspring=32).fit(X)
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
     model, took = fit(X, m, 0)

@@ -108,7 +108,7 @@ def compile_kernels(X: Any, k: int) -> None:
         flush=True,
     )
     started = perf_counter()
-    HGMeans(k, max_iter=1, random_state=0).fit(X)
+    HGMeans(k, max_offspring=1, random_state=0).fit(X)
     print(f"{perf_counter() - started:.1f} s\n")
 
 

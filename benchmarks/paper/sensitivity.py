@@ -41,7 +41,7 @@ def method(setting: Setting) -> Method:
         min_population=smallest,
         max_population=largest,
         n_iter_no_change=patience,
-        max_iter=offspring,
+        max_offspring=offspring,
     )
 
 

@@ -120,7 +120,7 @@ def _fast_settings() -> SearchSettings:
     return SearchSettings(
         min_population=FAST["min_population"],
         max_population=FAST["max_population"],
-        max_offspring=FAST["max_iter"],
+        max_offspring=FAST["max_offspring"],
         patience=FAST["n_iter_no_change"],
     )
 

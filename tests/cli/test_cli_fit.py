@@ -84,6 +84,12 @@ def test_quiet_and_json(evomeans, blobs):
     assert json.loads(evomeans(*FIT, "--json", "--quiet").out)["settings"] == record["settings"]
 
 
+@pytest.mark.parametrize("option", ["--max-offspring", "--max-iter"])
+def test_the_limit_of_offspring_has_two_names(evomeans, blobs, option):
+    record = json.loads(evomeans(*FIT, "--json", "-q", option, 3).out)
+    assert (record["result"]["n_iter"], record["settings"]["max_iter"]) == (3, 3)
+
+
 def test_a_drawn_seed_can_be_repeated(evomeans, blobs):
     command = [word for word in FIT if word not in ("--seed", 1)]
     first = json.loads(evomeans(*command, "--json", "-q").out)
@@ -194,7 +200,10 @@ def test_what_the_gpu_engine_lacks_is_said_before_anything_is_read(evomeans, mon
         (["predict", "out", "blobs.csv", "--jobs", "0"], "--jobs. Must be positive, or -1"),
         (["fit", "blobs.csv", "-k", "3", "--max-time", "soon"], "is not a duration"),
         (["fit", "blobs.csv", "-k", "3", "--seed", "-1"], "Must be >= 0"),
-        (["fit", "blobs.csv", "-k", "3", "--min-population", "30"], "must not be larger"),
+        (
+            ["fit", "blobs.csv", "-k", "3", "--min-population", "30"],
+            "at least min_population=30",
+        ),
         (["fit", "blobs.csv", "-k", "3", "--columns", "c"], "It has 'name', 'größe (m)', 'b'"),
         (["fit", "blobs.csv", "-k", "3", "--columns", '"b'], "cannot be split into names"),
         (["fit", "blobs.csv", "-k", "3", "--columns", "b", "--exclude", "w"], "together"),
@@ -250,7 +259,7 @@ def test_tables_and_folders_that_cannot_be_used(evomeans, blobs, arguments, text
     Path("huge.csv").write_text("a\n1e301\n1\n")
     Path("zero.csv").write_text("a,w\n1,0\n2,0\n")
     before = names()
-    result = evomeans(*arguments, "--max-iter", 1)
+    result = evomeans(*arguments, "--max-offspring", 1)
     assert result.code == 1
     assert result.err.startswith("evomeans: ")
     assert text in result.err
@@ -377,10 +386,10 @@ def test_without_jinja2_all_but_the_page_is_written(evomeans, blobs, monkeypatch
 
 def test_a_checkpoint_is_continued_only_when_asked(evomeans, blobs):
     """The same answer as one search in one go, and the seed comes from the file."""
-    short = ("--max-iter", 20, "--n-iter-no-change", 1000)
+    short = ("--max-offspring", 20, "--n-iter-no-change", 1000)
     evomeans(*FIT, *short, "--checkpoint", "c")
     assert Path("c").exists()
-    longer = ("--max-iter", 60, "--n-iter-no-change", 1000, "--checkpoint", "c", "--json")
+    longer = ("--max-offspring", 60, "--n-iter-no-change", 1000, "--checkpoint", "c", "--json")
     refused = evomeans(*FIT, *longer)
     assert refused.code == 1
     assert (
@@ -413,7 +422,7 @@ def test_an_interrupted_run_is_not_replaced_if_its_checkpoint_is_gone(evomeans, 
 
 @pytest.mark.parametrize("member", ["history_best.npy", "given.npy", "*"])
 def test_a_checkpoint_that_lacks_something(evomeans, blobs, member):
-    evomeans(*FIT, "--max-iter", 5, "--checkpoint", "c")
+    evomeans(*FIT, "--max-offspring", 5, "--checkpoint", "c")
     with zipfile.ZipFile("c") as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     assert member == "*" or member in members
@@ -427,7 +436,7 @@ def test_a_checkpoint_that_lacks_something(evomeans, blobs, member):
 
 
 def test_a_checkpoint_of_another_table_is_refused(evomeans, blobs):
-    evomeans(*FIT, "--max-iter", 5, "--checkpoint", "c")
+    evomeans(*FIT, "--max-offspring", 5, "--checkpoint", "c")
     Path("other.csv").write_text("a,b\n" + "\n".join(f"{i},{i * i}" for i in range(60)) + "\n")
     result = evomeans("fit", "other.csv", "-k", 3, "--fast", "--checkpoint", "c", "--resume")
     assert result.code == 1

@@ -15,7 +15,7 @@ import pytest
 from blobs import FIT, write_blobs
 
 COMMAND = [sys.executable, "-m", "evomeans"]
-FOREVER = ["--max-iter", "1000000000", "--n-iter-no-change", "1000000000"]
+FOREVER = ["--max-offspring", "1000000000", "--n-iter-no-change", "1000000000"]
 HEAVY = {"numpy", "scipy", "sklearn", "numba", "polars", "pyarrow", "matplotlib", "jinja2"}
 
 
@@ -124,10 +124,10 @@ def test_a_signal_keeps_the_best_and_says_how_to_go_on(
     told = err.splitlines()[-1].strip()
     assert told.startswith("evomeans fit blobs.csv -k 3")
     assert "-o 'my out'" in told
-    assert told.endswith("--max-iter 1000000000 --n-iter-no-change 1000000000 --resume")
+    assert told.endswith("--max-offspring 1000000000 --n-iter-no-change 1000000000 --resume")
 
     patience = FOREVER[2:]
-    resumed = evomeans(*command, "--resume", "--max-iter", 1, *patience, "--json")
+    resumed = evomeans(*command, "--resume", "--max-offspring", 1, *patience, "--json")
     assert resumed.code == 0
     result = json.loads(resumed.out)["result"]
     # On a busy machine the signal may arrive before the first offspring.

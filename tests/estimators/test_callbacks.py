@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from evomeans import HGMeans, StopReason
 
 X = np.random.default_rng(0).normal(size=(60, 3))
-QUICK = {"min_population": 3, "max_population": 6, "max_iter": 30, "random_state": 0}
+QUICK = {"min_population": 3, "max_population": 6, "max_offspring": 30, "random_state": 0}
 
 with suppress(ImportError):
     import sklearn.callback  # noqa: F401
@@ -101,7 +101,7 @@ def test_many_solutions_share_a_task(monkeypatch):
     """No more tasks than scikit-learn can add up; each is begun and ended all the same."""
     monkeypatch.setattr("evomeans.estimators.callbacks.MOST_SUBTASKS", 10)
     recorder = Recorder()
-    HGMeans(4, **{**QUICK, "max_iter": 31}).set_callbacks(recorder).fit(X)
+    HGMeans(4, **{**QUICK, "max_offspring": 31}).set_callbacks(recorder).fit(X)
     assert recorder.max_subtasks == 10
     assert recorder.calls[2:-2] == offspring(0, 10)
 

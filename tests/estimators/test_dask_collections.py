@@ -33,7 +33,7 @@ RNG = np.random.default_rng(5)
 X = RNG.normal(size=(900, 3)) + 4.0 * RNG.integers(0, 4, size=(900, 1))
 WEIGHTS = RNG.random(900)
 CHUNKS = (100, 0, 350, 250, 200)
-QUICK = {"min_population": 3, "max_population": 6, "max_iter": 30, "random_state": 0}
+QUICK = {"min_population": 3, "max_population": 6, "max_offspring": 30, "random_state": 0}
 
 pytestmark = pytest.mark.usefixtures("small_blocks")
 

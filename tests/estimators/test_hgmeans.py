@@ -22,7 +22,7 @@ from evomeans.engines import create_engine
 from evomeans.search import SearchSettings, evolve
 
 X = np.random.default_rng(0).normal(size=(60, 3))
-QUICK = {"min_population": 3, "max_population": 6, "max_iter": 30, "random_state": 0}
+QUICK = {"min_population": 3, "max_population": 6, "max_offspring": 30, "random_state": 0}
 
 
 @pytest.fixture(params=["reference", "cpu"])
@@ -42,7 +42,7 @@ def test_the_signature_is_the_agreed_one():
         "strategy": "deep",
         "min_population": 10,
         "max_population": 20,
-        "max_iter": 5000,
+        "max_offspring": 5000,
         "n_iter_no_change": 500,
         "max_time": None,
         "target_inertia": None,
@@ -54,11 +54,11 @@ def test_the_signature_is_the_agreed_one():
         "checkpoint": None,
         "observers": None,
         "verbose": 0,
+        "max_iter": "deprecated",
     }
-    kinds = [p.kind for p in parameters.values()]
-    assert (
-        kinds == [inspect.Parameter.POSITIONAL_OR_KEYWORD] + [inspect.Parameter.KEYWORD_ONLY] * 15
-    )
+    first, *others = (p.kind for p in parameters.values())
+    assert first is inspect.Parameter.POSITIONAL_OR_KEYWORD
+    assert set(others) == {inspect.Parameter.KEYWORD_ONLY}
 
 
 def test_fast_is_the_papers_fast_setting():
@@ -66,8 +66,8 @@ def test_fast_is_the_papers_fast_setting():
     fast = HGMeans.fast(7, random_state=3)
     assert (fast.n_clusters, fast.random_state) == (7, 3)
     assert (fast.min_population, fast.max_population) == (5, 10)
-    assert (fast.n_iter_no_change, fast.max_iter) == (50, 500)
-    assert HGMeans.fast(7, max_iter=9).max_iter == 9
+    assert (fast.n_iter_no_change, fast.max_offspring) == (50, 500)
+    assert HGMeans.fast(7, max_offspring=9).max_offspring == 9
 
 
 @pytest.mark.parametrize("method", ["fit", "score", "fit_predict", "fit_transform", "predict"])
@@ -156,7 +156,7 @@ def test_the_number_of_threads_changes_no_bit(n_jobs):
 
 def test_it_stops_without_improvement(engine):
     """n_iter_no_change offspring in vain end the search."""
-    model = quick(2, engine=engine, max_iter=5000, n_iter_no_change=15).fit(X)
+    model = quick(2, engine=engine, max_offspring=5000, n_iter_no_change=15).fit(X)
     assert model.stop_reason_ is StopReason.NO_IMPROVEMENT
     assert model.n_iter_ >= 15
     assert len(np.unique(model.history_.column("best")[-15:])) == 1
@@ -165,7 +165,7 @@ def test_it_stops_without_improvement(engine):
 def test_it_stops_at_the_target(engine):
     """The search ends with the first solution that is good enough."""
     good = HGMeans.fast(5, engine=engine, random_state=0).fit(X).inertia_ * 1.02
-    model = quick(5, engine=engine, max_iter=5000, target_inertia=good).fit(X)
+    model = quick(5, engine=engine, max_offspring=5000, target_inertia=good).fit(X)
     assert model.stop_reason_ is StopReason.TARGET_INERTIA
     assert model.inertia_ <= good
     assert np.all(model.history_.column("best")[:-1] > good)
@@ -228,7 +228,7 @@ INTERRUPTED_FIT = """
 
     X = np.random.default_rng(0).normal(size=(500, 4))
     model = HGMeans(
-        20, max_iter=10**9, n_iter_no_change=10**9, engine=sys.argv[1], observers=tell
+        20, max_offspring=10**9, n_iter_no_change=10**9, engine=sys.argv[1], observers=tell
     ).fit(X)
     assert np.array_equal(model.predict(X), model.labels_)
     assert model.inertia_ == -model.score(X)
@@ -264,7 +264,7 @@ def test_init_joins_the_initial_population(engine, kind):
     centers = good.cluster_centers_
     poor = X[:6]
     init = {"single": centers, "stack": np.stack([poor, centers]), "list": centers.tolist()}[kind]
-    model = quick(6, engine=engine, init=init, max_iter=1).fit(X)
+    model = quick(6, engine=engine, init=init, max_offspring=1).fit(X)
     founder = model.history_[1 if kind == "stack" else 0]
     assert_allclose(founder.inertia, good.inertia_, rtol=1e-12)
     assert len(model.history_) == 6 + 1
@@ -296,14 +296,14 @@ def test_init_may_be_absurdly_far_away(engine, dtype, far):
 def test_more_given_solutions_than_max_population_all_count(engine):
     """None of a large stack is ignored."""
     stack = np.stack([X[i : i + 4] for i in range(9)])
-    model = quick(4, engine=engine, init=stack, max_iter=1).fit(X)
+    model = quick(4, engine=engine, init=stack, max_offspring=1).fit(X)
     assert sum(record.number == 0 for record in model.history_) == 9
 
 
 @pytest.mark.parametrize("strategy", ["deep", "paper"])
 def test_warm_start_goes_on_where_the_last_fit_ended(engine, strategy):
     """Its first founders are the previous population, then come init and random samples."""
-    model = quick(9, strategy=strategy, engine=engine, warm_start=True, max_iter=10).fit(X)
+    model = quick(9, strategy=strategy, engine=engine, warm_start=True, max_offspring=10).fit(X)
     previous = model.population_
     inertias = [member.inertia for member in previous]
     model.set_params(random_state=1, init=X[:9], max_population=10).fit(X)
@@ -365,23 +365,17 @@ def test_rediscoveries_are_counted_and_end_the_search(engine):
     model = HGMeans(4, random_state=0, engine=engine, n_iter_no_change=20).fit(blobs)
     assert (model.stop_reason_, model.n_rediscoveries_) == ("no_improvement", 1)
     assert 40 <= model.n_iter_ < 100
-    short = HGMeans(4, random_state=0, engine=engine, max_iter=10).fit(blobs)
+    short = HGMeans(4, random_state=0, engine=engine, max_offspring=10).fit(blobs)
     assert (short.stop_reason_, short.n_rediscoveries_) == ("max_iter", 0)
 
 
 def test_the_best_is_kept_when_a_later_population_does_not_find_it(engine):
-    model = quick(12, engine=engine, n_iter_no_change=8, max_iter=60).fit(X)
+    model = quick(12, engine=engine, n_iter_no_change=8, max_offspring=60).fit(X)
     assert (model.history_.column("population_size") == 1).sum() > 1
     inertias = [member.inertia for member in model.population_]
     assert inertias == sorted(inertias)
     assert inertias[0] == pytest.approx(model.inertia_, rel=1e-9)
     assert model.inertia_ == pytest.approx(model.history_.column("inertia").min(), rel=1e-9)
-
-
-@pytest.mark.parametrize("strategy", ["Deep", "", None, 3, ["deep"]])
-def test_unknown_strategies_are_refused(strategy):
-    with pytest.raises(ValueError, match=r"strategy=.* must be 'deep' or 'paper'"):
-        HGMeans(strategy=strategy).fit(X)
 
 
 # Special data
@@ -431,7 +425,7 @@ def test_copies_whose_means_are_not_exact(engine):
         if k == distinct:
             continue
         with pytest.warns(ConvergenceWarning, match=rf"clusters \({distinct}\)"):
-            model = quick(k, engine=engine, max_iter=3).fit(samples, sample_weight=weights)
+            model = quick(k, engine=engine, max_offspring=3).fit(samples, sample_weight=weights)
         assert model.inertia_ <= 1e-25 * np.square(samples).sum()
         assert_array_equal(model.labels_.reshape(distinct, copies).std(axis=1), np.zeros(distinct))
 

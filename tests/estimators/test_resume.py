@@ -24,7 +24,7 @@ from evomeans.storage.archive import read_archive
 from evomeans.storage.checkpoint import FORMAT, VERSION
 
 X = np.random.default_rng(0).normal(size=(80, 3))
-QUICK = {"min_population": 3, "max_population": 6, "max_iter": 40, "random_state": 0}
+QUICK = {"min_population": 3, "max_population": 6, "max_offspring": 40, "random_state": 0}
 
 
 def quick(n_clusters=6, **parameters):
@@ -94,8 +94,8 @@ def test_a_finished_fit_is_read_from_its_file(path):
     again = quick(checkpoint=path, observers=seen.append).fit(X)
     assert seen == []
     assert_same_fit(again, first)
-    longer = quick(checkpoint=path, max_iter=70).fit(X)
-    assert_same_fit(longer, quick(max_iter=70).fit(X))
+    longer = quick(checkpoint=path, max_offspring=70).fit(X)
+    assert_same_fit(longer, quick(max_offspring=70).fit(X))
 
 
 def test_a_path_in_any_form(tmp_path):
@@ -151,7 +151,7 @@ def test_another_problem_is_refused_and_nothing_overwritten(path, text):
     "changes",
     [
         {"n_jobs": 2},
-        {"max_iter": 41},
+        {"max_offspring": 41},
         {"strategy": "paper", "n_iter_no_change": 33},
         {"max_time": 1e6},
         {"target_inertia": 0.0},
@@ -176,14 +176,14 @@ def test_one_feature_needs_no_checkpoint(path):
 
 def test_a_warm_start_from_a_loaded_model_can_be_resumed(tmp_path, path):
     """Its founders are the loaded population, also in a process that never had it."""
-    quick(max_iter=5).fit(X).save(tmp_path / "m")
+    quick(max_offspring=5).fit(X).save(tmp_path / "m")
 
     def loaded(**parameters):
-        return load(tmp_path / "m").set_params(warm_start=True, max_iter=30, **parameters)
+        return load(tmp_path / "m").set_params(warm_start=True, max_offspring=30, **parameters)
 
     whole = loaded().fit(X)
     loaded(checkpoint=path, observers=stop_at(0)).fit(X)
-    assert_same_fit(quick(checkpoint=path, max_iter=30).fit(X), whole)
+    assert_same_fit(quick(checkpoint=path, max_offspring=30).fit(X), whole)
 
 
 # Real processes
@@ -200,7 +200,7 @@ NURSERY = """
     signal.signal(signal.SIGINT, signal.default_int_handler)
     checkpoint.SECONDS_BETWEEN = checkpoint.PAUSE_PER_WRITE = 0.002
     X = np.random.default_rng(0).normal(size=(2000, 4))
-    HGMeans.fast(3, max_iter=1).fit(X)
+    HGMeans.fast(3, max_offspring=1).fit(X)
 
     def fit(order):
         if "limit" in order:
@@ -272,7 +272,7 @@ def nursery(tmp_path_factory):
     nursery.process.stdout.close()
 
 
-LONG = {"n_clusters": 12, "max_iter": 1500, "n_iter_no_change": 10**6}
+LONG = {"n_clusters": 12, "max_offspring": 1500, "n_iter_no_change": 10**6}
 
 
 @pytest.fixture(scope="module")
@@ -344,10 +344,10 @@ def test_a_limit_on_the_size_of_files_loses_nothing(nursery, never_killed, tmp_p
     """The system refuses to write more: the fit goes on, and the state that was there stays."""
     whole, _ = never_killed
     path = tmp_path / "c"
-    nursery.begin(parameters={**LONG, "max_iter": 30, "checkpoint": str(path)})
+    nursery.begin(parameters={**LONG, "max_offspring": 30, "checkpoint": str(path)})
     nursery.end()
     before = path.read_bytes()
-    nursery.begin(parameters={**LONG, "max_iter": 200, "checkpoint": str(path)}, limit=2000)
+    nursery.begin(parameters={**LONG, "max_offspring": 200, "checkpoint": str(path)}, limit=2000)
     (reason, n_iter, texts), code = nursery.end()
     assert (reason, n_iter, code) == ("max_iter", 200, 0)
     assert texts

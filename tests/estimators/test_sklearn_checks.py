@@ -19,7 +19,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from evomeans import HGMeans
 
-QUICK = {"min_population": 3, "max_population": 6, "max_iter": 20, "random_state": 0}
+QUICK = {"min_population": 3, "max_population": 6, "max_offspring": 20, "random_state": 0}
 COLUMNS = ["a", "b", "c"]
 X = np.random.default_rng(0).normal(size=(40, 3))
 

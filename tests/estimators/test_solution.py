@@ -19,7 +19,7 @@ from evomeans.engines.frame import Frame
 from evomeans.estimators.solution import canonical_solution, frame_for
 from oracles import squared_distances
 
-QUICK = {"min_population": 2, "max_population": 4, "max_iter": 8, "random_state": 0}
+QUICK = {"min_population": 2, "max_population": 4, "max_offspring": 8, "random_state": 0}
 
 
 class Case(NamedTuple):
@@ -293,7 +293,7 @@ def test_sparse_samples_of_many_features_are_never_made_dense():
     rng = np.random.default_rng(0)
     entries = np.repeat(np.arange(20_000), 2), rng.integers(0, 50, 40_000) * 4_000
     X = sp.csr_array((rng.random(40_000), entries), shape=(20_000, 200_000))
-    model = HGMeans(3, **{**QUICK, "max_iter": 1, "max_population": 2}).fit(X)
+    model = HGMeans(3, **{**QUICK, "max_offspring": 1, "max_population": 2}).fit(X)
     assert_array_equal(model.predict(X), model.labels_)
 
 

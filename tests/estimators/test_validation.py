@@ -5,16 +5,23 @@ import os
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.cluster import KMeans
 from sklearn.exceptions import NotFittedError
 
 from evomeans import HGMeans
-from evomeans.estimators.validation import check_generator, check_thread_count
+from evomeans.estimators.parameters import (
+    KMEANS_PARAMETERS,
+    check_parameters,
+    check_random_source,
+    check_thread_count,
+    generator_from,
+)
 
 X = np.random.default_rng(0).normal(size=(20, 3))
 
 
 def model(**parameters):
-    small = {"max_population": 4, "min_population": 2, "max_iter": 5, "random_state": 0}
+    small = {"max_population": 4, "min_population": 2, "max_offspring": 5, "random_state": 0}
     return HGMeans(**{"n_clusters": 3, "engine": "reference", **small, **parameters})
 
 
@@ -28,23 +35,29 @@ BAD_PARAMETERS = [
     ({"n_clusters": 21}, ValueError, r"n_samples=20 should be >= n_clusters=21"),
     ({"min_population": 0}, ValueError, r"min_population=0 must be at least 1"),
     ({"min_population": 2.5}, TypeError, r"min_population must be an int, got 2.5"),
-    ({"max_population": 0}, ValueError, r"max_population=0 must be at least 1"),
+    ({"max_population": 1}, ValueError, r"max_population=1 must be at least min_population=2"),
     (
         {"min_population": 8, "max_population": 7},
         ValueError,
-        r"min_population=8 must not be larger than max_population=7",
+        r"max_population=7 must be at least min_population=8",
     ),
-    ({"max_iter": 0}, ValueError, r"max_iter=0 must be at least 1"),
-    ({"max_iter": 1e3}, TypeError, r"max_iter must be an int, got 1000.0"),
+    ({"max_offspring": 0}, ValueError, r"max_offspring=0 must be at least 1"),
+    ({"max_offspring": 1e3}, TypeError, r"max_offspring must be an int, got 1000.0"),
+    ({"max_iter": 0}, ValueError, r"max_offspring=5 and max_iter=0 set the same limit"),
+    ({"max_offspring": 5000, "max_iter": 1.5}, TypeError, r"max_iter must be an int, got 1.5"),
     ({"n_iter_no_change": 0}, ValueError, r"n_iter_no_change=0 must be at least 1"),
     ({"n_iter_no_change": None}, TypeError, r"n_iter_no_change must be an int, got None"),
-    ({"max_time": 0}, ValueError, r"max_time=0 must be a positive number of seconds, or None"),
-    ({"max_time": -1.5}, ValueError, r"max_time=-1.5 must be a positive"),
-    ({"max_time": float("nan")}, ValueError, r"max_time=nan must be a positive"),
-    ({"max_time": "1h"}, TypeError, r"max_time must be a positive number.*got '1h'"),
-    ({"target_inertia": -1}, ValueError, r"target_inertia=-1 must be finite and not negative"),
+    ({"max_time": 0}, ValueError, r"max_time=0.0 must be positive, or None"),
+    ({"max_time": -1.5}, ValueError, r"max_time=-1.5 must be positive"),
+    ({"max_time": float("nan")}, ValueError, r"max_time=nan must be positive"),
+    ({"max_time": "1h"}, TypeError, r"max_time must be a number or None, got '1h'"),
+    ({"target_inertia": -1}, ValueError, r"target_inertia=-1.0 must be finite and not negative"),
     ({"target_inertia": np.inf}, ValueError, r"target_inertia=inf must be finite"),
     ({"target_inertia": [1.0]}, TypeError, r"target_inertia must be a number or None, got \[1.0\]"),
+    ({"strategy": "fast"}, ValueError, r"strategy='fast' must be one of.*HGMeans.fast\("),
+    ({"strategy": "deeper"}, ValueError, r"strategy='deeper' must be one of 'deep', 'paper'\.$"),
+    ({"strategy": ["deep"]}, TypeError, r"strategy must be one of 'deep', 'paper', got \['deep'\]"),
+    ({"strategy": None}, TypeError, r"strategy must be one of 'deep', 'paper', got None"),
     ({"engine": "fpga"}, ValueError, r"engine='fpga' is unknown.*'cpu', 'gpu', 'dask', 'ref"),
     ({"engine": None}, TypeError, r"engine must be one of 'auto', 'cpu', 'gpu', .*, got None"),
     ({"n_jobs": 0}, ValueError, r"n_jobs=0 must be positive, -1 for all cores, or None"),
@@ -60,7 +73,8 @@ BAD_PARAMETERS = [
     ({"observers": [print, 5]}, TypeError, r"observers must be None, a callable or a list"),
     ({"verbose": -1}, ValueError, r"verbose=-1 must be at least 0"),
     ({"verbose": "loud"}, TypeError, r"verbose must be an int, got 'loud'"),
-    ({"init": "k-means++"}, TypeError, r"init must be None or an array.*got 'k-means\+\+'"),
+    ({"init": "k-means++"}, TypeError, r"init must be .*got 'k-means\+\+'.* half of the first"),
+    ({"init": "random"}, TypeError, r"init must be None or an array.*got 'random'"),
     ({"init": np.sum}, TypeError, r"init must be None or an array of centres"),
     ({"init": X[:2]}, ValueError, r"init.shape=\(2, 3\) must be .*=\(3, 3\), or .*=\(p, 3, 3\)"),
     ({"init": X[:3, :2]}, ValueError, r"init.shape=\(3, 2\) must be .*=\(3, 3\)"),
@@ -111,7 +125,7 @@ BAD_SAMPLES = [
 @pytest.mark.parametrize(("samples", "error", "text"), BAD_SAMPLES)
 def test_bad_samples_are_refused_and_nothing_is_fitted(samples, error, text):
     """One clear error; the estimator stays unfitted."""
-    estimator = model()
+    estimator = model(engine="cpu" if sp.issparse(samples) else "reference")
     before = vars(estimator).copy()
     with pytest.raises(error, match=text):
         estimator.fit(samples)
@@ -211,7 +225,7 @@ def test_numpy_scalars_are_as_good_as_pythons():
         n_clusters=np.int64(3),
         min_population=np.int32(2),
         max_population=np.uint8(4),
-        max_iter=np.int16(5),
+        max_offspring=np.int16(5),
         max_time=np.float32(100),
         target_inertia=np.float64(0),
         n_jobs=np.int64(1),
@@ -235,7 +249,7 @@ def test_generators_come_from_every_kind_of_random_state():
     """Ints repeat, instances advance, None follows the global seed as in scikit-learn."""
 
     def draw(random_state):
-        return check_generator(random_state).random()
+        return generator_from(check_random_source(random_state)).random()
 
     assert draw(5) == draw(5) != draw(6)
     legacy = np.random.RandomState(0)
@@ -252,3 +266,49 @@ def test_generators_come_from_every_kind_of_random_state():
         assert first == draw(None) != second
     finally:
         np.random.set_state(state)  # noqa: NPY002
+
+
+def test_checking_does_not_draw():
+    """A look at the parameters leaves generators and the global state as they were."""
+    legacy, modern = np.random.RandomState(0), np.random.default_rng(0)
+    for source in (legacy, modern, None):
+        check_parameters(model(random_state=source))
+    assert legacy.random_sample() == np.random.RandomState(0).random_sample()
+    assert modern.random() == np.random.default_rng(0).random()
+
+
+@pytest.mark.parametrize("name", sorted(KMEANS_PARAMETERS))
+def test_a_parameter_of_kmeans_says_what_to_do_instead(name):
+    """Every one that KMeans has and HGMeans has not."""
+    with pytest.raises(TypeError, match=f"HGMeans does not have KMeans' {name}. .*eave it out"):
+        HGMeans(3, **{name: 1})
+
+
+def test_no_parameter_of_kmeans_is_forgotten():
+    """All of them are either taken or explained, also those of later versions."""
+    assert KMeans().get_params().keys() <= HGMeans().get_params().keys() | KMEANS_PARAMETERS.keys()
+
+
+def test_an_unknown_parameter_is_refused_as_usual():
+    """With the words of Python itself."""
+    text = r"^HGMeans.__init__\(\) got an unexpected keyword argument 'n_cluster'$"
+    with pytest.raises(TypeError, match=text):
+        HGMeans(n_cluster=3)
+
+
+def test_max_iter_still_works_and_says_what_it_counts():
+    """The old name limits the offspring, with a warning that points here."""
+    old = model(max_offspring=5000, max_iter=5)
+    with pytest.warns(FutureWarning, match="limits the offspring.*max_iter=300 is not needed") as w:
+        old.fit(X)
+    assert w[0].filename == __file__
+    assert (old.n_iter_, old.stop_reason_) == (5, "max_iter")
+    np.testing.assert_array_equal(old.labels_, model(max_offspring=5).fit(X).labels_)
+
+
+def test_fast_takes_the_old_name_too():
+    """The limit of the fast setting gives way to max_iter as it does to max_offspring."""
+    settings = check_parameters(HGMeans.fast(3, max_iter=9)).settings
+    assert (settings.max_offspring, settings.patience) == (9, 50)
+    with pytest.raises(ValueError, match="max_offspring=7 and max_iter=9 set the same limit"):
+        check_parameters(HGMeans.fast(3, max_iter=9, max_offspring=7))

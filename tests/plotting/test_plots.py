@@ -17,7 +17,7 @@ from evomeans.plotting.palette import OKABE_ITO
 
 matplotlib.use("Agg")
 
-FAST = {"min_population": 3, "max_population": 5, "max_iter": 20, "random_state": 0}
+FAST = {"min_population": 3, "max_population": 5, "max_offspring": 20, "random_state": 0}
 RNG = np.random.default_rng(0)
 CORNERS = np.array([[0, 0, 0, 1], [20, 0, 1, 0], [0, 14, 0, 0], [20, 14, 0, 5]])
 FRAME = pd.DataFrame(
@@ -41,7 +41,7 @@ def model():
 def many():
     """200 clusters of 300 columns; one offspring."""
     samples = RNG.normal(size=(1000, 300))
-    settings = {**FAST, "min_population": 1, "max_population": 1, "max_iter": 1}
+    settings = {**FAST, "min_population": 1, "max_population": 1, "max_offspring": 1}
     return HGMeans(200, **settings).fit(samples), samples
 
 
@@ -119,7 +119,7 @@ def test_many_clusters_stay_readable(many):
 
 def test_many_samples_are_thinned_out_and_that_is_said():
     X = np.random.default_rng(0).normal(size=(30_000, 2))
-    model = HGMeans(2, **{**FAST, "max_iter": 1}).fit(X)
+    model = HGMeans(2, **{**FAST, "max_offspring": 1}).fit(X)
     ax = plotting.plot_clusters(model, X)
     assert len(ax.collections[0].get_offsets()) == 20_000
     assert ax.get_title(loc="right") == "20,000 of 30,000 samples shown"

@@ -107,7 +107,12 @@ def test_the_replayed_population_is_the_real_one(seed):
     """History alone tells the inertias of the final population of a real search."""
     X = np.random.default_rng(seed).normal(size=(150, 3))
     model = HGMeans(
-        7, min_population=4, max_population=9, max_iter=80, random_state=seed, engine="reference"
+        7,
+        min_population=4,
+        max_population=9,
+        max_offspring=80,
+        random_state=seed,
+        engine="reference",
     ).fit(X)
     members = [member.inertia for member in model.population_]
     assert_allclose(population_at_end(model.history_), members, rtol=1e-9)

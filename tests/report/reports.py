@@ -18,7 +18,7 @@ CENTERS = np.array([[0, 0, 0, 0], [9, 1, 0, 3], [0, 8, 1, -3], [9, 9, 4, 0], [-9
 
 def fitted(n_clusters=5, X=None, **parameters):
     """Fit quickly."""
-    settings = {"min_population": 3, "max_population": 5, "max_iter": 25, "random_state": 0}
+    settings = {"min_population": 3, "max_population": 5, "max_offspring": 25, "random_state": 0}
     return HGMeans(n_clusters, **{**settings, **parameters}).fit(samples() if X is None else X)
 
 

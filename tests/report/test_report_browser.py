@@ -175,7 +175,7 @@ def test_it_fits_every_screen(show, hostile_data, width):
 def test_texts_of_a_chart_do_not_overlap(show):
     """Ticks and names keep clear of each other on wide and narrow screens, with many clusters."""
     X = samples()
-    data = data_of(fitted(30, X, max_iter=2), X)
+    data = data_of(fitted(30, X, max_offspring=2), X)
     overlaps = """
         [...document.querySelectorAll('svg.chart')].filter(s => s.checkVisibility()).flatMap(s => {
           const texts = [...s.querySelectorAll('text')].filter(t => t.checkVisibility());

@@ -179,7 +179,7 @@ def test_large_reports_stay_small():
     """100,000 samples, 50 columns, 200 clusters: under 2 MB, with room to spare."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(100_000, 50))
-    settings = {"min_population": 1, "max_population": 1, "max_iter": 1, "max_time": 1e-9}
+    settings = {"min_population": 1, "max_population": 1, "max_offspring": 1, "max_time": 1e-9}
     model = fitted(200, X, **settings)
     data = data_of(model, X, [f"measurement number {i}" for i in range(50)])
     assert len(json.dumps(data)) < 1_000_000

@@ -26,7 +26,7 @@ from evomeans.storage.archive import read_archive, write_archive
 from evomeans.storage.model_file import FORMAT, VERSION
 
 X = np.random.default_rng(0).normal(size=(60, 3))
-QUICK = {"min_population": 3, "max_population": 6, "max_iter": 30, "random_state": 0}
+QUICK = {"min_population": 3, "max_population": 6, "max_offspring": 30, "random_state": 0}
 
 
 def quick(n_clusters=4, **parameters):
@@ -106,13 +106,25 @@ def test_feature_names_come_back(tmp_path, names):
     assert list(twin.get_feature_names_out()) == list(model.get_feature_names_out())
 
 
+def test_the_limit_of_offspring_keeps_its_name_in_the_file(tmp_path):
+    """Files of all versions call it max_iter, also if it was set by that name."""
+    model = HGMeans(3, **QUICK).fit(X)
+    for changes, limit in (({}, 30), ({"max_offspring": 5000, "max_iter": 9}, 9)):
+        model.set_params(**changes).save(tmp_path / "m")
+        stored = read_archive(tmp_path / "m", FORMAT, VERSION).meta["parameters"]
+        assert stored["max_iter"] == limit
+        assert "max_offspring" not in stored
+        twin = load(tmp_path / "m")
+        assert (twin.max_offspring, twin.max_iter) == (limit, "deprecated")
+
+
 def test_parameters_come_back(tmp_path):
     """All but those that are no data; numbers of NumPy become numbers of Python."""
     parameters = {
         "n_clusters": np.int64(4),
         "min_population": 2,
         "max_population": 5,
-        "max_iter": 7,
+        "max_offspring": 7,
         "n_iter_no_change": 3,
         "max_time": np.float32(99.5),
         "target_inertia": 0.25,
@@ -267,7 +279,7 @@ def test_impossible_fields(path, changes, text):
         ({"n_clusters": "4"}, "n_clusters must be an int"),
         ({"n_clusters": 0}, "n_clusters=0"),
         ({"n_clusters": [4]}, "n_clusters must be an int"),
-        ({"max_population": 1}, "min_population=3 must not be larger"),
+        ({"max_population": 1}, "max_population=1 must be at least min_population=3"),
         ({"max_time": "soon"}, "max_time must be"),
         ({"engine": "os.system"}, "engine='os.system' is unknown"),
         ({"engine": None}, "engine must be one of"),

@@ -13,21 +13,26 @@ import numpy as np
 from evomeans.baselines.docstrings import completed
 from evomeans.baselines.engine import ENGINES, BaselineEngine
 from evomeans.baselines.pursuit import RunRecord, pursue
+from evomeans.engines import create_engine, is_dask
 from evomeans.engines.protocol import FloatArray, Refinement
 from evomeans.estimators.fitted import FittedCenters
+from evomeans.estimators.parameters import (
+    check_engine,
+    check_int,
+    check_random_source,
+    check_real,
+    check_thread_count,
+    generator_from,
+)
 from evomeans.estimators.solution import canonical_solution
 from evomeans.estimators.validation import (
     check_cluster_count,
-    check_engine,
-    check_generator,
-    check_inertia,
-    check_int,
+    check_resolved,
     check_sample_weight,
     check_samples,
-    check_seconds,
-    check_thread_count,
 )
 from evomeans.search.interrupts import DeferredInterrupt
+from evomeans.search.settings import check_limits
 from evomeans.search.stopping import StopReason
 
 Found = tuple[Refinement, dict[str, Any]]
@@ -83,7 +88,13 @@ class Baseline(FittedCenters):
         method with ``path_`` raises KeyboardInterrupt and leaves the estimator as it was, since
         half a path is not an answer.
         """
-        check_engine(self.engine, X, among=ENGINES)
+        engine_name = check_engine(self.engine, among=ENGINES)
+        if is_dask(X):
+            raise ValueError(
+                "X is a Dask collection, which only HGMeans with engine='dask' can hold. "
+                "Pass X.compute() if it fits into memory."
+            )
+        n_threads = check_thread_count(self.n_jobs)
         self._check_parameters()
         X, features = check_samples(self, X)
         sample_weight = check_sample_weight(sample_weight, X.shape[0])
@@ -91,8 +102,9 @@ class Baseline(FittedCenters):
 
         # Ctrl-C ends the search, but neither loses what it found nor leaves half a fit.
         with DeferredInterrupt() as interrupt:
-            engine = self._engine_over(X, sample_weight)
+            engine = create_engine(engine_name, X, sample_weight, n_jobs=n_threads)
             assert isinstance(engine, BaselineEngine)
+            check_resolved(engine_name, engine, X, sample_weight, self.n_clusters)
             best, attributes = self._search(engine, interrupt)
             solution = canonical_solution(engine, best.centers, X.dtype)
             self._keep_solution(features, engine.frame, solution)
@@ -154,13 +166,14 @@ class AnytimeBaseline(Baseline):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.max_time is not None:
-            check_seconds("max_time", self.max_time)
-        if self.target_inertia is not None:
-            check_inertia("target_inertia", self.target_inertia)
+        check_random_source(self.random_state)
+        check_limits(
+            check_real("max_time", self.max_time),
+            check_real("target_inertia", self.target_inertia),
+        )
 
     def _search(self, engine: BaselineEngine, interrupt: DeferredInterrupt) -> Found:
-        rng = check_generator(self.random_state)
+        rng = generator_from(check_random_source(self.random_state))
         return self._pursue(self.solutions(engine, rng), interrupt)
 
     def _pursue(self, solutions: Iterator[Refinement], interrupt: DeferredInterrupt) -> Found:

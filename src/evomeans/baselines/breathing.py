@@ -13,7 +13,7 @@ from scipy.spatial.distance import cdist
 from evomeans.baselines.base import AnytimeBaseline
 from evomeans.baselines.engine import BaselineEngine
 from evomeans.engines.protocol import FloatArray, Refinement, Start
-from evomeans.estimators.validation import check_int
+from evomeans.estimators.parameters import check_int
 
 # A new centre starts within this distance, in each feature, of the centre whose cluster it will
 # share, in units of the root mean squared distance of the samples to their centres.

@@ -17,8 +17,8 @@ from evomeans.baselines.base import Baseline, Found
 from evomeans.baselines.engine import BaselineEngine, IndexArray
 from evomeans.engines.protocol import FloatArray, Refinement, Start
 from evomeans.engines.rules import MAX_ITERATIONS
+from evomeans.estimators.parameters import check_int
 from evomeans.estimators.solution import canonical_solution
-from evomeans.estimators.validation import check_int
 from evomeans.search.interrupts import DeferredInterrupt
 
 # Numbers that differ by less, relatively, differ by rounding; then the order decides.

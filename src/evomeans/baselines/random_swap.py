@@ -10,7 +10,7 @@ import numpy as np
 from evomeans.baselines.base import AnytimeBaseline, random_samples
 from evomeans.baselines.engine import BaselineEngine
 from evomeans.engines.protocol import LocalSearch, Refinement, Start
-from evomeans.estimators.validation import check_int
+from evomeans.estimators.parameters import check_int
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

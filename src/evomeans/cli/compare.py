@@ -114,7 +114,9 @@ def _search(
 ) -> Course:
     terminal.note("preparing the kernels, compiled on the first use ...")
     with terminal.noting_warnings():
-        least = HGMeans(clusters, min_population=1, max_population=1, max_iter=1, random_state=0)
+        least = HGMeans(
+            clusters, min_population=1, max_population=1, max_offspring=1, random_state=0
+        )
         least.fit(table.X, sample_weight=table.weights)
     terminal.note("HG-means ...")
     course = Course("HG-means", "offspring")

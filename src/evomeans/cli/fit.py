@@ -31,7 +31,7 @@ from evomeans.cli.tables.table import Table
 from evomeans.cli.terminal import Terminal, as_typed
 from evomeans.engines import is_dask
 from evomeans.estimators.hgmeans import HGMeans
-from evomeans.estimators.validation import check_parameters
+from evomeans.estimators.parameters import check_parameters
 from evomeans.search import StopReason
 from evomeans.search.interrupts import DeferredInterrupt
 from evomeans.storage.checkpoint import CheckpointError
@@ -115,7 +115,7 @@ def make_model(search: SearchOptions, unfinished: Unfinished | None = None) -> H
     given = {
         "strategy": search.strategy,
         "max_time": search.max_time,
-        "max_iter": search.max_iter,
+        "max_offspring": search.max_offspring,
         "n_iter_no_change": search.n_iter_no_change,
         "target_inertia": search.target_inertia,
         "min_population": search.min_population,
@@ -191,7 +191,7 @@ def _search(
         checkpoint.parent.mkdir(parents=True, exist_ok=True)
         if unfinished is None:
             checkpoint.unlink(missing_ok=True)
-    limits = Limits(model.max_iter, model.n_iter_no_change, model.max_time)
+    limits = Limits(model.max_offspring, model.n_iter_no_change, model.max_time)
     known = Progress() if unfinished is None else unfinished.progress
     display = SearchDisplay(terminal, limits, known)
     model.set_params(checkpoint=checkpoint, observers=[display])

@@ -30,7 +30,7 @@ def show_info(*, as_json: bool) -> int:
 
 def gather_info() -> dict[str, Any]:
     """Return versions, engines, threads and the cache, as plain JSON."""
-    from evomeans.estimators.validation import check_thread_count
+    from evomeans.estimators.parameters import check_thread_count
 
     return {
         "evomeans": __version__,

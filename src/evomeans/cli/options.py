@@ -123,7 +123,9 @@ class SearchOptions:
     max_time: Duration | None = None
     """Stop after this long: 90s, 5m, 1h30m."""
 
-    max_iter: AtLeastOne | None = None
+    max_offspring: Annotated[
+        AtLeastOne | None, Parameter(name=["--max-offspring", "--max-iter"])
+    ] = None
     """Stop after this many offspring (5000)."""
 
     n_iter_no_change: AtLeastOne | None = None

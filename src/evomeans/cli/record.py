@@ -21,12 +21,12 @@ from evomeans.cli.tables.writing import centers_frame, history_frame, labels_fra
 from evomeans.cli.terminal import as_typed
 from evomeans.engines import is_dask
 from evomeans.estimators.hgmeans import HGMeans
-from evomeans.estimators.persistence import PARAMETERS
+from evomeans.estimators.persistence import stored_parameters
 from evomeans.wording import counted, duration_text, number_text, percent_text, stop_text
 
 VERSION = 1
 # The command line neither starts warm nor lets the estimator print.
-SETTINGS = tuple(name for name in PARAMETERS.values() if name not in ("warm_start", "verbose"))
+LEFT_OUT = ("warm_start", "verbose")
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "polars")
 SIZES_SHOWN = 12
 
@@ -57,7 +57,8 @@ class Fit:
     @property
     def settings(self) -> dict[str, Any]:
         """The parameters of the search."""
-        return {name: getattr(self.model, name) for name in SETTINGS}
+        stored = stored_parameters(self.model)
+        return {name: value for name, value in stored.items() if name not in LEFT_OUT}
 
     @property
     def gain(self) -> float | None:

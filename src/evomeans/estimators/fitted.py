@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, nullcontext
 from typing import Any, Self
 
 import numpy as np
@@ -21,15 +19,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from evomeans.engines import Engine, create_engine, is_dask
 from evomeans.engines.frame import Frame
+from evomeans.estimators.parameters import DENSE_ENGINES, check_thread_count
 from evomeans.estimators.solution import FloatArray, Solution, encode_centers, frame_for
-from evomeans.estimators.validation import (
-    DENSE_ENGINES,
-    Features,
-    check_engine,
-    check_new_samples,
-    check_sample_weight,
-    check_thread_count,
-)
+from evomeans.estimators.validation import Features, check_new_samples, check_sample_weight
 
 
 class FittedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -209,31 +201,15 @@ class FittedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     ) -> tuple[Engine, FloatArray]:
         """Return an engine that holds new samples, and the fitted centres in its frame."""
         frame = frame_for(X, self._frame, self.cluster_centers_)
-        engine = self._engine_over(X, sample_weight, frame, searching=False)
-        return engine, encode_centers(frame, self.cluster_centers_)
-
-    def _engine_over(
-        self,
-        X: Any,
-        sample_weight: FloatArray | None,
-        frame: Frame | None = None,
-        searching: bool = True,
-    ) -> Engine:
-        return create_engine(
-            check_engine(self.engine, X),
+        engine = create_engine(
+            self.engine,
             X,
             sample_weight,
             n_jobs=check_thread_count(self.n_jobs),
             frame=frame,
-            searching=searching,
+            searching=False,
         )
-
-    @contextmanager
-    def _open_engine(self, X: Any, sample_weight: FloatArray | None) -> Iterator[Engine]:
-        """Hold the samples in an engine for as long as a fit takes."""
-        engine: Any = self._engine_over(X, sample_weight)
-        with closing(engine) if hasattr(engine, "close") else nullcontext():
-            yield engine
+        return engine, encode_centers(frame, self.cluster_centers_)
 
     @property
     def _n_features_out(self) -> int:

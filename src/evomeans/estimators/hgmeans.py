@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Sequence
-from numbers import Integral
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from typing import Any, Self
 
-from evomeans.engines import Engine, is_dask
+from evomeans.engines import Engine, create_engine, is_dask
 from evomeans.engines.frame import Frame
 from evomeans.estimators.callbacks import EXTRA_FRAMES, CallbackSupport, fit_task, with_callbacks
 from evomeans.estimators.fitted import FittedCenters
+from evomeans.estimators.parameters import (
+    DEFAULT_MAX_OFFSPRING,
+    NOT_SET,
+    Parameters,
+    check_parameters,
+    explaining_kmeans_parameters,
+    generator_from,
+)
 from evomeans.estimators.persistence import restored_model, stored_model
 from evomeans.estimators.solution import (
     FloatArray,
@@ -23,12 +31,9 @@ from evomeans.estimators.solution import (
 )
 from evomeans.estimators.validation import (
     Features,
-    check_checkpoint,
     check_cluster_count,
-    check_generator,
     check_init,
-    check_observers,
-    check_parameters,
+    check_resolved,
     check_sample_weight,
     check_samples,
     check_warm_start,
@@ -37,7 +42,6 @@ from evomeans.search import (
     History,
     Individual,
     SearchResult,
-    SearchSettings,
     StopReason,
     evolve,
 )
@@ -46,7 +50,7 @@ from evomeans.storage.checkpoint import Checkpoint
 from evomeans.storage.model_file import write_model
 from evomeans.storage.problem import describe_problem
 
-FAST = {"min_population": 5, "max_population": 10, "max_iter": 500, "n_iter_no_change": 50}
+FAST = {"min_population": 5, "max_population": 10, "max_offspring": 500, "n_iter_no_change": 50}
 """The paper's fast setting."""
 
 
@@ -54,8 +58,9 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
     """K-means clustering by HG-means, a hybrid genetic search for the global minimum.
 
     The model is that of :class:`sklearn.cluster.KMeans`: ``n_clusters`` centres that minimise the
-    sum of squared distances of the samples to their closest centre. The answer is deeper: instead
-    of restarting from random centres, a population of clusterings is kept and recombined [1]_.
+    sum of squared distances of the samples to their closest centre. HGMeans reaches a lower sum:
+    instead of restarting from random centres, it keeps and recombines a population of clusterings
+    [1]_.
 
     Parameters
     ----------
@@ -63,7 +68,7 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         The number of clusters.
 
     strategy : {"deep", "paper"}, default="deep"
-        How the search goes about it; docs/search.md has pictures.
+        How to search; docs/search.md has pictures.
 
         - "deep": every other founder begins with k-means++; where clusters are small, single
           samples change their cluster after K-means (Hartigan's moves), and centres are swapped if
@@ -79,7 +84,7 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         Solutions with which a population begins, and the size beyond which it is cut down (Π_max).
         Larger populations search wider and converge later.
 
-    max_iter : int, default=5000
+    max_offspring : int, default=5000
         Stop after this many offspring (N₂). Each is one run of K-means.
 
     n_iter_no_change : int, default=500
@@ -115,7 +120,7 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
           arrays and dataframes, memory maps and whatever ``dask.array.from_array`` takes, dense
           only. ``labels_``, :meth:`predict` and :meth:`transform` are lazy Dask arrays. It makes
           25 offspring at a time. Needs the extra ``dask``.
-        - "reference": plain NumPy, dense only; slow, and obviously right.
+        - "reference": plain NumPy, dense only; slow and simple.
 
     n_jobs : int, default=None
         Threads to use; None means 1 and -1 all cores. The result does not depend on it, to the
@@ -132,10 +137,10 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
 
     checkpoint : path-like, default=None
         A file in which the search keeps its state: every half minute, at its end, and when it is
-        interrupted. If the file exists, :meth:`fit` goes on from it, and ends with the same bits as
-        if it had never stopped; a search that had ended ends at once, unless ``max_iter``,
-        ``max_time``, ``target_inertia`` or, with "paper", ``n_iter_no_change`` let it go further. A
-        file of other samples or other parameters is refused with a
+        interrupted. If the file exists, :meth:`fit` continues from it, and ends with the same bits
+        as if it had never stopped. A search that had already ended returns at once, unless
+        ``max_offspring``, ``max_time``, ``target_inertia`` or, with "paper", ``n_iter_no_change``
+        now allow more. A file of other samples or other parameters is refused with a
         :class:`~evomeans.CheckpointError`.
 
     observers : callable or list of callables, default=None
@@ -145,6 +150,12 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
     verbose : int, default=0
         1 prints a line every few seconds, 2 one for each improvement as well, 3 one for each
         offspring.
+
+    max_iter : int, default="deprecated"
+        The old name of ``max_offspring``.
+
+        .. deprecated:: 0.2
+            Use ``max_offspring``. The ``max_iter`` of KMeans has no counterpart.
 
     Attributes
     ----------
@@ -178,7 +189,7 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
 
     stop_reason_ : StopReason
         Why the search ended, a str: "no_improvement", "max_iter", "max_time", "target_inertia",
-        "observer", "interrupted" or "proven_optimal".
+        "observer", "interrupted" or "proven_optimal". "max_iter" stands for ``max_offspring``.
 
     population_ : tuple of Individual
         The last population, and the best solution if it was found before, best first: other good
@@ -194,18 +205,41 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
 
     See Also
     --------
-    sklearn.cluster.KMeans : Restarts of Lloyd's algorithm; quicker, and less deep.
+    sklearn.cluster.KMeans : Restarts of Lloyd's algorithm; faster, with a higher inertia.
 
     Notes
     -----
-    **What to choose.** Population sizes and limits are the paper's standard setting. Where it takes
-    too long, take :meth:`fast`, or bound it by ``max_time``. If ``n_rediscoveries_`` is 0, raise
-    ``max_iter``, and on hard problems ``n_iter_no_change`` with it. If several runs disagree, fit
-    with ``warm_start=True`` and another ``random_state``: it goes on where the last fit ended.
+    **What to choose.** The defaults are the standard setting of the paper. If the search takes too
+    long, use :meth:`fast` or set ``max_time``. If ``n_rediscoveries_`` is 0, raise
+    ``max_offspring``, and on hard problems ``n_iter_no_change`` with it. If several runs disagree,
+    fit with ``warm_start=True`` and another ``random_state``, which continues from the last fit.
+
+    **Coming from KMeans.** Methods, fitted attributes, ``n_clusters``, ``random_state`` and
+    ``verbose`` are used in the same way. The other parameters:
+
+    ============= ================================================================================
+    KMeans        HGMeans
+    ============= ================================================================================
+    ``init``      Leave it out, or pass an array of centres. Half of the founders begin with
+                  k-means++ with the default strategy on the CPU.
+    ``n_init``    Leave it out. A population takes the place of restarts; to shorten the search,
+                  use :meth:`fast` or ``max_time``.
+    ``max_iter``  Leave it out. Every run of K-means continues until nothing changes.
+                  ``max_offspring`` counts runs, not steps.
+    ``tol``       Leave it out, for the same reason.
+    ``copy_x``    Leave it out. ``X`` is never changed.
+    ``algorithm`` Leave it out. All engines compute exact K-means.
+    ============= ================================================================================
+
+    KMeans uses all cores; HGMeans uses one unless you set ``n_jobs=-1``.
 
     **Interruption.** Ctrl-C during :meth:`fit` ends the search after the current offspring. The
     estimator is fitted with the best solution so far, and a RuntimeWarning says so. A second Ctrl-C
     raises KeyboardInterrupt as usual. With a ``checkpoint``, the next fit continues the search.
+
+    **Outliers.** Samples that are 1e22 times smaller than an outlier in the same column cannot be
+    summed up accurately (1e28 times, if there are only a thousand). A fit in which such samples
+    decide is refused with a ValueError.
 
     **Callbacks.** scikit-learn 1.9 and later have callbacks such as
     :class:`sklearn.callback.ProgressBar`; ``set_callbacks`` sets them. Each solution made is a
@@ -252,6 +286,7 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
     stop_reason_: StopReason
     population_: tuple[Individual, ...]
 
+    @explaining_kmeans_parameters
     def __init__(
         self,
         n_clusters: int = 8,
@@ -259,7 +294,7 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         strategy: str = "deep",
         min_population: int = 10,
         max_population: int = 20,
-        max_iter: int = 5000,
+        max_offspring: int = DEFAULT_MAX_OFFSPRING,
         n_iter_no_change: int = 500,
         max_time: float | None = None,
         target_inertia: float | None = None,
@@ -271,12 +306,13 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         checkpoint: str | os.PathLike[str] | None = None,
         observers: Any = None,
         verbose: int = 0,
+        max_iter: int | str = NOT_SET,
     ) -> None:
         self.n_clusters = n_clusters
         self.strategy = strategy
         self.min_population = min_population
         self.max_population = max_population
-        self.max_iter = max_iter
+        self.max_offspring = max_offspring
         self.n_iter_no_change = n_iter_no_change
         self.max_time = max_time
         self.target_inertia = target_inertia
@@ -288,6 +324,7 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         self.checkpoint = checkpoint
         self.observers = observers
         self.verbose = verbose
+        self.max_iter = max_iter
 
     @classmethod
     def fast(cls, n_clusters: int, **parameters: Any) -> Self:
@@ -311,10 +348,13 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         Examples
         --------
         >>> from evomeans import HGMeans
-        >>> HGMeans.fast(3).max_iter
+        >>> HGMeans.fast(3).max_offspring
         500
         """
-        return cls(n_clusters, **{**FAST, **parameters})
+        setting: dict[str, Any] = {**FAST, **parameters}
+        if "max_iter" in parameters and "max_offspring" not in parameters:
+            del setting["max_offspring"]
+        return cls(n_clusters, **setting)
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -337,18 +377,20 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         self : HGMeans
             The fitted estimator.
         """
-        settings = check_parameters(self)
+        parameters = check_parameters(self)
+        self._warn_of_max_iter()
+        settings = parameters.settings
         X, features = check_samples(self, X)
         sample_weight = check_sample_weight(sample_weight, X.shape[0], X)
         check_cluster_count(self.n_clusters, X.shape[0])
         init = check_init(self.init, self.n_clusters, X.shape[1])
         given = [*self._previous_solutions(X.shape[1]), *init]
-        rng = check_generator(self.random_state)
+        rng = generator_from(parameters.random_source)
 
         # Ctrl-C ends the search, but neither loses what it found nor leaves half a fit.
         with (
             DeferredInterrupt() as interrupt,
-            self._open_engine(X, sample_weight) as engine,
+            open_engine(parameters, X, sample_weight) as engine,
             fit_task(
                 self, X, y, sample_weight, features, engine.frame, settings, len(given)
             ) as watching,
@@ -356,15 +398,16 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
             if self.engine == "auto" and X.shape[1] == 1 and not is_dask(X):
                 result = proven_optimum(engine, X, self.n_clusters, sample_weight)
             else:
+                check_resolved(parameters.engine, engine, X, sample_weight, self.n_clusters)
                 result = evolve(
                     engine,
                     self.n_clusters,
                     settings,
                     rng,
                     initial=encode_starts(engine.frame, given),
-                    observers=(*check_observers(self.observers, self.verbose), *watching),
+                    observers=(*parameters.observers, *watching),
                     interrupt=interrupt,
-                    keeper=self._checkpoint(engine, X, sample_weight, settings, init),
+                    keeper=self._checkpoint(engine, X, sample_weight, parameters, init),
                 )
             solution = canonical_solution(engine, result.best.centers, X.dtype)
             self._keep(features, engine.frame, result, solution)
@@ -383,15 +426,15 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         engine: Engine,
         X: Any,
         sample_weight: FloatArray | None,
-        settings: SearchSettings,
+        parameters: Parameters,
         init: Sequence[FloatArray],
     ) -> Checkpoint | None:
-        path = check_checkpoint(self.checkpoint)
-        if path is None:
+        if parameters.checkpoint is None:
             return None
+        settings, source = parameters.settings, parameters.random_source
         problem = describe_problem(engine, X, sample_weight, self.n_clusters, settings, init)
-        seed = int(self.random_state) if isinstance(self.random_state, Integral) else None
-        return Checkpoint(path, problem, seed=seed)
+        seed = source if isinstance(source, int) else None
+        return Checkpoint(parameters.checkpoint, problem, seed=seed)
 
     def _keep(
         self, features: Features, frame: Frame, result: SearchResult, solution: Solution
@@ -404,6 +447,16 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         self.history_ = result.history
         self.stop_reason_ = result.stop_reason
         self.population_ = in_data_units(result.population, frame)
+
+    def _warn_of_max_iter(self) -> None:
+        if self.max_iter != NOT_SET:
+            warnings.warn(
+                f"max_iter={self.max_iter} limits the offspring of the search, each of which is a "
+                "whole run of K-means. KMeans' max_iter=300 is not needed here. Leave it out, or "
+                "use max_offspring, its new name.",
+                FutureWarning,
+                stacklevel=3 + EXTRA_FRAMES,
+            )
 
     def _report(self, result: SearchResult, solution: Solution) -> None:
         """Say what the user should know about how the fit ended."""
@@ -452,6 +505,16 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         array([0, 1], dtype=int32)
         """
         write_model(path, stored_model(self))
+
+
+@contextmanager
+def open_engine(
+    parameters: Parameters, X: Any, sample_weight: FloatArray | None
+) -> Iterator[Engine]:
+    """Hold the samples in an engine for as long as a fit takes."""
+    engine = create_engine(parameters.engine, X, sample_weight, n_jobs=parameters.n_threads)
+    with closing(engine):
+        yield engine
 
 
 def load(path: str | os.PathLike[str]) -> HGMeans:

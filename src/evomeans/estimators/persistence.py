@@ -12,7 +12,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from evomeans.engines import is_dask
-from evomeans.estimators.validation import check_init, check_parameters
+from evomeans.estimators.parameters import check_parameters
+from evomeans.estimators.validation import check_init
 from evomeans.search import PAPER
 from evomeans.storage.model_file import StoredModel, read_model, refusal
 
@@ -23,7 +24,7 @@ PARAMETERS = {
     "strategy": "strategy",
     "min_population": "min_population",
     "max_population": "max_population",
-    "max_iter": "max_iter",
+    "max_iter": "max_offspring",
     "n_iter_no_change": "n_iter_no_change",
     "max_time": "max_time",
     "target_inertia": "target_inertia",
@@ -40,18 +41,25 @@ FITTED = {field.name for field in fields(StoredModel)} - {"parameters", "init", 
 def stored_model(model: Any) -> StoredModel:
     """Return what a file stores of a fitted HGMeans."""
     check_is_fitted(model, "cluster_centers_")
-    check_parameters(model)
     init = check_init(model.init, model.n_clusters, model.cluster_centers_.shape[1])
     fitted: dict[str, Any] = {name: getattr(model, f"{name}_", None) for name in FITTED}
     if is_dask(fitted["labels"]):
         # They are as large as the data, and predict makes them again.
         fitted["labels"] = None
     return StoredModel(
-        parameters={name: _plain(name, getattr(model, ours)) for name, ours in PARAMETERS.items()},
+        parameters=stored_parameters(model),
         init=np.asarray(init) if init else None,
         frame=model._frame,
         **fitted,
     )
+
+
+def stored_parameters(model: Any) -> dict[str, object]:
+    """Return what JSON can hold of the parameters, by their names in the file."""
+    limit = check_parameters(model).settings.max_offspring
+    stored = {name: _plain(name, getattr(model, ours)) for name, ours in PARAMETERS.items()}
+    # It may have been given by its old name.
+    return {**stored, "max_iter": limit}
 
 
 def _plain(name: str, value: Any) -> object:

@@ -54,21 +54,26 @@ class SearchSettings:
         _require(self.max_offspring >= 1, "max_offspring", self.max_offspring, "at least 1")
         _require(self.patience >= 1, "patience", self.patience, "at least 1")
         _require(self.roulette_power in (1, 2), "roulette_power", self.roulette_power, "1 or 2")
-        if self.max_time is not None:
-            _require(self.max_time > 0, "max_time", self.max_time, "positive, or None")
-        if self.target_inertia is not None:
-            _require(
-                self.target_inertia >= 0 and math.isfinite(self.target_inertia),
-                "target_inertia",
-                self.target_inertia,
-                "finite and not negative, or None",
-            )
+        check_limits(self.max_time, self.target_inertia)
 
     def most_solutions(self, n_given: int) -> int:
         """Return how many solutions a search may make at most, if it begins with given ones."""
         restarts = self.max_offspring // self.patience if self.strategy.agreement > 1 else 0
         founders = max(self.max_population, n_given) + restarts * self.max_population
         return founders + self.max_offspring
+
+
+def check_limits(max_time: float | None, target_inertia: float | None) -> None:
+    """Check the range of the limits that every kind of search has."""
+    if max_time is not None:
+        _require(max_time > 0, "max_time", max_time, "positive, or None")
+    if target_inertia is not None:
+        _require(
+            0 <= target_inertia < math.inf,
+            "target_inertia",
+            target_inertia,
+            "finite and not negative, or None",
+        )
 
 
 def _require(condition: bool, name: str, value: object, expectation: str) -> None:

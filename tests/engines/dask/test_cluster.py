@@ -38,7 +38,7 @@ pytestmark = [
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(1500, 4)) + 8.0 * RNG.integers(0, 4, size=(1500, 1))
 CHUNKS = (430, 0, 70, 230, 370, 400)
-QUICK = {"min_population": 4, "max_population": 8, "max_iter": 25, "n_iter_no_change": 25}
+QUICK = {"min_population": 4, "max_population": 8, "max_offspring": 25, "n_iter_no_change": 25}
 
 
 @pytest.fixture(autouse=True)
@@ -90,7 +90,7 @@ def test_any_number_of_workers_gives_the_same_bits(cluster, client, undisturbed)
 
 def test_a_deep_search_with_new_populations_gives_the_same_bits(client):
     """On the local scheduler and on the cluster."""
-    deep = quick(strategy="deep", n_iter_no_change=5, max_iter=60)
+    deep = quick(strategy="deep", n_iter_no_change=5, max_offspring=60)
     with dask.config.set(scheduler="threads"):
         here = clone(deep).fit(lazy())
     assert here.n_rediscoveries_ == 1, "there was a second population"
@@ -157,7 +157,7 @@ def test_blocks_without_room_are_sent_for_where_they_answered_last(client, monke
 
     monkeypatch.setattr(DaskEngine, "begin", begin_and_look)
     try:
-        quick(max_iter=1).fit(lazy())
+        quick(max_offspring=1).fit(lazy())
     finally:
         client.run(shrink, 10**8)
     later = [each for each in asked if sum(each[1].values()) == 5]
@@ -191,7 +191,7 @@ def shrink(budget):
 
 
 def test_a_fit_leaves_nothing_behind(client):
-    quick(max_iter=1).fit(lazy())
+    quick(max_offspring=1).fit(lazy())
     # Told without waiting.
     deadline = time.monotonic() + 5.0
     while any(map(sum, client.run(kept).values())) and time.monotonic() < deadline:
@@ -337,8 +337,10 @@ def test_single_precision_and_weights_in_dask(client):
     """As the CPU engine with the same samples in memory, up to rounding."""
     samples = X.astype(np.float32)
     weights = np.random.default_rng(1).random(len(X))
-    model = quick(max_iter=1).fit(lazy(samples), sample_weight=da.from_array(weights, chunks=777))
-    whole = quick(max_iter=1, engine="cpu").fit(samples, sample_weight=weights)
+    model = quick(max_offspring=1).fit(
+        lazy(samples), sample_weight=da.from_array(weights, chunks=777)
+    )
+    whole = quick(max_offspring=1, engine="cpu").fit(samples, sample_weight=weights)
     assert model.cluster_centers_.dtype == np.float32
     one, two = (fitted.history_.column("inertia")[:8] for fitted in (model, whole))
     assert_allclose(one, two)

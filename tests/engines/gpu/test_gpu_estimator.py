@@ -17,7 +17,7 @@ def _samples() -> np.ndarray:
 
 
 def fitted(X, **parameters) -> HGMeans:
-    given = {"engine": "gpu", "random_state": 0, "max_iter": 40, **parameters}
+    given = {"engine": "gpu", "random_state": 0, "max_offspring": 40, **parameters}
     return HGMeans(4, **given).fit(X)
 
 
@@ -46,7 +46,7 @@ def test_tensors_are_read_like_arrays(X, gpu_device) -> None:
         np.testing.assert_array_equal(model.labels_, expected.labels_)
         assert isinstance(model.cluster_centers_, np.ndarray)
         np.testing.assert_array_equal(model.cluster_centers_, expected.cluster_centers_)
-    on_cpu = HGMeans(4, max_iter=5, random_state=0)
+    on_cpu = HGMeans(4, max_offspring=5, random_state=0)
     assert on_cpu.fit(torch.tensor(X, dtype=torch.float32)).cluster_centers_.dtype == np.float32
     assert len(on_cpu.fit(torch.tensor(X).bfloat16()).labels_) == 200
     with pytest.raises(TypeError, match=r"Invalid X: a torch tensor must be dense"):
@@ -61,10 +61,10 @@ def test_sparse_matrices_are_refused() -> None:
 @pytest.mark.usefixtures("gpu_device")
 def test_a_search_goes_on_from_its_checkpoint(X, tmp_path) -> None:
     """Stopped within a round of 32, it ends with the bits of one that was not."""
-    parameters = {"max_iter": 70, "n_iter_no_change": 70, "max_population": 12}
+    parameters = {"max_offspring": 70, "n_iter_no_change": 70, "max_population": 12}
     expected = fitted(X, **parameters)
     path = tmp_path / "search.checkpoint"
-    fitted(X, **{**parameters, "max_iter": 40}, checkpoint=path)
+    fitted(X, **{**parameters, "max_offspring": 40}, checkpoint=path)
     resumed = fitted(X, **parameters, checkpoint=path)
     assert [r.inertia for r in resumed.history_] == [r.inertia for r in expected.history_]
     assert resumed.cluster_centers_.tobytes() == expected.cluster_centers_.tobytes()

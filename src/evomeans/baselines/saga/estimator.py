@@ -12,7 +12,7 @@ from evomeans.baselines.engine import BaselineEngine
 from evomeans.baselines.saga.evolution import Evolution
 from evomeans.baselines.saga.strategy import Strategy
 from evomeans.engines.protocol import Refinement
-from evomeans.estimators.validation import check_generator, check_int
+from evomeans.estimators.parameters import check_int, check_random_source, generator_from
 from evomeans.search.interrupts import DeferredInterrupt
 
 
@@ -115,7 +115,8 @@ class SAGA(AnytimeBaseline):
         return self._evolution(engine, rng).run()
 
     def _search(self, engine: BaselineEngine, interrupt: DeferredInterrupt) -> Found:
-        evolution = self._evolution(engine, check_generator(self.random_state))
+        rng = generator_from(check_random_source(self.random_state))
+        evolution = self._evolution(engine, rng)
         best, attributes = self._pursue(evolution.run(), interrupt)
         return best, {**attributes, "strategies_": evolution.strategies()}
 

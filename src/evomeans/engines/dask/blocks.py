@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.engines.protocol import FloatArray
+from evomeans.engines.resolution import smallest
 from evomeans.engines.rules import LARGEST_VALUE
 from evomeans.engines.values import OVERFLOW, check_total_weight
 
@@ -67,6 +69,8 @@ class Summary:
         The smallest and largest value of every column.
     weight, heaviest : float
         Total and largest weight of the samples.
+    finest, lightest : float
+        The smallest absolute value and the smallest weight that are not zero.
     defect : Defect, optional
         What is wrong with the block.
     """
@@ -76,6 +80,8 @@ class Summary:
     high: NDArray[Any]
     weight: float
     heaviest: float
+    finest: float = math.inf
+    lightest: float = math.inf
     defect: Defect | None = None
 
 
@@ -90,7 +96,7 @@ class Survey:
     low, high : (d,) arrays
     cumulated : (b,) array of float64
         The weight of all blocks up to and including each.
-    heaviest : float
+    heaviest, finest, lightest : float
     equal_weights : bool
         Whether every sample weighs 1, none having been given a weight.
     """
@@ -100,6 +106,8 @@ class Survey:
     high: NDArray[Any]
     cumulated: FloatArray
     heaviest: float
+    finest: float
+    lightest: float
     equal_weights: bool
 
     @property
@@ -160,14 +168,16 @@ def summarize(X: NDArray[Any], sample_weight: NDArray[Any] | None) -> Summary:
         return Summary(0, none, none, 0.0, 0.0)
     low, high = X.min(axis=0), X.max(axis=0)
     if not (is_usable(low).all() and is_usable(high).all()):
-        return Summary(len(X), none, none, 0.0, 0.0, defect_of("X", X))
+        return Summary(len(X), none, none, 0.0, 0.0, defect=defect_of("X", X))
+    finest = smallest(X)
     if sample_weight is None:
-        return Summary(len(X), low, high, float(len(X)), 1.0)
+        return Summary(len(X), low, high, float(len(X)), 1.0, finest, 1.0)
     weights = np.asarray(sample_weight, dtype=np.float64)
     if not np.isfinite(weights).all() or weights.min() < 0.0:
         defect = defect_of("sample_weight", weights)
-        return Summary(len(X), none, none, 0.0, 0.0, defect)
-    return Summary(len(X), low, high, float(np.cumsum(weights)[-1]), float(weights.max()))
+        return Summary(len(X), none, none, 0.0, 0.0, defect=defect)
+    total, heaviest = float(np.cumsum(weights)[-1]), float(weights.max())
+    return Summary(len(X), low, high, total, heaviest, finest, smallest(weights))
 
 
 def is_usable(values: NDArray[Any]) -> NDArray[np.bool_]:
@@ -237,5 +247,7 @@ def combine(summaries: Sequence[Summary], chunks: Sequence[int], *, weighted: bo
         high=np.max([summary.high for summary in held], axis=0),
         cumulated=cumulated,
         heaviest=max(summary.heaviest for summary in held),
+        finest=min(summary.finest for summary in held),
+        lightest=min(summary.lightest for summary in held),
         equal_weights=not weighted,
     )

@@ -44,6 +44,7 @@ from evomeans.engines.protocol import (
     Start,
     require_abilities,
 )
+from evomeans.engines.resolution import Resolution, refuse_unresolved
 
 log = logging.getLogger("evomeans")
 
@@ -159,6 +160,19 @@ class DaskEngine(PlainKMeans):
         if not self.survey.equal_weights:
             weights = np.array(self.runner.compute([each(w) for _, w in self._blocks]), "S64")
         return np.array(samples, "S64"), weights
+
+    def check_resolution(self, n_clusters: int) -> None:
+        """Refuse samples of which some centres would not be the means; see engines/resolution."""
+        from dask import delayed
+
+        survey = self.survey
+        resolution = Resolution.within(
+            self.frame, survey.low, survey.high, survey.heaviest, self.n_samples
+        )
+        if not resolution.suffices(survey.finest, survey.lightest):
+            judge = delayed(resolution.judge, pure=False)
+            tasks = [judge(X, weights, n_clusters) for X, weights in self._blocks]
+            refuse_unresolved(self.runner.compute(tasks), n_clusters)
 
     def close(self) -> None:
         """Let the workers forget the samples."""

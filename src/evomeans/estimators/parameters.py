@@ -1,0 +1,271 @@
+"""What users may set: the parameters of the estimators, checked for type and translated.
+
+An error names the parameter, says what was expected and shows what came. Wrong types raise
+TypeError, wrong values ValueError. The ranges of the limits of a search belong to
+:class:`~evomeans.search.SearchSettings`. Nothing here changes the estimator, nor draws from its
+``random_state``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, ParamSpec
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from evomeans.engines import ENGINE_NAMES, is_dask
+from evomeans.engines.frame import is_sparse
+from evomeans.search import STRATEGIES, SearchSettings, Strategy
+from evomeans.search.observers import Observer, ProgressPrinter
+
+P = ParamSpec("P")
+RandomSource = int | np.random.Generator | np.random.RandomState
+
+# More is a slip, or a hostile model file.
+MOST_THREADS = 4096
+DENSE_ENGINES = ("gpu", "dask", "reference")
+DEFAULT_MAX_OFFSPRING = 5000
+NOT_SET = "deprecated"
+
+# What HGMeans does instead of what these set in sklearn.cluster.KMeans.
+KMEANS_PARAMETERS = {
+    "n_init": "It searches with a population instead of restarts. Leave it out; max_offspring, "
+    "max_time and HGMeans.fast bound the search.",
+    "tol": "Every run of K-means continues until nothing changes any more. Leave it out.",
+    "copy_x": "It never changes X. Leave it out.",
+    "algorithm": "Every engine computes the steps of Lloyd's algorithm exactly. Leave it out.",
+}
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The parameters of HGMeans as the fit uses them.
+
+    Parameters
+    ----------
+    settings : SearchSettings
+    engine : str
+    n_threads : int
+    random_source : int, Generator or RandomState
+    checkpoint : Path, optional
+    observers : tuple of callables
+        Those of the user, and the printer of ``verbose``.
+    """
+
+    settings: SearchSettings
+    engine: str
+    n_threads: int
+    random_source: RandomSource
+    checkpoint: Path | None
+    observers: tuple[Observer, ...]
+
+
+def check_parameters(estimator: Any) -> Parameters:
+    """Check all parameters of HGMeans for which no samples are needed."""
+    check_int("n_clusters", estimator.n_clusters, at_least=1)
+    check_flag("warm_start", estimator.warm_start)
+    return Parameters(
+        settings=check_search_settings(estimator),
+        engine=check_engine(estimator.engine),
+        n_threads=check_thread_count(estimator.n_jobs),
+        random_source=check_random_source(estimator.random_state),
+        checkpoint=check_checkpoint(estimator.checkpoint),
+        observers=check_observers(estimator.observers, estimator.verbose),
+    )
+
+
+def check_search_settings(estimator: Any) -> SearchSettings:
+    """Turn the estimator's parameters into the settings of the search."""
+    name, limit = offspring_limit(estimator)
+    given: dict[str, Any] = {
+        "min_population": check_int("min_population", estimator.min_population),
+        "max_population": check_int("max_population", estimator.max_population),
+        "max_offspring": check_int(name, limit),
+        "patience": check_int("n_iter_no_change", estimator.n_iter_no_change),
+        "max_time": check_real("max_time", estimator.max_time),
+        "target_inertia": check_real("target_inertia", estimator.target_inertia),
+    }
+    strategy = check_strategy(estimator.strategy)
+    try:
+        return SearchSettings(**given, strategy=strategy)
+    except ValueError as error:
+        # The one limit that has another name in the search.
+        text = str(error).replace("patience=", "n_iter_no_change=")
+        raise ValueError(text) from None
+
+
+def offspring_limit(estimator: Any) -> tuple[str, object]:
+    """Return the name and the value of the parameter that limits the offspring."""
+    if isinstance(estimator.max_iter, str) and estimator.max_iter == NOT_SET:
+        return "max_offspring", estimator.max_offspring
+    if estimator.max_offspring != DEFAULT_MAX_OFFSPRING:
+        raise ValueError(
+            f"max_offspring={estimator.max_offspring} and max_iter={estimator.max_iter} set the "
+            "same limit; leave out max_iter, its old name."
+        )
+    return "max_iter", estimator.max_iter
+
+
+def explaining_kmeans_parameters(init: Callable[P, None]) -> Callable[P, None]:
+    """Let a constructor say what to do instead of setting a parameter that only KMeans has."""
+
+    @wraps(init)
+    def explain(*args: P.args, **given: P.kwargs) -> None:
+        for name in KMEANS_PARAMETERS.keys() & given.keys():
+            raise TypeError(f"HGMeans does not have KMeans' {name}. {KMEANS_PARAMETERS[name]}")
+        init(*args, **given)
+
+    return explain
+
+
+def check_strategy(name: object) -> Strategy:
+    """Return the strategy of this name."""
+    if not isinstance(name, str):
+        raise TypeError(f"strategy must be one of {_listed(STRATEGIES)}, got {shown(name)}.")
+    if name not in STRATEGIES:
+        hint = " The fast setting is HGMeans.fast(n_clusters)." if name == "fast" else ""
+        raise ValueError(f"strategy={name!r} must be one of {_listed(STRATEGIES)}.{hint}")
+    return STRATEGIES[name]
+
+
+def check_int(name: str, value: object, *, at_least: int | None = None) -> int:
+    """Return ``value`` as an int; booleans and floats are refused."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be an int, got {shown(value)}.")
+    if at_least is not None and value < at_least:
+        raise ValueError(f"{name}={value} must be at least {at_least}.")
+    return int(value)
+
+
+def check_flag(name: str, value: object) -> bool:
+    """Return a boolean, Python's or NumPy's."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {shown(value)}.")
+    return bool(value)
+
+
+def check_real(name: str, value: object) -> float | None:
+    """Return a number as a float, or None."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number or None, got {shown(value)}.")
+    return float(value)
+
+
+def shown(value: object) -> str:
+    """Return a value and its type as errors show them."""
+    text = repr(value)
+    if len(text) > 60:
+        text = f"{text[:57]}..."
+    return f"{text} of type {type(value).__name__}"
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(repr(name) for name in names)
+
+
+def check_engine(name: object, among: Sequence[str] = ENGINE_NAMES) -> str:
+    """Return the name of an engine."""
+    if not isinstance(name, str):
+        raise TypeError(f"engine must be one of {_listed(among)}, got {shown(name)}.")
+    if name not in among:
+        problem = "cannot be used here" if name in ENGINE_NAMES else "is unknown"
+        raise ValueError(f"engine={name!r} {problem}; it must be one of {_listed(among)}.")
+    return name
+
+
+def check_engine_holds(name: str, X: Any) -> None:
+    """Reject samples of a kind that the engine cannot hold."""
+    if name in DENSE_ENGINES and is_sparse(X):
+        raise ValueError(
+            f"engine={name!r} takes dense X only, got a sparse matrix. "
+            "Choose engine='cpu' or engine='auto'."
+        )
+    if name not in ("auto", "dask") and is_dask(X):
+        raise ValueError(
+            f"engine={name!r} cannot hold a Dask collection. "
+            "Choose engine='dask' or engine='auto', or pass X.compute()."
+        )
+
+
+def check_thread_count(n_jobs: object) -> int:
+    """Return the number of threads: None means 1, −1 all cores, −2 all but one."""
+    if n_jobs is None:
+        return 1
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral):
+        raise TypeError(f"n_jobs must be an int or None, got {shown(n_jobs)}.")
+    count = int(n_jobs)
+    if count == 0:
+        raise ValueError("n_jobs=0 must be positive, -1 for all cores, or None for one thread.")
+    if abs(count) > MOST_THREADS:
+        raise ValueError(f"n_jobs={count} must not exceed {MOST_THREADS}.")
+    return count if count > 0 else max(1, _core_count() + 1 + count)
+
+
+def _core_count() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def check_random_source(random_state: Any) -> RandomSource:
+    """Return what randomness comes from, untouched: for None NumPy's global state."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, Integral) and not isinstance(random_state, bool):
+        if random_state < 0:
+            raise ValueError(f"random_state={random_state} must not be negative.")
+        return int(random_state)
+    is_legacy = isinstance(random_state, np.random.RandomState)
+    if not (random_state is None or random_state is np.random or is_legacy):
+        raise TypeError(
+            "random_state must be None, an int, a numpy.random.Generator or a "
+            f"numpy.random.RandomState, got {shown(random_state)}."
+        )
+    legacy: np.random.RandomState = check_random_state(random_state)
+    return legacy
+
+
+def generator_from(source: RandomSource) -> np.random.Generator:
+    """Return the generator of all randomness of a fit.
+
+    As everywhere in scikit-learn, an int gives the same result in every call, and an instance is
+    advanced by every call.
+    """
+    if isinstance(source, np.random.RandomState):
+        return np.random.default_rng(source.randint(2**32, size=4, dtype=np.uint32))
+    return np.random.default_rng(source)
+
+
+def check_checkpoint(checkpoint: object) -> Path | None:
+    """Return the path of the checkpoint, None if there is to be none."""
+    if checkpoint is None:
+        return None
+    if not isinstance(checkpoint, str | os.PathLike):
+        raise TypeError(f"checkpoint must be a path or None, got {shown(checkpoint)}.")
+    text = os.fspath(checkpoint)
+    if not isinstance(text, str):
+        raise TypeError(f"checkpoint must be a path of text, not bytes, got {shown(checkpoint)}.")
+    if not text or "\0" in text:
+        raise ValueError(f"checkpoint={text!r} must be the path of a file, or None.")
+    return Path(text)
+
+
+def check_observers(observers: Any, verbose: object) -> tuple[Observer, ...]:
+    """Return all that watches the search: the user's observers and the printer of ``verbose``."""
+    given = () if observers is None else observers
+    if callable(given):
+        given = (given,)
+    if not isinstance(given, list | tuple) or not all(callable(one) for one in given):
+        raise TypeError(
+            f"observers must be None, a callable or a list of callables, got {shown(observers)}."
+        )
+    level = int(verbose) if isinstance(verbose, bool) else check_int("verbose", verbose, at_least=0)
+    return (*given, ProgressPrinter(level)) if level else tuple(given)
