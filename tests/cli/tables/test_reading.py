@@ -212,7 +212,7 @@ BAD_FILES = {
     "short row.csv": (b"a,b\n1,2\n3\n", r"'b': 1 missing value, in line 3"),
     "twice.csv": (b"a,b,a\n1,2,3\n", "several columns of the same name: 'a'"),
     "no names.csv": (b"1,2\n3,4\n", "--no-header"),
-    "latin1.csv": ("a,b\n1,é\n".encode("latin1"), r"not UTF-8 text: byte 0xe9.*iconv"),
+    "latin1.csv": ("a,b\n1,é\n".encode("latin1"), r"not UTF-8 text: it has the byte 0xe9.*iconv"),
     "latin1 name.csv": ("a,é\n1,2\n".encode("latin1"), "not UTF-8 text"),
     "utf16.csv": (CSV.encode("utf-16"), "UTF-16 text; save it as UTF-8"),
     "mac.csv": (b"a,b\r1,2\r3,4\r", "line ends of old Macs"),
