@@ -45,7 +45,7 @@ def paper_search(n_clusters: int, **parameters: Any) -> HGMeans:
 def timed_fit(model: HGMeans, X: Any, warm: Any = None) -> float:
     """Fit and return the seconds; compiled code is loaded before, by a fit to a few rows."""
     if warm is not None:
-        paper_search(model.n_clusters, engine=model.engine, max_iter=1).fit(warm)
+        paper_search(model.n_clusters, engine=model.engine, max_offspring=1).fit(warm)
     began = time.perf_counter()
     model.fit(X)
     return time.perf_counter() - began

@@ -35,7 +35,9 @@ def test_engines_get_as_many_starts_as_they_like(batch, calls) -> None:
     solutions = list(MultiStartKMeans(3, n_runs=10).solutions(engine, np.random.default_rng(0)))
     assert engine.calls == calls
     assert [solution.inertia for solution in solutions] == (np.arange(10.0) + 1.0).tolist()
-    assert all(start.parent is None and start.max_iter is None for start in engine.starts)
+    assert all(
+        start.parent is None and start.local_search.max_iter is None for start in engine.starts
+    )
 
 
 def test_careful_seeding_is_worth_it_where_clusters_are_apart() -> None:

@@ -39,8 +39,8 @@ def test_a_trial_swaps_a_random_centre_for_a_random_sample() -> None:
     model = RandomSwap(4, n_swaps=400, kmeans_iterations=5)
     list(model.solutions(engine, np.random.default_rng(0)))
     first, *trials = engine.starts
-    assert (first.removed, first.max_iter) == (-1, 5)
-    assert {(start.alpha, start.max_iter) for start in trials} == {(0.0, 5)}
+    assert (first.removed, first.local_search.max_iter) == (-1, 5)
+    assert {(start.alpha, start.local_search.max_iter) for start in trials} == {(0.0, 5)}
     assert np.bincount([start.removed for start in trials], minlength=4).min() > 70
     quarters = [int(4.0 * start.quantile) for start in trials]
     assert np.bincount(quarters, minlength=4).min() > 70

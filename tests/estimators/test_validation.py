@@ -1,6 +1,7 @@
 """Bad input ends in one clear error that names parameter, expectation and value."""
 
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from evomeans.estimators.parameters import (
     check_thread_count,
     generator_from,
 )
+from evomeans.search import DEEP
 
 X = np.random.default_rng(0).normal(size=(20, 3))
 
@@ -56,8 +58,13 @@ BAD_PARAMETERS = [
     ({"target_inertia": [1.0]}, TypeError, r"target_inertia must be a number or None, got \[1.0\]"),
     ({"strategy": "fast"}, ValueError, r"strategy='fast' must be one of.*HGMeans.fast\("),
     ({"strategy": "deeper"}, ValueError, r"strategy='deeper' must be one of 'deep', 'paper'\.$"),
-    ({"strategy": ["deep"]}, TypeError, r"strategy must be one of 'deep', 'paper', got \['deep'\]"),
-    ({"strategy": None}, TypeError, r"strategy must be one of 'deep', 'paper', got None"),
+    (
+        {"strategy": ["deep"]},
+        TypeError,
+        r"strategy must be a Strategy or one of 'deep', .*'deep'\]",
+    ),
+    ({"strategy": None}, TypeError, r"strategy must be a Strategy or one of .* got None"),
+    ({"strategy": replace(DEEP, swaps=2.0)}, ValueError, "has the name 'deep'; choose a name of"),
     ({"engine": "fpga"}, ValueError, r"engine='fpga' is unknown.*'cpu', 'gpu', 'dask', 'ref"),
     ({"engine": None}, TypeError, r"engine must be one of 'auto', 'cpu', 'gpu', .*, got None"),
     ({"n_jobs": 0}, ValueError, r"n_jobs=0 must be positive, -1 for all cores, or None"),

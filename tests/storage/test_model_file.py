@@ -22,7 +22,9 @@ from sklearn.exceptions import NotFittedError
 
 import evomeans
 from evomeans import HGMeans, ModelFileError, load
+from evomeans.plotting.search_data import population_data
 from evomeans.storage.archive import read_archive, write_archive
+from evomeans.storage.arrays import LATER_HISTORY_MEMBERS
 from evomeans.storage.model_file import FORMAT, VERSION
 
 X = np.random.default_rng(0).normal(size=(60, 3))
@@ -251,7 +253,7 @@ def parameters(path, **changes):
     ("changes", "text"),
     [
         ({"format": "evomeans checkpoint"}, "of the format 'evomeans checkpoint'"),
-        ({"version": 2}, "newer evomeans"),
+        ({"version": VERSION + 1}, "newer evomeans"),
         ({"parameters": None}, "parameters is not a JSON object"),
         ({"feature_names": ["a", "b"]}, "names 2 features, but has 3"),
         ({"feature_names": [1, 2, 3]}, "not a list of texts"),
@@ -412,3 +414,21 @@ def test_every_byte_of_the_directory_may_be_hit(path, model):
 def test_load_is_the_public_name():
     assert evomeans.load is load
     assert issubclass(ModelFileError, ValueError)
+
+
+def test_files_of_version_1_are_read(path, tmp_path):
+    """They lack what later records say, which is told from the rest as far as possible."""
+    archive = read_archive(path, FORMAT, VERSION)
+    meta = {name: value for name, value in archive.meta.items() if name != "missing_abilities"}
+    later = set(LATER_HISTORY_MEMBERS)
+    arrays = {name: values for name, values in archive.arrays.items() if name not in later}
+    del meta["format"], meta["version"]
+    write_archive(tmp_path / "old", FORMAT, 1, meta, arrays)
+    model, new = load(tmp_path / "old"), load(path)
+    assert model.missing_abilities_ == ()
+    for name in ("number", "inertia", "best", "population", "founder", "since_improvement"):
+        assert_array_equal(model.history_.column(name), new.history_.column(name))
+    assert set(model.history_.column("made_by").tolist()) == {""}
+    assert len(population_data(model.history_).number) == 0
+    model.save(tmp_path / "again")
+    assert load(tmp_path / "again").history_ == model.history_

@@ -67,15 +67,18 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
     n_clusters : int, default=8
         The number of clusters.
 
-    strategy : {"deep", "paper"}, default="deep"
+    strategy : {"deep", "paper"} or Strategy, default="deep"
         How to search; docs/search.md has pictures.
 
         - "deep": every other founder begins with k-means++; where clusters are small, single
           samples change their cluster after K-means (Hartigan's moves), and centres are swapped if
           that pays; offspring have the better parts of both parents, or these are matched or
           merged; and a population that has stopped improving gives way to a new one. The engines
-          "gpu" and "dask" have merging and new populations of this.
+          "gpu" and "dask" have merging and new populations of this; ``missing_abilities_`` names
+          the rest.
         - "paper": HG-means as published [1]_.
+        - A :class:`~evomeans.search.Strategy` has operators of your own;
+          examples/own_crossover.py makes one. It is not stored in model files.
 
     min_population : int, default=10
         Solutions that survive when the population is cut down (Π_min in the paper).

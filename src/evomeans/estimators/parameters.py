@@ -124,14 +124,20 @@ def explaining_kmeans_parameters(init: Callable[P, None]) -> Callable[P, None]:
     return explain
 
 
-def check_strategy(name: object) -> Strategy:
-    """Return the strategy of this name."""
-    if not isinstance(name, str):
-        raise TypeError(f"strategy must be one of {_listed(STRATEGIES)}, got {shown(name)}.")
-    if name not in STRATEGIES:
-        hint = " The fast setting is HGMeans.fast(n_clusters)." if name == "fast" else ""
-        raise ValueError(f"strategy={name!r} must be one of {_listed(STRATEGIES)}.{hint}")
-    return STRATEGIES[name]
+def check_strategy(strategy: object) -> Strategy:
+    """Return the strategy of this name, or the one that was passed in."""
+    if isinstance(strategy, Strategy):
+        if STRATEGIES.get(strategy.name, strategy) != strategy:
+            # Checkpoints tell searches apart by the name.
+            raise ValueError(f"strategy has the name {strategy.name!r}; choose a name of its own.")
+        return strategy
+    if not isinstance(strategy, str):
+        names = _listed(STRATEGIES)
+        raise TypeError(f"strategy must be a Strategy or one of {names}, got {shown(strategy)}.")
+    if strategy not in STRATEGIES:
+        hint = " The fast setting is HGMeans.fast(n_clusters)." if strategy == "fast" else ""
+        raise ValueError(f"strategy={strategy!r} must be one of {_listed(STRATEGIES)}.{hint}")
+    return STRATEGIES[strategy]
 
 
 def check_int(name: str, value: object, *, at_least: int | None = None) -> int:

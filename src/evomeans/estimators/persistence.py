@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from evomeans.engines import is_dask
 from evomeans.estimators.parameters import check_parameters
 from evomeans.estimators.validation import check_init
-from evomeans.search import PAPER
+from evomeans.search import DEEP, PAPER, STRATEGIES, Strategy
 from evomeans.storage.model_file import StoredModel, read_model, refusal
 
 # Names in the file and names of the estimator: a parameter that is renamed keeps its name in the
@@ -66,6 +66,9 @@ def _plain(name: str, value: Any) -> object:
     """Return what JSON can hold of a valid parameter."""
     if name == "random_state" and not isinstance(value, Integral):
         return None
+    if isinstance(value, Strategy):
+        # One of the user's own is made of functions.
+        return value.name if value.name in STRATEGIES else DEEP.name
     if isinstance(value, bool | np.bool_):
         return bool(value)
     if isinstance(value, Integral):

@@ -90,7 +90,7 @@ def test_the_best_survive_and_the_others_are_replaced() -> None:
     kept = [member.solution.inertia for member in search.population]
     assert kept == [1.0, 2.0, 2.5, 3.0, 20.0, 21.0, 22.0, 23.0, 24.0, 25.0]
     assert engine.starts[-1].parent == "handle 12"
-    assert engine.starts[-1].max_iter is None
+    assert engine.starts[-1].local_search.max_iter is None
 
 
 def test_founders_are_random_samples_without_kmeans_and_children_get_their_steps() -> None:
@@ -99,7 +99,9 @@ def test_founders_are_random_samples_without_kmeans_and_children_get_their_steps
     search = evolution(engine, n_clusters=4, size=6, generations=2, steps=7)
     list(search.run())
     assert engine.starts[0].centers.shape == (1, 1)  # the mean of all samples
-    assert [start.max_iter for start in engine.starts[1:]] == [0] * 6 + [7] * 10 + [None]
+    assert [start.local_search.max_iter for start in engine.starts[1:]] == [0] * 6 + [7] * 10 + [
+        None
+    ]
     for start in engine.starts[1:7]:
         assert len(np.unique(start.centers)) == 4
         assert_allclose((100.0 * start.centers - 0.5) % 1.0, 0.0, atol=1e-9)

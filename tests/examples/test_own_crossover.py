@@ -1,0 +1,53 @@
+"""The example of an operator of one's own works as it says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+
+from evomeans import HGMeans, load
+from examples.own_crossover import PLANES, plane_crossover
+
+
+def test_a_crossover_is_passed_in_and_named_in_the_history() -> None:
+    X = load_iris().data
+    model = HGMeans(6, strategy=PLANES, max_offspring=60, random_state=0).fit(X)
+    made_by = set(model.history_.column("made_by").tolist())
+    assert made_by == {"random samples", "plane", "matching"}
+    assert model.missing_abilities_ == ()
+    assert clone(model).strategy == PLANES
+
+
+def test_its_children_have_centres_of_both_parents() -> None:
+    """Those of one parent on one side of a plane, those of the other on the other side."""
+    X = load_iris().data
+    model = HGMeans(6, strategy="paper", max_offspring=1, random_state=0).fit(X)
+    first, second = model.population_[0], model.population_[-1]
+    known = {row.tobytes() for one in (first, second) for row in one.centers}
+    children = [plane_crossover(first, second, FakeBreeding(seed)) for seed in range(50)]
+    made = [child for child in children if child is not None]
+    assert made
+    for child in made:
+        assert child.centers.shape == first.centers.shape
+        assert {row.tobytes() for row in child.centers} <= known
+        assert child.parent is first
+
+
+class FakeBreeding:
+    """Only the random numbers are used."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = np.random.default_rng(seed)
+
+
+def test_a_saved_model_forgets_the_functions(tmp_path) -> None:
+    """The clustering is what is kept; the loaded model has the default strategy."""
+    X = load_iris().data
+    model = HGMeans(3, strategy=PLANES, max_offspring=5, random_state=0).fit(X)
+    model.save(tmp_path / "model")
+    twin = load(tmp_path / "model")
+    assert twin.strategy == "deep"
+    assert twin.predict(X) == pytest.approx(model.labels_)
+    assert twin.history_ == model.history_
