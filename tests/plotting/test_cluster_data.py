@@ -13,7 +13,6 @@ from evomeans.plotting.cluster_data import (
     profile_data,
     projection_data,
     room_for_labels,
-    size_data,
     thin_out,
 )
 from evomeans.plotting.samples import sample_moments
@@ -137,13 +136,6 @@ def test_similar_clusters_stand_together():
     low = [i for i, cluster in enumerate(clusters) if cluster in (0, 2, 4)]
     assert max(low) - min(low) == 2
     assert sorted(clusters) == [0, 1, 2, 3, 4]
-
-
-def test_sizes_from_the_largest_down():
-    data = size_data(np.array([1, 1, 2, 1]), 4)
-    assert_array_equal(data.clusters, [1, 2, 0, 3])
-    assert_array_equal(data.sizes, [3, 1, 0, 0])
-    assert_allclose(data.shares, [75, 25, 0, 0])
 
 
 @pytest.mark.parametrize("sparse", [False, True])

@@ -21,7 +21,7 @@ from evomeans.engines import is_dask
 from evomeans.estimators.hgmeans import HGMeans
 from evomeans.search.genetic import IMPROVEMENT
 from evomeans.storage.model_file import PARAMETERS
-from evomeans.wording import counted, duration_text, number_text, percent_text, stop_text
+from evomeans.wording import counted, duration_text, listed, number_text, percent_text, stop_text
 
 VERSION = 1
 # The command line neither starts warm nor lets the estimator print.
@@ -178,12 +178,12 @@ def as_json(data: Any) -> bytes:
 def _report_data(fit: Fit) -> dict[str, Any]:
     from evomeans.report import report_data
 
-    model, table = fit.model, fit.table
+    model, table, scaling = fit.model, fit.table, fit.table.standardization
     settings = {
         "table": table.name,
         "rows": len(table.X),
-        "columns": ", ".join(table.columns),
-        "standardized": table.standardization is not None,
+        "columns": listed(table.columns),
+        "standardized": scaling is not None,
         "weighted": table.weights is not None,
         **fit.settings,
     }
@@ -195,7 +195,7 @@ def _report_data(fit: Fit) -> dict[str, Any]:
         settings=settings,
         command=fit.command,
         sample_weight=table.weights,
-        centers=table.in_units(model.cluster_centers_),
+        standardization=None if scaling is None else (scaling.mean, scaling.scale),
     )
 
 

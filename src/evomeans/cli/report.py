@@ -11,8 +11,8 @@ from evomeans.storage.files import write_atomically
 
 
 def missing_for_report() -> str | None:
-    """Return the package that the report needs and that is not installed, if there is one."""
-    return None if find_spec("jinja2") else "jinja2"
+    """Return a package that the report needs and that is not installed, if there is one."""
+    return next((name for name in ("jinja2", "matplotlib") if not find_spec(name)), None)
 
 
 def write_report(folder: Path, output: Path | None) -> int:
