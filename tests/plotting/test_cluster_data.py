@@ -130,6 +130,11 @@ def test_profiles_count_by_explained_variance_if_the_spread_is_known():
     assert_allclose(data.values, [[-1, -0.25], [1, 0.25]])
 
 
+def test_as_many_clusters_as_columns_and_all_the_same():
+    """Values that look like a matrix of distances are still values."""
+    assert_array_equal(profile_data(np.ones((3, 3)), np.ones(3), NAMES).values, np.zeros((3, 3)))
+
+
 def test_similar_clusters_stand_together():
     centers = np.array([[0.0], [10.0], [0.1], [10.1], [0.2]])
     clusters = profile_data(centers, np.ones(5), ["a"]).clusters.tolist()

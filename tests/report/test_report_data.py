@@ -183,7 +183,7 @@ BROKEN = [
 @pytest.mark.parametrize(("spoil", "text"), BROKEN)
 def test_broken_data_gives_one_kind_of_error(data, spoil, text):
     spoil(data)
-    with pytest.raises(ValueError, match=f"The data of the report is broken: .*{text}"):
+    with pytest.raises(ValueError, match=f"No report can be made from this data: .*{text}"):
         render_report(data)
 
 

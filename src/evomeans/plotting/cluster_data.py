@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.cluster.hierarchy import leaves_list, linkage
+from scipy.spatial.distance import pdist
 
 from evomeans.engines.frame import is_sparse
 from evomeans.plotting.samples import FloatArray, as_rows, dense_rows
@@ -301,7 +302,7 @@ def standardized(centers: FloatArray, mean: FloatArray, spread: FloatArray) -> F
 def _similar_together(values: FloatArray) -> NDArray[np.intp]:
     if len(values) < 3:
         return np.arange(len(values))
-    tree = linkage(values, "average", optimal_ordering=True)
+    tree = linkage(pdist(values), "average", optimal_ordering=True)
     return np.asarray(leaves_list(tree), dtype=np.intp)
 
 

@@ -27,6 +27,7 @@ from evomeans.plotting.palette import (
     cluster_colors,
     ink_on,
 )
+from evomeans.wording import number_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -221,7 +222,7 @@ def _draw_cells(ax: Axes, data: Profiles, reach: float) -> None:
     if data.values.size <= 150:
         for (row, column), value in np.ndenumerate(data.values):
             color = PAPER if abs(value) > 0.75 * reach else INK
-            text = f"{data.centers[row, column]:.3g}"
+            text = number_text(data.centers[row, column], 3)
             ax.text(column, row, text, ha="center", va="center", fontsize=7, color=color)
 
 

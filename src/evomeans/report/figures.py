@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 # Inches; small enough for a phone, where texts must stay readable.
 WIDE, SQUARE = (5.2, 3.5), (5.2, 4.5)
 LONG_NUMBER = re.compile(r"\d+\.\d{3,}")
-FONT = re.compile(r"(?:(\w+) )?([\d.]+px)")
 
 
 def report_figures(data: Mapping[str, Any]) -> dict[str, str]:
@@ -147,8 +146,6 @@ def _adapt(element: ElementTree.Element) -> None:
 def _attributes(style: str) -> dict[str, str]:
     styles = dict(part.split(": ", 1) for part in style.split("; "))
     styles.pop("font-family", None)  # the page has its own
-    if font := FONT.match(styles.pop("font", "")):  # the short form of matplotlib before 3.10
-        styles |= {"font-weight": font[1] or "400", "font-size": font[2]}
     return {name: VARIABLES.get(value, value) for name, value in styles.items()}
 
 

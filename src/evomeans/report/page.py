@@ -50,7 +50,7 @@ def render_report(data: Mapping[str, Any]) -> str:
         return _page(data, jinja2)
     except (*broken, jinja2.TemplateError) as error:
         raise ValueError(
-            f"The data of the report is broken: {type(error).__name__}: {error}."
+            f"No report can be made from this data: {type(error).__name__}: {error}."
         ) from error
 
 
