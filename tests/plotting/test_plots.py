@@ -109,6 +109,7 @@ def test_sizes_from_the_largest_down():
     ax = draw(draw_sizes(pyplot.figure().subplots(), sizes, colors))
     assert [bar.get_height() for bar in ax.patches] == [3, 1, 0, 0]
     assert [text.get_text() for text in ax.get_xticklabels()] == ["1", "2", "0", "3"]
+    assert all(tick == round(tick) for tick in ax.get_yticks())
 
 
 def test_many_clusters_stay_readable(many):

@@ -164,9 +164,17 @@ def test_a_cluster_under_the_pointer_stands_out(show, page):
 
 @pytest.mark.parametrize("width", [400, 800, 1400])
 def test_it_fits_every_screen(show, hostile_page, width):
-    """Nothing makes the page itself wider than the window."""
+    """Nothing makes the page wider than the window, is cut off, or squeezes names of settings."""
     tab = show(hostile_page, width=width)
     assert tab.evaluate("document.documentElement.scrollWidth") == width
+    cut = f"""
+        [...document.querySelectorAll('.chart:not([width]) text')]
+        .map(t => [t.textContent, t.getBoundingClientRect()])
+        .filter(([_, r]) => r.left < 0 || r.right > {width}).map(([text, _]) => text)
+    """
+    assert tab.evaluate(cut) == []
+    heights = "[...document.querySelectorAll('.settings dt')].map(d => d.offsetHeight)"
+    assert max(tab.evaluate(heights)) < 30
 
 
 def test_texts_of_a_chart_do_not_overlap(show):

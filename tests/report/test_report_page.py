@@ -16,7 +16,7 @@ from reports import HOSTILE, data_of, fitted, samples
 
 from evomeans.plotting.palette import luminance
 from evomeans.report import render_report
-from evomeans.report.theme import COLORS
+from evomeans.report.theme import COLORS, VARIABLES
 
 pytest_plugins = ["report_fixtures"]
 
@@ -125,6 +125,7 @@ def test_how_often_the_best_was_found_again(data):
 
 def test_charts_have_the_colours_of_the_page(page):
     """Every colour is a variable of the page: nothing stays dark on dark."""
+    assert len(VARIABLES) == len(COLORS)
     charts = [
         ElementTree.fromstring(chart)
         for chart in re.findall('<svg [^>]*"chart".*?</svg>', page, re.DOTALL)

@@ -26,7 +26,7 @@ def get_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
 
 
 def calm(ax: Axes) -> Axes:
-    """Leave of the axes what is needed to read them."""
+    """Remove everything from the axes that is not needed to read them."""
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     for side in ("left", "bottom"):

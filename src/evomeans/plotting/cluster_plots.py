@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 CLUSTER_ID = "cluster-"
-"""What the ids of the artists of a cluster begin with, for whatever reads the SVG."""
+"""Start of the SVG ids of everything that is drawn for one cluster."""
 
 
 def plot_clusters(
@@ -133,10 +133,7 @@ def _draw_centers(ax: Axes, data: Projection, colors: Any) -> None:
 
 def _inches(ax: Axes) -> tuple[float, float]:
     """Width and height of the axes, about: the layout is only made when the figure is drawn."""
-    box, figure = ax.get_position(), ax.get_figure(root=True)
-    assert figure is not None
-    width, height = figure.get_size_inches()
-    return width * box.width, height * box.height
+    return ax.bbox.width / ax.figure.dpi, ax.bbox.height / ax.figure.dpi
 
 
 def plot_profiles(
@@ -222,7 +219,7 @@ def _draw_cells(ax: Axes, data: Profiles, reach: float) -> None:
     if data.values.size <= 150:
         for (row, column), value in np.ndenumerate(data.values):
             color = PAPER if abs(value) > 0.75 * reach else INK
-            text = number_text(data.centers[row, column], 3)
+            text = number_text(float(data.centers[row, column]), 3)
             ax.text(column, row, text, ha="center", va="center", fontsize=7, color=color)
 
 
@@ -277,6 +274,7 @@ def draw_sizes(ax: Axes, sizes: NDArray[np.intp], palette_indices: NDArray[np.in
         ax.set_xlabel(f"{k} clusters: from {sizes.max():,} samples down to {sizes.min():,}")
     ax.set_xlim(-0.6, k - 0.4)
     ax.set_ylabel("samples")
+    ax.locator_params(axis="y", integer=True)
     ax.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     ax.grid(axis="y", color=FAINT, linewidth=0.6)
     ax.tick_params(axis="x", length=0)

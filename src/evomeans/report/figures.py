@@ -38,7 +38,7 @@ def report_figures(data: Mapping[str, Any]) -> dict[str, str]:
 
     with matplotlib.rc_context(), warnings.catch_warnings():
         matplotlib.rcdefaults()
-        # Which font has a letter is found out by the browser.
+        # The browser has fonts for letters that those of matplotlib lack.
         warnings.filterwarnings("ignore", "Glyph .* missing from")
         return _searches(data) | _clusters(data)
 
