@@ -27,7 +27,6 @@ from benchmarks.data.locking import exclusive
 from benchmarks.measure import number
 from benchmarks.paper.experiment import Row, Task
 from evomeans import __version__
-from evomeans.search.interrupts import USUAL_HANDLERS
 from evomeans.storage.files import write_atomically
 
 KEY = "task"
@@ -150,9 +149,9 @@ def _collected(
 def run_task(task: Task) -> list[Row]:
     """Run a task on one thread, as the paper does; what it raises names it.
 
-    Ctrl-C and SIGTERM end it at once, so that whatever comes back is complete.
+    Ctrl-C ends it at once, so that whatever comes back is complete.
     """
-    with _signals_obeyed_at_once(), threadpool_limits(1):
+    with _ctrl_c_obeyed_at_once(), threadpool_limits(1):
         try:
             rows = task.run()
         except Exception as error:
@@ -163,29 +162,25 @@ def run_task(task: Task) -> list[Row]:
 
 
 @contextmanager
-def _signals_obeyed_at_once() -> Iterator[None]:
-    """Keep fits from deferring signals: they would stop early and return the best so far.
+def _ctrl_c_obeyed_at_once() -> Iterator[None]:
+    """Keep fits from deferring Ctrl-C: they would stop early and return the best so far.
 
-    Handlers that are not the usual ones are left alone, by fits too. Only the main thread can set
-    handlers, and only there do fits defer anything.
+    Fits leave a handler alone that is not the usual one. Only the main thread can set handlers, and
+    only there do fits defer anything.
     """
-    previous = {}
-    if threading.current_thread() is threading.main_thread():
-        for number, usual in USUAL_HANDLERS.items():
-            if signal.getsignal(number) is usual:
-                previous[number] = signal.signal(number, _obey)
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    signal.signal(signal.SIGINT, _obey)
     try:
         yield
     finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _obey(signum: int, frame: FrameType | None) -> None:
-    if signum == signal.SIGINT:
-        raise KeyboardInterrupt
-    signal.signal(signum, signal.SIG_DFL)
-    signal.raise_signal(signum)
+    raise KeyboardInterrupt
 
 
 @contextmanager

@@ -12,6 +12,8 @@ SHOWN = 5
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 DURATION_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*(ms|min|s|m|h|d)?\s*")
+UNFINISHED = ("max_iter", "max_time", "interrupted", "observer")
+"""Reasons with which a limit or a person ends a search, rather than the search itself."""
 
 
 def counted(count: int, noun: str) -> str:
@@ -110,7 +112,7 @@ def stop_text(reason: str, offspring: int, since_improvement: int, rediscoveries
         "clusters has a lower inertia.",
     }
     sentences = [reasons.get(reason, f"The search ended for this reason: {reason}.")]
-    if may_continue(reason):
+    if reason in UNFINISHED:
         sentences.append(
             f"The last {since_improvement:,} offspring brought no improvement."
             if since_improvement > 1
@@ -124,13 +126,8 @@ def stop_text(reason: str, offspring: int, since_improvement: int, rediscoveries
 
 def advice_text(reason: str, offspring: int, since_improvement: int, rediscoveries: int) -> str:
     """Say whether a longer search could help; empty if it is not expected to."""
-    if rediscoveries or not may_continue(reason):
+    if rediscoveries or reason not in UNFINISHED:
         return ""
     if since_improvement < max(20, offspring // 4):
         return "A longer search would probably find a lower inertia."
     return "A longer search might still find a lower inertia."
-
-
-def may_continue(reason: str) -> bool:
-    """Return whether a limit or a person ended the search, rather than the search itself."""
-    return reason in ("max_iter", "max_time", "interrupted", "observer")

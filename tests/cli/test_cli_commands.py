@@ -48,7 +48,7 @@ def test_predict_takes_arrays_by_place(evomeans, run, blobs):
     np.save("wide.npy", np.ones((4, 3)))
     result = evomeans("predict", "out", "wide.npy")
     assert result.code == 1
-    assert "3 columns to go by and the model 2" in result.err
+    assert "3 columns and the model 2" in result.err
 
 
 def test_predict_standardizes_as_the_fit_did(evomeans, blobs):
@@ -86,9 +86,9 @@ def test_options_do_not_change_the_order_of_the_model(evomeans, blobs, options, 
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        (["--columns", "b,w"], "names 'b' and 'w', and the model goes by 'größe (m)' and 'b'"),
+        (["--columns", "b,w"], "names 'b' and 'w', and the model has 'größe (m)' and 'b'"),
         (["--columns", "b"], "names 'b', and the model"),
-        (["--exclude", "b"], "--exclude names what the model goes by: 'b'."),
+        (["--exclude", "b"], "--exclude names columns of the model: 'b'."),
     ],
 )
 def test_other_columns_than_those_of_the_model(evomeans, run, options, text):
@@ -122,7 +122,7 @@ def test_columns_that_are_called_standardized(evomeans, blobs):
     [
         (["nothing", "blobs.csv"], "There is no model nothing"),
         (["blobs.csv", "blobs.csv"], "no valid model file"),
-        ([".", "blobs.csv"], "is no run of evomeans"),
+        ([".", "blobs.csv"], "is not a run of evomeans"),
         (["out", "none.csv"], "There is no file none.csv"),
         (["out", "renamed.csv"], "The model names a column that renamed.csv does not have"),
         (["out", "blobs.csv", "-o", "blobs.csv"], "replace it with --force"),
@@ -146,13 +146,47 @@ def test_report_is_written_again(evomeans, run):
     assert Path("page.html").read_bytes() == page
 
 
+@pytest.mark.parametrize("existing", ["file", "link", "dangling link", "link in the run"])
+def test_report_replaces_only_its_own_page(evomeans, run, existing):
+    """Another file, or one behind a link, is touched only with --force."""
+    page = Path("out/report.html").read_bytes()
+    mine, target = Path("mine.txt"), Path("page.html")
+    if existing != "dangling link":
+        mine.write_text("mine")
+    if existing == "file":
+        target = mine
+    elif existing == "link in the run":
+        target = Path("out/report.html")
+        target.unlink()
+        target.symlink_to(mine.absolute())
+    else:
+        target.symlink_to(mine)
+    command = (
+        ("report", "out") if existing == "link in the run" else ("report", "out", "-o", target)
+    )
+    result = evomeans(*command)
+    assert result.code == 1
+    assert f"{target} exists; replace it with --force" in result.err
+    assert mine.read_text() == "mine" if mine.exists() else existing == "dangling link"
+    assert evomeans(*command, "--force").code == 0
+    assert mine.read_bytes() == page
+
+
+def test_predict_does_not_write_through_a_dangling_link(evomeans, run):
+    Path("link.csv").symlink_to("elsewhere.csv")
+    result = evomeans("predict", "out", "blobs.csv", "-o", "link.csv")
+    assert result.code == 1
+    assert "link.csv exists" in result.err
+    assert not Path("elsewhere.csv").exists()
+
+
 @pytest.mark.parametrize(
     ("spoil", "text"),
     [
         (lambda: Path("out/report.json").unlink(), "has no report.json"),
         (lambda: Path("out/report.json").write_text("{"), "is damaged"),
         (lambda: Path("out/report.json").write_text("[]"), "is damaged"),
-        (lambda: Path("out/run.json").unlink(), "is no run of evomeans"),
+        (lambda: Path("out/run.json").unlink(), "is not a run of evomeans"),
         (lambda: Path("out/run.json").write_text("nonsense"), "is damaged"),
         (lambda: Path("out/run.json").write_text("{}"), "not the record of a run"),
         (lambda: Path("out").rename("gone"), "There is no folder out"),

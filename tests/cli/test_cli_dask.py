@@ -61,9 +61,47 @@ def test_a_folder_of_parquet_files(evomeans, table):
     assert (
         pl.read_csv(predicted.out.encode())["cluster"].to_list() == labels["cluster"][:30].to_list()
     )
-    whole = evomeans("predict", "out", "folder")
-    assert whole.code == 1
-    assert "is a folder" in whole.err
+    whole = evomeans("predict", "out", "folder", "--id", "name", "-o", "whole.csv")
+    assert whole.code == 0
+    assert Path("whole.csv").read_bytes() == Path("out/labels.csv").read_bytes()
+
+
+def test_predict_standardizes_a_folder_as_the_fit_did(evomeans, table):
+    """A run fitted to a table in memory labels the same rows in a folder."""
+    table.write_csv("table.csv")
+    command = ("--exclude", "w", "--id", "name", "--seed", 1, "--fast", "--standardize")
+    assert evomeans("fit", "table.csv", "-k", 3, *command, "-o", "out").code == 0
+    result = evomeans("predict", "out", "folder", "--id", "name")
+    assert result.out == Path("out/labels.csv").read_text()
+
+
+@pytest.mark.parametrize(
+    ("folder", "options", "code", "text"),
+    [
+        ("folder", ["--separator", ";"], 2, "for CSV and TSV, which folder is not"),
+        ("renamed", [], 1, "does not have: 'b'"),
+        ("gaps", [], 1, "gaps: X has nan"),
+        ("empty", [], 1, "empty cannot be read as Parquet"),
+    ],
+)
+def test_folders_that_predict_refuses(evomeans, table, folder, options, code, text):
+    HGMeans.fast(3, random_state=0).fit(table.select("a", "b").to_pandas()).save("m.evomeans")
+    for name in ("renamed", "gaps", "empty"):
+        Path(name).mkdir()
+    table.rename({"b": "c"}).write_parquet("renamed/0.parquet")
+    table.with_columns(b=pl.lit(float("nan"))).write_parquet("gaps/0.parquet")
+    result = evomeans("predict", "m.evomeans", folder, *options)
+    assert result.code == code
+    assert text in result.err
+
+
+def test_what_the_help_says_of_folders(evomeans):
+    def words(command):
+        return " ".join(evomeans(command, "--help").out.replace("│", " ").split())
+
+    assert "With --engine dask also a folder of Parquet files" in words("fit")
+    assert "Also a folder of Parquet files" in words("predict")
+    assert "folder" not in words("compare").partition("Table")[0]
 
 
 def test_an_array_on_disk_and_a_table_in_memory(evomeans, table):
@@ -91,8 +129,9 @@ def test_a_folder_on_a_cluster(evomeans, table, cluster):
 @pytest.mark.parametrize(
     ("arguments", "code", "text"),
     [
-        (["fit", "folder", "-k", 3], 1, "is a folder"),
-        (["fit", "folder", "-k", 3, "--engine", "dask"], 1, "'name' are no numbers"),
+        (["fit", "folder", "-k", 3], 1, "fit with --engine dask, read a folder of Parquet files"),
+        (["compare", "folder", "-k", 3], 1, "folder is a folder; a table is a single file"),
+        (["fit", "folder", "-k", 3, "--engine", "dask"], 1, "'name' hold no numbers"),
         (["fit", "nothing.parquet", "-k", 3, "--engine", "dask"], 1, "There is no file"),
         (["fit", "folder", "-k", 3, "--engine", "dask", "--columns", "c"], 2, "does not have: 'c'"),
         (["fit", "X.npy", "-k", 91, "--engine", "dask"], 1, "90 rows, too few for 91 clusters"),

@@ -68,7 +68,8 @@ def test_summary(evomeans, blobs):
     assert "sizes     20, 20, 20" in result.out
     assert "seed 1" in result.out
     assert "-o FOLDER keeps" in result.out
-    assert len(result.out.splitlines()) == 5
+    assert "because two independent populations found the same best solution." in result.out
+    assert len(result.out.splitlines()) == 6
     assert names() == {"blobs.csv"}
 
 
@@ -182,20 +183,23 @@ def test_what_the_gpu_engine_lacks_is_said_before_anything_is_read(evomeans, mon
     ("arguments", "text"),
     [
         (["fit"], "requires an argument"),
-        (["fit", "blobs.csv"], "requires an argument"),
+        (["fit", "blobs.csv"], "parameter -k requires an argument"),
+        (["compare", "blobs.csv"], "parameter -k requires an argument"),
         (["fit", "blobs.csv", "-k", "0"], "Must be >= 1"),
-        (["fit", "blobs.csv", "-k", "two"], "unable to convert"),
+        (["fit", "blobs.csv", "-k", "two"], "'two' is not a whole number"),
         (["fit", "blobs.csv", "-k", "3", "--colums", "b"], "Did you mean --columns"),
         (["fit", "--bogus", "-k", "3"], "unknown option --bogus"),
         (["fit", "blobs.csv", "-k", "3", "--scheduler", "tcp://x"], "is for --engine dask"),
-        (["fit", "blobs.csv", "-k", "3", "--jobs", "0"], "n_jobs=0"),
-        (["fit", "blobs.csv", "-k", "3", "--max-time", "soon"], "is no length of time"),
+        (["fit", "blobs.csv", "-k", "3", "--jobs", "0"], "--jobs. Must be positive, or -1"),
+        (["predict", "out", "blobs.csv", "--jobs", "0"], "--jobs. Must be positive, or -1"),
+        (["fit", "blobs.csv", "-k", "3", "--max-time", "soon"], "is not a duration"),
         (["fit", "blobs.csv", "-k", "3", "--seed", "-1"], "Must be >= 0"),
         (["fit", "blobs.csv", "-k", "3", "--min-population", "30"], "must not be larger"),
         (["fit", "blobs.csv", "-k", "3", "--columns", "c"], "It has 'name', 'größe (m)', 'b'"),
         (["fit", "blobs.csv", "-k", "3", "--columns", '"b'], "cannot be split into names"),
         (["fit", "blobs.csv", "-k", "3", "--columns", "b", "--exclude", "w"], "together"),
         (["fit", "blobs.csv", "-k", "3", "--separator", "::"], "a single character"),
+        (["fit", "blobs.csv", "-k", "3", "--format", "xml"], 'Invalid value "xml" for --format'),
         (["fit", "blobs.csv", "-k", "3", "--resume"], "--resume needs"),
         (["frobnicate"], "Unknown command"),
     ],
@@ -210,6 +214,19 @@ def test_wrong_commands(evomeans, blobs, arguments, text):
     assert names() == {"blobs.csv"}
 
 
+INTEGERS = ("-k", "--seed", "--jobs", "--max-iter", "--n-iter-no-change", "--min-population",
+            "--max-population")  # fmt: skip
+
+
+@pytest.mark.parametrize("value", ["3.9", "2.0", "1e3", "inf"])
+@pytest.mark.parametrize("option", INTEGERS)
+def test_whole_numbers_are_not_rounded(evomeans, blobs, option, value):
+    clusters = [] if option == "-k" else ["-k", 3]
+    result = evomeans("fit", "blobs.csv", *clusters, option, value)
+    assert result.code == 2
+    assert f"Invalid value for {option}: '{value}' is not a whole number." in result.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
@@ -217,6 +234,12 @@ def test_wrong_commands(evomeans, blobs, arguments, text):
         (["fit", "blobs.csv", "-k", "3"], "'name': text in all rows"),
         (["fit", "blobs.csv", "-k", "61", "--id", "name"], "60 rows, too few for 61 clusters"),
         (["fit", "blobs.csv", "-k", "3", "--id", "name", "-o", "blobs.csv"], "is a file"),
+        (["fit", "blobs.csv", "-k", "3", "--id", "name", "-o", "blobs.csv/out"], "be created in"),
+        pytest.param(
+            ["fit", "blobs.csv", "-k", "3", "--id", "name", "-o", "/proc/x"],
+            "/proc/x cannot be written: no file can be created in /proc",
+            marks=pytest.mark.skipif(sys.platform != "linux", reason="no /proc"),
+        ),
         (["fit", "huge.csv", "-k", "1"], "value of size 1e+301"),
         (["fit", "blobs.csv", "-k", "2", "--id", "name", "--checkpoint", "no/c"], "no folder for"),
         (["fit", "zero.csv", "-k", "1", "--weights", "w"], "must not be all zero"),
@@ -231,6 +254,7 @@ def test_tables_and_folders_that_cannot_be_used(evomeans, blobs, arguments, text
     assert result.code == 1
     assert result.err.startswith("evomeans: ")
     assert text in result.err
+    assert "Errno" not in result.err
     assert names() == before
 
 
@@ -359,7 +383,9 @@ def test_a_checkpoint_is_continued_only_when_asked(evomeans, blobs):
     longer = ("--max-iter", 60, "--n-iter-no-change", 1000, "--checkpoint", "c", "--json")
     refused = evomeans(*FIT, *longer)
     assert refused.code == 1
-    assert "c holds a search already: --resume goes on with it, --force begins anew" in refused.err
+    assert (
+        "c holds a search already: --resume continues it, --force begins a new one" in refused.err
+    )
     without_seed = [word for word in FIT if word not in ("--seed", 1)]
     resumed = json.loads(evomeans(*without_seed, *longer, "--resume").out)
     begun = json.loads(evomeans(*FIT, *longer, "--force").out)
@@ -371,7 +397,7 @@ def test_a_checkpoint_is_continued_only_when_asked(evomeans, blobs):
 def test_resume_without_a_checkpoint_begins_anew(evomeans, blobs):
     result = evomeans(*FIT, "-o", "out", "--resume")
     assert result.code == 0
-    assert "there is no checkpoint out.checkpoint; the search begins anew" in result.err
+    assert "there is no checkpoint out.checkpoint; a new search begins" in result.err
 
 
 def test_an_interrupted_run_is_not_replaced_if_its_checkpoint_is_gone(evomeans, blobs):
@@ -397,7 +423,7 @@ def test_a_checkpoint_that_lacks_something(evomeans, blobs, member):
                 archive.writestr(name, data)
     result = evomeans(*FIT, "--checkpoint", "c", "--resume")
     assert result.code == 1
-    assert "c is no checkpoint that can be continued: it lacks the member" in result.err
+    assert "c is not a checkpoint that can be continued: it lacks the member" in result.err
 
 
 def test_a_checkpoint_of_another_table_is_refused(evomeans, blobs):
@@ -413,5 +439,5 @@ def test_a_foreign_file_is_neither_continued_nor_removed(evomeans, blobs, option
     Path("letter.txt").write_text("dear")
     result = evomeans(*FIT, "--checkpoint", "letter.txt", option)
     assert result.code == 1
-    assert "no checkpoint that can be continued" in result.err
+    assert "not a checkpoint that can be continued" in result.err
     assert Path("letter.txt").read_text() == "dear"

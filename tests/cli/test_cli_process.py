@@ -85,13 +85,20 @@ def test_standard_input_and_a_broken_pipe(evomeans, blobs):
 
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 @pytest.mark.parametrize(
-    ("number", "code", "quiet"),
-    [(signal.SIGINT, 130, []), (signal.SIGTERM, 143, []), (signal.SIGTERM, 143, ["-q"])],
+    ("number", "code", "quiet", "background"),
+    [
+        (signal.SIGINT, 130, [], False),
+        (signal.SIGTERM, 143, ["-q"], False),
+        (signal.SIGTERM, 143, [], True),
+    ],
 )
 def test_a_signal_keeps_the_best_and_says_how_to_go_on(
-    evomeans, blobs, tmp_path, number, code, quiet
+    evomeans, blobs, tmp_path, number, code, quiet, background
 ):
-    """The run is written, the checkpoint stays, and the told command continues it."""
+    """The run is written, the checkpoint stays, and the command shown continues it.
+
+    Shells start background jobs with SIGINT ignored; SIGTERM must work there too.
+    """
     command = ["fit", "blobs.csv", "-k", "3", "--exclude", "name,w", "--seed", "1", "-o", "my out"]
     process = subprocess.Popen(
         [*COMMAND, *command, *quiet, *FOREVER],
@@ -99,9 +106,14 @@ def test_a_signal_keeps_the_best_and_says_how_to_go_on(
         stderr=subprocess.PIPE,
         text=True,
         cwd=tmp_path,
+        preexec_fn=ignore_ctrl_c if background else None,
     )
     wait_for(tmp_path / "my out.checkpoint", process)
     time.sleep(0.3)
+    if background:
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.1)
+        assert process.poll() is None
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
     assert process.returncode == code
@@ -118,9 +130,14 @@ def test_a_signal_keeps_the_best_and_says_how_to_go_on(
     resumed = evomeans(*command, "--resume", "--max-iter", 1, *patience, "--json")
     assert resumed.code == 0
     result = json.loads(resumed.out)["result"]
-    assert result["n_iter"] == record["result"]["n_iter"]
+    # On a busy machine the signal may arrive before the first offspring.
+    assert result["n_iter"] == max(1, record["result"]["n_iter"])
     assert result["inertia"] == record["result"]["inertia"]
     assert {path.name for path in tmp_path.iterdir()} == {"blobs.csv", "my out"}
+
+
+def ignore_ctrl_c() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def wait_for(path: Path, process: subprocess.Popen[str]) -> None:

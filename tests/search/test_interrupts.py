@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: the first waits for a complete answer, the second is obeyed at once."""
+"""The first Ctrl-C waits for a complete answer, the second raises; SIGTERM is left alone."""
 
 from __future__ import annotations
 
@@ -19,20 +19,14 @@ from fakes import ScriptedEngine
 
 @pytest.fixture(autouse=True)
 def _default_handler() -> Iterator[None]:
-    """Python's own handlers, whatever the test runner has installed."""
-    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
-    previous = {number: signal.signal(number, handler) for number, handler in usual.items()}
+    """Python's own handler, whatever the test runner has installed."""
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
-    for number, handler in previous.items():
-        signal.signal(number, handler)
+    signal.signal(signal.SIGINT, previous)
 
 
 def ctrl_c() -> None:
     signal.raise_signal(signal.SIGINT)
-
-
-def terminate() -> None:
-    signal.raise_signal(signal.SIGTERM)
 
 
 def search(engine: ScriptedEngine, max_offspring: int = 20) -> SearchResult:
@@ -40,11 +34,10 @@ def search(engine: ScriptedEngine, max_offspring: int = 20) -> SearchResult:
     return evolve(engine, 2, settings, np.random.default_rng(0))
 
 
-@pytest.mark.parametrize("send", [ctrl_c, terminate])
 @pytest.mark.parametrize("number", [0, 2, 4, 9])
-def test_signals_are_deferred_until_the_solution_is_complete(number: int, send) -> None:
+def test_ctrl_c_is_deferred_until_the_solution_is_complete(number: int) -> None:
     """In the first founder, in the initial population and among the offspring."""
-    engine = ScriptedEngine(repeat(3.0), during={number: send})
+    engine = ScriptedEngine(repeat(3.0), during={number: ctrl_c})
     result = search(engine)
     assert result.stop_reason is StopReason.INTERRUPTED
     assert len(engine.starts) == len(result.history) == number + 1
@@ -58,8 +51,6 @@ def test_the_handler_is_restored_after_a_search() -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     search(ScriptedEngine(repeat(3.0), during={1: ctrl_c}))
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    search(ScriptedEngine(repeat(3.0), during={1: terminate}))
-    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
 def test_a_second_ctrl_c_raises_at_once_and_restores_the_handler() -> None:
@@ -75,33 +66,24 @@ def test_a_second_ctrl_c_raises_at_once_and_restores_the_handler() -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="ends by a signal")
-@pytest.mark.parametrize("signals", [("SIGTERM", "SIGTERM"), ("SIGINT", "SIGTERM")])
-def test_a_second_signal_that_is_sigterm_ends_the_process(signals) -> None:
-    """At once, and as the system does it: whoever waits sees the signal."""
-    code = f"""
+def test_sigterm_ends_a_program_in_the_middle_of_a_fit() -> None:
+    """It belongs to the program: no statement after the fit is reached."""
+    code = """
         import signal
-        from evomeans.search.interrupts import DeferredInterrupt
+        import numpy as np
+        from evomeans import HGMeans
 
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        with DeferredInterrupt() as interrupt:
-            signal.raise_signal(signal.{signals[0]})
-            print(interrupt.requested, flush=True)
-            signal.raise_signal(signal.{signals[1]})
-            print("never")
+        def terminate(record):
+            if record.number == 3:
+                print("fitting", flush=True)
+                signal.raise_signal(signal.SIGTERM)
+
+        HGMeans(2, engine="reference", observers=terminate).fit(np.random.rand(20, 2))
+        print("never")
     """
     command = [sys.executable, "-c", textwrap.dedent(code)]
     result = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert (result.stdout, result.returncode) == ("True\n", -signal.SIGTERM)
-
-
-def test_sigterm_then_ctrl_c_raises() -> None:
-    def both() -> None:
-        terminate()
-        ctrl_c()
-
-    with pytest.raises(KeyboardInterrupt):
-        search(ScriptedEngine(repeat(3.0), during={5: both}))
-    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    assert (result.stdout, result.returncode) == ("fitting\n", -signal.SIGTERM)
 
 
 def test_a_round_that_was_interrupted_is_kept_whole() -> None:
@@ -127,14 +109,19 @@ def test_a_handler_of_someone_else_stays_in_charge() -> None:
     assert signal.getsignal(signal.SIGINT) is handler
 
 
-def test_signals_are_taken_one_by_one() -> None:
-    """Someone else's handler of SIGTERM stays, and Ctrl-C is deferred all the same."""
-    heard = []
-    signal.signal(signal.SIGTERM, lambda signum, frame: heard.append(signum))
-    engine = ScriptedEngine(repeat(3.0), during={5: terminate, 7: ctrl_c})
-    result = search(engine)
-    assert heard == [signal.SIGTERM]
-    assert (result.stop_reason, len(engine.starts)) == (StopReason.INTERRUPTED, 8)
+def test_where_ctrl_c_is_ignored_it_stays_so_and_the_program_can_interrupt() -> None:
+    """As a background job does that treats SIGTERM like Ctrl-C."""
+
+    def terminate() -> None:
+        handler = signal.getsignal(signal.SIGINT)
+        assert callable(handler)
+        handler(signal.SIGTERM, None)
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    engine = ScriptedEngine(repeat(3.0), during={5: ctrl_c, 7: terminate})
+    assert search(engine).stop_reason is StopReason.INTERRUPTED
+    assert len(engine.starts) == 8
+    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
 
 def test_an_error_in_the_engine_restores_the_handler() -> None:

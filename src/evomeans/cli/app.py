@@ -9,24 +9,27 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App, CycloptsError, Parameter
-from cyclopts.validators import Number
 
 from evomeans._version import __version__
-from evomeans.cli.command_line import ARGUMENTS
 from evomeans.cli.failures import EXIT_CODES, ExitCode, guarded
 from evomeans.cli.options import (
+    FOLDER,
     OUTPUT,
     SEARCH,
-    AtLeastOne,
+    TABLE_HELP,
+    Clusters,
     Duration,
     Flag,
+    Jobs,
     RunOptions,
     SampleOptions,
     SearchOptions,
+    Seed,
     ShowOptions,
     TableName,
     TableOptions,
 )
+from evomeans.cli.terminal import ARGUMENTS
 
 app = App(
     name="evomeans",
@@ -47,12 +50,12 @@ def run(arguments: Sequence[str]) -> int:
         try:
             return app(list(arguments), exit_on_error=False) or ExitCode.DONE
         except CycloptsError:
-            # It has been told.
+            # cyclopts has already shown the message.
             return ExitCode.USAGE
 
     ARGUMENTS.set(tuple(arguments))
     for stream in (sys.stdout, sys.stderr):
-        # File names may hold what the terminal cannot show; that is no reason to fail.
+        # File names may hold characters that the terminal cannot show.
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     return guarded(action)
@@ -60,7 +63,7 @@ def run(arguments: Sequence[str]) -> int:
 
 @app.command(sort_key=0)
 def fit(
-    table: TableName,
+    table: Annotated[TableName, Parameter(help=f"{TABLE_HELP} With --engine dask also {FOLDER}.")],
     /,
     *,
     search: SearchOptions,
@@ -85,12 +88,12 @@ def fit(
 @app.command(sort_key=1)
 def predict(
     model: Path,
-    table: TableName,
+    table: Annotated[TableName, Parameter(help=f"{TABLE_HELP} Also {FOLDER}, read with Dask.")],
     /,
     *,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"], group=OUTPUT)] = None,
     force: Annotated[Flag, Parameter(group=OUTPUT)] = False,
-    jobs: Annotated[int, Parameter(group=SEARCH)] = 1,
+    jobs: Annotated[Jobs, Parameter(group=SEARCH)] = 1,
     read: TableOptions | None = None,
 ) -> int:
     """Find the nearest cluster of every row of a table.
@@ -117,6 +120,7 @@ def report(
     /,
     *,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"], group=OUTPUT)] = None,
+    force: Annotated[Flag, Parameter(group=OUTPUT)] = False,
 ) -> int:
     """Write the report of a run again, from what the run kept.
 
@@ -125,11 +129,13 @@ def report(
     run
         The folder of a run.
     output
-        The file to write; report.html in the folder by default.
+        The file to write; by default report.html in the folder, which is replaced.
+    force
+        Replace --output if it exists, and write through links.
     """
     from evomeans.cli.report import write_report
 
-    return write_report(run, output)
+    return write_report(run, output, force=force)
 
 
 @app.command(sort_key=3)
@@ -137,17 +143,17 @@ def compare(
     table: TableName,
     /,
     *,
-    clusters: Annotated[AtLeastOne, Parameter(name=["--clusters", "-k"], group=SEARCH)],
+    clusters: Annotated[Clusters, Parameter(group=SEARCH)],
     time: Annotated[Duration | None, Parameter(group=SEARCH)] = None,
     fast: Annotated[Flag, Parameter(group=SEARCH)] = False,
-    seed: Annotated[int, Parameter(group=SEARCH, validator=Number(gte=0))] = 0,
+    seed: Annotated[Seed, Parameter(group=SEARCH)] = 0,
     picture: Annotated[Path | None, Parameter(group=OUTPUT)] = None,
     force: Annotated[Flag, Parameter(group=OUTPUT)] = False,
     read: TableOptions | None = None,
     samples: SampleOptions | None = None,
     show: ShowOptions | None = None,
 ) -> int:
-    """Put HG-means beside restarts of K-means and of K-means++ in equal CPU time.
+    """Compare HG-means with restarts of K-means and of K-means++ in equal CPU time.
 
     Parameters
     ----------

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from evomeans.cli.command_line import as_typed
 from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import RunOptions
 from evomeans.cli.progress import Progress
+from evomeans.cli.terminal import as_typed
 from evomeans.storage.archive import ArchiveError, read_archive
 from evomeans.storage.arrays import history_from_arrays
 from evomeans.storage.checkpoint import FORMAT, MEMBERS, VERSION
@@ -16,7 +16,7 @@ from evomeans.storage.checkpoint import FORMAT, MEMBERS, VERSION
 
 @dataclass(frozen=True)
 class Unfinished:
-    """What a checkpoint tells about its search.
+    """What a checkpoint says about its search.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class Unfinished:
 
 
 def checkpoint_path(keep: RunOptions) -> Path | None:
-    """Return where the search is kept: as asked for, or beside the output."""
+    """Return where the search is kept: as asked for, or next to the output."""
     if keep.checkpoint is not None:
         if not keep.checkpoint.absolute().parent.is_dir():
             raise CommandError(f"There is no folder for the checkpoint {keep.checkpoint}.")
@@ -40,7 +40,7 @@ def checkpoint_path(keep: RunOptions) -> Path | None:
         output = keep.output.absolute()
         return keep.output.parent / f"{output.name}.checkpoint"
     if keep.resume:
-        raise UsageError("--resume needs --checkpoint, or the --output of the run to go on with.")
+        raise UsageError("--resume needs --checkpoint, or the --output of the run to continue.")
     return None
 
 
@@ -50,7 +50,7 @@ def find_unfinished(path: Path | None, keep: RunOptions) -> Unfinished | None:
         return None
     if not (keep.resume or keep.force):
         raise CommandError(
-            f"{path} holds a search already: --resume goes on with it, --force begins anew."
+            f"{path} holds a search already: --resume continues it, --force begins a new one."
         )
     try:
         archive = read_archive(path, FORMAT, VERSION)
@@ -59,7 +59,7 @@ def find_unfinished(path: Path | None, keep: RunOptions) -> Unfinished | None:
         improvement = archive.integer("last_improvement", 0, 2**53)
     except ArchiveError as error:
         raise CommandError(
-            f"{path} is no checkpoint that can be continued: {error}. Remove it to begin anew, "
+            f"{path} is not a checkpoint that can be continued: {error}. Remove it, "
             "or name another with --checkpoint."
         ) from error
     if not keep.resume:
@@ -79,11 +79,11 @@ def find_unfinished(path: Path | None, keep: RunOptions) -> Unfinished | None:
 
 
 def how_to_resume(path: Path | None, table: str) -> str:
-    """Say how an interrupted search goes on."""
+    """Say how to continue an interrupted search."""
     if path is None or not path.exists():
         return (
-            "The search was interrupted, and cannot go on later: it was not kept. Give it an "
-            "--output or a --checkpoint next time."
+            "The search was interrupted and cannot be continued: it was not kept. Next time, add "
+            "--output or --checkpoint."
         )
     again = " (with the same standard input)" if table == "-" else ""
-    return f"The search was interrupted. It goes on{again} with:\n  {as_typed(['--resume'])}"
+    return f"The search was interrupted. Continue it{again} with:\n  {as_typed(['--resume'])}"

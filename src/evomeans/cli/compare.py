@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from evomeans.cli.command_line import as_typed
 from evomeans.cli.failures import CommandError
 from evomeans.cli.options import SampleOptions, ShowOptions, TableOptions
 from evomeans.cli.reading import check_table, load
-from evomeans.cli.tables import Table
-from evomeans.cli.terminal import Terminal
+from evomeans.cli.run_folder import check_new_file
+from evomeans.cli.tables.table import Table
+from evomeans.cli.terminal import Terminal, as_typed
 from evomeans.estimators.hgmeans import HGMeans
 from evomeans.search import StopReason
 from evomeans.storage.files import write_atomically
-from evomeans.wording import counted, duration_text, number_text
+from evomeans.wording import counted, duration_text, number_text, percent_text
 
 PICTURES = (".png", ".svg", ".pdf")
 
@@ -77,7 +76,8 @@ def compare_methods(
 ) -> int:
     """Run three methods for the same CPU time on one thread, and show what they reached."""
     terminal = Terminal(quiet=show.quiet, as_json=show.json)
-    _check_picture(picture, force)
+    if picture is not None:
+        _check_picture(picture, force)
     table = load(name, read, terminal, samples)
     check_table(table, clusters)
     courses = [_search(table, clusters, limit, fast, seed, terminal)]
@@ -99,16 +99,10 @@ def compare_methods(
     return 0
 
 
-def _check_picture(picture: Path | None, force: bool) -> None:
-    if picture is None:
-        return
+def _check_picture(picture: Path, force: bool) -> None:
     if picture.suffix.lower() not in PICTURES:
         raise CommandError(f"{picture} must end in one of {', '.join(PICTURES)}.")
-    if picture.exists() and not force:
-        raise CommandError(f"{picture} exists; replace it with --force.")
-    folder = picture.absolute().parent
-    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
-        raise CommandError(f"{picture} cannot be written: {folder} is no folder to write into.")
+    check_new_file(picture, force)
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
@@ -156,7 +150,7 @@ def _restarts(
     course = Course(method, "starts")
     seeds = np.random.default_rng(seed)
     with threadpool_limits(1), warnings.catch_warnings():
-        # Fewer distinct rows than clusters; HG-means has told it once.
+        # Fewer distinct rows than clusters; HG-means has said so once.
         warnings.simplefilter("ignore", ConvergenceWarning)
         began = time.process_time()
         while not course.count or time.process_time() - began < budget:
@@ -184,13 +178,13 @@ def _drawn(courses: list[Course], table: Table, clusters: int, suffix: str) -> b
     figure = Figure(figsize=(7.0, 4.8), layout="constrained")
     FigureCanvasAgg(figure)
     ax = figure.add_subplot()
-    # Each goes on to the end of its time at the level that it reached.
+    # Each curve continues to the end of its time at the level it reached.
     runs = {
         course.method: ([*course.seconds, course.cpu_seconds], [*course.best, course.inertia])
         for course in courses
     }
     plot_comparison(runs, ax=ax)
-    # Bytes of a file name that are no text cannot be drawn.
+    # Bytes of a file name that are not text cannot be drawn.
     name = Path(table.name).name.encode("utf-8", errors="backslashreplace").decode("utf-8")
     title = f"{name}: {counted(clusters, 'cluster')} of {counted(len(table.X), 'row')}"
     # A dollar sign would begin mathematics.
@@ -206,7 +200,7 @@ def _summary(courses: list[Course], table: Table, clusters: int) -> str:
     unit = " in standardized units" if table.standardization is not None else ""
     rows = [("method", f"inertia{unit}", "above the best", "made", "CPU time", "best after")]
     for course in courses:
-        gap = "-" if best == 0 else f"{100 * (course.inertia / best - 1):.3f} %"
+        gap = "-" if best == 0 else percent_text(course.inertia / best - 1)
         rows.append(
             (
                 course.method,
@@ -228,10 +222,8 @@ def _summary(courses: list[Course], table: Table, clusters: int) -> str:
 def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
     """Set rows of text into columns: the first to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    place: list[Callable[[str, int], str]] = [str.ljust, *[str.rjust] * (len(widths) - 1)]
     lines = [
-        "  "
-        + "   ".join(put(cell, width) for put, cell, width in zip(place, row, widths, strict=True))
+        "  " + "   ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])])
         for row in rows
     ]
     return [lines[0], "  " + "-" * (len(lines[0]) - 2), *lines[1:]]

@@ -1,11 +1,15 @@
-"""How a command ends other than well, and with which exit code."""
+"""How a command ends if it does not succeed, and with which exit code."""
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import IntEnum
+from types import FrameType
 
 
 class ExitCode(IntEnum):
@@ -24,8 +28,8 @@ Exit codes
     0  done
     1  a table, a model or a folder cannot be used
     2  the command is wrong
-  130  interrupted by Ctrl-C, 143 by SIGTERM; the best so far is kept
-  141  nobody reads the output on"""
+  130  interrupted by Ctrl-C, 143 by SIGTERM; fit keeps the best so far
+  141  the reader of standard output has gone"""
 
 
 class CommandError(Exception):
@@ -35,45 +39,64 @@ class CommandError(Exception):
 
 
 class UsageError(CommandError):
-    """The command asks for something that cannot be."""
+    """The command asks for something impossible."""
 
     code = ExitCode.USAGE
 
 
 def guarded(action: Callable[[], int]) -> int:
     """Run a command; a user's mistake becomes a message and an exit code, never a traceback."""
-    try:
-        code = action()
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # Python would fail once more when it flushes standard output at the end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ExitCode.BROKEN_PIPE
-    except KeyboardInterrupt:
-        return _told("interrupted; nothing was written", ExitCode.INTERRUPTED)
-    except CommandError as error:
-        return _told(str(error), error.code)
-    except Exception as error:
-        known = _code_of(error)
-        if known is None:
-            raise
-        return _told(str(error) or type(error).__name__, known)
-    return code
+    with _sigterm_interrupts() as terminated:
+        try:
+            code = action()
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # Python would fail once more when it flushes standard output at the end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return ExitCode.BROKEN_PIPE
+        except KeyboardInterrupt:
+            code = _failed("interrupted; nothing was written", ExitCode.INTERRUPTED)
+        except CommandError as error:
+            return _failed(str(error), error.code)
+        except OSError as error:
+            return _failed(reason_of(error), ExitCode.DATA)
+        except (MemoryError, ImportError) as error:
+            return _failed(str(error) or type(error).__name__, ExitCode.DATA)
+    return ExitCode.TERMINATED if terminated and code == ExitCode.INTERRUPTED else code
 
 
-def _told(text: str, code: ExitCode) -> ExitCode:
+def reason_of(error: Exception) -> str:
+    """Return the text of an error, without the number that the system gives it."""
+    if not isinstance(error, OSError) or error.strerror is None:
+        return str(error).rstrip(".")
+    return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
+
+
+def _failed(text: str, code: ExitCode) -> ExitCode:
     sys.stdout.flush()
     print(f"evomeans: {text}", file=sys.stderr)
     return code
 
 
-def _code_of(error: Exception) -> ExitCode | None:
-    """Return the exit code of an error that is not ours to fix, None for a bug."""
-    if isinstance(error, OSError | MemoryError | ImportError):
-        return ExitCode.DATA
-    # By name: importing them all would load what most commands do not need.
-    names = {kind.__name__ for kind in type(error).__mro__}
-    if "TableOptionError" in names:
-        return ExitCode.USAGE
-    known = {"TableError", "CheckpointError", "ModelFileError", "GpuNotAvailableError"}
-    return ExitCode.DATA if names & known else None
+@contextmanager
+def _sigterm_interrupts() -> Iterator[list[int]]:
+    """Treat SIGTERM like Ctrl-C, and remember that it came."""
+    received: list[int] = []
+
+    def terminate(signum: int, frame: FrameType | None) -> None:
+        received.append(signum)
+        interrupt = signal.getsignal(signal.SIGINT)
+        # Called, not raised: in a background job SIGINT itself is ignored.
+        if not callable(interrupt):
+            raise KeyboardInterrupt
+        interrupt(signum, frame)
+
+    in_main = threading.current_thread() is threading.main_thread()
+    if not in_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield received
+        return
+    signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield received
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from shlex import quote
@@ -12,9 +14,7 @@ from typing import Any
 import numpy as np
 
 from evomeans.cli.checkpoints import Unfinished, checkpoint_path, find_unfinished, how_to_resume
-from evomeans.cli.command_line import as_typed
-from evomeans.cli.dask_client import cluster_of, fit_to, load_for
-from evomeans.cli.failures import CommandError, ExitCode, UsageError
+from evomeans.cli.failures import CommandError, ExitCode, UsageError, reason_of
 from evomeans.cli.options import (
     RunOptions,
     SampleOptions,
@@ -23,18 +23,18 @@ from evomeans.cli.options import (
     TableOptions,
 )
 from evomeans.cli.progress import Limits, Progress, SearchDisplay
-from evomeans.cli.reading import check_table
+from evomeans.cli.reading import check_table, load_for
 from evomeans.cli.record import Fit, run_files, run_record, summary
-from evomeans.cli.report import missing_for_report
+from evomeans.cli.report import can_report
 from evomeans.cli.run_folder import check_writable, files_in_the_way, read_record, write_run
-from evomeans.cli.signals import SignalWatch
-from evomeans.cli.tables import Table
-from evomeans.cli.tables.errors import import_polars
-from evomeans.cli.terminal import Terminal
+from evomeans.cli.tables.table import Table
+from evomeans.cli.terminal import Terminal, as_typed
+from evomeans.engines import is_dask
 from evomeans.estimators.hgmeans import HGMeans
 from evomeans.estimators.validation import check_parameters
 from evomeans.search import StopReason
 from evomeans.search.interrupts import DeferredInterrupt
+from evomeans.storage.checkpoint import CheckpointError
 
 
 def fit_table(
@@ -45,7 +45,7 @@ def fit_table(
     keep: RunOptions,
     show: ShowOptions,
 ) -> int:
-    """Read a table, search, write the run, and tell what was found.
+    """Read a table, search, write the run, and show what was found.
 
     Returns
     -------
@@ -59,7 +59,7 @@ def fit_table(
     _check_output(keep, unfinished)
     model = make_model(search, unfinished)
     _tell_beforehand(checkpoint, unfinished, keep, terminal)
-    with cluster_of(search):
+    with _cluster_of(search):
         began = time.perf_counter()
         table = load_for(search, name, read, terminal, samples)
         check_table(table, search.clusters)
@@ -67,8 +67,8 @@ def fit_table(
 
         started = datetime.now(UTC)
         times, code = _search(model, table, checkpoint, unfinished, terminal)
-    fit = Fit(model, table, as_typed(), started, reading_seconds, *times)
-    # A checkpoint that nobody asked for is kept only as long as it is needed.
+    fit = Fit(model, table, started, reading_seconds, *times)
+    # A checkpoint without --checkpoint is kept only as long as it is needed.
     needed = checkpoint is not None and (keep.checkpoint is not None or code != ExitCode.DONE)
     record = run_record(fit, keep, checkpoint if needed else None)
     if keep.output is not None:
@@ -79,6 +79,30 @@ def fit_table(
     if code != ExitCode.DONE:
         terminal.warn(how_to_resume(checkpoint, name))
     return code
+
+
+@contextmanager
+def _cluster_of(search: SearchOptions) -> Iterator[None]:
+    """Work on the cluster that the options name, else on threads of this machine."""
+    if search.scheduler is None:
+        yield
+        return
+    if search.engine != "dask":
+        raise UsageError("--scheduler is for --engine dask.")
+    from evomeans.engines.dask.sources import import_dask_array
+
+    import_dask_array()
+    from distributed import Client
+
+    try:
+        client = Client(search.scheduler)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise CommandError(
+            f"There is no Dask scheduler at {search.scheduler}: {error}. Start one with: "
+            "dask scheduler"
+        ) from error
+    with client:
+        yield
 
 
 def make_model(search: SearchOptions, unfinished: Unfinished | None = None) -> HGMeans:
@@ -122,7 +146,6 @@ def _check_gpu() -> None:
 def _check_output(keep: RunOptions, unfinished: Unfinished | None) -> None:
     if keep.output is None:
         return
-    import_polars()
     check_writable(keep.output)
     there = files_in_the_way(keep.output)
     continued = keep.resume and unfinished is not None and _was_interrupted(keep.output)
@@ -148,11 +171,11 @@ def _tell_beforehand(
         made = unfinished.progress.offspring
         terminal.note(f"found {checkpoint}, {made:,} offspring into the search")
     elif keep.resume:
-        terminal.note(f"note: there is no checkpoint {checkpoint}; the search begins anew")
-    missing = missing_for_report()
-    if keep.output is not None and keep.report and missing:
+        terminal.note(f"note: there is no checkpoint {checkpoint}; a new search begins")
+    if keep.output is not None and keep.report and not can_report():
         terminal.note(
-            f"note: report.html is left out, it needs {missing}: pip install 'evomeans[report]'; "
+            "note: report.html is left out, it needs jinja2 and matplotlib: "
+            "pip install 'evomeans[report]'; "
             f"after that: evomeans report {quote(str(keep.output))}"
         )
 
@@ -174,18 +197,27 @@ def _search(
     display = SearchDisplay(terminal, limits, known)
     model.set_params(checkpoint=checkpoint, observers=[display])
     began = time.perf_counter(), time.process_time()
-    with (
-        SignalWatch() as signals,
-        terminal.noting_warnings("fit was interrupted"),
-        display.shown(),
-    ):
-        fit_to(model, table)
+    with terminal.noting_warnings("fit was interrupted"), display.shown():
+        _fit(model, table)
     interrupted = model.stop_reason_ == StopReason.INTERRUPTED
-    code = signals.exit_code if interrupted else ExitCode.DONE
+    code = ExitCode.INTERRUPTED if interrupted else ExitCode.DONE
     times = time.perf_counter() - began[0], time.process_time() - began[1]
     model.set_params(checkpoint=None, observers=None)
     _name_features(model, table)
     return times, code
+
+
+def _fit(model: HGMeans, table: Table) -> None:
+    try:
+        model.fit(table.X, sample_weight=table.weights)
+    except CheckpointError as error:
+        raise CommandError(str(error)) from error
+    except ValueError as error:
+        # Rows that stay on disk are looked at only now.
+        if not is_dask(table.X):
+            raise
+        raise CommandError(f"{table.name}: {error}") from error
+    model.labels_ = np.asarray(model.labels_)
 
 
 def _name_features(model: HGMeans, table: Table) -> None:
@@ -212,10 +244,9 @@ def _write(
         try:
             write_run(folder, run_files(fit, record, keep))
         except Exception as error:
-            reason = error.strerror if isinstance(error, OSError) else None
-            text = f"{folder} could not be written: {str(reason or error).rstrip('.')}."
+            text = f"{folder} could not be written: {reason_of(error)}."
             if checkpoint is not None and checkpoint.exists():
-                text += f" The search is kept in {checkpoint}, and goes on from there with:"
+                text += f" The search is kept in {checkpoint}. Continue it with:"
                 text += f"\n  {as_typed(['--resume'])}"
             if isinstance(error, OSError):
                 raise CommandError(text) from error

@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import os
 import platform
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from evomeans._version import __version__
-from evomeans.cli.record import package_versions
 
 CORE = ("numpy", "scipy", "scikit-learn", "numba")
 EXTRAS = {
     "cli": ("cyclopts", "rich", "polars"),
     "plot": ("matplotlib",),
-    "report": ("jinja2",),
+    "report": ("jinja2", "matplotlib"),
     "gpu": ("torch", "triton"),
     "dask": ("dask", "distributed"),
 }
@@ -44,22 +44,29 @@ def gather_info() -> dict[str, Any]:
     }
 
 
+def package_versions(names: tuple[str, ...]) -> dict[str, str | None]:
+    """Return the versions of distributions without importing them; None if one is not there."""
+    versions: dict[str, str | None] = {}
+    for name in names:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            versions[name] = None
+    return versions
+
+
 def _engines() -> dict[str, str]:
     from evomeans.engines.gpu.devices import described_device
 
+    missing = [name for name, found in package_versions(EXTRAS["dask"]).items() if found is None]
     return {
         "cpu": "available: compiled by Numba, threads, dense and sparse",
         "gpu": described_device(),
-        "dask": _described_dask(),
+        "dask": f"not available: {', '.join(missing)} not installed"
+        if missing
+        else "available: data larger than memory, on this machine or a cluster, dense",
         "reference": "available: plain NumPy, slow, to check others by",
     }
-
-
-def _described_dask() -> str:
-    missing = [name for name, found in package_versions(EXTRAS["dask"]).items() if found is None]
-    if missing:
-        return f"not available: {', '.join(missing)} not installed"
-    return "available: data larger than memory, on this machine or a cluster, dense"
 
 
 def _cache() -> dict[str, Any]:
@@ -69,7 +76,7 @@ def _cache() -> dict[str, Any]:
     from evomeans.engines.cpu.sums import update_center
 
     kept: Any = update_center
-    # Numba chooses the folder: NUMBA_CACHE_DIR, beside the package, or that of the user.
+    # Numba chooses the folder: NUMBA_CACHE_DIR, next to the package, or that of the user.
     path = getattr(getattr(kept, "_cache", None), "cache_path", None)
     files = list(Path(path).glob("*.nbc")) if path else []
     return {

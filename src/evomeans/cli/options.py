@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Group, Parameter
 from cyclopts.validators import Number
 
-from evomeans.wording import parse_duration
+from evomeans.wording import parse_duration, quoted
 
 TABLE = Group("Table", sort_key=1)
 SEARCH = Group("Search", sort_key=2)
@@ -27,22 +27,37 @@ def _not_an_option(_: Any, value: str) -> None:
         raise ValueError(f"unknown option {value} (a file of that name is ./{value})")
 
 
+def _not_zero(_: Any, value: int) -> None:
+    if value == 0:
+        raise ValueError("Must be positive, or -1 for all cores.")
+
+
 def _duration(_: Any, tokens: Sequence[Any]) -> float:
     return parse_duration(tokens[0].value)
 
 
+def _integer(_: Any, tokens: Sequence[Any]) -> int:
+    """Refuse what cyclopts would round."""
+    try:
+        return int(tokens[0].value)
+    except ValueError:
+        raise ValueError(f"{quoted(tokens[0].value)} is not a whole number.") from None
+
+
+TABLE_HELP = (
+    "CSV, TSV, Parquet, Arrow or Feather, NPY, NPZ (file.npz:name for one array of several), or "
+    'text that begins with "n d"; - is standard input.'
+)
+FOLDER = "a folder of Parquet files"
 TableName = Annotated[
-    str,
-    Parameter(
-        allow_leading_hyphen=True,
-        validator=_not_an_option,
-        help="CSV, TSV, Parquet, Arrow or Feather, NPY, NPZ (file.npz:name for one array of "
-        'several), or text that begins with "n d"; - is standard input. With --engine dask also a '
-        "folder of Parquet files.",
-    ),
+    str, Parameter(allow_leading_hyphen=True, validator=_not_an_option, help=TABLE_HELP)
 ]
 Duration = Annotated[float, Parameter(converter=_duration, metavar="TIME")]
-AtLeastOne = Annotated[int, Parameter(validator=Number(gte=1))]
+Integer = Annotated[int, Parameter(converter=_integer)]
+AtLeastOne = Annotated[Integer, Parameter(validator=Number(gte=1))]
+Seed = Annotated[Integer, Parameter(validator=Number(gte=0))]
+Jobs = Annotated[Integer, Parameter(validator=_not_zero)]
+Clusters = Annotated[AtLeastOne, Parameter(name=["-k", "--clusters"])]
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 
 
@@ -58,7 +73,7 @@ class TableOptions:
     """Cluster by all columns but these: a,b,c."""
 
     id: str | None = None
-    """The column that names the rows; it is written beside the labels."""
+    """The column that names the rows; it is written next to the labels."""
 
     format: TableFormat | None = None
     """By default found out from the content and the name."""
@@ -90,19 +105,19 @@ class SampleOptions:
 class SearchOptions:
     """The search."""
 
-    clusters: Annotated[AtLeastOne, Parameter(name=["--clusters", "-k"])]
+    clusters: Clusters
     """The number of clusters."""
 
     fast: Flag = False
     """A tenth of the effort: populations of 5 to 10, 500 offspring, 50 without improvement."""
 
     strategy: SearchStrategy = "deep"
-    """deep goes deeper and is surer; paper is HG-means as published."""
+    """deep finds a lower inertia, more reliably; paper is HG-means as published."""
 
-    seed: Annotated[int | None, Parameter(validator=Number(gte=0))] = None
-    """The same seed gives the same result; by default one is drawn and told."""
+    seed: Seed | None = None
+    """The same seed gives the same result; by default one is drawn and shown."""
 
-    jobs: int = 1
+    jobs: Jobs = 1
     """Threads, -1 for all cores; the result does not depend on it."""
 
     max_time: Duration | None = None
@@ -142,7 +157,7 @@ class RunOptions:
     """Of labels, centers and history."""
 
     force: Flag = False
-    """Replace the run in the folder, and begin anew if there is a checkpoint."""
+    """Replace the run in the folder, and ignore its checkpoint."""
 
     report: Annotated[bool, Parameter(negative="--no-report", show_default=False)] = True
     """Write report.html, or leave it out."""
@@ -151,7 +166,7 @@ class RunOptions:
     """Where the search is kept while it runs; with --output, by default OUTPUT.checkpoint."""
 
     resume: Flag = False
-    """Go on from the checkpoint, if there is one."""
+    """Continue from the checkpoint, if there is one."""
 
 
 @Parameter(name="*", group=OUTPUT)

@@ -8,15 +8,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import TableOptions
-from evomeans.cli.reading import choice_of, load
-from evomeans.cli.run_folder import MODEL, RECORD, read_record
-from evomeans.cli.tables import Standardization, Table, labels_frame, table_bytes
-from evomeans.cli.tables.errors import import_polars
+from evomeans.cli.reading import choice_of, load, open_lazy
+from evomeans.cli.run_folder import MODEL, RECORD, check_new_file, read_record
+from evomeans.cli.tables.scaling import Standardization
+from evomeans.cli.tables.table import Table
+from evomeans.cli.tables.writing import labels_frame, table_bytes
 from evomeans.cli.terminal import Terminal
+from evomeans.engines import is_dask
 from evomeans.estimators.hgmeans import HGMeans
 from evomeans.storage.files import write_atomically
+from evomeans.storage.model_file import ModelFileError
 from evomeans.storage.model_file import load as load_model
 from evomeans.wording import counted, listed, quoted
 
@@ -33,20 +38,21 @@ def predict_table(
     jobs: int,
 ) -> int:
     """Label the rows of a table by a model."""
-    if output is not None and output.exists() and not force:
-        raise CommandError(f"{output} exists; replace it with --force.")
-    if jobs == 0:
-        raise UsageError("--jobs 0 must be positive, or -1 for all cores.")
-    import_polars()
+    if output is not None:
+        check_new_file(output, force)
     terminal = Terminal()
     model, scaling = _fitted(model_path)
     table = _matching_table(model, name, read, terminal, standardized=scaling is not None)
+    X: Any = table.X
     if scaling is not None:
-        table = table.standardized(scaling)
+        X = X.map_blocks(scaling.apply, dtype=X.dtype) if is_dask(X) else scaling.apply(X)
     with warnings.catch_warnings():
         # Columns were matched by name above; what is passed on is the bare matrix.
         warnings.filterwarnings("ignore", "X does not have valid feature names")
-        labels = model.set_params(n_jobs=jobs).predict(table.X)
+        try:
+            labels = np.asarray(model.set_params(n_jobs=jobs).predict(X))
+        except ValueError as error:
+            raise CommandError(f"{table.name}: {error}") from error
     frame = labels_frame(table, labels)
     if output is None:
         sys.stdout.buffer.write(table_bytes(frame, "csv"))
@@ -65,19 +71,20 @@ def _fitted(path: Path) -> tuple[HGMeans, Standardization | None]:
         read_record(folder)
     if not file.exists():
         raise CommandError(f"There is no model {file}.")
-    model = load_model(file)
-    if model.engine in ("gpu", "dask"):
-        # Every engine gives the same labels; a model is used where there is no GPU as well, and the
-        # table is in memory.
-        model.set_params(engine="cpu")
+    try:
+        model = load_model(file)
+    except ModelFileError as error:
+        raise CommandError(str(error)) from error
+    # Every engine gives the same labels; the one of the fit need not be there, a GPU for instance.
+    model.set_params(engine="auto")
     names = [str(name) for name in getattr(model, "feature_names_in_", [])]
     if not names or not all(name.endswith(STANDARDIZED) for name in names):
         return model, None
     # Columns of a table may be called so too; the record knows.
     if not (folder / RECORD).exists():
         raise CommandError(
-            f"{file} was fitted to standardized columns, and what they were is told in {RECORD}, "
-            "which is not beside it. Name the folder of the run."
+            f"{file} was fitted to standardized columns. How is written in {RECORD}, which is not "
+            "next to it; name the folder of the run."
         )
     record = read_record(folder)
     if record.get("standardization", ...) is None:
@@ -87,10 +94,10 @@ def _fitted(path: Path) -> tuple[HGMeans, Standardization | None]:
 
 def _scaling(record: dict[str, Any], model: HGMeans, path: Path) -> Standardization:
     try:
-        told = record["standardization"]
-        mean, scale = tuple(map(float, told["mean"])), tuple(map(float, told["scale"]))
+        kept = record["standardization"]
+        mean, scale = tuple(map(float, kept["mean"])), tuple(map(float, kept["scale"]))
     except (KeyError, TypeError, ValueError) as error:
-        raise CommandError(f"{path} does not tell how columns were standardized.") from error
+        raise CommandError(f"{path} does not say how columns were standardized.") from error
     if not len(mean) == len(scale) == model.n_features_in_ or not all(s > 0 for s in scale):
         raise CommandError(f"{path} is not the record of that model.")
     return Standardization(mean, scale)
@@ -106,21 +113,22 @@ def _matching_table(
         str(name).removesuffix(suffix) for name in getattr(model, "feature_names_in_", ())
     )
     if lost := [name for name in asked.exclude if name in names]:
-        raise UsageError(f"--exclude names what the model goes by: {listed(map(quoted, lost))}.")
+        raise UsageError(f"--exclude names columns of the model: {listed(map(quoted, lost))}.")
     if names and asked.columns is None:
         asked = replace(asked, expected=names)
     elif names and set(asked.columns or ()) == set(names):
         # In the order of the model, whatever that of the command.
         asked = replace(asked, columns=names)
-    table = load(name, read, terminal, choice=asked)
+    is_folder = Path(name).is_dir()
+    table = open_lazy(name, read, asked) if is_folder else load(name, read, terminal, choice=asked)
     if names and table.named and table.columns != names:
         raise UsageError(
-            f"--columns names {listed(map(quoted, table.columns), 12)}, and the model goes by "
+            f"--columns names {listed(map(quoted, table.columns), 12)}, and the model has "
             f"{listed(map(quoted, names), 12)}. Leave --columns out: they are found by name."
         )
     if len(table.columns) != model.n_features_in_:
         raise CommandError(
-            f"{table.name} has {counted(len(table.columns), 'column')} to go by and the model "
+            f"{table.name} has {counted(len(table.columns), 'column')} and the model "
             f"{model.n_features_in_}; choose with --columns or --exclude."
         )
     return table

@@ -7,9 +7,11 @@ import csv
 import numpy as np
 
 from evomeans.cli.failures import CommandError, UsageError
-from evomeans.cli.options import SampleOptions, TableOptions
-from evomeans.cli.tables import Choice, Table, read_table
+from evomeans.cli.options import SampleOptions, SearchOptions, TableOptions
+from evomeans.cli.tables.dask_tables import is_lazy_table, read_lazy_table
 from evomeans.cli.tables.delimited import Dialect
+from evomeans.cli.tables.readers import refuse_dialect
+from evomeans.cli.tables.table import Choice, Table, read_table
 from evomeans.cli.terminal import Terminal
 from evomeans.engines import is_dask
 from evomeans.engines.rules import LARGEST_VALUE
@@ -18,7 +20,7 @@ from evomeans.wording import counted
 
 
 def names_in(option: str, text: str | None) -> tuple[str, ...] | None:
-    """Split "a,b"; a name with a comma stands in double quotes, as in a CSV."""
+    """Split "a,b"; a name with a comma is put in double quotes, as in a CSV."""
     if text is None:
         return None
     try:
@@ -55,7 +57,7 @@ def load(
     samples: SampleOptions | None = None,
     choice: Choice | None = None,
 ) -> Table:
-    """Read a table as the options say, and tell what is worth a note."""
+    """Read a table as the options say, and show its notes."""
     table = read_table(
         name,
         choice or choice_of(options, samples),
@@ -65,6 +67,33 @@ def load(
     for text in table.notes:
         terminal.note(f"note: {table.name}: {text}")
     return table.standardized() if samples is not None and samples.standardize else table
+
+
+def load_for(
+    search: SearchOptions,
+    name: str,
+    options: TableOptions,
+    terminal: Terminal,
+    samples: SampleOptions,
+) -> Table:
+    """Read a table; for Dask only open it, if it can stay on disk."""
+    if search.engine != "dask" or not is_lazy_table(name):
+        return load(name, options, terminal, samples)
+    if samples.standardize:
+        raise UsageError(
+            "--standardize needs the table in memory; write it with standardized columns, or take "
+            "--engine cpu."
+        )
+    return open_lazy(name, options, choice_of(options, samples))
+
+
+def open_lazy(name: str, options: TableOptions, choice: Choice) -> Table:
+    """Open a table that stays on disk."""
+    from evomeans.engines.dask.sources import import_dask_array
+
+    import_dask_array()
+    refuse_dialect(name, dialect_of(options))
+    return read_lazy_table(name, choice)
 
 
 def check_table(table: Table, clusters: int) -> None:

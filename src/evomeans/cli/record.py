@@ -1,4 +1,4 @@
-"""What is kept and told of a fit."""
+"""What is kept and shown of a fit."""
 
 from __future__ import annotations
 
@@ -6,17 +6,19 @@ import json
 import platform
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from evomeans._version import __version__
+from evomeans.cli.info import package_versions
 from evomeans.cli.options import RunOptions
-from evomeans.cli.report import missing_for_report
+from evomeans.cli.report import can_report
 from evomeans.cli.run_folder import FORMAT, MODEL, RECORD, REPORT, REPORT_DATA, Content
-from evomeans.cli.tables import Table, centers_frame, history_frame, labels_frame, table_bytes
+from evomeans.cli.tables.table import Table
+from evomeans.cli.tables.writing import centers_frame, history_frame, labels_frame, table_bytes
+from evomeans.cli.terminal import as_typed
 from evomeans.engines import is_dask
 from evomeans.estimators.hgmeans import HGMeans
 from evomeans.search.genetic import IMPROVEMENT
@@ -40,8 +42,6 @@ class Fit:
         Fitted.
     table : Table
         What it was fitted to.
-    command : str
-        As it was typed.
     started : datetime
         When.
     reading_seconds, fit_seconds, cpu_seconds : float
@@ -50,7 +50,6 @@ class Fit:
 
     model: HGMeans
     table: Table
-    command: str
     started: datetime
     reading_seconds: float
     fit_seconds: float
@@ -78,7 +77,7 @@ def run_record(fit: Fit, keep: RunOptions, checkpoint: Path | None) -> dict[str,
     keep : RunOptions
         What is written.
     checkpoint : Path, optional
-        From where the search can go on.
+        From where the search can continue.
     """
     model, table, history = fit.model, fit.table, fit.model.history_
     scaling = table.standardization
@@ -87,7 +86,7 @@ def run_record(fit: Fit, keep: RunOptions, checkpoint: Path | None) -> dict[str,
         "format": FORMAT,
         "version": VERSION,
         "evomeans": __version__,
-        "command": fit.command,
+        "command": as_typed(),
         "table": {
             "name": table.name,
             "format": table.format,
@@ -118,34 +117,12 @@ def run_record(fit: Fit, keep: RunOptions, checkpoint: Path | None) -> dict[str,
         "versions": {"python": platform.python_version(), **package_versions(PACKAGES)},
         "output": None if keep.output is None else str(keep.output),
         "checkpoint": None if checkpoint is None else str(checkpoint),
-        "files": [] if keep.output is None else sorted(_file_names(keep, table)),
+        "files": [],
     }
 
 
-def package_versions(names: tuple[str, ...]) -> dict[str, str | None]:
-    """Return the versions of distributions without importing them; None if one is not there."""
-    versions: dict[str, str | None] = {}
-    for name in names:
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:
-            versions[name] = None
-    return versions
-
-
-def _file_names(keep: RunOptions, table: Table) -> list[str]:
-    tables = [f"{name}.{keep.format_out}" for name in ("labels", "centers", "history")]
-    page = [REPORT] if _has_page(keep) else []
-    # The report is made from rows, and those of a table in Dask stay where they are.
-    return [*tables, MODEL, RECORD, *([] if is_dask(table.X) else [REPORT_DATA, *page])]
-
-
-def _has_page(keep: RunOptions) -> bool:
-    return keep.report and not missing_for_report()
-
-
 def run_files(fit: Fit, record: dict[str, Any], keep: RunOptions) -> dict[str, Content]:
-    """Return the files of a run and what they hold."""
+    """Return the files of a run and what they hold; the record learns their names."""
     model, table = fit.model, fit.table
     frames = {
         "labels": labels_frame(table, model.labels_),
@@ -156,22 +133,23 @@ def run_files(fit: Fit, record: dict[str, Any], keep: RunOptions) -> dict[str, C
         f"{name}.{keep.format_out}": table_bytes(frame, keep.format_out)
         for name, frame in frames.items()
     }
-    files |= {MODEL: model.save, RECORD: as_json(record)}
-    if is_dask(table.X):
-        return files
-    data = _report_data(fit)
-    files[REPORT_DATA] = as_json(data)
-    if _has_page(keep):
-        from evomeans.report import render_report
+    files[MODEL] = model.save
+    # The report is made from rows, and those of a table in Dask stay where they are.
+    if not is_dask(table.X):
+        data = _report_data(fit)
+        files[REPORT_DATA] = as_json(data)
+        if keep.report and can_report():
+            from evomeans.report import render_report
 
-        files[REPORT] = render_report(data).encode("utf-8", errors="backslashreplace")
-    return files
+            files[REPORT] = render_report(data).encode("utf-8", errors="backslashreplace")
+    record["files"] = sorted([*files, RECORD])
+    return files | {RECORD: as_json(record)}
 
 
 def as_json(data: Any) -> bytes:
     """Write a record for people and programs."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, indent=1)
-    # File names may hold bytes that are no text; JSON has the same escapes for them as Python.
+    # File names may hold bytes that are not text; JSON has the same escapes for them as Python.
     return text.encode("utf-8", errors="backslashreplace") + b"\n"
 
 
@@ -193,14 +171,14 @@ def _report_data(fit: Fit) -> dict[str, Any]:
         feature_names=list(table.columns),
         title=table.name,
         settings=settings,
-        command=fit.command,
+        command=as_typed(),
         sample_weight=table.weights,
         standardization=None if scaling is None else (scaling.mean, scaling.scale),
     )
 
 
 def summary(fit: Fit, record: dict[str, Any]) -> str:
-    """Tell in a few lines what was found and where it is."""
+    """Say in a few lines what was found and where it is."""
     model, table, result = fit.model, fit.table, record["result"]
     unit = " in standardized units" if table.standardization is not None else ""
     lines = [
@@ -230,7 +208,7 @@ def _how_it_ended(fit: Fit, seconds: float) -> list[str]:
     if not history:
         return ["  search    none needed: one column is solved exactly"]
     best = np.asarray(history.column("best"))
-    # The first solution as good as the last one; what is lower by a rounding is no improvement.
+    # The first solution as good as the last one; lower by rounding is not an improvement.
     reached = history[int(np.argmax(best <= best[-1] * (1.0 + IMPROVEMENT)))].number
     offspring, since = model.n_iter_, model.n_iter_ - reached
     ended = stop_text(model.stop_reason_, offspring, since, model.n_rediscoveries_)

@@ -6,19 +6,29 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from evomeans.cli.failures import CommandError
-from evomeans.cli.run_folder import REPORT, REPORT_DATA, damaged, read_json, read_record
+from evomeans.cli.run_folder import (
+    REPORT,
+    REPORT_DATA,
+    check_new_file,
+    damaged,
+    read_json,
+    read_record,
+)
 from evomeans.storage.files import write_atomically
 
 
-def missing_for_report() -> str | None:
-    """Return a package that the report needs and that is not installed, if there is one."""
-    return next((name for name in ("jinja2", "matplotlib") if not find_spec(name)), None)
+def can_report() -> bool:
+    """Return whether the packages are installed that the page needs."""
+    return all(find_spec(name) for name in ("jinja2", "matplotlib"))
 
 
-def write_report(folder: Path, output: Path | None) -> int:
-    """Write the page of a run again."""
-    if missing := missing_for_report():
-        raise CommandError(f"The report needs {missing}: pip install 'evomeans[report]'")
+def write_report(folder: Path, output: Path | None, *, force: bool) -> int:
+    """Write the page of a run again; no other file is replaced unless that is forced."""
+    if not can_report():
+        raise CommandError("The report needs jinja2 and matplotlib: pip install 'evomeans[report]'")
+    target = output or folder / REPORT
+    if output is not None or target.is_symlink():
+        check_new_file(target, force)
     if not folder.is_dir():
         raise CommandError(f"There is no folder {folder}; name the --output of a run.")
     read_record(folder)
@@ -26,7 +36,6 @@ def write_report(folder: Path, output: Path | None) -> int:
     data = read_json(path, f"{folder} has no {REPORT_DATA}; run the fit again.")
     from evomeans.report import render_report
 
-    target = output or folder / REPORT
     try:
         page = render_report(data)
     except (ValueError, RecursionError) as error:

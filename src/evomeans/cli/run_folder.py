@@ -8,6 +8,7 @@ import secrets
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 from evomeans.cli.failures import CommandError
@@ -31,7 +32,7 @@ Content = bytes | Callable[[Path], object]
 def read_record(folder: Path) -> dict[str, Any]:
     """Return what a run says about itself."""
     path = folder / RECORD
-    record = read_json(path, f"{folder} is no run of evomeans: it has no {RECORD}.")
+    record = read_json(path, f"{folder} is not a run of evomeans: it has no {RECORD}.")
     if not isinstance(record, dict) or record.get("format") != FORMAT:
         raise CommandError(f"{path} is not the record of a run of evomeans.")
     return record
@@ -57,6 +58,16 @@ def files_in_the_way(folder: Path) -> list[str]:
     return sorted(name for name in RUN_FILES if os.path.lexists(folder / name))
 
 
+def check_new_file(path: Path, force: bool) -> None:
+    """Refuse to replace a file, or to write through a link, unless that is forced."""
+    if os.path.lexists(path) and not force:
+        raise CommandError(f"{path} exists; replace it with --force.")
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise CommandError(f"{path} cannot be written: there is no folder {folder}.")
+    check_writable(folder)
+
+
 def check_writable(folder: Path) -> None:
     """Refuse a folder that cannot be written, before anything is computed for it."""
     if folder.exists() and not folder.is_dir():
@@ -64,8 +75,14 @@ def check_writable(folder: Path) -> None:
     nearest = folder.absolute()
     while not nearest.exists():
         nearest = nearest.parent
-    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
-        raise CommandError(f"{folder} cannot be written: no permission to write into {nearest}.")
+    try:
+        # Tried rather than asked: permissions say nothing of a file system that takes no files.
+        with TemporaryFile(dir=nearest):
+            pass
+    except OSError as error:
+        raise CommandError(
+            f"{folder} cannot be written: no file can be created in {nearest} ({error.strerror})."
+        ) from error
 
 
 def write_run(folder: Path, files: Mapping[str, Content]) -> None:

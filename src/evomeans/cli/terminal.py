@@ -1,4 +1,4 @@
-"""What a command shows, and where."""
+"""The command as it was typed, and what it shows."""
 
 from __future__ import annotations
 
@@ -6,10 +6,20 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, TextIO
+from shlex import join
+from typing import Any
+
+ARGUMENTS: ContextVar[tuple[str, ...]] = ContextVar("ARGUMENTS", default=())
+
+
+def as_typed(more: Sequence[str] = ()) -> str:
+    """Return the command, ready to be pasted into a shell; ``more`` is added if it is not there."""
+    typed = ARGUMENTS.get()
+    return join(["evomeans", *typed, *(word for word in more if word not in typed)])
 
 
 @dataclass(frozen=True)
@@ -34,16 +44,16 @@ class Terminal:
         return not self.quiet and capable and sys.stderr.isatty()
 
     def note(self, text: str) -> None:
-        """Tell something beside the result."""
+        """Show something that is not the result."""
         if not self.quiet:
             print(text, file=sys.stderr, flush=True)
 
     def warn(self, text: str) -> None:
-        """Tell what must be known, even if all else is quiet."""
+        """Show what the user must know, even if all else is quiet."""
         print(text, file=sys.stderr, flush=True)
 
     def result(self, record: Mapping[str, Any], summary: str) -> None:
-        """Tell how it ended."""
+        """Show the result."""
         if not self.quiet:
             print(summary, file=sys.stderr if self.as_json else sys.stdout, flush=True)
         if self.as_json:
@@ -53,14 +63,7 @@ class Terminal:
     def noting_warnings(self, *ignored: str) -> Iterator[None]:
         """Show warnings as notes, but for those that contain an ``ignored`` text."""
 
-        def show(
-            message: Warning | str,
-            category: type[Warning],
-            filename: str,
-            lineno: int,
-            file: TextIO | None = None,
-            line: str | None = None,
-        ) -> None:
+        def show(message: Warning | str, *_: Any, **__: Any) -> None:
             if not any(text in str(message) for text in ignored):
                 self.note(f"note: {message}")
 

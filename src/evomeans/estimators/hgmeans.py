@@ -197,9 +197,9 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
     ``max_iter``, and on hard problems ``n_iter_no_change`` with it. If several runs disagree, fit
     with ``warm_start=True`` and another ``random_state``: it goes on where the last fit ended.
 
-    **Interruption.** Ctrl-C or SIGTERM during :meth:`fit` end the search after the current
-    offspring. The estimator is fitted with the best solution so far, and a RuntimeWarning says so.
-    A second Ctrl-C is a KeyboardInterrupt as usual. With a ``checkpoint``, the next fit goes on.
+    **Interruption.** Ctrl-C during :meth:`fit` ends the search after the current offspring. The
+    estimator is fitted with the best solution so far, and a RuntimeWarning says so. A second Ctrl-C
+    raises KeyboardInterrupt as usual. With a ``checkpoint``, the next fit continues the search.
 
     **Callbacks.** scikit-learn 1.9 and later have callbacks such as
     :class:`sklearn.callback.ProgressBar`; ``set_callbacks`` sets them. Each solution made is a

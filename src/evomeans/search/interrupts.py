@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM end a search between two offspring instead of in the middle of one."""
+"""Ctrl-C ends a search between two offspring instead of in the middle of one."""
 
 from __future__ import annotations
 
@@ -7,27 +7,24 @@ import threading
 from types import FrameType, TracebackType
 from typing import Any
 
-# What Python does with them if nobody has asked for anything else.
-USUAL_HANDLERS = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
-
 
 class DeferredInterrupt:
-    """While entered, the first SIGINT or SIGTERM only sets :attr:`requested`.
+    """While entered, the first SIGINT only sets :attr:`requested`; a second one raises.
 
-    A second one is obeyed at once: SIGINT raises KeyboardInterrupt, SIGTERM ends the process. Only
-    the main thread can receive signals; in other threads, and for a signal for which someone else
-    has installed a handler of their own, this does nothing.
+    Only the main thread can receive signals; in other threads, and where the program has a handler
+    of its own, this does nothing. A program that ignores SIGINT still does, but may call the
+    handler itself, with another signal, to end the search.
     """
 
     def __init__(self) -> None:
         self.requested = False
-        self._previous: dict[signal.Signals, Any] = {}
+        self._previous: Any = None
 
     def __enter__(self) -> DeferredInterrupt:
         if threading.current_thread() is threading.main_thread():
-            for number, usual in USUAL_HANDLERS.items():
-                if signal.getsignal(number) is usual:
-                    self._previous[number] = signal.signal(number, self._handle)
+            current = signal.getsignal(signal.SIGINT)
+            if current in (signal.default_int_handler, signal.SIG_IGN):
+                self._previous = signal.signal(signal.SIGINT, self._handle)
         return self
 
     def __exit__(
@@ -36,14 +33,12 @@ class DeferredInterrupt:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        for number, previous in self._previous.items():
-            signal.signal(number, previous)
+        if self._previous is not None:
+            signal.signal(signal.SIGINT, self._previous)
 
     def _handle(self, signum: int, frame: FrameType | None) -> None:
-        if not self.requested:
-            self.requested = True
-        elif signum == signal.SIGINT:
+        if signum == signal.SIGINT and self._previous is signal.SIG_IGN:
+            return
+        if self.requested:
             raise KeyboardInterrupt
-        else:
-            signal.signal(signum, signal.SIG_DFL)
-            signal.raise_signal(signum)
+        self.requested = True

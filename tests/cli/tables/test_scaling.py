@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from evomeans.cli.tables import Standardization, TableError
+from evomeans.cli.failures import CommandError
+from evomeans.cli.tables.scaling import Standardization
 
 
 @given(
@@ -41,7 +42,7 @@ def test_precision_is_kept():
 
 
 def test_what_cannot_be_standardized():
-    with pytest.raises(TableError, match="too large to standardize in 'big'"):
+    with pytest.raises(CommandError, match="too large to standardize in 'big'"):
         Standardization.of(np.array([[1e308, 1], [-1e308, 2]]), None, ["big", "b"])
-    with pytest.raises(TableError, match="weights are all zero"):
+    with pytest.raises(CommandError, match="weights are all zero"):
         Standardization.of(np.ones((2, 1)), np.zeros(2), "a")

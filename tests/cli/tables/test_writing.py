@@ -8,8 +8,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evomeans.cli.tables import Standardization, Table, centers_frame, labels_frame, table_bytes
-from evomeans.cli.tables.writing import history_frame
+from evomeans.cli.tables.scaling import Standardization
+from evomeans.cli.tables.table import Table
+from evomeans.cli.tables.writing import centers_frame, history_frame, labels_frame, table_bytes
 from evomeans.search import History, OffspringRecord
 
 

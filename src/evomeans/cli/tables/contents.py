@@ -4,28 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    import polars as pl
-
-    Column: TypeAlias = pl.Series | NDArray[Any]
+Column: TypeAlias = pl.Series | NDArray[Any]
+Load: TypeAlias = Callable[[Sequence[str], Sequence[str]], Mapping[str, Column]]
+"""Return columns by name; those of a text that the second list names as they are written."""
 
 
 def row_numbers(rows: Sequence[int]) -> tuple[str, list[int]]:
     """Locate rows by their number; people count from 1."""
     return "row", [row + 1 for row in rows]
-
-
-class Load(Protocol):
-    """Gets at columns, polars series or arrays of one dimension."""
-
-    def __call__(self, columns: Sequence[str], as_text: Sequence[str] = ()) -> Mapping[str, Column]:
-        """Return the columns of these names; of a text, those ``as_text`` as they stand there."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -37,7 +29,7 @@ class Contents:
     columns : tuple of str
         Their names.
     named : bool
-        Whether the names stand in the file, or were made up (x0, x1, …).
+        Whether the file has the names, or they were made up (x0, x1, …).
     load : Load
         From names to columns.
     locate : callable
@@ -65,7 +57,7 @@ def array_contents(matrix: NDArray[Any]) -> Contents:
     """Offer the columns of a matrix."""
     names = unnamed(matrix.shape[1])
 
-    def load(columns: Sequence[str], as_text: Sequence[str] = ()) -> dict[str, NDArray[Any]]:
+    def load(columns: Sequence[str], _: Sequence[str]) -> dict[str, NDArray[Any]]:
         return {name: matrix[:, names.index(name)] for name in columns}
 
     return Contents(names, named=False, load=load, matrix=np.asarray(matrix))

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from evomeans.cli.tables.contents import Contents, unnamed
-from evomeans.cli.tables.errors import TableError
+from evomeans.cli.failures import CommandError
+from evomeans.cli.tables.contents import unnamed
 from evomeans.cli.tables.table import EVERYTHING, Choice, Table, used_columns
 from evomeans.wording import listed, quoted
 
@@ -39,7 +39,7 @@ def read_lazy_table(name: str, choice: Choice = EVERYTHING) -> Table:
     """
     path = Path(name)
     if not path.exists():
-        raise TableError(f"There is no file {name}.")
+        raise CommandError(f"There is no file {name}.")
     return (
         _npy(path, name, choice) if path.suffix.lower() == ".npy" else _parquet(path, name, choice)
     )
@@ -51,14 +51,16 @@ def _npy(path: Path, name: str, choice: Choice) -> Table:
     try:
         mapped = np.load(path, mmap_mode="r")
     except (ValueError, OSError) as error:
-        raise TableError(f"{name} cannot be read as NPY: {error}.") from error
+        raise CommandError(f"{name} cannot be read as NPY: {error}.") from error
     if mapped.ndim != 2 or mapped.dtype.kind not in "fiub":
-        raise TableError(f"{name} holds an array of shape {mapped.shape} and type {mapped.dtype}.")
+        raise CommandError(
+            f"{name} holds an array of shape {mapped.shape} and type {mapped.dtype}."
+        )
     if choice.id is not None:
-        raise TableError(f"{name} has no names: --id {quote(choice.id)} cannot name its rows.")
+        raise CommandError(f"{name} has no names: --id {quote(choice.id)} cannot name its rows.")
     columns = unnamed(mapped.shape[1])
     X = as_dask_array(mapped)
-    used = used_columns(choice, _contents(columns, named=False), name)
+    used = used_columns(choice, columns, False, name)
     weights = None if choice.weights is None else X[:, columns.index(choice.weights)]
     if used != columns:
         X = X[:, [columns.index(column) for column in used]]
@@ -73,14 +75,14 @@ def _parquet(path: Path, name: str, choice: Choice) -> Table:
     try:
         frame: Any = dd.read_parquet(str(path))
     except (ValueError, OSError, ImportError) as error:
-        raise TableError(f"{name} cannot be read as Parquet: {error}.") from error
+        raise CommandError(f"{name} cannot be read as Parquet: {error}.") from error
     columns = tuple(map(str, frame.columns))
-    used = used_columns(choice, _contents(columns, named=True), name)
+    used = used_columns(choice, columns, True, name)
     kinds = frame[list(used)].dtypes
     text = [column for column in used if kinds[column].kind not in "fiub"]
     if text:
-        raise TableError(
-            f"{name} has columns that k-means cannot use: {listed(map(quoted, text))} are no "
+        raise CommandError(
+            f"{name} has columns that k-means cannot use: {listed(map(quoted, text))} hold no "
             f"numbers. Leave them out: --exclude {quote(','.join(text))}."
         )
     weights = None if choice.weights is None else frame[choice.weights].astype(np.float64)
@@ -94,10 +96,3 @@ def _parquet(path: Path, name: str, choice: Choice) -> Table:
         id_name=choice.id,
         weights=weights,
     )
-
-
-def _contents(columns: tuple[str, ...], *, named: bool) -> Contents:
-    def load(*_: Any, **__: Any) -> Any:
-        raise AssertionError("rows stay on disk")
-
-    return Contents(columns, named=named, load=load)

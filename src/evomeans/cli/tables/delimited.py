@@ -6,17 +6,15 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import polars as pl
+
+from evomeans.cli.failures import CommandError
 from evomeans.cli.tables.contents import Contents, unnamed
-from evomeans.cli.tables.errors import TableError, import_polars
 from evomeans.cli.tables.source import Source
 from evomeans.wording import counted, listed, quoted
-
-if TYPE_CHECKING:
-    import polars as pl
 
 SEPARATORS = ",;\t|"
 TAIL = 65536
@@ -43,7 +41,6 @@ class Dialect:
 
 def read_delimited(source: Source, dialect: Dialect) -> Contents:
     """Offer the columns of a delimited text; only those loaded are ever kept in memory."""
-    polars = import_polars()
     separator = dialect.separator or _separator(source)
     first = _first_record(source, separator)
     header = _has_header(source, first, dialect)
@@ -51,7 +48,7 @@ def read_delimited(source: Source, dialect: Dialect) -> Contents:
     blank = _blank_lines_at_end(source, separator)
 
     def scan(**options: Any) -> pl.LazyFrame:
-        lazy: pl.LazyFrame = polars.scan_csv(
+        return pl.scan_csv(
             source.path or io.BytesIO(source.data),
             separator=separator,
             has_header=header,
@@ -59,20 +56,26 @@ def read_delimited(source: Source, dialect: Dialect) -> Contents:
             glob=False,
             **options,
         )
-        return lazy
 
-    def load(columns: Sequence[str], as_text: Sequence[str] = ()) -> Mapping[str, pl.Series]:
+    def load(columns: Sequence[str], as_text: Sequence[str]) -> Mapping[str, pl.Series]:
         # By position: polars gives columns without a name, or with a padded one, names of its own,
         # and takes some names for patterns.
         place = {name: index for index, name in enumerate(names)}
-        with _told(source, separator, len(names)):
+        try:
             found = scan(infer_schema_length=0).collect_schema().names()
             wanted = {place[name] for name in as_text}
-            types = {name: polars.String for index, name in enumerate(found) if index in wanted}
+            types = {name: pl.String for index, name in enumerate(found) if index in wanted}
             lazy = scan(infer_schema_length=None, schema_overrides=types)
             if len(lazy.collect_schema()) != len(names):
-                raise polars.exceptions.ComputeError("the first line cannot be split into names")
-            frame = lazy.select(polars.nth([place[name] for name in columns])).collect()
+                raise pl.exceptions.ComputeError("the first line cannot be split into names")
+            frame = lazy.select(pl.nth([place[name] for name in columns])).collect()
+        except pl.exceptions.PolarsError as error:
+            _refuse_ragged(source, separator, len(names))
+            reason = str(error).strip().splitlines()[0].rstrip(".")
+            raise CommandError(
+                f"{source.name} cannot be read as {source.format.upper()}: {reason}. Look for a "
+                "quote that is not closed, or name the format with --format."
+            ) from error
         frame = frame.head(max(0, frame.height - blank))
         return {name: frame.to_series(i).alias(name) for i, name in enumerate(columns)}
 
@@ -81,21 +84,6 @@ def read_delimited(source: Source, dialect: Dialect) -> Contents:
 
     notes = (f"{counted(blank, 'blank line')} at the end left out",) if blank else ()
     return Contents(names, named=header, load=load, locate=locate, notes=notes)
-
-
-@contextmanager
-def _told(source: Source, separator: str, width: int) -> Iterator[None]:
-    """Turn errors of polars into ones that say where."""
-    pl = import_polars()
-    try:
-        yield
-    except pl.exceptions.PolarsError as error:
-        _refuse_ragged(source, separator, width)
-        reason = str(error).strip().splitlines()[0].rstrip(".")
-        raise TableError(
-            f"{source.name} cannot be read as {source.format.upper()}: {reason}. Look for a quote "
-            "that is not closed, or name the format with --format."
-        ) from error
 
 
 def _records(source: Source, separator: str) -> Iterator[tuple[int, list[str]]]:
@@ -108,12 +96,12 @@ def _records(source: Source, separator: str) -> Iterator[tuple[int, list[str]]]:
                 yield line, record
                 line = reader.line_num + 1
     except UnicodeDecodeError as error:
-        raise TableError(
-            f"{source.name} is not UTF-8 text: byte {error.object[error.start]:#04x} is no part of "
-            "it. Convert it first, for example with iconv -f latin1 -t utf-8."
+        raise CommandError(
+            f"{source.name} is not UTF-8 text: it has the byte {error.object[error.start]:#04x}. "
+            "Convert it first, for example with iconv -f latin1 -t utf-8."
         ) from error
     except csv.Error as error:
-        raise TableError(
+        raise CommandError(
             f"{source.name} cannot be read as {source.format.upper()}: {error}."
         ) from error
 
@@ -131,10 +119,14 @@ def _first_record(source: Source, separator: str) -> list[str]:
     with source.open() as file:
         head = file.read(TAIL)
     if b"\r" in head and b"\n" not in head:
-        raise TableError(f"{source.name} has line ends of old Macs (CR alone); convert them to LF.")
+        raise CommandError(
+            f"{source.name} has line ends of old Macs (CR alone); convert them to LF."
+        )
     _, first = next(_records(source, separator), (1, []))
     if not any(field.strip() for field in first):
-        raise TableError(f"{source.name} has nothing in its first line; the header belongs there.")
+        raise CommandError(
+            f"{source.name} has nothing in its first line; the header belongs there."
+        )
     return first
 
 
@@ -143,7 +135,7 @@ def _has_header(source: Source, first: list[str], dialect: Dialect) -> bool:
         return dialect.header
     if any(not is_number(field, dialect.decimal_comma) for field in first):
         return True
-    raise TableError(
+    raise CommandError(
         f"{source.name} begins with a line of numbers: {listed(map(str.strip, first))}. If they "
         "are data, say --no-header; if they are the names of columns, say --header."
     )
@@ -162,7 +154,7 @@ def _column_names(source: Source, first: list[str]) -> tuple[str, ...]:
     names = tuple(name.strip() or f"column_{place}" for place, name in enumerate(first, 1))
     repeated = [quoted(name) for name, count in Counter(names).items() if count > 1]
     if repeated:
-        raise TableError(
+        raise CommandError(
             f"{source.name} has several columns of the same name: {listed(repeated)}. Give every "
             "column a name of its own."
         )
@@ -198,7 +190,7 @@ def _line_numbers(source: Source, separator: str, rows: Sequence[int], header: b
 def _refuse_ragged(source: Source, separator: str, width: int) -> None:
     for line, record in _records(source, separator):
         if len(record) > width:
-            raise TableError(
+            raise CommandError(
                 f"{source.name} has {counted(len(record), 'field')} in line {line} and {width} in "
                 "its first line. Mend that line, or name the separator with --separator."
             )

@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
-from evomeans.cli.tables.errors import import_polars
 from evomeans.wording import counted, quoted
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from evomeans.cli.tables.contents import Column
 
 ROWS = 3
@@ -37,7 +35,7 @@ class Defect:
     rows : tuple of int
         The first ones concerned, from 0; none if it is the whole column.
     sample : str
-        What stands in the first of them.
+        The value in the first of them.
     """
 
     what: str
@@ -57,21 +55,21 @@ def numbers_of(column: Column) -> NDArray[Any] | Defect:
 
 
 def _array_numbers(column: NDArray[Any]) -> NDArray[Any] | Defect:
-    if column.dtype.kind in "iu" and len(column):
-        largest = max(int(column.max()), -int(column.min()))
-        if largest > EXACT and (lost := _losing_digits(column.tolist())).any():
-            return _digits_lost(lost, column)
+    if column.dtype.kind in "iu" and (defect := _digits_lost(column)):
+        return defect
     dtype = np.float32 if column.dtype == np.float32 else np.float64
     with np.errstate(over="ignore"):
         numbers = column.astype(dtype, copy=False)
     return _finite(numbers)
 
 
-def _losing_digits(values: list[int]) -> NDArray[np.bool_]:
-    return np.array([int(float(value)) != value for value in values])
-
-
-def _digits_lost(lost: NDArray[np.bool_], column: Any) -> Defect:
+def _digits_lost(column: Any) -> Defect | None:
+    """Look for integers that a float64 would round."""
+    if not len(column) or max(int(column.max()), -int(column.min())) <= EXACT:
+        return None
+    lost = np.array([int(float(value)) != int(value) for value in column])
+    if not lost.any():
+        return None
     rows = _first(lost)
     return Defect(
         f"{counted(int(lost.sum()), 'integer')} with more digits than can be kept",
@@ -81,7 +79,6 @@ def _digits_lost(lost: NDArray[np.bool_], column: Any) -> Defect:
 
 
 def _series_numbers(column: pl.Series) -> NDArray[Any] | Defect:
-    pl = import_polars()
     dtype = column.dtype
     if dtype in (pl.String, pl.Categorical, pl.Enum):
         return _text_numbers(column.cast(pl.String))
@@ -93,17 +90,10 @@ def _series_numbers(column: pl.Series) -> NDArray[Any] | Defect:
         )
     if column.null_count():
         return _missing(column.is_null().to_numpy())
-    if dtype.is_integer() and _needs_many_digits(column):
-        lost = _losing_digits(column.to_list())
-        if lost.any():
-            return _digits_lost(lost, column)
+    if dtype.is_integer() and (defect := _digits_lost(column)):
+        return defect
     wanted = pl.Float32 if dtype == pl.Float32 else pl.Float64
     return _finite(column.cast(wanted).to_numpy())
-
-
-def _needs_many_digits(column: pl.Series) -> bool:
-    values = [value for value in (column.max(), column.min()) if isinstance(value, int)]
-    return any(abs(value) > EXACT for value in values)
 
 
 def _kind_of(dtype: pl.DataType) -> str:
@@ -115,8 +105,7 @@ def _kind_of(dtype: pl.DataType) -> str:
 
 
 def _text_numbers(column: pl.Series) -> NDArray[Any] | Defect:
-    """Read numbers that stand in text: padded, signed, or of mixed notation."""
-    pl = import_polars()
+    """Read numbers written as text: padded, signed, or of mixed notation."""
     stripped = column.str.strip_chars()
     numbers = stripped.cast(pl.Float64, strict=False)
     bad = numbers.is_null().to_numpy()

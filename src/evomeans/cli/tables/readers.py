@@ -7,31 +7,24 @@ import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
+from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.tables.contents import Contents, array_contents
 from evomeans.cli.tables.delimited import Dialect, read_delimited
-from evomeans.cli.tables.errors import TableError, TableOptionError, import_polars
 from evomeans.cli.tables.source import Source
-from evomeans.wording import counted, listed, quoted
-
-if TYPE_CHECKING:
-    import polars as pl
+from evomeans.wording import counted, listed
 
 
 def read_contents(source: Source, dialect: Dialect) -> Contents:
     """Read a source in its format."""
     if source.format in ("csv", "tsv"):
         return read_delimited(source, dialect)
-    if dialect != Dialect():
-        raise TableOptionError(
-            "--separator, --header, --no-header and --decimal-comma are for CSV and TSV; "
-            f"{source.name} is {source.format}."
-        )
+    refuse_dialect(source.name, dialect)
     readers: dict[str, Callable[[Source], Contents]] = {
         "parquet": read_parquet,
         "arrow": read_arrow,
@@ -42,12 +35,20 @@ def read_contents(source: Source, dialect: Dialect) -> Contents:
     return readers[source.format](source)
 
 
+def refuse_dialect(name: str, dialect: Dialect) -> None:
+    """Refuse options that only a delimited text has."""
+    if dialect != Dialect():
+        raise UsageError(
+            "--separator, --header, --no-header and --decimal-comma are for CSV and TSV, which "
+            f"{name} is not."
+        )
+
+
 # Columns in binary
 
 
 def read_parquet(source: Source) -> Contents:
     """Offer the columns of a Parquet file."""
-    pl = import_polars()
     with _refusing(source, pl.exceptions.PolarsError, OSError):
         return _lazy_contents(
             source, pl.scan_parquet(source.path or io.BytesIO(source.data), glob=False)
@@ -56,7 +57,6 @@ def read_parquet(source: Source) -> Contents:
 
 def read_arrow(source: Source) -> Contents:
     """Offer the columns of an Arrow file or stream, which is also Feather."""
-    pl = import_polars()
     with source.open() as file:
         read = pl.read_ipc if file.read(6) == b"ARROW1" else pl.read_ipc_stream
     with _refusing(source, pl.exceptions.PolarsError, OSError):
@@ -66,8 +66,7 @@ def read_arrow(source: Source) -> Contents:
 def _lazy_contents(source: Source, lazy: pl.LazyFrame) -> Contents:
     names = tuple(lazy.collect_schema().names())
 
-    def load(columns: Sequence[str], as_text: Sequence[str] = ()) -> Mapping[str, pl.Series]:
-        pl = import_polars()
+    def load(columns: Sequence[str], _: Sequence[str]) -> Mapping[str, pl.Series]:
         # By position: polars takes some names for patterns.
         place = {name: index for index, name in enumerate(names)}
         with _refusing(source, pl.exceptions.PolarsError, OSError):
@@ -102,15 +101,15 @@ def read_npz(source: Source) -> Contents:
 
 def _array_name(source: Source, names: list[str]) -> str:
     if not names:
-        raise TableError(f"{source.name} holds no array.")
+        raise CommandError(f"{source.name} holds no array.")
     if source.member is not None:
         if source.member in names:
             return source.member
-        raise TableError(
+        raise CommandError(
             f"{source.name} names no array of that file; it holds {listed(names, 12)}."
         )
     if {"data", "indices", "indptr", "shape"} <= set(names):
-        raise TableError(
+        raise CommandError(
             f"{source.name} holds a SciPy sparse matrix; the command line takes dense tables. "
             "HGMeans in Python takes it as it is."
         )
@@ -118,22 +117,22 @@ def _array_name(source: Source, names: list[str]) -> str:
         return names[0]
     if "X" in names:
         return "X"
-    raise TableError(
+    raise CommandError(
         f"{source.name} holds {listed(names, 12)}; say which, for example {source.name}:{names[0]}"
     )
 
 
 def _as_matrix(name: str, array: NDArray[Any]) -> NDArray[Any]:
     if array.dtype.names is not None:
-        raise TableError(
+        raise CommandError(
             f"{name} is a structured array; save its fields as the columns of a matrix."
         )
     if array.dtype.kind not in "biuf":
-        raise TableError(f"{name} is an array of {array.dtype}; numbers are needed.")
+        raise CommandError(f"{name} is an array of {array.dtype}; numbers are needed.")
     if array.ndim == 1:
         return array[:, np.newaxis]
     if array.ndim != 2:
-        raise TableError(f"{name} has shape {array.shape}; a table has rows and columns.")
+        raise CommandError(f"{name} has shape {array.shape}; a table has rows and columns.")
     return array
 
 
@@ -145,43 +144,25 @@ def read_authors_text(source: Source) -> Contents:
     with source.open() as file:
         sizes = file.readline().split()
         if len(sizes) != 2 or not all(size.isdigit() for size in sizes):
-            raise TableError(f'{source.name} should begin with a line "n d": rows and columns.')
+            raise CommandError(f'{source.name} should begin with a line "n d": rows and columns.')
         rows, columns = map(int, sizes)
         try:
             with warnings.catch_warnings():
-                # No rows at all; told below, with the number that was announced.
+                # No rows at all; the error below says so, with the number announced.
                 warnings.simplefilter("ignore", UserWarning)
                 matrix = np.loadtxt(file, dtype=np.float64, ndmin=2, comments=None)
         except ValueError as error:
-            _refuse_bad_line(source, columns)
-            raise TableError(f"{source.name} cannot be read: {error}.") from error
-    if matrix.size and matrix.shape[1] != columns:
-        _refuse_bad_line(source, columns)
-    if len(matrix) != rows:
-        raise TableError(
-            f"{source.name} announces {counted(rows, 'row')} in its first line and has "
-            f"{len(matrix):,}. If that line is data, name the format with --format csv "
-            "--separator ' ' --no-header."
+            raise CommandError(
+                f"{source.name} cannot be read after its first line: {str(error).rstrip('.')}."
+            ) from error
+    found = matrix.shape if matrix.size else (0, columns)
+    if found != (rows, columns):
+        raise CommandError(
+            f"{source.name} announces {counted(rows, 'row')} of {counted(columns, 'number')} in "
+            f"its first line and has {found[0]:,} of {found[1]:,}. If that line is data, name the "
+            "format with --format csv --separator ' ' --no-header."
         )
     return array_contents(matrix.reshape(rows, columns))
-
-
-def _refuse_bad_line(source: Source, width: int) -> None:
-    with source.open() as file:
-        for number, line in islice(enumerate(file, 1), 1, None):
-            fields = line.decode("utf-8", errors="replace").split()
-            if fields and len(fields) != width:
-                raise TableError(
-                    f"{source.name} has {counted(len(fields), 'number')} in line {number}; its "
-                    f"first line announces {counted(width, 'column')}."
-                )
-            for field in fields:
-                try:
-                    float(field)
-                except ValueError:
-                    raise TableError(
-                        f"{source.name} has {quoted(field)} in line {number}; numbers are needed."
-                    ) from None
 
 
 @contextmanager
@@ -189,10 +170,10 @@ def _refusing(source: Source, *kinds: type[Exception]) -> Iterator[None]:
     """Turn errors of a library into ones about the file."""
     try:
         yield
-    except TableError:
+    except CommandError:
         raise
     except kinds as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
-        raise TableError(
+        raise CommandError(
             f"{source.name} cannot be read as {source.format}: {lines[0].rstrip('.')}."
         ) from error

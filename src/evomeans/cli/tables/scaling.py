@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.cli.tables.errors import TableError
+from evomeans.cli.failures import CommandError
 from evomeans.wording import listed, quoted
 
 FloatArray = NDArray[np.float64]
@@ -37,7 +37,7 @@ class Standardization:
         """Learn it from samples, each counting by its weight."""
         total = len(X) if weights is None else weights.sum()
         if not total > 0:
-            raise TableError("The weights are all zero: no row would count.")
+            raise CommandError("The weights are all zero: no row would count.")
         parts = (_moments(X[:, j].astype(np.float64), weights, total) for j in range(X.shape[1]))
         mean, scale = np.array(list(parts)).T
         if not np.isfinite(mean + scale).all():
@@ -46,7 +46,7 @@ class Standardization:
                 for name, s in zip(names, mean + scale, strict=True)
                 if not np.isfinite(s)
             ]
-            raise TableError(
+            raise CommandError(
                 f"Values too large to standardize in {listed(bad)}; divide them first."
             )
         return cls(tuple(mean.tolist()), tuple(scale.tolist()))

@@ -11,11 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from evomeans.cli.tables.errors import TableError, TableOptionError
-from evomeans.wording import listed
-
-FORMATS = ("csv", "tsv", "parquet", "arrow", "npy", "npz", "text")
-"""Formats of tables; "text" is that of the HG-means authors: a line "n d", then n rows."""
+from evomeans.cli.failures import CommandError, UsageError
 
 STANDARD_INPUT = "-"
 HEAD = 4096
@@ -64,7 +60,7 @@ class Source:
     name : str
         What to call it in messages.
     format : str
-        One of :data:`FORMATS`.
+        A :data:`~evomeans.cli.options.TableFormat`.
     path : Path, optional
         Where it lies; None if it came from standard input or was compressed.
     data : bytes
@@ -92,16 +88,13 @@ def open_source(name: str, file_format: str | None = None) -> Source:
     name : str
         A path; "-" for standard input; ``file.npz:name`` for one array of several.
     file_format : str, optional
-        One of :data:`FORMATS`, or None to find out: by how the content begins, then by the suffix.
+        A :data:`~evomeans.cli.options.TableFormat`, or None to find out: by how the content begins,
+        then by the suffix.
 
     Returns
     -------
     Source
     """
-    if file_format is not None and file_format not in FORMATS:
-        raise TableOptionError(
-            f"format={file_format!r} is unknown; it must be one of {listed(FORMATS, 9)}."
-        )
     if name == STANDARD_INPUT:
         return _described("standard input", "", None, sys.stdin.buffer.read(), None, file_format)
     path, member = _split_member(name)
@@ -113,11 +106,14 @@ def open_source(name: str, file_format: str | None = None) -> Source:
             whole = head.startswith(b"\x1f\x8b") or not path.is_file() or not _is_unicode(name)
             data = head + file.read() if whole else None
     except FileNotFoundError:
-        raise TableError(f"There is no file {name}.") from None
+        raise CommandError(f"There is no file {name}.") from None
     except IsADirectoryError:
-        raise TableError(f"{name} is a folder; a table is a single file.") from None
+        raise CommandError(
+            f"{name} is a folder; a table is a single file. Only predict, and fit with --engine "
+            "dask, read a folder of Parquet files."
+        ) from None
     except OSError as error:
-        raise TableError(f"{name} cannot be read: {error.strerror or error}.") from error
+        raise CommandError(f"{name} cannot be read: {error.strerror or error}.") from error
     if data is None:
         suffix = path.suffix.lower()
         return _described(name, suffix, path, head, member, file_format)
@@ -145,10 +141,10 @@ def _described(
     if path is None:
         data = _decompressed(name, data)
     if not data:
-        raise TableError(f"{name} is empty.")
+        raise CommandError(f"{name} is empty.")
     found = asked or _sniffed(name, suffix, data[:HEAD])
     if member is not None and found != "npz":
-        raise TableOptionError(f"{name} asks for one array of an NPZ file, but it is {found}.")
+        raise UsageError(f"{name} asks for one array of an NPZ file, but it is {found}.")
     return Source(name, found, path, b"" if path else data, member)
 
 
@@ -158,23 +154,23 @@ def _decompressed(name: str, data: bytes) -> bytes:
     try:
         return gzip.decompress(data)
     except (OSError, EOFError, zlib.error) as error:
-        raise TableError(f"{name} cannot be decompressed: {error}.") from error
+        raise CommandError(f"{name} cannot be decompressed: {error}.") from error
 
 
 def _sniffed(name: str, suffix: str, head: bytes) -> str:
     for magic, description in FOREIGN.items():
         if head.startswith(magic):
-            raise TableError(f"{name} is {description}.")
+            raise CommandError(f"{name} is {description}.")
     for magic, found in MAGIC.items():
         if head.startswith(magic):
             if found == "npz" and suffix in (".xlsx", ".ods", ".zip"):
-                raise TableError(f"{name} is no table that can be read; save the sheet as CSV.")
+                raise CommandError(f"{name} is not a table; unpack it, or save a sheet as CSV.")
             return found
     by_suffix = SUFFIXES.get(suffix)
     if by_suffix in ("csv", "tsv"):
         return by_suffix
     if by_suffix is not None:
-        raise TableError(
+        raise CommandError(
             f"{name} does not look like {by_suffix}, as its name says: it begins with "
             f"{head[:8]!r}. If it is another format, name it with --format."
         )

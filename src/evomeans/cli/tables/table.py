@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
+from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.tables.contents import Contents
 from evomeans.cli.tables.delimited import Dialect
-from evomeans.cli.tables.errors import TableError, TableOptionError, import_polars, unknown_column
 from evomeans.cli.tables.numbers import ROWS, Defect, numbers_of
 from evomeans.cli.tables.readers import read_contents
 from evomeans.cli.tables.scaling import Standardization
@@ -21,6 +24,10 @@ from evomeans.wording import SHOWN, listed, quoted
 
 if TYPE_CHECKING:
     from evomeans.cli.tables.contents import Column
+
+
+DECIMAL_COMMA = re.compile(r"'\s*[-+]?\d*,\d+\s*'")
+"""The sample of a column of numbers with decimal commas, in quotes."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +41,7 @@ class Choice:
     exclude : tuple of str
         To leave out.
     id : str, optional
-        Names the rows; is written beside the labels.
+        Names the rows; written next to the labels.
     weights : str, optional
         How much each row counts.
     expected : tuple of str, optional
@@ -49,12 +56,12 @@ class Choice:
 
     def __post_init__(self) -> None:
         if self.columns is not None and self.exclude:
-            raise TableOptionError("--columns and --exclude cannot be given together.")
+            raise UsageError("--columns and --exclude cannot be given together.")
         for option, names in (("--columns", self.columns or ()), ("--exclude", self.exclude)):
             if len(set(names)) < len(names):
-                raise TableOptionError(f"{option} names a column twice: {listed(names, 12)}.")
+                raise UsageError(f"{option} names a column twice: {listed(names, 12)}.")
         if self.columns == ():
-            raise TableOptionError("--columns names no column.")
+            raise UsageError("--columns names no column.")
 
 
 EVERYTHING = Choice()
@@ -76,7 +83,7 @@ class Table:
     columns : tuple of str
         Their names.
     named : bool
-        Whether the names stand in the file, or were made up.
+        Whether the file has the names, or they were made up.
     ids : column, optional
         What names the rows.
     weights : (n,) array of float64, optional
@@ -98,9 +105,9 @@ class Table:
     standardization: Standardization | None = None
     notes: tuple[str, ...] = ()
 
-    def standardized(self, by: Standardization | None = None) -> Table:
-        """Return the table with every column brought to mean 0 and deviation 1, or as ``by``."""
-        by = by or Standardization.of(self.X, self.weights, self.columns)
+    def standardized(self) -> Table:
+        """Return the table with every column brought to mean 0 and deviation 1."""
+        by = Standardization.of(self.X, self.weights, self.columns)
         return replace(self, X=by.apply(self.X), standardization=by)
 
     def in_units(self, centers: NDArray[Any]) -> NDArray[Any]:
@@ -124,7 +131,7 @@ def read_table(
     choice : Choice
         Which columns are what.
     file_format : str, optional
-        One of :data:`~evomeans.cli.tables.FORMATS`; None to find out.
+        A :data:`~evomeans.cli.options.TableFormat`; None to find out.
     dialect : Dialect
         How a delimited text is written.
 
@@ -134,21 +141,21 @@ def read_table(
 
     Raises
     ------
-    TableError
+    CommandError
         If the file cannot be read, or holds what k-means cannot use.
-    TableOptionError
+    UsageError
         If an option names a column that is not there.
     """
     source = open_source(name, file_format)
     contents = read_contents(source, dialect)
-    used = used_columns(choice, contents, source.name)
+    used = used_columns(choice, contents.columns, contents.named, source.name)
     numeric = list(used) if choice.weights is None else [*used, choice.weights]
     # An id is text, whatever it looks like; 00001 and 1e3 must not become numbers.
     aside = [choice.id] if choice.id is not None and choice.id not in numeric else []
-    loaded = contents.load(list(dict.fromkeys([*numeric, *aside])), as_text=aside)
+    loaded = contents.load(list(dict.fromkeys([*numeric, *aside])), aside)
     n_rows = len(next(iter(loaded.values())))
     if n_rows == 0:
-        raise TableError(f"{source.name} has columns and no rows.")
+        raise CommandError(f"{source.name} has columns and no rows.")
     X = _matrix(used, loaded, contents, source.name)
     return Table(
         name=source.name,
@@ -163,7 +170,9 @@ def read_table(
     )
 
 
-def used_columns(choice: Choice, contents: Contents, table: str) -> tuple[str, ...]:
+def used_columns(
+    choice: Choice, columns: tuple[str, ...], named: bool, table: str
+) -> tuple[str, ...]:
     """Return the columns to cluster by."""
     asked = {
         "--columns": choice.columns or (),
@@ -171,34 +180,54 @@ def used_columns(choice: Choice, contents: Contents, table: str) -> tuple[str, .
         "--id": [choice.id] if choice.id is not None else [],
         "--weights": [choice.weights] if choice.weights is not None else [],
     }
-    known = set(contents.columns)
+    known = set(columns)
     for option, names in asked.items():
         if missing := [name for name in names if name not in known]:
-            raise TableOptionError(unknown_column(option, missing, contents.columns, table))
+            raise UsageError(_unknown_column(option, missing, columns, table))
     if choice.columns is not None:
         return choice.columns
-    if choice.expected is not None and contents.named:
+    if choice.expected is not None and named:
         if missing := [name for name in choice.expected if name not in known]:
-            raise TableError(unknown_column("The model", missing, contents.columns, table))
+            raise CommandError(_unknown_column("The model", missing, columns, table))
         return choice.expected
     others = {*choice.exclude, choice.id, choice.weights}
-    used = tuple(name for name in contents.columns if name not in others)
-    if not contents.columns:
-        raise TableError(f"{table} has no columns.")
+    used = tuple(name for name in columns if name not in others)
+    if not columns:
+        raise CommandError(f"{table} has no columns.")
     if not used:
-        raise TableOptionError(f"No column of {table} is left to cluster by.")
+        raise UsageError(f"No column of {table} is left to cluster by.")
     return used
+
+
+def _unknown_column(option: str, missing: Sequence[str], columns: Sequence[str], table: str) -> str:
+    """Say that an option names columns that are not there, and which may be meant."""
+    near = dict.fromkeys(
+        name for wanted in missing for name in get_close_matches(wanted, columns, n=1)
+    )
+    folded = {name.casefold(): name for name in columns}
+    near |= dict.fromkeys(folded[m.casefold()] for m in missing if m.casefold() in folded)
+    hint = (
+        f"Did you mean {' or '.join(map(quoted, near))}?"
+        if near
+        else f"It has {listed(map(quoted, columns), 12)}."
+    )
+    noun = "a column" if len(missing) == 1 else "columns"
+    return (
+        f"{option} names {noun} that {table} does not have: {listed(map(quoted, missing))}. {hint}"
+    )
 
 
 def _matrix(
     used: Sequence[str], loaded: Mapping[str, Column], contents: Contents, table: str
 ) -> NDArray[Any]:
-    if (whole := _whole_matrix(used, contents)) is not None:
-        return whole
+    whole = contents.matrix
+    if whole is not None and tuple(used) == contents.columns and _is_ready(whole):
+        # As it is: column by column would take long if it is wide.
+        return np.ascontiguousarray(whole)
     converted = {name: numbers_of(loaded[name]) for name in used}
     defects = {name: found for name, found in converted.items() if isinstance(found, Defect)}
     if defects:
-        raise TableError(_unusable(defects, contents, table))
+        raise CommandError(_unusable(defects, contents, table))
     arrays = [array for array in converted.values() if not isinstance(array, Defect)]
     X = np.empty((len(arrays[0]), len(arrays)), np.result_type(*arrays))
     for j, array in enumerate(arrays):
@@ -206,14 +235,8 @@ def _matrix(
     return X
 
 
-def _whole_matrix(used: Sequence[str], contents: Contents) -> NDArray[Any] | None:
-    """Return a matrix of finite floats as it is: column by column would take long if it is wide."""
-    matrix = contents.matrix
-    if matrix is None or tuple(used) != contents.columns:
-        return None
-    if matrix.dtype not in (np.float32, np.float64) or not np.isfinite(matrix).all():
-        return None
-    return np.ascontiguousarray(matrix)
+def _is_ready(matrix: NDArray[Any]) -> bool:
+    return matrix.dtype in (np.float32, np.float64) and bool(np.isfinite(matrix).all())
 
 
 def _weights(
@@ -227,7 +250,7 @@ def _weights(
         weights = Defect("negative weights", tuple(bad[:3].tolist()), quoted(weights[bad[0]]))
     if isinstance(weights, Defect):
         where = _described(weights, contents)
-        raise TableError(f"{table} has weights that cannot be used, {quoted(name)}: {where}.")
+        raise CommandError(f"{table} has weights that cannot be used, {quoted(name)}: {where}.")
     return weights.astype(np.float64, copy=False)
 
 
@@ -237,13 +260,12 @@ def _ids(
     """Return what names the rows, such that it can be written."""
     if name is None:
         return None
-    ids = (contents.load([name], as_text=[name]) if loaded is None else loaded)[name]
+    ids = (contents.load([name], [name]) if loaded is None else loaded)[name]
     if isinstance(ids, np.ndarray):
         wide = ids.dtype.kind == "f" and ids.dtype.itemsize not in (4, 8)
         return ids.astype(np.float64 if wide else ids.dtype.newbyteorder("="))
-    pl = import_polars()
     if ids.dtype.is_nested() or ids.dtype in (pl.Binary, pl.Object):
-        raise TableError(
+        raise CommandError(
             f"{table} has ids that cannot be written, {quoted(name)}: values of type {ids.dtype}. "
             "Name the rows by text, numbers or dates."
         )
@@ -260,12 +282,14 @@ def _unusable(defects: Mapping[str, Defect], contents: Contents, table: str) -> 
         lines.append(f"  and {len(defects) - 2 * SHOWN:,} more")
     names = list(defects)
     excluded = ",".join(names) if len(names) <= 2 * SHOWN else "…"
+    if any(DECIMAL_COMMA.fullmatch(defect.sample) for defect in defects.values()):
+        lines.append("If 1,5 is a number in this CSV, add --decimal-comma.")
     lines.append(
-        f"Leave out what is no measurement (--exclude {quote(excluded)}), or mend the rows."
+        f"Leave out what is not a measurement (--exclude {quote(excluded)}), or mend the rows."
     )
     if texts := [name for name, defect in defects.items() if defect.what == "text in all rows"]:
         lines.append(
-            f"If a column names the rows, --id {quote(texts[0])} keeps it beside the labels."
+            f"If a column names the rows, --id {quote(texts[0])} keeps it next to the labels."
         )
     return "\n".join(lines)
 
@@ -290,6 +314,6 @@ def _suspicions(X: NDArray[Any], columns: Sequence[str]) -> tuple[str, ...]:
         if X[1, j] - X[0, j] == 1.0 and (np.diff(X[:, j]) == 1.0).all()
     ]
     return tuple(
-        f"column {quoted(name)} counts the rows; if it is no measurement: --exclude {quote(name)}"
+        f"column {quoted(name)} counts the rows; to leave it out: --exclude {quote(name)}"
         for name in counting
     )

@@ -4,52 +4,37 @@ from __future__ import annotations
 
 import io
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
-from evomeans.cli.tables.errors import import_polars
 from evomeans.cli.tables.table import Table
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from evomeans.search import History
+from evomeans.search import History
+from evomeans.search.history import COLUMNS
 
 
 def labels_frame(table: Table, labels: NDArray[Any]) -> pl.DataFrame:
     """One line per row: its id, or its number counted from 1, and its cluster counted from 0."""
-    polars = import_polars()
     if table.ids is None:
-        ids = polars.Series("row", np.arange(1, len(labels) + 1))
+        ids = pl.Series("row", np.arange(1, len(labels) + 1))
     else:
-        ids = polars.Series(table.id_name, table.ids)
-    frame: pl.DataFrame = polars.DataFrame(
-        [ids, polars.Series(_free("cluster", [ids.name]), labels)]
-    )
-    return frame
+        ids = pl.Series(table.id_name, table.ids)
+    return pl.DataFrame([ids, pl.Series(_free("cluster", [ids.name]), labels)])
 
 
 def centers_frame(table: Table, centers: NDArray[Any]) -> pl.DataFrame:
     """One line per cluster: its number, and its centre in the units of the table."""
-    polars = import_polars()
     centers = table.in_units(centers)
-    numbers = polars.Series(
-        _free("cluster", table.columns), np.arange(len(centers), dtype=np.int32)
-    )
-    parts = [polars.Series(name, centers[:, j]) for j, name in enumerate(table.columns)]
-    frame: pl.DataFrame = polars.DataFrame([numbers, *parts])
-    return frame
+    numbers = pl.Series(_free("cluster", table.columns), np.arange(len(centers), dtype=np.int32))
+    parts = [pl.Series(name, centers[:, j]) for j, name in enumerate(table.columns)]
+    return pl.DataFrame([numbers, *parts])
 
 
 def history_frame(history: History) -> pl.DataFrame:
     """One line per solution made."""
-    from evomeans.search.history import COLUMNS
-
-    polars = import_polars()
-    frame: pl.DataFrame = polars.DataFrame({name: history.column(name) for name in COLUMNS})
-    return frame
+    return pl.DataFrame({name: history.column(name) for name in COLUMNS})
 
 
 def table_bytes(frame: pl.DataFrame, file_format: str) -> bytes:
