@@ -13,7 +13,6 @@ from evomeans.plotting.cluster_data import (
     profile_data,
     projection_data,
     room_for_labels,
-    size_data,
     thin_out,
 )
 from evomeans.plotting.samples import sample_moments
@@ -131,19 +130,17 @@ def test_profiles_count_by_explained_variance_if_the_spread_is_known():
     assert_allclose(data.values, [[-1, -0.25], [1, 0.25]])
 
 
+def test_as_many_clusters_as_columns_and_all_the_same():
+    """Values that look like a matrix of distances are still values."""
+    assert_array_equal(profile_data(np.ones((3, 3)), np.ones(3), NAMES).values, np.zeros((3, 3)))
+
+
 def test_similar_clusters_stand_together():
     centers = np.array([[0.0], [10.0], [0.1], [10.1], [0.2]])
     clusters = profile_data(centers, np.ones(5), ["a"]).clusters.tolist()
     low = [i for i, cluster in enumerate(clusters) if cluster in (0, 2, 4)]
     assert max(low) - min(low) == 2
     assert sorted(clusters) == [0, 1, 2, 3, 4]
-
-
-def test_sizes_from_the_largest_down():
-    data = size_data(np.array([1, 1, 2, 1]), 4)
-    assert_array_equal(data.clusters, [1, 2, 0, 3])
-    assert_array_equal(data.sizes, [3, 1, 0, 0])
-    assert_allclose(data.shares, [75, 25, 0, 0])
 
 
 @pytest.mark.parametrize("sparse", [False, True])

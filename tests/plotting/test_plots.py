@@ -13,6 +13,7 @@ from matplotlib import pyplot
 from matplotlib.colors import to_hex
 
 from evomeans import HGMeans, History, plotting
+from evomeans.plotting.cluster_plots import draw_sizes
 from evomeans.plotting.palette import OKABE_ITO
 
 matplotlib.use("Agg")
@@ -97,10 +98,18 @@ def test_clusters_have_numbers_and_the_colours_of_the_sizes(model):
     ax = draw(plotting.plot_clusters(model, FRAME, columns=["height", "cost in $"]))
     assert sorted(texts(ax)) == ["0", "1", "2", "3"]
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("height", r"cost in \$")
-    drawn = {to_hex(color) for color in ax.collections[0].get_facecolor()}
-    assert drawn == {color.lower() for color in OKABE_ITO[:4]}
+    drawn = {dots.get_gid(): to_hex(dots.get_facecolor()[0]) for dots in ax.collections[:4]}
+    assert drawn == {f"cluster-{i}": OKABE_ITO[i].lower() for i in range(4)}
     bars = draw(plotting.plot_sizes(model)).patches
-    assert {to_hex(bar.get_facecolor()) for bar in bars} == drawn
+    assert {bar.get_gid(): to_hex(bar.get_facecolor()) for bar in bars} == drawn
+
+
+def test_sizes_from_the_largest_down():
+    sizes, colors = np.array([0, 3, 1, 0]), np.arange(4)
+    ax = draw(draw_sizes(pyplot.figure().subplots(), sizes, colors))
+    assert [bar.get_height() for bar in ax.patches] == [3, 1, 0, 0]
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["1", "2", "0", "3"]
+    assert all(tick == round(tick) for tick in ax.get_yticks())
 
 
 def test_many_clusters_stay_readable(many):
@@ -121,7 +130,7 @@ def test_many_samples_are_thinned_out_and_that_is_said():
     X = np.random.default_rng(0).normal(size=(30_000, 2))
     model = HGMeans(2, **{**FAST, "max_offspring": 1}).fit(X)
     ax = plotting.plot_clusters(model, X)
-    assert len(ax.collections[0].get_offsets()) == 20_000
+    assert sum(len(dots.get_offsets()) for dots in ax.collections[:2]) == 20_000
     assert ax.get_title(loc="right") == "20,000 of 30,000 samples shown"
 
 

@@ -9,6 +9,8 @@ import pytest
 from browser import find_browser, open_browser
 from reports import HOSTILE, data_of, fitted, samples
 
+from evomeans.report import render_report
+
 
 @pytest.fixture(scope="session")
 def model():
@@ -32,6 +34,16 @@ def hostile_data(model):
     settings = {name: name for name in HOSTILE}
     title = "</title>" + HOSTILE[0]
     return data_of(model, samples(), HOSTILE, title, settings=settings, command=HOSTILE[1])
+
+
+@pytest.fixture(scope="session")
+def page(_data):
+    return render_report(_data)
+
+
+@pytest.fixture(scope="session")
+def hostile_page(hostile_data):
+    return render_report(hostile_data)
 
 
 @pytest.fixture(scope="session")

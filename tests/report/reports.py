@@ -23,9 +23,9 @@ def fitted(n_clusters=5, X=None, **parameters):
 
 
 def samples():
-    """Five clouds of unequal size in four columns."""
+    """Five clouds of unequal size in four columns, close enough for several local optima."""
     labels = np.repeat(np.arange(5), [70, 20, 40, 60, 10])
-    return CENTERS[labels] + np.random.default_rng(0).normal(size=(200, 4))
+    return CENTERS[labels] + np.random.default_rng(0).normal(scale=4, size=(200, 4))
 
 
 def data_of(model, X, names=None, title="clouds.csv", **more):

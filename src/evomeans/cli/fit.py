@@ -174,7 +174,8 @@ def _tell_beforehand(
         terminal.note(f"note: there is no checkpoint {checkpoint}; a new search begins")
     if keep.output is not None and keep.report and not can_report():
         terminal.note(
-            "note: report.html is left out, it needs jinja2: pip install 'evomeans[report]'; "
+            "note: report.html is left out, it needs jinja2 and matplotlib: "
+            "pip install 'evomeans[report]'; "
             f"after that: evomeans report {quote(str(keep.output))}"
         )
 

@@ -15,7 +15,7 @@ CORE = ("numpy", "scipy", "scikit-learn", "numba")
 EXTRAS = {
     "cli": ("cyclopts", "rich", "polars"),
     "plot": ("matplotlib",),
-    "report": ("jinja2",),
+    "report": ("jinja2", "matplotlib"),
     "gpu": ("torch", "triton"),
     "dask": ("dask", "distributed"),
 }

@@ -22,7 +22,7 @@ from evomeans.cli.terminal import as_typed
 from evomeans.engines import is_dask
 from evomeans.estimators.hgmeans import HGMeans
 from evomeans.estimators.persistence import stored_parameters
-from evomeans.wording import counted, duration_text, number_text, percent_text, stop_text
+from evomeans.wording import counted, duration_text, listed, number_text, percent_text, stop_text
 
 VERSION = 1
 # The command line neither starts warm nor lets the estimator print.
@@ -156,12 +156,12 @@ def as_json(data: Any) -> bytes:
 def _report_data(fit: Fit) -> dict[str, Any]:
     from evomeans.report import report_data
 
-    model, table = fit.model, fit.table
+    model, table, scaling = fit.model, fit.table, fit.table.standardization
     settings = {
         "table": table.name,
         "rows": len(table.X),
-        "columns": ", ".join(table.columns),
-        "standardized": table.standardization is not None,
+        "columns": listed(table.columns),
+        "standardized": scaling is not None,
         "weighted": table.weights is not None,
         **fit.settings,
     }
@@ -173,7 +173,7 @@ def _report_data(fit: Fit) -> dict[str, Any]:
         settings=settings,
         command=as_typed(),
         sample_weight=table.weights,
-        centers=table.in_units(model.cluster_centers_),
+        standardization=None if scaling is None else (scaling.mean, scaling.scale),
     )
 
 

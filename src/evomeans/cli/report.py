@@ -18,14 +18,14 @@ from evomeans.storage.files import write_atomically
 
 
 def can_report() -> bool:
-    """Return whether the package is installed that the page needs."""
-    return find_spec("jinja2") is not None
+    """Return whether the packages are installed that the page needs."""
+    return all(find_spec(name) for name in ("jinja2", "matplotlib"))
 
 
 def write_report(folder: Path, output: Path | None, *, force: bool) -> int:
     """Write the page of a run again; no other file is replaced unless that is forced."""
     if not can_report():
-        raise CommandError("The report needs jinja2: pip install 'evomeans[report]'")
+        raise CommandError("The report needs jinja2 and matplotlib: pip install 'evomeans[report]'")
     target = output or folder / REPORT
     if output is not None or target.is_symlink():
         check_new_file(target, force)

@@ -14,14 +14,19 @@ if TYPE_CHECKING:
 
 def get_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
     """Return the axes given, or new ones in a figure of their own."""
-    try:
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise ImportError(
-            'Plots need matplotlib; install it with: pip install "evomeans[plot]"'
-        ) from error
     if ax is None:
+        try:
+            from matplotlib import pyplot
+        except ImportError as error:
+            raise ImportError(
+                'Plots need matplotlib; install it with: pip install "evomeans[plot]"'
+            ) from error
         _, ax = pyplot.subplots(figsize=size, layout="constrained")
+    return calm(ax)
+
+
+def calm(ax: Axes) -> Axes:
+    """Remove everything from the axes that is not needed to read them."""
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     for side in ("left", "bottom"):
@@ -55,9 +60,11 @@ def places(decade: float) -> int:
     return max(0, -int(decade))
 
 
-def plain(name: str) -> str:
-    """Return a name as text that matplotlib takes for no mathematics."""
-    return name.replace("$", r"\$")
+def plain(name: str, length: int = 60) -> str:
+    """Return a name on one line, not too long, that matplotlib does not take for mathematics."""
+    shown = "".join(letter if letter.isprintable() else " " for letter in name)
+    shown = shown if len(shown) <= length else shown[: length - 1] + "…"
+    return shown.replace("$", r"\$")
 
 
 def say_instead(ax: Axes, text: str) -> Axes:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.cluster.hierarchy import leaves_list, linkage
+from scipy.spatial.distance import pdist
 
 from evomeans.engines.frame import is_sparse
 from evomeans.plotting.samples import FloatArray, as_rows, dense_rows
@@ -34,7 +35,7 @@ def thin_out(labels: NDArray[Any], limit: int, at_least: int = 5) -> NDArray[np.
     """Choose at most about ``limit`` samples, always the same ones, in a shuffled order.
 
     Every cluster keeps ``at_least`` of its samples, or all if it has fewer: small clusters do
-    not vanish. The order is shuffled so that drawing them one by one hides no cluster.
+    not vanish.
 
     Parameters
     ----------
@@ -81,8 +82,6 @@ class Projection:
         How many of all samples each cluster has.
     axis_names : tuple of two str
         What the axes are.
-    n_samples : int
-        How many samples there are in all.
     """
 
     points: FloatArray
@@ -90,7 +89,6 @@ class Projection:
     centers: FloatArray
     sizes: NDArray[np.intp]
     axis_names: tuple[str, str]
-    n_samples: int
 
     def view(self, shape: float = 1.0) -> tuple[tuple[float, float], tuple[float, float]]:
         """Return the limits of both axes: nearly all samples and every centre, with a margin.
@@ -168,7 +166,7 @@ def projection_data(
         )
         axis_names = (first_name, second_name)
     sizes = np.bincount(labels, minlength=len(middles))
-    return Projection(points, labels[kept], plane, sizes, axis_names, len(labels))
+    return Projection(points, labels[kept], plane, sizes, axis_names)
 
 
 def _two_columns(columns: Sequence[str | int], names: Sequence[str]) -> tuple[int, int]:
@@ -228,7 +226,7 @@ class Profiles:
     values : (k, m) array
         Difference of each centre from the overall mean, in standard deviations.
     centers : (k, m) array
-        The same in units of the data.
+        The centres in units of the data.
     clusters : (k,) array of int
         The cluster of each row: similar ones stand together.
     names : list of str
@@ -249,6 +247,7 @@ def profile_data(
     weights: NDArray[Any],
     names: Sequence[str],
     *,
+    shown: FloatArray | None = None,
     mean: FloatArray | None = None,
     spread: FloatArray | None = None,
     limit: int = 24,
@@ -263,6 +262,8 @@ def profile_data(
         Sizes of the clusters.
     names : sequence of str
         Of the columns.
+    shown : (k, d) array, optional
+        The centres in the units to be shown, if the model was fitted to scaled samples.
     mean, spread : (d,) arrays, optional
         Mean and standard deviation of the samples. Without them, those of the centres serve. A
         column then counts by its part in the separation of the clusters; with them, by the share
@@ -284,7 +285,7 @@ def profile_data(
     rows = _similar_together(values[:, chosen])
     return Profiles(
         values[rows][:, chosen],
-        middles[rows][:, chosen],
+        (middles if shown is None else shown)[rows][:, chosen],
         rows,
         [names[i] for i in chosen],
         middles.shape[1],
@@ -301,34 +302,8 @@ def standardized(centers: FloatArray, mean: FloatArray, spread: FloatArray) -> F
 def _similar_together(values: FloatArray) -> NDArray[np.intp]:
     if len(values) < 3:
         return np.arange(len(values))
-    tree = linkage(values, "average", optimal_ordering=True)
+    tree = linkage(pdist(values), "average", optimal_ordering=True)
     return np.asarray(leaves_list(tree), dtype=np.intp)
-
-
-@dataclass(frozen=True, eq=False)
-class ClusterSizes:
-    """How large the clusters are, the largest first.
-
-    Parameters
-    ----------
-    clusters : (k,) array of int
-        Which cluster.
-    sizes : (k,) array of int
-        Its samples.
-    shares : (k,) array
-        In percent of all samples.
-    """
-
-    clusters: NDArray[np.intp]
-    sizes: NDArray[np.intp]
-    shares: FloatArray
-
-
-def size_data(labels: NDArray[Any], n_clusters: int) -> ClusterSizes:
-    """Count the samples of each cluster."""
-    sizes = np.bincount(labels, minlength=n_clusters)
-    order = np.argsort(-sizes, kind="stable")
-    return ClusterSizes(order, sizes[order], 100 * sizes[order] / max(1, len(labels)))
 
 
 def room_for_labels(

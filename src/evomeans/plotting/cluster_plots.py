@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evomeans.plotting.axes import get_axes, plain
 from evomeans.plotting.cluster_data import (
@@ -15,14 +16,24 @@ from evomeans.plotting.cluster_data import (
     profile_data,
     projection_data,
     room_for_labels,
-    size_data,
 )
-from evomeans.plotting.palette import FAINT, INK, MUTED, OKABE_ITO, cluster_colors, ink_on
+from evomeans.plotting.palette import (
+    DIFFERENCES,
+    FAINT,
+    INK,
+    MUTED,
+    OKABE_ITO,
+    PAPER,
+    cluster_colors,
+    ink_on,
+)
+from evomeans.wording import number_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-LOW, MIDDLE, HIGH = "#0072B2", "#f7f7f5", "#D55E00"
+CLUSTER_ID = "cluster-"
+"""Start of the SVG ids of everything that is drawn for one cluster."""
 
 
 def plot_clusters(
@@ -54,26 +65,32 @@ def plot_clusters(
     """
     centers = model.cluster_centers_
     names = column_names(model, getattr(X, "columns", None), centers.shape[1])
-    labels = np.asarray(model.predict(X))
-    data = projection_data(X, labels, centers, names=names, columns=columns)
-    ax = get_axes(ax, (7.0, 5.6))
-    colors = np.array(OKABE_ITO)[cluster_colors(centers)]
-    ax.scatter(
-        data.points[:, 0],
-        data.points[:, 1],
-        s=float(np.clip(40_000 / len(data.points), 5, 26)),
-        c=colors[data.labels],
-        alpha=0.65 if len(data.points) > 500 else 0.85,
-        linewidths=0,
-        rasterized=len(data.points) > 5000,
-    )
+    data = projection_data(X, np.asarray(model.predict(X)), centers, names=names, columns=columns)
+    return draw_clusters(get_axes(ax, (7.0, 5.6)), data, cluster_colors(centers))
+
+
+def draw_clusters(ax: Axes, data: Projection, palette_indices: NDArray[np.intp]) -> Axes:
+    """Draw the data of :func:`plot_clusters`."""
+    colors, n_shown = np.array(OKABE_ITO)[palette_indices], len(data.points)
+    for cluster in np.unique(data.labels):
+        x, y = data.points[data.labels == cluster].T
+        ax.scatter(
+            x,
+            y,
+            s=float(np.clip(40_000 / n_shown, 5, 26)),
+            color=colors[cluster],
+            alpha=0.65 if n_shown > 500 else 0.85,
+            linewidths=0,
+            rasterized=n_shown > 5000,
+            gid=f"{CLUSTER_ID}{cluster}",
+        )
     width, height = _inches(ax)
     x_limits, y_limits = data.view(width / height)
     x_name, y_name = map(plain, data.axis_names)
     ax.set(xlim=x_limits, ylim=y_limits, xlabel=x_name, ylabel=y_name)
     _draw_centers(ax, data, colors)
-    if len(data.points) < data.n_samples:
-        shown = f"{len(data.points):,} of {data.n_samples:,} samples shown"
+    if n_shown < data.sizes.sum():
+        shown = f"{n_shown:,} of {data.sizes.sum():,} samples shown"
         ax.set_title(shown, loc="right", fontsize="small", color=MUTED)
     return ax
 
@@ -82,13 +99,13 @@ def _draw_centers(ax: Axes, data: Projection, colors: Any) -> None:
     """Mark the centres; number those that have room, the largest clusters first."""
     low, high = np.transpose([ax.get_xlim(), ax.get_ylim()])
     places = (data.centers - low) / (high - low) * _inches(ax)
-    numbered = room_for_labels(places, (0.22, 0.22), data.sizes)
+    numbered = room_for_labels(places, (0.26, 0.22), data.sizes)
     ax.scatter(
         data.centers[~numbered, 0],
         data.centers[~numbered, 1],
         s=18,
         c=colors[~numbered],
-        edgecolors="white",
+        edgecolors=PAPER,
         linewidths=0.8,
         zorder=3,
     )
@@ -104,10 +121,11 @@ def _draw_centers(ax: Axes, data: Projection, colors: Any) -> None:
             va="center",
             zorder=4,
             clip_on=True,
+            gid=f"{CLUSTER_ID}{cluster}",
             bbox={
-                "boxstyle": "round,pad=0.28,rounding_size=0.6",
+                "boxstyle": "round,pad=0.38,rounding_size=0.7",
                 "facecolor": colors[cluster],
-                "edgecolor": "white",
+                "edgecolor": PAPER,
                 "linewidth": 1.2,
             },
         )
@@ -115,10 +133,7 @@ def _draw_centers(ax: Axes, data: Projection, colors: Any) -> None:
 
 def _inches(ax: Axes) -> tuple[float, float]:
     """Width and height of the axes, about: the layout is only made when the figure is drawn."""
-    box, figure = ax.get_position(), ax.get_figure(root=True)
-    assert figure is not None
-    width, height = figure.get_size_inches()
-    return width * box.width, height * box.height
+    return ax.bbox.width / ax.figure.dpi, ax.bbox.height / ax.figure.dpi
 
 
 def plot_profiles(
@@ -147,52 +162,76 @@ def plot_profiles(
     names = column_names(model, feature_names, d)
     sizes = np.bincount(model.labels_, minlength=k)
     data = profile_data(model.cluster_centers_, sizes, names)
-    n_columns = len(data.names)
-    width = min(11.0, 2.6 + 0.42 * n_columns)
-    ax = get_axes(ax, (max(width, 4.5), float(np.clip(2.2 + 0.28 * k, 3.4, 9.0))))
-    image = _draw_cells(ax, data)
-    bar = ax.figure.colorbar(image, ax=ax, shrink=0.9, aspect=25, pad=0.02)
-    bar.set_label("difference from the mean\n(standard deviations)", color=INK, fontsize="small")
-    bar.outline.set_visible(False)
-    bar.ax.tick_params(color=FAINT, labelcolor=MUTED)
-    if n_columns < data.n_features:
-        chosen = f"{n_columns} of {data.n_features} columns, the most telling first"
-        ax.set_title(chosen, loc="left", fontsize="small", color=MUTED)
-    return ax
+    return draw_profiles(get_axes(ax, profiles_size(data)), data)
 
 
-def _draw_cells(ax: Axes, data: Profiles) -> Any:
-    from matplotlib.colors import LinearSegmentedColormap
+def profiles_size(data: Profiles) -> tuple[float, float]:
+    """Return width and height in inches that :func:`draw_profiles` needs."""
+    rows, columns = data.values.shape
+    return min(11.0, max(4.5, 2.6 + 0.42 * columns)), float(np.clip(2.2 + 0.28 * rows, 3.4, 9.0))
 
+
+def draw_profiles(ax: Axes, data: Profiles) -> Axes:
+    """Draw the data of :func:`plot_profiles`."""
+    rows, columns = data.values.shape
     reach = float(np.clip(np.abs(data.values).max(initial=0.0), 1.0, 3.0))
-    colormap = LinearSegmentedColormap.from_list("profiles", [LOW, MIDDLE, HIGH])
-    image = ax.imshow(
-        data.values, cmap=colormap, vmin=-reach, vmax=reach, aspect="auto", interpolation="nearest"
-    )
-    shown = [plain(name if len(name) <= 22 else name[:21] + "…") for name in data.names]
-    upright = len(shown) > 6 or max(map(len, shown)) > 8
+    _draw_cells(ax, data, reach)
+    shown = [plain(name, 22) for name in data.names]
+    upright = columns > 6 or max(map(len, shown)) > 8
     ax.set_xticks(
-        range(len(shown)),
+        range(columns),
         shown,
         rotation=45 if upright else 0,
         ha="right" if upright else "center",
         rotation_mode="anchor",
     )
-    rows = len(data.clusters)
-    if rows <= 60:
-        size = "medium" if rows <= 25 else 6
-        ax.set_yticks(range(rows), [str(cluster) for cluster in data.clusters], fontsize=size)
-    else:
-        ax.set_yticks([])
-    ax.set_ylabel("cluster" if rows <= 60 else f"{rows} clusters, similar ones together")
+    numbered = rows <= 60
+    ax.set_yticks(
+        range(rows) if numbered else [],
+        [str(cluster) for cluster in data.clusters] if numbered else [],
+        fontsize="medium" if rows <= 25 else 6,
+    )
+    ax.set_ylabel("cluster" if numbered else f"{rows} clusters, similar ones together")
+    ax.set(xlim=(-0.5, columns - 0.5), ylim=(rows - 0.5, -0.5))
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)
+    _draw_scale(ax, reach)
+    if columns < data.n_features:
+        chosen = f"{columns} of {data.n_features} columns, the most telling first"
+        ax.set_title(chosen, loc="left", fontsize="small", color=MUTED)
+    return ax
+
+
+def _draw_cells(ax: Axes, data: Profiles, reach: float) -> None:
+    """Draw one shape for each level of colour, so that thousands of cells stay a small file."""
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    half = len(DIFFERENCES) // 2
+    levels = half + np.rint(half * np.clip(data.values / reach, -1, 1)).astype(int)
+    square = np.array([[0, 0], [1, 0], [1, 1], [0, 1], [0, 0]]) - 0.5
+    codes = [Path.MOVETO, *[Path.LINETO] * 3, Path.CLOSEPOLY]
+    for level in np.unique(levels):
+        corners = np.argwhere(levels == level)[:, None, ::-1] + square
+        path = Path(corners.reshape(-1, 2), np.tile(codes, len(corners)))
+        width = 0.8 if len(data.values) <= 60 else 0.0
+        ax.add_patch(PathPatch(path, facecolor=DIFFERENCES[level], ec=PAPER, linewidth=width))
     if data.values.size <= 150:
         for (row, column), value in np.ndenumerate(data.values):
-            color = "white" if abs(value) > 0.75 * reach else INK
-            text = f"{data.centers[row, column]:.3g}"
+            color = PAPER if abs(value) > 0.75 * reach else INK
+            text = number_text(float(data.centers[row, column]), 3)
             ax.text(column, row, text, ha="center", va="center", fontsize=7, color=color)
-    return image
+
+
+def _draw_scale(ax: Axes, reach: float) -> None:
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import ListedColormap, Normalize
+
+    scale = ScalarMappable(Normalize(-reach, reach), ListedColormap(DIFFERENCES))
+    bar = ax.figure.colorbar(scale, ax=ax, shrink=0.9, aspect=25, pad=0.02)
+    bar.set_label("standard deviations from the mean", color=INK, fontsize="small")
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(length=0, labelcolor=MUTED)
 
 
 def plot_sizes(model: Any, ax: Axes | None = None) -> Axes:
@@ -209,25 +248,33 @@ def plot_sizes(model: Any, ax: Axes | None = None) -> Axes:
     -------
     matplotlib.axes.Axes
     """
-    k = len(model.cluster_centers_)
-    data = size_data(model.labels_, k)
-    ax = get_axes(ax, (float(np.clip(1.5 + 0.4 * k, 4.5, 9.0)), 3.8))
-    colors = np.array(OKABE_ITO)[cluster_colors(model.cluster_centers_)]
-    bars = ax.bar(range(k), data.sizes, width=0.82 if k <= 60 else 1.0, color=colors[data.clusters])
+    sizes = np.bincount(model.labels_, minlength=len(model.cluster_centers_))
+    ax = get_axes(ax, (float(np.clip(1.5 + 0.4 * len(sizes), 4.5, 9.0)), 3.8))
+    return draw_sizes(ax, sizes, cluster_colors(model.cluster_centers_))
+
+
+def draw_sizes(ax: Axes, sizes: NDArray[np.intp], palette_indices: NDArray[np.intp]) -> Axes:
+    """Draw the data of :func:`plot_sizes`."""
+    k, order = len(sizes), np.argsort(-sizes, kind="stable")
+    bars = ax.bar(
+        range(k),
+        sizes[order],
+        width=0.82 if k <= 60 else 1.0,
+        color=np.array(OKABE_ITO)[palette_indices[order]],
+    )
+    for cluster, bar in zip(order, bars, strict=True):
+        bar.set_gid(f"{CLUSTER_ID}{cluster}")
     if k <= 20:
-        ax.bar_label(bars, [f"{size:,}" for size in data.sizes], padding=2, fontsize=8, color=MUTED)
+        ax.bar_label(bars, [f"{sizes[i]:,}" for i in order], padding=2, fontsize=8, color=MUTED)
     if k <= 40:
-        ax.set_xticks(
-            range(k),
-            [str(cluster) for cluster in data.clusters],
-            fontsize="medium" if k <= 25 else 7,
-        )
+        ax.set_xticks(range(k), map(str, order), fontsize="medium" if k <= 25 else 7)
         ax.set_xlabel("cluster")
     else:
         ax.set_xticks([])
-        ax.set_xlabel(f"{k} clusters: from {data.sizes[0]:,} samples down to {data.sizes[-1]:,}")
+        ax.set_xlabel(f"{k} clusters: from {sizes.max():,} samples down to {sizes.min():,}")
     ax.set_xlim(-0.6, k - 0.4)
     ax.set_ylabel("samples")
+    ax.locator_params(axis="y", integer=True)
     ax.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     ax.grid(axis="y", color=FAINT, linewidth=0.6)
     ax.tick_params(axis="x", length=0)

@@ -20,8 +20,25 @@ OKABE_ITO = (
 """The colours of M. Okabe and K. Ito, "Color Universal Design" (2008)."""
 
 INK = "#1b1f24"
-MUTED = "#5b636d"
+MUTED = "#59616b"
 FAINT = "#d5d9de"
+PAPER = "#ffffff"
+
+
+def diverging(low: str, middle: str, high: str, steps: int = 6) -> tuple[str, ...]:
+    """Mix the levels of a scale from ``low`` over ``middle`` to ``high``."""
+    below = [_mixed(low, middle, i / steps) for i in range(steps)]
+    above = [_mixed(middle, high, i / steps) for i in range(1, steps + 1)]
+    return (*below, middle, *above)
+
+
+def _mixed(first: str, second: str, part: float) -> str:
+    pairs = ((int(first[i : i + 2], 16), int(second[i : i + 2], 16)) for i in (1, 3, 5))
+    return "#" + "".join(f"{round(a + part * (b - a)):02x}" for a, b in pairs)
+
+
+DIFFERENCES = diverging("#0a5c8f", "#f3f3f1", "#b84d00")
+"""From far below the mean to far above it."""
 
 
 def cluster_colors(centers: NDArray[Any], n_colors: int = len(OKABE_ITO)) -> NDArray[np.intp]:
@@ -60,7 +77,7 @@ def cluster_colors(centers: NDArray[Any], n_colors: int = len(OKABE_ITO)) -> NDA
 
 def ink_on(color: str) -> str:
     """Return black or white, whichever is easier to read on a colour like ``"#56B4E9"``."""
-    return "#ffffff" if luminance(color) < 0.22 else "#000000"
+    return PAPER if luminance(color) < 0.22 else "#000000"
 
 
 def luminance(color: str) -> float:

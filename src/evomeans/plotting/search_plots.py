@@ -10,7 +10,12 @@ from numpy.typing import ArrayLike
 
 from evomeans.plotting.axes import gap_axis, get_axes, plain, say_instead
 from evomeans.plotting.palette import FAINT, INK, MUTED, OKABE_ITO
-from evomeans.plotting.search_data import comparison_data, convergence_data, population_data
+from evomeans.plotting.search_data import (
+    Convergence,
+    comparison_data,
+    convergence_data,
+    population_data,
+)
 from evomeans.search.history import History
 
 if TYPE_CHECKING:
@@ -44,8 +49,11 @@ def plot_convergence(
     -------
     matplotlib.axes.Axes
     """
-    data = convergence_data(history, x)
-    ax = get_axes(ax, (7.0, 4.2))
+    return draw_convergence(get_axes(ax, (7.0, 4.2)), convergence_data(history, x), x)
+
+
+def draw_convergence(ax: Axes, data: Convergence, x: str) -> Axes:
+    """Draw the data of :func:`plot_convergence`."""
     if not len(data.x):
         return say_instead(ax, NO_SEARCH)
     ax.plot(
@@ -76,6 +84,7 @@ def plot_convergence(
         linestyle="",
     )
     gap_axis(ax, data.floor, float(data.gap.max()), data.unit)
+    ax.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
     ax.set_xlabel("offspring made" if x == "offspring" else "time (seconds)")
     ax.set_xlim(left=0)
     _legend(ax)

@@ -1,7 +1,7 @@
-"""The report of a run: one HTML file that needs nothing else; it is made with jinja2.
+"""The report of a run: one self-contained HTML file; needs the extra ``report``.
 
-:func:`report_data` gathers all that the page tells, as plain JSON; :func:`render_report` makes the
-page of it, now or later, without the samples.
+:func:`report_data` gathers everything that the page shows as plain JSON. :func:`render_report`
+makes the page from it, now or later, without the samples.
 """
 
 from evomeans.report.data import report_data

@@ -1,4 +1,4 @@
-"""All that a report tells, gathered as plain JSON."""
+"""Everything that a report shows, as plain JSON."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from evomeans._version import __version__
 from evomeans.plotting.cluster_data import (
@@ -20,9 +20,10 @@ from evomeans.plotting.cluster_data import (
 from evomeans.plotting.palette import cluster_colors
 from evomeans.plotting.samples import Moments, as_rows, sample_moments
 from evomeans.plotting.search_data import convergence_data
+from evomeans.search.genetic import IMPROVEMENT
 
 FORMAT = "evomeans report"
-VERSION = 1
+VERSION = 2
 
 POINTS = 5000
 SOLUTIONS = 1500
@@ -34,15 +35,14 @@ def report_data(
     model: Any,
     X: Any,
     *,
-    feature_names: Sequence[str] | None,
     title: str,
-    settings: Mapping[str, Any],
-    command: str,
+    feature_names: Sequence[str] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    command: str = "",
     sample_weight: Any = None,
-    centers: Any = None,
-    python: str | None = None,
+    standardization: tuple[ArrayLike, ArrayLike] | None = None,
 ) -> dict[str, Any]:
-    """Gather what the report of a fit tells.
+    """Gather what the report of a fit shows.
 
     Parameters
     ----------
@@ -50,21 +50,19 @@ def report_data(
         Fitted.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         The samples it was fitted to.
-    feature_names : sequence of str or None
-        Names of the columns; None means those of the fit, or x0, x1 and so on.
     title : str
         What was clustered, e.g. the name of a file.
-    settings : mapping
-        What the reader should know about how it was run; shown as it is. Values that are no
-        numbers, truth values or None become text.
-    command : str
-        The command line that repeats the run; empty if there is none.
+    feature_names : sequence of str, optional
+        Names of the columns; by default those of the fit, or x0, x1 and so on.
+    settings : mapping, optional
+        How it was run, shown as it is; by default the parameters of the model.
+    command : str, optional
+        The command line that repeats the run.
     sample_weight : float or array-like of shape (n_samples,), optional
         The weights it was fitted with.
-    centers : array of shape (n_clusters, n_features), optional
-        The centres in the units to be shown, if the model was fitted to scaled samples.
-    python : str, optional
-        Python code that repeats the run; by default it is made from the model's parameters.
+    standardization : (mean, scale), optional
+        What was subtracted from the columns, and what they were divided by, before the fit. The
+        report then shows the centres in the original units.
 
     Returns
     -------
@@ -79,7 +77,11 @@ def report_data(
         )
     names = [_text(name) for name in column_names(model, feature_names, X.shape[1])]
     moments = sample_moments(X, model.labels_, model.cluster_centers_, sample_weight)
-    shown = np.asarray(model.cluster_centers_ if centers is None else centers, dtype=np.float64)
+    shown = np.asarray(model.cluster_centers_, dtype=np.float64)
+    if standardization is not None:
+        mean, scale = map(np.asarray, standardization)
+        shown = shown * scale + mean
+    settings = model.get_params(deep=False) if settings is None else settings
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -87,7 +89,12 @@ def report_data(
         "created": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "title": _text(title),
         "command": _text(command),
-        "python": python_snippet(model, X.shape) if python is None else _text(python),
+        "python": python_snippet(
+            model,
+            X.shape,
+            weighted=sample_weight is not None,
+            scaled=standardization is not None,
+        ),
         "settings": {_text(name): _plain(value) for name, value in settings.items()},
         "run": _run(model, moments, X.shape),
         "convergence": {x: _convergence(model, x) for x in ("offspring", "seconds")},
@@ -98,7 +105,7 @@ def report_data(
 
 
 def _plain(value: Any) -> str | int | float | bool | None:
-    """Keep what JSON knows, write the rest as text; NaN and infinity too."""
+    """Keep what JSON can hold; write the rest, NaN and infinity included, as text."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | int | str):
@@ -112,12 +119,11 @@ def _text(value: Any) -> str:
 
 
 def _run(model: Any, moments: Moments, shape: tuple[int, int]) -> dict[str, Any]:
-    """Tell the search in figures."""
+    """Describe the search in figures."""
     history = model.history_
     best = np.asarray(history.column("best"), dtype=np.float64)
-    # The same threshold as for the patience of the search.
-    improved = np.flatnonzero(best[1:] < best[:-1] * (1 - 1e-10)) + 1
-    last = history[int(improved[-1]) if len(improved) else 0] if len(history) else None
+    # The first solution as good as the last one; lower by a rounding error is not better.
+    reached = history[int(np.argmax(best <= best[-1] * (1.0 + IMPROVEMENT)))] if history else None
     founders = [record.best for record in history if record.number == 0]
     total = float(moments.weights.sum() * np.square(moments.spread).sum())
     return {
@@ -131,9 +137,10 @@ def _run(model: Any, moments: Moments, shape: tuple[int, int]) -> dict[str, Any]
         "founders_inertia": float(founders[-1]) if founders else None,
         "n_founders": len(founders),
         "explained": max(0.0, 1.0 - float(model.inertia_) / total) if total > 0 else None,
-        "last_improvement": int(last.number) if last else 0,
-        "last_improvement_seconds": float(last.seconds) if last else 0.0,
+        "last_improvement": int(reached.number) if reached else 0,
+        "last_improvement_seconds": float(reached.seconds) if reached else 0.0,
         "stop_reason": str(model.stop_reason_),
+        "n_rediscoveries": int(model.n_rediscoveries_),
     }
 
 
@@ -157,7 +164,6 @@ def _projection(model: Any, X: Any, names: list[str]) -> dict[str, Any]:
         "labels": data.labels.tolist(),
         "centers": [_short(column) for column in data.centers.T],
         "axis_names": list(data.axis_names),
-        "view": [list(limits) for limits in data.view(1.2)],
     }
 
 
@@ -167,24 +173,24 @@ def _profiles(
     data = profile_data(
         model.cluster_centers_,
         moments.weights,
-        list(map(str, range(len(names)))),
+        names,
+        shown=shown,
         mean=moments.mean,
         spread=moments.spread,
         limit=COLUMNS,
     )
-    columns = [int(index) for index in data.names]
     return {
-        "columns": [names[index] for index in columns],
+        "columns": data.names,
         "clusters": data.clusters.tolist(),
         "values": [np.round(row, 2).tolist() for row in data.values],
-        "centers": [_short(row) for row in shown[data.clusters][:, columns]],
+        "centers": [_short(row) for row in data.centers],
     }
 
 
 def _clusters(
     model: Any, moments: Moments, names: list[str], shown: NDArray[np.float64]
 ) -> list[dict[str, Any]]:
-    """One entry per cluster: how large, how loose, and in which columns it stands out."""
+    """Describe each cluster: how large and loose it is, and in which columns it stands out."""
     middles = np.asarray(model.cluster_centers_, dtype=np.float64)
     values = standardized(middles, moments.mean, moments.spread)
     sizes = np.bincount(model.labels_, minlength=len(middles))
@@ -218,7 +224,7 @@ def _short(values: NDArray[np.float64]) -> list[float]:
     return [float(f"{value:.5g}") for value in values.tolist()]
 
 
-def python_snippet(model: Any, shape: tuple[int, int]) -> str:
+def python_snippet(model: Any, shape: tuple[int, int], *, weighted: bool, scaled: bool) -> str:
     """Write the Python code that repeats a fit; what cannot be written down becomes ``...``."""
     defaults = inspect.signature(type(model)).parameters
     changed = [
@@ -227,15 +233,20 @@ def python_snippet(model: Any, shape: tuple[int, int]) -> str:
         if name == "n_clusters" or _differs(value, defaults[name].default)
     ]
     changed.sort(key=lambda text: not text.startswith("n_clusters="))
-    call = f"{type(model).__name__}({', '.join(changed)})"
+    name, weights = type(model).__name__, ", sample_weight=weights" if weighted else ""
+    call = f"{name}({', '.join(changed)})"
     if len(call) > 80:
-        call = f"{type(model).__name__}(\n    " + ",\n    ".join(changed) + ",\n)"
-    return (
-        f"from evomeans import {type(model).__name__}\n\n"
-        f"X = ...  # the samples: {shape[0]:,} rows, {shape[1]:,} columns\n"
-        f"model = {call}.fit(X)\n"
-        "print(model.inertia_)\n"
-    )
+        call = f"{name}(\n    " + ",\n    ".join(changed) + ",\n)"
+    lines = [
+        f"from evomeans import {name}",
+        "from sklearn.preprocessing import StandardScaler" if scaled else "",
+        f"X = ...  # the samples: {shape[0]:,} rows, {shape[1]:,} columns",
+        "weights = ...  # one for each sample" if weighted else "",
+        f"X = StandardScaler().fit_transform(X{weights})" if scaled else "",
+        f"model = {call}.fit(X{weights})",
+        "print(model.inertia_)",
+    ]
+    return "\n".join(filter(None, lines)).replace("\nX = ...", "\n\nX = ...") + "\n"
 
 
 def _differs(value: Any, default: Any) -> bool:

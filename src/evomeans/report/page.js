@@ -78,28 +78,6 @@
     if (cluster !== focused) focus(focused = cluster);
   });
 
-  // The cell of the heat map under the pointer, in words.
-  const heat = document.querySelector("svg.heat");
-  const cursor = heat.querySelector(".cursor");
-  const cell = document.getElementById("cell");
-  const cells = JSON.parse(document.getElementById("cells").textContent);
-  const [left, top, width, height] = ["left", "top", "cell", "row"].map((name) => Number(heat.dataset[name]));
-  const leave = () => { cell.textContent = ""; cursor.setAttribute("visibility", "hidden"); };
-  heat.addEventListener("pointermove", (event) => {
-    const place = new DOMPoint(event.clientX, event.clientY).matrixTransform(heat.getScreenCTM().inverse());
-    const column = Math.floor((place.x - left) / width);
-    const row = Math.floor((place.y - top) / height);
-    const value = (cells.values[row] || [])[column];
-    if (value === undefined) { leave(); return; }
-    const sign = value < 0 ? "−" : "+";
-    cell.textContent = `Cluster ${cells.clusters[row]}, ${cells.columns[column]}: centre ${cells.centers[row][column]}, `
-      + `${sign}${Math.abs(value).toFixed(2)} σ`;
-    cursor.setAttribute("x", left + column * width);
-    cursor.setAttribute("y", top + row * height);
-    cursor.setAttribute("visibility", "visible");
-  });
-  heat.addEventListener("pointerleave", leave);
-
   // Copying; where the browser forbids it, the text is at least selected.
   all(".copy").forEach((button) => button.addEventListener("click", async () => {
     const code = button.parentElement.querySelector("code");

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 from collections.abc import Callable, Mapping
 from importlib.resources import files
 from typing import Any
 
-from evomeans.report import charts
-from evomeans.report.schema import check_report_data
+from evomeans.report.data import FORMAT, VERSION
+from evomeans.report.figures import report_figures
 from evomeans.report.theme import theme_css
 from evomeans.wording import (
     advice_text,
@@ -38,8 +37,36 @@ def render_report(data: Mapping[str, Any]) -> str:
     str
         To be written as UTF-8.
     """
-    check_report_data(data)
+    if not isinstance(data, Mapping) or data.get("format") != FORMAT:
+        raise ValueError(f'This is not the data of a report: "format" should be {FORMAT!r}.')
+    if data.get("version") != VERSION:
+        raise ValueError(
+            f"This report data has version {data.get('version')!r}; this evomeans reads version "
+            f"{VERSION}. Run the fit again, or use the evomeans that wrote the data."
+        )
     jinja2 = _jinja2()
+    broken = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+    try:
+        return _page(data, jinja2)
+    except (*broken, jinja2.TemplateError) as error:
+        raise ValueError(
+            f"No report can be made from this data: {type(error).__name__}: {error}."
+        ) from error
+
+
+def _jinja2() -> Any:
+    try:
+        import jinja2
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            f'Reports need {error.name}; install it with: pip install "evomeans[report]"'
+        ) from error
+    return jinja2
+
+
+def _page(data: Mapping[str, Any], jinja2: Any) -> str:
+    run, markup = data["run"], jinja2.utils.markupsafe.Markup
     style, script = theme_css() + "\n" + _part("page.css"), _part("page.js")
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -50,14 +77,8 @@ def render_report(data: Mapping[str, Any]) -> str:
         duration=_unbroken(duration_text),
         plain=_plain_text,
     )
-    run = data["run"]
-    ended = (
-        run["stop_reason"],
-        run["n_offspring"],
-        run["n_offspring"] - run["last_improvement"],
-        run.get("n_rediscoveries", 0),
-    )
-    markup = jinja2.utils.markupsafe.Markup
+    since_improvement = run["n_offspring"] - run["last_improvement"]
+    ended = (run["stop_reason"], run["n_offspring"], since_improvement, run["n_rediscoveries"])
     page: str = environment.from_string(_part("page.html.j2")).render(
         data=data,
         run=run,
@@ -66,22 +87,11 @@ def render_report(data: Mapping[str, Any]) -> str:
         policy=_policy(style, script),
         stop=stop_text(*ended),
         advice=advice_text(*ended),
-        charts={name: markup(chart) for name, chart in _charts(data).items()},
-        rows=_rows(data, markup),
-        cells=markup(script_json(_cells(data["profiles"]))),
+        figures={name: markup(figure) for name, figure in report_figures(data).items()},
         counted=counted,
     )
+    page.encode()  # raises on lone surrogates, which no file can hold
     return page
-
-
-def _jinja2() -> Any:
-    try:
-        import jinja2
-    except ImportError as error:
-        raise ImportError(
-            'Reports need jinja2; install it with: pip install "evomeans[report]"'
-        ) from error
-    return jinja2
 
 
 def _part(name: str) -> str:
@@ -100,12 +110,6 @@ def _policy(style: str, script: str) -> str:
     )
 
 
-def script_json(value: Any) -> str:
-    """Write JSON that can stand in a script element: no text in it can end the element."""
-    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
 def _unbroken(write: Callable[..., str]) -> Callable[..., str]:
     """Return a filter whose text never breaks at the end of a line."""
     return lambda *args, **options: write(*args, **options).replace(" ", "\N{NO-BREAK SPACE}")
@@ -117,46 +121,3 @@ def _plain_text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return str(value)
-
-
-def _charts(data: Mapping[str, Any]) -> dict[str, str]:
-    made = {
-        "offspring": "",
-        "seconds": "",
-        "scatter": charts.scatter_chart(data["projection"], data["clusters"]),
-        "sizes": charts.size_chart(data["clusters"]),
-        "heat": charts.heat_map(data["profiles"]),
-        "legend": charts.heat_legend(charts.heat_reach(data["profiles"])),
-    }
-    courses = data["convergence"]
-    if courses["offspring"]["x"] and courses["seconds"]["x"]:
-        made["offspring"] = charts.convergence_chart(courses["offspring"], "offspring made")
-        made["seconds"] = charts.convergence_chart(courses["seconds"], "time (seconds)")
-    return made
-
-
-def _rows(data: Mapping[str, Any], markup: Any) -> list[dict[str, Any]]:
-    """Make the rows of the table of clusters."""
-    clusters = data["clusters"]
-    total = sum(cluster["size"] for cluster in clusters) or 1
-    largest = max(cluster["size"] for cluster in clusters) / total
-    loosest = max(cluster["inertia_share"] for cluster in clusters)
-    return [
-        {
-            **cluster,
-            "number": i,
-            "share": cluster["size"] / total,
-            "share_bar": markup(
-                charts.share_bar(cluster["size"] / total, largest, cluster["color"])
-            ),
-            "inertia_bar": markup(
-                charts.share_bar(cluster["inertia_share"], loosest, cluster["color"])
-            ),
-        }
-        for i, cluster in enumerate(clusters)
-    ]
-
-
-def _cells(profiles: Mapping[str, Any]) -> dict[str, Any]:
-    """Keep what the page tells about the cell of the heat map under the pointer."""
-    return {name: profiles[name] for name in ("columns", "clusters", "values", "centers")}

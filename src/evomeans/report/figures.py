@@ -1,0 +1,171 @@
+"""The plots of :mod:`evomeans.plotting` as SVG in the colours of the page."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Mapping
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
+
+import numpy as np
+
+from evomeans.plotting.axes import calm
+from evomeans.plotting.cluster_data import Profiles, Projection
+from evomeans.plotting.cluster_plots import (
+    CLUSTER_ID,
+    draw_clusters,
+    draw_profiles,
+    draw_sizes,
+    profiles_size,
+)
+from evomeans.plotting.search_data import Convergence
+from evomeans.plotting.search_plots import draw_convergence
+from evomeans.report.theme import VARIABLES
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Inches; small enough for a phone, where texts must stay readable.
+WIDE, SQUARE = (5.2, 3.5), (5.2, 4.5)
+LONG_NUMBER = re.compile(r"\d+\.\d{3,}")
+
+
+def report_figures(data: Mapping[str, Any]) -> dict[str, str]:
+    """Draw the plots of a report as ``svg`` elements for its page."""
+    import matplotlib
+
+    with matplotlib.rc_context(), warnings.catch_warnings():
+        matplotlib.rcdefaults()
+        # The browser has fonts for letters that those of matplotlib lack.
+        warnings.filterwarnings("ignore", "Glyph .* missing from")
+        return _searches(data) | _clusters(data)
+
+
+def _searches(data: Mapping[str, Any]) -> dict[str, str]:
+    """Draw the convergence, unless all solutions of the search were equally good."""
+    figures = {}
+    for x, given in data["convergence"].items():
+        numbers = {
+            name: np.array(given[name], float) for name in ("x", "gap", "step_x", "step_gap")
+        }
+        course = Convergence(floor=given["floor"], unit=given["unit"], **numbers)
+        if course.gap.any():
+            label = f"Best inertia so far by {x}, in {course.unit}"
+            figures[x] = _svg(draw_convergence(_axes(WIDE), course, x), label)
+    return figures
+
+
+def _clusters(data: Mapping[str, Any]) -> dict[str, str]:
+    clusters, projection, profiles = data["clusters"], data["projection"], data["profiles"]
+    sizes = np.array([cluster["size"] for cluster in clusters], dtype=np.intp)
+    colors = np.array([cluster["color"] for cluster in clusters], dtype=np.intp)
+    x_name, y_name = projection["axis_names"]
+    plane = Projection(
+        np.array(projection["points"], dtype=np.float64).T,
+        np.array(projection["labels"], dtype=np.intp),
+        np.array(projection["centers"], dtype=np.float64).T,
+        sizes,
+        (x_name, y_name),
+    )
+    centers = Profiles(
+        np.array(profiles["values"], dtype=np.float64),
+        np.array(profiles["centers"], dtype=np.float64),
+        np.array(profiles["clusters"], dtype=np.intp),
+        profiles["columns"],
+        data["run"]["n_features"],
+    )
+    return {
+        "plane": _svg(
+            draw_clusters(_axes(SQUARE), plane, colors),
+            f"Samples by cluster, on {x_name} and {y_name}",
+        ),
+        "sizes": _svg(draw_sizes(_axes(SQUARE), sizes, colors), "Number of samples by cluster"),
+        "profiles": _svg(
+            draw_profiles(_axes(profiles_size(centers)), centers),
+            "Difference of each centre from the mean: a row for each cluster",
+            own_width=True,
+        ),
+    }
+
+
+def _axes(size: tuple[float, float]) -> Axes:
+    from matplotlib.figure import Figure
+
+    figure = Figure(size, facecolor="none", layout="constrained")
+    return calm(figure.subplots(subplot_kw={"facecolor": "none"}))
+
+
+def _svg(ax: Axes, label: str, own_width: bool = False) -> str:
+    """Write a figure as an element of the page, which allows no styles but its own.
+
+    It is as wide as its place in the page, unless it has a width of its own.
+    """
+    import matplotlib
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    for artist in figure.findobj():
+        artist.set_rasterized(False)
+    file = BytesIO()
+    # The salt makes ids the same every time, and different in every figure.
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": label}):
+        nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+        FigureCanvasSVG(figure).print_svg(file, metadata=nothing)  # type: ignore[no-untyped-call]
+    root = ElementTree.fromstring(file.getvalue())
+    root.remove(root[0])  # its style sheet
+    for element in root.iter():
+        _adapt(element)
+    shapes = {f"#{shape.get('id')}": shape.get("d", "") for shape in root.iter("path")}
+    for group in list(root.iter("g")):
+        _join_dots(group, shapes)
+    for name in ("width", "height", "version"):
+        del root.attrib[name]
+    root.attrib |= {"class": "chart", "role": "img", "aria-label": label}
+    root.set("stroke-linejoin", "round")
+    if own_width:
+        root.set("width", f"{100 * figure.get_figwidth():.0f}")
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _adapt(element: ElementTree.Element) -> None:
+    """Turn styles into attributes, colours into those of the page, ids into cluster numbers."""
+    element.tag = element.tag.rpartition("}")[2]
+    given, element.attrib = element.attrib, {}
+    for name, value in given.items():
+        if name == "style":
+            element.attrib |= _attributes(value)
+        elif element.tag != "g" or name != "id":
+            element.set(name.rpartition("}")[2], LONG_NUMBER.sub(_shortened, value))
+        elif value.startswith(CLUSTER_ID):
+            element.attrib |= {"class": "c", "data-cluster": value.removeprefix(CLUSTER_ID)}
+
+
+def _attributes(style: str) -> dict[str, str]:
+    styles = dict(part.split(": ", 1) for part in style.split("; "))
+    styles.pop("font-family", None)  # the page has its own
+    return {name: VARIABLES.get(value, value) for name, value in styles.items()}
+
+
+def _shortened(number: re.Match[str]) -> str:
+    return f"{float(number[0]):.2f}".rstrip("0").rstrip(".")
+
+
+def _join_dots(group: ElementTree.Element, shapes: Mapping[str, str]) -> None:
+    """Make one path of the dots without an outline: 5,000 elements become one."""
+    dots = [use for use in group.iterfind("use") if "stroke" not in use.attrib]
+    if not dots:
+        return
+    radius = float(shapes[dots[0].attrib["href"]].split()[2])
+    path = {
+        "d": "".join(f"M{dot.get('x')} {dot.get('y')}h0" for dot in dots),
+        "stroke": dots[0].attrib["fill"],
+        "stroke-opacity": dots[0].get("fill-opacity", "1"),
+        "stroke-width": f"{2 * radius:.3g}",
+        "stroke-linecap": "round",
+    }
+    joined = set(dots)
+    group[:] = [child for child in group if child not in joined]
+    ElementTree.SubElement(group, "path", path)
