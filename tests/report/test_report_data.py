@@ -118,7 +118,7 @@ def test_the_snippet_standardizes_and_weighs():
     X, weights = samples() * [1, 10, 100, 1000], np.arange(200) % 3 + 1.0
     scaler = StandardScaler().fit(X, sample_weight=weights)
     scaled = scaler.transform(X)
-    model = HGMeans.fast(3, random_state=0, max_iter=5).fit(scaled, sample_weight=weights)
+    model = HGMeans.fast(3, random_state=0, max_offspring=5).fit(scaled, sample_weight=weights)
     scaling = (scaler.mean_, scaler.scale_)
     snippet = data_of(model, scaled, sample_weight=weights, standardization=scaling)["python"]
     space = {"given": X, "given_weights": weights}

@@ -20,7 +20,6 @@ from evomeans.plotting.cluster_data import (
 from evomeans.plotting.palette import cluster_colors
 from evomeans.plotting.samples import Moments, as_rows, sample_moments
 from evomeans.plotting.search_data import convergence_data
-from evomeans.search.genetic import IMPROVEMENT
 
 FORMAT = "evomeans report"
 VERSION = 2
@@ -121,10 +120,8 @@ def _text(value: Any) -> str:
 def _run(model: Any, moments: Moments, shape: tuple[int, int]) -> dict[str, Any]:
     """Describe the search in figures."""
     history = model.history_
-    best = np.asarray(history.column("best"), dtype=np.float64)
-    # The first solution as good as the last one; lower by a rounding error is not better.
-    reached = history[int(np.argmax(best <= best[-1] * (1.0 + IMPROVEMENT)))] if history else None
-    founders = [record.best for record in history if record.number == 0]
+    reached = history.when_best_was_found() if history else None
+    founders = [record.best for record in history if record.founder and record.population == 1]
     total = float(moments.weights.sum() * np.square(moments.spread).sum())
     return {
         "n_samples": int(shape[0]),
