@@ -44,12 +44,8 @@ def evolve(
     ----------
     engine : Engine
         Holds the samples.
-    n_clusters : int
-        Number of centres k.
-    settings : SearchSettings
-        Population sizes, stopping criteria and strategy.
-    rng : numpy.random.Generator
-        Source of all randomness.
+    n_clusters, settings, rng
+        Number of centres; population sizes, limits and strategy; source of all randomness.
     initial : sequence of (k, d) arrays
         Solutions to begin with, in the engine's frame; others complete the population.
     observers : sequence of callables
@@ -60,10 +56,6 @@ def evolve(
         One that the caller has entered; by default Ctrl-C is deferred for the search alone.
     keeper : Keeper, optional
         Stores the state of the search, and may continue from a stored one.
-
-    Returns
-    -------
-    SearchResult
     """
     state = SearchState.beginning(rng, settings.max_population, initial)
     keeper = keeper or KeepNothing()
@@ -71,7 +63,7 @@ def evolve(
         keeper.begin(state, (n_clusters, len(engine.frame.shift)))
         search = Search(engine, n_clusters, settings, state, observers, clock)
         while (reason := search.reason_to_stop(interrupt.requested)) is None:
-            if not state.waiting and search.is_stagnant:
+            if not state.waiting and state.since_improvement >= settings.patience:
                 state.restart(settings.max_population)
             if not state.waiting and state.founders_due:
                 state.waiting = search.found(min(engine.batch, state.founders_due))
@@ -83,7 +75,8 @@ def evolve(
             for refinement in search.refine():
                 newcomer = search.insert(refinement)
                 if not state.founders_due and len(state.population) > settings.max_population:
-                    search.survive()
+                    survive = search.operators.survival
+                    state.population = survive(state.population, settings.min_population, rng)
                 search.record(newcomer)
                 # If time is up, what has been made in it is not thrown away.
                 if search.reason_to_stop() not in (None, StopReason.MAX_TIME):
@@ -146,12 +139,6 @@ class Search:
                 self.settings.strategy, engine.abilities, engine.n_samples, self.n_clusters, number
             )
         return self._plans[number]
-
-    @property
-    def is_stagnant(self) -> bool:
-        """Whether the population has stopped improving."""
-        state = self.state
-        return state.n_offspring - state.last_improvement >= self.settings.patience
 
     def found(self, count: int) -> list[Draft]:
         """Begin members of a population: given solutions first, then those of the strategy."""
@@ -235,13 +222,6 @@ class Search:
         state.population.append(individual)
         return Newcomer(individual, refinement.n_iter, draft.made_by, is_founder, is_clone)
 
-    def survive(self) -> None:
-        """Cut the population down to its smallest size."""
-        state = self.state
-        state.population = self.operators.survival(
-            state.population, self.settings.min_population, state.rng
-        )
-
     def record(self, newcomer: Newcomer) -> None:
         """Write down what became of a solution, and show it to the observers."""
         state, individual = self.state, newcomer.individual
@@ -261,7 +241,7 @@ class Search:
             population=state.population_number,
             founder=newcomer.is_founder,
             made_by=newcomer.made_by,
-            since_improvement=state.n_offspring - state.last_improvement,
+            since_improvement=state.since_improvement,
             population_best=best,
             population_median=median,
             population_worst=worst,
@@ -284,7 +264,7 @@ class Search:
         state.seconds = self.clock() - self.began
         progress = Progress(
             offspring=state.n_offspring,
-            since_improvement=state.n_offspring - state.last_improvement,
+            since_improvement=state.since_improvement,
             finds=state.times_found,
             seconds=state.seconds,
             best=state.best.inertia,

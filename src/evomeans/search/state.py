@@ -98,6 +98,11 @@ class SearchState:
         return cls(rng, max(max_population, len(initial)), list(initial))
 
     @property
+    def since_improvement(self) -> int:
+        """Offspring since the best of the population improved."""
+        return self.n_offspring - self.last_improvement
+
+    @property
     def times_found(self) -> int:
         """Populations that came to the best solution, independently of each other."""
         assert self.best is not None
