@@ -68,12 +68,7 @@ LIGHT = 1e30
 
 @jit
 def mark(
-    samples: Samples,
-    state: State,
-    centers: Centers,
-    scratch: Scratch,
-    thread: int,
-    n_threads: int,
+    samples: Samples, state: State, centers: Centers, scratch: Scratch, thread: int, n_threads: int
 ) -> None:
     """Mark the samples of a thread's share of the tiles that would gain by a move.
 

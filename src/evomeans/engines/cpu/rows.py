@@ -45,10 +45,7 @@ class SparseRows(NamedTuple):
 
 
 def by_row_type(
-    *,
-    dense: Callable[..., Any],
-    sparse: Callable[..., Any],
-    fastmath: frozenset[str] = frozenset(),
+    *, dense: Callable[..., Any], sparse: Callable[..., Any], fastmath: frozenset[str] = frozenset()
 ) -> Callable[..., Any]:
     """Combine two functions into one that chooses between them by the type of ``rows``.
 

@@ -105,11 +105,7 @@ def dense_tiles(rows: NDArray[Any]) -> FourArrays:
 
 @jit
 def fill_tiles(
-    rows: Rows,
-    tiles: SingleArray,
-    middles: FloatArray,
-    squares: SingleArray,
-    radii: SingleArray,
+    rows: Rows, tiles: SingleArray, middles: FloatArray, squares: SingleArray, radii: SingleArray
 ) -> None:
     """Set ``middles`` to the mean of each tile, and the others relative to it, see Samples."""
     n_samples, n_features = rows.shape

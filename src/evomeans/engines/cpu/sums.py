@@ -22,12 +22,7 @@ from evomeans.engines.fixed_point import LIMBS
 
 @jit
 def add_term(
-    sums: NDArray[np.int64],
-    j: Index,
-    t: Index,
-    term: float,
-    limb: float,
-    sign: float,
+    sums: NDArray[np.int64], j: Index, t: Index, term: float, limb: float, sign: float
 ) -> None:
     """Add one term, scaled to at most a limb, to a cluster, or with sign −1.0 subtract it."""
     whole = np.floor(term)
