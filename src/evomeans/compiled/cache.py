@@ -33,11 +33,12 @@ class SharedCache(FunctionCache):  # type: ignore[misc]
 
     def __init__(self, kernel: Callable[..., Any]) -> None:
         super().__init__(kernel)
-        self._cache_file = IndexDataCacheFile(
-            self._cache_path,
-            self._impl.filename_base,
-            source_digest(Path(kernel.__code__.co_filename)),
-        )
+        digest = source_digest(Path(kernel.__code__.co_filename))
+        file = IndexDataCacheFile(self._cache_path, self._impl.filename_base, digest)
+        # Numba compares the digest only after it has unpickled an index, which fails if the index
+        # names a class that no longer exists. It compares the version before.
+        file._version = f"{file._version} {digest}"
+        self._cache_file = file
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Save under a lock, so that index and entries always belong together."""

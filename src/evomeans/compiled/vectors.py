@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, SupportsIndex
+
+from numpy.typing import NDArray
 
 from evomeans.compiled.jit import REORDER, jit
 
 
 @jit(fastmath=REORDER)
-def squared_difference(one: Any, i: int, other: Any, j: int) -> float:
+def squared_difference(
+    one: NDArray[Any], i: SupportsIndex, other: NDArray[Any], j: SupportsIndex
+) -> float:
     """‖one[i] − other[j]‖² of two matrices, in double precision."""
     total = 0.0
     for t in range(one.shape[1]):

@@ -1,29 +1,34 @@
-"""Ward's costs, compiled: what the sum of squares grows by when clusters are merged."""
+"""Ward's method, compiled: merge the clusters whose union raises the sum of squares least."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from evomeans.compiled.jit import FINITE, jit
+from evomeans.compiled.merging import FloatArray, IndexArray
 from evomeans.compiled.vectors import squared_difference
 
-# Of a merger that is out of the question, and the most that any other costs. Infinity would keep
-# minima from being vectorised.
+# Cost of an impossible merger, and the upper limit of all other costs. With infinity, minima would
+# not be vectorised.
 FORBIDDEN, MOST = 1e200, 1e199
 
 
 @jit
-def cost(centers: Any, weights: Any, i: int, j: int) -> Any:
-    """Return wᵢwⱼ/(wᵢ+wⱼ)·‖cᵢ−cⱼ‖², what merging two clusters costs.
+def cost(centers: FloatArray, weights: FloatArray, i: int, j: int) -> float:
+    """Return wᵢwⱼ/(wᵢ+wⱼ)·‖cᵢ−cⱼ‖², the cost of merging two clusters.
 
-    Written such that it is to the last bit the same for i with j as for j with i.
+    Written such that swapping i and j does not change a bit.
     """
     return squared_difference(centers, i, centers, j) / (1.0 / weights[i] + 1.0 / weights[j])
 
 
 @jit
-def cheapest(centers: Any, weights: Any, costs: Any, nearest: Any, lowest: Any) -> None:
-    """Set the costs of merging any two clusters, and for each the cheapest of them.
+def cheapest(
+    centers: FloatArray,
+    weights: FloatArray,
+    costs: FloatArray,
+    nearest: IndexArray,
+    lowest: FloatArray,
+) -> None:
+    """Set the costs of merging any two clusters, and the cheapest merger of each cluster.
 
     Parameters
     ----------
@@ -32,10 +37,10 @@ def cheapest(centers: Any, weights: Any, costs: Any, nearest: Any, lowest: Any) 
         All positive, and none above one.
     costs : (n, n) array, out
         FORBIDDEN for a cluster with itself.
-    nearest : (n,) array of integers, out
-        With which it is cheapest; the first if there are several.
+    nearest : (n,) array, out
+        The other cluster of the cheapest merger; the first if there are several.
     lowest : (n,) array, out
-        What that costs.
+        Its cost.
     """
     for i in range(centers.shape[0]):
         costs[i, i] = FORBIDDEN
@@ -48,19 +53,24 @@ def cheapest(centers: Any, weights: Any, costs: Any, nearest: Any, lowest: Any) 
 
 @jit
 def mergers(
-    costs: Any, weights: Any, nearest: Any, lowest: Any, absorbing: Any, absorbed: Any
+    costs: FloatArray,
+    weights: FloatArray,
+    nearest: IndexArray,
+    lowest: FloatArray,
+    absorbing: IndexArray,
+    absorbed: IndexArray,
 ) -> None:
     """Merge the two clusters whose union costs least, again and again.
 
-    No merger brings a third cluster nearer than the nearer of the two was: only those that were
-    nearest to one of the two have to look for their nearest again.
+    The union is not nearer to a third cluster than the nearer of the two was. So only clusters
+    whose nearest was one of the two have to search again.
 
     Parameters
     ----------
     costs, weights, nearest, lowest
         As in :func:`cheapest`; modified.
-    absorbing, absorbed : (count,) arrays of integers, out
-        The two clusters of every merger; the first has the lower index, and stands for the union.
+    absorbing, absorbed : (count,) arrays, out
+        The two clusters of every merger. The first has the lower index and becomes the union.
     """
     n = weights.shape[0]
     for merger in range(absorbing.shape[0]):
@@ -77,10 +87,17 @@ def mergers(
 
 
 @jit(fastmath=FINITE)
-def unite(costs: Any, weights: Any, a: int, b: int) -> None:
-    """Let cluster ``a`` be the union of ``a`` and ``b``.
+def unite(costs: FloatArray, weights: FloatArray, a: int, b: int) -> None:
+    """Make cluster ``a`` the union of ``a`` and ``b``.
 
-    What merging it with another costs follows from its parts, by the formula of Lance and Williams.
+    The cost of merging it with another cluster follows from those of its parts [1]_:
+
+        d(ab, j) = ((wₐ + wⱼ) d(a, j) + (wᵦ + wⱼ) d(b, j) − wⱼ d(a, b)) / (wₐ + wᵦ + wⱼ)
+
+    References
+    ----------
+    .. [1] Lance, G.N. and Williams, W.T. (1967). "A general theory of classificatory sorting
+       strategies: 1. Hierarchical systems". The Computer Journal 9, 373-380.
     """
     first, second, own = weights[a], weights[b], costs[a, b]
     for j in range(weights.shape[0]):
@@ -96,8 +113,8 @@ def unite(costs: Any, weights: Any, a: int, b: int) -> None:
 
 
 @jit(fastmath=FINITE)
-def minimum(values: Any) -> float:
-    """Return the lowest of some numbers."""
+def minimum(values: FloatArray) -> float:
+    """Return the lowest number."""
     lowest = FORBIDDEN
     for i in range(values.shape[0]):
         lowest = min(lowest, values[i])
@@ -105,8 +122,8 @@ def minimum(values: Any) -> float:
 
 
 @jit
-def position(values: Any, wanted: float) -> int:
-    """Return where a number is found first."""
+def position(values: FloatArray, wanted: float) -> int:
+    """Return the first index of a number."""
     for i in range(values.shape[0]):
         if values[i] == wanted:
             return i

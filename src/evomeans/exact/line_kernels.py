@@ -8,8 +8,12 @@ from typing import Any, cast
 import numpy as np
 from numba import types
 from numba.extending import intrinsic
+from numpy.typing import NDArray
 
 from evomeans.compiled.jit import jit
+
+FloatArray = NDArray[np.float64]
+IndexArray = NDArray[np.integer[Any]]
 
 
 def _fma(_context: Any, _a: Any, _b: Any, _c: Any) -> Any:
@@ -42,7 +46,7 @@ def add(high: float, low: float, term: float, term_low: float) -> tuple[float, f
 
 
 @jit
-def prefix_sums(x: Any, w: Any, centre: Any, sums: Any) -> None:
+def prefix_sums(x: FloatArray, w: FloatArray, centre: FloatArray, sums: FloatArray) -> None:
     """Sum w, w·y and w·y² with y = x - centre over the first j points, to some 30 digits.
 
     Shapes: x, w, centre (n,); sums (n + 1, 6), columns 0-2 the leading and 3-5 the trailing parts.
@@ -64,7 +68,7 @@ def prefix_sums(x: Any, w: Any, centre: Any, sums: Any) -> None:
 
 
 @jit
-def segment_cost(sums: Any, i: int, j: int) -> float:
+def segment_cost(sums: FloatArray, i: int, j: int) -> float:
     """Σ w·y² - (Σ w·y)² / Σ w over the points i..j-1.
 
     Differences of the leading parts are exact, because these lie on a common grid. With the
@@ -87,11 +91,11 @@ def segment_cost(sums: Any, i: int, j: int) -> float:
 
 @jit
 def row_minima(
-    sums: Any,
-    first: Any,
-    previous: Any,
-    current: Any,
-    argmin: Any,
+    sums: FloatArray,
+    first: IndexArray,
+    previous: FloatArray,
+    current: FloatArray,
+    argmin: IndexArray,
     low_row: int,
     high_row: int,
     low_column: int,

@@ -24,15 +24,15 @@ from evomeans.engines.cpu.clusters import (
     keep_changes,
     leave,
     may_leave,
-    measure,
     next_waiting,
+    refresh_squares,
     remember,
     take_back,
 )
 from evomeans.engines.cpu.engine import CpuEngine
 from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import count_tiles
-from evomeans.engines.cpu.swaps import begin_cluster, dissolve, find_neighbours, settle
+from evomeans.engines.cpu.swaps import begin_cluster, dissolve, find_neighbours, move_samples
 from oracles import squared_distances
 from problems import make_samples, make_weights
 
@@ -135,7 +135,10 @@ def assert_consistent(case: Case) -> None:
         assert clusters.weights[j] == pytest.approx(case.weights[own].sum(), rel=1e-12)
         assert_allclose(clusters.centers[j], mean(case, own), rtol=0.0, atol=1e-12)
     assert_array_equal(clusters.features, clusters.centers.T)
-    assert_allclose(clusters.errors, case.costs, rtol=1e-9, atol=1e-12 * case.costs.sum())
+    # Errors are updated move by move, so a zero has the rounding of what was there before.
+    rounding = 1e-14 * (case.weights @ (case.rows**2).sum(axis=1))
+    atol = max(1e-12 * case.costs.sum(), rounding)
+    assert_allclose(clusters.errors, case.costs, rtol=1e-9, atol=atol)
 
 
 def assert_measured(case: Case, j: int) -> None:
@@ -143,11 +146,11 @@ def assert_measured(case: Case, j: int) -> None:
     clusters, own = case.clusters, members(case.clusters, j)
     squares = squared_distances(case.rows[own], clusters.centers[j][None])[:, 0]
     assert_allclose(clusters.squares[own], squares, rtol=1e-12)
-    assert clusters.reach[j] == clusters.squares[own].max()
+    assert clusters.max_squares[j] == clusters.squares[own].max()
 
 
-def losses(case: Case) -> np.ndarray:
-    """Return the least that it costs to unite each cluster with another, from scratch."""
+def lowest_merging_costs(case: Case) -> np.ndarray:
+    """Return the lowest cost of merging each cluster with another, computed from the labels."""
     clusters, labels = case.clusters, case.clusters.labels.copy()
     k, costs = len(clusters.sizes), case.costs
     united = np.full((k, k), np.inf)
@@ -182,7 +185,7 @@ def test_filled_clusters_are_what_the_labels_say(dtype, weighted, data) -> None:
     assert_consistent(case)
     for j in range(len(case.clusters.sizes)):
         assert_measured(case, j)
-    assert_allclose(case.clusters.losses, losses(case), rtol=1e-9, atol=1e-12)
+    assert_allclose(case.clusters.removal_costs, lowest_merging_costs(case), rtol=1e-9, atol=1e-12)
     assert_closed(case.diary)
 
 
@@ -215,7 +218,9 @@ def test_moves_leave_what_the_labels_say_and_their_changes_add_up(dtype, weighte
     assert_consistent(case)
     assert change == pytest.approx(case.costs.sum() - before, abs=1e-9 * before)
     for j in range(len(case.clusters.sizes)):
-        assert measure(case.samples, case.clusters, j) == pytest.approx(cost(case, j), abs=1e-12)
+        assert refresh_squares(case.samples, case.clusters, j) == pytest.approx(
+            cost(case, j), abs=1e-12
+        )
         assert_measured(case, j)
 
 
@@ -229,12 +234,12 @@ def test_what_is_taken_back_has_never_been(dtype, weighted, data) -> None:
             move(case, i, target)
         keep_changes(case.clusters, case.diary)
         for j in range(len(case.clusters.sizes)):
-            measure(case.samples, case.clusters, j)
+            refresh_squares(case.samples, case.clusters, j)
     before = everything(case.clusters)
     for i, target in wanted_moves(data.draw, case):
         move(case, i, target)
         if data.draw(st.booleans()):
-            measure(case.samples, case.clusters, case.clusters.labels[i])
+            refresh_squares(case.samples, case.clusters, case.clusters.labels[i])
     take_back(case.samples, case.clusters, case.diary)
     assert everything(case.clusters) == before
     assert_closed(case.diary)
@@ -243,7 +248,7 @@ def test_what_is_taken_back_has_never_been(dtype, weighted, data) -> None:
 @settings(max_examples=25)
 @given(st.data())
 def test_what_is_kept_stays_and_closes_the_diary(dtype, weighted, data) -> None:
-    """Losses are computed anew for what has changed, and are nowhere too high."""
+    """Removal costs are computed anew for clusters that have changed, and are nowhere too high."""
     case = data.draw(cases(dtype, weighted))
     for i, target in wanted_moves(data.draw, case):
         move(case, i, target)
@@ -253,8 +258,13 @@ def test_what_is_kept_stays_and_closes_the_diary(dtype, weighted, data) -> None:
     assert_closed(diary)
     assert_array_equal(case.clusters.labels, labels)
     assert_consistent(case)
-    assert_allclose(case.clusters.losses[changed], losses(case)[changed], rtol=1e-7, atol=1e-12)
-    assert (case.clusters.losses <= losses(case) * (1.0 + 1e-7) + 1e-12).all()
+    assert_allclose(
+        case.clusters.removal_costs[changed],
+        lowest_merging_costs(case)[changed],
+        rtol=1e-7,
+        atol=1e-12,
+    )
+    assert (case.clusters.removal_costs <= lowest_merging_costs(case) * (1.0 + 1e-7) + 1e-12).all()
 
 
 @settings(max_examples=40)
@@ -282,7 +292,7 @@ def test_a_whole_swap_leaves_what_the_labels_say_and_can_be_taken_back(
     change += begin_cluster(samples, clusters, diary, data.draw(st.sampled_from(free)), removed)
     assert_consistent(case)
     assert change == pytest.approx(case.costs.sum() - total, abs=1e-9 * total)
-    settled = settle(samples, clusters, diary, change)
+    settled = move_samples(samples, clusters, diary, change)
     assert settled <= change + 1e-9 * total
     assert_consistent(case)
     assert settled == pytest.approx(case.costs.sum() - total, abs=1e-9 * total)
@@ -306,7 +316,7 @@ def test_a_swap_that_moves_too_many_samples_is_given_up_and_taken_back() -> None
     change += begin_cluster(samples, clusters, diary, int(members(clusters, 1)[0]), 0)
     written = int(diary.numbers[MOVED]) + 3
     short = diary._replace(samples=diary.samples[:written], origins=diary.origins[:written])
-    assert settle(samples, clusters, short, change) == np.inf
+    assert move_samples(samples, clusters, short, change) == np.inf
     take_back(samples, clusters, short)
     assert everything(clusters) == before
     assert_closed(short)
@@ -314,7 +324,7 @@ def test_a_swap_that_moves_too_many_samples_is_given_up_and_taken_back() -> None
 
 @settings(max_examples=25)
 @given(st.data())
-def test_eagerness_tells_how_much_farther_a_sample_may_go(dtype, data) -> None:
+def test_move_factors_tell_how_much_farther_a_sample_may_go(dtype, data) -> None:
     """Of equal weights: exactly those gain by a move that are near enough to the other centre."""
     case = data.draw(cases(dtype, weighted=False))
     for i, target in wanted_moves(data.draw, case):
@@ -325,7 +335,7 @@ def test_eagerness_tells_how_much_farther_a_sample_may_go(dtype, data) -> None:
     for i in np.flatnonzero(sizes[own] > 1):
         saved = squares[i, own[i]] * sizes[own[i]] / (sizes[own[i]] - 1.0)
         gains = squares[i] * sizes / (sizes + 1.0) < saved * (1.0 - 1e-9)
-        limit = clusters.eagerness[LEAVING, own[i]] * clusters.eagerness[ARRIVING]
+        limit = clusters.move_factors[LEAVING, own[i]] * clusters.move_factors[ARRIVING]
         assert_array_equal(gains, squares[i] < limit * squares[i, own[i]] * (1.0 - 1e-9))
 
 

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from evomeans.compiled.jit import jit
 from evomeans.engines import Start
 from evomeans.engines.cpu.engine import CpuEngine
-from evomeans.engines.cpu.gaps import MORE, renew, widen
+from evomeans.engines.cpu.gaps import MORE, renew_gaps, shrink_gaps
 from evomeans.engines.cpu.lanes import WIDTH
-from evomeans.engines.cpu.layout import BEST, FAR, NAMES, State
+from evomeans.engines.cpu.layout import BEST, CLOSEST, FAR, State
 from evomeans.engines.cpu.rows import remember_center
-from evomeans.engines.cpu.scores import approach, score
+from evomeans.engines.cpu.scores import locate_center, score
 from evomeans.engines.frame import Frame
 from oracles import FloatArray, assert_true_state, squared_distances, squares_in_tiles
 from problems import KINDS, STARTS, Problem, make_samples, make_weights, offspring
@@ -214,7 +214,7 @@ def test_gaps_shrink_by_no_less_than_the_centres_move(seed) -> None:
     drift = moves.astype(np.float32) * MORE
     approached = np.where(leaves, np.float32(0.0), drift)
     state = one_tile(gaps, present, 3.0)
-    used_up = widen(state, 0, drift, approached)
+    used_up = shrink_gaps(state, 0, drift, approached)
     own = moves[present == 1].max(initial=0.0)
     lost = np.where(leaves, 0.0, moves) + own
     exact = gaps - lost
@@ -242,11 +242,11 @@ def test_new_gaps_are_on_the_safe_side_of_scores_that_are_off(seed) -> None:
     off = rng.uniform(-error / 2, error / 2, truth.shape)
     scores = (truth - squares[:, None] + off).T.astype(np.float32, order="C")
     lanes = np.zeros((3, WIDTH), np.float32)
-    lanes[NAMES], lanes[BEST] = labels, scores[labels, np.arange(WIDTH)]
+    lanes[CLOSEST], lanes[BEST] = labels, scores[labels, np.arange(WIDTH)]
     state = one_tile(np.zeros(k), np.zeros(k), 0.0)
     chosen = np.arange(k, dtype=np.int32)
     single = squares[None].astype(np.float32)
-    renew(state, 0, single, chosen, k, scores, lanes, error)
+    renew_gaps(state, 0, single, chosen, k, scores, lanes, error)
     for j in range(k):
         others = labels != j
         exact = np.min(np.sqrt(truth[others, j]) - own[others], initial=float(FAR))
@@ -262,7 +262,7 @@ def compute_scores(samples, centers, scratch, tile, chosen):
     for a in range(chosen.shape[0]):
         j = chosen[a]
         remember_center(samples.rows, centers.exact, j)
-        approach(
+        locate_center(
             samples.rows, samples, tile, centers.exact, j, a, scratch.offsets[0], scratch.away[0]
         )
     score(samples.rows, samples, tile, chosen, chosen.shape[0], scratch, 0)

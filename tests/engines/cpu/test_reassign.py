@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from evomeans.engines import Refinement
 from evomeans.engines.cpu.engine import CpuEngine
 from evomeans.engines.cpu.lanes import WIDTH
-from evomeans.engines.cpu.layout import BEST, ENDLESS, NAMES, SECOND, State, aligned
+from evomeans.engines.cpu.layout import BEST, CLOSEST, ENDLESS, SECOND, State, aligned
 from evomeans.engines.cpu.memory import Recollection
 from evomeans.engines.cpu.reassign import find_lowest
 from evomeans.engines.frame import Frame
@@ -138,7 +138,7 @@ def test_the_two_lowest_scores_and_the_first_that_has_the_lowest_are_found(seed)
     lowest = np.sort(np.append(scores[:count], np.full((1, WIDTH), ENDLESS), axis=0), axis=0)
     assert_array_equal(lanes[BEST], lowest[0])
     assert_array_equal(lanes[SECOND], lowest[1])
-    assert_array_equal(lanes[NAMES], chosen[scores[:count].argmin(axis=0)])
+    assert_array_equal(lanes[CLOSEST], chosen[scores[:count].argmin(axis=0)])
 
 
 # ---- ties ------------------------------------------------------------------------------------

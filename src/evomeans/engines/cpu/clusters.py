@@ -1,7 +1,9 @@
-"""A solution that can be changed a sample at a time, and put back as it was.
+"""A solution that can be changed one sample at a time, and restored as it was.
 
-K-means looks at all samples, however few of them a change concerns. Where a cluster has few samples
-it is far cheaper to follow the change: to visit the clusters that it has reached, and no others.
+K-means looks at all samples, however few of them a change concerns. With few samples per cluster,
+it is far cheaper to follow the change: to visit the clusters that it affects, and no others. So
+clusters are linked lists of samples here, with means, weights and sums of squares that follow every
+sample that leaves or joins. The :class:`Diary` is an undo log, and a queue of clusters to visit.
 """
 
 from __future__ import annotations
@@ -14,11 +16,12 @@ from numpy.typing import NDArray
 from evomeans.compiled.jit import jit
 from evomeans.compiled.vectors import squared_difference
 from evomeans.engines.cpu.lanes import WIDTH
-from evomeans.engines.cpu.rows import write_row
+from evomeans.engines.cpu.layout import FloatArray, Index, Samples
+from evomeans.engines.cpu.rows import weight_of, write_row
 
-# Of :attr:`Diary.numbers`.
+# Entries of ``Diary.numbers``.
 HEAD, WAITING, CHANGED, MOVED = range(4)
-# Of :attr:`Clusters.eagerness`.
+# Rows of ``Clusters.move_factors``.
 ARRIVING, LEAVING = range(2)
 NOBODY = np.int32(-1)
 # A sample that has nearly all the weight of its cluster stays: the mean of the rest would be noise.
@@ -26,44 +29,46 @@ REMAINDER = 1e-9
 
 
 class Clusters(NamedTuple):
-    """Clusters as lists of samples.
+    """Clusters as doubly linked lists of samples, by place. Samples without weight are in no list.
 
-    ``centers`` (k, d), ``weights`` (k,) and ``sizes`` (k,) int64: means, total weights, and how
-    many samples there are; those without weight are in no list. ``features`` (d, k): the means once
-    more, for loops over centres. ``eagerness`` (2, k): see :func:`resize`. ``errors`` (k,):
-    Σ w‖x − c‖²; ``reach`` (k,): the largest ‖x − c‖² of a cluster when it was last measured.
-    ``losses`` (k,): about what the sum of squares would grow by without a cluster.
-
-    ``first`` (k,), ``after`` and ``before`` (n,) int32: the lists; ``labels`` (n,) int32;
-    ``squares`` (n,): ‖x − c‖² when the cluster was last measured.
+    * ``centers`` (k, d): means, and ``features`` (d, k): the same, for loops over centres.
+    * ``weights`` (k,): total weights.
+    * ``sizes`` (k,): numbers of samples.
+    * ``move_factors`` (2, k): see :func:`resize`.
+    * ``errors`` (k,): Σ w‖x − c‖².
+    * ``max_squares`` (k,): the largest ‖x − c‖² when ``squares`` were last refreshed.
+    * ``removal_costs`` (k,): about how much the sum of squares would grow without a cluster.
+    * ``first`` (k,), ``after`` and ``before`` (n,): the lists; NOBODY at their ends.
+    * ``labels`` (n,): the cluster of every sample.
+    * ``squares`` (n,): ‖x − c‖² when last refreshed, see :func:`refresh_squares`.
     """
 
-    centers: NDArray[np.float64]
-    weights: NDArray[np.float64]
+    centers: FloatArray
+    features: FloatArray
+    weights: FloatArray
     sizes: NDArray[np.int64]
-    features: NDArray[np.float64]
-    eagerness: NDArray[np.float64]
-    errors: NDArray[np.float64]
-    reach: NDArray[np.float64]
-    losses: NDArray[np.float64]
+    move_factors: FloatArray
+    errors: FloatArray
+    max_squares: FloatArray
+    removal_costs: FloatArray
     first: NDArray[np.int32]
     after: NDArray[np.int32]
     before: NDArray[np.int32]
     labels: NDArray[np.int32]
-    squares: NDArray[np.float64]
+    squares: FloatArray
 
     @classmethod
     def allocate(cls, n_samples: int, n_clusters: int, n_features: int) -> Clusters:
-        """Make room."""
+        """Allocate the arrays; :func:`fill` sets them."""
         return cls(
             centers=np.empty((n_clusters, n_features)),
+            features=np.empty((n_features, n_clusters)),
             weights=np.empty(n_clusters),
             sizes=np.empty(n_clusters, np.int64),
-            features=np.empty((n_features, n_clusters)),
-            eagerness=np.empty((2, n_clusters)),
+            move_factors=np.empty((2, n_clusters)),
             errors=np.empty(n_clusters),
-            reach=np.empty(n_clusters),
-            losses=np.empty(n_clusters),
+            max_squares=np.empty(n_clusters),
+            removal_costs=np.empty(n_clusters),
             first=np.empty(n_clusters, np.int32),
             after=np.empty(n_samples, np.int32),
             before=np.empty(n_samples, np.int32),
@@ -73,38 +78,49 @@ class Clusters(NamedTuple):
 
 
 class Diary(NamedTuple):
-    """What has been changed and what is to be visited.
+    """An undo log, the queue of clusters to visit, and working memory.
 
-    ``queue`` (k + 1,) int32: a ring of clusters that have changed and not been visited since;
-    ``is_waiting`` (k,) uint8: whether a cluster is among them. Of all that have changed since the
-    diary was opened: ``changed`` (k,) int32, which they are; ``is_changed`` (k,) uint8; ``centers``
-    (k, d), ``weights`` (k,), ``sizes`` (k,) int64 and ``errors`` (k,), as they were. ``samples``
-    and ``origins`` (≥ n,) int32: every move of a sample, and the cluster that it left.
+    The queue:
 
-    ``nearby`` (k,) int32, ``limits`` (k,) and ``apart`` (k,): room to work in. ``numbers`` (4,)
-    int64: HEAD and length (WAITING) of the queue, and lengths of ``changed`` and of ``samples``.
-    ``random`` (1,) uint64: see :func:`~evomeans.engines.cpu.swaps.uniform`.
+    * ``queue`` (k + 1,): ring buffer of clusters that have changed since they were last visited.
+    * ``is_waiting`` (k,): 1 for clusters in the queue.
+
+    The undo log since the diary was opened:
+
+    * ``changed`` (k,): clusters that have changed, and ``is_changed`` (k,): 1 for these.
+    * ``centers`` (k, d), ``weights``, ``sizes`` and ``errors`` (k,): as they were, in the order of
+      ``changed``.
+    * ``samples`` and ``origins`` (≥ n,): every move of a sample, and the cluster that it left.
+
+    Others:
+
+    * ``neighbours`` (k,): a list of clusters, sorted by ``neighbour_keys`` (k,). From
+      ``find_neighbours`` or ``list_targets``, for the moves of samples.
+    * ``apart`` (k,): squared distances of all centres from one. From :func:`set_apart`.
+    * ``numbers`` (4,): HEAD and length (WAITING) of the queue, lengths of ``changed`` (CHANGED) and
+      of ``samples`` (MOVED).
+    * ``random`` (1,): state of the generator, see :func:`~evomeans.engines.cpu.swaps.uniform`.
     """
 
     queue: NDArray[np.int32]
     is_waiting: NDArray[np.uint8]
     changed: NDArray[np.int32]
     is_changed: NDArray[np.uint8]
-    centers: NDArray[np.float64]
-    weights: NDArray[np.float64]
+    centers: FloatArray
+    weights: FloatArray
     sizes: NDArray[np.int64]
-    errors: NDArray[np.float64]
+    errors: FloatArray
     samples: NDArray[np.int32]
     origins: NDArray[np.int32]
-    nearby: NDArray[np.int32]
-    limits: NDArray[np.float64]
-    apart: NDArray[np.float64]
+    neighbours: NDArray[np.int32]
+    neighbour_keys: FloatArray
+    apart: FloatArray
     numbers: NDArray[np.int64]
     random: NDArray[np.uint64]
 
     @classmethod
     def allocate(cls, n_samples: int, n_clusters: int, n_features: int) -> Diary:
-        """Make room. A change that moves more samples than there are twice over is given up."""
+        """Allocate the arrays. A swap that moves samples more than about 2n times is given up."""
         most = 2 * n_samples + 64
         return cls(
             queue=np.empty(n_clusters + 1, np.int32),
@@ -117,8 +133,8 @@ class Diary(NamedTuple):
             errors=np.empty(n_clusters),
             samples=np.empty(most, np.int32),
             origins=np.empty(most, np.int32),
-            nearby=np.empty(n_clusters, np.int32),
-            limits=np.empty(n_clusters),
+            neighbours=np.empty(n_clusters, np.int32),
+            neighbour_keys=np.empty(n_clusters),
             apart=np.empty(n_clusters),
             numbers=np.zeros(4, np.int64),
             random=np.zeros(1, np.uint64),
@@ -126,14 +142,15 @@ class Diary(NamedTuple):
 
 
 @jit
-def weight_of(samples: Any, i: Any) -> Any:
-    """Return the weight of a sample."""
-    return samples.weights[i] if samples.weights.shape[0] else 1.0
-
-
-@jit
-def fill(samples: Any, clusters: Any, diary: Any, labels: Any, centers: Any, weights: Any) -> None:
-    """Take over a fixed point of K-means.
+def fill(
+    samples: Samples,
+    clusters: Clusters,
+    diary: Diary,
+    labels: NDArray[Any],
+    centers: FloatArray,
+    weights: FloatArray,
+) -> None:
+    """Set the clusters to a fixed point of K-means.
 
     Parameters
     ----------
@@ -155,15 +172,15 @@ def fill(samples: Any, clusters: Any, diary: Any, labels: Any, centers: Any, wei
             link(clusters, i, own)
     for j in range(k):
         resize(clusters, j, clusters.sizes[j])
-        clusters.errors[j] = measure(samples, clusters, j)
-        clusters.losses[j] = np.inf
+        clusters.errors[j] = refresh_squares(samples, clusters, j)
+        clusters.removal_costs[j] = np.inf
     for j in range(k):
-        compare_losses(clusters, diary, j)
+        update_removal_costs(clusters, diary, j)
 
 
 @jit
-def link(clusters: Any, i: Any, j: Any) -> None:
-    """Put a sample at the head of a cluster's list."""
+def link(clusters: Clusters, i: Index, j: Index) -> None:
+    """Put a sample at the head of the list of a cluster."""
     follower = clusters.first[j]
     clusters.after[i], clusters.before[i] = follower, NOBODY
     if follower >= 0:
@@ -172,8 +189,8 @@ def link(clusters: Any, i: Any, j: Any) -> None:
 
 
 @jit
-def unlink(clusters: Any, i: Any, j: Any) -> None:
-    """Take a sample out of a cluster's list."""
+def unlink(clusters: Clusters, i: Index, j: Index) -> None:
+    """Remove a sample from the list of a cluster."""
     leader, follower = clusters.before[i], clusters.after[i]
     if leader >= 0:
         clusters.after[leader] = follower
@@ -184,27 +201,28 @@ def unlink(clusters: Any, i: Any, j: Any) -> None:
 
 
 @jit
-def place_center(clusters: Any, j: Any, t: Any, value: float) -> None:
+def place_center(clusters: Clusters, j: Index, t: Index, value: float) -> None:
     """Set a coordinate of a centre."""
     clusters.centers[j, t] = value
     clusters.features[t, j] = value
 
 
 @jit
-def resize(clusters: Any, j: Any, size: Any) -> None:
-    """Set how many samples a cluster has.
+def resize(clusters: Clusters, j: Index, size: Index) -> None:
+    """Set the number of samples of a cluster, and its ``move_factors``.
 
-    A sample of the usual weight moves from a to b if b is ρ times as far away as a, at most, with
-    ρ² = m_a/(m_a − 1) · (m_b + 1)/m_b for sizes m. ``eagerness`` has the two factors.
+    By Hartigan's rule, a sample of average weight moves from a to b if ‖x − c_b‖ < ρ‖x − c_a‖, with
+    ρ² = m_a/(m_a − 1) · (m_b + 1)/m_b for sizes m. The move factors are these two, for LEAVING a
+    and for ARRIVING at b.
     """
     clusters.sizes[j] = size
-    clusters.eagerness[LEAVING, j] = size / max(size - 1.0, 0.5)
-    clusters.eagerness[ARRIVING, j] = (size + 1.0) / max(size, 1.0)
+    clusters.move_factors[LEAVING, j] = size / max(size - 1.0, 0.5)
+    clusters.move_factors[ARRIVING, j] = (size + 1.0) / max(size, 1.0)
 
 
 @jit
-def measure_apart(clusters: Any, diary: Any, j: Any) -> None:
-    """Set the squared distances of all other centres from one."""
+def set_apart(clusters: Clusters, diary: Diary, j: Index) -> None:
+    """Set ``diary.apart`` to the squared distances of all centres from centre ``j``."""
     apart, features = diary.apart, clusters.features
     for other in range(apart.shape[0]):
         apart[other] = 0.0
@@ -216,37 +234,40 @@ def measure_apart(clusters: Any, diary: Any, j: Any) -> None:
 
 
 @jit
-def measure(samples: Any, clusters: Any, j: Any) -> Any:
-    """Measure how far samples are from their centre; return the sum of squares of the cluster."""
-    i, reach, total = clusters.first[j], 0.0, 0.0
+def refresh_squares(samples: Samples, clusters: Clusters, j: Index) -> float:
+    """Set ``squares`` of the samples of a cluster and its ``max_squares``; return Σ w‖x − c‖²."""
+    i, most, total = clusters.first[j], 0.0, 0.0
     while i >= 0:
         square = squared_difference(samples.rows, i, clusters.centers, j)
         clusters.squares[i] = square
-        reach = max(reach, square)
+        most = max(most, square)
         total += square * weight_of(samples, i)
         i = clusters.after[i]
-    clusters.reach[j] = reach
+    clusters.max_squares[j] = most
     return total
 
 
 @jit
-def compare_losses(clusters: Any, diary: Any, j: Any) -> None:
-    """Set what uniting a cluster with another costs at least, for it and for the others."""
-    losses, weights = clusters.losses, clusters.weights
-    measure_apart(clusters, diary, j)
+def update_removal_costs(clusters: Clusters, diary: Diary, j: Index) -> None:
+    """Set what merging cluster ``j`` with another costs at least, and lower that of the others.
+
+    Merging a and b raises the sum of squares by W_a W_b/(W_a + W_b)·‖c_a − c_b‖².
+    """
+    costs, weights = clusters.removal_costs, clusters.weights
+    set_apart(clusters, diary, j)
     least = np.inf
     for other in range(weights.shape[0]):
         total = weights[j] + weights[other]
         if other != j and total > 0.0:
-            loss = diary.apart[other] * (weights[j] * weights[other] / total)
-            least = min(least, loss)
-            losses[other] = min(losses[other], loss)
-    losses[j] = least
+            cost = diary.apart[other] * (weights[j] * weights[other] / total)
+            least = min(least, cost)
+            costs[other] = min(costs[other], cost)
+    costs[j] = least
 
 
 @jit
-def remember(clusters: Any, diary: Any, j: Any) -> None:
-    """Write down how a cluster was, before it changes for the first time; it waits for a visit."""
+def remember(clusters: Clusters, diary: Diary, j: Index) -> None:
+    """Log a cluster before its first change, and put it into the queue."""
     numbers = diary.numbers
     if diary.is_changed[j] == 0:
         diary.is_changed[j] = 1
@@ -267,8 +288,8 @@ def remember(clusters: Any, diary: Any, j: Any) -> None:
 
 
 @jit
-def next_waiting(diary: Any) -> Any:
-    """Take the cluster out of the queue that has waited longest."""
+def next_waiting(diary: Diary) -> np.int32:
+    """Remove the cluster from the queue that has waited longest, and return it."""
     numbers = diary.numbers
     j = diary.queue[numbers[HEAD]]
     numbers[HEAD] += 1
@@ -280,20 +301,38 @@ def next_waiting(diary: Any) -> Any:
 
 
 @jit
-def is_full(diary: Any) -> Any:
-    """Whether no further move could be written down."""
+def is_full(diary: Diary) -> np.bool_:
+    """Whether the log has no room for another move."""
     return diary.numbers[MOVED] >= diary.samples.shape[0]
 
 
 @jit
-def may_leave(clusters: Any, j: Any, weight: float) -> Any:
+def may_leave(clusters: Clusters, j: Index, weight: float) -> np.bool_:
     """Whether something is left of a cluster without a sample of this weight."""
     return clusters.sizes[j] > 1 and clusters.weights[j] - weight > REMAINDER * clusters.weights[j]
 
 
 @jit
-def leave(samples: Any, clusters: Any, diary: Any, i: Any, square: float) -> Any:
-    """Take a sample out of its cluster, from a centre that far away; return what that changes."""
+def leaving_gain(square: float, total: float, weight: float) -> float:
+    """Return W/(W − w)·s, what a sample saves by leaving, per unit of its weight w.
+
+    ``total`` is the weight W of the cluster, with the sample, and ``square`` is s = ‖x − c‖².
+    """
+    return square * total / (total - weight)
+
+
+@jit
+def joining_cost(square: float, total: float, weight: float) -> float:
+    """Return W/(W + w)·s, what a sample costs by joining a cluster, per unit of its weight w."""
+    return square * total / (total + weight)
+
+
+@jit
+def leave(samples: Samples, clusters: Clusters, diary: Diary, i: Index, square: float) -> float:
+    """Remove a sample from its cluster; return the change of the sum of squares, −w W/(W − w)·s.
+
+    ``square`` is s, the squared distance from the centre.
+    """
     j, weight, centers = clusters.labels[i], weight_of(samples, i), clusters.centers
     remember(clusters, diary, j)
     rest = clusters.weights[j] - weight
@@ -310,8 +349,13 @@ def leave(samples: Any, clusters: Any, diary: Any, i: Any, square: float) -> Any
 
 
 @jit
-def join(samples: Any, clusters: Any, diary: Any, i: Any, j: Any, square: float) -> Any:
-    """Put a sample that has left into a cluster with a centre that far away; return the change."""
+def join(
+    samples: Samples, clusters: Clusters, diary: Diary, i: Index, j: Index, square: float
+) -> float:
+    """Put a sample that has left into cluster ``j``; return the change, w W/(W + w)·s.
+
+    ``square`` is s, the squared distance from the centre.
+    """
     weight, centers = weight_of(samples, i), clusters.centers
     remember(clusters, diary, j)
     place = diary.numbers[MOVED]
@@ -332,16 +376,16 @@ def join(samples: Any, clusters: Any, diary: Any, i: Any, j: Any, square: float)
 
 
 @jit
-def found_cluster(samples: Any, clusters: Any, diary: Any, i: Any, j: Any) -> None:
-    """Let a sample that has left begin a cluster of its own, in the place of one that is empty."""
+def found_cluster(samples: Samples, clusters: Clusters, diary: Diary, i: Index, j: Index) -> None:
+    """Make a sample that has left the only member of cluster ``j``, which is empty."""
     clusters.weights[j], clusters.sizes[j], clusters.errors[j] = 0.0, 0, 0.0
     write_row(samples.rows, i, clusters.centers, j)
     join(samples, clusters, diary, i, j, 0.0)
 
 
 @jit
-def close_diary(diary: Any) -> None:
-    """Forget what was written down."""
+def close_diary(diary: Diary) -> None:
+    """Empty the log and the queue."""
     while diary.numbers[WAITING] > 0:
         next_waiting(diary)
     for place in range(diary.numbers[CHANGED]):
@@ -351,16 +395,16 @@ def close_diary(diary: Any) -> None:
 
 
 @jit
-def keep_changes(clusters: Any, diary: Any) -> None:
-    """Let the changes stand."""
+def keep_changes(clusters: Clusters, diary: Diary) -> None:
+    """Accept the changes."""
     for place in range(diary.numbers[CHANGED]):
-        compare_losses(clusters, diary, diary.changed[place])
+        update_removal_costs(clusters, diary, diary.changed[place])
     close_diary(diary)
 
 
 @jit
-def take_back(samples: Any, clusters: Any, diary: Any) -> None:
-    """Make everything as it was when the diary was opened."""
+def take_back(samples: Samples, clusters: Clusters, diary: Diary) -> None:
+    """Undo the changes: restore everything as it was when the diary was opened."""
     for place in range(diary.numbers[MOVED] - 1, -1, -1):
         i = diary.samples[place]
         unlink(clusters, i, clusters.labels[i])
@@ -373,5 +417,5 @@ def take_back(samples: Any, clusters: Any, diary: Any) -> None:
         resize(clusters, j, diary.sizes[place])
         for t in range(clusters.centers.shape[1]):
             place_center(clusters, j, t, diary.centers[place, t])
-        measure(samples, clusters, j)
+        refresh_squares(samples, clusters, j)
     close_diary(diary)

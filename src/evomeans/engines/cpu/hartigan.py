@@ -1,21 +1,27 @@
-"""Hartigan's moves: single samples that change their cluster although it is the closest.
+"""Hartigan's moves: single samples that leave their cluster although its centre is the closest.
 
-A sample x of weight w that leaves cluster a takes its share of the mean with it, and draws that of
-cluster b nearer to itself. The sum of squares falls if
+A sample x of weight w that moves from cluster a to cluster b shifts both means: that of a away from
+itself, that of b towards itself. The sum of squares falls if
 
     W_a / (W_a − w) · ‖x − c_a‖²  >  W_b / (W_b + w) · ‖x − c_b‖²
 
-so that there is a way on from many fixed points of K-means, the more the smaller the clusters are.
-A pass has two halves. All threads mark the samples for which the inequality holds. Then one thread
-visits the marked ones in the user's order, so that the result depends neither on the tiles nor on
-the number of threads, and moves those for which it still holds after the moves before.
+with W the weights of the clusters [1]_. So many fixed points of K-means can be improved, and the
+smaller the clusters, the more of them.
+
+A pass has two halves. First, all threads mark the samples for which the inequality holds. Then one
+thread visits these in the user's order, and moves those for which it still holds after the moves
+before. So the result depends neither on the tiles nor on the number of threads.
+
+References
+----------
+.. [1] Telgarsky, M. and Vattani, A. (2010). "Hartigan's method: k-means clustering without
+   Voronoi". AISTATS 2010, 820-827.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import NDArray
 
 from evomeans.compiled.jit import jit
 from evomeans.compiled.vectors import squared_difference
@@ -30,36 +36,48 @@ from evomeans.engines.cpu.lanes import (
     load,
     repeat,
 )
-from evomeans.engines.cpu.layout import BEST, FAR, NAMES, SECOND
-from evomeans.engines.cpu.reassign import UNDERFLOW, score_chosen
-from evomeans.engines.cpu.rows import remember_center, squared_distance
-from evomeans.engines.cpu.scores import approach
+from evomeans.engines.cpu.layout import (
+    BEST,
+    FACTOR,
+    FAR,
+    WEIGHT,
+    Centers,
+    FloatArray,
+    Index,
+    Samples,
+    Scratch,
+    SingleArray,
+    State,
+)
+from evomeans.engines.cpu.reassign import score_chosen
+from evomeans.engines.cpu.rows import remember_center, squared_distance, weight_of
+from evomeans.engines.cpu.scores import UNDERFLOW, locate_center
 from evomeans.engines.cpu.sums import add_row, update_center
 from evomeans.engines.cpu.threads import nth_item
 from evomeans.engines.rules import MEAN_ROUNDING, WORTHWHILE
 
-# Rows of ``Scratch.lanes`` while samples are marked: what :func:`release` says, and the weights.
-RELEASE, WEIGHT = SECOND, NAMES
 # Rows of ``Scratch.shares``.
 ARRIVING, LEAVING = range(2)
 HALF = np.float32(0.5)
 ONE = np.float32(1.0)
+# If less than this share of a cluster stays, the factor W/(W − w) is as good as infinite.
 TINY = np.float32(1e-6)
-# Clusters lighter than that, in units of the heaviest sample, do not matter; in single precision
-# one over their weight would be infinite.
+# Upper limit of 1/W, in units of the heaviest sample: it would be infinite in single precision.
 LIGHT = 1e30
 
 
 @jit
-def mark(samples: Any, state: Any, centers: Any, scratch: Any, thread: int, n_threads: int) -> None:
-    """Mark the samples of a thread's share of the tiles that could gain by a move.
+def mark(
+    samples: Samples, state: State, centers: Centers, scratch: Scratch, thread: int, n_threads: int
+) -> None:
+    """Mark the samples of a thread's share of the tiles that would gain by a move.
 
     Parameters
     ----------
     state : State
         A fixed point of K-means.
     scratch : Scratch
-        ``marks`` becomes 1 for those samples; it was zero.
+        ``marks``, zeros at first, become 1 for these samples.
     """
     n_tiles = state.spread.shape[0]
     set_shares(samples, centers.weights, scratch.shares[thread])
@@ -73,8 +91,11 @@ def mark(samples: Any, state: Any, centers: Any, scratch: Any, thread: int, n_th
 
 
 @jit
-def set_shares(samples: Any, totals: Any, shares: Any) -> None:
-    """Set 1/W for every cluster, for arrivals and for departures; zero where there are none."""
+def set_shares(samples: Samples, totals: FloatArray, shares: SingleArray) -> None:
+    """Set 1/W for every cluster, for arrivals and for departures; zero where there are none.
+
+    ``totals`` (k,) are the weights W of the clusters, and ``shares`` (2, k) the results.
+    """
     for j in range(totals.shape[0]):
         share = NOTHING
         if totals[j] > 0.0:
@@ -86,58 +107,67 @@ def set_shares(samples: Any, totals: Any, shares: Any) -> None:
 
 @jit
 def find_rivals(
-    samples: Any, state: Any, changed: Any, scratch: Any, tile: int, thread: int
-) -> Any:
-    """Tell whether samples of a tile might move, and set from which gap on they cannot.
+    samples: Samples,
+    state: State,
+    changed: NDArray[np.uint8],
+    scratch: Scratch,
+    tile: int,
+    thread: int,
+) -> np.bool_:
+    """Set the gaps below which samples of a tile might move; return whether there are such gaps.
 
-    A move from a to b needs ‖x − c_b‖ < ρ‖x − c_a‖, with ρ² = W_a/(W_a − w) · (W_b + w)/W_b, and
-    so a gap below (ρ − 1)‖x − c_a‖; and ρ − 1 ≤ (ρ² − 1)/2, which is close for ρ near one.
+    A move from a to b needs ‖x − c_b‖ < ρ‖x − c_a‖, with ρ² = W_a/(W_a − w) · (W_b + w)/W_b. So the
+    gap has to be below (ρ − 1)‖x − c_a‖, where ρ − 1 ≤ (ρ² − 1)/2, and ‖x − c_a‖ is at most the
+    spread.
 
-    What could not move before can only do so now if one of the two clusters has changed.
+    A move that was impossible in the last pass is possible now only if one of its two clusters has
+    changed.
     """
     gaps, present = state.gaps, state.present
-    shares, limits = scratch.shares[thread], scratch.limits
+    shares, gap_limits = scratch.shares[thread], scratch.gap_limits
     k, spread, weight = changed.shape[0], state.spread[tile], heaviest(samples, tile)
+    # Maxima and signs by integer operations, as in ``shrink_gaps``: AND with −1 keeps a number, and
+    # AND with −0 drops that of a centre that is not present, or of a pair that has not changed.
     most, own_changed = np.int32(0), np.uint8(0)
     for j in range(k):
         most = max(most, float_bits(shares[LEAVING, j]) & -np.int32(present[tile, j]))
         own_changed |= present[tile, j] & changed[j]
     left = ONE - weight * bits_float(most) * MORE
-    release = ONE / left * MORE if left > TINY else FAR
+    factor = ONE / left * MORE if left > TINY else FAR
     signs = np.int32(0)
     for j in range(k):
-        square = release * (ONE + weight * shares[ARRIVING, j])
+        square = factor * (ONE + weight * shares[ARRIVING, j])
         limit = spread * (HALF * (square - ONE)) * MORE
-        limits[thread, j] = limit
+        gap_limits[thread, j] = limit
         signs |= float_bits(gaps[tile, j] - limit) & -np.int32(own_changed | changed[j])
     return signs < 0
 
 
 @jit
 def choose_targets(
-    samples: Any, state: Any, centers: Any, scratch: Any, tile: int, thread: int
+    samples: Samples, state: State, centers: Centers, scratch: Scratch, tile: int, thread: int
 ) -> int:
-    """List the centres to which samples of a tile might move, and those that they have.
+    """List the centres to which samples of a tile might move, and those present in it.
 
     Returns
     -------
     count : int
-        ``scratch.chosen[thread, :count]``.
+        The list is ``scratch.chosen[thread, :count]``.
     """
-    gaps, present, limits = state.gaps, state.present, scratch.limits
+    gaps, present, gap_limits = state.gaps, state.present, scratch.gap_limits
     chosen, offsets, away = scratch.chosen[thread], scratch.offsets[thread], scratch.away[thread]
     count = 0
     for j in range(gaps.shape[1]):
-        if gaps[tile, j] < limits[thread, j] or present[tile, j] != 0:
-            approach(samples.rows, samples, tile, centers.exact, j, count, offsets, away)
+        if gaps[tile, j] < gap_limits[thread, j] or present[tile, j] != 0:
+            locate_center(samples.rows, samples, tile, centers.exact, j, count, offsets, away)
             chosen[count] = j
             count += 1
     return count
 
 
 @jit
-def heaviest(samples: Any, tile: int) -> Any:
-    """Return the largest weight in a tile."""
+def heaviest(samples: Samples, tile: int) -> np.float32:
+    """Return the largest weight in a tile, in weight units and rounded up."""
     if samples.weights.shape[0] == 0:
         return ONE
     weight = 0.0
@@ -147,69 +177,82 @@ def heaviest(samples: Any, tile: int) -> Any:
 
 
 @jit
-def release(total: float, weight: float) -> float:
-    """W / (W − w): what leaving takes off the sum of squares, for a squared distance of one.
+def leaving_factor(total: float, weight: float) -> float:
+    """Return W / (W − w): leaving lowers the sum of squares by this times w‖x − c‖².
 
-    None if the cluster would be empty: clusters never are.
+    Zero if the cluster would be empty: no sample may empty a cluster.
     """
     rest = total - weight
     return total / rest if rest > 0.0 else 0.0
 
 
 @jit
-def attraction(total: float, weight: float) -> float:
-    """(W + w) / W: what the sum of squares grows by on arrival is the squared distance over this.
+def arriving_divisor(total: float, weight: float) -> float:
+    """Return (W + w) / W: an arrival raises the sum of squares by w‖x − c‖² divided by this.
 
-    None for empty clusters: these are repaired.
+    Zero for an empty cluster: no sample may move there, for the engine refills empty clusters.
     """
     return (total + weight) / total if total > 0.0 else 0.0
 
 
 @jit
 def mark_tile(
-    samples: Any,
-    state: Any,
-    centers: Any,
-    scratch: Any,
+    samples: Samples,
+    state: State,
+    centers: Centers,
+    scratch: Scratch,
     tile: int,
     count: int,
     thread: int,
 ) -> None:
-    """Compare the samples of a tile with the chosen centres; exactly, where it may matter."""
-    chosen = scratch.chosen[thread]
+    """Compare the samples of a tile with the chosen centres, and mark those that would gain.
+
+    Single precision, with its error on the side of a move, decides which pairs to confirm.
+    """
+    chosen, shares = scratch.chosen[thread], scratch.shares[thread]
     scores, lanes = scratch.scores[thread], scratch.lanes[thread]
     error = score_chosen(samples, scratch, tile, count, thread)
     weigh_lanes(samples, state, centers.weights, lanes, tile)
     square = load(samples.squares, tile)
     nothing = repeat(NOTHING)
-    own = (higher(square + load(lanes, BEST), nothing) + error) * load(lanes, RELEASE)
+    own = (higher(square + load(lanes, BEST), nothing) + error) * load(lanes, FACTOR)
     for a in range(count):
-        total = centers.weights[chosen[a]]
-        if total > 0.0:
-            share = np.float32(min(1.0 / (total * samples.weight_unit), LIGHT))
-            ease = load(lanes, WEIGHT) * (share * MORE) + MORE
-            likely = less(square + load(scores, a) - error, own * ease)
+        share = shares[ARRIVING, chosen[a]]
+        if share > NOTHING:
+            divisor = load(lanes, WEIGHT) * share + MORE
+            likely = less(square + load(scores, a) - error, own * divisor)
             if likely != 0:
                 confirm(samples, state, centers, scratch.marks, tile, chosen[a], likely)
 
 
 @jit
-def weigh_lanes(samples: Any, state: Any, totals: Any, lanes: Any, tile: int) -> None:
-    """Set what leaving takes off, and the weight, for every sample of a tile."""
+def weigh_lanes(
+    samples: Samples, state: State, totals: FloatArray, lanes: SingleArray, tile: int
+) -> None:
+    """Set FACTOR and WEIGHT in ``lanes`` for every sample of a tile."""
     last = samples.order.shape[0] - 1
     for lane in range(WIDTH):
         i = min(tile * WIDTH + lane, last)
-        weight = samples.weights[i] if samples.weights.shape[0] else 1.0
+        weight = weight_of(samples, i)
         lanes[WEIGHT, lane] = weight * samples.weight_unit
-        found = release(totals[state.labels[tile, lane]], weight)
-        lanes[RELEASE, lane] = min(np.float32(found) * MORE, FAR)
+        found = leaving_factor(totals[state.labels[tile, lane]], weight)
+        lanes[FACTOR, lane] = min(np.float32(found) * MORE, FAR)
 
 
 @jit
 def confirm(
-    samples: Any, state: Any, centers: Any, marks: Any, tile: int, j: int, likely: Any
+    samples: Samples,
+    state: State,
+    centers: Centers,
+    marks: NDArray[np.uint8],
+    tile: int,
+    j: Index,
+    likely: np.uint64,
 ) -> None:
-    """Mark those of a few samples that gain by a move to centre ``j``, in double precision."""
+    """Mark the samples that gain by a move to centre ``j``, in double precision.
+
+    ``likely`` has the bits of the samples of the tile to look at.
+    """
     while likely != 0:
         lane = first_lane(likely)
         likely &= likely - np.uint64(1)
@@ -217,24 +260,25 @@ def confirm(
         own = np.int64(state.labels[tile, lane])
         if i >= samples.order.shape[0] or own == j or marks[samples.order[i]] != 0:
             continue
-        weight = samples.weights[i] if samples.weights.shape[0] else 1.0
+        weight = weight_of(samples, i)
         if weight > 0.0:
             saved = saving(samples, centers, i, own, weight)
             marks[samples.order[i]] = expense(samples, centers, i, j, weight) < saved
 
 
 @jit
-def visit(samples: Any, state: Any, centers: Any, scratch: Any) -> None:
+def visit(samples: Samples, state: State, centers: Centers, scratch: Scratch) -> None:
     """Move the marked samples, one after the other, and the centres with them.
 
     Parameters
     ----------
     state : State, in and out
-        In the end with the new labels, and bounds that hold for ``centers.before``.
+        In the end it has the new labels, and bounds that are true for ``centers.before``.
     centers : Centers, in and out
-        In the end at the means of their clusters, with ``drift`` since the beginning.
+        In the end ``exact`` are the means of the clusters, ``before`` where they were at first, and
+        ``drift`` the moves between these.
     scratch : Scratch
-        ``farthest`` tells whether anything has moved; ``marks`` are zero in the end.
+        ``largest_move`` says whether anything has moved. ``marks`` are zero in the end.
     """
     exact, before, marks = centers.exact, centers.before, scratch.marks
     for j in range(exact.shape[0]):
@@ -253,14 +297,14 @@ def visit(samples: Any, state: Any, centers: Any, scratch: Any) -> None:
     for j in range(exact.shape[0]):
         drift = np.float32(np.sqrt(squared_difference(before, j, exact, j))) * MORE
         centers.drift[j] = centers.approached[j] = drift
-    scratch.farthest[0, 0] = FAR if moves > 0 else NOTHING
+    scratch.largest_move[0, 0] = FAR if moves > 0 else NOTHING
 
 
 @jit
-def best_move(samples: Any, state: Any, centers: Any, i: Any) -> Any:
-    """Return the cluster to which a sample had best move, −1 if it had better stay."""
+def best_move(samples: Samples, state: State, centers: Centers, i: Index) -> Index:
+    """Return the cluster to which a sample moves at the largest gain; −1 if there is no gain."""
     own = np.int64(state.labels[i // WIDTH, i % WIDTH])
-    weight = samples.weights[i] if samples.weights.shape[0] else 1.0
+    weight = weight_of(samples, i)
     least, target = saving(samples, centers, i, own, weight), np.int64(-1)
     for j in range(centers.weights.shape[0]):
         if j != own and centers.weights[j] > 0.0:
@@ -271,23 +315,25 @@ def best_move(samples: Any, state: Any, centers: Any, i: Any) -> Any:
 
 
 @jit
-def saving(samples: Any, centers: Any, i: Any, own: Any, weight: float) -> Any:
-    """Return what a sample's leaving saves at least, per unit of its weight."""
+def saving(samples: Samples, centers: Centers, i: Index, own: Index, weight: float) -> float:
+    """Return what a sample saves at least by leaving its cluster, per unit of its weight."""
     distance = np.sqrt(squared_distance(samples.rows, i, centers.exact, own))
     distance = max(distance - MEAN_ROUNDING * np.sqrt(centers.exact.shape[1]), 0.0)
-    return distance * distance * release(centers.weights[own], weight) * WORTHWHILE
+    return distance * distance * leaving_factor(centers.weights[own], weight) * WORTHWHILE
 
 
 @jit
-def expense(samples: Any, centers: Any, i: Any, j: Any, weight: float) -> Any:
-    """Return what a sample's arrival costs at most, per unit of its weight."""
+def expense(samples: Samples, centers: Centers, i: Index, j: Index, weight: float) -> float:
+    """Return what a sample costs at most by joining cluster ``j``, per unit of its weight."""
     distance = np.sqrt(squared_distance(samples.rows, i, centers.exact, j))
     distance += MEAN_ROUNDING * np.sqrt(centers.exact.shape[1])
-    return distance * distance / attraction(centers.weights[j], weight)
+    return distance * distance / arriving_divisor(centers.weights[j], weight)
 
 
 @jit
-def move(samples: Any, state: Any, centers: Any, scratch: Any, i: Any, target: Any) -> None:
+def move(
+    samples: Samples, state: State, centers: Centers, scratch: Scratch, i: Index, target: Index
+) -> None:
     """Move a sample to another cluster: its label, the sums, both centres, and the bounds."""
     tile, lane = i // WIDTH, i % WIDTH
     own = np.int64(state.labels[tile, lane])
@@ -295,7 +341,7 @@ def move(samples: Any, state: Any, centers: Any, scratch: Any, i: Any, target: A
     state.labels[tile, lane] = target
     state.present[tile, target] = 1
     sums, scales, limb = centers.sums, samples.scales, samples.limb
-    weight = samples.weights[i] if samples.weights.shape[0] else 1.0
+    weight = weight_of(samples, i)
     add_row(sums[0], own, samples.rows, i, weight, scales, limb, -1.0)
     add_row(sums[0], target, samples.rows, i, weight, scales, limb, 1.0)
     if not is_in_tile(state.labels, tile, own):
@@ -305,7 +351,7 @@ def move(samples: Any, state: Any, centers: Any, scratch: Any, i: Any, target: A
 
 
 @jit
-def is_in_tile(labels: Any, tile: Any, label: Any) -> bool:
+def is_in_tile(labels: NDArray[np.unsignedinteger], tile: Index, label: Index) -> bool:
     """Whether a sample of a tile has a label."""
     found = False
     for lane in range(WIDTH):
@@ -314,7 +360,7 @@ def is_in_tile(labels: Any, tile: Any, label: Any) -> bool:
 
 
 @jit
-def renew_center(samples: Any, centers: Any, scratch: Any, j: Any) -> None:
+def renew_center(samples: Samples, centers: Centers, scratch: Scratch, j: Index) -> None:
     """Move a centre to the mean of its cluster, which has changed."""
     centers.changed[j] = 1
     exact, weights, totals = centers.exact, centers.weights, scratch.totals[0]
@@ -323,11 +369,13 @@ def renew_center(samples: Any, centers: Any, scratch: Any, j: Any) -> None:
 
 
 @jit
-def lower_gaps(samples: Any, state: Any, centers: Any, i: Any, own: Any, target: Any) -> None:
-    """Let the bounds of a tile hold when sample ``i`` belongs to another centre.
+def lower_gaps(
+    samples: Samples, state: State, centers: Centers, i: Index, own: Index, target: Index
+) -> None:
+    """Lower the gaps of a tile so that they hold when sample ``i`` belongs to another centre.
 
-    They are bounds for ``centers.before``; how far its two centres were from the sample then
-    follows from how far they are now, and how far they have moved.
+    They are bounds for ``centers.before``. How far the two centres of the sample were then follows
+    from how far they are now, and how far they have moved.
     """
     exact, before, tile = centers.exact, centers.before, i // WIDTH
     near = np.sqrt(squared_distance(samples.rows, i, exact, own))

@@ -1,14 +1,20 @@
-"""64 numbers in vector registers: a type for kernels whose values are whole tiles.
+"""64 float32 numbers as one value: the vector type of kernels that work on whole tiles.
 
-Compilers vectorise a loop over 64 samples only now and then, and never keep its results in
-registers for the next loop. With values of this type a kernel says what it means: ``a + b`` adds 64
-float32 numbers, and what is not stored stays in registers. LLVM cuts them into registers of the
-machine's size.
+Compilers vectorise a loop over 64 samples only sometimes, and do not keep its results in registers
+for the next loop. With values of this type, ``a + b`` always adds 64 numbers, and a result stays in
+registers until it is stored. LLVM splits the values into registers of the size of the machine.
 
-For use in kernels only, with finite numbers only: ``load`` and ``store`` for rows of (m, WIDTH)
-arrays, ``+``, ``-`` and ``*`` (also with a single number), and the functions below.
+For kernels only, and for finite numbers only. There are ``load`` and ``store`` for rows of
+(m, WIDTH) arrays, ``+``, ``-`` and ``*`` (also with a single number on the right), and:
 
-:func:`float_bits` helps with loops of other lengths: compilers vectorise minima and maxima of
+    lower, higher            minimum and maximum, lane by lane
+    lowest, highest          minimum and maximum over all lanes, one number
+    where_less, where_equal  a choice between two vectors, lane by lane
+    less, unequal            the lanes for which a comparison holds, as the bits of a uint64
+    first_lane               the first of such lanes
+    repeat, root, multiply_add
+
+:func:`float_bits` helps in loops of other lengths: compilers vectorise minima and maxima of
 integers, but not of floating-point numbers.
 """
 
@@ -27,7 +33,7 @@ from numba.extending import intrinsic, models, overload, register_model
 WIDTH = 64
 EVERY_LANE = np.uint64(2**WIDTH - 1)
 VECTOR = ir.VectorType(ir.FloatType(), WIDTH)
-# No number is infinite or none, and the order of operations is free.
+# All numbers are finite, and LLVM may reorder operations.
 FAST = ("fast",)
 
 
@@ -248,7 +254,7 @@ highest = _reduction("highest", "llvm.vector.reduce.fmax")
 
 @intrinsic
 def float_bits(typing_context, number):  # type: ignore[no-untyped-def]
-    """Return the bits of a float32 as an int32: of its sign, and in its order if positive."""
+    """Return the bits of a float32 as an int32: same sign, and same order if not negative."""
 
     def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         return builder.bitcast(arguments[0], ir.IntType(32))

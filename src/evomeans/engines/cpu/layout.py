@@ -1,4 +1,7 @@
-"""The arrays that kernels share, grouped by whom they belong to."""
+"""The arrays that kernels share, grouped by owner; docs/cpu-engine.md shows them in a picture.
+
+In all shapes, n is the number of samples, d of features, k of clusters.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +13,25 @@ from numpy.typing import NDArray
 from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.fixed_point import LIMBS
 
-# Samples whose distances are summed together; the order of all floating-point sums over samples
+FloatArray = NDArray[np.float64]
+SingleArray = NDArray[np.float32]
+# Of a sample, a cluster or a tile; elements of integer arrays are not Python integers.
+Index = int | np.integer[Any]
+
+# User rows whose distances are summed together. The order of all floating-point sums over samples
 # follows from it, so it must not depend on the number of threads.
 CHUNK = 512
-# Larger than any distance to a centre in the frame, where coordinates are below one, and those of
-# centres to start from below a million.
+# Larger than any distance to a centre in the frame: coordinates of samples are below one there, and
+# those of initial centres below a million.
 FAR = np.float32(1e9)
-# Larger than the square of any distance, NOWHERE included, in single precision.
+# Larger than any squared distance in single precision, including those to NOWHERE.
 ENDLESS = np.float32(1e37)
-# The coordinates of a centre that is nowhere: so far that no gap outlasts its way there or back.
+# Coordinates of a centre that is taken away: no gap is as large as the distance to there.
 NOWHERE = 1e12
-# Rows of ``Scratch.lanes``.
-BEST, SECOND, NAMES = range(3)
+# Rows of ``Scratch.lanes``, one value per sample of a tile: the lowest score, the second lowest,
+# and the centre with the lowest (as float32); for single moves, see ``hartigan.py``, the factor
+# W/(W − w) of the own cluster, and the weight.
+BEST, SECOND, CLOSEST, FACTOR, WEIGHT = range(5)
 
 
 def count_chunks(n_samples: int) -> int:
@@ -35,57 +45,61 @@ def count_tiles(n_samples: int) -> int:
 
 
 class Samples(NamedTuple):
-    """What never changes: the data, neighbours standing together in tiles of WIDTH.
+    """The data. It never changes.
 
-    ``rows``: (n, d) float32 or float64, or :class:`~evomeans.engines.cpu.rows.SparseRows`, in the
-    order of the tiles; ``order`` (n,) uint32: where each row stood in the user's data; ``places``
-    (n,) uint32: where each of the user's rows stands now; ``weights`` (n,) float64 in the order of
-    the tiles, or empty for equal weights.
+    Tiles are runs of WIDTH neighbouring rows. A *place* is a row number in the order of the tiles.
 
-    ``tiles`` (tiles * d, WIDTH) float32: the samples relative to the middle of their tile, a row
-    for each feature; the last tile is filled up with copies of its last sample. ``middles``
-    (tiles, d) float64; ``squares`` (tiles, WIDTH) float32: squared distances from the middle;
-    ``radii`` (tiles,) float32: at least the largest distance. Sparse samples have no tiles, and
-    the origin for a middle.
-
-    ``weight_unit`` float: a power of two that brings the heaviest weight near one.
-
-    ``roundoff`` float32: see :mod:`~evomeans.engines.cpu.scores`; ``scales`` (d + 1,) and ``limb``:
-    see :mod:`~evomeans.engines.cpu.sums`.
+    * ``rows``: the samples by place, an (n, d) array or
+      :class:`~evomeans.engines.cpu.rows.SparseRows`.
+    * ``order`` (n,): the user's row at each place.
+    * ``places`` (n,): the place of each of the user's rows.
+    * ``weights`` (n,) by place; empty for equal weights.
+    * ``tiles`` (tiles · d, WIDTH): samples minus the middle of their tile, one row per feature. The
+      last tile is filled up with copies of its last sample. Empty for sparse samples.
+    * ``middles`` (tiles, d): mean of each tile. Empty for sparse samples, whose middle is the
+      origin.
+    * ``squares`` (tiles, WIDTH): squared distances from the middle.
+    * ``radii`` (tiles,): upper bound of the distances from the middle.
+    * ``weight_unit``: power of two that brings the heaviest weight near one.
+    * ``roundoff``: factor of the error of a score, see :mod:`~evomeans.engines.cpu.scores`.
+    * ``scales`` (d + 1,) and ``limb``: see :mod:`~evomeans.engines.cpu.sums`.
     """
 
+    # An array or SparseRows: kernels pass it to the functions of ``rows.py``, which know both.
     rows: Any
     order: NDArray[np.uint32]
     places: NDArray[np.uint32]
-    weights: NDArray[np.float64]
-    tiles: NDArray[np.float32]
-    middles: NDArray[np.float64]
-    squares: NDArray[np.float32]
-    radii: NDArray[np.float32]
+    weights: FloatArray
+    tiles: SingleArray
+    middles: FloatArray
+    squares: SingleArray
+    radii: SingleArray
     weight_unit: float
     roundoff: np.float32
-    scales: NDArray[np.float64]
+    scales: FloatArray
     limb: float
 
 
 class State(NamedTuple):
     """What is known of the samples with respect to a set of centres.
 
-    ``labels`` (tiles, WIDTH) unsigned integers: the closest centre of every sample;
-    ``gaps`` (tiles, k) float32: by how much any sample of the tile that does not belong to a
-    centre is farther from it than from its own, at least; ``present`` (tiles, k) uint8: 1 for the
-    centres to which samples of the tile belong; ``spread`` (tiles,) float32: no sample of the tile
-    is farther from its centre.
+    docs/cpu-engine.md says which centres these are after each stage.
+
+    * ``labels`` (tiles, WIDTH): the cluster of every sample; k for none.
+    * ``gaps`` (tiles, k): lower bound of ‖x − c_j‖ − ‖x − c_x‖ over the samples x of a tile that
+      belong to another centre c_x than c_j.
+    * ``present`` (tiles, k): 1 if samples of the tile belong to the centre, else 0.
+    * ``spread`` (tiles,): upper bound of ‖x − c_x‖ over the samples of a tile.
     """
 
     labels: NDArray[Any]
-    gaps: NDArray[np.float32]
+    gaps: SingleArray
     present: NDArray[np.uint8]
-    spread: NDArray[np.float32]
+    spread: SingleArray
 
     @classmethod
     def allocate(cls, n_samples: int, n_clusters: int) -> State:
-        """Make room for the state of all samples."""
+        """Allocate the state of all samples; its contents are undefined."""
         n_tiles = count_tiles(n_samples)
         return cls(
             np.empty((n_tiles, WIDTH), cls.label_type(n_clusters)),
@@ -106,34 +120,39 @@ class State(NamedTuple):
 
 
 class Centers(NamedTuple):
-    """The current centres and how they have just moved.
+    """The centres, and how they have just moved.
 
-    ``exact`` (k, d) float64, and ``before``, where they were; ``weights`` (k,) float64: of their
-    clusters; ``sums`` (threads, k, 2, d + 1) int64, see :mod:`~evomeans.engines.cpu.sums`;
-    ``touched`` (threads, ≥ k) uint8: 1 for clusters whose sums have changed since the centres were
-    moved there; ``changed`` (k,) uint8: 1 for clusters that have changed since single samples were
-    last moved; ``drift`` (k,) float32: at least how far every centre moved; ``approached`` (k,)
-    float32: at least how far it moved towards samples that are not its own.
+    * ``exact`` (k, d): where they are.
+    * ``before`` (k, d): where those that moved came from.
+    * ``weights`` (k,): total weight of each cluster when its centre was last moved to the mean.
+    * ``sums`` (threads, k, 2, d + 1): cluster sums, see :mod:`~evomeans.engines.cpu.sums`. Each
+      thread has its own; their total counts.
+    * ``touched`` (threads, ≥ k): 1 for clusters whose sums have changed since their centre was
+      moved to the mean.
+    * ``changed`` (k,): 1 for clusters that have changed since the last pass of single moves.
+    * ``drift`` (k,): upper bound of how far each centre moved.
+    * ``approached`` (k,): upper bound of how much nearer each centre came to a sample of another
+      cluster: the drift, but zero for a centre that was taken away.
     """
 
-    exact: NDArray[np.float64]
-    before: NDArray[np.float64]
-    weights: NDArray[np.float64]
+    exact: FloatArray
+    before: FloatArray
+    weights: FloatArray
     sums: NDArray[np.int64]
     touched: NDArray[np.uint8]
     changed: NDArray[np.uint8]
-    drift: NDArray[np.float32]
-    approached: NDArray[np.float32]
+    drift: SingleArray
+    approached: SingleArray
 
     @classmethod
     def allocate(cls, n_clusters: int, n_features: int, n_threads: int) -> Centers:
-        """Make room for ``n_clusters`` centres."""
+        """Allocate ``n_clusters`` centres."""
         return cls(
             np.zeros((n_clusters, n_features)),
             np.zeros((n_clusters, n_features)),
             np.zeros(n_clusters),
             np.zeros((n_threads, n_clusters, LIMBS, n_features + 1), np.int64),
-            # Rows that threads write to are a cache line apart at least.
+            # Rows that different threads write are at least a cache line apart.
             np.zeros((n_threads, n_clusters + 64), np.uint8),
             np.zeros(n_clusters, np.uint8),
             np.zeros(n_clusters, np.float32),
@@ -142,40 +161,56 @@ class Centers(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Room to work in, one slice per thread, and the results of a refinement.
+    """Working memory of the threads, and the results of a refinement.
 
-    Of the centres that a tile is compared with: ``chosen`` (threads, k) int32, which they are;
-    ``offsets`` (threads, k, d) float32, −2 times their position relative to the middle; ``away``
-    (threads, k) float32, their squared distance from it; ``products`` (threads, k) float64: for
-    sparse samples instead of offsets, their scalar product with a sample; ``scores`` (threads, k,
-    WIDTH) float32, see :mod:`~evomeans.engines.cpu.scores`. Of the samples of the tile: ``lanes``
-    (threads, 3, WIDTH) float32, their lowest and second lowest score, and whose the lowest is.
+    For the tile in hand, written and read by one thread. ``a`` counts the chosen centres:
 
-    ``nearby`` (n,) float64: distances of the samples to their centres, and ``partial`` (chunks,)
-    float64, their sums over chunks of the user's rows; ``totals`` (threads, 2, d + 1) int64, see
-    :mod:`~evomeans.engines.cpu.sums`; ``farthest`` (threads, 16) float32: how far any centre of a
-    thread's share has moved; of :mod:`~evomeans.engines.cpu.hartigan`: ``marks`` (n,) uint8, in the
-    user's order, 1 for samples that may move, ``shares`` (threads, 2, k) float32, 1/W for clusters
-    of weight W, and ``limits`` (threads, k) float32, gaps below which samples of a tile may move;
-    ``counts`` (threads, 8) int64: distances computed; ``numbers`` (8,)
-    float64: the results; ``barrier``: where threads meet.
+    * ``chosen`` (threads, k): the chosen centres. From ``choose_centers``, ``choose_targets``,
+      ``find_two_closest`` and ``lower_tiles``; read wherever scores are.
+    * ``offsets`` (threads, k, d): −2 (c − middle) of each. From ``locate_center``, for ``score``.
+    * ``away`` (threads, k): ‖c − middle‖² of each. From ``locate_center``, for ``score`` and the
+      error of a score.
+    * ``products`` (threads, k): scalar products of a sparse sample with centres, within ``score``.
+    * ``scores`` (threads, k, WIDTH): from ``score``; for ``find_lowest``, ``renew_gaps``,
+      ``mark_tile``, ``find_two_closest`` and ``lower_tiles``.
+    * ``lanes`` (threads, 5, WIDTH): BEST, SECOND and CLOSEST from ``find_lowest``; FACTOR and
+      WEIGHT from ``weigh_lanes``, for ``mark_tile``.
+    * ``shares`` (threads, 2, k): upper bounds of 1/W. From ``set_shares``, for ``find_rivals`` and
+      ``mark_tile``.
+    * ``gap_limits`` (threads, k): samples of the tile may move to centres with gaps below these.
+      From ``find_rivals``, for ``choose_targets``.
+
+    For all threads, which meet between writing and reading:
+
+    * ``nearby`` (n,): weighted distances to the own centre, by place. From ``set_distances``, or
+      from ``seeding.py``; for ``sum_nearby`` and the draws.
+    * ``partial`` (chunks,): sums of ``nearby`` over chunks of the user's rows. From
+      ``sum_nearby``, for ``sum_chunks`` and the draws.
+    * ``totals`` (threads, 2, d + 1): sums of one cluster, within ``update_center``.
+    * ``largest_move`` (threads, 16): how far any centre of a thread's share moved, in column 0.
+      From ``move_centers`` and ``visit``, for ``nothing_moved``.
+    * ``marks`` (n,): 1 for samples that may gain by a single move, by user row. From ``confirm``,
+      for ``visit``, which leaves zeros.
+    * ``counts`` (threads, 8): distances computed, in column PAIRS. From ``reassign``.
+    * ``numbers`` (8,): INERTIA and ITERATIONS. From ``refine`` and ``sum_distances``.
+    * ``barrier``: where threads meet, see :mod:`~evomeans.engines.cpu.threads`.
     """
 
     chosen: NDArray[np.int32]
-    offsets: NDArray[np.float32]
-    away: NDArray[np.float32]
-    products: NDArray[np.float64]
-    scores: NDArray[np.float32]
-    lanes: NDArray[np.float32]
-    nearby: NDArray[np.float64]
-    partial: NDArray[np.float64]
+    offsets: SingleArray
+    away: SingleArray
+    products: FloatArray
+    scores: SingleArray
+    lanes: SingleArray
+    shares: SingleArray
+    gap_limits: SingleArray
+    nearby: FloatArray
+    partial: FloatArray
     totals: NDArray[np.int64]
-    farthest: NDArray[np.float32]
+    largest_move: SingleArray
     marks: NDArray[np.uint8]
-    shares: NDArray[np.float32]
-    limits: NDArray[np.float32]
     counts: NDArray[np.int64]
-    numbers: NDArray[np.float64]
+    numbers: FloatArray
     barrier: NDArray[np.int64]
 
     @classmethod
@@ -188,7 +223,7 @@ class Scratch(NamedTuple):
         sparse: bool,
         barrier: NDArray[np.int64],
     ) -> Scratch:
-        """Make room for refinements of one number of clusters."""
+        """Allocate working memory for refinements with one number of clusters."""
         offset = (n_threads, n_clusters, 0 if sparse else n_features)
         return cls(
             chosen=np.zeros((n_threads, n_clusters), np.int32),
@@ -196,14 +231,14 @@ class Scratch(NamedTuple):
             away=np.zeros((n_threads, n_clusters), np.float32),
             products=np.zeros((n_threads, n_clusters)),
             scores=aligned((n_threads, n_clusters, WIDTH), np.float32),
-            lanes=aligned((n_threads, 3, WIDTH), np.float32),
+            lanes=aligned((n_threads, 5, WIDTH), np.float32),
+            shares=np.zeros((n_threads, 2, n_clusters), np.float32),
+            gap_limits=np.zeros((n_threads, n_clusters), np.float32),
             nearby=np.empty(n_samples),
             partial=np.empty(count_chunks(n_samples)),
             totals=np.zeros((n_threads, LIMBS, n_features + 1), np.int64),
-            farthest=np.zeros((n_threads, 16), np.float32),
+            largest_move=np.zeros((n_threads, 16), np.float32),
             marks=np.zeros(n_samples, np.uint8),
-            shares=np.zeros((n_threads, 2, n_clusters), np.float32),
-            limits=np.zeros((n_threads, n_clusters), np.float32),
             counts=np.zeros((n_threads, 8), np.int64),
             numbers=np.zeros(8),
             barrier=barrier,

@@ -1,33 +1,32 @@
-"""The closest and the second closest centre of every sample: what a centre is good for.
+"""The closest and the second closest centre of every sample.
 
-Without its closest centre, a sample belongs to the second closest. The difference of the two
-distances, summed over a cluster, is what the loss of its centre would cost.
+Without its closest centre, a sample would belong to the second closest. The difference of the two
+distances, summed over a cluster, is what it would cost to remove its centre.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import NDArray
 
 from evomeans.compiled.jit import jit
 from evomeans.engines.cpu.gaps import NOTHING
 from evomeans.engines.cpu.lanes import WIDTH, first_lane, less, load
-from evomeans.engines.cpu.layout import SECOND
-from evomeans.engines.cpu.reassign import UNDERFLOW, find_lowest
+from evomeans.engines.cpu.layout import SECOND, FloatArray, Samples, Scratch
+from evomeans.engines.cpu.reassign import find_lowest
 from evomeans.engines.cpu.rows import remember_center, squared_distance
-from evomeans.engines.cpu.scores import approach, score
+from evomeans.engines.cpu.scores import locate_center, score, score_error
 from evomeans.engines.cpu.threads import meet, nth_item
 
 
 @jit
-def measure_two(
-    samples: Any,
-    exact: Any,
-    scratch: Any,
-    labels: Any,
-    first: Any,
-    second: Any,
+def find_two_closest(
+    samples: Samples,
+    exact: FloatArray,
+    scratch: Scratch,
+    labels: NDArray[np.int32],
+    first: FloatArray,
+    second: FloatArray,
     thread: int,
     n_threads: int,
 ) -> None:
@@ -39,10 +38,10 @@ def measure_two(
     exact : (k, d) array
         The centres.
     scratch : Scratch
-    labels : (n,) array of integers, out
-        The closest centre, in the order of the tiles.
-    first, second : (n,) arrays of float64, infinite, out
-        Squared distances to the two closest centres; the second stays infinite if k = 1.
+    labels : (n,) array, out
+        The closest centre, by place.
+    first, second : (n,) arrays, infinite, out
+        Squared distances to the two closest centres, by place. The second stays infinite if k = 1.
     thread, n_threads : int
     """
     chosen, offsets, away = scratch.chosen[thread], scratch.offsets[thread], scratch.away[thread]
@@ -59,24 +58,33 @@ def measure_two(
             break
         farthest = NOTHING
         for j in range(k):
-            approach(samples.rows, samples, tile, exact, j, j, offsets, away)
+            locate_center(samples.rows, samples, tile, exact, j, j, offsets, away)
             farthest = max(farthest, away[j])
         score(samples.rows, samples, tile, chosen, k, scratch, thread)
         find_lowest(scores, chosen, k, lanes)
-        extent = np.sqrt(farthest) + samples.radii[tile]
-        error = samples.roundoff * extent * extent + UNDERFLOW
+        error = score_error(samples, tile, farthest)
         limit = load(lanes, SECOND) + (error + error)
         for j in range(k):
             close = less(load(scores, j), limit)
             if close != 0:
-                take_in(samples, exact, j, tile, close, labels, first, second)
+                update_two(samples, exact, j, tile, close, labels, first, second)
 
 
 @jit
-def take_in(
-    samples: Any, exact: Any, j: int, tile: int, close: Any, labels: Any, first: Any, second: Any
+def update_two(
+    samples: Samples,
+    exact: FloatArray,
+    j: int,
+    tile: int,
+    close: np.uint64,
+    labels: NDArray[np.int32],
+    first: FloatArray,
+    second: FloatArray,
 ) -> None:
-    """Measure centre ``j`` for those samples of a tile for which it may be one of the two."""
+    """Compare centre ``j`` in double precision with the two closest so far.
+
+    ``close`` has the bits of the samples of the tile for which it may be one of the two.
+    """
     n_samples = first.shape[0]
     while close != 0:
         lane = first_lane(close)

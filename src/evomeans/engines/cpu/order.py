@@ -1,9 +1,9 @@
-"""Putting samples into an order in which neighbours stand together.
+"""The order of the samples: neighbours in space become neighbours in memory.
 
-The samples are halved again and again, across the direction in which they extend most, until a part
-fills one tile. Neighbours in the space mostly end up in the same tile, also where there are dozens
-of features: what counts is that they share a centre and its rivals. The order decides how fast the
-kernels are, and nothing else.
+The samples are split in half again and again, across the direction in which they extend most, until
+a part fills one tile. Neighbours mostly end up in the same tile, even with dozens of features: all
+that matters is that they share a centre and its rivals. The order affects the speed of the kernels,
+and no result.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.compiled.jit import REORDER, jit
+from evomeans.engines.cpu.layout import FloatArray
 
-# Samples of a part from which its main direction is taken, and the rounds of finding it.
+# Samples that the main direction of a part is estimated from, and rounds of the power iteration.
 POLLED = 256
 ROUNDS = 4
 # Sparse samples are projected onto this many random directions first.
@@ -23,12 +24,12 @@ SKETCH = 16
 
 
 def neighbour_order(X: Any, width: int) -> NDArray[np.uint32]:
-    """Return the rows of ``X`` in such an order that runs of ``width`` are neighbours.
+    """Return the rows of ``X`` in an order in which runs of ``width`` rows are neighbours.
 
     Parameters
     ----------
     X : (n, d) array or CSR matrix
-        Of moderate size: squares must not overflow.
+        The squares of its values must not overflow.
     width : int
     """
     points = X if isinstance(X, np.ndarray) else sketch(X)
@@ -46,16 +47,26 @@ def sketch(X: Any) -> NDArray[np.float64]:
 
 
 @jit
-def halve(points: Any, order: Any, width: int, parts: Any, keys: Any, vectors: Any) -> None:
-    """Sort ``order`` into neighbours.
+def halve(
+    points: NDArray[Any],
+    order: NDArray[np.uint32],
+    width: int,
+    parts: NDArray[np.int64],
+    keys: FloatArray,
+    vectors: FloatArray,
+) -> None:
+    """Sort ``order`` such that runs of ``width`` rows are neighbours.
 
     Parameters
     ----------
-    parts : (2·log₂ n, 2) array of int64
-        Room for the parts that have still to be halved, the latest first.
+    points : (n, d) array
+    order : (n,) array, in and out
+    width : int
+    parts : (2·log₂ n, 2) array
+        Working memory: a stack of the parts that still have to be split.
     keys : (n,) array
     vectors : (3, d) array
-        Room to work in.
+        Working memory.
     """
     direction, mean, pull = vectors[0], vectors[1], vectors[2]
     parts[0, 0], parts[0, 1] = 0, order.shape[0]
@@ -78,15 +89,24 @@ def halve(points: Any, order: Any, width: int, parts: Any, keys: Any, vectors: A
 
 @jit
 def find_direction(
-    points: Any, order: Any, first: int, last: int, direction: Any, mean: Any, pull: Any
+    points: NDArray[Any],
+    order: NDArray[np.uint32],
+    first: int,
+    last: int,
+    direction: FloatArray,
+    mean: FloatArray,
+    pull: FloatArray,
 ) -> None:
-    """Set ``direction`` to about the first principal component of ``order[first:last]``."""
+    """Set ``direction`` to about the first principal component of ``order[first:last]``.
+
+    By power iteration on a few of the samples. ``mean`` and ``pull`` are working memory.
+    """
     n_features = points.shape[1]
     step = max(1, (last - first) // POLLED)
     count = (last - first + step - 1) // step
     for t in range(n_features):
         mean[t] = 0.0
-        # Neither zero nor, but by odd chance, at a right angle to the component.
+        # Not zero, and unlikely to be at a right angle to the component.
         direction[t] = 1.0 + 0.1 * (t % 7)
     for p in range(first, last, step):
         for t in range(n_features):
@@ -110,7 +130,7 @@ def find_direction(
 
 
 @jit(fastmath=REORDER)
-def project(points: Any, i: int, direction: Any) -> float:
+def project(points: NDArray[Any], i: int, direction: FloatArray) -> float:
     """Return the component of a point along a direction."""
     total = 0.0
     for t in range(points.shape[1]):
@@ -119,8 +139,13 @@ def project(points: Any, i: int, direction: Any) -> float:
 
 
 @jit
-def partition(order: Any, keys: Any, first: int, last: int, middle: int) -> None:
-    """Reorder places ``first`` to ``last`` so that no key before ``middle`` exceeds one after."""
+def partition(
+    order: NDArray[np.uint32], keys: FloatArray, first: int, last: int, middle: int
+) -> None:
+    """Reorder places ``first`` to ``last`` so that no key before ``middle`` exceeds one after it.
+
+    Quickselect (Hoare 1961).
+    """
     low, high = first, last - 1
     while low < high:
         pivot = keys[(low + high) // 2]

@@ -1,10 +1,9 @@
-"""Where two solutions differ, and which of them is the better one there.
+"""Partition crossover: where two solutions differ, and which of them is better there.
 
-Draw a line between a cluster of one solution and a cluster of the other if they have a sample in
-common. What hangs together by such lines is a part: samples that one solution divides into some
-clusters and the other into some others, and no other cluster is concerned. The sum of squares is
-the sum over the parts. So the better version of every part can be taken, as long as that makes k
-clusters in all.
+Connect a cluster of one solution with a cluster of the other if they have a sample in common. Each
+connected component is a *part*: a set of samples that one solution divides into some clusters and
+the other into others, with no other cluster involved. The sum of squares is the sum over the parts.
+So the better version of every part can be taken, as long as that makes k clusters in all.
 """
 
 from __future__ import annotations
@@ -15,40 +14,49 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.compiled.jit import jit
-from evomeans.engines.cpu.clusters import weight_of
 from evomeans.engines.cpu.lanes import WIDTH
-from evomeans.engines.cpu.rows import remember_center, squared_distance
+from evomeans.engines.cpu.layout import FloatArray, Index, Samples
+from evomeans.engines.cpu.rows import remember_center, squared_distance, weight_of
 from evomeans.engines.rules import BETTER, MOST_SPARE
 
 FIRST, SECOND = range(2)
-# How many clusters more than k the parts decided about may have: from −MOST_SPARE on.
+# The balance is by how many clusters the versions chosen so far exceed those of the first solution,
+# from −MOST_SPARE to MOST_SPARE; EVEN is the index of balance zero.
 BALANCES = 2 * MOST_SPARE + 1
-# The place of balance zero.
 EVEN = MOST_SPARE
 
 
 class Parts(NamedTuple):
     """Two solutions with k clusters each, and their parts.
 
-    ``errors`` (2, k): sums of squares of the clusters; ``root`` (2k,) int64: the first cluster of
-    the part to which each cluster belongs, those of the second solution counted on from k.
+    A *node* is a cluster: j of the first solution, k + j of the second.
 
-    At the root of every part: ``gains`` (2k,), by how much the second version is worse, ``spare``
-    (2k,) int64, how many clusters more it has, and ``chosen`` (2k,) uint8, whether it is taken.
-    ``costs`` (2, BALANCES) and ``takes`` (2k, BALANCES) uint8: room to work in.
+    * ``errors`` (2, k): sums of squares of the clusters.
+    * ``root`` (2k,): the first node of the part that each node belongs to.
+
+    At the root of every part:
+
+    * ``extra_costs`` (2k,): sum of squares of the second version minus that of the first.
+    * ``spare`` (2k,): number of clusters of the second version minus that of the first.
+    * ``chosen`` (2k,): 1 if the second version is taken.
+
+    Working memory of :func:`balance`:
+
+    * ``costs`` (2, BALANCES): lowest extra cost for every balance, before and after a part.
+    * ``takes`` (2k, BALANCES): 1 if the second version of a part leads to this lowest cost.
     """
 
-    errors: NDArray[np.float64]
+    errors: FloatArray
     root: NDArray[np.int64]
-    gains: NDArray[np.float64]
+    extra_costs: FloatArray
     spare: NDArray[np.int64]
     chosen: NDArray[np.uint8]
-    costs: NDArray[np.float64]
+    costs: FloatArray
     takes: NDArray[np.uint8]
 
     @classmethod
     def allocate(cls, n_clusters: int) -> Parts:
-        """Make room."""
+        """Allocate the arrays."""
         nodes = 2 * n_clusters
         return cls(
             np.empty((2, n_clusters)),
@@ -62,8 +70,10 @@ class Parts(NamedTuple):
 
 
 @jit
-def sum_squares(samples: Any, labels: Any, centers: Any, errors: Any) -> None:
-    """Sum up the squared distances of the samples to their centres, cluster by cluster."""
+def sum_squares(
+    samples: Samples, labels: NDArray[Any], centers: FloatArray, errors: FloatArray
+) -> None:
+    """Set ``errors`` (k,) to Σ w‖x − c‖² of every cluster; ``labels`` are (tiles, WIDTH)."""
     rows = samples.rows
     for j in range(errors.shape[0]):
         errors[j] = 0.0
@@ -74,7 +84,7 @@ def sum_squares(samples: Any, labels: Any, centers: Any, errors: Any) -> None:
 
 
 @jit
-def choose_parts(samples: Any, first: Any, second: Any, parts: Any) -> Any:
+def choose_parts(samples: Samples, first: NDArray[Any], second: NDArray[Any], parts: Parts) -> bool:
     """Choose the better version of every part.
 
     Parameters
@@ -83,17 +93,17 @@ def choose_parts(samples: Any, first: Any, second: Any, parts: Any) -> Any:
     first, second : (tiles, WIDTH) arrays
         Labels.
     parts : Parts, in and out
-        ``errors`` are known; in the end ``chosen`` tells what to take from the second solution.
+        ``errors`` are known. In the end ``chosen`` says what to take from the second solution.
 
     Returns
     -------
     is_better : bool
-        Whether that is better than both solutions.
+        Whether the result is better than both solutions.
     """
     connect(samples, first, second, parts.root)
     compare_versions(parts)
     balance(parts)
-    # Not the gain: there may be nothing left of it if one solution is far worse than the other.
+    # Totals, not differences: if one solution is far worse, cancellation may leave nothing of them.
     total, first_total, second_total = 0.0, 0.0, 0.0
     for j in range(parts.errors.shape[1]):
         own, other = parts.errors[FIRST, j], parts.errors[SECOND, j]
@@ -105,14 +115,16 @@ def choose_parts(samples: Any, first: Any, second: Any, parts: Any) -> Any:
 
 
 @jit
-def is_taken(parts: Any, node: Any) -> Any:
-    """Whether the second version of a cluster's part is chosen."""
+def is_taken(parts: Parts, node: int) -> np.bool_:
+    """Whether the second version of the part of a node is chosen."""
     return parts.chosen[parts.root[node]] != 0
 
 
 @jit
-def connect(samples: Any, first: Any, second: Any, root: Any) -> None:
-    """Give clusters that samples of some weight connect the same root: the lowest of them."""
+def connect(
+    samples: Samples, first: NDArray[Any], second: NDArray[Any], root: NDArray[np.int64]
+) -> None:
+    """Set the roots: nodes that share a sample of positive weight have the same, by union-find."""
     k = root.shape[0] // 2
     for node in range(2 * k):
         root[node] = node
@@ -126,8 +138,8 @@ def connect(samples: Any, first: Any, second: Any, root: Any) -> None:
 
 
 @jit
-def find_root(root: Any, node: Any) -> Any:
-    """Return where a cluster leads to, and shorten the way."""
+def find_root(root: NDArray[np.int64], node: Index) -> Index:
+    """Return the root of a node, and halve the path to it."""
     while root[node] != node:
         root[node] = root[root[node]]
         node = root[node]
@@ -135,23 +147,24 @@ def find_root(root: Any, node: Any) -> Any:
 
 
 @jit
-def compare_versions(parts: Any) -> None:
-    """Set how much worse the second version of every part is, and how many clusters more it has."""
+def compare_versions(parts: Parts) -> None:
+    """Set ``extra_costs`` and ``spare`` of every part."""
     root, k = parts.root, parts.errors.shape[1]
     for node in range(2 * k):
-        parts.gains[node], parts.spare[node] = 0.0, 0
+        parts.extra_costs[node], parts.spare[node] = 0.0, 0
     for j in range(k):
-        parts.gains[root[j]] -= parts.errors[FIRST, j]
+        parts.extra_costs[root[j]] -= parts.errors[FIRST, j]
         parts.spare[root[j]] -= 1
-        parts.gains[root[k + j]] += parts.errors[SECOND, j]
+        parts.extra_costs[root[k + j]] += parts.errors[SECOND, j]
         parts.spare[root[k + j]] += 1
 
 
 @jit
-def balance(parts: Any) -> None:
-    """Choose versions so that the sum of squares is least, and k clusters are left.
+def balance(parts: Parts) -> None:
+    """Choose versions with the lowest sum of squares among those that make k clusters.
 
-    Part by part, ``costs`` has the least cost of all choices so far for every balance.
+    Dynamic programming over the parts. With C(b) the lowest extra cost for balance b so far, and
+    e and s extra cost and spare clusters of the next part, C'(b) = min(C(b), C(b − s) + e).
     """
     root, costs, takes = parts.root, parts.costs, parts.takes
     for place in range(BALANCES):
@@ -160,10 +173,10 @@ def balance(parts: Any) -> None:
     for node in range(root.shape[0]):
         if root[node] != node:
             continue
-        spare, gain = parts.spare[node], parts.gains[node]
+        spare, extra = parts.spare[node], parts.extra_costs[node]
         for place in range(BALANCES):
             origin = place - spare
-            taken = costs[0, origin] + gain if 0 <= origin < BALANCES else np.inf
+            taken = costs[0, origin] + extra if 0 <= origin < BALANCES else np.inf
             takes[node, place] = taken < costs[0, place]
             costs[1, place] = min(taken, costs[0, place])
         for place in range(BALANCES):

@@ -1,13 +1,12 @@
-"""One assignment step: bounds first, then the few comparisons that are left."""
+"""One assignment step: the bounds first, then the few comparisons that they leave."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import NDArray
 
 from evomeans.compiled.jit import jit
-from evomeans.engines.cpu.gaps import LESS, MORE, NOTHING, renew, widen
+from evomeans.engines.cpu.gaps import LESS, MORE, NOTHING, renew_gaps, shrink_gaps
 from evomeans.engines.cpu.lanes import (
     EVERY_LANE,
     WIDTH,
@@ -21,20 +20,34 @@ from evomeans.engines.cpu.lanes import (
     unequal,
     where_less,
 )
-from evomeans.engines.cpu.layout import BEST, ENDLESS, FAR, NAMES, SECOND
-from evomeans.engines.cpu.rows import squared_distance
-from evomeans.engines.cpu.scores import approach, score
+from evomeans.engines.cpu.layout import (
+    BEST,
+    CLOSEST,
+    ENDLESS,
+    FAR,
+    SECOND,
+    Centers,
+    FloatArray,
+    Samples,
+    Scratch,
+    SingleArray,
+    State,
+)
+from evomeans.engines.cpu.rows import squared_distance, weight_of
+from evomeans.engines.cpu.scores import UNDERFLOW, locate_center, score, score_error
 from evomeans.engines.cpu.sums import add_row
 from evomeans.engines.cpu.threads import nth_item
 
+# Column of ``Scratch.counts``.
 PAIRS = 0
-# Squares of single-precision numbers below this may have lost their digits, or vanished.
-UNDERFLOW = np.float32(1e-36)
 
 
 @jit
-def forget(state: Any, k: int, thread: int, n_threads: int) -> None:
-    """Begin with nothing known of a thread's share of the tiles; label k is none."""
+def forget(state: State, k: int, thread: int, n_threads: int) -> None:
+    """Reset a thread's share of the tiles to a state that is true for any centres.
+
+    No sample has a cluster (label k), and every gap is used up.
+    """
     n_tiles = state.spread.shape[0]
     for nth in range(n_tiles):
         tile = nth_item(nth, thread, n_threads)
@@ -50,27 +63,31 @@ def forget(state: Any, k: int, thread: int, n_threads: int) -> None:
 
 @jit
 def reassign(
-    samples: Any,
-    state: Any,
-    centers: Any,
-    scratch: Any,
+    samples: Samples,
+    state: State,
+    centers: Centers,
+    scratch: Scratch,
     gone: int,
     thread: int,
     n_threads: int,
 ) -> None:
-    """Bring a thread's share of the tiles up to date after a move of the centres.
+    """Assign a thread's share of the tiles to the closest centres, after these have moved.
 
     Parameters
     ----------
+    state : State, in and out
+        True for the centres before their move; in the end, for ``centers.exact``.
+    centers : Centers, in and out
+        ``sums`` follow the labels, and ``touched`` marks clusters that have changed.
     gone : int
-        The centre that is nowhere at present; −1 for none.
+        The centre that is NOWHERE at present; −1 for none.
     """
     pairs, n_tiles = 0, state.spread.shape[0]
     for nth in range(n_tiles):
         tile = nth_item(nth, thread, n_threads)
         if tile >= n_tiles:
             break
-        if widen(state, tile, centers.drift, centers.approached):
+        if shrink_gaps(state, tile, centers.drift, centers.approached):
             count = choose_centers(samples, state, centers, scratch, gone, tile, thread)
             if count > 0:
                 compare(samples, state, centers, scratch, tile, count, thread)
@@ -80,31 +97,41 @@ def reassign(
 
 @jit
 def choose_centers(
-    samples: Any, state: Any, centers: Any, scratch: Any, gone: int, tile: int, thread: int
+    samples: Samples,
+    state: State,
+    centers: Centers,
+    scratch: Scratch,
+    gone: int,
+    tile: int,
+    thread: int,
 ) -> int:
-    """List the centres with which a tile has to be compared: rivals in reach, and its own.
+    """List the centres to compare a tile with: those present in it, and rivals close enough.
 
-    A centre is out of reach if it is farther from the middle, less the radius of the tile, than
-    all samples are from their own centres, or from any one centre.
+    Rivals are centres whose gap is used up. No sample is farther from its closest centre than
+    ``farthest``, the spread or the distance from any one centre, whichever is less. A rival whose
+    distance from the middle exceeds ``farthest`` + radius is too far for all samples of the tile;
+    it gets a new gap at once.
 
     Returns
     -------
     count : int
-        ``scratch.chosen[thread, :count]``; none if all rivals are out of reach.
+        The list is ``scratch.chosen[thread, :count]``. Zero if no rival is close enough.
     """
     gaps, present = state.gaps, state.present
     chosen, offsets, away = scratch.chosen[thread], scratch.offsets[thread], scratch.away[thread]
+    # Without a branch, which would be hard to predict: each centre is written behind the list,
+    # and the list grows by one or by nothing.
     listed = 0
     for j in range(gaps.shape[1]):
         chosen[listed] = j
         listed += (gaps[tile, j] < NOTHING) | ((present[tile, j] != 0) & (j != gone))
     closest = ENDLESS
     for a in range(listed):
-        approach(samples.rows, samples, tile, centers.exact, chosen[a], a, offsets, away)
+        locate_center(samples.rows, samples, tile, centers.exact, chosen[a], a, offsets, away)
         closest = min(closest, away[a])
     radius = samples.radii[tile]
-    reach = min(state.spread[tile], (np.sqrt(closest) + radius) * MORE)
-    limit = (reach + radius) * MORE
+    farthest = min(state.spread[tile], (np.sqrt(closest) + radius) * MORE)
+    limit = (farthest + radius) * MORE
     count, rivals = 0, 0
     for a in range(listed):
         j = chosen[a]
@@ -123,7 +150,13 @@ def choose_centers(
 
 @jit
 def compare(
-    samples: Any, state: Any, centers: Any, scratch: Any, tile: int, count: int, thread: int
+    samples: Samples,
+    state: State,
+    centers: Centers,
+    scratch: Scratch,
+    tile: int,
+    count: int,
+    thread: int,
 ) -> None:
     """Find the closest of the chosen centres for every sample of a tile; renew labels and gaps."""
     chosen = scratch.chosen[thread]
@@ -132,54 +165,61 @@ def compare(
     close = less(load(lanes, SECOND) - load(lanes, BEST), repeat(error + error))
     if close != 0:
         decide_close_calls(samples, centers.exact, chosen, count, lanes, tile, close)
-    changed = unequal(load(state.labels, tile), load(lanes, NAMES))
+    changed = unequal(load(state.labels, tile), load(lanes, CLOSEST))
     if changed != 0:
         relabel(samples, state, centers, lanes, tile, changed, thread)
-    renew(state, tile, samples.squares, chosen, count, scores, lanes, error)
+    renew_gaps(state, tile, samples.squares, chosen, count, scores, lanes, error)
 
 
 @jit
-def score_chosen(samples: Any, scratch: Any, tile: int, count: int, thread: int) -> Any:
-    """Score the chosen centres, find the lowest for every sample; return the error of a score."""
+def score_chosen(
+    samples: Samples, scratch: Scratch, tile: int, count: int, thread: int
+) -> np.float32:
+    """Score the chosen centres and find the lowest scores; return the error of a score."""
     chosen, away = scratch.chosen[thread], scratch.away[thread]
     score(samples.rows, samples, tile, chosen, count, scratch, thread)
     find_lowest(scratch.scores[thread], chosen, count, scratch.lanes[thread])
     farthest = NOTHING
     for a in range(count):
         farthest = max(farthest, away[a])
-    extent = np.sqrt(farthest) + samples.radii[tile]
-    return samples.roundoff * extent * extent + UNDERFLOW
+    return score_error(samples, tile, farthest)
 
 
 @jit
-def find_lowest(scores: Any, chosen: Any, count: int, lanes: Any) -> None:
-    """For every sample of a tile: the two lowest scores, and whose the lowest is."""
+def find_lowest(
+    scores: SingleArray, chosen: NDArray[np.int32], count: int, lanes: SingleArray
+) -> None:
+    """Set BEST, SECOND and CLOSEST: for every sample the two lowest scores, and whose is lowest."""
     best = second = repeat(ENDLESS)
-    names = repeat(np.float32(-1.0))
+    closest = repeat(np.float32(-1.0))
     for a in range(count):
         new = load(scores, a)
         second = lower(second, higher(best, new))
-        names = where_less(new, best, repeat(np.float32(chosen[a])), names)
+        closest = where_less(new, best, repeat(np.float32(chosen[a])), closest)
         best = lower(best, new)
     store(lanes, BEST, best)
     store(lanes, SECOND, second)
-    store(lanes, NAMES, names)
+    store(lanes, CLOSEST, closest)
 
 
 @jit
 def decide_close_calls(
-    samples: Any,
-    exact: Any,
-    chosen: Any,
+    samples: Samples,
+    exact: FloatArray,
+    chosen: NDArray[np.int32],
     count: int,
-    lanes: Any,
+    lanes: SingleArray,
     tile: int,
-    close: Any,
+    close: np.uint64,
 ) -> None:
-    """Decide in double precision what single precision cannot; the lowest index wins a tie."""
+    """Set CLOSEST in double precision where single precision cannot; the lowest index wins a tie.
+
+    ``close`` has the bits of the samples concerned.
+    """
     last = samples.order.shape[0] - 1
     while close != 0:
         lane = first_lane(close)
+        # Clears the lowest bit that is set.
         close &= close - np.uint64(1)
         i = min(tile * WIDTH + lane, last)
         closest, label = np.inf, np.int64(-1)
@@ -187,29 +227,36 @@ def decide_close_calls(
             square = squared_distance(samples.rows, i, exact, chosen[a])
             if square < closest or (square == closest and chosen[a] < label):
                 closest, label = square, np.int64(chosen[a])
-        lanes[NAMES, lane] = label
+        lanes[CLOSEST, lane] = label
 
 
 @jit
 def relabel(
-    samples: Any, state: Any, centers: Any, lanes: Any, tile: int, changed: Any, thread: int
+    samples: Samples,
+    state: State,
+    centers: Centers,
+    lanes: SingleArray,
+    tile: int,
+    changed: np.uint64,
+    thread: int,
 ) -> None:
-    """Move the samples of a tile that have a new closest centre to its cluster."""
-    labels, present, weights = state.labels, state.present, samples.weights
+    """Move the samples of a tile whose bit is set in ``changed`` to their new clusters."""
+    labels, present = state.labels, state.present
     sums, touched = centers.sums[thread], centers.touched
     n_samples, k = samples.order.shape[0], centers.weights.shape[0]
-    names = load(lanes, NAMES)
+    closest = load(lanes, CLOSEST)
     while changed != 0:
         lane = first_lane(changed)
         changed &= changed - np.uint64(1)
         i = tile * WIDTH + lane
-        before, after = np.int64(labels[tile, lane]), np.int64(lanes[NAMES, lane])
+        before, after = np.int64(labels[tile, lane]), np.int64(lanes[CLOSEST, lane])
         labels[tile, lane] = after
         present[tile, after] = 1
-        if before < k and unequal(names, repeat(np.float32(before))) == EVERY_LANE:
+        if before < k and unequal(closest, repeat(np.float32(before))) == EVERY_LANE:
             present[tile, before] = 0
+        # The copies that fill up the last tile belong to no cluster sum.
         if i < n_samples:
-            weight = weights[i] if weights.shape[0] else 1.0
+            weight = weight_of(samples, i)
             add_row(sums, after, samples.rows, i, weight, samples.scales, samples.limb, 1.0)
             touched[thread, after] = 1
             if before < k:

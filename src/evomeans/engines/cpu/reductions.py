@@ -1,14 +1,14 @@
-"""What one more centre would bring: the reduction it guarantees, and the samples it would attract.
+"""Effects of one more centre: the reduction it guarantees, and the samples it would attract.
 
 With δ_j the squared distance of sample j to the closest of the present centres, one more centre at
-the point y takes over every sample that it is nearer to, and so lowers the objective by at least
+the point y attracts every sample that is nearer to it, and so lowers the objective by at least
 
     b(y) = Σ_j w_j · max(δ_j − ‖y − x_j‖², 0)
 
-For all samples as points that is n² distances. Most are avoided. Points are taken in tiles of 64
-neighbours, and a sample counts for a tile only if the tile's ball and the ball around the sample
-that reaches to its own centre meet. What is left is computed in double precision, 64 points at a
-time: these numbers decide which point is best, and no rounding may come into that.
+With all samples as points, these are n² distances. Most are avoided: points are taken in tiles of
+64 neighbours, and a sample matters to a tile only if the ball around the tile meets the ball around
+the sample with radius √δ. The others are computed in double precision, 64 points at a time, since
+their sums decide which point is best.
 """
 
 from __future__ import annotations
@@ -17,31 +17,30 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack
 
 from evomeans.compiled.jit import FINITE, REORDER, jit
 from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import Samples, aligned, count_tiles
 from evomeans.engines.cpu.order import neighbour_order
-from evomeans.engines.cpu.roulette import measure_all
-from evomeans.engines.cpu.rows import SparseRows
+from evomeans.engines.cpu.roulette import all_distances
+from evomeans.engines.cpu.rows import Rows, SparseRows, weight_of
 from evomeans.engines.cpu.threads import Crew, nth_item
 from evomeans.engines.protocol import FloatArray
 
-# Distances that decide whether samples are looked at are widened by this; rounding is far less.
+# Limits of the distances at which samples are skipped are multiplied by this, far above rounding.
 PAD = 1.0 + 1e-9
 
 
 class Attraction:
-    """Asks the samples of an engine what centres at given points would bring.
+    """Computes what centres at given points would gain, for the samples of an engine.
 
     Parameters
     ----------
     samples : Samples
     n_features : int
     n_threads : int
-        At most; results do not depend on it.
+        Results do not depend on it.
     """
 
     def __init__(self, samples: Samples, n_features: int, n_threads: int) -> None:
@@ -57,17 +56,17 @@ class Attraction:
         points : (m, d) array
             In the frame.
         squares : (n,) array
-            δ, in the user's order; zero for a sample that does not count.
+            δ, in the user's order; zero for a sample without weight.
         """
         if isinstance(self.samples.rows, SparseRows):
             return self._sparse(points, squares, moving=False)[0]
         return self._dense(points, squares, moving=False)[0]
 
     def means(self, points: FloatArray, squares: FloatArray) -> FloatArray:
-        """Return the mean of the samples that every point attracts; the point, if there are none.
+        """Return the mean of the samples that every point attracts, or the point if there are none.
 
-        The bits of a mean depend on the samples attracted alone, so that a point that comes back
-        unchanged has arrived.
+        The bits of a mean depend only on the samples attracted, so a point that comes back
+        unchanged has converged.
         """
         if isinstance(self.samples.rows, SparseRows):
             return self._sparse(points, squares, moving=True)[1]
@@ -83,12 +82,12 @@ class Attraction:
         self.crew.run(
             attract,
             self.samples,
-            Reach.of(squares),
+            OwnDistances.of(squares),
             points[order],
             moving,
             totals,
             means,
-            Desk.allocate(self.n_features, self.crew.n_threads),
+            PointScratch.allocate(self.n_features, self.crew.n_threads),
         )
         places = np.empty_like(order)
         places[order] = np.arange(len(order), dtype=order.dtype)
@@ -97,7 +96,7 @@ class Attraction:
     def _sparse(
         self, points: FloatArray, squares: FloatArray, moving: bool
     ) -> tuple[FloatArray, FloatArray]:
-        """Rows without tiles: all distances, of a few points at a time."""
+        """Compute all distances, for a few points at a time: sparse rows have no tiles."""
         order, weights = self.samples.order, np.ones(len(squares))
         if len(self.samples.weights):
             weights[order] = self.samples.weights
@@ -129,15 +128,15 @@ class Attraction:
         }
         samples = self.samples._replace(rows=self.samples.rows._replace(**room))
         distances = np.empty((len(self.samples.order), len(points)))
-        measure_all(samples, np.ascontiguousarray(points), distances)
+        all_distances(samples, np.ascontiguousarray(points), distances)
         return np.square(distances, out=distances)
 
 
-class Reach(NamedTuple):
-    """How far samples can be from a point that attracts them, in the order of the tiles.
+class OwnDistances(NamedTuple):
+    """Distances of samples to their own centres, by place: how far points may be to attract them.
 
-    ``squares`` (n,) and ``roots`` (n,) float64: the distance of a sample to its own centre;
-    ``farthest`` (tiles,) float64: the largest of a tile.
+    * ``squares`` and ``roots`` (n,): the squared distances δ, and their roots.
+    * ``farthest`` (tiles,): the largest root of each tile.
     """
 
     squares: FloatArray
@@ -145,7 +144,7 @@ class Reach(NamedTuple):
     farthest: FloatArray
 
     @classmethod
-    def of(cls, squares: FloatArray) -> Reach:
+    def of(cls, squares: FloatArray) -> OwnDistances:
         """Take roots and find the largest of every tile."""
         roots = np.sqrt(squares)
         padded = np.zeros((count_tiles(len(roots)), WIDTH))
@@ -153,24 +152,25 @@ class Reach(NamedTuple):
         return cls(squares, roots, padded.max(axis=1))
 
 
-class Desk(NamedTuple):
-    """Room to work in, one slice per thread.
+class PointScratch(NamedTuple):
+    """Working memory of each thread for a tile of points.
 
-    Of a tile of points: ``middle`` (threads, 1, d), ``points`` (threads, d, WIDTH) and ``away``
-    (threads, WIDTH), their squared distances to the sample in hand; ``totals`` (threads, WIDTH),
-    their reductions, or the weights of what they attract, and ``sums`` (threads, d, WIDTH), the
-    weighted sums of it. All float64.
+    * ``middle`` (threads, 1, d): mean of the points.
+    * ``points`` (threads, d, WIDTH): the points, one row per feature.
+    * ``away`` (threads, WIDTH): their squared distances to the sample in hand.
+    * ``totals`` (threads, WIDTH): their reductions, or the weights of the samples they attract.
+    * ``sums`` (threads, d, WIDTH): weighted sums of the samples they attract.
     """
 
-    middle: NDArray[np.float64]
-    points: NDArray[np.float64]
-    away: NDArray[np.float64]
-    totals: NDArray[np.float64]
-    sums: NDArray[np.float64]
+    middle: FloatArray
+    points: FloatArray
+    away: FloatArray
+    totals: FloatArray
+    sums: FloatArray
 
     @classmethod
-    def allocate(cls, n_features: int, n_threads: int) -> Desk:
-        """Make room for ``n_threads`` threads."""
+    def allocate(cls, n_features: int, n_threads: int) -> PointScratch:
+        """Allocate the arrays for ``n_threads`` threads."""
         return cls(
             np.empty((n_threads, 1, n_features)),
             aligned((n_threads, n_features, WIDTH), np.float64),
@@ -182,35 +182,35 @@ class Desk(NamedTuple):
 
 @jit
 def attract(
-    samples: Any,
-    reach: Any,
-    points: Any,
+    samples: Samples,
+    own: OwnDistances,
+    points: FloatArray,
     moving: bool,
-    totals: Any,
-    means: Any,
-    desk: Any,
+    totals: FloatArray,
+    means: FloatArray,
+    scratch: PointScratch,
     thread: int,
     n_threads: int,
 ) -> None:
-    """Answer for a thread's share of the tiles of points.
+    """Compute reductions or means for a thread's share of the tiles of points.
 
     Parameters
     ----------
     samples : Samples
-    reach : Reach
+    own : OwnDistances
     points : (m, d) array
-        Neighbours standing together.
+        In an order in which neighbours follow each other.
     moving : bool
-        Whether means are wanted, or reductions.
+        Whether to compute means instead of reductions.
     totals : (m,) array, out
-        The reductions; else the weights of what is attracted.
+        The reductions; if ``moving``, the weights of the samples attracted.
     means : (m, d) array, out
-        Empty unless wanted.
-    desk : Desk
+        The means; empty unless ``moving``.
+    scratch : PointScratch
     thread, n_threads : int
     """
     n_points, n_features = points.shape
-    own_totals, sums = desk.totals[thread], desk.sums[thread]
+    own_totals, sums = scratch.totals[thread], scratch.sums[thread]
     n_tiles = (n_points + WIDTH - 1) // WIDTH
     for nth in range(n_tiles):
         tile = nth_item(nth, thread, n_threads)
@@ -220,7 +220,7 @@ def attract(
             own_totals[p] = 0.0
             for t in range(n_features):
                 sums[t, p] = 0.0
-        visit_samples(samples, reach, points, tile, moving, desk, thread)
+        visit_samples(samples, own, points, tile, moving, scratch, thread)
         first = tile * WIDTH
         for p in range(min(WIDTH, n_points - first)):
             total = totals[first + p] = own_totals[p]
@@ -232,32 +232,38 @@ def attract(
 
 @jit
 def visit_samples(
-    samples: Any, reach: Any, points: Any, tile: int, moving: bool, desk: Any, thread: int
+    samples: Samples,
+    own: OwnDistances,
+    points: FloatArray,
+    tile: int,
+    moving: bool,
+    scratch: PointScratch,
+    thread: int,
 ) -> None:
-    """Let a tile of points meet the samples that it may attract, in the order of the samples."""
-    rows, weights, middle = samples.rows, samples.weights, desk.middle[thread]
-    block, away = desk.points[thread], desk.away[thread]
-    totals, sums = desk.totals[thread], desk.sums[thread]
-    radius = take_points(points, tile, block, middle)
+    """Add the samples that a tile of points may attract, in the order of their places."""
+    rows, middle = samples.rows, scratch.middle[thread]
+    block, away = scratch.points[thread], scratch.away[thread]
+    totals, sums = scratch.totals[thread], scratch.sums[thread]
+    radius = copy_points(points, tile, block, middle)
     for other in range(samples.radii.shape[0]):
-        limit = (radius + samples.radii[other] + reach.farthest[other]) * PAD
+        limit = (radius + samples.radii[other] + own.farthest[other]) * PAD
         if squared_length(samples.middles, other, middle) >= limit * limit:
             continue
         for i in range(other * WIDTH, min((other + 1) * WIDTH, rows.shape[0])):
-            limit = (radius + reach.roots[i]) * PAD
-            if reach.squares[i] == 0.0 or squared_length(rows, i, middle) >= limit * limit:
+            limit = (radius + own.roots[i]) * PAD
+            if own.squares[i] == 0.0 or squared_length(rows, i, middle) >= limit * limit:
                 continue
-            weight = weights[i] if weights.shape[0] else 1.0
-            measure_points(rows, i, block, away)
+            weight = weight_of(samples, i)
+            distances_to_points(rows, i, block, away)
             if moving:
-                add_attracted(rows, i, weight, reach.squares[i], away, totals, sums)
+                add_attracted(rows, i, weight, own.squares[i], away, totals, sums)
             else:
-                add_gains(weight, reach.squares[i], away, totals)
+                add_gains(weight, own.squares[i], away, totals)
 
 
 @jit(fastmath=FINITE)
-def take_points(points: Any, tile: int, block: Any, middle: Any) -> float:
-    """Copy a tile of points, a row for each feature; return its radius around its middle.
+def copy_points(points: FloatArray, tile: int, block: FloatArray, middle: FloatArray) -> float:
+    """Copy a tile of points, one row per feature; return its radius around its middle.
 
     The last tile is filled up with copies of its last point.
     """
@@ -280,7 +286,7 @@ def take_points(points: Any, tile: int, block: Any, middle: Any) -> float:
 
 
 @jit(fastmath=REORDER)
-def squared_length(rows: Any, i: int, middle: Any) -> float:
+def squared_length(rows: Rows, i: int, middle: FloatArray) -> float:
     """‖rows[i] − middle‖²."""
     total = 0.0
     for t in range(rows.shape[1]):
@@ -290,7 +296,7 @@ def squared_length(rows: Any, i: int, middle: Any) -> float:
 
 
 @jit(fastmath=FINITE)
-def measure_points(rows: Any, i: int, block: Any, away: Any) -> None:
+def distances_to_points(rows: Rows, i: int, block: FloatArray, away: FloatArray) -> None:
     """Set ``away`` to the squared distances of all points of a tile to sample ``i``."""
     for p in range(WIDTH):
         away[p] = 0.0
@@ -302,15 +308,21 @@ def measure_points(rows: Any, i: int, block: Any, away: Any) -> None:
 
 
 @jit(fastmath=FINITE)
-def add_gains(weight: float, square: float, away: Any, totals: Any) -> None:
-    """Add what a sample gains from each of the points."""
+def add_gains(weight: float, square: float, away: FloatArray, totals: FloatArray) -> None:
+    """Add w·max(δ − ‖y − x‖², 0) of a sample to each of the points y."""
     for p in range(WIDTH):
         totals[p] += weight * max(square - away[p], 0.0)
 
 
 @jit(fastmath=FINITE)
 def add_attracted(
-    rows: Any, i: int, weight: float, square: float, away: Any, totals: Any, sums: Any
+    rows: Rows,
+    i: int,
+    weight: float,
+    square: float,
+    away: FloatArray,
+    totals: FloatArray,
+    sums: FloatArray,
 ) -> None:
     """Add a sample to the sums of the points that attract it; overwrites ``away``."""
     attracted = 0.0

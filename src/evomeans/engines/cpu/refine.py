@@ -1,38 +1,58 @@
-"""A whole refinement in one kernel: take over, relocate, then Lloyd's iterations to the end."""
+"""A whole refinement in one kernel: copy the parent, relocate a centre, run K-means to the end.
+
+The stages of :func:`refine`, each a move of the centres followed by an assignment:
+
+    BEGIN ──► PLACE ──► LLOYD ──► … ──► LLOYD ──► fixed point ──► single moves ──► LLOYD ──► …
+      └── no centre removed ──►┘                       └── none, or not wanted: the end
+
+All threads run the same code. They leave the loop together, since every reason to leave it is data
+that all of them read after the same barrier.
+"""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import NDArray
 
 from evomeans.compiled.jit import jit
 from evomeans.compiled.vectors import squared_difference
 from evomeans.engines.cpu.gaps import MORE, NOTHING
 from evomeans.engines.cpu.hartigan import mark, visit
 from evomeans.engines.cpu.lanes import WIDTH
-from evomeans.engines.cpu.layout import FAR, NOWHERE
+from evomeans.engines.cpu.layout import (
+    FAR,
+    NOWHERE,
+    Centers,
+    FloatArray,
+    Index,
+    Samples,
+    Scratch,
+    SingleArray,
+    State,
+)
 from evomeans.engines.cpu.reassign import forget, reassign
-from evomeans.engines.cpu.roulette import draw_nearby, measure_own, sum_chunks, sum_nearby
+from evomeans.engines.cpu.roulette import draw_nearby, set_distances, sum_chunks, sum_nearby
 from evomeans.engines.cpu.rows import remember_center, write_row
 from evomeans.engines.cpu.sums import update_center
-from evomeans.engines.cpu.threads import ABANDONED, meet, nth_item
+from evomeans.engines.cpu.threads import ABANDONED, meet, nth_item, share
 from evomeans.engines.rules import MAX_ITERATIONS
 
+# Entries of ``Scratch.numbers``.
 INERTIA, ITERATIONS = range(2)
+# Stages: where centres move to, see ``move_centers``.
 BEGIN, PLACE, LLOYD = range(3)
-# A move that single precision would call none.
+# Drift of a centre that moved by so little that its square vanishes in single precision.
 SMALLEST = np.float32(1e-37)
 
 
 @jit
 def refine(
-    samples: Any,
-    parent: Any,
-    state: Any,
-    centers: Any,
-    scratch: Any,
-    target: Any,
+    samples: Samples,
+    parent: State,
+    state: State,
+    centers: Centers,
+    scratch: Scratch,
+    target: FloatArray,
     inherit: bool,
     removed: int,
     quantile: float,
@@ -48,44 +68,44 @@ def refine(
     ----------
     samples : Samples
     parent : State
-        Consistent with ``centers.exact`` and ``centers.sums`` if ``inherit``; else the sums are
-        zero.
+        If ``inherit``, true for ``centers.exact`` and consistent with ``centers.sums``. Otherwise
+        it is not read, and the sums are zero.
     state : State, out
         May be ``parent`` itself.
     centers : Centers, in and out
     scratch : Scratch
-        ``numbers`` receives inertia and iterations.
+        ``numbers`` receives the inertia and the iterations.
     target : (k, d) array
     inherit : bool
         Whether to begin from ``parent``.
     removed : int
-        The centre to be put onto a sample drawn by distance; −1 for none.
+        The centre that is moved to a sample drawn by distance; −1 for none.
     quantile, power
-        Of that draw.
+        Uniform number for this draw, and the power of the distances.
     steps : int
-        Lloyd's iterations at most: moves of the centres to their means, and assignments. 0 to
-        assign the samples to the target and stop there.
+        Maximum number of Lloyd's iterations, each a move of the centres to their means and an
+        assignment. With 0, samples are assigned to the target and nothing else.
     single_moves : bool
-        Whether to go on from the fixed point by Hartigan's moves, until there are none.
+        Whether to continue from the fixed point by Hartigan's moves, until there are none.
     thread, n_threads : int
     """
     if inherit:
-        take_over(parent, state, thread, n_threads)
+        copy_state(parent, state, thread, n_threads)
     else:
         forget(state, centers.weights.shape[0], thread, n_threads)
-    # Typed: Numba would compile what takes a literal number once more for it.
+    # Typed, because Numba would compile the callees again for literal integers.
     stage, squared = np.int64(BEGIN), np.int64(2)
     iterations = 0
     while iterations < MAX_ITERATIONS:
         move_centers(samples, centers, scratch, stage, target, removed, quantile, thread, n_threads)
         meet(scratch.barrier, n_threads)
-        if single_moves and nothing_moved(scratch.farthest):
+        if single_moves and nothing_moved(scratch.largest_move):
             mark(samples, state, centers, scratch, thread, n_threads)
             meet(scratch.barrier, n_threads)
             if thread == 0:
                 visit(samples, state, centers, scratch)
             meet(scratch.barrier, n_threads)
-        if nothing_moved(scratch.farthest) or scratch.barrier[ABANDONED] != 0:
+        if nothing_moved(scratch.largest_move) or scratch.barrier[ABANDONED] != 0:
             break
         iterations += 1
         gone = removed if stage == BEGIN else -1
@@ -93,7 +113,7 @@ def refine(
         meet(scratch.barrier, n_threads)
         if stage == BEGIN and removed >= 0:
             stage = np.int64(PLACE)
-            measure(samples, state, centers, scratch, power, thread, n_threads)
+            sum_distances(samples, state, centers, scratch, power, thread, n_threads)
         elif steps > 0:
             stage = np.int64(LLOYD)
             steps -= 1
@@ -101,35 +121,35 @@ def refine(
             break
     if scratch.barrier[ABANDONED] != 0:
         return
-    measure(samples, state, centers, scratch, squared, thread, n_threads)
+    sum_distances(samples, state, centers, scratch, squared, thread, n_threads)
     if thread == 0:
         scratch.numbers[ITERATIONS] = iterations
 
 
 @jit
 def step(
-    samples: Any,
-    state: Any,
-    centers: Any,
-    scratch: Any,
-    target: Any,
+    samples: Samples,
+    state: State,
+    centers: Centers,
+    scratch: Scratch,
+    target: FloatArray,
     fresh: bool,
     gone: int,
     thread: int,
     n_threads: int,
 ) -> None:
-    """Move the centres to ``target`` and bring labels and sums up to date: a single assignment.
+    """Move the centres to ``target`` and assign the samples to them, once.
 
     Parameters
     ----------
     state : State, in and out
-        Consistent with ``centers.exact`` and ``centers.sums``, unless ``fresh``.
+        True for ``centers.exact`` and consistent with ``centers.sums``, unless ``fresh``.
     centers : Centers, in and out
     target : (k, d) array
     fresh : bool
-        Whether nothing is known of the samples; the sums are zero then.
+        Whether nothing is known of the samples. The sums are zero then.
     gone : int
-        A centre that goes nowhere instead; −1 for none.
+        A centre that is moved NOWHERE instead; −1 for none.
     thread, n_threads : int
     """
     if fresh:
@@ -142,11 +162,20 @@ def step(
 
 
 @jit
-def measure(
-    samples: Any, state: Any, centers: Any, scratch: Any, power: Any, thread: int, n_threads: int
+def sum_distances(
+    samples: Samples,
+    state: State,
+    centers: Centers,
+    scratch: Scratch,
+    power: Index,
+    thread: int,
+    n_threads: int,
 ) -> None:
-    """Sum up the weighted distances to the own centre, to this power, into ``scratch``."""
-    measure_own(samples, state, centers.exact, power, scratch, thread, n_threads)
+    """Set ``scratch.numbers[INERTIA]`` to Σ w‖x − c‖ᵖ over all samples and their own centres.
+
+    The terms are in ``scratch.nearby``, and their sums over chunks in ``scratch.partial``.
+    """
+    set_distances(samples, state, centers.exact, power, scratch, thread, n_threads)
     meet(scratch.barrier, n_threads)
     sum_nearby(samples.places, scratch, thread, n_threads)
     meet(scratch.barrier, n_threads)
@@ -156,8 +185,8 @@ def measure(
 
 
 @jit
-def take_over(parent: Any, state: Any, thread: int, n_threads: int) -> None:
-    """Copy a parent's state of a thread's share of the tiles."""
+def copy_state(parent: State, state: State, thread: int, n_threads: int) -> None:
+    """Copy the parent's state for a thread's share of the tiles."""
     n_tiles = state.spread.shape[0]
     for nth in range(n_tiles):
         tile = nth_item(nth, thread, n_threads)
@@ -173,24 +202,24 @@ def take_over(parent: Any, state: Any, thread: int, n_threads: int) -> None:
 
 @jit
 def move_centers(
-    samples: Any,
-    centers: Any,
-    scratch: Any,
-    stage: Any,
-    target: Any,
+    samples: Samples,
+    centers: Centers,
+    scratch: Scratch,
+    stage: Index,
+    target: FloatArray,
     removed: int,
     quantile: float,
     thread: int,
     n_threads: int,
 ) -> None:
-    """Move a thread's share of the centres to where the stage wants them, and measure the move.
+    """Move a thread's share of the centres, and set how far they moved.
 
-    BEGIN: to the target, a removed centre to nowhere. PLACE: the removed one onto a drawn sample.
-    LLOYD: to the means of their clusters.
+    BEGIN moves them to the target, and a removed centre NOWHERE. PLACE moves the removed centre to
+    a drawn sample. LLOYD moves centres to the means of their clusters.
     """
     exact, before, drift = centers.exact, centers.before, centers.drift
     first, last = share(drift.shape[0], thread, n_threads)
-    # Only in Lloyd's iterations does it matter whether anything has moved.
+    # Only Lloyd's iterations end when nothing has moved.
     farthest = NOTHING if stage == LLOYD else FAR
     for j in range(first, last):
         drift[j] = centers.approached[j] = NOTHING
@@ -204,7 +233,7 @@ def move_centers(
         if stage == BEGIN:
             for t in range(exact.shape[1]):
                 exact[j, t] = NOWHERE if j == removed else target[j, t]
-            # Its mean is due at the first step even if no sample changes its label.
+            # The first Lloyd step moves it to the mean even if no sample changes its label.
             centers.touched[thread, j] = 1
         elif stage == PLACE:
             drawn = draw_nearby(scratch.nearby, scratch.partial, samples.places, quantile)
@@ -215,33 +244,27 @@ def move_centers(
         remember_center(samples.rows, exact, j)
         moved = np.sqrt(squared_difference(before, j, exact, j))
         drift[j] = max(np.float32(moved) * MORE, SMALLEST if moved > 0.0 else NOTHING)
-        # Leaving brings nobody nearer.
+        # A centre that is taken away comes nearer to no sample.
         centers.approached[j] = NOTHING if stage == BEGIN and j == removed else drift[j]
         farthest = max(farthest, drift[j])
-    scratch.farthest[thread, 0] = farthest
+    scratch.largest_move[thread, 0] = farthest
 
 
 @jit
-def nothing_moved(farthest: Any) -> Any:
+def nothing_moved(largest_move: SingleArray) -> np.bool_:
     """Whether no thread has moved a centre."""
     total = NOTHING
-    for thread in range(farthest.shape[0]):
-        total += farthest[thread, 0]
+    for thread in range(largest_move.shape[0]):
+        total += largest_move[thread, 0]
     return total == NOTHING
 
 
 @jit
-def is_touched(touched: Any, j: int) -> bool:
-    """Whether the sums of a cluster have changed; takes notice of it."""
+def is_touched(touched: NDArray[np.uint8], j: int) -> bool:
+    """Whether any thread has changed the sums of a cluster; resets its marks."""
     found = False
     for thread in range(touched.shape[0]):
         if touched[thread, j]:
             touched[thread, j] = 0
             found = True
     return found
-
-
-@jit
-def share(count: int, thread: int, n_threads: int) -> Any:
-    """Return the first and the last of ``count`` items that a thread takes."""
-    return count * thread // n_threads, count * (thread + 1) // n_threads

@@ -12,10 +12,10 @@ from evomeans.engines.course import Level
 from evomeans.engines.cpu.clusters import Clusters, Diary
 from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import Centers, Samples, Scratch, State, aligned
-from evomeans.engines.cpu.losses import measure_two
+from evomeans.engines.cpu.losses import find_two_closest
 from evomeans.engines.cpu.parts import Parts, choose_parts, sum_squares
-from evomeans.engines.cpu.refine import INERTIA, ITERATIONS, measure, refine, step
-from evomeans.engines.cpu.roulette import draw_at, measure_all
+from evomeans.engines.cpu.refine import INERTIA, ITERATIONS, refine, step, sum_distances
+from evomeans.engines.cpu.roulette import all_distances, draw_at
 from evomeans.engines.cpu.rows import SparseRows
 from evomeans.engines.cpu.seeding import seed
 from evomeans.engines.cpu.swaps import try_swaps
@@ -148,7 +148,7 @@ class Room:
 
     def measure(self, state: State, power: int) -> float:
         """Return the weighted sum of the distances to the own centres, to this power."""
-        self.crew.run(measure, self.samples, state, self.centers, self.scratch, power)
+        self.crew.run(sum_distances, self.samples, state, self.centers, self.scratch, power)
         return self.inertia
 
     def draw(self, target: float) -> int:
@@ -160,7 +160,7 @@ class Room:
         """Distances of all samples to these centres, in the frame."""
         self.centers.exact[:] = centers
         result = np.empty((len(self.samples.order), self.k))
-        measure_all(self.samples, self.centers.exact, result)
+        all_distances(self.samples, self.centers.exact, result)
         return result
 
     def seed(self, quantiles: FloatArray) -> FloatArray:
@@ -181,7 +181,7 @@ class Room:
         labels = np.empty(len(self.samples.order), np.int32)
         first, second = np.full((2, len(labels)), np.inf)
         exact = self.centers.exact
-        self.crew.run(measure_two, self.samples, exact, self.scratch, labels, first, second)
+        self.crew.run(find_two_closest, self.samples, exact, self.scratch, labels, first, second)
         return labels, first, second
 
     @property

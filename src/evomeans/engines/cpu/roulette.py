@@ -1,37 +1,32 @@
-"""Exact distances to the own centre, their sums, and the draw of a sample from the mixture."""
+"""Distances of samples to their own centres, their sums, and draws of samples by distance."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import NDArray
 
 from evomeans.compiled.jit import jit
 from evomeans.engines.cpu.lanes import WIDTH
-from evomeans.engines.cpu.layout import CHUNK
-from evomeans.engines.cpu.rows import remember_center, squared_distance
-from evomeans.engines.cpu.threads import nth_item
+from evomeans.engines.cpu.layout import CHUNK, FloatArray, Index, Samples, Scratch, State
+from evomeans.engines.cpu.rows import remember_center, squared_distance, weight_of
+from evomeans.engines.cpu.threads import nth_item, share
 
 
 @jit
-def measure_own(
-    samples: Any,
-    state: Any,
-    exact: Any,
-    power: Any,
-    scratch: Any,
+def set_distances(
+    samples: Samples,
+    state: State,
+    exact: FloatArray,
+    power: Index,
+    scratch: Scratch,
     thread: int,
     n_threads: int,
 ) -> None:
-    """Weighted distances to the own centre, for a thread's share of the tiles.
+    """Set ``scratch.nearby[i]`` to wᵢ‖xᵢ − c‖ᵖ, c the own centre, for a thread's tiles.
 
-    Parameters
-    ----------
-    power : {1, 2}
-        ``scratch.nearby[i]`` becomes wᵢ·‖xᵢ − c‖ to this power.
+    The power p is 1 or 2.
     """
-    rows, weights = samples.rows, samples.weights
-    labels, nearby = state.labels, scratch.nearby
+    rows, labels, nearby = samples.rows, state.labels, scratch.nearby
     n_tiles = labels.shape[0]
     for nth in range(n_tiles):
         tile = nth_item(nth, thread, n_threads)
@@ -42,17 +37,18 @@ def measure_own(
             value = squared_distance(rows, i, exact, labels[tile, lane])
             if power == 1:
                 value = np.sqrt(value)
-            if weights.shape[0]:
-                value *= weights[i]
-            nearby[i] = value
+            nearby[i] = value * weight_of(samples, i)
 
 
 @jit
-def sum_nearby(places: Any, scratch: Any, thread: int, n_threads: int) -> None:
-    """Sum the distances per chunk, in the user's order: the sum does not depend on the tiles."""
+def sum_nearby(places: NDArray[np.uint32], scratch: Scratch, thread: int, n_threads: int) -> None:
+    """Set ``scratch.partial`` to the sums of ``nearby`` over a thread's chunks of user rows.
+
+    In the user's order, so that the sums do not depend on the tiles.
+    """
     nearby, partial = scratch.nearby, scratch.partial
-    n_chunks = partial.shape[0]
-    for chunk in range(n_chunks * thread // n_threads, n_chunks * (thread + 1) // n_threads):
+    first, last = share(partial.shape[0], thread, n_threads)
+    for chunk in range(first, last):
         total = 0.0
         for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, nearby.shape[0])):
             total += nearby[places[i]]
@@ -60,8 +56,8 @@ def sum_nearby(places: Any, scratch: Any, thread: int, n_threads: int) -> None:
 
 
 @jit
-def measure_all(samples: Any, exact: Any, distances: Any) -> None:
-    """Distances of all samples to all centres, into the (n, k) array ``distances``."""
+def all_distances(samples: Samples, exact: FloatArray, distances: FloatArray) -> None:
+    """Set ``distances`` (n, k) to those of the user's rows to all centres."""
     n_samples, k = distances.shape
     for j in range(k):
         remember_center(samples.rows, exact, j)
@@ -72,7 +68,7 @@ def measure_all(samples: Any, exact: Any, distances: Any) -> None:
 
 
 @jit
-def sum_chunks(partial: Any) -> float:
+def sum_chunks(partial: FloatArray) -> float:
     """Sum in the order of the chunks."""
     total = 0.0
     for chunk in range(partial.shape[0]):
@@ -81,17 +77,21 @@ def sum_chunks(partial: Any) -> float:
 
 
 @jit
-def draw_nearby(nearby: Any, partial: Any, places: Any, quantile: float) -> Any:
-    """Return the place of the sample whose share of the sum of ``nearby`` holds the quantile.
+def draw_nearby(
+    nearby: FloatArray, partial: FloatArray, places: NDArray[np.uint32], quantile: float
+) -> np.uint32:
+    """Draw a sample with probability proportional to ``nearby``; return its place.
 
-    Shares follow each other in the user's order. Any sample will do if all distances are zero.
+    The samples follow each other in the user's order. Any sample will do if all are zero.
     """
     return draw_at(nearby, partial, places, quantile * sum_chunks(partial))
 
 
 @jit
-def draw_at(nearby: Any, partial: Any, places: Any, target: float) -> Any:
-    """Return the place of the sample at which the cumulated sum of ``nearby`` exceeds a target."""
+def draw_at(
+    nearby: FloatArray, partial: FloatArray, places: NDArray[np.uint32], target: float
+) -> np.uint32:
+    """Return the place of the sample at which the cumulative sum of ``nearby`` exceeds a target."""
     n_samples = nearby.shape[0]
     chunk, last_chunk = 0, partial.shape[0] - 1
     while chunk < last_chunk and partial[chunk] <= target:
@@ -101,7 +101,7 @@ def draw_at(nearby: Any, partial: Any, places: Any, target: float) -> Any:
         if nearby[places[i]] > target:
             return places[i]
         target -= nearby[places[i]]
-    # Rounding has left the target just beyond the end: the last sample that can be drawn.
+    # Rounding has left the target just beyond the end: take the last sample that can be drawn.
     for i in range(n_samples - 1, 0, -1):
         if nearby[places[i]] > 0.0:
             return places[i]

@@ -1,7 +1,7 @@
-"""All that kernels do with samples, for dense and for sparse rows.
+"""Access to samples, for dense and for sparse rows.
 
-Kernels are written once. They reach the samples only through functions made by :func:`by_row_type`,
-of which Numba takes the variant for the type of ``rows``: an (n, d) array, or :class:`SparseRows`.
+Kernels are written once. They access samples only through functions made by :func:`by_row_type`.
+Numba compiles the variant for the type of ``rows``: an (n, d) array, or :class:`SparseRows`.
 """
 
 from __future__ import annotations
@@ -17,19 +17,23 @@ from numpy.typing import NDArray
 
 from evomeans.compiled.jit import REORDER, jit
 from evomeans.compiled.vectors import squared_difference
+from evomeans.engines.cpu.layout import FloatArray, Index, Samples
 
-# Below this share of the squared norms, the expanded form of a squared distance has lost too many
-# digits to cancellation; the direct form takes over.
+Rows = NDArray[np.floating[Any]]
+
+# Where ‖x‖² + ‖c‖² − 2x·c is below this share of the squared norms, it has lost too many digits to
+# cancellation. The direct form takes over.
 CANCELLED = 1e-3
 
 
 class SparseRows(NamedTuple):
-    """Rows in CSR format, with what their distances to centres need.
+    """Rows in CSR format, with what their distances to the centres need.
 
-    ``starts`` (n + 1,) and ``columns`` (nnz,) integers, ``values`` (nnz,); ``squares`` (n,)
-    float64, the squared norms. Of the current centres, and kept up to date by
-    :func:`remember_center`: ``center_squares`` (k,) float64, the same, and ``by_feature`` (d, k)
-    float64, their coordinates.
+    * ``starts`` (n + 1,): where each row begins in the next two.
+    * ``columns`` and ``values`` (nnz,): the stored entries.
+    * ``squares`` (n,): squared norms of the rows.
+    * ``center_squares`` (k,): squared norms of the current centres.
+    * ``by_feature`` (d, k): their coordinates. :func:`remember_center` keeps both up to date.
     """
 
     starts: NDArray[Any]
@@ -41,15 +45,14 @@ class SparseRows(NamedTuple):
 
 
 def by_row_type(
-    *,
-    dense: Callable[..., Any],
-    sparse: Callable[..., Any],
-    fastmath: frozenset[str] = frozenset(),
+    *, dense: Callable[..., Any], sparse: Callable[..., Any], fastmath: frozenset[str] = frozenset()
 ) -> Callable[..., Any]:
-    """Make one function of two: calls go to ``dense`` or ``sparse``, by the type of ``rows``.
+    """Combine two functions into one that chooses between them by the type of ``rows``.
 
-    In kernels the choice is made when they are compiled.
+    Within kernels, the choice is made when they are compiled.
     """
+    # Numba takes parameters with different annotations for different parameters.
+    dense.__annotations__, sparse.__annotations__ = {}, {}
     signature = inspect.signature(dense)
 
     def function(*arguments: Any) -> Any:
@@ -66,19 +69,25 @@ def by_row_type(
     return function
 
 
+@jit
+def weight_of(samples: Samples, i: Index) -> float:
+    """Return the weight of a sample."""
+    return samples.weights[i] if samples.weights.shape[0] else 1.0
+
+
 # ---- distance ------------------------------------------------------------------------------------
 
 
-def _squared_distance_dense(rows: Any, i: int, centers: Any, j: int) -> float:
-    """‖rows[i] − centers[j]‖² in double precision, good to about 1e-13.
+def _squared_distance_dense(rows: Rows, i: int, centers: FloatArray, j: int) -> float:
+    """‖rows[i] − centers[j]‖² in double precision, to a relative error of about 1e-13.
 
-    Its last bits may depend on the kernel it is compiled into. Where results hang on a comparison,
-    the kernels leave a margin for that and pass close calls on to one single place.
+    The last bits may depend on the kernel it is compiled into. Where a result depends on a
+    comparison, kernels leave a margin and pass close calls to one single place.
     """
     return squared_difference(rows, i, centers, j)
 
 
-def _squared_distance_sparse(rows: Any, i: int, centers: Any, j: int) -> Any:
+def _squared_distance_sparse(rows: SparseRows, i: int, centers: FloatArray, j: int) -> float:
     norms = rows.squares[i] + rows.center_squares[j]
     square = norms - 2.0 * product(rows, i, centers, j)
     if square > CANCELLED * norms:
@@ -99,7 +108,7 @@ squared_distance = by_row_type(
 
 
 @jit(fastmath=REORDER)
-def product(rows: Any, i: int, centers: Any, j: int) -> float:
+def product(rows: SparseRows, i: int, centers: FloatArray, j: int) -> float:
     """Scalar product of a sparse row with a centre."""
     total = 0.0
     for p in range(rows.starts[i], rows.starts[i + 1]):
@@ -110,11 +119,11 @@ def product(rows: Any, i: int, centers: Any, j: int) -> float:
 # ---- centres -------------------------------------------------------------------------------------
 
 
-def _remember_center_dense(rows: Any, centers: Any, j: int) -> None:
-    """Take notice of where centre ``j`` is now."""
+def _remember_center_dense(rows: Rows, centers: FloatArray, j: int) -> None:
+    """Update what the rows keep of centre ``j`` after it has moved; dense rows keep nothing."""
 
 
-def _remember_center_sparse(rows: Any, centers: Any, j: int) -> None:
+def _remember_center_sparse(rows: SparseRows, centers: FloatArray, j: int) -> None:
     total = 0.0
     for t in range(centers.shape[1]):
         rows.by_feature[t, j] = centers[j, t]
@@ -125,13 +134,13 @@ def _remember_center_sparse(rows: Any, centers: Any, j: int) -> None:
 remember_center = by_row_type(dense=_remember_center_dense, sparse=_remember_center_sparse)
 
 
-def _write_row_dense(rows: Any, i: int, centers: Any, j: int) -> None:
-    """Put centre ``j`` onto sample ``i``."""
+def _write_row_dense(rows: Rows, i: int, centers: FloatArray, j: int) -> None:
+    """Set centre ``j`` to sample ``i``."""
     for t in range(rows.shape[1]):
         centers[j, t] = rows[i, t]
 
 
-def _write_row_sparse(rows: Any, i: int, centers: Any, j: int) -> None:
+def _write_row_sparse(rows: SparseRows, i: int, centers: FloatArray, j: int) -> None:
     for t in range(centers.shape[1]):
         centers[j, t] = 0.0
     for p in range(rows.starts[i], rows.starts[i + 1]):

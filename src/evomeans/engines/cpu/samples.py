@@ -1,4 +1,4 @@
-"""From what the user gave to what the kernels read."""
+"""From the data of the user to the arrays that the kernels read."""
 
 from __future__ import annotations
 
@@ -12,21 +12,24 @@ from scipy.sparse import csr_array
 from evomeans.compiled.jit import jit
 from evomeans.engines.cpu.gaps import MORE
 from evomeans.engines.cpu.lanes import WIDTH
-from evomeans.engines.cpu.layout import Samples, aligned, count_tiles
+from evomeans.engines.cpu.layout import FloatArray, Samples, SingleArray, aligned, count_tiles
 from evomeans.engines.cpu.order import neighbour_order
-from evomeans.engines.cpu.rows import SparseRows
+from evomeans.engines.cpu.rows import Rows, SparseRows
 from evomeans.engines.fixed_point import column_scales, limb_bits
 from evomeans.engines.frame import Frame, is_sparse
 
 FourArrays = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]
+# Unit roundoff of float32.
 UNIT = 2.0**-24
-# Coordinates in a frame made for the samples are below one; kernels rely on some such limit.
+# Coordinates in a frame made for the samples are below one. In a given frame they may be larger, up
+# to this limit, which FAR and ENDLESS in ``layout.py`` rely on.
 LARGEST = 1e6
+# Rows converted to float64 at a time.
 BLOCK = 4096
 
 
 def frame_for(X: Any, frame: Frame | None) -> Frame:
-    """Return the frame to hold these samples in; sparse ones cannot be shifted."""
+    """Return the frame for these samples; sparse ones cannot be shifted."""
     if is_sparse(X):
         scaling = Frame.scaling(X.data, X.shape[1])
         return scaling if frame is None else Frame(scaling.shift, frame.exponent)
@@ -34,21 +37,21 @@ def frame_for(X: Any, frame: Frame | None) -> Frame:
 
 
 def encode_samples(
-    X: Any, sample_weight: NDArray[np.float64] | None, frame: Frame, *, in_order: bool
+    X: Any, sample_weight: FloatArray | None, frame: Frame, *, in_order: bool
 ) -> Samples:
-    """Bring samples into the frame and into tiles, and compute what all refinements need.
+    """Transform samples into the frame, sort them into tiles, and compute what refinements need.
 
     Parameters
     ----------
     in_order : bool
-        Whether to put neighbours together first.
+        Whether to sort neighbours together first.
     """
     n_samples, n_features = X.shape
     encoded = scale_sparse(X, frame) if is_sparse(X) else frame.encode(X)
     order = neighbour_order(encoded, WIDTH) if in_order else np.arange(n_samples, dtype=np.uint32)
     places = np.empty_like(order)
     places[order] = np.arange(n_samples, dtype=order.dtype)
-    # A copy: kernels would be compiled once more for every other kind of array.
+    # A copy, because kernels would be compiled again for every other memory layout.
     weights = np.array([] if sample_weight is None else sample_weight[order], dtype=np.float64)
     bits = limb_bits(n_samples)
     rows: Any
@@ -81,8 +84,8 @@ def encode_samples(
     )
 
 
-def weight_unit(weights: NDArray[np.float64]) -> float:
-    """Return the power of two that brings the heaviest of some weights near one."""
+def weight_unit(weights: FloatArray) -> float:
+    """Return the power of two that brings the heaviest weight near one."""
     if not len(weights):
         return 1.0
     return math.ldexp(1.0, min(-math.frexp(float(weights.max()))[1], 1023))
@@ -101,8 +104,10 @@ def dense_tiles(rows: NDArray[Any]) -> FourArrays:
 
 
 @jit
-def fill_tiles(rows: Any, tiles: Any, middles: Any, squares: Any, radii: Any) -> None:
-    """Copy rows into tiles, relative to the middle of each."""
+def fill_tiles(
+    rows: Rows, tiles: SingleArray, middles: FloatArray, squares: SingleArray, radii: SingleArray
+) -> None:
+    """Set ``middles`` to the mean of each tile, and the others relative to it, see Samples."""
     n_samples, n_features = rows.shape
     for tile in range(radii.shape[0]):
         first = tile * WIDTH
@@ -126,7 +131,7 @@ def fill_tiles(rows: Any, tiles: Any, middles: Any, squares: Any, radii: Any) ->
 
 
 def sparse_tiles(rows: SparseRows) -> FourArrays:
-    """Return what stands for tiles, middles, squares and radii of sparse rows, see Samples."""
+    """Return tiles and middles, both empty, squares and radii of sparse rows, see Samples."""
     n_samples = len(rows.squares)
     n_tiles = count_tiles(n_samples)
     inside = np.minimum(np.arange(n_tiles * WIDTH), n_samples - 1)
@@ -137,23 +142,23 @@ def sparse_tiles(rows: SparseRows) -> FourArrays:
 
 
 def scale_sparse(X: Any, frame: Frame) -> Any:
-    """Bring a CSR matrix with sorted indices into a frame that has no shift."""
+    """Transform a CSR matrix with sorted indices into a frame without a shift."""
     values = np.ldexp(X.data, frame.exponent)
     return csr_array((values, X.indices, X.indptr), shape=X.shape)
 
 
 def sparse_rows(X: Any) -> SparseRows:
-    """Take a scaled CSR matrix apart for the kernels."""
+    """Convert a scaled CSR matrix for the kernels."""
     squares = np.zeros(X.shape[0])
     members = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
     np.add.at(squares, members, X.data.astype(np.float64) ** 2)
-    # The room for what belongs to the centres is made when their number is known.
+    # The arrays for the centres are allocated when their number is known.
     none = np.zeros(0), np.zeros((0, 0))
     return SparseRows(X.indptr.copy(), X.indices.copy(), X.data, squares, *none)
 
 
-def squared_norms(samples: Samples) -> NDArray[np.float64]:
-    """‖x‖² of every sample, without a float64 copy of them all."""
+def squared_norms(samples: Samples) -> FloatArray:
+    """Return ‖x‖² of every sample, without a float64 copy of them all."""
     if isinstance(samples.rows, SparseRows):
         return samples.rows.squares
     result = np.empty(len(samples.rows))
@@ -163,7 +168,7 @@ def squared_norms(samples: Samples) -> NDArray[np.float64]:
     return result
 
 
-def dense_rows(samples: Samples, chosen: NDArray[Any], n_features: int) -> NDArray[np.float64]:
+def dense_rows(samples: Samples, chosen: NDArray[Any], n_features: int) -> FloatArray:
     """Return a few of the user's rows as a dense array."""
     rows, chosen = samples.rows, samples.places[chosen]
     if not isinstance(rows, SparseRows):

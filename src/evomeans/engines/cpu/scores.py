@@ -1,33 +1,49 @@
 """Comparing the samples of a tile with a few centres, 64 samples at a time.
 
-With x and c relative to the middle of the tile, ‖x − c‖² = ‖x‖² + (‖c‖² − 2x·c). What stands in
-brackets is the *score* of the centre: the lowest wins, and it costs one multiplication per feature.
-Scores are computed in single precision. The middle being close to the samples, x and c are no
-longer than the distances in question, and the error of a score stays below
+With x and c relative to the middle of the tile, ‖x − c‖² = ‖x‖² + (‖c‖² − 2x·c). The term in
+brackets is the *score* of the centre: the lowest score wins, and it costs one multiplication per
+feature.
 
-    roundoff · (‖c‖ + radius)²
+Scores are computed in single precision. The middle is close to the samples, so x and c are not much
+longer than the distances that are compared. The error of a score, together with that of ‖x‖² and of
+their sum, is below
 
-so that single precision only fails to tell centres apart that are practically equally far.
+    roundoff · (‖c‖ + radius)²  +  UNDERFLOW
+
+The section "The error of a score" of docs/cpu-engine.md has the proof, and
+tests/engines/cpu/test_gaps.py compares it with the errors of actual scores. So single precision
+fails only where two centres are practically at the same distance.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import numpy as np
+from numpy.typing import NDArray
 
 from evomeans.compiled.jit import FINITE, jit
 from evomeans.engines.cpu.lanes import WIDTH, load, multiply_add, repeat, store
-from evomeans.engines.cpu.rows import by_row_type
+from evomeans.engines.cpu.layout import FloatArray, Samples, Scratch, SingleArray
+from evomeans.engines.cpu.rows import Rows, SparseRows, by_row_type
 
-# Sparse rows are multiplied with chosen centres only if these are fewer than one in so many.
+# Squares of single-precision numbers below this may have lost digits to underflow, or all of them.
+UNDERFLOW = np.float32(1e-36)
+# A sparse row is multiplied with the chosen centres only if they are fewer than one in FEW of all.
 FEW = 4
 
-# ---- where a centre is, seen from a tile ---------------------------------------------------------
+# ---- where a centre is, relative to a tile -------------------------------------------------------
 
 
-def _approach_dense(
-    rows: Any, samples: Any, tile: int, centers: Any, j: int, a: int, offsets: Any, away: Any
+def _locate_center_dense(
+    rows: Rows,
+    samples: Samples,
+    tile: int,
+    centers: FloatArray,
+    j: int,
+    a: int,
+    offsets: SingleArray,
+    away: SingleArray,
 ) -> None:
-    """Set ``offsets[a]`` and ``away[a]`` for centre ``j``, see Scratch."""
+    """Set ``offsets[a]`` to −2 (c_j − middle), and ``away[a]`` to ‖c_j − middle‖²."""
     middles = samples.middles
     total = 0.0
     for t in range(rows.shape[1]):
@@ -37,27 +53,55 @@ def _approach_dense(
     away[a] = total
 
 
-def _approach_sparse(
-    rows: Any, samples: Any, tile: int, centers: Any, j: int, a: int, offsets: Any, away: Any
+def _locate_center_sparse(
+    rows: SparseRows,
+    samples: Samples,
+    tile: int,
+    centers: FloatArray,
+    j: int,
+    a: int,
+    offsets: SingleArray,
+    away: SingleArray,
 ) -> None:
     away[a] = rows.center_squares[j]
 
 
-approach = by_row_type(dense=_approach_dense, sparse=_approach_sparse, fastmath=FINITE)
+locate_center = by_row_type(
+    dense=_locate_center_dense, sparse=_locate_center_sparse, fastmath=FINITE
+)
+
+
+@jit
+def score_error(samples: Samples, tile: int, farthest: np.float32) -> np.float32:
+    """Return an upper bound of the error of scores.
+
+    ``farthest`` is the largest ``away`` of the centres.
+    """
+    extent = np.sqrt(farthest) + samples.radii[tile]
+    return samples.roundoff * extent * extent + UNDERFLOW
 
 
 # ---- scores --------------------------------------------------------------------------------------
 
 
 def _score_dense(
-    rows: Any, samples: Any, tile: int, chosen: Any, count: int, scratch: Any, thread: int
+    rows: Rows,
+    samples: Samples,
+    tile: int,
+    chosen: NDArray[np.int32],
+    count: int,
+    scratch: Scratch,
+    thread: int,
 ) -> None:
-    """Scores of the first ``count`` centres in ``chosen`` for all samples of a tile."""
+    """Set ``scratch.scores`` for the first ``count`` of the chosen centres and all 64 samples.
+
+    :func:`locate_center` has set the offsets of these centres.
+    """
     offsets, away = scratch.offsets[thread], scratch.away[thread]
     scores = scratch.scores[thread]
     n_features = rows.shape[1]
     first = tile * n_features
-    # Two centres at a time: twice the work for each feature that is loaded.
+    # Two centres at a time: each feature that is loaded is used twice.
     for a in range(0, count - 1, 2):
         one, other = repeat(away[a]), repeat(away[a + 1])
         for t in range(n_features):
@@ -75,11 +119,17 @@ def _score_dense(
 
 
 def _score_sparse(
-    rows: Any, samples: Any, tile: int, chosen: Any, count: int, scratch: Any, thread: int
+    rows: SparseRows,
+    samples: Samples,
+    tile: int,
+    chosen: NDArray[np.int32],
+    count: int,
+    scratch: Scratch,
+    thread: int,
 ) -> None:
     k, last = rows.center_squares.shape[0], rows.squares.shape[0] - 1
     products, scores = scratch.products[thread], scratch.scores[thread]
-    # Coordinates of neighbours in memory cost little: all of them, unless few are wanted.
+    # Coordinates that are neighbours in memory are cheap: take all centres, unless few are wanted.
     wants_few = FEW * count < k
     for lane in range(WIDTH):
         i = min(tile * WIDTH + lane, last)
@@ -93,7 +143,9 @@ def _score_sparse(
 
 
 @jit
-def multiply_few(rows: Any, i: int, chosen: Any, count: int, products: Any) -> None:
+def multiply_few(
+    rows: SparseRows, i: int, chosen: NDArray[np.int32], count: int, products: FloatArray
+) -> None:
     """Set ``products[j]`` to the scalar product of a sparse row with each of the chosen centres."""
     for a in range(count):
         products[chosen[a]] = 0.0
@@ -103,7 +155,7 @@ def multiply_few(rows: Any, i: int, chosen: Any, count: int, products: Any) -> N
 
 
 @jit(fastmath=FINITE)
-def multiply_all(rows: Any, i: int, k: int, products: Any) -> None:
+def multiply_all(rows: SparseRows, i: int, k: int, products: FloatArray) -> None:
     """Set ``products`` to the scalar products of a sparse row with all centres."""
     for j in range(k):
         products[j] = 0.0

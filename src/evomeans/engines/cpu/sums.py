@@ -1,49 +1,71 @@
 """Cluster sums in fixed point: exact, so that their bits depend on the members alone.
 
-A floating-point sum depends on the order of its terms, and so would everything that follows from
-it: on the number of threads, on the way K-means took, on a parent's state being at hand or not.
-Every term wᵢxᵢ is therefore rounded once, to an integer of two limbs (80 bits for a million
-samples), and integers are added and taken away without any further rounding. Equal clusters have
-equal centres, to the last bit, in every individual.
+A floating-point sum depends on the order of its terms. So would all results: on the number of
+threads, on the path that K-means took, on whether the state of the parent was still kept.
+Every term wᵢxᵢ is therefore rounded once, to an integer of two *limbs* of up to 60 bits (80 bits in
+all for a million samples), and integers are added and subtracted without further rounding. Equal
+clusters have equal centres, to the last bit, in every individual.
+
+The value of limbs (upper, lower) in column t is (upper + lower / limb) / scales[t].
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import NDArray
 
 from evomeans.compiled.jit import jit
-from evomeans.engines.cpu.rows import by_row_type
+from evomeans.engines.cpu.layout import FloatArray, Index
+from evomeans.engines.cpu.rows import Rows, SparseRows, by_row_type
 from evomeans.engines.fixed_point import LIMBS
 
 
 @jit
-def add_term(sums: Any, j: int, t: int, term: float, limb: float, sign: float) -> None:
-    """Add one term, scaled to at most a limb, to a cluster, or with sign −1.0 take it away."""
+def add_term(
+    sums: NDArray[np.int64], j: Index, t: Index, term: float, limb: float, sign: float
+) -> None:
+    """Add one term, scaled to at most a limb, to a cluster, or with sign −1.0 subtract it."""
     whole = np.floor(term)
     sums[j, 0, t] += np.int64(sign * whole)
     sums[j, 1, t] += np.int64(sign * ((term - whole) * limb))
 
 
 def _add_row_dense(
-    sums: Any, j: int, rows: Any, i: int, weight: float, scales: Any, limb: float, sign: float
+    sums: NDArray[np.int64],
+    j: Index,
+    rows: Rows,
+    i: int,
+    weight: float,
+    scales: FloatArray,
+    limb: float,
+    sign: float,
 ) -> None:
-    """Add sample ``i`` to the sums of cluster ``j``, or with sign −1.0 take it away.
+    """Add sample ``i`` to the sums of cluster ``j``, or with sign −1.0 subtract it.
 
     Parameters
     ----------
-    sums : (k, 2, d + 1) array of int64
-        Upper and lower limbs; the last column sums the weights.
+    sums : (k, 2, d + 1) array
+        Upper and lower limbs. The last column sums the weights.
+    scales : (d + 1,) array
+        Powers of two that bring every term below a limb.
+    limb : float
+        2 to the number of bits of a limb.
     """
-    n_features = rows.shape[1]
+    n_features: int = rows.shape[1]
     for t in range(n_features):
         add_term(sums, j, t, weight * rows[i, t] * scales[t], limb, sign)
     add_term(sums, j, n_features, weight * scales[n_features], limb, sign)
 
 
 def _add_row_sparse(
-    sums: Any, j: int, rows: Any, i: int, weight: float, scales: Any, limb: float, sign: float
+    sums: NDArray[np.int64],
+    j: Index,
+    rows: SparseRows,
+    i: int,
+    weight: float,
+    scales: FloatArray,
+    limb: float,
+    sign: float,
 ) -> None:
     for p in range(rows.starts[i], rows.starts[i + 1]):
         t = rows.columns[p]
@@ -57,19 +79,25 @@ add_row = by_row_type(dense=_add_row_dense, sparse=_add_row_sparse)
 
 @jit
 def update_center(
-    sums: Any, scales: Any, limb: float, centers: Any, weights: Any, j: int, totals: Any
+    sums: NDArray[np.int64],
+    scales: FloatArray,
+    limb: float,
+    centers: FloatArray,
+    weights: FloatArray,
+    j: Index,
+    totals: NDArray[np.int64],
 ) -> None:
-    """Set centre ``j`` to the mean of its cluster; an empty cluster's centre stays.
+    """Set centre ``j`` to the mean of its cluster; the centre of an empty cluster stays.
 
     Parameters
     ----------
-    sums : (threads, k, 2, d + 1) array of int64
-        What every thread has added and taken away; their total counts.
+    sums : (threads, k, 2, d + 1) array
+        What each thread has added and subtracted. Their total counts.
     centers : (k, d) array, out
     weights : (k,) array, out
         Total weight of each cluster.
-    totals : (2, d + 1) array of int64
-        Room to work in.
+    totals : (2, d + 1) array
+        Working memory.
     """
     n_features = centers.shape[1]
     for half in range(LIMBS):

@@ -1,17 +1,21 @@
-"""Swaps: a centre is taken away and put elsewhere, and what follows is settled on the spot.
+"""Swaps: a centre is removed, another begins elsewhere, and the effects are followed locally.
 
-A swap concerns the clusters around the two places and no others. Samples of the cluster that goes
-join their next best ones; a sample begins a new cluster; then single samples change their cluster
-(:mod:`~evomeans.engines.cpu.hartigan` has the rule) for as long as that lowers the sum of squares,
-and a change spreads from cluster to cluster until there is none. If the sum is lower in the end
-than it was at first, the swap stands; otherwise all is put back.
+A swap concerns the clusters around the two places and no others:
+
+1. The samples of the removed cluster join their next best clusters (:func:`dissolve`).
+2. A sample begins a new cluster (:func:`begin_cluster`).
+3. Single samples change their cluster by the rule of :mod:`~evomeans.engines.cpu.hartigan`, as long
+   as that lowers the sum of squares. The change spreads from cluster to cluster until there is none
+   left (:func:`move_samples`).
+
+If the sum of squares is lower in the end than at first, the swap is kept; otherwise everything is
+restored. Swaps are in double precision and run in one thread.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import NDArray
 
 from evomeans.compiled.jit import jit
 from evomeans.compiled.vectors import squared_difference
@@ -20,38 +24,55 @@ from evomeans.engines.cpu.clusters import (
     CHANGED,
     LEAVING,
     WAITING,
+    Clusters,
+    Diary,
     fill,
     found_cluster,
     is_full,
     join,
+    joining_cost,
     keep_changes,
     leave,
+    leaving_gain,
     may_leave,
-    measure,
-    measure_apart,
     next_waiting,
+    refresh_squares,
     remember,
+    set_apart,
     take_back,
-    weight_of,
 )
+from evomeans.engines.cpu.layout import Centers, FloatArray, Index, Samples, State
+from evomeans.engines.cpu.rows import weight_of
 from evomeans.engines.rules import WORTHWHILE
 
-# Part of the clusters that are compared when one of little use is wanted, and how many at least.
+# The first five are set by hand. docs/search.md lists what was measured about swaps.
+#
+# The cluster to remove is the cheapest of this share of all, drawn at random, and of at least this
+# number. With all of them, every swap would remove the same cluster.
 COMPARED, AT_LEAST = 0.1, 2
-# How many of the closest clusters the samples of one that goes may join, and between how many
-# samples move: with many features all clusters are neighbours. K-means finds what is missed.
+# Closest clusters that samples of a removed cluster may join, and clusters that the samples of one
+# cluster may move to. This bounds the cost of a swap where there are many features, and so all
+# clusters are neighbours. K-means and single moves on all samples find what is missed.
 NEIGHBOURS, RANGE = 16, 32
-# Half of the swaps stay among so many of the closest: these are the ones that succeed most often.
-AROUND, SHARE_AROUND = 8, 0.5
-# A smaller gain, relative to the sum of squares, might be rounding.
+# This share of the swaps begins the new cluster in one of this number of clusters closest to the
+# removed one. They repair local mistakes; the others move a centre to anywhere in the data.
+SHARE_AROUND, AROUND = 0.5, 8
+# A smaller gain, relative to the sum of squares, might be rounding: the sums of squares of swaps
+# are updated in double precision at every move, and rounded each time.
 GAIN = 1e-9
 
 
 @jit
 def try_swaps(
-    samples: Any, clusters: Any, diary: Any, state: Any, centers: Any, count: int, seed: float
+    samples: Samples,
+    clusters: Clusters,
+    diary: Diary,
+    state: State,
+    centers: Centers,
+    count: int,
+    seed: float,
 ) -> int:
-    """Try swaps one after the other, and let those stand that lower the sum of squares.
+    """Try swaps one after the other, and keep those that lower the sum of squares.
 
     Parameters
     ----------
@@ -61,7 +82,7 @@ def try_swaps(
         The best solution.
     diary : Diary
     state, centers : State and Centers
-        The fixed point of K-means to begin with.
+        The fixed point of K-means to begin with; not modified.
     count : int
         How many to try.
     seed : float
@@ -70,7 +91,7 @@ def try_swaps(
     Returns
     -------
     successes : int
-        How many stand.
+        How many were kept.
     """
     fill(samples, clusters, diary, state.labels, centers.exact, centers.weights)
     diary.random[0] = np.uint64(seed * 2.0**53)
@@ -83,8 +104,11 @@ def try_swaps(
             total = sum_errors(clusters)
             change = dissolve(samples, clusters, diary, removed, neighbours)
             change += begin_cluster(samples, clusters, diary, chosen, removed)
-            change = settle(samples, clusters, diary, change)
-            if change < -GAIN * total and measure_change(samples, clusters, diary) < -GAIN * total:
+            change = move_samples(samples, clusters, diary, change)
+            if (
+                change < -GAIN * total
+                and recompute_change(samples, clusters, diary) < -GAIN * total
+            ):
                 successes += 1
                 keep_changes(clusters, diary)
             else:
@@ -93,22 +117,22 @@ def try_swaps(
 
 
 @jit
-def measure_change(samples: Any, clusters: Any, diary: Any) -> Any:
-    """Measure by how much the sum of squares has changed, in all clusters that have.
+def recompute_change(samples: Samples, clusters: Clusters, diary: Diary) -> float:
+    """Return the change of the sum of squares, computed anew for all clusters that have changed.
 
-    The changes of single moves add up to the same, but for rounding: that of a sample that is far
-    away or very heavy may exceed all that the others contribute.
+    The changes of the single moves add up to the same but for rounding. The rounding of one sample
+    that is far away or very heavy may exceed all that the others contribute.
     """
     change = 0.0
     for place in range(diary.numbers[CHANGED]):
         j = diary.changed[place]
-        clusters.errors[j] = measure(samples, clusters, j)
+        clusters.errors[j] = refresh_squares(samples, clusters, j)
         change += clusters.errors[j] - diary.errors[place]
     return change
 
 
 @jit
-def uniform(diary: Any) -> Any:
+def uniform(diary: Diary) -> float:
     """Return the next random number in [0, 1), by SplitMix64 [1]_.
 
     References
@@ -125,7 +149,7 @@ def uniform(diary: Any) -> Any:
 
 
 @jit
-def sum_errors(clusters: Any) -> Any:
+def sum_errors(clusters: Clusters) -> float:
     """Return the sum of squares."""
     total = 0.0
     for j in range(clusters.errors.shape[0]):
@@ -134,33 +158,35 @@ def sum_errors(clusters: Any) -> Any:
 
 
 @jit
-def choose_cluster(clusters: Any, diary: Any) -> Any:
-    """Return the cluster of least use among some that are drawn."""
+def choose_cluster(clusters: Clusters, diary: Diary) -> int:
+    """Return the cluster that is cheapest to remove, among some that are drawn."""
     k = clusters.weights.shape[0]
     chosen, least = 0, np.inf
     for _ in range(max(AT_LEAST, int(COMPARED * k))):
         drawn = int(uniform(diary) * k)
-        if clusters.losses[drawn] <= least:
-            chosen, least = drawn, clusters.losses[drawn]
+        if clusters.removal_costs[drawn] <= least:
+            chosen, least = drawn, clusters.removal_costs[drawn]
     return chosen
 
 
 @jit
-def choose_sample(samples: Any, clusters: Any, diary: Any, removed: Any, neighbours: int) -> Any:
-    """Draw a sample by its share of the sum of squares; −1 if there is none.
+def choose_sample(
+    samples: Samples, clusters: Clusters, diary: Diary, removed: Index, neighbours: int
+) -> Index:
+    """Draw a sample by its share of the sum of squares; return its place, −1 if there is none.
 
-    From all clusters but the removed one, in half of the cases only from those around it.
+    From all clusters but the removed one, or only from those around it (SHARE_AROUND).
     """
     everywhere = uniform(diary) >= SHARE_AROUND
     eligible = clusters.weights.shape[0] if everywhere else min(neighbours, AROUND)
     total = 0.0
     for a in range(eligible):
-        j = a if everywhere else diary.nearby[a]
-        total += offer(clusters, j, removed)
+        j = a if everywhere else diary.neighbours[a]
+        total += drawable_error(clusters, j, removed)
     left, found = uniform(diary) * total, -1
     for a in range(eligible):
-        j = a if everywhere else diary.nearby[a]
-        if offer(clusters, j, removed) > 0.0:
+        j = a if everywhere else diary.neighbours[a]
+        if drawable_error(clusters, j, removed) > 0.0:
             found = j
             left -= clusters.errors[j]
             if left < 0.0:
@@ -169,14 +195,14 @@ def choose_sample(samples: Any, clusters: Any, diary: Any, removed: Any, neighbo
 
 
 @jit
-def offer(clusters: Any, j: Any, removed: Any) -> Any:
-    """Return what a cluster contributes to the wheel from which a sample is drawn."""
+def drawable_error(clusters: Clusters, j: Index, removed: Index) -> float:
+    """Return Σ w‖x − c‖² of a cluster, or zero if no sample may be drawn from it."""
     return clusters.errors[j] if j != removed and clusters.sizes[j] > 1 else 0.0
 
 
 @jit
-def draw_member(samples: Any, clusters: Any, j: Any, quantile: float) -> Any:
-    """Draw a sample of a cluster by its share of the sum of squares; −1 if none may leave it."""
+def draw_member(samples: Samples, clusters: Clusters, j: Index, quantile: float) -> Index:
+    """Draw a sample of a cluster by its share of the sum of squares; −1 if it may not leave."""
     total, i = 0.0, clusters.first[j]
     while i >= 0:
         total += clusters.squares[i] * weight_of(samples, i)
@@ -191,20 +217,28 @@ def draw_member(samples: Any, clusters: Any, j: Any, quantile: float) -> Any:
 
 
 @jit
-def find_neighbours(clusters: Any, diary: Any, j: Any) -> Any:
-    """List the clusters with the closest centres, closest first, and return how many there are."""
-    nearby, limits, count = diary.nearby, diary.limits, 0
-    measure_apart(clusters, diary, j)
+def find_neighbours(clusters: Clusters, diary: Diary, j: Index) -> int:
+    """List the clusters with the closest centres in ``diary.neighbours``; return their number.
+
+    The closest is first; the keys are squared distances.
+    """
+    names, keys, count = diary.neighbours, diary.neighbour_keys, 0
+    set_apart(clusters, diary, j)
     for other in range(clusters.weights.shape[0]):
         if other != j and clusters.weights[other] > 0.0:
             square = diary.apart[other]
-            count = insert(nearby, limits, count, NEIGHBOURS, other, square)
+            count = insert(names, keys, count, NEIGHBOURS, other, square)
     return count
 
 
 @jit
-def insert(names: Any, keys: Any, count: Any, most: int, name: Any, key: Any) -> Any:
-    """Insert a name into a sorted list, unless that is full of lower keys; return its length."""
+def insert(
+    names: NDArray[np.int32], keys: FloatArray, count: int, most: int, name: Index, key: float
+) -> int:
+    """Insert a name into a list sorted by keys, unless it is full of lower ones; return its length.
+
+    The list has ``count`` entries, and at most ``most``.
+    """
     if count == most and key >= keys[count - 1]:
         return count
     count = min(count + 1, most)
@@ -217,8 +251,10 @@ def insert(names: Any, keys: Any, count: Any, most: int, name: Any, key: Any) ->
 
 
 @jit
-def dissolve(samples: Any, clusters: Any, diary: Any, removed: Any, neighbours: int) -> Any:
-    """Let the samples of a cluster join others, and return by how much the sum of squares grows.
+def dissolve(
+    samples: Samples, clusters: Clusters, diary: Diary, removed: Index, neighbours: int
+) -> float:
+    """Let the samples of a cluster join others; return by how much the sum of squares grows.
 
     :func:`find_neighbours` has listed the others.
     """
@@ -227,16 +263,17 @@ def dissolve(samples: Any, clusters: Any, diary: Any, removed: Any, neighbours: 
     following = clusters.first[removed]
     while following >= 0:
         i, following = following, clusters.after[following]
-        weight, reach = weight_of(samples, i), np.sqrt(clusters.squares[i])
+        weight, distance = weight_of(samples, i), np.sqrt(clusters.squares[i])
         target, nearest, least = 0, 0.0, np.inf
         for a in range(neighbours):
-            # ‖x − c‖ is at least ‖c − c'‖ − ‖x − c'‖, and counts half at least.
-            farthest = np.sqrt(2.0 * least) + reach
-            if diary.limits[a] >= farthest * farthest:
+            # With c the removed centre and c' another, ‖x − c'‖ ≥ ‖c − c'‖ − ‖x − c‖; and joining
+            # costs at least half of ‖x − c'‖², unless the sample is heavier than the cluster.
+            farthest = np.sqrt(2.0 * least) + distance
+            if diary.neighbour_keys[a] >= farthest * farthest:
                 break
-            j = diary.nearby[a]
+            j = diary.neighbours[a]
             square = squared_difference(samples.rows, i, clusters.centers, j)
-            spent = square * clusters.weights[j] / (clusters.weights[j] + weight)
+            spent = joining_cost(square, clusters.weights[j], weight)
             if spent < least:
                 target, nearest, least = j, square, spent
         change += join(samples, clusters, diary, i, target, nearest)
@@ -244,8 +281,8 @@ def dissolve(samples: Any, clusters: Any, diary: Any, removed: Any, neighbours: 
 
 
 @jit
-def begin_cluster(samples: Any, clusters: Any, diary: Any, i: Any, j: Any) -> Any:
-    """Let a sample begin a cluster in the place of the dissolved one; return what that changes."""
+def begin_cluster(samples: Samples, clusters: Clusters, diary: Diary, i: Index, j: Index) -> float:
+    """Let a sample begin a cluster in place of the dissolved one ``j``; return the change."""
     square = squared_difference(samples.rows, i, clusters.centers, clusters.labels[i])
     change = leave(samples, clusters, diary, i, square)
     clusters.first[j] = -1
@@ -254,89 +291,93 @@ def begin_cluster(samples: Any, clusters: Any, diary: Any, i: Any, j: Any) -> An
 
 
 @jit
-def settle(samples: Any, clusters: Any, diary: Any, change: float) -> Any:
-    """Move single samples until nothing more is gained, or nothing more is to be hoped for.
+def move_samples(samples: Samples, clusters: Clusters, diary: Diary, change: float) -> float:
+    """Move single samples until that gains nothing more, or the swap has no hope of success.
 
     Parameters
     ----------
     change : float
-        By how much the sum of squares has changed so far.
+        By how much the swap has changed the sum of squares so far.
 
     Returns
     -------
     change : float
-        In the end; what is positive may be too high.
+        By how much in the end. A positive value may be too high.
     """
     numbers = diary.numbers
     before, left = change, numbers[WAITING]
     while numbers[WAITING] > 0:
         if left == 0:
-            # Gains become smaller from round to round. If the last was too small to make up for
-            # what is missing, the next will not: that ends nine of ten swaps after a few rounds.
+            # Gains shrink from round to round. If the last one was less than what is missing, the
+            # next ones will hardly make up for it. Most swaps end here, after a few rounds.
             if change > before - change:
                 break
             before, left = change, numbers[WAITING]
         left -= 1
         j = next_waiting(diary)
-        measure(samples, clusters, j)
-        measure_apart(clusters, diary, j)
+        refresh_squares(samples, clusters, j)
+        set_apart(clusters, diary, j)
         count = list_targets(clusters, diary, j)
-        farthest = diary.limits[RANGE - 1] if count == RANGE else np.inf
-        change += send_away(samples, clusters, diary, j, count)
-        change += take_in(samples, clusters, diary, j, farthest)
+        farthest = diary.neighbour_keys[RANGE - 1] if count == RANGE else np.inf
+        change += move_members_out(samples, clusters, diary, j, count)
+        change += move_members_in(samples, clusters, diary, j, farthest)
         if is_full(diary):
             return np.inf
     return change
 
 
 @jit
-def closeness(clusters: Any, source: Any, target: Any) -> Any:
-    """Return how far apart two centres may be for samples to gain by a move from one to the other.
+def separation_limit(clusters: Clusters, source: Index, target: Index) -> float:
+    """Return how far apart two centres may be for samples to gain by a move between them.
 
-    Squared, and in units of the squared distance from the own centre. A move needs
-    ‖x − c_b‖ < ρ‖x − c_a‖, and ‖x − c_b‖ is at least ‖c_a − c_b‖ − ‖x − c_a‖: so this is 1 + ρ,
-    squared, and the root of the two factors of ρ² is at most their mean. For samples of the usual
-    weight. Of others it may miss some, which are found when K-means and single moves go over all.
+    This is (1 + ρ)², a bound of ‖c_a − c_b‖² / ‖x − c_a‖²: a move needs ‖x − c_b‖ < ρ‖x − c_a‖, and
+    ‖x − c_b‖ ≥ ‖c_a − c_b‖ − ‖x − c_a‖. The root ρ of the two move factors is at most their mean.
+
+    It holds for samples of average weight. Moves of others may be missed here; K-means and single
+    moves on all samples find them.
     """
-    factors = clusters.eagerness[LEAVING, source] + clusters.eagerness[ARRIVING, target]
+    factors = clusters.move_factors[LEAVING, source] + clusters.move_factors[ARRIVING, target]
     ratio = 1.0 + 0.5 * factors
     return ratio * ratio
 
 
 @jit
-def list_targets(clusters: Any, diary: Any, j: Any) -> Any:
-    """List clusters to which samples of one might move, and how far these are from their centre.
+def list_targets(clusters: Clusters, diary: Diary, j: Index) -> int:
+    """List the clusters to which samples of cluster ``j`` might move; return their number.
 
-    Squared, at least, and in this order. The cluster has just been measured.
+    Sorted by their keys: a sample may move there only if its squared distance from its own centre
+    is above the key. ``squares`` and ``diary.apart`` have just been set for this cluster.
     """
-    reach, count = clusters.reach[j], 0
+    most, count = clusters.max_squares[j], 0
     for other in range(clusters.weights.shape[0]):
-        ratio = closeness(clusters, j, other)
-        if diary.apart[other] < reach * ratio and other != j and clusters.weights[other] > 0.0:
+        ratio = separation_limit(clusters, j, other)
+        if diary.apart[other] < most * ratio and other != j and clusters.weights[other] > 0.0:
             limit = diary.apart[other] / ratio
-            count = insert(diary.nearby, diary.limits, count, RANGE, other, limit)
+            count = insert(diary.neighbours, diary.neighbour_keys, count, RANGE, other, limit)
     return count
 
 
 @jit
-def send_away(samples: Any, clusters: Any, diary: Any, j: Any, count: int) -> Any:
-    """Move samples of a cluster to those that are listed; return what that changes."""
+def move_members_out(
+    samples: Samples, clusters: Clusters, diary: Diary, j: Index, count: int
+) -> float:
+    """Move samples of cluster ``j`` to the listed ones, where that gains; return the change."""
     change = 0.0
     following = clusters.first[j] if count > 0 else -1
     while following >= 0:
         i, following = following, clusters.after[following]
         weight = weight_of(samples, i)
-        if clusters.squares[i] <= diary.limits[0] or not may_leave(clusters, j, weight):
+        if clusters.squares[i] <= diary.neighbour_keys[0] or not may_leave(clusters, j, weight):
             continue
-        own = distance_now(samples, clusters, diary, i, j)
+        own = current_square(samples, clusters, diary, i, j)
         target, nearest = j, 0.0
-        least = own * clusters.weights[j] / (clusters.weights[j] - weight) * WORTHWHILE
+        least = leaving_gain(own, clusters.weights[j], weight) * WORTHWHILE
         for a in range(count):
-            if diary.limits[a] >= own:
+            if diary.neighbour_keys[a] >= own:
                 break
-            other = diary.nearby[a]
+            other = diary.neighbours[a]
             square = squared_difference(samples.rows, i, clusters.centers, other)
-            spent = square * clusters.weights[other] / (clusters.weights[other] + weight)
+            spent = joining_cost(square, clusters.weights[other], weight)
             if spent < least:
                 target, nearest, least = other, square, spent
         if target != j and not is_full(diary):
@@ -346,16 +387,19 @@ def send_away(samples: Any, clusters: Any, diary: Any, j: Any, count: int) -> An
 
 
 @jit
-def take_in(samples: Any, clusters: Any, diary: Any, j: Any, farthest: float) -> Any:
-    """Move samples of others to a cluster; return what that changes.
+def move_members_in(
+    samples: Samples, clusters: Clusters, diary: Diary, j: Index, farthest: float
+) -> float:
+    """Move samples of other clusters to cluster ``j``, where that gains; return the change.
 
-    Not from those that wait for a visit: these will look for themselves. And not from those that
-    are farther away than any that is listed, if the list is full.
+    Not from clusters in the queue, since their own visit will do that; and not from clusters whose
+    key would be above ``farthest``, the last key of a full list.
     """
     change = 0.0
     for other in range(clusters.weights.shape[0]):
-        ratio = closeness(clusters, other, j)
-        if diary.apart[other] >= clusters.reach[other] * ratio or diary.is_waiting[other] != 0:
+        ratio = separation_limit(clusters, other, j)
+        most = clusters.max_squares[other]
+        if diary.apart[other] >= most * ratio or diary.is_waiting[other] != 0:
             continue
         limit = diary.apart[other] / ratio
         following = clusters.first[other] if other != j and limit <= farthest else -1
@@ -364,10 +408,10 @@ def take_in(samples: Any, clusters: Any, diary: Any, j: Any, farthest: float) ->
             weight = weight_of(samples, i)
             if clusters.squares[i] <= limit or not may_leave(clusters, other, weight):
                 continue
-            own = distance_now(samples, clusters, diary, i, other)
+            own = current_square(samples, clusters, diary, i, other)
             square = squared_difference(samples.rows, i, clusters.centers, j)
-            saved = own * clusters.weights[other] / (clusters.weights[other] - weight)
-            spent = square * clusters.weights[j] / (clusters.weights[j] + weight)
+            saved = leaving_gain(own, clusters.weights[other], weight)
+            spent = joining_cost(square, clusters.weights[j], weight)
             if spent < saved * WORTHWHILE and not is_full(diary):
                 change += leave(samples, clusters, diary, i, own)
                 change += join(samples, clusters, diary, i, j, square)
@@ -375,8 +419,8 @@ def take_in(samples: Any, clusters: Any, diary: Any, j: Any, farthest: float) ->
 
 
 @jit
-def distance_now(samples: Any, clusters: Any, diary: Any, i: Any, j: Any) -> Any:
-    """Return the squared distance from the own centre, which may have moved since it was taken."""
+def current_square(samples: Samples, clusters: Clusters, diary: Diary, i: Index, j: Index) -> float:
+    """Return ‖x − c‖² for the own centre, which may have moved since ``squares`` were refreshed."""
     if diary.is_waiting[j] == 0:
         return clusters.squares[i]
     return squared_difference(samples.rows, i, clusters.centers, j)

@@ -1,4 +1,4 @@
-"""A crew of threads that run one kernel together and meet at barriers inside it.
+"""A group of threads (a *crew*) that run one kernel together and meet at barriers inside it.
 
 Handing every step of every K-means iteration to a thread pool would cost more than the steps. So
 all threads enter the same compiled function once per refinement and synchronise there by spinning.
@@ -14,13 +14,15 @@ from typing import Any
 import numpy as np
 from numba import types
 from numba.extending import intrinsic
+from numpy.typing import NDArray
 
 from evomeans.compiled.jit import jit
 
-# About as long as a balanced step takes; when cores are short, others get the time after that.
+# About as long as a balanced step takes. After that, other threads get the core.
 SPINS_BEFORE_YIELD = 1000
-# Tiles that a thread takes before the next thread's turn: they fill whole cache lines.
+# Consecutive tiles of one thread, so that threads seldom write to the same cache line.
 TURN = 4
+# Entries of the barrier, the first two a cache line apart.
 ARRIVALS, GENERATION, ABANDONED = 0, 8, 15
 _yield_cpu = types.ExternalFunction(
     "SwitchToThread" if os.name == "nt" else "sched_yield", types.int32()
@@ -29,22 +31,32 @@ _yield_cpu = types.ExternalFunction(
 
 @jit
 def nth_item(nth: int, thread: int, n_threads: int) -> int:
-    """Return the nth item of a thread's share, when threads take a few neighbours each in turn.
+    """Return the nth tile of a thread's share; threads take TURN neighbouring tiles each in turn.
 
-    Work is where centres move, in one part of the space and so in neighbouring tiles: halves of
-    them would not be equal.
+    The work is where centres move: in one region of the space, and so in neighbouring tiles. If
+    each thread took one contiguous part, the work would not be balanced.
     """
+    # Each kernel repeats the loop over its tiles: ``for nth in range(n_tiles)``, ``nth_item``, and
+    # ``break`` beyond the end. A shared function cannot take the body, since each body needs other
+    # arguments. A generator compiles, but whether it is as fast within kernels is not measured.
     return (nth // TURN * n_threads + thread) * TURN + nth % TURN
 
 
 @jit
-def meet(barrier: Any, n_threads: int) -> None:
+def share(count: int, thread: int, n_threads: int) -> tuple[int, int]:
+    """Return where a thread's share of ``count`` items begins and ends."""
+    return count * thread // n_threads, count * (thread + 1) // n_threads
+
+
+@jit
+def meet(barrier: NDArray[np.int64], n_threads: int) -> None:
     """Wait until all ``n_threads`` threads have called this; their writes are then visible.
 
     Parameters
     ----------
-    barrier : (16,) array of int64, zeros at first
-        Arrivals, generation, and whether a thread has failed: then nobody waits any more.
+    barrier : (16,) array, zeros at first
+        ARRIVALS, GENERATION, and ABANDONED: not zero if a thread has failed, and then no thread
+        waits.
     """
     if n_threads == 1:
         return
@@ -79,7 +91,7 @@ def _load(typing_context, array, index):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def _fetch_and_add(typing_context, array, index, value):  # type: ignore[no-untyped-def]
-    """Add to ``array[index]`` atomically and return what was there."""
+    """Add to ``array[index]`` atomically and return the value before."""
 
     def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         address = _address(context, builder, signature, arguments)
@@ -95,12 +107,12 @@ class Crew:
     Parameters
     ----------
     n_threads : int
-        How many in all; with 1 no thread is ever started.
+        Including the caller; with 1 no thread is ever started.
 
     Attributes
     ----------
     barrier : (16,) array of int64
-        For :func:`meet`; kernels have to end soon after its entry ABANDONED is set.
+        For :func:`meet`. Kernels have to return soon after its entry ABANDONED is set.
     """
 
     def __init__(self, n_threads: int) -> None:
@@ -122,7 +134,7 @@ class Crew:
             )
             self._enter(kernel, arguments, 0)
         except BaseException:
-            # Somebody may be waiting for us at the barrier.
+            # Other threads may be waiting for this one at the barrier.
             self.barrier[ABANDONED] = 1
             raise
         finally:
