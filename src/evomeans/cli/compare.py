@@ -161,7 +161,7 @@ def _restarts(
                 clusters,
                 init=init,
                 n_init=1,
-                max_offspring=100_000,
+                max_iter=100_000,
                 tol=0.0,
                 random_state=int(seeds.integers(2**31 - 1)),
             ).fit(table.X, sample_weight=table.weights)

@@ -22,11 +22,12 @@ from evomeans.cli.options import (
     ShowOptions,
     TableOptions,
 )
-from evomeans.cli.progress import Limits, Progress, SearchDisplay
-from evomeans.cli.reading import check_table, load_for
+from evomeans.cli.progress import Limits, SearchDisplay
+from evomeans.cli.reading import check_table, load
 from evomeans.cli.record import Fit, run_files, run_record, summary
 from evomeans.cli.report import can_report
 from evomeans.cli.run_folder import check_writable, files_in_the_way, read_record, write_run
+from evomeans.cli.tables.dask_tables import is_lazy_table
 from evomeans.cli.tables.table import Table
 from evomeans.cli.terminal import Terminal, as_typed
 from evomeans.engines import is_dask
@@ -61,7 +62,8 @@ def fit_table(
     _tell_beforehand(checkpoint, unfinished, keep, terminal)
     with _cluster_of(search):
         began = time.perf_counter()
-        table = load_for(search, name, read, terminal, samples)
+        lazy = search.engine == "dask" and is_lazy_table(name)
+        table = load(name, read, terminal, samples, lazy=lazy)
         check_table(table, search.clusters)
         reading_seconds = time.perf_counter() - began
 
@@ -168,7 +170,7 @@ def _tell_beforehand(
     checkpoint: Path | None, unfinished: Unfinished | None, keep: RunOptions, terminal: Terminal
 ) -> None:
     if unfinished is not None:
-        made = unfinished.progress.offspring
+        made = unfinished.history[-1].number if unfinished.history else 0
         terminal.note(f"found {checkpoint}, {made:,} offspring into the search")
     elif keep.resume:
         terminal.note(f"note: there is no checkpoint {checkpoint}; a new search begins")
@@ -193,8 +195,7 @@ def _search(
         if unfinished is None:
             checkpoint.unlink(missing_ok=True)
     limits = Limits(model.max_offspring, model.n_iter_no_change, model.max_time)
-    known = Progress() if unfinished is None else unfinished.progress
-    display = SearchDisplay(terminal, limits, known)
+    display = SearchDisplay(terminal, limits, unfinished.history if unfinished else ())
     model.set_params(checkpoint=checkpoint, observers=[display])
     began = time.perf_counter(), time.process_time()
     with terminal.noting_warnings("fit was interrupted"), display.shown():
