@@ -21,10 +21,17 @@ def test_sizes_shown():
 
 
 @pytest.mark.parametrize(
-    ("text", "names"), [("a, b ,c", ("a", "b", "c")), ('"a,b",größe', ("a,b", "größe"))]
+    ("texts", "names"),
+    [
+        (["a, b ,c"], ("a", "b", "c")),
+        (['"a,b",größe'], ("a,b", "größe")),
+        (["a,b", "c"], ("a", "b", "c")),
+    ],
 )
-def test_names(text, names):
-    _, bound, _ = app.parse_args(["predict", "m", "t.csv", "--columns", text])
+def test_names(texts, names):
+    """Separated by commas; an option that comes twice names them all."""
+    options = [word for text in texts for word in ("--columns", text)]
+    _, bound, _ = app.parse_args(["predict", "m", "t.csv", *options])
     assert bound.arguments["read"].columns == names
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -40,12 +41,12 @@ def _duration(_: Any, tokens: Sequence[Any]) -> float:
 
 def _names(_: Any, tokens: Sequence[Any]) -> tuple[str, ...]:
     """Split "a,b"; a name with a comma is put in double quotes, as in a CSV."""
-    text = tokens[0].value
+    texts = [token.value for token in tokens]
     try:
-        fields = next(csv.reader([text], skipinitialspace=True, strict=True), [])
+        fields = chain(*csv.reader(texts, skipinitialspace=True, strict=True))
+        return tuple(field.strip() for field in fields if field.strip())
     except csv.Error as error:
-        raise ValueError(f"{text} cannot be split into names: {error}.") from error
-    return tuple(field.strip() for field in fields if field.strip())
+        raise ValueError(f"{' '.join(texts)} cannot be split into names: {error}.") from error
 
 
 def _separator(_: Any, tokens: Sequence[Any]) -> str:
@@ -202,15 +203,3 @@ class RunOptions:
 
     resume: Flag = False
     """Continue from the checkpoint, if there is one."""
-
-
-@Parameter(name="*", group=OUTPUT)
-@dataclass(frozen=True, kw_only=True)
-class ShowOptions:
-    """What is shown."""
-
-    quiet: Annotated[Flag, Parameter(name=["--quiet", "-q"])] = False
-    """Show nothing but errors."""
-
-    json: Flag = False
-    """Print one JSON object on standard output; all else goes to standard error."""

@@ -92,15 +92,13 @@ def read_table(
     source = open_source(name, options.format)
     contents = read_contents(source, options)
     used = used_columns(options, contents.columns, contents.named, source.name, weights, expected)
-    whole = contents.matrix
-    if whole is None or used != contents.columns or not _is_ready(whole):
-        whole = None
-    # Column by column would take long if a matrix is wide; one that is ready is taken as it is.
+    whole = _ready(contents.matrix) if used == contents.columns else None
     wanted = [*(used if whole is None else ()), *([] if weights is None else [weights])]
     frame = contents.load(list(dict.fromkeys(wanted)), False)
     if not (frame.height if whole is None else len(whole)):
         raise CommandError(f"{source.name} has columns and no rows.")
     X = _matrix(frame, used, contents, source.name) if whole is None else whole
+    counts = None if weights is None else _weights(frame, weights, contents, source.name)
     return Table(
         name=source.name,
         format=source.format,
@@ -109,9 +107,7 @@ def read_table(
         named=contents.named,
         ids=None if options.id is None else _ids(options.id, contents, source.name),
         id_name=options.id,
-        weights=None
-        if weights is None
-        else _weights(frame.get_column(weights), contents, source.name),
+        weights=counts,
         notes=(*contents.notes, *_suspicions(X, used)),
     )
 
@@ -167,8 +163,11 @@ def _unknown_column(option: str, missing: Sequence[str], columns: Sequence[str],
     )
 
 
-def _is_ready(matrix: NDArray[Any]) -> bool:
-    return matrix.dtype in (np.float32, np.float64) and bool(np.isfinite(matrix).all())
+def _ready(matrix: NDArray[Any] | None) -> NDArray[Any] | None:
+    """Return a matrix that needs no conversion, which would take long column by column."""
+    if matrix is None or matrix.dtype not in (np.float32, np.float64):
+        return None
+    return matrix if np.isfinite(matrix).all() else None
 
 
 def _matrix(
@@ -185,16 +184,14 @@ def _matrix(
     return X
 
 
-def _weights(column: pl.Series, contents: Contents, table: str) -> NDArray[np.float64]:
-    weights = numbers_of(column)
+def _weights(frame: pl.DataFrame, name: str, contents: Contents, table: str) -> NDArray[np.float64]:
+    weights = numbers_of(frame.get_column(name))
     if not isinstance(weights, Defect) and weights.min() < 0:
         bad = np.flatnonzero(weights < 0)
         weights = Defect("negative weights", tuple(bad[:ROWS].tolist()), quoted(weights[bad[0]]))
     if isinstance(weights, Defect):
         where = _described(weights, contents)
-        raise CommandError(
-            f"{table} has weights that cannot be used, {quoted(column.name)}: {where}."
-        )
+        raise CommandError(f"{table} has weights that cannot be used, {quoted(name)}: {where}.")
     return weights.astype(np.float64, copy=False)
 
 
