@@ -7,6 +7,7 @@ import io
 import os
 import sys
 import threading
+import zipfile
 
 import numpy as np
 import polars as pl
@@ -42,6 +43,13 @@ def frame_bytes(frame: pl.DataFrame, writer: str) -> bytes:
 def saved(save, *args, **kwargs) -> bytes:
     buffer = io.BytesIO()
     save(buffer, *args, **kwargs)
+    return buffer.getvalue()
+
+
+def zipped(name: str, text: str) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr(name, text)
     return buffer.getvalue()
 
 
@@ -231,6 +239,7 @@ BAD_FILES = {
     "cut.npz": (UNNAMED["one.npz"][:-30], "cannot be read as npz"),
     "cut.csv.gz": (NAMED["a.csv.gz"][:-9], "cannot be decompressed"),
     "empty.npz": (saved(np.savez), "holds no array"),
+    "letter.npz": (zipped("letter.txt", "dear"), "letter.txt in .* numbers are needed"),
     "objects.npy": (saved(np.save, np.array([{}]), allow_pickle=True), "Object arrays cannot"),
     "text.npy": (saved(np.save, np.array([["a"]])), "array of <U1; numbers are needed"),
     "complex.npy": (saved(np.save, np.ones((2, 2), complex)), "array of complex128"),
