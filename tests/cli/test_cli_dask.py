@@ -81,7 +81,7 @@ def test_predict_standardizes_a_folder_as_the_fit_did(evomeans, table):
         ("folder", ["--separator", ";"], 2, "for CSV and TSV, which folder is not"),
         ("renamed", [], 1, "does not have: 'b'"),
         ("gaps", [], 1, "gaps: X has nan"),
-        ("empty", [], 1, "empty cannot be read as Parquet"),
+        ("empty", [], 1, "empty cannot be read as parquet"),
     ],
 )
 def test_folders_that_predict_refuses(evomeans, table, folder, options, code, text):

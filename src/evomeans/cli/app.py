@@ -25,11 +25,12 @@ from evomeans.cli.options import (
     SampleOptions,
     SearchOptions,
     Seed,
-    ShowOptions,
     TableName,
     TableOptions,
 )
-from evomeans.cli.terminal import ARGUMENTS
+from evomeans.cli.terminal import ARGUMENTS, Terminal
+
+READ, SAMPLES, KEEP, SHOW = TableOptions(), SampleOptions(), RunOptions(), Terminal()
 
 app = App(
     name="evomeans",
@@ -67,22 +68,15 @@ def fit(
     /,
     *,
     search: SearchOptions,
-    read: TableOptions | None = None,
-    samples: SampleOptions | None = None,
-    keep: RunOptions | None = None,
-    show: ShowOptions | None = None,
+    read: TableOptions = READ,
+    samples: SampleOptions = SAMPLES,
+    keep: RunOptions = KEEP,
+    show: Terminal = SHOW,
 ) -> int:
     """Find the clusters of a table."""
     from evomeans.cli.fit import fit_table
 
-    return fit_table(
-        table,
-        search,
-        read or TableOptions(),
-        samples or SampleOptions(),
-        keep or RunOptions(),
-        show or ShowOptions(),
-    )
+    return fit_table(table, search, read, samples, keep, show)
 
 
 @app.command(sort_key=1)
@@ -94,7 +88,7 @@ def predict(
     output: Annotated[Path | None, Parameter(name=["--output", "-o"], group=OUTPUT)] = None,
     force: Annotated[Flag, Parameter(group=OUTPUT)] = False,
     jobs: Annotated[Jobs, Parameter(group=SEARCH)] = 1,
-    read: TableOptions | None = None,
+    read: TableOptions = READ,
 ) -> int:
     """Find the nearest cluster of every row of a table.
 
@@ -111,7 +105,7 @@ def predict(
     """
     from evomeans.cli.predict import predict_table
 
-    return predict_table(model, table, read or TableOptions(), output, force=force, jobs=jobs)
+    return predict_table(model, table, read, output, force=force, jobs=jobs)
 
 
 @app.command(sort_key=2)
@@ -149,9 +143,9 @@ def compare(
     seed: Annotated[Seed, Parameter(group=SEARCH)] = 0,
     picture: Annotated[Path | None, Parameter(group=OUTPUT)] = None,
     force: Annotated[Flag, Parameter(group=OUTPUT)] = False,
-    read: TableOptions | None = None,
-    samples: SampleOptions | None = None,
-    show: ShowOptions | None = None,
+    read: TableOptions = READ,
+    samples: SampleOptions = SAMPLES,
+    show: Terminal = SHOW,
 ) -> int:
     """Compare HG-means with restarts of K-means and of K-means++ in equal CPU time.
 
@@ -180,9 +174,9 @@ def compare(
         seed=seed,
         picture=picture,
         force=force,
-        read=read or TableOptions(),
-        samples=samples or SampleOptions(),
-        show=show or ShowOptions(),
+        read=read,
+        samples=samples,
+        terminal=show,
     )
 
 

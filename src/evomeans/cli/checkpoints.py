@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import RunOptions
-from evomeans.cli.progress import Progress
 from evomeans.cli.terminal import as_typed
+from evomeans.search import History
 from evomeans.storage.archive import ArchiveError, read_archive
 from evomeans.storage.arrays import history_from_arrays
 from evomeans.storage.checkpoint import FORMAT, VERSION
 
 
-@dataclass(frozen=True)
-class Unfinished:
-    """What a checkpoint says about its search.
-
-    Parameters
-    ----------
-    seed : int, optional
-        With which it began.
-    progress : Progress
-        How far it is.
-    """
+class Unfinished(NamedTuple):
+    """A search that a checkpoint holds: the seed with which it began, and its history."""
 
     seed: int | None
-    progress: Progress
+    history: History
 
 
 def checkpoint_path(keep: RunOptions) -> Path | None:
@@ -60,20 +51,7 @@ def find_unfinished(path: Path | None, keep: RunOptions) -> Unfinished | None:
             f"{path} is not a checkpoint that can be continued: {error}. Remove it, "
             "or name another with --checkpoint."
         ) from error
-    if not keep.resume:
-        return None
-    seed = seed if isinstance(seed, int) else None
-    if not history:
-        return Unfinished(seed, Progress())
-    last = history[-1]
-    progress = Progress(
-        first=history[0].inertia,
-        best=last.best,
-        offspring=last.number,
-        since_improvement=last.since_improvement,
-        seconds=last.seconds,
-    )
-    return Unfinished(seed, progress)
+    return Unfinished(seed if isinstance(seed, int) else None, history) if keep.resume else None
 
 
 def how_to_resume(path: Path | None, table: str) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from evomeans.cli.failures import CommandError
-from evomeans.cli.options import SampleOptions, ShowOptions, TableOptions
+from evomeans.cli.options import SampleOptions, TableOptions
 from evomeans.cli.reading import check_table, load
 from evomeans.cli.run_folder import check_new_file
 from evomeans.cli.tables.table import Table
@@ -26,28 +26,18 @@ PICTURES = (".png", ".svg", ".pdf")
 
 @dataclass
 class Course:
-    """What a method reached, and when.
-
-    Parameters
-    ----------
-    method : str
-        Its name.
-    unit : str
-        What it makes: offspring or starts.
-    count : int
-        How many it made.
-    cpu_seconds : float
-        What that took.
-    seconds, best : list of float
-        Whenever it improved: the CPU time, and the inertia.
-    """
+    """What a method reached, and when."""
 
     method: str
     unit: str
+    """What it makes: offspring or starts."""
     count: int = 0
+    """How many of them it made."""
     cpu_seconds: float = 0.0
     seconds: list[float] = field(default_factory=list)
+    """The CPU time whenever it improved."""
     best: list[float] = field(default_factory=list)
+    """The inertia at these times."""
 
     @property
     def inertia(self) -> float:
@@ -72,10 +62,9 @@ def compare_methods(
     force: bool,
     read: TableOptions,
     samples: SampleOptions,
-    show: ShowOptions,
+    terminal: Terminal,
 ) -> int:
     """Run three methods for the same CPU time on one thread, and show what they reached."""
-    terminal = Terminal(quiet=show.quiet, as_json=show.json)
     if picture is not None:
         _check_picture(picture, force)
     table = load(name, read, terminal, samples)
@@ -161,7 +150,7 @@ def _restarts(
                 clusters,
                 init=init,
                 n_init=1,
-                max_offspring=100_000,
+                max_iter=100_000,
                 tol=0.0,
                 random_state=int(seeds.integers(2**31 - 1)),
             ).fit(table.X, sample_weight=table.weights)
@@ -203,16 +192,9 @@ def _summary(courses: list[Course], table: Table, clusters: int) -> str:
     rows = [("method", f"inertia{unit}", "above the best", "made", "CPU time", "best after")]
     for course in courses:
         gap = "-" if best == 0 else percent_text(course.inertia / best - 1)
-        rows.append(
-            (
-                course.method,
-                number_text(course.inertia),
-                gap,
-                f"{course.count:,} {course.unit}",
-                duration_text(course.cpu_seconds),
-                duration_text(course.seconds[-1]),
-            )
-        )
+        made = f"{course.count:,} {course.unit}"
+        times = duration_text(course.cpu_seconds), duration_text(course.seconds[-1])
+        rows.append((course.method, number_text(course.inertia), gap, made, *times))
     lines = [
         f"{table.name}: {counted(len(table.X), 'row')}, {counted(len(table.columns), 'column')}, "
         f"{counted(clusters, 'cluster')}; one thread each",

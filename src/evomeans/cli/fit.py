@@ -15,18 +15,13 @@ import numpy as np
 
 from evomeans.cli.checkpoints import Unfinished, checkpoint_path, find_unfinished, how_to_resume
 from evomeans.cli.failures import CommandError, ExitCode, UsageError, reason_of
-from evomeans.cli.options import (
-    RunOptions,
-    SampleOptions,
-    SearchOptions,
-    ShowOptions,
-    TableOptions,
-)
-from evomeans.cli.progress import Limits, Progress, SearchDisplay
-from evomeans.cli.reading import check_table, load_for
+from evomeans.cli.options import RunOptions, SampleOptions, SearchOptions, TableOptions
+from evomeans.cli.progress import Limits, SearchDisplay
+from evomeans.cli.reading import check_table, load
 from evomeans.cli.record import Fit, run_files, run_record, summary
 from evomeans.cli.report import can_report
 from evomeans.cli.run_folder import check_writable, files_in_the_way, read_record, write_run
+from evomeans.cli.tables.dask_tables import is_lazy_table
 from evomeans.cli.tables.table import Table
 from evomeans.cli.terminal import Terminal, as_typed
 from evomeans.engines import is_dask
@@ -36,6 +31,12 @@ from evomeans.search import StopReason
 from evomeans.search.interrupts import DeferredInterrupt
 from evomeans.storage.checkpoint import CheckpointError
 
+PASSED_ON = (
+    *("strategy", "max_time", "max_offspring", "n_iter_no_change", "target_inertia"),
+    *("min_population", "max_population"),
+)
+"""Options that are parameters of the estimator, which has its own defaults for them."""
+
 
 def fit_table(
     name: str,
@@ -43,16 +44,9 @@ def fit_table(
     read: TableOptions,
     samples: SampleOptions,
     keep: RunOptions,
-    show: ShowOptions,
+    terminal: Terminal,
 ) -> int:
-    """Read a table, search, write the run, and show what was found.
-
-    Returns
-    -------
-    int
-        The exit code.
-    """
-    terminal = Terminal(quiet=show.quiet, as_json=show.json)
+    """Read a table, search, write the run, show what was found, and return the exit code."""
     # Whatever can be refused is refused before the search, which may take hours.
     checkpoint = checkpoint_path(keep)
     unfinished = find_unfinished(checkpoint, keep)
@@ -61,24 +55,26 @@ def fit_table(
     _tell_beforehand(checkpoint, unfinished, keep, terminal)
     with _cluster_of(search):
         began = time.perf_counter()
-        table = load_for(search, name, read, terminal, samples)
+        lazy = search.engine == "dask" and is_lazy_table(name)
+        table = load(name, read, terminal, samples, lazy=lazy)
         check_table(table, search.clusters)
         reading_seconds = time.perf_counter() - began
 
         started = datetime.now(UTC)
-        times, code = _search(model, table, checkpoint, unfinished, terminal)
+        times = _search(model, table, checkpoint, unfinished, terminal)
     fit = Fit(model, table, started, reading_seconds, *times)
+    interrupted = model.stop_reason_ == StopReason.INTERRUPTED
     # A checkpoint without --checkpoint is kept only as long as it is needed.
-    needed = checkpoint is not None and (keep.checkpoint is not None or code != ExitCode.DONE)
+    needed = checkpoint is not None and (keep.checkpoint is not None or interrupted)
     record = run_record(fit, keep, checkpoint if needed else None)
     if keep.output is not None:
         _write(keep.output, fit, record, keep, checkpoint, terminal)
     if checkpoint is not None and not needed:
         checkpoint.unlink(missing_ok=True)
     terminal.result(record, summary(fit, record))
-    if code != ExitCode.DONE:
+    if interrupted:
         terminal.warn(how_to_resume(checkpoint, name))
-    return code
+    return ExitCode.INTERRUPTED if interrupted else ExitCode.DONE
 
 
 @contextmanager
@@ -112,16 +108,8 @@ def make_model(search: SearchOptions, unfinished: Unfinished | None = None) -> H
     seed = search.seed
     if seed is None:
         seed = secrets.randbelow(2**32) if unfinished is None else unfinished.seed
-    given = {
-        "strategy": search.strategy,
-        "max_time": search.max_time,
-        "max_offspring": search.max_offspring,
-        "n_iter_no_change": search.n_iter_no_change,
-        "target_inertia": search.target_inertia,
-        "min_population": search.min_population,
-        "max_population": search.max_population,
-    }
-    chosen: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+    given = ((name, getattr(search, name)) for name in PASSED_ON)
+    chosen: dict[str, Any] = {name: value for name, value in given if value is not None}
     make = HGMeans.fast if search.fast else HGMeans
     model = make(
         search.clusters, engine=search.engine, n_jobs=search.jobs, random_state=seed, **chosen
@@ -168,7 +156,7 @@ def _tell_beforehand(
     checkpoint: Path | None, unfinished: Unfinished | None, keep: RunOptions, terminal: Terminal
 ) -> None:
     if unfinished is not None:
-        made = unfinished.progress.offspring
+        made = unfinished.history[-1].number if unfinished.history else 0
         terminal.note(f"found {checkpoint}, {made:,} offspring into the search")
     elif keep.resume:
         terminal.note(f"note: there is no checkpoint {checkpoint}; a new search begins")
@@ -186,25 +174,22 @@ def _search(
     checkpoint: Path | None,
     unfinished: Unfinished | None,
     terminal: Terminal,
-) -> tuple[tuple[float, float], ExitCode]:
-    """Fit the model; return the time that took, by clock and processor, and how it ended."""
+) -> tuple[float, float]:
+    """Fit the model; return the time that took, by the clock and by the processor."""
     if checkpoint is not None:
         checkpoint.parent.mkdir(parents=True, exist_ok=True)
         if unfinished is None:
             checkpoint.unlink(missing_ok=True)
     limits = Limits(model.max_offspring, model.n_iter_no_change, model.max_time)
-    known = Progress() if unfinished is None else unfinished.progress
-    display = SearchDisplay(terminal, limits, known)
+    display = SearchDisplay(terminal, limits, unfinished.history if unfinished else ())
     model.set_params(checkpoint=checkpoint, observers=[display])
     began = time.perf_counter(), time.process_time()
     with terminal.noting_warnings("fit was interrupted"), display.shown():
         _fit(model, table)
-    interrupted = model.stop_reason_ == StopReason.INTERRUPTED
-    code = ExitCode.INTERRUPTED if interrupted else ExitCode.DONE
     times = time.perf_counter() - began[0], time.process_time() - began[1]
     model.set_params(checkpoint=None, observers=None)
     _name_features(model, table)
-    return times, code
+    return times
 
 
 def _fit(model: HGMeans, table: Table) -> None:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 from cyclopts.validators import Number
 
-from evomeans.wording import parse_duration, quoted
+from evomeans.cli.failures import UsageError
+from evomeans.wording import listed, parse_duration, quoted
 
 TABLE = Group("Table", sort_key=1)
 SEARCH = Group("Search", sort_key=2)
 OUTPUT = Group("Output", sort_key=3)
 
-TableFormat = Literal["csv", "tsv", "parquet", "arrow", "npy", "npz", "text"]
+TableFormat = Literal["csv", "tsv", "parquet", "arrow", "npy", "npz"]
 OutputFormat = Literal["csv", "parquet"]
 Engine = Literal["auto", "cpu", "reference", "gpu", "dask"]
 SearchStrategy = Literal["deep", "paper"]
@@ -36,6 +39,24 @@ def _duration(_: Any, tokens: Sequence[Any]) -> float:
     return parse_duration(tokens[0].value)
 
 
+def _names(_: Any, tokens: Sequence[Any]) -> tuple[str, ...]:
+    """Split "a,b"; a name with a comma is put in double quotes, as in a CSV."""
+    texts = [token.value for token in tokens]
+    try:
+        fields = chain(*csv.reader(texts, skipinitialspace=True, strict=True))
+        return tuple(field.strip() for field in fields if field.strip())
+    except csv.Error as error:
+        raise ValueError(f"{' '.join(texts)} cannot be split into names: {error}.") from error
+
+
+def _separator(_: Any, tokens: Sequence[Any]) -> str:
+    separator: str = tokens[0].value
+    separator = {"tab": "\t", "\\t": "\t", "space": " "}.get(separator, separator)
+    if len(separator.encode()) != 1:
+        raise ValueError(f"{quoted(separator)} must be a single character.")
+    return separator
+
+
 def _integer(_: Any, tokens: Sequence[Any]) -> int:
     """Refuse what cyclopts would round."""
     try:
@@ -45,12 +66,16 @@ def _integer(_: Any, tokens: Sequence[Any]) -> int:
 
 
 TABLE_HELP = (
-    "CSV, TSV, Parquet, Arrow or Feather, NPY, NPZ (file.npz:name for one array of several), or "
-    'text that begins with "n d"; - is standard input.'
+    "CSV, TSV, Parquet, Arrow or Feather, NPY, or NPZ (file.npz:name for one array of several); "
+    "- is standard input."
 )
 FOLDER = "a folder of Parquet files"
 TableName = Annotated[
     str, Parameter(allow_leading_hyphen=True, validator=_not_an_option, help=TABLE_HELP)
+]
+Names = Annotated[
+    tuple[str, ...],
+    Parameter(converter=_names, n_tokens=1, negative="", metavar="NAMES", show_default=False),
 ]
 Duration = Annotated[float, Parameter(converter=_duration, metavar="TIME")]
 Integer = Annotated[int, Parameter(converter=_integer)]
@@ -66,10 +91,10 @@ Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 class TableOptions:
     """How to read a table, and which columns to take."""
 
-    columns: str | None = None
+    columns: Names | None = None
     """Cluster by these columns only: a,b,c."""
 
-    exclude: str | None = None
+    exclude: Names = ()
     """Cluster by all columns but these: a,b,c."""
 
     id: str | None = None
@@ -78,7 +103,7 @@ class TableOptions:
     format: TableFormat | None = None
     """By default found out from the content and the name."""
 
-    separator: str | None = None
+    separator: Annotated[str | None, Parameter(converter=_separator)] = None
     """Between the fields of a CSV; by default the most frequent of , ; tab |"""
 
     header: Annotated[bool | None, Parameter(show_default=False)] = None
@@ -86,6 +111,15 @@ class TableOptions:
 
     decimal_comma: Flag = False
     """Numbers of a CSV are written 1,5."""
+
+    def __post_init__(self) -> None:
+        if self.columns is not None and self.exclude:
+            raise UsageError("--columns and --exclude cannot be given together.")
+        for option, names in (("--columns", self.columns or ()), ("--exclude", self.exclude)):
+            if len(set(names)) < len(names):
+                raise UsageError(f"{option} names a column twice: {listed(names, 12)}.")
+        if self.columns == ():
+            raise UsageError("--columns names no column.")
 
 
 @Parameter(name="*", group=TABLE)
@@ -169,15 +203,3 @@ class RunOptions:
 
     resume: Flag = False
     """Continue from the checkpoint, if there is one."""
-
-
-@Parameter(name="*", group=OUTPUT)
-@dataclass(frozen=True, kw_only=True)
-class ShowOptions:
-    """What is shown."""
-
-    quiet: Annotated[Flag, Parameter(name=["--quiet", "-q"])] = False
-    """Show nothing but errors."""
-
-    json: Flag = False
-    """Print one JSON object on standard output; all else goes to standard error."""

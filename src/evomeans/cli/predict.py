@@ -12,7 +12,7 @@ import numpy as np
 
 from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import TableOptions
-from evomeans.cli.reading import choice_of, load, open_lazy
+from evomeans.cli.reading import load
 from evomeans.cli.run_folder import MODEL, RECORD, check_new_file, read_record
 from evomeans.cli.tables.scaling import Standardization
 from evomeans.cli.tables.table import Table
@@ -107,20 +107,16 @@ def _matching_table(
     model: HGMeans, name: str, read: TableOptions, terminal: Terminal, *, standardized: bool
 ) -> Table:
     """Read the columns of the model by their names, or all if they have none."""
-    asked = choice_of(read)
     suffix = STANDARDIZED if standardized else ""
     names = tuple(
         str(name).removesuffix(suffix) for name in getattr(model, "feature_names_in_", ())
     )
-    if lost := [name for name in asked.exclude if name in names]:
+    if lost := [name for name in read.exclude if name in names]:
         raise UsageError(f"--exclude names columns of the model: {listed(map(quoted, lost))}.")
-    if names and asked.columns is None:
-        asked = replace(asked, expected=names)
-    elif names and set(asked.columns or ()) == set(names):
+    if set(read.columns or ()) == set(names):
         # In the order of the model, whatever that of the command.
-        asked = replace(asked, columns=names)
-    is_folder = Path(name).is_dir()
-    table = open_lazy(name, read, asked) if is_folder else load(name, read, terminal, choice=asked)
+        read = replace(read, columns=names or None)
+    table = load(name, read, terminal, expected=names or None, lazy=Path(name).is_dir())
     if names and table.named and table.columns != names:
         raise UsageError(
             f"--columns names {listed(map(quoted, table.columns), 12)}, and the model has "

@@ -33,26 +33,16 @@ SIZES_SHOWN = 12
 
 @dataclass(frozen=True)
 class Fit:
-    """A table, the model fitted to it, and how that went.
-
-    Parameters
-    ----------
-    model : HGMeans
-        Fitted.
-    table : Table
-        What it was fitted to.
-    started : datetime
-        When.
-    reading_seconds, fit_seconds, cpu_seconds : float
-        What reading the table took, and the fit by the clock and by the processor.
-    """
+    """A table, the model fitted to it, and how long that took."""
 
     model: HGMeans
     table: Table
     started: datetime
     reading_seconds: float
     fit_seconds: float
+    """By the clock."""
     cpu_seconds: float
+    """By the processor."""
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -68,17 +58,7 @@ class Fit:
 
 
 def run_record(fit: Fit, keep: RunOptions, checkpoint: Path | None) -> dict[str, Any]:
-    """Return all that a run says about itself, as plain JSON.
-
-    Parameters
-    ----------
-    fit : Fit
-        What happened.
-    keep : RunOptions
-        What is written.
-    checkpoint : Path, optional
-        From where the search can continue.
-    """
+    """Return all that a run says about itself, as plain JSON."""
     model, table, history = fit.model, fit.table, fit.model.history_
     scaling = table.standardization
     sizes = np.bincount(model.labels_, minlength=len(model.cluster_centers_))

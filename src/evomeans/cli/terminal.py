@@ -11,7 +11,11 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from shlex import join
-from typing import Any
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from evomeans.cli.options import OUTPUT, Flag
 
 ARGUMENTS: ContextVar[tuple[str, ...]] = ContextVar("ARGUMENTS", default=())
 
@@ -22,20 +26,16 @@ def as_typed(more: Sequence[str] = ()) -> str:
     return join(["evomeans", *typed, *(word for word in more if word not in typed)])
 
 
-@dataclass(frozen=True)
+@Parameter(name="*", group=OUTPUT)
+@dataclass(frozen=True, kw_only=True)
 class Terminal:
-    """Notes go to standard error, results to standard output.
+    """What is shown: notes on standard error, results on standard output."""
 
-    Parameters
-    ----------
-    quiet : bool
-        Show neither notes nor summaries.
-    as_json : bool
-        Print the result as one JSON object, and the summary to standard error.
-    """
+    quiet: Annotated[Flag, Parameter(name=["--quiet", "-q"])] = False
+    """Show nothing but errors."""
 
-    quiet: bool = False
-    as_json: bool = False
+    json: Flag = False
+    """Print one JSON object on standard output; all else goes to standard error."""
 
     @property
     def is_live(self) -> bool:
@@ -55,8 +55,8 @@ class Terminal:
     def result(self, record: Mapping[str, Any], summary: str) -> None:
         """Show the result."""
         if not self.quiet:
-            print(summary, file=sys.stderr if self.as_json else sys.stdout, flush=True)
-        if self.as_json:
+            print(summary, file=sys.stderr if self.json else sys.stdout, flush=True)
+        if self.json:
             print(json.dumps(record, allow_nan=False), flush=True)
 
     @contextmanager

@@ -12,6 +12,7 @@ from evomeans.cli.tables.scaling import Standardization
 from evomeans.cli.tables.table import Table
 from evomeans.cli.tables.writing import centers_frame, history_frame, labels_frame, table_bytes
 from evomeans.search import History, OffspringRecord
+from evomeans.search.history import COLUMNS
 
 
 def read_back(frame: pl.DataFrame, file_format: str) -> pl.DataFrame:
@@ -58,5 +59,9 @@ def test_centers_are_in_the_units_of_the_table():
 def test_history(file_format):
     record = OffspringRecord(1, 0.1 + 0.2, 0.3, 0.5, 7, 1.25, 3, True, False)
     frame = read_back(history_frame(History([record])), file_format)
-    assert frame.row(0) == (1, 0.1 + 0.2, 0.3, 0.5, 7, 1.25, 3, True, False)
+    assert frame.row(0)[:9] == (1, 0.1 + 0.2, 0.3, 0.5, 7, 1.25, 3, True, False)
+    # An empty text comes back from a CSV as a missing value.
+    assert [value or "" for value in frame.row(0)] == [
+        getattr(record, name) or "" for name in COLUMNS
+    ]
     assert read_back(history_frame(History()), file_format).height == 0

@@ -9,75 +9,84 @@ from typing import Any
 import numpy as np
 
 from evomeans.cli.failures import CommandError
-from evomeans.cli.tables.contents import unnamed
-from evomeans.cli.tables.table import EVERYTHING, Choice, Table, used_columns
+from evomeans.cli.options import TableOptions
+from evomeans.cli.tables.readers import refuse_dialect
+from evomeans.cli.tables.source import SUFFIXES, unnamed, unreadable
+from evomeans.cli.tables.table import Table, used_columns
 from evomeans.wording import listed, quoted
-
-PARQUET = (".parquet", ".pq")
 
 
 def is_lazy_table(name: str) -> bool:
     """Whether a table is one that Dask reads: a folder of Parquet files, a Parquet or NPY file."""
     path = Path(name)
-    return path.is_dir() or path.suffix.lower() in (*PARQUET, ".npy")
+    return path.is_dir() or path.suffix.lower() in (*SUFFIXES["parquet"], ".npy")
 
 
-def read_lazy_table(name: str, choice: Choice = EVERYTHING) -> Table:
+def read_lazy_table(
+    name: str,
+    options: TableOptions,
+    *,
+    weights: str | None = None,
+    expected: tuple[str, ...] | None = None,
+) -> Table:
     """Open a table without reading its rows.
 
-    Parameters
-    ----------
-    name : str
-        A folder of Parquet files, a Parquet file or an NPY file; workers must find it there too.
-    choice : Choice
-        Which columns are what.
+    The parameters are those of :func:`~evomeans.cli.tables.table.read_table`, but ``name`` is a
+    folder of Parquet files, a Parquet file or an NPY file. Workers must find it there too.
 
     Returns
     -------
     Table
         With Dask arrays for samples and weights.
     """
-    path = Path(name)
-    if not path.exists():
+    from evomeans.engines.dask.sources import import_dask_array
+
+    import_dask_array()
+    refuse_dialect(name, options)
+    if not Path(name).exists():
         raise CommandError(f"There is no file {name}.")
-    return (
-        _npy(path, name, choice) if path.suffix.lower() == ".npy" else _parquet(path, name, choice)
-    )
+    read = _npy if Path(name).suffix.lower() == ".npy" else _parquet
+    return read(name, options, weights, expected)
 
 
-def _npy(path: Path, name: str, choice: Choice) -> Table:
+def _npy(
+    name: str, options: TableOptions, weights: str | None, expected: tuple[str, ...] | None
+) -> Table:
     from evomeans.engines.dask.sources import as_dask_array
 
     try:
-        mapped = np.load(path, mmap_mode="r")
+        mapped = np.load(name, mmap_mode="r")
     except (ValueError, OSError) as error:
-        raise CommandError(f"{name} cannot be read as NPY: {error}.") from error
+        raise unreadable(name, "npy", error) from error
     if mapped.ndim != 2 or mapped.dtype.kind not in "fiub":
         raise CommandError(
-            f"{name} holds an array of shape {mapped.shape} and type {mapped.dtype}."
+            f"{name} holds an array of shape {mapped.shape} and type {mapped.dtype}; a matrix of "
+            "numbers is needed."
         )
-    if choice.id is not None:
-        raise CommandError(f"{name} has no names: --id {quote(choice.id)} cannot name its rows.")
+    if options.id is not None:
+        raise CommandError(f"{name} has no names: --id {quote(options.id)} cannot name its rows.")
     columns = unnamed(mapped.shape[1])
+    used = used_columns(options, columns, False, name, weights, expected)
     X = as_dask_array(mapped)
-    used = used_columns(choice, columns, False, name)
-    weights = None if choice.weights is None else X[:, columns.index(choice.weights)]
+    counts = None if weights is None else X[:, columns.index(weights)]
     if used != columns:
         X = X[:, [columns.index(column) for column in used]]
-    return Table(name, "npy", X, used, named=False, weights=weights)
+    return Table(name, "npy", X, used, named=False, weights=counts)
 
 
-def _parquet(path: Path, name: str, choice: Choice) -> Table:
+def _parquet(
+    name: str, options: TableOptions, weights: str | None, expected: tuple[str, ...] | None
+) -> Table:
     import dask.dataframe as dd
 
     from evomeans.engines.dask.sources import counted, frame_to_array
 
     try:
-        frame: Any = dd.read_parquet(str(path))
+        frame: Any = dd.read_parquet(name)
     except (ValueError, OSError, ImportError) as error:
-        raise CommandError(f"{name} cannot be read as Parquet: {error}.") from error
+        raise unreadable(name, "parquet", error) from error
     columns = tuple(map(str, frame.columns))
-    used = used_columns(choice, columns, True, name)
+    used = used_columns(options, columns, True, name, weights, expected)
     kinds = frame[list(used)].dtypes
     text = [column for column in used if kinds[column].kind not in "fiub"]
     if text:
@@ -85,14 +94,13 @@ def _parquet(path: Path, name: str, choice: Choice) -> Table:
             f"{name} has columns that k-means cannot use: {listed(map(quoted, text))} hold no "
             f"numbers. Leave them out: --exclude {quote(','.join(text))}."
         )
-    weights = None if choice.weights is None else frame[choice.weights].astype(np.float64)
     return Table(
         name=name,
         format="parquet",
         X=counted(frame_to_array(frame[list(used)])),
         columns=used,
         named=True,
-        ids=None if choice.id is None else frame[choice.id].compute().to_numpy(),
-        id_name=choice.id,
-        weights=weights,
+        ids=None if options.id is None else frame[options.id].compute().to_numpy(),
+        id_name=options.id,
+        weights=None if weights is None else frame[weights].astype(np.float64),
     )

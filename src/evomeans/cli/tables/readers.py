@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import io
-import warnings
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,97 +11,92 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evomeans.cli.failures import CommandError, UsageError
-from evomeans.cli.tables.contents import Contents, array_contents
-from evomeans.cli.tables.delimited import Dialect, read_delimited
-from evomeans.cli.tables.source import Source
-from evomeans.wording import counted, listed
+from evomeans.cli.options import TableOptions
+from evomeans.cli.tables.delimited import read_delimited
+from evomeans.cli.tables.source import Contents, Source, unnamed, unreadable
+from evomeans.wording import listed
+
+FAILURES = (
+    *(pl.exceptions.PolarsError, zipfile.BadZipFile, OSError, EOFError, MemoryError),
+    *(ValueError, KeyError, RuntimeError, NotImplementedError),
+)
+"""What polars and NumPy raise if a file is not what it seems."""
 
 
-def read_contents(source: Source, dialect: Dialect) -> Contents:
-    """Read a source in its format."""
+def read_contents(source: Source, options: TableOptions) -> Contents:
+    """Offer the columns of a source."""
     if source.format in ("csv", "tsv"):
-        return read_delimited(source, dialect)
-    refuse_dialect(source.name, dialect)
-    readers: dict[str, Callable[[Source], Contents]] = {
-        "parquet": read_parquet,
-        "arrow": read_arrow,
-        "npy": read_npy,
-        "npz": read_npz,
-        "text": read_authors_text,
-    }
-    return readers[source.format](source)
+        return read_delimited(source, options)
+    refuse_dialect(source.name, options)
+    read = _read_columns if source.format in ("parquet", "arrow") else _read_array
+    try:
+        return read(source)
+    except FAILURES as error:
+        raise unreadable(source.name, source.format, error) from error
 
 
-def refuse_dialect(name: str, dialect: Dialect) -> None:
+def refuse_dialect(name: str, options: TableOptions) -> None:
     """Refuse options that only a delimited text has."""
-    if dialect != Dialect():
+    if options.separator is not None or options.header is not None or options.decimal_comma:
         raise UsageError(
             "--separator, --header, --no-header and --decimal-comma are for CSV and TSV, which "
             f"{name} is not."
         )
 
 
-# Columns in binary
-
-
-def read_parquet(source: Source) -> Contents:
-    """Offer the columns of a Parquet file."""
-    with _refusing(source, pl.exceptions.PolarsError, OSError):
-        return _lazy_contents(
-            source, pl.scan_parquet(source.path or io.BytesIO(source.data), glob=False)
-        )
-
-
-def read_arrow(source: Source) -> Contents:
-    """Offer the columns of an Arrow file or stream, which is also Feather."""
-    with source.open() as file:
-        read = pl.read_ipc if file.read(6) == b"ARROW1" else pl.read_ipc_stream
-    with _refusing(source, pl.exceptions.PolarsError, OSError):
-        return _lazy_contents(source, read(source.path or io.BytesIO(source.data)).lazy())
-
-
-def _lazy_contents(source: Source, lazy: pl.LazyFrame) -> Contents:
+def _read_columns(source: Source) -> Contents:
+    """Offer the columns of a Parquet file, or of an Arrow file or stream."""
+    if source.format == "parquet":
+        lazy = pl.scan_parquet(source.input, glob=False)
+    else:
+        with source.open() as file:
+            read = pl.read_ipc if file.read(6) == b"ARROW1" else pl.read_ipc_stream
+        lazy = read(source.input).lazy()
     names = tuple(lazy.collect_schema().names())
 
-    def load(columns: Sequence[str], _: Sequence[str]) -> Mapping[str, pl.Series]:
-        # By position: polars takes some names for patterns.
+    def load(columns: Sequence[str], _: bool) -> pl.DataFrame:
         place = {name: index for index, name in enumerate(names)}
-        with _refusing(source, pl.exceptions.PolarsError, OSError):
-            frame = lazy.select(pl.nth([place[name] for name in columns])).collect()
-        return {name: frame.to_series(i) for i, name in enumerate(columns)}
+        try:
+            # By position: polars takes some names for patterns.
+            return lazy.select(pl.nth([place[name] for name in columns])).collect()
+        except FAILURES as error:
+            raise unreadable(source.name, source.format, error) from error
 
     return Contents(names, named=True, load=load)
 
 
-# Arrays
+def _read_array(source: Source) -> Contents:
+    """Offer the columns of a NumPy array: the one chosen of several, that named X, or the only."""
+    name = source.name
+    with source.open() as file:
+        array: Any = np.load(file, allow_pickle=False)
+        if isinstance(array, np.lib.npyio.NpzFile):
+            chosen = _array_name(source, list(array.files))
+            name, array = f"{chosen} in {name}", np.asarray(array[chosen])
+    if array.dtype.kind not in "biuf":
+        raise CommandError(f"{name} is an array of {array.dtype}; numbers are needed.")
+    if array.ndim not in (1, 2):
+        raise CommandError(f"{name} has shape {array.shape}; a table has rows and columns.")
+    # Of what NumPy knows, polars takes native numbers of up to 64 bits.
+    is_odd = array.dtype.kind == "f" and array.dtype != np.float32
+    dtype = np.dtype(np.float64) if is_odd else array.dtype.newbyteorder("=")
+    matrix: NDArray[Any] = array[:, np.newaxis] if array.ndim == 1 else array
+    with np.errstate(over="ignore"):
+        matrix = matrix.astype(dtype, copy=False)
+    names = unnamed(matrix.shape[1])
 
+    def load(columns: Sequence[str], _: bool) -> pl.DataFrame:
+        return pl.DataFrame({name: matrix[:, names.index(name)] for name in columns})
 
-def read_npy(source: Source) -> Contents:
-    """Offer the columns of one NumPy array."""
-    with _refusing(source, ValueError, OSError, EOFError, MemoryError), source.open() as file:
-        array = np.lib.format.read_array(file, allow_pickle=False)
-    return array_contents(_as_matrix(source.name, array))
-
-
-def read_npz(source: Source) -> Contents:
-    """Offer the columns of the array chosen, of that named X, or of the only one."""
-    failures = (ValueError, OSError, EOFError, MemoryError, KeyError, zipfile.BadZipFile)
-    with (
-        _refusing(source, *failures, RuntimeError, NotImplementedError),
-        source.open() as file,
-        np.load(file, allow_pickle=False) as arrays,
-    ):
-        name = _array_name(source, list(arrays.files))
-        array = arrays[name]
-    return array_contents(_as_matrix(f"{name} in {source.name}", array))
+    return Contents(names, named=False, load=load, matrix=matrix)
 
 
 def _array_name(source: Source, names: list[str]) -> str:
     if not names:
         raise CommandError(f"{source.name} holds no array.")
+    if source.member in names:
+        return source.member
     if source.member is not None:
-        if source.member in names:
-            return source.member
         raise CommandError(
             f"{source.name} names no array of that file; it holds {listed(names, 12)}."
         )
@@ -113,67 +105,8 @@ def _array_name(source: Source, names: list[str]) -> str:
             f"{source.name} holds a SciPy sparse matrix; the command line takes dense tables. "
             "HGMeans in Python takes it as it is."
         )
-    if len(names) == 1:
-        return names[0]
-    if "X" in names:
-        return "X"
+    if len(names) == 1 or "X" in names:
+        return names[0] if len(names) == 1 else "X"
     raise CommandError(
         f"{source.name} holds {listed(names, 12)}; say which, for example {source.name}:{names[0]}"
     )
-
-
-def _as_matrix(name: str, array: NDArray[Any]) -> NDArray[Any]:
-    if array.dtype.names is not None:
-        raise CommandError(
-            f"{name} is a structured array; save its fields as the columns of a matrix."
-        )
-    if array.dtype.kind not in "biuf":
-        raise CommandError(f"{name} is an array of {array.dtype}; numbers are needed.")
-    if array.ndim == 1:
-        return array[:, np.newaxis]
-    if array.ndim != 2:
-        raise CommandError(f"{name} has shape {array.shape}; a table has rows and columns.")
-    return array
-
-
-# The format of the HG-means authors
-
-
-def read_authors_text(source: Source) -> Contents:
-    """Offer the columns of a text that begins with "n d", rows of d numbers following."""
-    with source.open() as file:
-        sizes = file.readline().split()
-        if len(sizes) != 2 or not all(size.isdigit() for size in sizes):
-            raise CommandError(f'{source.name} should begin with a line "n d": rows and columns.')
-        rows, columns = map(int, sizes)
-        try:
-            with warnings.catch_warnings():
-                # No rows at all; the error below says so, with the number announced.
-                warnings.simplefilter("ignore", UserWarning)
-                matrix = np.loadtxt(file, dtype=np.float64, ndmin=2, comments=None)
-        except ValueError as error:
-            raise CommandError(
-                f"{source.name} cannot be read after its first line: {str(error).rstrip('.')}."
-            ) from error
-    found = matrix.shape if matrix.size else (0, columns)
-    if found != (rows, columns):
-        raise CommandError(
-            f"{source.name} announces {counted(rows, 'row')} of {counted(columns, 'number')} in "
-            f"its first line and has {found[0]:,} of {found[1]:,}. If that line is data, name the "
-            "format with --format csv --separator ' ' --no-header."
-        )
-    return array_contents(matrix.reshape(rows, columns))
-
-
-@contextmanager
-def _refusing(source: Source, *kinds: type[Exception]) -> Iterator[None]:
-    """Turn errors of a library into ones about the file."""
-    try:
-        yield
-    except CommandError:
-        raise
-    except kinds as error:
-        lines = str(error).strip().splitlines() or [type(error).__name__]
-        raise CommandError(
-            f"{source.name} cannot be read as {source.format}: {lines[0].rstrip('.')}."
-        ) from error

@@ -17,18 +17,11 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Standardization:
-    """Subtract a mean and divide by a standard deviation, column by column.
-
-    Parameters
-    ----------
-    mean : tuple of float
-        Of each column.
-    scale : tuple of float
-        The standard deviation of each column, or 1 where it is 0.
-    """
+    """Subtract a mean and divide by a standard deviation, column by column."""
 
     mean: tuple[float, ...]
     scale: tuple[float, ...]
+    """The standard deviations, or 1 where one is 0."""
 
     @classmethod
     def of(
@@ -40,12 +33,8 @@ class Standardization:
             raise CommandError("The weights are all zero: no row would count.")
         parts = (_moments(X[:, j].astype(np.float64), weights, total) for j in range(X.shape[1]))
         mean, scale = np.array(list(parts)).T
-        if not np.isfinite(mean + scale).all():
-            bad = [
-                quoted(name)
-                for name, s in zip(names, mean + scale, strict=True)
-                if not np.isfinite(s)
-            ]
+        bad = [quoted(names[int(j)]) for j in np.flatnonzero(~np.isfinite(mean + scale))]
+        if bad:
             raise CommandError(
                 f"Values too large to standardize in {listed(bad)}; divide them first."
             )

@@ -7,103 +7,46 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from evomeans.cli.failures import CommandError, UsageError
-from evomeans.cli.tables.contents import Contents
-from evomeans.cli.tables.delimited import Dialect
+from evomeans.cli.options import TableOptions
 from evomeans.cli.tables.numbers import ROWS, Defect, numbers_of
 from evomeans.cli.tables.readers import read_contents
 from evomeans.cli.tables.scaling import Standardization
-from evomeans.cli.tables.source import open_source
+from evomeans.cli.tables.source import Contents, open_source
 from evomeans.wording import SHOWN, listed, quoted
-
-if TYPE_CHECKING:
-    from evomeans.cli.tables.contents import Column
-
 
 DECIMAL_COMMA = re.compile(r"'\s*[-+]?\d*,\d+\s*'")
 """The sample of a column of numbers with decimal commas, in quotes."""
 
-
-@dataclass(frozen=True)
-class Choice:
-    """Which columns of a table are what.
-
-    Parameters
-    ----------
-    columns : tuple of str, optional
-        To cluster by, in this order; None for all that are not named otherwise.
-    exclude : tuple of str
-        To leave out.
-    id : str, optional
-        Names the rows; written next to the labels.
-    weights : str, optional
-        How much each row counts.
-    expected : tuple of str, optional
-        What a model was fitted to: found by name, or by place if the table has no names.
-    """
-
-    columns: tuple[str, ...] | None = None
-    exclude: tuple[str, ...] = ()
-    id: str | None = None
-    weights: str | None = None
-    expected: tuple[str, ...] | None = None
-
-    def __post_init__(self) -> None:
-        if self.columns is not None and self.exclude:
-            raise UsageError("--columns and --exclude cannot be given together.")
-        for option, names in (("--columns", self.columns or ()), ("--exclude", self.exclude)):
-            if len(set(names)) < len(names):
-                raise UsageError(f"{option} names a column twice: {listed(names, 12)}.")
-        if self.columns == ():
-            raise UsageError("--columns names no column.")
-
-
-EVERYTHING = Choice()
-UNSAID = Dialect()
+EVERYTHING = TableOptions()
 
 
 @dataclass(frozen=True)
 class Table:
-    """Numbers ready to be clustered.
-
-    Parameters
-    ----------
-    name : str
-        The file, or "standard input".
-    format : str
-        What it was read as.
-    X : (n, d) array of float32 or float64
-        The columns to cluster by; standardized, if they were.
-    columns : tuple of str
-        Their names.
-    named : bool
-        Whether the file has the names, or they were made up.
-    ids : column, optional
-        What names the rows.
-    weights : (n,) array of float64, optional
-        What each row counts.
-    standardization : Standardization, optional
-        What was done to ``X``.
-    notes : tuple of str
-        What the user should know about how it was read.
-    """
+    """Numbers ready to be clustered."""
 
     name: str
+    """The file, or "standard input"."""
     format: str
     X: NDArray[Any]
+    """The columns to cluster by, float32 or float64; standardized, if they were."""
     columns: tuple[str, ...]
     named: bool
-    ids: Column | None = None
+    """Whether the file has the names of columns, or they were made up."""
+    ids: pl.Series | NDArray[Any] | None = None
+    """What names the rows."""
     id_name: str | None = None
     weights: NDArray[np.float64] | None = None
     standardization: Standardization | None = None
+    """What was done to ``X``."""
     notes: tuple[str, ...] = ()
+    """What the user should know about how it was read."""
 
     def standardized(self) -> Table:
         """Return the table with every column brought to mean 0 and deviation 1."""
@@ -117,10 +60,10 @@ class Table:
 
 def read_table(
     name: str,
-    choice: Choice = EVERYTHING,
+    options: TableOptions = EVERYTHING,
     *,
-    file_format: str | None = None,
-    dialect: Dialect = UNSAID,
+    weights: str | None = None,
+    expected: tuple[str, ...] | None = None,
 ) -> Table:
     """Read the chosen columns of a table.
 
@@ -128,12 +71,12 @@ def read_table(
     ----------
     name : str
         A path; "-" for standard input; ``file.npz:name`` for one array of several.
-    choice : Choice
-        Which columns are what.
-    file_format : str, optional
-        A :data:`~evomeans.cli.options.TableFormat`; None to find out.
-    dialect : Dialect
-        How a delimited text is written.
+    options : TableOptions
+        How it is written, and which columns to take.
+    weights : str, optional
+        The column that says how much each row counts.
+    expected : tuple of str, optional
+        What a model was fitted to: found by name, or by place if the table has no names.
 
     Returns
     -------
@@ -146,54 +89,57 @@ def read_table(
     UsageError
         If an option names a column that is not there.
     """
-    source = open_source(name, file_format)
-    contents = read_contents(source, dialect)
-    used = used_columns(choice, contents.columns, contents.named, source.name)
-    numeric = list(used) if choice.weights is None else [*used, choice.weights]
-    # An id is text, whatever it looks like; 00001 and 1e3 must not become numbers.
-    aside = [choice.id] if choice.id is not None and choice.id not in numeric else []
-    loaded = contents.load(list(dict.fromkeys([*numeric, *aside])), aside)
-    n_rows = len(next(iter(loaded.values())))
-    if n_rows == 0:
+    source = open_source(name, options.format)
+    contents = read_contents(source, options)
+    used = used_columns(options, contents.columns, contents.named, source.name, weights, expected)
+    whole = _ready(contents.matrix) if used == contents.columns else None
+    wanted = [*(used if whole is None else ()), *([] if weights is None else [weights])]
+    frame = contents.load(list(dict.fromkeys(wanted)), False)
+    if not (frame.height if whole is None else len(whole)):
         raise CommandError(f"{source.name} has columns and no rows.")
-    X = _matrix(used, loaded, contents, source.name)
+    X = _matrix(frame, used, contents, source.name) if whole is None else whole
+    counts = None if weights is None else _weights(frame, weights, contents, source.name)
     return Table(
         name=source.name,
         format=source.format,
-        X=X,
+        X=np.ascontiguousarray(X),
         columns=used,
         named=contents.named,
-        ids=_ids(choice.id, loaded if aside else None, contents, source.name),
-        id_name=choice.id,
-        weights=_weights(choice.weights, loaded, contents, source.name),
+        ids=None if options.id is None else _ids(options.id, contents, source.name),
+        id_name=options.id,
+        weights=counts,
         notes=(*contents.notes, *_suspicions(X, used)),
     )
 
 
 def used_columns(
-    choice: Choice, columns: tuple[str, ...], named: bool, table: str
+    options: TableOptions,
+    columns: tuple[str, ...],
+    named: bool,
+    table: str,
+    weights: str | None,
+    expected: tuple[str, ...] | None,
 ) -> tuple[str, ...]:
     """Return the columns to cluster by."""
     asked = {
-        "--columns": choice.columns or (),
-        "--exclude": choice.exclude,
-        "--id": [choice.id] if choice.id is not None else [],
-        "--weights": [choice.weights] if choice.weights is not None else [],
+        "--columns": options.columns or (),
+        "--exclude": options.exclude,
+        "--id": () if options.id is None else (options.id,),
+        "--weights": () if weights is None else (weights,),
+        "The model": (expected or ()) if named and options.columns is None else (),
     }
-    known = set(columns)
     for option, names in asked.items():
-        if missing := [name for name in names if name not in known]:
-            raise UsageError(_unknown_column(option, missing, columns, table))
-    if choice.columns is not None:
-        return choice.columns
-    if choice.expected is not None and named:
-        if missing := [name for name in choice.expected if name not in known]:
-            raise CommandError(_unknown_column("The model", missing, columns, table))
-        return choice.expected
-    others = {*choice.exclude, choice.id, choice.weights}
-    used = tuple(name for name in columns if name not in others)
+        if missing := set(names) - set(columns):
+            error = CommandError if option == "The model" else UsageError
+            raise error(_unknown_column(option, [n for n in names if n in missing], columns, table))
     if not columns:
         raise CommandError(f"{table} has no columns.")
+    others = {*options.exclude, options.id, weights}
+    used = (
+        options.columns
+        or asked["The model"]
+        or tuple(name for name in columns if name not in others)
+    )
     if not used:
         raise UsageError(f"No column of {table} is left to cluster by.")
     return used
@@ -217,14 +163,17 @@ def _unknown_column(option: str, missing: Sequence[str], columns: Sequence[str],
     )
 
 
+def _ready(matrix: NDArray[Any] | None) -> NDArray[Any] | None:
+    """Return a matrix that needs no conversion, which would take long column by column."""
+    if matrix is None or matrix.dtype not in (np.float32, np.float64):
+        return None
+    return matrix if np.isfinite(matrix).all() else None
+
+
 def _matrix(
-    used: Sequence[str], loaded: Mapping[str, Column], contents: Contents, table: str
+    frame: pl.DataFrame, used: Sequence[str], contents: Contents, table: str
 ) -> NDArray[Any]:
-    whole = contents.matrix
-    if whole is not None and tuple(used) == contents.columns and _is_ready(whole):
-        # As it is: column by column would take long if it is wide.
-        return np.ascontiguousarray(whole)
-    converted = {name: numbers_of(loaded[name]) for name in used}
+    converted = {name: numbers_of(frame.get_column(name)) for name in used}
     defects = {name: found for name, found in converted.items() if isinstance(found, Defect)}
     if defects:
         raise CommandError(_unusable(defects, contents, table))
@@ -235,35 +184,20 @@ def _matrix(
     return X
 
 
-def _is_ready(matrix: NDArray[Any]) -> bool:
-    return matrix.dtype in (np.float32, np.float64) and bool(np.isfinite(matrix).all())
-
-
-def _weights(
-    name: str | None, loaded: Mapping[str, Column], contents: Contents, table: str
-) -> NDArray[np.float64] | None:
-    if name is None:
-        return None
-    weights = numbers_of(loaded[name])
+def _weights(frame: pl.DataFrame, name: str, contents: Contents, table: str) -> NDArray[np.float64]:
+    weights = numbers_of(frame.get_column(name))
     if not isinstance(weights, Defect) and weights.min() < 0:
         bad = np.flatnonzero(weights < 0)
-        weights = Defect("negative weights", tuple(bad[:3].tolist()), quoted(weights[bad[0]]))
+        weights = Defect("negative weights", tuple(bad[:ROWS].tolist()), quoted(weights[bad[0]]))
     if isinstance(weights, Defect):
         where = _described(weights, contents)
         raise CommandError(f"{table} has weights that cannot be used, {quoted(name)}: {where}.")
     return weights.astype(np.float64, copy=False)
 
 
-def _ids(
-    name: str | None, loaded: Mapping[str, Column] | None, contents: Contents, table: str
-) -> Column | None:
-    """Return what names the rows, such that it can be written."""
-    if name is None:
-        return None
-    ids = (contents.load([name], [name]) if loaded is None else loaded)[name]
-    if isinstance(ids, np.ndarray):
-        wide = ids.dtype.kind == "f" and ids.dtype.itemsize not in (4, 8)
-        return ids.astype(np.float64 if wide else ids.dtype.newbyteorder("="))
+def _ids(name: str, contents: Contents, table: str) -> pl.Series:
+    """Return what names the rows as it is written; 00001 and 1e3 must not become numbers."""
+    ids = contents.load([name], True).to_series()
     if ids.dtype.is_nested() or ids.dtype in (pl.Binary, pl.Object):
         raise CommandError(
             f"{table} has ids that cannot be written, {quoted(name)}: values of type {ids.dtype}. "
@@ -297,23 +231,20 @@ def _unusable(defects: Mapping[str, Defect], contents: Contents, table: str) -> 
 def _described(defect: Defect, contents: Contents) -> str:
     if not defect.rows:
         return defect.what
-    unit, numbers = contents.locate(defect.rows)
-    plural = f"{unit}s" if len(numbers) > 1 else unit
+    lines = contents.lines
+    numbers = [row + 1 for row in defect.rows] if lines is None else lines(defect.rows)
+    unit = ("row" if lines is None else "line") + ("s" if len(numbers) > 1 else "")
     first = "first in" if len(defect.rows) == ROWS else "in"
     sample = f": {defect.sample}" if defect.sample else ""
-    return f"{defect.what}, {first} {plural} {listed(f'{n:,}' for n in numbers)}{sample}"
+    return f"{defect.what}, {first} {unit} {listed(f'{n:,}' for n in numbers)}{sample}"
 
 
 def _suspicions(X: NDArray[Any], columns: Sequence[str]) -> tuple[str, ...]:
     """Point out columns that count the rows: an index that came along spoils a clustering."""
     if len(X) < 3:
         return ()
-    counting = [
-        name
-        for j, name in enumerate(columns)
-        if X[1, j] - X[0, j] == 1.0 and (np.diff(X[:, j]) == 1.0).all()
-    ]
     return tuple(
         f"column {quoted(name)} counts the rows; to leave it out: --exclude {quote(name)}"
-        for name in counting
+        for j, name in enumerate(columns)
+        if X[1, j] - X[0, j] == 1.0 and (np.diff(X[:, j]) == 1.0).all()
     )
