@@ -420,19 +420,7 @@ def test_an_interrupted_run_is_not_replaced_if_its_checkpoint_is_gone(evomeans, 
     assert {name: Path("out", name).read_bytes() for name in names("out")} == before
 
 
-INCOMPLETE = pytest.mark.xfail(
-    strict=True, reason="history_from_arrays does not refuse a history that lacks a column"
-)
-
-
-@pytest.mark.parametrize(
-    "member",
-    [
-        pytest.param("history_best.npy", marks=INCOMPLETE),
-        "given.npy",
-        pytest.param("*", marks=INCOMPLETE),
-    ],
-)
+@pytest.mark.parametrize("member", ["history_best.npy", "history_founder.npy", "given.npy", "*"])
 def test_a_checkpoint_that_lacks_something(evomeans, blobs, member):
     evomeans(*FIT, "--max-offspring", 5, "--checkpoint", "c")
     with zipfile.ZipFile("c") as archive:

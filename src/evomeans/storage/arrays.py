@@ -120,7 +120,8 @@ def history_from_arrays(archive: Archive) -> History:
     columns = {
         name: archive.array(f"history_{name}", kind, (None,), low=0.0).tolist()
         for name, kind in HISTORY_TYPES.items()
-        if f"history_{name}" in archive.arrays
+        # All of the later ones, or none.
+        if f"history_{name}" not in LATER_HISTORY_MEMBERS or "history_population" in archive.arrays
     }
     if "made_by" in columns:
         names = _names(archive, "history_operators")
