@@ -46,7 +46,8 @@ def thin_out(labels: NDArray[Any], limit: int, at_least: int = 5) -> NDArray[np.
     rank[by_cluster] = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
     protected = rank < at_least
     others = np.cumsum(~protected) <= limit - protected.sum()
-    return order[protected | others]
+    chosen: NDArray[np.intp] = order[protected | others]
+    return chosen
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +61,7 @@ class Projection:
     labels: NDArray[Any]
     centers: FloatArray
     sizes: NDArray[np.intp]
-    axis_names: tuple[str, str]
+    axis_names: tuple[str, ...]
 
     def view(self, shape: float = 1.0) -> tuple[tuple[float, float], tuple[float, float]]:
         """Return the limits of both axes: nearly all samples and every centre, with a margin.
@@ -102,29 +103,23 @@ def projection_data(
     kept = thin_out(labels, limit)
     middles = np.asarray(centers, dtype=np.float64)
     if columns is not None:
-        first, second = _two_columns(columns, names)
-        points = dense(X[kept][:, [first, second]])
-        plane, axis_names = middles[:, [first, second]], (names[first], names[second])
+        if isinstance(columns, str) or len(columns) != 2:
+            raise ValueError(f"columns must be two names or two indices, got {columns!r}.")
+        pair = [_column_index(column, names) for column in columns]
+        points, plane = dense(X[kept][:, pair]), middles[:, pair]
+        axis_names = tuple(names[i] for i in pair)
     elif X.shape[1] == 1:
         points, plane = _strip(dense(X[kept])), np.insert(middles, 1, 0.5, axis=1)
         axis_names = (names[0], "spread out to be seen")
     else:
         mean, axes, shares = _principal_axes(X)
         points, plane = (dense(X[kept]) - mean) @ axes.T, (middles - mean) @ axes.T
-        first_name, second_name = (
-            f"principal component {i + 1} ({share:.0%} of the variance)"
-            for i, share in enumerate(shares)
+        axis_names = tuple(
+            f"principal component {i} ({share:.0%} of the variance)"
+            for i, share in enumerate(shares, start=1)
         )
-        axis_names = (first_name, second_name)
     sizes = np.bincount(labels, minlength=len(middles))
     return Projection(points, labels[kept], plane, sizes, axis_names)
-
-
-def _two_columns(columns: Sequence[str | int], names: Sequence[str]) -> tuple[int, int]:
-    if isinstance(columns, str) or len(columns) != 2:
-        raise ValueError(f"columns must be two names or two indices, got {columns!r}.")
-    first, second = (_column_index(column, names) for column in columns)
-    return first, second
 
 
 def _column_index(column: str | int, names: Sequence[str]) -> int:
@@ -145,7 +140,7 @@ def _strip(values: FloatArray) -> FloatArray:
     return np.column_stack([values, heights])
 
 
-def _principal_axes(X: Any) -> tuple[FloatArray, FloatArray, tuple[float, float]]:
+def _principal_axes(X: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the mean, the first two principal axes and their shares of the variance."""
     # Imported here: the command line answers without loading it.
     from sklearn.decomposition import PCA
@@ -157,10 +152,9 @@ def _principal_axes(X: Any) -> tuple[FloatArray, FloatArray, tuple[float, float]
         rows = dense(rows)
     mean = np.asarray(rows.mean(axis=0), dtype=np.float64).ravel()
     if rows.shape[0] < 2 or not (sparse or (rows - mean).any()):
-        return mean, np.eye(2, X.shape[1]), (0.0, 0.0)
+        return mean, np.eye(2, X.shape[1]), np.zeros(2)
     pca = PCA(2, svd_solver="arpack" if sparse else "auto", random_state=0).fit(rows)
-    first, second = pca.explained_variance_ratio_
-    return mean, np.asarray(pca.components_), (float(first), float(second))
+    return mean, np.asarray(pca.components_), np.asarray(pca.explained_variance_ratio_)
 
 
 @dataclass(frozen=True, eq=False)

@@ -185,13 +185,9 @@ def draw_profiles(ax: Axes, data: Profiles) -> Axes:
         ha="right" if upright else "center",
         rotation_mode="anchor",
     )
-    numbered = rows <= 60
-    ax.set_yticks(
-        range(rows) if numbered else [],
-        [str(cluster) for cluster in data.clusters] if numbered else [],
-        fontsize="medium" if rows <= 25 else 6,
-    )
-    ax.set_ylabel("cluster" if numbered else f"{rows} clusters, similar ones together")
+    numbers = [str(cluster) for cluster in data.clusters] if rows <= 60 else []
+    ax.set_yticks(range(len(numbers)), numbers, fontsize="medium" if rows <= 25 else 6)
+    ax.set_ylabel("cluster" if numbers else f"{rows} clusters, similar ones together")
     ax.set(xlim=(-0.5, columns - 0.5), ylim=(rows - 0.5, -0.5))
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)

@@ -104,14 +104,15 @@ def population_data(history: History) -> PopulationCourse:
     of each is when all its founders are there. The last moment is the end of the search.
     """
     if not len(history):
-        return PopulationCourse(*[np.empty(0)] * 4, floor=1.0, unit="")
+        nothing = np.empty(0)
+        return PopulationCourse(nothing, nothing, nothing, nothing, 1.0, "")
     size, population = history.column("population_size"), history.column("population")
     founder = history.column("founder").astype(bool)
     moments = founder & ~np.append(founder[1:], False)
     moments[1:] |= (np.diff(population) == 0) & (np.diff(size) <= 0)
     moments[-1] = True
     # Histories of older model files do not know the members.
-    moments &= history.column("population_distinct") > 0
+    moments &= history.column("population_distinct").astype(bool)
     (best, unit), (median, _), (worst, _) = (
         _gaps(_column(history, name)[moments], history[-1].best, first=history[0].inertia)
         for name in ("population_best", "population_median", "population_worst")
