@@ -40,11 +40,6 @@ class BreathingKMeans(AnytimeBaseline):
         than ``theta`` times the mean distance of a centre to its nearest neighbour. None protects
         only the nearest neighbour, as in the last revision of the paper.
 
-    Attributes
-    ----------
-    n_iter_ : int
-        The number of solutions made: the start, and one per cycle.
-
     See Also
     --------
     RandomSwap : Moves one randomly chosen centre at a time.

@@ -159,9 +159,6 @@ def _path_attributes(path: tuple[PathStep, ...]) -> dict[str, Any]:
     return {"path_": path, "inertias_": inertias, "n_iter_": sum(step.n_runs for step in path)}
 
 
-# ---- choosing a place ----------------------------------------------------------------------------
-
-
 def promising(
     engine: BaselineEngine,
     samples: IndexArray,

@@ -52,9 +52,8 @@ def pursue(
         history.append(record)
         # The limits on offspring are those of HG-means alone.
         progress = Progress(0, 0, 0, seconds, best.inertia)
-        reason = reason_to_stop(progress, settings)
-        if interrupt.requested:
-            reason = StopReason.INTERRUPTED
+        interrupted = StopReason.INTERRUPTED if interrupt.requested else None
+        reason = interrupted or reason_to_stop(progress, settings)
         if reason is not None:
             return best, tuple(history), reason
     assert best is not None, "every method makes at least one solution"

@@ -23,15 +23,10 @@ class RandomSwap(AnytimeBaseline):
     Parameters
     ----------
     n_swaps : int, default=5000
-        Trials (T in the paper). The number needed to find all clusters grows with the square of
-        ``n_clusters``.
+        Trials (T in the paper) after the first solution. The number needed to find all clusters
+        grows with the square of ``n_clusters``.
     kmeans_iterations : int, default=2
         Iterations of K-means in each trial, at most.
-
-    Attributes
-    ----------
-    n_iter_ : int
-        The number of solutions made: the first one, and one per trial.
 
     See Also
     --------

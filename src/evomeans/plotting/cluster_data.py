@@ -197,7 +197,10 @@ def profile_data(
     values = standardized(middles, mean, between if spread is None else spread)
     telling = between if spread is None else np.sqrt(shares @ np.square(values))
     chosen = np.argsort(-telling, kind="stable")[:limit]
-    rows = _similar_together(values[:, chosen])
+    rows = np.arange(len(values))
+    if len(rows) > 2:
+        tree = linkage(pdist(values[:, chosen]), "average", optimal_ordering=True)
+        rows = leaves_list(tree).astype(np.intp)
     return Profiles(
         values[rows][:, chosen],
         (middles if shown is None else shown)[rows][:, chosen],
@@ -212,13 +215,6 @@ def standardized(centers: FloatArray, mean: FloatArray, spread: FloatArray) -> F
     # A constant column leaves a spread of some roundings.
     varies = spread > 1e-12 * np.maximum(np.abs(mean), np.finfo(np.float64).tiny)
     return np.where(varies, (centers - mean) / np.where(varies, spread, 1.0), 0.0)
-
-
-def _similar_together(values: FloatArray) -> NDArray[np.intp]:
-    if len(values) < 3:
-        return np.arange(len(values))
-    tree = linkage(pdist(values), "average", optimal_ordering=True)
-    return np.asarray(leaves_list(tree), dtype=np.intp)
 
 
 def room_for_labels(

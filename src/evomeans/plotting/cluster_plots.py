@@ -100,9 +100,10 @@ def _draw_centers(ax: Axes, data: Projection, colors: Any) -> None:
     low, high = np.transpose([ax.get_xlim(), ax.get_ylim()])
     places = (data.centers - low) / (high - low) * _inches(ax)
     numbered = room_for_labels(places, (0.26, 0.22), data.sizes)
+    x, y = data.centers[~numbered].T
     ax.scatter(
-        data.centers[~numbered, 0],
-        data.centers[~numbered, 1],
+        x,
+        y,
         s=18,
         c=colors[~numbered],
         edgecolors=PAPER,
@@ -110,9 +111,10 @@ def _draw_centers(ax: Axes, data: Projection, colors: Any) -> None:
         zorder=3,
     )
     for cluster in np.flatnonzero(numbered):
+        x, y = data.centers[cluster]
         ax.text(
-            data.centers[cluster, 0],
-            data.centers[cluster, 1],
+            x,
+            y,
             str(cluster),
             size=8,
             weight="bold",

@@ -46,25 +46,25 @@ def convergence_data(
     best, inertia = _column(history, "best"), _column(history, "inertia")
     if not len(best):
         return Convergence(when, best, when, best, 1.0, "")
-    gap, unit = _gaps(inertia, best[-1], first=inertia[0])
-    best_gap, _ = _gaps(best, best[-1], first=inertia[0])
+    gap, best_gap = (_gaps(values, best[-1], first=inertia[0]) for values in (inertia, best))
     step_x, step_gap = _staircase(when, best_gap)
     kept = np.linspace(0, len(gap) - 1, min(len(gap), limit)).round().astype(np.intp)
     floor = floor_below(best_gap if best_gap.any() else gap)
-    return Convergence(when[kept], gap[kept], step_x, step_gap, floor, unit)
+    return Convergence(when[kept], gap[kept], step_x, step_gap, floor, _unit(best[-1]))
 
 
 def _column(history: History, name: str) -> FloatArray:
     return np.asarray(history.column(name), dtype=np.float64)
 
 
-def _gaps(values: FloatArray, best: float, first: float) -> tuple[FloatArray, str]:
+def _gaps(values: FloatArray, best: float, first: float) -> FloatArray:
     """Percent above the best; of the first inertia where the best is 0 and nothing compares."""
-    if best > 0:
-        gaps, unit = 100 * (values / best - 1), "% above the best found"
-    else:
-        gaps, unit = 100 * values / (first or 1.0), "% of the first inertia"
-    return np.where(gaps > NEGLIGIBLE, gaps, 0.0), unit
+    gaps = 100 * (values / best - 1) if best > 0 else 100 * values / (first or 1.0)
+    return np.where(gaps > NEGLIGIBLE, gaps, 0.0)
+
+
+def _unit(best: float) -> str:
+    return "% above the best found" if best > 0 else "% of the first inertia"
 
 
 def _staircase(x: FloatArray, falling: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -113,12 +113,13 @@ def population_data(history: History) -> PopulationCourse:
     moments[-1] = True
     # Histories of older model files do not know the members.
     moments &= history.column("population_distinct").astype(bool)
-    (best, unit), (median, _), (worst, _) = (
-        _gaps(_column(history, name)[moments], history[-1].best, first=history[0].inertia)
-        for name in ("population_best", "population_median", "population_worst")
+    final, number = history[-1].best, _column(history, "number")[moments]
+    best, median, worst = (
+        _gaps(_column(history, f"population_{name}")[moments], final, first=history[0].inertia)
+        for name in ("best", "median", "worst")
     )
     floor = floor_below(np.concatenate([median, worst]))
-    return PopulationCourse(_column(history, "number")[moments], best, median, worst, floor, unit)
+    return PopulationCourse(number, best, median, worst, floor, _unit(final))
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,15 +142,11 @@ def comparison_data(runs: Mapping[str, tuple[ArrayLike, ArrayLike]]) -> Comparis
         raise ValueError("runs is empty; give at least one name with its (seconds, best).")
     courses = {name: _course(name, run) for name, run in runs.items()}
     names = sorted(courses, key=lambda name: float(courses[name][1][-1]))
-    overall = courses[names[0]][1][-1]
-    first = max(best[0] for _, best in courses.values())
-    seconds, gaps = [], []
-    for when, best in map(courses.__getitem__, names):
-        gap, unit = _gaps(best, overall, first)
-        step_x, step_gap = _staircase(when, gap)
-        seconds.append(step_x)
-        gaps.append(step_gap)
-    return Comparison(names, seconds, gaps, floor_below(np.concatenate(gaps)), unit)
+    ordered = [courses[name] for name in names]
+    overall, first = ordered[0][1][-1], max(best[0] for _, best in ordered)
+    stairs = [_staircase(when, _gaps(best, overall, first)) for when, best in ordered]
+    seconds, gaps = map(list, zip(*stairs, strict=True))
+    return Comparison(names, seconds, gaps, floor_below(np.concatenate(gaps)), _unit(overall))
 
 
 def _course(name: str, run: Any) -> tuple[FloatArray, FloatArray]:

@@ -59,8 +59,7 @@ def draw_convergence(ax: Axes, data: Convergence, x: str) -> Axes:
     ax.plot(
         data.x,
         np.maximum(data.gap, data.floor),
-        linestyle="",
-        marker="o",
+        "o",
         markersize=2.6,
         markeredgewidth=0,
         color=MUTED,
@@ -81,7 +80,6 @@ def draw_convergence(ax: Axes, data: Convergence, x: str) -> Axes:
         markersize=8,
         clip_on=False,
         label="best found",
-        linestyle="",
     )
     gap_axis(ax, data.floor, float(data.gap.max()), data.unit)
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")

@@ -218,12 +218,12 @@ def _short(values: NDArray[np.float64]) -> list[Any]:
 def python_snippet(model: Any, shape: tuple[int, int], weighted: bool, scaled: bool) -> str:
     """Write the Python code that repeats a fit; what cannot be written down becomes ``...``."""
     defaults = inspect.signature(type(model)).parameters
-    changed = [
-        f"{name}={value!r}" if _is_literal(value) else f"{name}=..."
-        for name, value in model.get_params(deep=False).items()
-        if name == "n_clusters" or _differs(value, defaults[name].default)
-    ]
-    changed.sort(key=lambda text: not text.startswith("n_clusters="))
+    changed = [f"n_clusters={model.n_clusters!r}"]
+    for name, value in model.get_params(deep=False).items():
+        default, is_literal = defaults[name].default, _is_literal(value)
+        # Only literals are compared: arrays would answer with an array.
+        if name != "n_clusters" and value is not default and not (is_literal and value == default):
+            changed.append(f"{name}={value!r}" if is_literal else f"{name}=...")
     name, weights = type(model).__name__, ", sample_weight=weights" if weighted else ""
     call = f"{name}({', '.join(changed)})"
     if len(call) > 80:
@@ -238,11 +238,6 @@ def python_snippet(model: Any, shape: tuple[int, int], weighted: bool, scaled: b
         "print(model.inertia_)",
     ]
     return "\n".join(filter(None, lines)).replace("\nX = ...", "\n\nX = ...") + "\n"
-
-
-def _differs(value: Any, default: Any) -> bool:
-    # Only literals are compared: arrays would answer with an array.
-    return value is not default and not (_is_literal(value) and value == default)
 
 
 def _is_literal(value: Any) -> bool:
