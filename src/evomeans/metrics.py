@@ -61,8 +61,9 @@ def centroid_index(centers_a: ArrayLike, centers_b: ArrayLike) -> int:
             f"centers_a has {a.shape[1]} features and centers_b has {b.shape[1]}; "
             "both need the same."
         )
-    a, b = _in_a_common_frame(a, b)
-    distances = cdist(a, b, "sqeuclidean")
+    # One power of two for both sets, so that squares neither overflow nor vanish.
+    exponent = -int(np.frexp(max(np.abs(a).max(), np.abs(b).max()))[1])
+    distances = cdist(np.ldexp(a, exponent), np.ldexp(b, exponent), "sqeuclidean")
     orphans_of_b = len(b) - len(np.unique(distances.argmin(axis=1)))
     orphans_of_a = len(a) - len(np.unique(distances.argmin(axis=0)))
     return max(orphans_of_a, orphans_of_b)
@@ -81,12 +82,3 @@ def _checked(name: str, centers: ArrayLike) -> NDArray[np.float64]:
     if not np.isfinite(array).all():
         raise ValueError(f"{name} has NaN or infinite coordinates; expected finite numbers.")
     return array
-
-
-def _in_a_common_frame(
-    a: NDArray[np.float64], b: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Scale both sets by one power of two, so that squares neither overflow nor vanish."""
-    largest = max(np.abs(a).max(), np.abs(b).max())
-    exponent = -int(np.frexp(largest)[1])
-    return np.ldexp(a, exponent), np.ldexp(b, exponent)

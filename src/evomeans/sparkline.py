@@ -13,19 +13,9 @@ SMALLEST = 1e-6
 
 
 def convergence_html(best: Sequence[float], text: str) -> str:
-    """Draw the best so far as a falling line, with a line of text below.
+    """Draw the lowest inertia after each solution as a falling line, with a line of text below.
 
-    Parameters
-    ----------
-    best : sequence of float
-        Lowest inertia so far, one entry per solution made.
-    text : str
-        What stands below; escaped here.
-
-    Returns
-    -------
-    str
-        HTML that takes its colours from its surroundings.
+    The text is escaped here. The colours are those of the surroundings.
     """
     caption = f'<div style="font-size:90%">{escape(text)}</div>'
     if not len(best):

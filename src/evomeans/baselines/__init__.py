@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from evomeans.baselines.breathing import BreathingKMeans
 from evomeans.baselines.global_kmeans import GlobalKMeans
-from evomeans.baselines.modified_global_kmeans import ModifiedGlobalKMeans
+from evomeans.baselines.modified_global_kmeans import (
+    ModifiedGlobalKMeans,
+    MultiStartModifiedGlobalKMeans,
+)
 from evomeans.baselines.multi_start import MultiStartKMeans
-from evomeans.baselines.multi_start_modified_global_kmeans import MultiStartModifiedGlobalKMeans
 from evomeans.baselines.random_swap import RandomSwap
 from evomeans.baselines.saga import SAGA
 

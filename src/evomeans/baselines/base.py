@@ -41,10 +41,7 @@ Found = tuple[Refinement, dict[str, Any]]
 
 @dataclass(eq=False, repr=False)
 class Baseline(FittedCenters):
-    """A clusterer that lacks only its search.
-
-    The parameters are the fields of a dataclass. Every subclass declares and documents only those
-    it adds; the rest of its docstring comes from here.
+    """A clusterer that lacks only its search; subclasses document only what they add.
 
     Parameters
     ----------
@@ -60,6 +57,7 @@ class Baseline(FittedCenters):
     _: KW_ONLY
     engine: str = "auto"
     n_jobs: int | None = None
+    n_iter_: int = field(init=False)
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -109,21 +107,19 @@ class Baseline(FittedCenters):
             solution = canonical_solution(engine, best.centers, X.dtype)
             self._keep_solution(features, engine.frame, solution)
             self.__dict__.update(attributes)
-        self._warn_of_interruption()
+        if attributes.get("stop_reason_") is StopReason.INTERRUPTED:
+            text = f"fit was interrupted after {self.n_iter_} solutions; the best is kept."
+            warnings.warn(text, RuntimeWarning, stacklevel=2)
         self._warn_of_duplicates(solution, stacklevel=3)
         return self
 
     def _check_parameters(self) -> None:
         """Check all parameters for which no samples are needed."""
         check_int("n_clusters", self.n_clusters, at_least=1)
-        check_thread_count(self.n_jobs)
 
     @abstractmethod
     def _search(self, engine: BaselineEngine, interrupt: DeferredInterrupt) -> Found:
         """Find a solution and the attributes that belong to it, without changing the estimator."""
-
-    def _warn_of_interruption(self) -> None:
-        """Warn the caller of fit if the search was cut short."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -153,7 +149,6 @@ class AnytimeBaseline(Baseline):
     max_time: float | None = None
     target_inertia: float | None = None
     random_state: Any = None
-    n_iter_: int = field(init=False)
     history_: tuple[RunRecord, ...] = field(init=False)
     stop_reason_: StopReason = field(init=False)
 
@@ -180,14 +175,6 @@ class AnytimeBaseline(Baseline):
         """Follow the solutions to their end or up to a limit."""
         best, history, reason = pursue(solutions, interrupt, self.max_time, self.target_inertia)
         return best, {"history_": history, "n_iter_": len(history), "stop_reason_": reason}
-
-    def _warn_of_interruption(self) -> None:
-        if self.stop_reason_ is StopReason.INTERRUPTED:
-            warnings.warn(
-                f"fit was interrupted after {self.n_iter_} solutions; the best is kept.",
-                RuntimeWarning,
-                stacklevel=3,
-            )
 
 
 def random_samples(engine: BaselineEngine, n_clusters: int, rng: np.random.Generator) -> FloatArray:

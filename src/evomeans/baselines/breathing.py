@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from numbers import Real
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -13,7 +12,7 @@ from scipy.spatial.distance import cdist
 from evomeans.baselines.base import AnytimeBaseline
 from evomeans.baselines.engine import BaselineEngine
 from evomeans.engines.protocol import FloatArray, Refinement, Start
-from evomeans.estimators.parameters import check_int
+from evomeans.estimators.parameters import check_int, check_real
 
 # A new centre starts within this distance, in each feature, of the centre whose cluster it will
 # share, in units of the root mean squared distance of the samples to their centres.
@@ -26,10 +25,10 @@ GAIN = 1e-4
 class BreathingKMeans(AnytimeBaseline):
     """Breathing K-means: add a few centres, remove as many, as long as that helps [1]_.
 
-    After a start by k-means++, the number of centres goes up and down. A breath in adds ``m``
-    centres next to those with the largest error. A breath out removes the ``m`` centres that are
-    missed least. K-means follows both. When a cycle brings no improvement, the breath becomes
-    shallower by one centre; the search ends when none is left. The best solution is kept.
+    A breath in adds ``m`` centres next to those with the largest error. A breath out removes the
+    ``m`` centres whose samples would cost least with their second closest centre. K-means follows
+    both. When a cycle brings no improvement, the breath becomes shallower by one centre. The search
+    ends when none is left.
 
     Parameters
     ----------
@@ -41,11 +40,6 @@ class BreathingKMeans(AnytimeBaseline):
         than ``theta`` times the mean distance of a centre to its nearest neighbour. None protects
         only the nearest neighbour, as in the last revision of the paper.
 
-    Attributes
-    ----------
-    n_iter_ : int
-        The number of solutions made: the start, and one per cycle.
-
     See Also
     --------
     RandomSwap : Moves one randomly chosen centre at a time.
@@ -53,13 +47,9 @@ class BreathingKMeans(AnytimeBaseline):
 
     Notes
     -----
-    The error of a centre is Σ w‖x − c‖² over its samples. Its utility is how much more the same
-    samples would cost with their second closest centre. A cycle continues from the solution of the
-    previous one, whether that is better or worse. An improvement must exceed one part in 10,000, as
-    in the author's program.
-
-    The start is greedy k-means++, as in the paper: 2 + ⌊ln k⌋ samples are drawn for each centre,
-    and the best of them is taken. K-means always continues to its fixed point here; the author's
+    A cycle continues from the solution of the previous one, whether that is better or worse. An
+    improvement must exceed one part in 10,000, as in the author's program. The start is greedy
+    k-means++, as in the paper. K-means always continues to its fixed point here; the author's
     program stops it earlier.
 
     References
@@ -85,11 +75,8 @@ class BreathingKMeans(AnytimeBaseline):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_int("m", self.m, at_least=0)
-        if self.theta is None:
-            return
-        if isinstance(self.theta, bool) or not isinstance(self.theta, Real):
-            raise TypeError(f"theta must be a positive number or None, got {self.theta!r}.")
-        if not self.theta > 0:
+        theta = check_real("theta", self.theta)
+        if theta is not None and not theta > 0:
             raise ValueError(f"theta={self.theta} must be positive, or None.")
 
     def solutions(self, engine: BaselineEngine, rng: np.random.Generator) -> Iterator[Refinement]:

@@ -9,8 +9,7 @@ import numpy as np
 from evomeans.baselines.engine import BaselineEngine
 from evomeans.baselines.incremental import IncrementalBaseline, promising
 from evomeans.engines.protocol import FloatArray, Refinement
-
-ALGORITHMS = ("fast", "full")
+from evomeans.estimators.parameters import shown
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -65,9 +64,8 @@ class GlobalKMeans(IncrementalBaseline):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if not isinstance(self.algorithm, str):
-            kind = type(self.algorithm).__name__
-            raise TypeError(f"algorithm must be 'fast' or 'full', got a value of type {kind}.")
-        if self.algorithm not in ALGORITHMS:
+            raise TypeError(f"algorithm must be 'fast' or 'full', got {shown(self.algorithm)}.")
+        if self.algorithm not in ("fast", "full"):
             raise ValueError(f"algorithm={self.algorithm!r} is unknown; it is 'fast' or 'full'.")
 
     def _new_centers(

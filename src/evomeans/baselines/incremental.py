@@ -29,22 +29,10 @@ BLOCK = 2**24
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PathStep:
-    """The solution for one number of clusters.
+    """The solution for one number of clusters, as in the fitted attributes of an estimator.
 
-    Parameters
-    ----------
-    n_clusters : int
-        The number of clusters.
-    inertia : float
-        Sum of the squared distances of the samples to their closest centre, times their weights.
-    cluster_centers : (n_clusters, n_features) array
-        In data units, in the precision of ``X`` and in lexicographic order.
-    labels : (n_samples,) array of unsigned integers
-        The cluster of each sample, in the smallest integer type that holds it.
-    n_runs : int
-        Runs of K-means since the previous step.
-    seconds : float
-        Since the search began.
+    ``labels`` have the smallest unsigned integer type that holds them. ``n_runs`` counts the runs
+    of K-means since the previous step, and ``seconds`` the time since the search began.
     """
 
     n_clusters: int
@@ -78,7 +66,6 @@ class IncrementalBaseline(Baseline):
 
     path_: tuple[PathStep, ...] = field(init=False)
     inertias_: FloatArray = field(init=False)
-    n_iter_: int = field(init=False)
 
     def at(self, n_clusters: int) -> Self:
         """Return the estimator as if it had been fitted with fewer clusters.
@@ -135,20 +122,19 @@ class IncrementalBaseline(Baseline):
         yield solution, 1
         while len(solution.centers) < self.n_clusters:
             squares = engine.nearest_squares(solution.centers)
+            # Where every sample has a centre of its own, it does not matter where one more goes.
+            places = solution.centers[:1]
             if squares.any():
                 places = self._new_centers(engine, solution, squares)
-            else:
-                # Every sample has a centre of its own; it does not matter where one more goes.
-                places = solution.centers[:1]
-            solution = _best_refined(engine, solution, places, interrupt)
+            refined = _refined(engine, solution, places, interrupt)
+            solution = min(refined, key=lambda each: each.inertia)
             yield solution, len(places)
 
 
-def _best_refined(
+def _refined(
     engine: BaselineEngine, solution: Refinement, places: FloatArray, interrupt: DeferredInterrupt
-) -> Refinement:
-    """Run K-means from a solution with one more centre at each of the places; the first best."""
-    best: Refinement | None = None
+) -> Iterator[Refinement]:
+    """Run K-means from a solution with one more centre, at each of the places."""
     parent = None
     for first in range(0, len(places), engine.batch):
         _obey(interrupt)
@@ -156,13 +142,10 @@ def _best_refined(
             Start(np.vstack([solution.centers, place]), parent=parent)
             for place in places[first : first + engine.batch]
         ]
-        for refined in engine.refine(starts):
-            # All starts share most of their centres with this solution.
-            parent = refined.handle if parent is None else parent
-            if best is None or refined.inertia < best.inertia:
-                best = refined
-    assert best is not None, "there is at least one place"
-    return best
+        refined = engine.refine(starts)
+        # All starts share most of their centres with this solution.
+        parent = refined[0].handle if parent is None else parent
+        yield from refined
 
 
 def _obey(interrupt: DeferredInterrupt) -> None:
@@ -174,9 +157,6 @@ def _obey(interrupt: DeferredInterrupt) -> None:
 def _path_attributes(path: tuple[PathStep, ...]) -> dict[str, Any]:
     inertias = np.array([step.inertia for step in path])
     return {"path_": path, "inertias_": inertias, "n_iter_": sum(step.n_runs for step in path)}
-
-
-# ---- choosing a place ----------------------------------------------------------------------------
 
 
 def promising(
@@ -217,12 +197,8 @@ def attracted_means(engine: BaselineEngine, points: FloatArray, squares: FloatAr
 def settle(engine: BaselineEngine, points: FloatArray, squares: FloatArray) -> FloatArray:
     """Descend to local minima of the auxiliary function Σ_j w_j·min(squares_j, ‖y − x_j‖²).
 
-    Every point moves to the mean of the samples it attracts, until no sample comes or goes.
-
-    Returns
-    -------
-    minima : (m, d) array
-        The distinct minima reached, in lexicographic order.
+    Every point moves to the mean of the samples it attracts, until no sample comes or goes. The
+    distinct minima are returned in lexicographic order.
     """
     arrived = []
     for _ in range(MAX_ITERATIONS):

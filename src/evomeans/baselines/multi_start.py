@@ -12,8 +12,6 @@ from evomeans.baselines.engine import BaselineEngine
 from evomeans.engines.protocol import Refinement, Start
 from evomeans.estimators.parameters import check_int
 
-INITS = ("random", "k-means++")
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class MultiStartKMeans(AnytimeBaseline):
@@ -35,11 +33,6 @@ class MultiStartKMeans(AnytimeBaseline):
           plain algorithm with one draw per centre; scikit-learn draws several and takes the best.
     n_runs : int, default=5000
         Runs of K-means.
-
-    Attributes
-    ----------
-    n_iter_ : int
-        The number of runs made.
 
     See Also
     --------
@@ -70,7 +63,7 @@ class MultiStartKMeans(AnytimeBaseline):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_int("n_runs", self.n_runs, at_least=1)
-        if not isinstance(self.init, str) or self.init not in INITS:
+        if not isinstance(self.init, str) or self.init not in ("random", "k-means++"):
             raise ValueError(f"init={self.init!r} must be 'random' or 'k-means++'.")
 
     def solutions(self, engine: BaselineEngine, rng: np.random.Generator) -> Iterator[Refinement]:

@@ -8,25 +8,16 @@ from dataclasses import dataclass
 
 from evomeans.engines.protocol import Refinement
 from evomeans.search.interrupts import DeferredInterrupt
-from evomeans.search.stopping import StopReason
+from evomeans.search.settings import SearchSettings
+from evomeans.search.stopping import Progress, StopReason, reason_to_stop
 
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
     """One solution of a search.
 
-    Parameters
-    ----------
-    number : int
-        1, 2, … in the order in which the solutions were made.
-    inertia : float
-        Of this solution.
-    best : float
-        Lowest inertia so far, this one included.
-    n_iter : int
-        K-means iterations it took.
-    seconds : float
-        Since the search began.
+    ``number`` counts from 1. ``best`` is the lowest inertia so far, this one included. ``n_iter``
+    counts iterations of K-means, and ``seconds`` the time since the search began.
     """
 
     number: int
@@ -45,17 +36,11 @@ def pursue(
 ) -> tuple[Refinement, tuple[RunRecord, ...], StopReason]:
     """Take solutions one by one until they end or a limit is reached.
 
-    The first solution is always taken, so that there is an answer whatever the limits are.
-
-    Returns
-    -------
-    best : Refinement
-        The solution with the lowest inertia; the first of equal ones.
-    history : tuple of RunRecord
-        One record per solution.
-    stop_reason : StopReason
-        Why it ended; MAX_ITER if there were no more solutions.
+    The first solution is always taken, so that there is an answer whatever the limits are. Returns
+    the best solution (the first of equal ones), the record of all, and why it ended: MAX_ITER if
+    there were no more solutions.
     """
+    settings = SearchSettings(max_time=max_time, target_inertia=target_inertia)
     began = clock()
     best: Refinement | None = None
     history: list[RunRecord] = []
@@ -65,22 +50,11 @@ def pursue(
         seconds = clock() - began
         record = RunRecord(number, solution.inertia, best.inertia, solution.n_iter, seconds)
         history.append(record)
-        reason = _reason_to_stop(record, interrupt.requested, max_time, target_inertia)
+        # The limits on offspring are those of HG-means alone.
+        progress = Progress(0, 0, 0, seconds, best.inertia)
+        interrupted = StopReason.INTERRUPTED if interrupt.requested else None
+        reason = interrupted or reason_to_stop(progress, settings)
         if reason is not None:
             return best, tuple(history), reason
     assert best is not None, "every method makes at least one solution"
     return best, tuple(history), StopReason.MAX_ITER
-
-
-def _reason_to_stop(
-    last: RunRecord, interrupted: bool, max_time: float | None, target_inertia: float | None
-) -> StopReason | None:
-    if interrupted:
-        return StopReason.INTERRUPTED
-    if last.best == 0.0:
-        return StopReason.PROVEN_OPTIMAL
-    if target_inertia is not None and last.best <= target_inertia:
-        return StopReason.TARGET_INERTIA
-    if max_time is not None and last.seconds >= max_time:
-        return StopReason.MAX_TIME
-    return None

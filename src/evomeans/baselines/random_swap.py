@@ -23,15 +23,10 @@ class RandomSwap(AnytimeBaseline):
     Parameters
     ----------
     n_swaps : int, default=5000
-        Trials (T in the paper). The number needed to find all clusters grows with the square of
-        ``n_clusters``.
+        Trials (T in the paper) after the first solution. The number needed to find all clusters
+        grows with the square of ``n_clusters``.
     kmeans_iterations : int, default=2
         Iterations of K-means in each trial, at most.
-
-    Attributes
-    ----------
-    n_iter_ : int
-        The number of solutions made: the first one, and one per trial.
 
     See Also
     --------
@@ -42,12 +37,9 @@ class RandomSwap(AnytimeBaseline):
     -----
     The search starts at random samples. The authors have recommended 5000 trials since [2]_. The
     inertias in ``history_`` are those of intermediate solutions. The best of them is refined to the
-    fixed point of K-means at the end, so that ``inertia_`` may be lower still.
-
-    The local repartition of the paper reassigns the samples of the removed centre and those that
-    the new one attracts. All others keep their centre, so that the assignment is complete. Here the
-    engine does this: it knows from the previous solution which samples it has to look at, and does
-    so in the iterations that follow as well.
+    fixed point of K-means at the end, so that ``inertia_`` may be lower still. The engine does the
+    local repartition of the paper: it knows from the previous solution which samples may change
+    their centre.
 
     References
     ----------

@@ -106,8 +106,6 @@ def distinct(x: Floats, w: Floats) -> tuple[Floats, Floats]:
 
 def nearest(x: Floats, centers: Floats) -> NDArray[np.int32]:
     """Index of the nearest of the ascending centres, the lower one on a tie."""
-    if centers.size == 1:
-        return np.zeros(x.size, np.int32)
-    right = np.searchsorted(centers, x).clip(1, centers.size - 1)
-    left = right - 1
+    left = (np.searchsorted(centers, x) - 1).clip(0, max(0, centers.size - 2))
+    right = np.minimum(left + 1, centers.size - 1)
     return np.where(x - centers[left] <= centers[right] - x, left, right).astype(np.int32)

@@ -37,14 +37,8 @@ SLACK = 1e-9  # relative; far above the rounding of an inertia
 def best_starts(x: Floats, w: Floats, k: int) -> Indices:
     """Return the k indices at which the optimal segments start.
 
-    Parameters
-    ----------
-    x : ndarray of shape (n,)
-        Ascending and distinct, n > k, of magnitude at most 1.
-    w : ndarray of shape (n,)
-        Positive.
-    k : int
-        Number of segments.
+    There are more than k points x, ascending and distinct, of magnitude at most 1, with positive
+    weights w.
     """
     if k == 1:
         return np.zeros(1, np.int64)

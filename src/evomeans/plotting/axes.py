@@ -47,17 +47,11 @@ def gap_axis(ax: Axes, floor: float, top: float, unit: str) -> None:
     decades = decades[:: -(-len(decades) // 7)]
     ax.set_yscale("log")
     ax.set_ylim(floor * 0.72, top * 1.4)
-    ax.set_yticks(
-        [floor, *10.0**decades], ["best", *(f"{10.0**e:,.{places(e)}f} %" for e in decades)]
-    )
+    labels = [f"{10.0**decade:,.{max(0, -int(decade))}f} %" for decade in decades]
+    ax.set_yticks([floor, *10.0**decades], ["best", *labels])
     ax.yaxis.set_minor_locator(NullLocator())
     ax.set_ylabel(unit.removeprefix("% "))
     ax.grid(axis="y", color=FAINT, linewidth=0.6)
-
-
-def places(decade: float) -> int:
-    """Decimal places that a power of ten needs."""
-    return max(0, -int(decade))
 
 
 def plain(name: str, length: int = 60) -> str:

@@ -12,7 +12,7 @@ from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import pdist
 
 from evomeans.engines.frame import is_sparse
-from evomeans.plotting.samples import FloatArray, as_rows, dense_rows
+from evomeans.plotting.samples import FloatArray, as_rows, dense
 
 # Axes of the projection do not change visibly with more rows than this.
 ROWS_FOR_AXES = 20_000
@@ -35,72 +35,40 @@ def thin_out(labels: NDArray[Any], limit: int, at_least: int = 5) -> NDArray[np.
     """Choose at most about ``limit`` samples, always the same ones, in a shuffled order.
 
     Every cluster keeps ``at_least`` of its samples, or all if it has fewer: small clusters do
-    not vanish.
-
-    Parameters
-    ----------
-    labels : (n,) array of int
-        The cluster of each sample.
-    limit : int
-        How many to keep.
-    at_least : int
-        How many of each cluster.
-
-    Returns
-    -------
-    (m,) array of int
-        Indices of samples.
+    not vanish. Returns the indices of the samples.
     """
     order = np.random.default_rng(0).permutation(len(labels))
     if len(order) <= limit:
         return order
-    by_cluster = order[np.argsort(labels[order], kind="stable")]
-    ordered = labels[by_cluster]
-    starts = np.flatnonzero(np.diff(ordered, prepend=-1))
-    rank = np.arange(len(ordered)) - np.repeat(starts, np.diff(np.append(starts, len(ordered))))
-    protected = np.zeros(len(labels), dtype=bool)
-    protected[by_cluster[rank < at_least]] = True
-    others = order[~protected[order]][: max(0, limit - int(protected.sum()))]
-    kept = protected
-    kept[others] = True
-    return order[kept[order]]
+    counts = np.bincount(labels)
+    rank = np.empty_like(order)
+    by_cluster = np.argsort(labels[order], kind="stable")
+    rank[by_cluster] = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
+    protected = rank < at_least
+    others = np.cumsum(~protected) <= limit - protected.sum()
+    chosen: NDArray[np.intp] = order[protected | others]
+    return chosen
 
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """Samples and centres in the plane.
+    """Some of the samples in the plane with their labels, and all centres.
 
-    Parameters
-    ----------
-    points : (m, 2) array
-        Some of the samples, in a shuffled order.
-    labels : (m,) array of int
-        Their clusters.
-    centers : (k, 2) array
-        The centres.
-    sizes : (k,) array of int
-        How many of all samples each cluster has.
-    axis_names : tuple of two str
-        What the axes are.
+    ``sizes`` counts all samples of each cluster.
     """
 
     points: FloatArray
     labels: NDArray[Any]
     centers: FloatArray
     sizes: NDArray[np.intp]
-    axis_names: tuple[str, str]
+    axis_names: tuple[str, ...]
 
     def view(self, shape: float = 1.0) -> tuple[tuple[float, float], tuple[float, float]]:
         """Return the limits of both axes: nearly all samples and every centre, with a margin.
 
         A few far samples must not squeeze the rest into a dot, so that the outermost 0.5 % may
         lie outside. Distances are what k-means is about: both axes have the same scale, unless
-        that would leave most of the picture empty.
-
-        Parameters
-        ----------
-        shape : float
-            Width of the picture divided by its height.
+        that would leave most of the picture empty. ``shape`` is width divided by height.
         """
         low, high = np.quantile(self.points, [0.0025, 0.9975], axis=0)
         slack = 0.25 * (high - low)
@@ -128,52 +96,30 @@ def projection_data(
 ) -> Projection:
     """Project samples and centres onto principal components, or onto two columns.
 
-    Parameters
-    ----------
-    X : (n, d) array or sparse matrix
-        The samples.
-    labels : (n,) array of int
-        Their clusters.
-    centers : (k, d) array
-        The centres.
-    names : sequence of str
-        Of the columns.
-    columns : two of the names or indices, optional
-        Show these instead of the first two principal components.
-    limit : int
-        Keep about this many samples; see :func:`thin_out`.
-
-    Returns
-    -------
-    Projection
+    Columns are given by their names or indices. About ``limit`` samples are kept, as in
+    :func:`thin_out`.
     """
     X = as_rows(X)
     kept = thin_out(labels, limit)
     middles = np.asarray(centers, dtype=np.float64)
     if columns is not None:
-        first, second = _two_columns(columns, names)
-        points = _columns_of(X, kept, [first, second])
-        plane, axis_names = middles[:, [first, second]], (names[first], names[second])
+        if isinstance(columns, str) or len(columns) != 2:
+            raise ValueError(f"columns must be two names or two indices, got {columns!r}.")
+        pair = [_column_index(column, names) for column in columns]
+        points, plane = dense(X[kept][:, pair]), middles[:, pair]
+        axis_names = tuple(names[i] for i in pair)
     elif X.shape[1] == 1:
-        points, plane = _strip(dense_rows(X, kept)), np.insert(middles, 1, 0.5, axis=1)
+        points, plane = _strip(dense(X[kept])), np.insert(middles, 1, 0.5, axis=1)
         axis_names = (names[0], "spread out to be seen")
     else:
         mean, axes, shares = _principal_axes(X)
-        points, plane = (dense_rows(X, kept) - mean) @ axes.T, (middles - mean) @ axes.T
-        first_name, second_name = (
-            f"principal component {i + 1} ({share:.0%} of the variance)"
-            for i, share in enumerate(shares)
+        points, plane = (dense(X[kept]) - mean) @ axes.T, (middles - mean) @ axes.T
+        axis_names = tuple(
+            f"principal component {i} ({share:.0%} of the variance)"
+            for i, share in enumerate(shares, start=1)
         )
-        axis_names = (first_name, second_name)
     sizes = np.bincount(labels, minlength=len(middles))
     return Projection(points, labels[kept], plane, sizes, axis_names)
-
-
-def _two_columns(columns: Sequence[str | int], names: Sequence[str]) -> tuple[int, int]:
-    if isinstance(columns, str) or len(columns) != 2:
-        raise ValueError(f"columns must be two names or two indices, got {columns!r}.")
-    first, second = (_column_index(column, names) for column in columns)
-    return first, second
 
 
 def _column_index(column: str | int, names: Sequence[str]) -> int:
@@ -188,18 +134,13 @@ def _column_index(column: str | int, names: Sequence[str]) -> int:
     return int(column)
 
 
-def _columns_of(X: Any, rows: NDArray[np.intp], columns: list[int]) -> FloatArray:
-    taken = X[rows][:, columns]
-    return np.asarray(taken.toarray() if is_sparse(taken) else taken, dtype=np.float64)
-
-
 def _strip(values: FloatArray) -> FloatArray:
     """Spread samples on a line evenly over a strip (by multiples of the golden ratio)."""
     heights = np.arange(1, len(values) + 1) * 0.6180339887498949 % 1.0
     return np.column_stack([values, heights])
 
 
-def _principal_axes(X: Any) -> tuple[FloatArray, FloatArray, tuple[float, float]]:
+def _principal_axes(X: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the mean, the first two principal axes and their shares of the variance."""
     # Imported here: the command line answers without loading it.
     from sklearn.decomposition import PCA
@@ -208,31 +149,21 @@ def _principal_axes(X: Any) -> tuple[FloatArray, FloatArray, tuple[float, float]
     rows = X[::every]
     sparse = is_sparse(rows) and min(rows.shape) > 2
     if not sparse:
-        rows = dense_rows(rows, slice(None))
+        rows = dense(rows)
     mean = np.asarray(rows.mean(axis=0), dtype=np.float64).ravel()
     if rows.shape[0] < 2 or not (sparse or (rows - mean).any()):
-        return mean, np.eye(2, X.shape[1]), (0.0, 0.0)
+        return mean, np.eye(2, X.shape[1]), np.zeros(2)
     pca = PCA(2, svd_solver="arpack" if sparse else "auto", random_state=0).fit(rows)
-    first, second = pca.explained_variance_ratio_
-    return mean, np.asarray(pca.components_), (float(first), float(second))
+    return mean, np.asarray(pca.components_), np.asarray(pca.explained_variance_ratio_)
 
 
 @dataclass(frozen=True, eq=False)
 class Profiles:
     """How the clusters differ from the whole, in the columns that tell most.
 
-    Parameters
-    ----------
-    values : (k, m) array
-        Difference of each centre from the overall mean, in standard deviations.
-    centers : (k, m) array
-        The centres in units of the data.
-    clusters : (k,) array of int
-        The cluster of each row: similar ones stand together.
-    names : list of str
-        Of the m columns, the most telling first.
-    n_features : int
-        How many columns there are in all.
+    A row for each of ``clusters``, similar ones next to each other; a column for each of ``names``,
+    out of ``n_features``. ``values`` are differences of the ``centers`` from the overall mean, in
+    standard deviations.
     """
 
     values: FloatArray
@@ -252,28 +183,12 @@ def profile_data(
     spread: FloatArray | None = None,
     limit: int = 24,
 ) -> Profiles:
-    """Standardise the centres, and choose columns.
+    """Standardise the centres, and choose the ``limit`` most telling columns.
 
-    Parameters
-    ----------
-    centers : (k, d) array
-        In units of the data.
-    weights : (k,) array
-        Sizes of the clusters.
-    names : sequence of str
-        Of the columns.
-    shown : (k, d) array, optional
-        The centres in the units to be shown, if the model was fitted to scaled samples.
-    mean, spread : (d,) arrays, optional
-        Mean and standard deviation of the samples. Without them, those of the centres serve. A
-        column then counts by its part in the separation of the clusters; with them, by the share
-        of its variance that the clusters explain.
-    limit : int
-        Columns to keep.
-
-    Returns
-    -------
-    Profiles
+    ``shown`` are the centres in other units, if the model was fitted to scaled samples. ``mean``
+    and ``spread`` are those of the samples. A column then counts by the share of its variance that
+    the clusters explain. Without them, those of the centres are used, and a column counts by its
+    part in the separation of the clusters.
     """
     middles = np.asarray(centers, dtype=np.float64)
     shares = weights / weights.sum()
@@ -282,7 +197,10 @@ def profile_data(
     values = standardized(middles, mean, between if spread is None else spread)
     telling = between if spread is None else np.sqrt(shares @ np.square(values))
     chosen = np.argsort(-telling, kind="stable")[:limit]
-    rows = _similar_together(values[:, chosen])
+    rows = np.arange(len(values))
+    if len(rows) > 2:
+        tree = linkage(pdist(values[:, chosen]), "average", optimal_ordering=True)
+        rows = leaves_list(tree).astype(np.intp)
     return Profiles(
         values[rows][:, chosen],
         (middles if shown is None else shown)[rows][:, chosen],
@@ -299,31 +217,10 @@ def standardized(centers: FloatArray, mean: FloatArray, spread: FloatArray) -> F
     return np.where(varies, (centers - mean) / np.where(varies, spread, 1.0), 0.0)
 
 
-def _similar_together(values: FloatArray) -> NDArray[np.intp]:
-    if len(values) < 3:
-        return np.arange(len(values))
-    tree = linkage(pdist(values), "average", optimal_ordering=True)
-    return np.asarray(leaves_list(tree), dtype=np.intp)
-
-
 def room_for_labels(
     places: FloatArray, size: tuple[float, float], priority: NDArray[Any]
 ) -> NDArray[np.bool_]:
-    """Tell which labels can be written without touching one of a higher priority.
-
-    Parameters
-    ----------
-    places : (k, 2) array
-        Where the labels would be.
-    size : tuple of two float
-        Width and height of a label, in the same units.
-    priority : (k,) array
-        Higher ones are placed first.
-
-    Returns
-    -------
-    (k,) array of bool
-    """
+    """Tell which labels, of this width and height, do not touch one of a higher priority."""
     room = np.zeros(len(places), dtype=bool)
     for i in np.argsort(-np.asarray(priority), kind="stable"):
         away = np.abs(places[room] - places[i])

@@ -100,9 +100,10 @@ def _draw_centers(ax: Axes, data: Projection, colors: Any) -> None:
     low, high = np.transpose([ax.get_xlim(), ax.get_ylim()])
     places = (data.centers - low) / (high - low) * _inches(ax)
     numbered = room_for_labels(places, (0.26, 0.22), data.sizes)
+    x, y = data.centers[~numbered].T
     ax.scatter(
-        data.centers[~numbered, 0],
-        data.centers[~numbered, 1],
+        x,
+        y,
         s=18,
         c=colors[~numbered],
         edgecolors=PAPER,
@@ -110,9 +111,10 @@ def _draw_centers(ax: Axes, data: Projection, colors: Any) -> None:
         zorder=3,
     )
     for cluster in np.flatnonzero(numbered):
+        x, y = data.centers[cluster]
         ax.text(
-            data.centers[cluster, 0],
-            data.centers[cluster, 1],
+            x,
+            y,
             str(cluster),
             size=8,
             weight="bold",
@@ -185,13 +187,9 @@ def draw_profiles(ax: Axes, data: Profiles) -> Axes:
         ha="right" if upright else "center",
         rotation_mode="anchor",
     )
-    numbered = rows <= 60
-    ax.set_yticks(
-        range(rows) if numbered else [],
-        [str(cluster) for cluster in data.clusters] if numbered else [],
-        fontsize="medium" if rows <= 25 else 6,
-    )
-    ax.set_ylabel("cluster" if numbered else f"{rows} clusters, similar ones together")
+    numbers = [str(cluster) for cluster in data.clusters] if rows <= 60 else []
+    ax.set_yticks(range(len(numbers)), numbers, fontsize="medium" if rows <= 25 else 6)
+    ax.set_ylabel("cluster" if numbers else f"{rows} clusters, similar ones together")
     ax.set(xlim=(-0.5, columns - 0.5), ylim=(rows - 0.5, -0.5))
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)

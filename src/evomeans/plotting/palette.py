@@ -27,14 +27,15 @@ PAPER = "#ffffff"
 
 def diverging(low: str, middle: str, high: str, steps: int = 6) -> tuple[str, ...]:
     """Mix the levels of a scale from ``low`` over ``middle`` to ``high``."""
-    below = [_mixed(low, middle, i / steps) for i in range(steps)]
-    above = [_mixed(middle, high, i / steps) for i in range(1, steps + 1)]
-    return (*below, middle, *above)
+    first, second, third = map(_channels, (low, middle, high))
+    below = [first + i / steps * (second - first) for i in range(steps)]
+    above = [second + i / steps * (third - second) for i in range(steps + 1)]
+    return tuple("#{:02x}{:02x}{:02x}".format(*map(round, color)) for color in below + above)
 
 
-def _mixed(first: str, second: str, part: float) -> str:
-    pairs = ((int(first[i : i + 2], 16), int(second[i : i + 2], 16)) for i in (1, 3, 5))
-    return "#" + "".join(f"{round(a + part * (b - a)):02x}" for a, b in pairs)
+def _channels(color: str) -> NDArray[np.float64]:
+    """Return red, green and blue of a colour like ``"#56B4E9"``, from 0 to 255."""
+    return np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)], dtype=np.float64)
 
 
 DIFFERENCES = diverging("#0a5c8f", "#f3f3f1", "#b84d00")
@@ -45,19 +46,8 @@ def cluster_colors(centers: NDArray[Any], n_colors: int = len(OKABE_ITO)) -> NDA
     """Give every cluster one of a few colours, and neighbours different ones, as on a map.
 
     Up to ``n_colors`` clusters have a colour of their own. Beyond that, colours repeat: each
-    cluster in turn takes the colour whose nearest owner so far is farthest away.
-
-    Parameters
-    ----------
-    centers : (k, d) array
-        The centres, which alone decide: one model has the same colours in every plot.
-    n_colors : int
-        How many there are.
-
-    Returns
-    -------
-    (k,) array of int
-        Indices below ``n_colors``.
+    cluster in turn takes the colour whose nearest owner so far is farthest away. The centres alone
+    decide, so that one model has the same colours in every plot.
     """
     k = len(centers)
     colors = np.arange(k) % n_colors
@@ -82,6 +72,6 @@ def ink_on(color: str) -> str:
 
 def luminance(color: str) -> float:
     """Return the relative luminance of a colour as WCAG 2 defines it, from 0 to 1."""
-    channels = np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    channels = _channels(color) / 255
     linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
     return float(linear @ (0.2126, 0.7152, 0.0722))

@@ -21,25 +21,14 @@ def as_rows(X: Any) -> Any:
     return X.tocsr() if is_sparse(X) else np.asarray(X)
 
 
-def dense_rows(X: Any, rows: Any) -> FloatArray:
-    """Take some rows as a float64 array."""
-    taken = X[rows]
-    return np.asarray(taken.toarray() if is_sparse(taken) else taken, dtype=np.float64)
+def dense(X: Any) -> FloatArray:
+    """Return samples as a float64 array."""
+    return np.asarray(X.toarray() if is_sparse(X) else X, dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Sums over the samples that a description of the clusters needs.
-
-    Parameters
-    ----------
-    mean, spread : (d,) arrays
-        Mean and standard deviation of the columns.
-    inertia : (k,) array
-        Sum of squared distances to the centre in each cluster.
-    weights : (k,) array
-        Total weight of the samples in each cluster.
-    """
+    """Mean and standard deviation of the columns; inertia and total weight of the clusters."""
 
     mean: FloatArray
     spread: FloatArray
@@ -52,14 +41,12 @@ def sample_moments(
 ) -> Moments:
     """Describe samples and clusters in two passes that never copy all of the samples."""
     X = as_rows(X)
-    n, d = X.shape
-    k = len(centers)
+    (n, d), k = X.shape, len(centers)
     weight = np.ones(n) if sample_weight is None else np.broadcast_to(sample_weight, n)
-    mean = np.zeros(d)
+    mean, variance, inertia = np.zeros(d), np.zeros(d), np.zeros(k)
     for rows, block in _blocks(X):
         mean += weight[rows] @ block
     mean /= weight.sum()
-    variance, inertia = np.zeros(d), np.zeros(k)
     middles = np.asarray(centers, dtype=np.float64)
     for rows, block in _blocks(X):
         variance += weight[rows] @ np.square(block - mean)
@@ -74,4 +61,4 @@ def _blocks(X: Any) -> Iterator[tuple[slice, FloatArray]]:
     step = max(1, ENTRIES_AT_ONCE // X.shape[1])
     for start in range(0, X.shape[0], step):
         rows = slice(start, start + step)
-        yield rows, dense_rows(X, rows)
+        yield rows, dense(X[rows])

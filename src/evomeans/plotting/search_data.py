@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from evomeans.search.history import History, OffspringRecord
+from evomeans.plotting.samples import FloatArray
+from evomeans.search.history import History
 from evomeans.search.individual import CLONE_TOLERANCE
-
-FloatArray = NDArray[np.float64]
 
 # In percent. What is closer to the best is the best: rounding, or a clone of it.
 NEGLIGIBLE = 100 * CLONE_TOLERANCE
@@ -20,19 +19,10 @@ NEGLIGIBLE = 100 * CLONE_TOLERANCE
 
 @dataclass(frozen=True, eq=False)
 class Convergence:
-    """How a search came down.
+    """The gap of every solution, or of an even choice of them, and the best so far.
 
-    Parameters
-    ----------
-    x, gap : (m,) arrays
-        Every solution made, or an even choice of them: when, and how far above the end.
-    step_x, step_gap : (s,) arrays
-        The best so far, as the corners of a falling staircase that ends with the search.
-    floor : float
-        A gap below all positive ones of the staircase, where an axis in logarithms may end;
-        what is smaller stands there for "none".
-    unit : str
-        What ``gap`` measures.
+    The best so far is a staircase with corners at ``(step_x, step_gap)``. ``unit`` says what gaps
+    measure. ``floor`` is below all positive ones: a logarithmic axis shows zero there.
     """
 
     x: FloatArray
@@ -46,47 +36,35 @@ class Convergence:
 def convergence_data(
     history: History, x: Literal["offspring", "seconds"] = "offspring", limit: int = 5000
 ) -> Convergence:
-    """Read the course of a search from its history.
+    """Read the course of a search, of which at most ``limit`` solutions, from its history.
 
-    Parameters
-    ----------
-    history : History
-        May be empty.
-    x : {"offspring", "seconds"}
-        What the horizontal axis counts. Founders are at offspring 0.
-    limit : int
-        Keep at most this many solutions; the staircase is complete.
-
-    Returns
-    -------
-    Convergence
+    Founders are at offspring 0. The staircase is always complete.
     """
     if x not in ("offspring", "seconds"):
         raise ValueError(f'x must be "offspring" or "seconds", got {x!r}.')
     when = _column(history, "number" if x == "offspring" else "seconds")
-    best = _column(history, "best")
+    best, inertia = _column(history, "best"), _column(history, "inertia")
     if not len(best):
         return Convergence(when, best, when, best, 1.0, "")
-    inertia = _column(history, "inertia")
-    gap, unit = _gaps(inertia, best[-1], first=inertia[0])
-    best_gap, _ = _gaps(best, best[-1], first=inertia[0])
+    gap, best_gap = (_gaps(values, best[-1], first=inertia[0]) for values in (inertia, best))
     step_x, step_gap = _staircase(when, best_gap)
     kept = np.linspace(0, len(gap) - 1, min(len(gap), limit)).round().astype(np.intp)
-    floor = floor_below(best_gap if (best_gap > 0).any() else gap)
-    return Convergence(when[kept], gap[kept], step_x, step_gap, floor, unit)
+    floor = floor_below(best_gap if best_gap.any() else gap)
+    return Convergence(when[kept], gap[kept], step_x, step_gap, floor, _unit(best[-1]))
 
 
 def _column(history: History, name: str) -> FloatArray:
     return np.asarray(history.column(name), dtype=np.float64)
 
 
-def _gaps(values: FloatArray, best: float, first: float) -> tuple[FloatArray, str]:
+def _gaps(values: FloatArray, best: float, first: float) -> FloatArray:
     """Percent above the best; of the first inertia where the best is 0 and nothing compares."""
-    if best > 0:
-        gaps, unit = 100 * (values / best - 1), "% above the best found"
-    else:
-        gaps, unit = 100 * values / (first or 1.0), "% of the first inertia"
-    return np.where(gaps > NEGLIGIBLE, gaps, 0.0), unit
+    gaps = 100 * (values / best - 1) if best > 0 else 100 * values / (first or 1.0)
+    return np.where(gaps > NEGLIGIBLE, gaps, 0.0)
+
+
+def _unit(best: float) -> str:
+    return "% above the best found" if best > 0 else "% of the first inertia"
 
 
 def _staircase(x: FloatArray, falling: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -94,40 +72,27 @@ def _staircase(x: FloatArray, falling: FloatArray) -> tuple[FloatArray, FloatArr
     corners = np.flatnonzero(np.diff(falling, prepend=np.inf) < 0)
     # All founders are at offspring 0: the lowest of several corners at one place counts.
     corners = corners[np.append(np.diff(x[corners]) > 0, True)]
-    return np.append(x[corners], x[-1]), np.append(falling[corners], falling[-1])
+    corners = np.append(corners, len(x) - 1)
+    return x[corners], falling[corners]
 
 
 def floor_below(gaps: FloatArray) -> float:
     """Return a power of ten that is clearly below all positive gaps, in percent."""
     positive = gaps[gaps > 0]
-    if not len(positive):
-        return 0.1
-    return float(10.0 ** np.floor(np.log10(positive.min() / 2)))
+    return float(10.0 ** np.floor(np.log10(positive.min() / 2))) if len(positive) else 0.1
 
 
 @dataclass(frozen=True, eq=False)
 class PopulationCourse:
-    """The members of the population over time, in percent above the best found.
+    """Gaps of the members of the population, after ``number`` offspring.
 
-    Parameters
-    ----------
-    number : (s,) array
-        Offspring made.
-    best, median, worst : (s,) arrays
-        Of the population at that moment.
-    distinct : (s,) array
-        How many different solutions it held.
-    floor : float
-        As in :class:`Convergence`.
-    unit : str
-        What ``best``, ``median`` and ``worst`` measure.
+    ``floor`` and ``unit`` are as in :class:`Convergence`.
     """
 
     number: FloatArray
     best: FloatArray
     median: FloatArray
     worst: FloatArray
-    distinct: FloatArray
     floor: float
     unit: str
 
@@ -135,65 +100,33 @@ class PopulationCourse:
 def population_data(history: History) -> PopulationCourse:
     """Follow the populations of a search, at the moments after survivors were selected.
 
-    Between selections a population only grows, which would show as a saw blade. The first moment
-    of each is when all its founders are there; the last one is the end of the search.
-
-    Parameters
-    ----------
-    history : History
-        May be empty.
-
-    Returns
-    -------
-    PopulationCourse
+    Between selections a population only grows, which would look like a saw blade. The first moment
+    of each is when all its founders are there. The last moment is the end of the search.
     """
-    # Histories of older model files do not know the members.
-    shown = [record for record in _selections(history) if record.population_distinct]
-    if not shown:
+    if not len(history):
         nothing = np.empty(0)
-        return PopulationCourse(nothing, nothing, nothing, nothing, nothing, 1.0, "")
-    final, first = history[-1].best, history[0].inertia
-    number = np.array([record.number for record in shown], dtype=np.float64)
-    gaps = [
-        _gaps(np.array([getattr(record, name) for record in shown]), final, first)
-        for name in ("population_best", "population_median", "population_worst")
-    ]
-    (best, unit), (median, _), (worst, _) = gaps
-    distinct = np.array([record.population_distinct for record in shown], dtype=np.float64)
+        return PopulationCourse(nothing, nothing, nothing, nothing, 1.0, "")
+    size, population = history.column("population_size"), history.column("population")
+    founder = history.column("founder").astype(bool)
+    moments = founder & ~np.append(founder[1:], False)
+    moments[1:] |= (np.diff(population) == 0) & (np.diff(size) <= 0)
+    moments[-1] = True
+    # Histories of older model files do not know the members.
+    moments &= history.column("population_distinct").astype(bool)
+    final, number = history[-1].best, _column(history, "number")[moments]
+    best, median, worst = (
+        _gaps(_column(history, f"population_{name}")[moments], final, first=history[0].inertia)
+        for name in ("best", "median", "worst")
+    )
     floor = floor_below(np.concatenate([median, worst]))
-    return PopulationCourse(number, best, median, worst, distinct, floor, unit)
-
-
-def _selections(history: History) -> list[OffspringRecord]:
-    """Return the records after which a population was founded or cut down, and the last one."""
-    records = list(history)
-    moments = []
-    for before, record, after in zip([None, *records], records, [*records[1:], None], strict=False):
-        is_founded = record.founder and not (after and after.founder)
-        was_cut = (
-            before is not None
-            and before.population == record.population
-            and before.population_size >= record.population_size
-        )
-        if is_founded or was_cut or after is None:
-            moments.append(record)
-    return moments
+    return PopulationCourse(number, best, median, worst, floor, _unit(final))
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Several runs on one scale.
+    """The staircases of several runs, in percent above the best of all; the best run first.
 
-    Parameters
-    ----------
-    names : list of str
-        Deepest run first.
-    seconds, gap : list of arrays
-        The staircase of each run; the gap is in percent above the best of all.
-    floor : float
-        As in :class:`Convergence`.
-    unit : str
-        What ``gap`` measures.
+    ``floor`` and ``unit`` are as in :class:`Convergence`.
     """
 
     names: list[str]
@@ -204,30 +137,16 @@ class Comparison:
 
 
 def comparison_data(runs: Mapping[str, tuple[ArrayLike, ArrayLike]]) -> Comparison:
-    """Bring the courses of several runs on one scale.
-
-    Parameters
-    ----------
-    runs : mapping of str to (seconds, best)
-        Two equally long sequences for each run: when, and the lowest inertia by then.
-
-    Returns
-    -------
-    Comparison
-    """
+    """Bring the courses of several runs on one scale; see ``plot_comparison``."""
     if not runs:
         raise ValueError("runs is empty; give at least one name with its (seconds, best).")
     courses = {name: _course(name, run) for name, run in runs.items()}
     names = sorted(courses, key=lambda name: float(courses[name][1][-1]))
-    overall = courses[names[0]][1][-1]
-    first = max(course[1][0] for course in courses.values())
-    seconds, gaps = [], []
-    for name in names:
-        gap, unit = _gaps(courses[name][1], overall, first)
-        corners_x, corners_gap = _staircase(courses[name][0], gap)
-        seconds.append(corners_x)
-        gaps.append(corners_gap)
-    return Comparison(names, seconds, gaps, floor_below(np.concatenate(gaps)), unit)
+    ordered = [courses[name] for name in names]
+    overall, first = ordered[0][1][-1], max(best[0] for _, best in ordered)
+    stairs = [_staircase(when, _gaps(best, overall, first)) for when, best in ordered]
+    seconds, gaps = map(list, zip(*stairs, strict=True))
+    return Comparison(names, seconds, gaps, floor_below(np.concatenate(gaps)), _unit(overall))
 
 
 def _course(name: str, run: Any) -> tuple[FloatArray, FloatArray]:

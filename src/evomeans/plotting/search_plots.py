@@ -59,8 +59,7 @@ def draw_convergence(ax: Axes, data: Convergence, x: str) -> Axes:
     ax.plot(
         data.x,
         np.maximum(data.gap, data.floor),
-        linestyle="",
-        marker="o",
+        "o",
         markersize=2.6,
         markeredgewidth=0,
         color=MUTED,
@@ -81,14 +80,11 @@ def draw_convergence(ax: Axes, data: Convergence, x: str) -> Axes:
         markersize=8,
         clip_on=False,
         label="best found",
-        linestyle="",
     )
     gap_axis(ax, data.floor, float(data.gap.max()), data.unit)
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
-    ax.set_xlabel("offspring made" if x == "offspring" else "time (seconds)")
     ax.set_xlim(left=0)
-    _legend(ax)
-    return ax
+    return _labelled(ax, "offspring made" if x == "offspring" else "time (seconds)")
 
 
 def plot_population(history: History, ax: Axes | None = None) -> Axes:
@@ -128,10 +124,8 @@ def plot_population(history: History, ax: Axes | None = None) -> Axes:
     ax.step(data.number, median, where="post", color=INK, linewidth=1.6, label="median member")
     ax.step(data.number, best, where="post", color=OKABE_ITO[0], linewidth=2.2, label="best member")
     gap_axis(ax, data.floor, float(data.worst.max()), data.unit)
-    ax.set_xlabel("offspring made")
     ax.set_xlim(left=0)
-    _legend(ax)
-    return ax
+    return _labelled(ax, "offspring made")
 
 
 def plot_comparison(
@@ -172,13 +166,12 @@ def plot_comparison(
     gap_axis(ax, data.floor, max(float(gap.max()) for gap in data.gap), data.unit)
     ax.set_xscale("log")
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
-    ax.set_xlabel("time (seconds)")
-    _legend(ax, n_columns=1 if len(runs) < 6 else 2)
-    return ax
+    return _labelled(ax, "time (seconds)", n_columns=1 if len(runs) < 6 else 2)
 
 
-def _legend(ax: Axes, n_columns: int = 3) -> None:
-    """Above the axes, where it hides nothing."""
+def _labelled(ax: Axes, x_label: str, n_columns: int = 3) -> Axes:
+    """Name the horizontal axis, and put the legend above the axes, where it hides nothing."""
+    ax.set_xlabel(x_label)
     ax.legend(
         loc="lower left",
         bbox_to_anchor=(0.0, 1.0),
@@ -189,3 +182,4 @@ def _legend(ax: Axes, n_columns: int = 3) -> None:
         handletextpad=0.5,
         columnspacing=1.6,
     )
+    return ax

@@ -89,10 +89,7 @@ def report_data(
         "title": _text(title),
         "command": _text(command),
         "python": python_snippet(
-            model,
-            X.shape,
-            weighted=sample_weight is not None,
-            scaled=standardization is not None,
+            model, X.shape, sample_weight is not None, standardization is not None
         ),
         "settings": {_text(name): _plain(value) for name, value in settings.items()},
         "run": _run(model, moments, X.shape),
@@ -142,24 +139,19 @@ def _run(model: Any, moments: Moments, shape: tuple[int, int]) -> dict[str, Any]
 
 
 def _convergence(model: Any, x: Any) -> dict[str, Any]:
-    data = convergence_data(model.history_, x, limit=SOLUTIONS)
+    data = vars(convergence_data(model.history_, x, limit=SOLUTIONS))
     return {
-        "x": _short(data.x),
-        "gap": _short(data.gap),
-        "step_x": _short(data.step_x),
-        "step_gap": _short(data.step_gap),
-        "floor": data.floor,
-        "unit": data.unit,
+        name: _short(value) if isinstance(value, np.ndarray) else value
+        for name, value in data.items()
     }
 
 
 def _projection(model: Any, X: Any, names: list[str]) -> dict[str, Any]:
-    centers = model.cluster_centers_
-    data = projection_data(X, model.labels_, centers, names=names, limit=POINTS)
+    data = projection_data(X, model.labels_, model.cluster_centers_, names=names, limit=POINTS)
     return {
-        "points": [_short(column) for column in data.points.T],
+        "points": _short(data.points.T),
         "labels": data.labels.tolist(),
-        "centers": [_short(column) for column in data.centers.T],
+        "centers": _short(data.centers.T),
         "axis_names": list(data.axis_names),
     }
 
@@ -179,8 +171,8 @@ def _profiles(
     return {
         "columns": data.names,
         "clusters": data.clusters.tolist(),
-        "values": [np.round(row, 2).tolist() for row in data.values],
-        "centers": [_short(row) for row in data.centers],
+        "values": data.values.round(2).tolist(),
+        "centers": _short(data.centers),
     }
 
 
@@ -216,20 +208,22 @@ def _clusters(
     ]
 
 
-def _short(values: NDArray[np.float64]) -> list[float]:
+def _short(values: NDArray[np.float64]) -> list[Any]:
     """Five digits are finer than any screen, and keep the page small."""
+    if values.ndim > 1:
+        return [_short(row) for row in values]
     return [float(f"{value:.5g}") for value in values.tolist()]
 
 
-def python_snippet(model: Any, shape: tuple[int, int], *, weighted: bool, scaled: bool) -> str:
+def python_snippet(model: Any, shape: tuple[int, int], weighted: bool, scaled: bool) -> str:
     """Write the Python code that repeats a fit; what cannot be written down becomes ``...``."""
     defaults = inspect.signature(type(model)).parameters
-    changed = [
-        f"{name}={value!r}" if _is_literal(value) else f"{name}=..."
-        for name, value in model.get_params(deep=False).items()
-        if name == "n_clusters" or _differs(value, defaults[name].default)
-    ]
-    changed.sort(key=lambda text: not text.startswith("n_clusters="))
+    changed = [f"n_clusters={model.n_clusters!r}"]
+    for name, value in model.get_params(deep=False).items():
+        default, is_literal = defaults[name].default, _is_literal(value)
+        # Only literals are compared: arrays would answer with an array.
+        if name != "n_clusters" and value is not default and not (is_literal and value == default):
+            changed.append(f"{name}={value!r}" if is_literal else f"{name}=...")
     name, weights = type(model).__name__, ", sample_weight=weights" if weighted else ""
     call = f"{name}({', '.join(changed)})"
     if len(call) > 80:
@@ -244,11 +238,6 @@ def python_snippet(model: Any, shape: tuple[int, int], *, weighted: bool, scaled
         "print(model.inertia_)",
     ]
     return "\n".join(filter(None, lines)).replace("\nX = ...", "\n\nX = ...") + "\n"
-
-
-def _differs(value: Any, default: Any) -> bool:
-    # Only literals are compared: arrays would answer with an array.
-    return value is not default and not (_is_literal(value) and value == default)
 
 
 def _is_literal(value: Any) -> bool:

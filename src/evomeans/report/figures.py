@@ -20,6 +20,7 @@ from evomeans.plotting.cluster_plots import (
     draw_sizes,
     profiles_size,
 )
+from evomeans.plotting.samples import FloatArray
 from evomeans.plotting.search_data import Convergence
 from evomeans.plotting.search_plots import draw_convergence
 from evomeans.report.theme import VARIABLES
@@ -47,10 +48,8 @@ def _searches(data: Mapping[str, Any]) -> dict[str, str]:
     """Draw the convergence, unless all solutions of the search were equally good."""
     figures = {}
     for x, given in data["convergence"].items():
-        numbers = {
-            name: np.array(given[name], float) for name in ("x", "gap", "step_x", "step_gap")
-        }
-        course = Convergence(floor=given["floor"], unit=given["unit"], **numbers)
+        numbers = {name: _floats(each) for name, each in given.items() if isinstance(each, list)}
+        course = Convergence(**(given | numbers))
         if course.gap.any():
             label = f"Best inertia so far by {x}, in {course.unit}"
             figures[x] = _svg(draw_convergence(_axes(WIDE), course, x), label)
@@ -59,20 +58,19 @@ def _searches(data: Mapping[str, Any]) -> dict[str, str]:
 
 def _clusters(data: Mapping[str, Any]) -> dict[str, str]:
     clusters, projection, profiles = data["clusters"], data["projection"], data["profiles"]
-    sizes = np.array([cluster["size"] for cluster in clusters], dtype=np.intp)
-    colors = np.array([cluster["color"] for cluster in clusters], dtype=np.intp)
+    sizes, colors = np.array([(each["size"], each["color"]) for each in clusters], np.intp).T
     x_name, y_name = projection["axis_names"]
     plane = Projection(
-        np.array(projection["points"], dtype=np.float64).T,
-        np.array(projection["labels"], dtype=np.intp),
-        np.array(projection["centers"], dtype=np.float64).T,
+        _floats(projection["points"]).T,
+        np.array(projection["labels"], np.intp),
+        _floats(projection["centers"]).T,
         sizes,
         (x_name, y_name),
     )
     centers = Profiles(
-        np.array(profiles["values"], dtype=np.float64),
-        np.array(profiles["centers"], dtype=np.float64),
-        np.array(profiles["clusters"], dtype=np.intp),
+        _floats(profiles["values"]),
+        _floats(profiles["centers"]),
+        np.array(profiles["clusters"], np.intp),
         profiles["columns"],
         data["run"]["n_features"],
     )
@@ -88,6 +86,10 @@ def _clusters(data: Mapping[str, Any]) -> dict[str, str]:
             own_width=True,
         ),
     }
+
+
+def _floats(given: Any) -> FloatArray:
+    return np.array(given, dtype=np.float64)
 
 
 def _axes(size: tuple[float, float]) -> Axes:

@@ -37,9 +37,7 @@
     const sign = order === "ascending" ? 1 : -1;
     const value = (row) => (numeric ? Number(row.cells[index].dataset.value) : row.cells[index].textContent);
     const compare = numeric ? (a, b) => a - b : (a, b) => a.localeCompare(b, undefined, { numeric: true });
-    const rows = all("tr", body).map((row) => [value(row), row]);
-    rows.sort((a, b) => sign * compare(a[0], b[0]));
-    body.append(...rows.map((pair) => pair[1]));
+    body.append(...all("tr", body).sort((a, b) => sign * compare(value(a), value(b))));
     heads.forEach((other) => other.removeAttribute("aria-sort"));
     head.setAttribute("aria-sort", order);
   };

@@ -61,7 +61,7 @@ def test_a_crossover_that_spoils_children_dies_out(monkeypatch) -> None:
     """Parameters adapt: what makes good children is passed on with them."""
 
     def spoiled(couple, uniforms):
-        return np.full_like(couple.first, 0.9), 0
+        return np.full_like(couple.parents[0], 0.9), 0
 
     monkeypatch.setitem(CROSSOVERS, "PNN", spoiled)
     monkeypatch.setitem(CROSSOVERS, "random multipoint", spoiled)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,8 +13,10 @@ from numpy.testing import assert_array_equal
 from numpy.typing import ArrayLike
 
 from evomeans.baselines.saga.crossovers import CROSSOVERS, Couple, pair_up
-from evomeans.baselines.saga.partitions import joint_weights, overlap, partition
+from evomeans.baselines.saga.evolution import Evolution, Individual
+from evomeans.baselines.saga.strategy import Strategy
 from evomeans.engines import create_engine
+from fakes import refinement
 
 HALVES = ["random multipoint", "centroid distance"]
 PAIRWISE = ["multipoint pairwise", "one-point pairwise"]
@@ -22,14 +25,11 @@ TAKING = [*HALVES, "largest partitions", *PAIRWISE]
 
 def couple_on(engine, first, second) -> Couple:
     """Bring two sets of centres together, over the samples of an engine."""
-    labels = [partition(engine, centers) for centers in (first, second)]
-    return Couple(
-        first,
-        second,
-        np.zeros(first.shape[1]),
-        overlap=lambda: overlap(engine, *labels, len(first)),
-        joint_weights=lambda: joint_weights(engine, first, second),
-    )
+    search = Evolution(engine, np.random.default_rng(0), len(first), 2, 1, 2)
+    solutions = [replace(refinement(1.0, 0), centers=centers) for centers in (first, second)]
+    strategy = Strategy("PNN", 0.0, 0.0)
+    couple = search.couple(*(Individual(solution, strategy) for solution in solutions))
+    return replace(couple, middle=np.zeros(first.shape[1]))
 
 
 def couple_of(first: ArrayLike, second: ArrayLike, **known: ArrayLike) -> Couple:
@@ -43,8 +43,7 @@ def couple_of(first: ArrayLike, second: ArrayLike, **known: ArrayLike) -> Couple
         return ask
 
     return Couple(
-        np.array(first, float)[:, None],
-        np.array(second, float)[:, None],
+        (np.array(first, float)[:, None], np.array(second, float)[:, None]),
         np.array([0.0]),
         answer("overlap"),
         answer("joint_weights"),
@@ -78,15 +77,15 @@ def multiset(centers) -> Counter:
 def test_children_have_as_many_centres_and_repeat_themselves(name, case) -> None:
     """The same couple and numbers give the same child; the parents are left as they were."""
     couple, uniforms = case
-    before = couple.first.copy(), couple.second.copy(), uniforms.copy()
+    before = couple.parents[0].copy(), couple.parents[1].copy(), uniforms.copy()
     child, nearer = CROSSOVERS[name](couple, uniforms)
-    assert child.shape == couple.first.shape
+    assert child.shape == couple.parents[0].shape
     assert np.isfinite(child).all()
     again, _ = CROSSOVERS[name](couple, uniforms)
     assert_array_equal(again, child)
     child += 1.0
-    assert_array_equal(couple.first, before[0])
-    assert_array_equal(couple.second, before[1])
+    assert_array_equal(couple.parents[0], before[0])
+    assert_array_equal(couple.parents[1], before[1])
     assert_array_equal(uniforms, before[2])
     assert nearer in (0, 1)
 
@@ -97,7 +96,7 @@ def test_children_consist_of_centres_of_their_parents(name, case) -> None:
     """Each is one of theirs, taken no more often than they have it."""
     couple, uniforms = case
     child, _ = CROSSOVERS[name](couple, uniforms)
-    assert multiset(child) <= multiset(couple.first) + multiset(couple.second)
+    assert multiset(child) <= multiset(couple.parents[0]) + multiset(couple.parents[1])
 
 
 @pytest.mark.parametrize("name", TAKING)
@@ -119,8 +118,8 @@ def test_a_child_of_equals_is_one_of_them(name, case) -> None:
     if name == "PNN" and not (weights[0] > 0).all():
         return  # a centre that no sample chooses may be replaced by its own double
     child, _ = CROSSOVERS[name](couple, uniforms)
-    if len(np.unique(couple.second, axis=0)) == len(child):
-        assert multiset(child) == multiset(couple.first)
+    if len(np.unique(couple.parents[1], axis=0)) == len(child):
+        assert multiset(child) == multiset(couple.parents[0])
 
 
 # ---- one by one ------------------------------------------------------------------------------
@@ -236,7 +235,7 @@ def test_pnn_weights_are_those_of_the_nearest_of_all_centres(case) -> None:
     """And no sample is lost."""
     couple, _ = case
     shared, joint = couple.overlap(), couple.joint_weights()
-    assert joint.shape == (2, len(couple.first))
+    assert joint.shape == (2, len(couple.parents[0]))
     assert shared.sum() == joint.sum()
     # A centre attracts fewer samples among more others.
     assert (joint[0] <= shared.sum(axis=1)).all()

@@ -1,10 +1,6 @@
-"""Six ways to make one solution from two.
+"""Six ways to make one solution from two, published as the docstring of SAGA says.
 
-Random multipoint, centroid distance (Pan, McInnes & Jack 1995), largest partitions and pairwise
-crossover follow Fränti, Kivijärvi, Kaukoranta & Nevalainen (1997), "Genetic algorithms for
-large-scale clustering problems", The Computer Journal 40, 547-554; the last has two variants. PNN
-follows Fränti (2000), "Genetic algorithm with deterministic crossover for vector
-quantization", Pattern Recognition Letters 21, 61-68.
+Centroid distance crossover was introduced by Pan, McInnes & Jack (1995).
 """
 
 from __future__ import annotations
@@ -13,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import cdist
 
 from evomeans.baselines.engine import IndexArray
@@ -23,34 +19,18 @@ from evomeans.engines.protocol import FloatArray
 
 @dataclass(frozen=True)
 class Couple:
-    """Two solutions to be crossed, and what some crossovers ask about the samples.
+    """The (k, d) centres of two solutions to be crossed, and the mean of all samples.
 
-    The callables look at all samples, which only some crossovers need.
-
-    Parameters
-    ----------
-    first, second : (k, d) arrays
-        Centres of the parents.
-    middle : (d,) array
-        Mean of all samples.
-    overlap : callable
-        Returns the (k, k) array of the weights that cluster i of ``first`` and cluster j of
-        ``second`` have in common.
-    joint_weights : callable
-        Returns the (2, k) array of the weights of the clusters if every sample chooses between the
-        centres of both parents; ties go to the first parent.
+    Two callables look at all samples, which only some crossovers need. ``overlap`` returns the
+    (k, k) array of the weights that cluster i of the first and cluster j of the second have in
+    common. ``joint_weights`` returns the (2, k) array of the weights of the clusters if every
+    sample chooses between the centres of both; ties go to the first parent.
     """
 
-    first: FloatArray
-    second: FloatArray
+    parents: tuple[FloatArray, FloatArray]
     middle: FloatArray
     overlap: Callable[[], FloatArray]
     joint_weights: Callable[[], FloatArray]
-
-    @property
-    def parents(self) -> tuple[FloatArray, FloatArray]:
-        """Both of them."""
-        return self.first, self.second
 
 
 Child = tuple[FloatArray, int]
@@ -100,9 +80,8 @@ def largest_partitions(couple: Couple, uniforms: FloatArray) -> Child:
         sizes[giver][chosen] = -np.inf
         sizes[1 - giver][:] -= shares[giver][chosen]
     keeper = int(len(taken[1]) > len(taken[0]))
-    kept, given = np.array(taken[keeper]), np.array(taken[1 - keeper], dtype=np.intp)
     child = couple.parents[keeper].copy()
-    child[_others(kept, len(child))] = couple.parents[1 - keeper][given]
+    child[_others(taken[keeper], len(child))] = couple.parents[1 - keeper][taken[1 - keeper]]
     return child, keeper
 
 
@@ -116,7 +95,7 @@ def one_point_pairwise(couple: Couple, uniforms: FloatArray) -> Child:
 
     The pairs are in the order of the first parent's centres.
     """
-    k = len(couple.first)
+    k = len(couple.parents[0])
     point = 1 + int(uniforms[0, 0] * (k - 1))
     return _one_of_each_pair(couple, from_second=np.arange(k) >= point)
 
@@ -127,14 +106,13 @@ def pnn(couple: Couple, uniforms: FloatArray) -> Child:
     Every sample first chooses between the centres of both. The cost of a merger depends on the
     weight of the samples that chose its centres. Nothing here is random.
     """
-    k = len(couple.first)
+    k = len(couple.parents[0])
     centers, _, origins = pnn_merge(
         np.concatenate(couple.parents), couple.joint_weights().ravel(), k
     )
     in_place = origins[origins < k]
     child = np.empty_like(centers)
-    child[in_place] = centers[: len(in_place)]
-    child[_others(in_place, k)] = centers[len(in_place) :]
+    child[np.append(in_place, _others(in_place, k))] = centers
     return child, 0
 
 
@@ -149,13 +127,7 @@ CROSSOVERS: Mapping[str, Crossover] = {
 
 
 def pair_up(first: FloatArray, second: FloatArray) -> IndexArray:
-    """Give each centre of ``first``, in turn, the nearest of ``second`` that is still free.
-
-    Returns
-    -------
-    partner : (k,) array
-        ``second[partner[i]]`` is paired with ``first[i]``.
-    """
+    """Give each centre of ``first``, in turn, the nearest of ``second`` that is still free."""
     distances = cdist(first, second, "sqeuclidean")
     partner = np.empty(len(first), dtype=np.intp)
     for i, row in enumerate(distances):
@@ -178,16 +150,9 @@ def _one_of_each_pair(couple: Couple, from_second: NDArray[np.bool_]) -> Child:
 def _completed(
     keeper: FloatArray, kept: IndexArray, donor: FloatArray, preference: IndexArray
 ) -> FloatArray:
-    """Keep some centres in place; fill the other positions with centres of another parent.
+    """Keep some centres in place; fill the other positions with centres of the donor.
 
-    Parameters
-    ----------
-    keeper : (k, d) array
-    kept : array
-        Which of its centres stay.
-    donor : (k, d) array
-    preference : (k,) array
-        The order in which its centres are taken; those that are already kept come last.
+    Those are taken in the order of preference, but centres that are already kept come last.
     """
     child = keeper.copy()
     is_kept = (cdist(donor[preference], keeper[kept]) == 0.0).any(axis=1)
@@ -196,8 +161,6 @@ def _completed(
     return child
 
 
-def _others(some: IndexArray, count: int) -> NDArray[np.bool_]:
-    """Return a mask of all positions below ``count`` except some."""
-    mask = np.ones(count, dtype=np.bool_)
-    mask[some] = False
-    return mask
+def _others(some: ArrayLike, count: int) -> IndexArray:
+    """Return all positions below ``count`` except some."""
+    return np.setdiff1d(np.arange(count), some)

@@ -56,22 +56,19 @@ class SAGA(AnytimeBaseline):
     Notes
     -----
     The crossovers are random multipoint, centroid distance, largest partitions, multipoint and
-    one-point pairwise [2]_, and PNN [3]_. For PNN, every sample chooses between the centres of both
-    parents, and the pairwise nearest neighbour method merges the centres by the weights they
-    received. The centres are not moved to the means of the samples that chose them, as they are in
-    [3]_: that takes another pass over the samples, and gained little.
+    one-point pairwise [2]_, and PNN [3]_. Before PNN merges the centres of both parents, [3]_ moves
+    them to the means of the samples that chose them. This takes another pass over the samples and
+    gained little, so that it is left out.
 
-    Where the text of [1]_ could not be consulted, this is our reading. The sizes are S = 45, T = 50
-    and G = 2. Parents are selected by a roulette wheel with chances of one over the inertia, and
-    S_B = S/5. Crossing all pairs of the S_B best instead, which [2]_ offers as elitist selection,
-    let early winners take over with any crossover they happened to have, and found worse solutions.
-    A parameter is drawn anew with probability Ψ = 0.05: the crossover from the six, the mutation
-    probability from [0, 1], and the noise range from [0, 1] standard deviations of each feature.
-    Noise is uniform within the range and fades linearly, to almost nothing in the last generation.
-    The first generation gets no K-means. Empty clusters are refilled as everywhere in evomeans, and
-    the best individual is refined to the fixed point of K-means at the end. With these choices the
-    solutions on most data sets are better than those the HG-means paper reports for SAGA, and about
-    as good as those of HG-means, but take more time (docs/paper.md).
+    Where the text of [1]_ could not be consulted, this is our reading. Parents are selected by a
+    roulette wheel with chances of one over the inertia. Crossing all pairs of the S_B best instead,
+    which [2]_ offers as elitist selection, let early winners take over with any crossover they
+    happened to have, and found worse solutions. A parameter is drawn anew with probability
+    Ψ = 0.05, uniformly from its range, which for noise is up to one standard deviation of each
+    feature. Noise fades linearly, to almost nothing in the last generation. The first generation
+    gets no K-means, and the best individual is refined to the fixed point of K-means at the end.
+    With these choices the solutions on most data sets are better than those the HG-means paper
+    reports for SAGA, and about as good as those of HG-means, but take more time (docs/paper.md).
 
     References
     ----------

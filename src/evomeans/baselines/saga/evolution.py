@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -12,7 +11,6 @@ import numpy as np
 from evomeans.baselines.base import random_samples
 from evomeans.baselines.engine import BaselineEngine, IndexArray
 from evomeans.baselines.saga.crossovers import CROSSOVERS, Couple
-from evomeans.baselines.saga.partitions import joint_weights, overlap, partition
 from evomeans.baselines.saga.strategy import Strategy, inherited_strategy
 from evomeans.engines.protocol import FloatArray, LocalSearch, Refinement, Start
 
@@ -37,25 +35,10 @@ class Individual:
 
 @dataclass
 class Evolution:
-    """A population, and the steps that change it.
+    """A population (the last complete generation, the best first) and the steps that change it.
 
-    Parameters
-    ----------
-    engine : BaselineEngine
-        Holds the samples.
-    rng : numpy.random.Generator
-        Source of all randomness.
-    n_clusters, population_size, n_generations, kmeans_iterations : int
-        The parameters of :class:`~evomeans.baselines.SAGA`.
-
-    Attributes
-    ----------
-    population : list of Individual
-        The last complete generation, the best first.
-    middle : (d,) array
-        Mean of all samples.
-    variances : (d,) array
-        Of the features, estimated from the samples at which the first generation starts.
+    ``middle`` is the mean of all samples. ``variances`` are those of the features, estimated from
+    the samples at which the first generation starts.
     """
 
     engine: BaselineEngine
@@ -132,15 +115,17 @@ class Evolution:
 
     def couple(self, first: Individual, second: Individual) -> Couple:
         """Bring two individuals together; what needs all samples is computed when called."""
-        engine, centers = self.engine, (first.solution.centers, second.solution.centers)
-        return Couple(
-            *centers,
-            self.middle,
-            overlap=lambda: overlap(
-                engine, first.partition(engine), second.partition(engine), self.n_clusters
-            ),
-            joint_weights=partial(joint_weights, engine, *centers),
-        )
+        engine, k = self.engine, self.n_clusters
+        centers = first.solution.centers, second.solution.centers
+
+        def overlap() -> FloatArray:
+            cells = first.partition(engine) * k + second.partition(engine)
+            return _total_weights(engine, cells, (k, k))
+
+        def joint_weights() -> FloatArray:
+            return _total_weights(engine, partition(engine, np.concatenate(centers)), (2, k))
+
+        return Couple(centers, self.middle, overlap, joint_weights)
 
     def strategies(self) -> tuple[Strategy, ...]:
         """Return the parameters of all individuals, those of the best one first."""
@@ -164,3 +149,13 @@ def _spun(chances: FloatArray, uniform: float) -> int:
     cumulated = chances.cumsum()
     index = int(np.searchsorted(cumulated, uniform * cumulated[-1], side="right"))
     return min(index, int(np.flatnonzero(chances)[-1]))
+
+
+def partition(engine: BaselineEngine, centers: FloatArray) -> IndexArray:
+    """Return the index of the closest centre of every sample."""
+    return np.asarray(engine.assign(centers)[0]).astype(np.intp)
+
+
+def _total_weights(engine: BaselineEngine, cells: IndexArray, shape: tuple[int, int]) -> FloatArray:
+    totals = np.bincount(cells, engine.weights, shape[0] * shape[1])
+    return totals.reshape(shape).astype(np.float64)

@@ -41,12 +41,7 @@ class Strategy:
 def inherited_strategy(first: Strategy, second: Strategy, uniforms: FloatArray) -> Strategy:
     """Take each parameter from a random parent; with probability Ψ, draw it anew instead.
 
-    Parameters
-    ----------
-    first, second : Strategy
-        Of the parents.
-    uniforms : (3, 3) array
-        One row for the choices of a parent, one for the chances of renewal, and one for new values.
+    The rows of ``uniforms`` choose the parents, decide on renewal, and become new values.
     """
     new = Strategy.drawn(uniforms[2])
     values = [
