@@ -349,8 +349,8 @@ def test_impossible_fields_are_refused(written, meta, text):
         ("given", np.zeros((1, 5, 3)), "shape"),
         ("given", np.zeros((9, 5, 2)), "population is incomplete"),
         ("waiting_centers", np.zeros((1, 5, 2)), "shape"),
-        ("history_best", np.zeros(2), "differ in length"),
-        ("history_made_by", np.full(9, 77), "operator that it does not list"),
+        ("history_best", np.zeros(2), "history_best has the shape"),
+        ("history_made_by", np.full(9, 77), "history_made_by is not within 0 and"),
         ("more", np.zeros(2), "unknown member"),
     ],
 )

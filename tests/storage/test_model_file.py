@@ -324,7 +324,7 @@ def test_impossible_parameters(path, changes, text):
         ("population_centers", np.zeros((9, 4, 3)), "has the shape"),
         ("population_centers", np.zeros((0, 4, 3)), "has the shape"),
         ("population_alpha", np.full(4, 1.5), "has the shape|not within"),
-        ("history_number", np.zeros(3, np.int64), "differ in length"),
+        ("history_number", np.zeros(3, np.int64), "has the shape .* not .3"),
         ("history_accepted", np.zeros(36), "is of type float64"),
         ("init", np.zeros((1, 4, 2)), "init.shape"),
         ("init", np.zeros((0, 4, 3)), "init.shape"),

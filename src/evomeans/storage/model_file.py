@@ -11,16 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.engines.frame import Frame
-from evomeans.search import History, Individual, StopReason
+from evomeans.search import History, Individual, OffspringRecord, StopReason
 from evomeans.storage.archive import Archive, ArchiveError, read_archive, write_archive
 from evomeans.storage.arrays import (
     HISTORY_MEMBERS,
     LATER_HISTORY_MEMBERS,
     POPULATION_MEMBERS,
     history_from_arrays,
-    history_to_arrays,
-    population_from_arrays,
-    population_to_arrays,
+    records_from_arrays,
+    records_to_arrays,
 )
 
 FORMAT = "evomeans model"
@@ -60,6 +59,7 @@ class StoredModel:
 def write_model(path: str | os.PathLike[str], model: StoredModel) -> None:
     """Write a model file atomically."""
     names = model.feature_names_in
+    k, d = model.cluster_centers.shape
     meta = {
         "parameters": model.parameters,
         "feature_names": None if names is None else [str(name) for name in names],
@@ -74,8 +74,8 @@ def write_model(path: str | os.PathLike[str], model: StoredModel) -> None:
     arrays = {
         "cluster_centers": model.cluster_centers,
         "frame_shift": model.frame.shift,
-        **population_to_arrays(model.population, *model.cluster_centers.shape),
-        **history_to_arrays(model.history),
+        **records_to_arrays(Individual, model.population, "population", k, d),
+        **records_to_arrays(OffspringRecord, model.history, "history"),
         "labels": model.labels,
         "init": model.init,
     }
@@ -107,7 +107,7 @@ def _model(archive: Archive) -> StoredModel:
     labels = archive.array("labels", "int32", (None,), low=0, high=k - 1) if stored else None
     if labels is not None and len(labels) == 0:
         raise ArchiveError("it has no labels")
-    population = population_from_arrays(archive, k, d)
+    population = records_from_arrays(archive, Individual, "population", k, d)
     if len(population) == 0:
         raise ArchiveError("it has no population")
     has_init = "init" in archive.arrays

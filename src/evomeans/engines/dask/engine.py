@@ -44,7 +44,7 @@ from evomeans.engines.protocol import (
     Start,
     require_abilities,
 )
-from evomeans.engines.resolution import Resolution, refuse_unresolved
+from evomeans.engines.resolution import refuse_unresolved, search_if_needed
 
 log = logging.getLogger("evomeans")
 
@@ -166,12 +166,18 @@ class DaskEngine(PlainKMeans):
         from dask import delayed
 
         survey = self.survey
-        resolution = Resolution.within(
-            self.frame, survey.low, survey.high, survey.heaviest, self.n_samples
+        look = search_if_needed(
+            self.frame,
+            survey.low,
+            survey.high,
+            survey.finest,
+            survey.lightest,
+            survey.heaviest,
+            self.n_samples,
         )
-        if not resolution.suffices(survey.finest, survey.lightest):
-            judge = delayed(resolution.judge, pure=False)
-            tasks = [judge(X, weights, n_clusters) for X, weights in self._blocks]
+        if look is not None:
+            look = delayed(look, pure=False)
+            tasks = [look(X, weights, n_clusters) for X, weights in self._blocks]
             refuse_unresolved(self.runner.compute(tasks), n_clusters)
 
     def close(self) -> None:
