@@ -90,11 +90,8 @@ def _lost_and_distinct(
 ) -> Finding:
     weights = np.ones(X.shape[0]) if sample_weight is None else sample_weight
     # In double precision, in which no sample underflows.
-    Z = (
-        csr_array(X, dtype=float) * frame.scale
-        if is_sparse(X)
-        else frame.encode(X.astype(np.float64))
-    )
+    X = X.astype(np.float64)
+    Z: Any = csr_array(X) * frame.scale if is_sparse(X) else frame.encode(X)
     # Of every row the largest absolute value, and the largest extent of the columns that it needs.
     sizes, reach = _dense(abs(Z).max(axis=1)), _dense(((Z != 0.0) * extents).max(axis=1))
     # Squares of smaller numbers are zero, and so might be the numbers.

@@ -271,17 +271,10 @@ def _restored(stored: Any, ours: Any, name: str = "random") -> Any:
         if stored != ours:
             raise ArchiveError(f"its random numbers are not of the bit generator {ours}")
         return ours
-    largest = LARGEST_INTEGER.get(name, 0)
-    if isinstance(ours, np.ndarray):
-        largest = int(np.iinfo(ours.dtype).max)
-        values = stored if isinstance(stored, list) else []
-        if len(values) != ours.size or not all(_is_within(value, largest) for value in values):
-            raise ArchiveError(f"the state of its random numbers is impossible ({name})")
-        return np.array(values, dtype=ours.dtype)
-    if not _is_within(stored, largest):
+    is_array = isinstance(ours, np.ndarray)
+    largest = np.iinfo(ours.dtype).max if is_array else LARGEST_INTEGER.get(name, 0)
+    values = stored if is_array else [stored]
+    is_possible = isinstance(values, list) and len(values) == np.size(ours)
+    if not is_possible or not all(type(one) is int and 0 <= one <= largest for one in values):
         raise ArchiveError(f"the state of its random numbers is impossible ({name})")
-    return stored
-
-
-def _is_within(value: object, largest: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= largest
+    return np.array(values, dtype=ours.dtype) if is_array else stored

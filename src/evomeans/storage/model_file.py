@@ -110,6 +110,9 @@ def _model(archive: Archive) -> StoredModel:
     population = records_from_arrays(archive, Individual, "population", k, d)
     if len(population) == 0:
         raise ArchiveError("it has no population")
+    reason = archive.meta.get("stop_reason")
+    if not isinstance(reason, str) or reason not in set(StopReason):
+        raise ArchiveError("its stop_reason is unknown")
     has_init = "init" in archive.arrays
     # The first evomeans did not count them.
     is_older = "n_rediscoveries" not in archive.meta
@@ -124,7 +127,7 @@ def _model(archive: Archive) -> StoredModel:
         n_iter=archive.integer("n_iter", 0, LARGEST_COUNT),
         n_rediscoveries=0 if is_older else archive.integer("n_rediscoveries", 0, LARGEST_COUNT),
         missing_abilities=tuple(_texts(archive, "missing_abilities") or ()),
-        stop_reason=_stop_reason(archive),
+        stop_reason=StopReason(reason),
         population=tuple(population),
         history=history_from_arrays(archive),
     )
@@ -158,10 +161,3 @@ def _frame(archive: Archive, centers: NDArray[Any]) -> Frame:
     if not encoded.max() <= LARGEST_COORDINATE:
         raise ArchiveError("its centres are out of reach of its frame")
     return frame
-
-
-def _stop_reason(archive: Archive) -> StopReason:
-    reason = archive.meta.get("stop_reason")
-    if not isinstance(reason, str) or reason not in set(StopReason):
-        raise ArchiveError("its stop_reason is unknown")
-    return StopReason(reason)
