@@ -66,6 +66,7 @@ class ScriptedEngine:
 
     def __post_init__(self) -> None:
         self.frame = Frame(np.zeros(1), 0)
+        self.total_weight = float(self.n_samples)
         self.starts: list[Start] = []
         self.calls: list[int] = []
         self.sampled: list[FloatArray] = []

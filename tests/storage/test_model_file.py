@@ -23,12 +23,13 @@ from sklearn.exceptions import NotFittedError
 import evomeans
 from evomeans import HGMeans, ModelFileError, load
 from evomeans.plotting.search_data import population_data
+from evomeans.search.history import COLUMNS
 from evomeans.storage.archive import read_archive, write_archive
-from evomeans.storage.arrays import LATER_HISTORY_MEMBERS
+from evomeans.storage.arrays import HISTORY_MEMBERS, LATER_HISTORY_MEMBERS
 from evomeans.storage.model_file import FORMAT, VERSION
 
 X = np.random.default_rng(0).normal(size=(60, 3))
-QUICK = {"min_population": 3, "max_population": 6, "max_offspring": 30, "random_state": 0}
+QUICK = {"min_population": 3, "max_population": 6, "max_offspring": 12, "random_state": 0}
 
 
 def quick(n_clusters=4, **parameters):
@@ -111,7 +112,7 @@ def test_feature_names_come_back(tmp_path, names):
 def test_the_limit_of_offspring_keeps_its_name_in_the_file(tmp_path):
     """Files of all versions call it max_iter, also if it was set by that name."""
     model = HGMeans(3, **QUICK).fit(X)
-    for changes, limit in (({}, 30), ({"max_offspring": 5000, "max_iter": 9}, 9)):
+    for changes, limit in (({}, 12), ({"max_offspring": 5000, "max_iter": 9}, 9)):
         model.set_params(**changes).save(tmp_path / "m")
         stored = read_archive(tmp_path / "m", FORMAT, VERSION).meta["parameters"]
         assert stored["max_iter"] == limit
@@ -324,7 +325,7 @@ def test_impossible_parameters(path, changes, text):
         ("population_centers", np.zeros((9, 4, 3)), "has the shape"),
         ("population_centers", np.zeros((0, 4, 3)), "has the shape"),
         ("population_alpha", np.full(4, 1.5), "has the shape|not within"),
-        ("history_number", np.zeros(3, np.int64), "differ in length"),
+        ("history_number", np.zeros(3, np.int64), "has the shape .* not .3"),
         ("history_accepted", np.zeros(36), "is of type float64"),
         ("init", np.zeros((1, 4, 2)), "init.shape"),
         ("init", np.zeros((0, 4, 3)), "init.shape"),
@@ -409,6 +410,11 @@ def test_every_byte_of_the_directory_may_be_hit(path, model):
         except ModelFileError:
             refused += 1
     assert refused > 0
+
+
+def test_every_column_of_a_history_is_stored():
+    """A new one of a type that cannot be stored would be forgotten."""
+    assert {f"history_{name}" for name in COLUMNS} == {*HISTORY_MEMBERS} - {"history_operators"}
 
 
 def test_load_is_the_public_name():

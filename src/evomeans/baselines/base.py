@@ -102,8 +102,8 @@ class Baseline(FittedCenters):
         with DeferredInterrupt() as interrupt:
             engine = create_engine(engine_name, X, sample_weight, n_jobs=n_threads)
             assert isinstance(engine, BaselineEngine)
-            check_resolved(engine_name, engine, X, sample_weight, self.n_clusters)
             best, attributes = self._search(engine, interrupt)
+            check_resolved(engine, X, sample_weight, self.n_clusters, best.inertia)
             solution = canonical_solution(engine, best.centers, X.dtype)
             self._keep_solution(features, engine.frame, solution)
             self.__dict__.update(attributes)

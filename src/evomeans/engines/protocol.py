@@ -161,6 +161,11 @@ class Engine(Protocol):
         ...
 
     @property
+    def total_weight(self) -> float:
+        """Sum of the sample weights."""
+        ...
+
+    @property
     def batch(self) -> int:
         """How many starts the engine refines together for best speed."""
         ...

@@ -53,6 +53,7 @@ class ReferenceEngine:
         self.frame = Frame.around(X) if frame is None else frame
         self.samples = self.frame.encode(X).astype(np.float64)
         self.weights = np.ones(len(X)) if sample_weight is None else sample_weight
+        self.total_weight = float(self.weights.sum())
         self.norms = np.einsum("ij,ij->i", self.samples, self.samples)
         self.n_samples = len(X)
         self.dtype = X.dtype

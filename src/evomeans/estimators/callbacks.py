@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
 from evomeans.engines.frame import Frame
@@ -53,27 +54,10 @@ def fit_task(
     settings: SearchSettings,
     n_given: int,
 ) -> Iterator[tuple[Observer, ...]]:
-    """Show a fit to the callbacks of an estimator, if it has any.
+    """Show a fit to the callbacks of an estimator, if it has any; yield observers for the search.
 
-    Parameters
-    ----------
-    estimator : estimator
-        The one that is fitted.
-    X, y, sample_weight
-        What it is fitted to.
-    features : Features
-        The columns of ``X``.
-    frame : Frame
-        The coordinates of the engine.
-    settings : SearchSettings
-        They tell how many solutions the search makes at most.
-    n_given : int
-        Solutions that it begins with.
-
-    Yields
-    ------
-    tuple of Observer
-        For the search.
+    ``settings`` and ``n_given``, the number of solutions to begin with, tell how many solutions the
+    search makes at most.
     """
     if not getattr(estimator, "_skl_callbacks", None):
         yield ()
@@ -95,27 +79,19 @@ def fit_task(
     context.call_on_fit_task_end(**seen, reconstruction_attributes={})
 
 
+@dataclass
 class _Subtasks:
     """An observer with a sub-task for each solution, or for several in a row if there are many."""
 
-    def __init__(
-        self,
-        context: Any,
-        seen: dict[str, Any],
-        n_tasks: int,
-        per_task: int,
-        features: Features,
-        frame: Frame,
-    ) -> None:
-        self._context = context
-        self._seen = seen
-        self._n_left = n_tasks
-        self._per_task = per_task
-        self._features = features
-        self._frame = frame
-        self._open: Any = None
-        self._n_ended = 0
-        self._best: FloatArray | None = None
+    _context: Any
+    _seen: dict[str, Any]
+    _n_left: int
+    _per_task: int
+    _features: Features
+    _frame: Frame
+    _open: Any = None
+    _n_ended: int = 0
+    _best: FloatArray | None = None
 
     def __call__(self, record: OffspringRecord) -> bool:
         """Count a solution, and end its sub-task; return whether a callback asks to stop."""

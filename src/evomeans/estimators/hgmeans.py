@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
+from contextlib import closing
 from typing import Any, Self
 
 from evomeans.engines import Engine, create_engine, is_dask
@@ -38,13 +38,7 @@ from evomeans.estimators.validation import (
     check_samples,
     check_warm_start,
 )
-from evomeans.search import (
-    History,
-    Individual,
-    SearchResult,
-    StopReason,
-    evolve,
-)
+from evomeans.search import History, Individual, SearchResult, StopReason, evolve
 from evomeans.search.interrupts import DeferredInterrupt
 from evomeans.storage.checkpoint import Checkpoint
 from evomeans.storage.model_file import write_model
@@ -393,7 +387,9 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         # Ctrl-C ends the search, but neither loses what it found nor leaves half a fit.
         with (
             DeferredInterrupt() as interrupt,
-            open_engine(parameters, X, sample_weight) as engine,
+            closing(
+                create_engine(parameters.engine, X, sample_weight, n_jobs=parameters.n_threads)
+            ) as engine,
             fit_task(
                 self, X, y, sample_weight, features, engine.frame, settings, len(given)
             ) as watching,
@@ -401,7 +397,6 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
             if self.engine == "auto" and X.shape[1] == 1 and not is_dask(X):
                 result = proven_optimum(engine, X, self.n_clusters, sample_weight)
             else:
-                check_resolved(parameters.engine, engine, X, sample_weight, self.n_clusters)
                 result = evolve(
                     engine,
                     self.n_clusters,
@@ -412,6 +407,7 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
                     interrupt=interrupt,
                     keeper=self._checkpoint(engine, X, sample_weight, parameters, init),
                 )
+                check_resolved(engine, X, sample_weight, self.n_clusters, result.best.inertia)
             solution = canonical_solution(engine, result.best.centers, X.dtype)
             self._keep(features, engine.frame, result, solution)
         self._report(result, solution)
@@ -470,17 +466,13 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
                 flush=True,
             )
         if result.stop_reason is StopReason.INTERRUPTED:
-            resume = (
-                ""
-                if self.checkpoint is None
-                else f" To go on, fit again with checkpoint={os.fspath(self.checkpoint)!r}."
-            )
-            warnings.warn(
+            text = (
                 f"fit was interrupted after {result.n_offspring} offspring; the best solution so "
-                f"far is kept.{resume}",
-                RuntimeWarning,
-                stacklevel=3 + EXTRA_FRAMES,
+                "far is kept."
             )
+            if self.checkpoint is not None:
+                text += f" To go on, fit again with checkpoint={os.fspath(self.checkpoint)!r}."
+            warnings.warn(text, RuntimeWarning, stacklevel=3 + EXTRA_FRAMES)
         self._warn_of_duplicates(solution, stacklevel=4 + EXTRA_FRAMES)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -508,16 +500,6 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         array([0, 1], dtype=int32)
         """
         write_model(path, stored_model(self))
-
-
-@contextmanager
-def open_engine(
-    parameters: Parameters, X: Any, sample_weight: FloatArray | None
-) -> Iterator[Engine]:
-    """Hold the samples in an engine for as long as a fit takes."""
-    engine = create_engine(parameters.engine, X, sample_weight, n_jobs=parameters.n_threads)
-    with closing(engine):
-        yield engine
 
 
 def load(path: str | os.PathLike[str]) -> HGMeans:

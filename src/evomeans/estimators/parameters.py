@@ -69,7 +69,8 @@ class Parameters:
 def check_parameters(estimator: Any) -> Parameters:
     """Check all parameters of HGMeans for which no samples are needed."""
     check_int("n_clusters", estimator.n_clusters, at_least=1)
-    check_flag("warm_start", estimator.warm_start)
+    if not isinstance(estimator.warm_start, bool | np.bool_):
+        raise TypeError(f"warm_start must be True or False, got {shown(estimator.warm_start)}.")
     return Parameters(
         settings=check_search_settings(estimator),
         engine=check_engine(estimator.engine),
@@ -83,21 +84,19 @@ def check_parameters(estimator: Any) -> Parameters:
 def check_search_settings(estimator: Any) -> SearchSettings:
     """Turn the estimator's parameters into the settings of the search."""
     name, limit = offspring_limit(estimator)
-    given: dict[str, Any] = {
-        "min_population": check_int("min_population", estimator.min_population),
-        "max_population": check_int("max_population", estimator.max_population),
-        "max_offspring": check_int(name, limit),
-        "patience": check_int("n_iter_no_change", estimator.n_iter_no_change),
-        "max_time": check_real("max_time", estimator.max_time),
-        "target_inertia": check_real("target_inertia", estimator.target_inertia),
-    }
-    strategy = check_strategy(estimator.strategy)
     try:
-        return SearchSettings(**given, strategy=strategy)
+        return SearchSettings(
+            min_population=check_int("min_population", estimator.min_population),
+            max_population=check_int("max_population", estimator.max_population),
+            max_offspring=check_int(name, limit),
+            patience=check_int("n_iter_no_change", estimator.n_iter_no_change),
+            max_time=check_real("max_time", estimator.max_time),
+            target_inertia=check_real("target_inertia", estimator.target_inertia),
+            strategy=check_strategy(estimator.strategy),
+        )
     except ValueError as error:
         # The one limit that has another name in the search.
-        text = str(error).replace("patience=", "n_iter_no_change=")
-        raise ValueError(text) from None
+        raise ValueError(str(error).replace("patience=", "n_iter_no_change=")) from None
 
 
 def offspring_limit(estimator: Any) -> tuple[str, object]:
@@ -147,13 +146,6 @@ def check_int(name: str, value: object, *, at_least: int | None = None) -> int:
     if at_least is not None and value < at_least:
         raise ValueError(f"{name}={value} must be at least {at_least}.")
     return int(value)
-
-
-def check_flag(name: str, value: object) -> bool:
-    """Return a boolean, Python's or NumPy's."""
-    if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} must be True or False, got {shown(value)}.")
-    return bool(value)
 
 
 def check_real(name: str, value: object) -> float | None:
@@ -212,13 +204,11 @@ def check_thread_count(n_jobs: object) -> int:
         raise ValueError("n_jobs=0 must be positive, -1 for all cores, or None for one thread.")
     if abs(count) > MOST_THREADS:
         raise ValueError(f"n_jobs={count} must not exceed {MOST_THREADS}.")
-    return count if count > 0 else max(1, _core_count() + 1 + count)
-
-
-def _core_count() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    if count > 0:
+        return count
+    has_affinity = hasattr(os, "sched_getaffinity")
+    n_cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+    return max(1, n_cores + 1 + count)
 
 
 def check_random_source(random_state: Any) -> RandomSource:

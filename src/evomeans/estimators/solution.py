@@ -56,31 +56,20 @@ def canonical_solution(engine: Engine, centers: FloatArray, dtype: Any) -> Solut
         solution = refined
 
 
-def _labelled(engine: Engine, centers: FloatArray, dtype: Any) -> Solution:
+def _labelled(engine: Any, centers: FloatArray, dtype: Any) -> Solution:
     """Round, order and label once; centres that own no sample go last."""
-    rounded = ordered_centers(engine.frame, centers, dtype)
+    rounded = lexicographic(engine.frame.decode(centers).astype(dtype))
     encoded = encode_centers(engine.frame, rounded)
     labels, inertia = engine.assign(encoded)
-    owns = _cluster_sizes(engine, encoded, labels) > 0
+    is_lazy, k = is_dask(labels), len(encoded)
+    sizes = engine.cluster_sizes(encoded) if is_lazy else np.bincount(labels, minlength=k)
+    owns = sizes > 0
     if not owns.all():
         rounded = np.concatenate([rounded[owns], rounded[~owns]])
         labels, inertia = engine.assign(encode_centers(engine.frame, rounded))
-    if not is_dask(labels):
+    if not is_lazy:
         labels = np.asarray(labels, dtype=np.int32)
     return Solution(rounded, labels, float(inertia), int(np.count_nonzero(owns)))
-
-
-def _cluster_sizes(engine: Any, centers: FloatArray, labels: Any) -> NDArray[np.int64]:
-    """Count the samples of each cluster; an engine whose labels are lazy has done so."""
-    if is_dask(labels):
-        sizes: NDArray[np.int64] = engine.cluster_sizes(centers)
-        return sizes
-    return np.bincount(labels, minlength=len(centers))
-
-
-def ordered_centers(frame: Frame, centers: FloatArray, dtype: Any) -> NDArray[Any]:
-    """Return centres in data units and in lexicographic order, rounded to the data's precision."""
-    return lexicographic(frame.decode(centers).astype(dtype))
 
 
 def lexicographic(centers: NDArray[Any]) -> NDArray[Any]:

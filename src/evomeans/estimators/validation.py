@@ -8,6 +8,7 @@ collections are checked by the engine that reads them.
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,8 +21,9 @@ from sklearn.utils.validation import validate_data
 
 from evomeans.engines import is_dask
 from evomeans.engines.frame import is_sparse
+from evomeans.engines.reference import ReferenceEngine
 from evomeans.engines.resolution import check_resolution
-from evomeans.engines.rules import LARGEST_VALUE
+from evomeans.engines.rules import CERTAINLY_NO_ROUNDING, LARGEST_VALUE
 from evomeans.engines.values import OVERFLOW, check_total_weight
 from evomeans.estimators.parameters import check_engine, check_engine_holds, shown
 
@@ -175,11 +177,20 @@ def _naming(name: str) -> Iterator[None]:
         raise kind(f"Invalid {name}: {error}") from error
 
 
-def check_resolved(name: str, engine: Any, X: Any, sample_weight: Any, n_clusters: int) -> None:
-    """Reject samples that the sums of an engine do not resolve; the reference resolves all."""
+def check_resolved(
+    engine: Any, X: Any, sample_weight: Any, n_clusters: int, inertia: float
+) -> None:
+    """Reject samples that the sums of an engine did not resolve; the reference resolves all.
+
+    The inertia that was found tells for almost all data that nothing was lost, without another
+    pass over the samples.
+    """
+    in_frame = math.ldexp(inertia, 2 * engine.frame.exponent)
+    if in_frame > CERTAINLY_NO_ROUNDING * engine.total_weight:
+        return
     if is_dask(X):
         engine.check_resolution(n_clusters)
-    elif name != "reference":
+    elif not isinstance(engine, ReferenceEngine):
         check_resolution(X, sample_weight, engine.frame, n_clusters)
 
 

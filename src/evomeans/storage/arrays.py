@@ -1,140 +1,113 @@
-"""Solutions and histories as plain arrays, for model files and checkpoints, and back."""
+"""Solutions and histories as plain arrays, for model files and checkpoints, and back.
+
+Every field of a record becomes an array, whose type follows from that of the field. Texts become
+places in a list of names, which has an array of its own. What only an engine needs is left out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Collection
+from dataclasses import MISSING, Field, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.search.history import COLUMNS, History, OffspringRecord
+from evomeans.search.history import History, OffspringRecord
 from evomeans.search.individual import IMPROVEMENT, Individual
-from evomeans.search.state import Draft
 from evomeans.storage.archive import Archive, ArchiveError
 
 Arrays = dict[str, NDArray[Any]]
 
-BELOW_ONE = 1.0 - 2.0**-53
+ARRAY_TYPES: dict[Any, str] = {
+    "int": "int64",
+    "float": "float64",
+    "bool": "bool",
+    "FloatArray": "float64",
+    "str": "int64",
+}
 LONGEST_NAME = 200
 
-POPULATION_MEMBERS = tuple(
-    f"population_{name}" for name in ("centers", "inertia", "cluster_weights", "alpha")
-)
-HISTORY_TYPES = {
-    "number": "int64",
-    "inertia": "float64",
-    "best": "float64",
-    "alpha": "float64",
-    "n_iter": "int64",
-    "seconds": "float64",
-    "population_size": "int64",
-    "accepted": "bool",
-    "clone": "bool",
-    "population": "int64",
-    "founder": "bool",
-    "made_by": "int64",
-    "since_improvement": "int64",
-    "population_best": "float64",
-    "population_median": "float64",
-    "population_worst": "float64",
-    "population_distinct": "int64",
-}
-"""``made_by`` is a place in the list of names that ``history_operators`` holds."""
-HISTORY_MEMBERS = (*(f"history_{name}" for name in COLUMNS), "history_operators")
-LATER_HISTORY_MEMBERS = HISTORY_MEMBERS[9:]
-"""Members that model files of version 1 do not have."""
 
-
-def population_to_arrays(
-    population: Sequence[Individual], k: int, d: int, prefix: str = "population"
+def records_to_arrays(
+    kind: type, records: Collection[Any], prefix: str, k: int = 0, d: int = 0
 ) -> Arrays:
-    """Stack solutions; the engine's memory of them is left out."""
-    return {
-        f"{prefix}_centers": np.array([one.centers for one in population]).reshape(-1, k, d),
-        f"{prefix}_inertia": np.array([one.inertia for one in population], dtype=np.float64),
-        f"{prefix}_cluster_weights": np.array(
-            [one.cluster_weights for one in population], dtype=np.float64
-        ).reshape(-1, k),
-        f"{prefix}_alpha": np.array([one.alpha for one in population], dtype=np.float64),
-    }
+    """Stack the fields of records with k centres in d dimensions."""
+    arrays: Arrays = {}
+    for field in _stored_fields(kind):
+        values = [getattr(record, field.name) for record in records]
+        texts = list(dict.fromkeys(values)) if field.type == "str" else None
+        if texts is not None:
+            values = [texts.index(value) for value in values]
+        stack = np.array(values, dtype=ARRAY_TYPES[field.type])
+        arrays[f"{prefix}_{field.name}"] = stack.reshape(-1, *_layout(field.name, k, d)[0])
+        if texts is not None:
+            points = [ord(letter) for letter in "\n".join(texts)]
+            arrays[f"{prefix}_operators"] = np.array(points, dtype=np.int64)
+    return arrays
 
 
-def population_from_arrays(
-    archive: Archive, k: int, d: int, prefix: str = "population"
-) -> list[Individual]:
-    """Return the solutions that an archive holds."""
-    centers = archive.array(f"{prefix}_centers", "float64", (None, k, d))
-    p = len(centers)
-    inertia = archive.array(f"{prefix}_inertia", "float64", (p,), low=0.0)
-    weights = archive.array(f"{prefix}_cluster_weights", "float64", (p, k), low=0.0)
-    alpha = archive.array(f"{prefix}_alpha", "float64", (p,), low=0.0, high=1.0)
-    return [
-        # Copies: a member must not keep the whole population alive.
-        Individual(centers[i].copy(), float(inertia[i]), weights[i].copy(), float(alpha[i]))
-        for i in range(p)
-    ]
-
-
-def drafts_to_arrays(drafts: Sequence[Draft], k: int, d: int, prefix: str) -> Arrays:
-    """Stack solutions that wait for their refinement."""
-    codes, names = _coded([one.made_by for one in drafts])
-    return {
-        f"{prefix}_centers": np.array([one.centers for one in drafts]).reshape(-1, k, d),
-        f"{prefix}_alpha": np.array([one.alpha for one in drafts], dtype=np.float64),
-        f"{prefix}_quantile": np.array([one.quantile for one in drafts], dtype=np.float64),
-        f"{prefix}_removed": np.array([one.removed for one in drafts], dtype=np.int64),
-        f"{prefix}_made_by": codes,
-        f"{prefix}_operators": names,
-    }
-
-
-def drafts_from_arrays(archive: Archive, k: int, d: int, prefix: str) -> list[Draft]:
-    """Return the solutions that wait in an archive."""
-    centers = archive.array(f"{prefix}_centers", "float64", (None, k, d))
-    q = len(centers)
-    alpha = archive.array(f"{prefix}_alpha", "float64", (q,), low=0.0, high=1.0).tolist()
-    quantile = archive.array(f"{prefix}_quantile", "float64", (q,), low=0.0, high=BELOW_ONE)
-    removed = archive.array(f"{prefix}_removed", "int64", (q,), low=-1, high=k - 1).tolist()
-    names = _names(archive, f"{prefix}_operators")
-    made_by = archive.array(f"{prefix}_made_by", "int64", (q,), low=0, high=len(names) - 1)
-    return [
-        Draft(centers[i].copy(), alpha[i], float(quantile[i]), removed[i], names[made_by[i]])
-        for i in range(q)
-    ]
-
-
-def history_to_arrays(history: History) -> Arrays:
-    """Return one array per field of the records."""
-    codes, names = _coded([record.made_by for record in history])
-    arrays = {
-        f"history_{name}": history.column(name).astype(kind)
-        for name, kind in HISTORY_TYPES.items()
-        if name != "made_by"
-    }
-    return {**arrays, "history_made_by": codes, "history_operators": names}
+def records_from_arrays(
+    archive: Archive, kind: type, prefix: str, k: int = 0, d: int = 0
+) -> list[Any]:
+    """Return the records that an archive holds."""
+    columns: dict[str, list[Any]] = {}
+    length = None
+    is_older = kind is OffspringRecord and f"{prefix}_population" not in archive.arrays
+    for field in _stored_fields(kind):
+        if is_older and field.default is not MISSING:
+            continue
+        member = f"{prefix}_{field.name}"
+        shape, low, high = _layout(field.name, k, d)
+        texts = _texts(archive, f"{prefix}_operators") if field.type == "str" else []
+        values = archive.array(
+            member,
+            ARRAY_TYPES[field.type],
+            (length, *shape),
+            low=low,
+            high=len(texts) - 1 if texts else high,
+        )
+        length = len(values)
+        # Copies: a solution must not keep all others alive.
+        columns[field.name] = [row.copy() for row in values] if shape else values.tolist()
+        if texts:
+            columns[field.name] = [texts[place] for place in values]
+    if is_older:
+        columns |= _derived_columns(columns)
+    rows = zip(*columns.values(), strict=True)
+    return [kind(**dict(zip(columns, row, strict=True))) for row in rows]
 
 
 def history_from_arrays(archive: Archive) -> History:
     """Return the history that an archive holds."""
-    columns = {
-        name: archive.array(f"history_{name}", kind, (None,), low=0.0).tolist()
-        for name, kind in HISTORY_TYPES.items()
-        # All of the later ones, or none.
-        if f"history_{name}" not in LATER_HISTORY_MEMBERS or "history_population" in archive.arrays
+    return History(records_from_arrays(archive, OffspringRecord, "history"))
+
+
+def _stored_fields(kind: type) -> list[Field[Any]]:
+    """Return the fields of records that are stored, texts last."""
+    stored = [field for field in fields(kind) if field.type in ARRAY_TYPES]
+    return sorted(stored, key=lambda field: field.type == "str")
+
+
+def _layout(name: str, k: int, d: int) -> tuple[tuple[int, ...], float, float]:
+    """Return the shape of a field of one record, and the range of its values."""
+    special: dict[str, tuple[tuple[int, ...], float, float]] = {
+        "centers": ((k, d), -math.inf, math.inf),
+        "cluster_weights": ((k,), 0.0, math.inf),
+        "alpha": ((), 0.0, 1.0),
+        "quantile": ((), 0.0, 1.0 - 2.0**-53),
+        "removed": ((), -1, k - 1),
     }
-    if "made_by" in columns:
-        names = _names(archive, "history_operators")
-        if max(columns["made_by"], default=0) >= max(1, len(names)):
-            raise ArchiveError("its history names an operator that it does not list")
-        columns["made_by"] = [names[code] for code in columns["made_by"]]
-    if len({len(column) for column in columns.values()}) > 1:
-        raise ArchiveError("the columns of its history differ in length")
-    if "population" not in columns:
-        columns |= _derived_columns(columns)
-    rows = zip(*columns.values(), strict=True)
-    records = [OffspringRecord(**dict(zip(columns, row, strict=True))) for row in rows]
-    return History(records)
+    return special.get(name, ((), 0.0, math.inf))
+
+
+def _texts(archive: Archive, member: str) -> list[str]:
+    points = archive.array(member, "int64", (None,), low=0, high=0x10FFFF).tolist()
+    texts = "".join(map(chr, points)).split("\n")
+    if any(len(text) > LONGEST_NAME for text in texts):
+        raise ArchiveError(f"its {member} has a name that is too long")
+    return texts
 
 
 def _derived_columns(columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
@@ -159,16 +132,7 @@ def _derived_columns(columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
     return {"population": populations, "founder": founders, "since_improvement": since}
 
 
-def _coded(texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the place of each text in a list of different ones, and that list as code points."""
-    names = list(dict.fromkeys(texts))
-    codes = np.array([names.index(text) for text in texts], dtype=np.int64)
-    return codes, np.array([ord(letter) for letter in "\n".join(names)], dtype=np.int64)
-
-
-def _names(archive: Archive, member: str) -> list[str]:
-    points = archive.array(member, "int64", (None,), low=0, high=0x10FFFF).tolist()
-    names = "".join(map(chr, points)).split("\n")
-    if any(len(name) > LONGEST_NAME for name in names):
-        raise ArchiveError(f"its {member} has a name that is too long")
-    return names
+POPULATION_MEMBERS = tuple(records_to_arrays(Individual, (), "population", 1, 1))
+HISTORY_MEMBERS = tuple(records_to_arrays(OffspringRecord, (), "history"))
+LATER_HISTORY_MEMBERS = HISTORY_MEMBERS[9:]
+"""Members that model files of version 1 do not have."""

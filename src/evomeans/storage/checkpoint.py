@@ -12,17 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from evomeans.search.history import OffspringRecord
 from evomeans.search.individual import Individual
-from evomeans.search.state import SearchState
+from evomeans.search.state import Draft, SearchState
 from evomeans.storage.archive import Archive, ArchiveError, read_archive, write_archive
 from evomeans.storage.arrays import (
     Arrays,
-    drafts_from_arrays,
-    drafts_to_arrays,
     history_from_arrays,
-    history_to_arrays,
-    population_from_arrays,
-    population_to_arrays,
+    records_from_arrays,
+    records_to_arrays,
 )
 
 FORMAT = "evomeans checkpoint"
@@ -185,12 +183,12 @@ def encode_state(state: SearchState, k: int, d: int) -> tuple[dict[str, Any], Ar
             case "list[FloatArray]":
                 arrays[name] = np.array(value, dtype=np.float64).reshape(-1, k, d)
             case "list[Draft]":
-                arrays |= drafts_to_arrays(value, k, d, name)
+                arrays |= records_to_arrays(Draft, value, name, k, d)
             case "History":
-                arrays |= history_to_arrays(value)
+                arrays |= records_to_arrays(OffspringRecord, value, name)
             case unknown:
                 raise TypeError(f"A checkpoint cannot store {name} of type {unknown}.")
-    return meta, arrays | population_to_arrays(solutions, k, d, "solution")
+    return meta, arrays | records_to_arrays(Individual, solutions, "solution", k, d)
 
 
 def _place(solutions: list[Individual], wanted: Individual) -> int:
@@ -205,7 +203,7 @@ def _place(solutions: list[Individual], wanted: Individual) -> int:
 def restore_state(archive: Archive, state: SearchState, k: int, d: int) -> None:
     """Give a new state the values of a stored one, unless anything is wrong with them."""
     archive.expect(encode_state(state, k, d)[1])
-    solutions = population_from_arrays(archive, k, d, "solution")
+    solutions = records_from_arrays(archive, Individual, "solution", k, d)
     last = len(solutions) - 1
     stored: dict[str, Any] = {}
     for field in fields(state):
@@ -227,7 +225,7 @@ def restore_state(archive: Archive, state: SearchState, k: int, d: int) -> None:
                 stack = archive.array(name, "float64", (None, k, d))
                 stored[name] = [centers.copy() for centers in stack]
             case "list[Draft]":
-                stored[name] = drafts_from_arrays(archive, k, d, name)
+                stored[name] = records_from_arrays(archive, Draft, name, k, d)
             case "History":
                 stored[name] = history_from_arrays(archive)
     _check_consistency(SearchState(**stored, rng=state.rng), most_founders=state.founders_due)
@@ -273,17 +271,10 @@ def _restored(stored: Any, ours: Any, name: str = "random") -> Any:
         if stored != ours:
             raise ArchiveError(f"its random numbers are not of the bit generator {ours}")
         return ours
-    largest = LARGEST_INTEGER.get(name, 0)
-    if isinstance(ours, np.ndarray):
-        largest = int(np.iinfo(ours.dtype).max)
-        values = stored if isinstance(stored, list) else []
-        if len(values) != ours.size or not all(_is_within(value, largest) for value in values):
-            raise ArchiveError(f"the state of its random numbers is impossible ({name})")
-        return np.array(values, dtype=ours.dtype)
-    if not _is_within(stored, largest):
+    is_array = isinstance(ours, np.ndarray)
+    largest = np.iinfo(ours.dtype).max if is_array else LARGEST_INTEGER.get(name, 0)
+    values = stored if is_array else [stored]
+    is_possible = isinstance(values, list) and len(values) == np.size(ours)
+    if not is_possible or not all(type(one) is int and 0 <= one <= largest for one in values):
         raise ArchiveError(f"the state of its random numbers is impossible ({name})")
-    return stored
-
-
-def _is_within(value: object, largest: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= largest
+    return np.array(values, dtype=ours.dtype) if is_array else stored

@@ -11,16 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.engines.frame import Frame
-from evomeans.search import History, Individual, StopReason
+from evomeans.search import History, Individual, OffspringRecord, StopReason
 from evomeans.storage.archive import Archive, ArchiveError, read_archive, write_archive
 from evomeans.storage.arrays import (
     HISTORY_MEMBERS,
     LATER_HISTORY_MEMBERS,
     POPULATION_MEMBERS,
     history_from_arrays,
-    history_to_arrays,
-    population_from_arrays,
-    population_to_arrays,
+    records_from_arrays,
+    records_to_arrays,
 )
 
 FORMAT = "evomeans model"
@@ -60,6 +59,7 @@ class StoredModel:
 def write_model(path: str | os.PathLike[str], model: StoredModel) -> None:
     """Write a model file atomically."""
     names = model.feature_names_in
+    k, d = model.cluster_centers.shape
     meta = {
         "parameters": model.parameters,
         "feature_names": None if names is None else [str(name) for name in names],
@@ -74,8 +74,8 @@ def write_model(path: str | os.PathLike[str], model: StoredModel) -> None:
     arrays = {
         "cluster_centers": model.cluster_centers,
         "frame_shift": model.frame.shift,
-        **population_to_arrays(model.population, *model.cluster_centers.shape),
-        **history_to_arrays(model.history),
+        **records_to_arrays(Individual, model.population, "population", k, d),
+        **records_to_arrays(OffspringRecord, model.history, "history"),
         "labels": model.labels,
         "init": model.init,
     }
@@ -107,9 +107,12 @@ def _model(archive: Archive) -> StoredModel:
     labels = archive.array("labels", "int32", (None,), low=0, high=k - 1) if stored else None
     if labels is not None and len(labels) == 0:
         raise ArchiveError("it has no labels")
-    population = population_from_arrays(archive, k, d)
+    population = records_from_arrays(archive, Individual, "population", k, d)
     if len(population) == 0:
         raise ArchiveError("it has no population")
+    reason = archive.meta.get("stop_reason")
+    if not isinstance(reason, str) or reason not in set(StopReason):
+        raise ArchiveError("its stop_reason is unknown")
     has_init = "init" in archive.arrays
     # The first evomeans did not count them.
     is_older = "n_rediscoveries" not in archive.meta
@@ -124,7 +127,7 @@ def _model(archive: Archive) -> StoredModel:
         n_iter=archive.integer("n_iter", 0, LARGEST_COUNT),
         n_rediscoveries=0 if is_older else archive.integer("n_rediscoveries", 0, LARGEST_COUNT),
         missing_abilities=tuple(_texts(archive, "missing_abilities") or ()),
-        stop_reason=_stop_reason(archive),
+        stop_reason=StopReason(reason),
         population=tuple(population),
         history=history_from_arrays(archive),
     )
@@ -158,10 +161,3 @@ def _frame(archive: Archive, centers: NDArray[Any]) -> Frame:
     if not encoded.max() <= LARGEST_COORDINATE:
         raise ArchiveError("its centres are out of reach of its frame")
     return frame
-
-
-def _stop_reason(archive: Archive) -> StopReason:
-    reason = archive.meta.get("stop_reason")
-    if not isinstance(reason, str) or reason not in set(StopReason):
-        raise ArchiveError("its stop_reason is unknown")
-    return StopReason(reason)

@@ -44,7 +44,7 @@ from evomeans.engines.protocol import (
     Start,
     require_abilities,
 )
-from evomeans.engines.resolution import Resolution, refuse_unresolved
+from evomeans.engines.resolution import refuse_unresolved, search_if_needed
 
 log = logging.getLogger("evomeans")
 
@@ -103,6 +103,7 @@ class DaskEngine(PlainKMeans):
         self.X = X
         self.survey = self._divide(sample_weight)
         self.n_samples = self.survey.n_samples
+        self.total_weight = self.survey.total_weight
         self.runner.sizes = self.survey.sizes.tolist()
         if frame is None:
             frame = Frame.spanning(self.survey.low, self.survey.high, self.n_samples)
@@ -166,12 +167,18 @@ class DaskEngine(PlainKMeans):
         from dask import delayed
 
         survey = self.survey
-        resolution = Resolution.within(
-            self.frame, survey.low, survey.high, survey.heaviest, self.n_samples
+        look = search_if_needed(
+            self.frame,
+            survey.low,
+            survey.high,
+            survey.finest,
+            survey.lightest,
+            survey.heaviest,
+            self.n_samples,
         )
-        if not resolution.suffices(survey.finest, survey.lightest):
-            judge = delayed(resolution.judge, pure=False)
-            tasks = [judge(X, weights, n_clusters) for X, weights in self._blocks]
+        if look is not None:
+            look = delayed(look, pure=False)
+            tasks = [look(X, weights, n_clusters) for X, weights in self._blocks]
             refuse_unresolved(self.runner.compute(tasks), n_clusters)
 
     def close(self) -> None:
