@@ -129,13 +129,13 @@ def test_answers_are_lazy_and_agree():
 
 
 def test_single_precision_stays():
-    model = quick(max_iter=1).fit(lazy(X.astype(np.float32)))
+    model = quick(max_offspring=1).fit(lazy(X.astype(np.float32)))
     assert model.cluster_centers_.dtype == np.float32
     assert model.transform(lazy(X.astype(np.float32))).dtype == np.float32
 
 
 def test_integers_become_float64():
-    model = quick(3, max_iter=1).fit(lazy(np.round(X).astype(np.int16)))
+    model = quick(3, max_offspring=1).fit(lazy(np.round(X).astype(np.int16)))
     assert model.cluster_centers_.dtype == np.float64
 
 
