@@ -122,44 +122,34 @@ def test_persisted_samples(client, undisturbed):
     assert_same_fit(quick().fit(lazy().persist()), undisturbed)
 
 
-def test_workers_without_room_for_anything(client, undisturbed):
-    """Every block is loaded again for every request, and every label found again."""
-    seen = []
+def test_workers_without_room_for_anything(client, undisturbed, monkeypatch):
+    """Every block is loaded for every request, where it answered last: its labels may be there."""
+    client.run(shrink, 0)
+    seen, asked, homes = [], [], {}
+    ask = runners.ClientRunner.ask
 
     def look(record):
         seen.extend(client.run(kept).values())
 
-    client.run(shrink, 0)
+    def ask_and_look(runner, request, kept, visits):
+        assert not kept
+        wanted = {worker: len(those) for worker, those in visits.items()}
+        asked.append((wanted, Counter(homes.values())))
+        replies = ask(runner, request, kept, visits)
+        homes.update({b: worker for r in replies for b, (worker, _) in r.homes.items()})
+        return replies
+
+    monkeypatch.setattr(runners.ClientRunner, "ask", ask_and_look)
     try:
         assert_same_fit(quick(observers=look).fit(lazy()), undisturbed)
     finally:
         client.run(shrink, 10**8)
     assert set(seen) == {(0, 0)}
-
-
-def test_blocks_without_room_are_sent_for_where_they_answered_last(client, monkeypatch):
-    """For their labels may be there."""
-    client.run(shrink, 0)
-    asked, answered = [], []
-    ask = runners.ClientRunner.ask
-
-    def ask_and_look(runner, request, kept, visits):
-        assert not kept
-        replies = ask(runner, request, kept, visits)
-        asked.append({worker: len(those) for worker, those in visits.items()})
-        answered.append(Counter(worker for r in replies for worker, _ in r.homes.values()))
-        return replies
-
-    monkeypatch.setattr(runners.ClientRunner, "ask", ask_and_look)
-    try:
-        quick(max_offspring=1).fit(lazy())
-    finally:
-        client.run(shrink, 10**8)
-    assert asked[0].keys() == {""}
-    assert len(asked) > 10
-    first = next(i for i, homes in enumerate(answered) if homes.total() == 5)
-    for wanted in asked[first + 1 :]:
-        assert wanted == answered[first] or sum(wanted.values()) < 5
+    assert asked[0][0].keys() == {""}
+    later = [each for each in asked if each[1].total() == 5]
+    assert len(later) > 10
+    for wanted, known in later:
+        assert wanted == known or sum(wanted.values()) < 5
 
 
 def test_workers_keep_no_more_than_they_may(client, undisturbed):

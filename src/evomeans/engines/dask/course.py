@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from evomeans.engines.rules import MAX_ITERATIONS, split_mixture
 Asking = Generator[Question, Any, None]
 
 
+@dataclass
 class BlockCourse:
     """One refinement whose steps are answered by blocks of samples.
 
@@ -43,15 +45,14 @@ class BlockCourse:
     survey : Survey
     """
 
-    def __init__(
-        self, start: Start, name: int, parent: int, ground: Ground, survey: Survey
-    ) -> None:
-        self.start = start
-        self.name = name
-        self.parent = parent
-        self.ground = ground
-        self.survey = survey
-        self.centers = start.centers
+    start: Start
+    name: int
+    parent: int
+    ground: Ground
+    survey: Survey
+
+    def __post_init__(self) -> None:
+        self.centers = self.start.centers
         self.n_iter = 0
 
     def run(self) -> Generator[Question, Any, Refinement]:
