@@ -231,6 +231,7 @@ class DaskEngine(PlainKMeans):
         before, self._workers = self._workers, self.runner.workers()
         if not self._workers <= before:
             # Dask gives the new ones their share when it loads all blocks again.
+            self.runner.drop(self.ground.token)
             self._homes.clear()
 
     def ask(self, questions: Sequence[Question]) -> list[Any]:
