@@ -20,6 +20,7 @@ from evomeans import CheckpointError, HGMeans, load
 from evomeans.engines import Start, create_engine
 from evomeans.engines.cpu import CpuEngine
 from evomeans.engines.dask import DaskEngine, sources
+from evomeans.engines.protocol import LocalSearch
 from evomeans.estimators.validation import check_sample_weight, check_samples
 from evomeans.search import SearchSettings, evolve
 from optional import require_torch
@@ -129,13 +130,13 @@ def test_answers_are_lazy_and_agree():
 
 
 def test_single_precision_stays():
-    model = quick(max_iter=1).fit(lazy(X.astype(np.float32)))
+    model = quick(max_offspring=1).fit(lazy(X.astype(np.float32)))
     assert model.cluster_centers_.dtype == np.float32
     assert model.transform(lazy(X.astype(np.float32))).dtype == np.float32
 
 
 def test_integers_become_float64():
-    model = quick(3, max_iter=1).fit(lazy(np.round(X).astype(np.int16)))
+    model = quick(3, max_offspring=1).fit(lazy(np.round(X).astype(np.int16)))
     assert model.cluster_centers_.dtype == np.float64
 
 
@@ -225,24 +226,12 @@ def test_engine_dask_takes_what_dask_can_read(kind, tmp_path):
     assert_allclose(model.inertia_, fitted(in_memory=True).inertia_, rtol=1e-6)
 
 
-def test_a_memory_map_is_read_not_mapped(tmp_path):
-    """A slice of a map knows where it begins."""
-    np.save(tmp_path / "X.npy", X)
-    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    for part in (mapped, mapped[100:700]):
-        rows = sources.FileRows.of(part)
-        assert_array_equal(rows[:], part)
-        assert_array_equal(rows[20:50, 1:], part[20:50, 1:])
-        array = sources.as_dask_array(part)
-        assert len(pickle.dumps(array)) < X.nbytes
-        assert_array_equal(array.compute(), part)
-
-
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_any_view_of_a_memory_map_is_read_on_the_worker(order, tmp_path):
     np.save(tmp_path / "X.npy", np.asarray(X, order=order))
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    for part in (mapped, mapped[:, 1:], mapped[7::2], mapped[::-3, ::-1], mapped[5:, 1:2]):
+    views = mapped[100:700], mapped[:, 1:], mapped[7::2], mapped[::-3, ::-1], mapped[5:, 1:2]
+    for part in (mapped, *views):
         array = sources.as_dask_array(part)
         assert len(pickle.dumps(array)) < part.nbytes
         assert_array_equal(array.compute(), part)
@@ -394,8 +383,8 @@ def test_numbers_whose_sums_would_overflow():
 
 def test_the_engine_refuses_to_stop_before_the_fixed_point():
     engine = create_engine("dask", X, None)
-    with pytest.raises(NotImplementedError, match="to its fixed point only"):
-        engine.refine([Start(np.zeros((2, 3)), max_iter=3)])
+    with pytest.raises(NotImplementedError, match="The Dask engine cannot do"):
+        engine.refine([Start(np.zeros((2, 3)), local_search=LocalSearch(max_iter=3))])
 
 
 def test_weights_that_do_not_fit():

@@ -26,7 +26,7 @@ dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
 
-from evomeans.engines.dask import DaskEngine, runners  # noqa: E402
+from evomeans.engines.dask import DaskEngine, runners, steps  # noqa: E402
 
 pytestmark = [
     pytest.mark.slow,
@@ -76,8 +76,8 @@ def assert_same_fit(one, two):
 
 
 def test_any_number_of_workers_gives_the_same_bits(cluster, client, undisturbed):
-    """1, 2 and 3 workers; labels are lazy, and those of predict."""
-    for n_workers in (2, 3, 1):
+    """Labels are lazy, and those of predict. Three workers: see the one that joins."""
+    for n_workers in (2, 1):
         cluster.scale(n_workers)
         while len(client.nthreads()) != n_workers:
             time.sleep(0.02)
@@ -97,24 +97,18 @@ def test_a_deep_search_with_new_populations_gives_the_same_bits(client):
     assert_same_fit(deep.fit(lazy()), here)
 
 
-def test_any_number_of_threads_gives_the_same_bits(undisturbed, monkeypatch):
+def test_any_number_of_threads_gives_the_same_bits(undisturbed):
     """Three threads of a worker share its blocks."""
     with (
         distributed.LocalCluster(
-            n_workers=1, threads_per_worker=3, dashboard_address=":0", silence_logs=logging.CRITICAL
+            n_workers=1, threads_per_worker=3, processes=False, dashboard_address=":0"
         ) as cluster,
         distributed.Client(cluster),
     ):
-        groups = []
-        send = runners.ClientRunner.send
-
-        def send_and_look(runner, request, those, visits):
-            groups.extend(those)
-            return send(runner, request, those, visits)
-
-        monkeypatch.setattr(runners.ClientRunner, "send", send_and_look)
+        before = steps._threads.cache_info().currsize
         assert_same_fit(quick().fit(lazy()), undisturbed)
-        assert {group.n_threads for group in groups} == {3}
+        assert steps._threads.cache_info().currsize == before + 1
+        assert len(steps._threads(3)._threads) == 3
 
 
 def test_replies_merged_in_a_tree_and_requests_passed_on(client, undisturbed, monkeypatch):
@@ -128,43 +122,34 @@ def test_persisted_samples(client, undisturbed):
     assert_same_fit(quick().fit(lazy().persist()), undisturbed)
 
 
-def test_workers_without_room_for_anything(client, undisturbed):
-    """Every block is loaded again for every request, and every label found again."""
-    seen = []
+def test_workers_without_room_for_anything(client, undisturbed, monkeypatch):
+    """Every block is loaded for every request, where it answered last: its labels may be there."""
+    client.run(shrink, 0)
+    seen, asked, homes = [], [], {}
+    ask = runners.ClientRunner.ask
 
     def look(record):
         seen.extend(client.run(kept).values())
 
-    client.run(shrink, 0)
+    def ask_and_look(runner, request, kept, visits):
+        assert not kept
+        wanted = {worker: len(those) for worker, those in visits.items()}
+        asked.append((wanted, Counter(homes.values())))
+        replies = ask(runner, request, kept, visits)
+        homes.update({b: worker for r in replies for b, (worker, _) in r.homes.items()})
+        return replies
+
+    monkeypatch.setattr(runners.ClientRunner, "ask", ask_and_look)
     try:
         assert_same_fit(quick(observers=look).fit(lazy()), undisturbed)
     finally:
         client.run(shrink, 10**8)
     assert set(seen) == {(0, 0)}
-
-
-def test_blocks_without_room_are_sent_for_where_they_answered_last(client, monkeypatch):
-    """For their labels may be there."""
-    client.run(shrink, 0)
-    asked = []
-    begin = DaskEngine.begin
-
-    def begin_and_look(engine, questions):
-        conversation = begin(engine, questions)
-        wanted = {worker: len(those) for worker, those in conversation.pending._visits.items()}
-        asked.append((wanted, Counter(engine._homes.values())))
-        return conversation
-
-    monkeypatch.setattr(DaskEngine, "begin", begin_and_look)
-    try:
-        quick(max_offspring=1).fit(lazy())
-    finally:
-        client.run(shrink, 10**8)
-    later = [each for each in asked if sum(each[1].values()) == 5]
     assert asked[0][0].keys() == {""}
+    later = [each for each in asked if each[1].total() == 5]
     assert len(later) > 10
-    for wanted, homes in later:
-        assert wanted == homes or sum(wanted.values()) < 5
+    for wanted, known in later:
+        assert wanted == known or sum(wanted.values()) < 5
 
 
 def test_workers_keep_no_more_than_they_may(client, undisturbed):
@@ -211,25 +196,25 @@ def kept():
 
 def at_request(monkeypatch, number, action):
     """Do something while a request is under way, in the middle of a round."""
-    begin, done = DaskEngine.begin, []
+    submit, sent = runners.ClientRunner.submit, []
 
-    def begin_and_act(engine, questions):
-        conversation = begin(engine, questions)
-        if engine.requests >= number and not done:
-            done.append(number)
+    def submit_and_act(*arguments):
+        futures = submit(*arguments)
+        sent.append(len(futures))
+        if len(sent) == number:
             action()
-        return conversation
+        return futures
 
-    monkeypatch.setattr(DaskEngine, "begin", begin_and_act)
-    return done
+    monkeypatch.setattr(runners.ClientRunner, "submit", submit_and_act)
+    return sent
 
 
 def test_a_worker_killed_in_the_middle_of_the_search(client, undisturbed, monkeypatch):
     """Its tasks run elsewhere, its blocks are loaded there: the same bits."""
     pids = sorted(client.run(os.getpid).values())
-    done = at_request(monkeypatch, 15, lambda: os.kill(pids[0], signal.SIGKILL))
+    sent = at_request(monkeypatch, 15, lambda: os.kill(pids[0], signal.SIGKILL))
     assert_same_fit(quick().fit(lazy()), undisturbed)
-    assert done
+    assert len(sent) > 15
 
 
 def test_all_workers_killed_and_replaced(client, undisturbed, monkeypatch):
@@ -239,9 +224,9 @@ def test_all_workers_killed_and_replaced(client, undisturbed, monkeypatch):
         for pid in pids:
             os.kill(pid, signal.SIGKILL)
 
-    done = at_request(monkeypatch, 15, kill_all)
+    sent = at_request(monkeypatch, 15, kill_all)
     assert_same_fit(quick().fit(lazy()), undisturbed)
-    assert done
+    assert len(sent) > 15
     assert not set(client.run(os.getpid).values()) & set(pids)
 
 
@@ -257,27 +242,28 @@ def test_a_search_without_workers_says_so_and_waits(
             time.sleep(0.02)
         cluster.scale(2)
 
-    done = at_request(monkeypatch, 15, replace_all)
+    sent = at_request(monkeypatch, 15, replace_all)
     with caplog.at_level(logging.WARNING, "evomeans"):
         assert_same_fit(quick().fit(lazy()), undisturbed)
-    assert done
+    assert len(sent) > 15
     assert caplog.text.count("waits for one") == 1
 
 
 def test_a_worker_that_joins_gets_blocks(cluster, client, undisturbed, monkeypatch):
     """In the middle of the search; from the next round on it takes its share."""
     homes = []
-    settle = DaskEngine._settle
+    ask = DaskEngine.ask
 
-    def settle_and_look(engine):
-        settle(engine)
-        homes.append(set(engine._homes.values()))
+    def ask_and_look(engine, questions):
+        answers = ask(engine, questions)
+        homes.append({worker for worker, _ in engine._homes.values()})
+        return answers
 
     def add_one():
         cluster.scale(3)
         client.wait_for_workers(3)
 
-    monkeypatch.setattr(DaskEngine, "_settle", settle_and_look)
+    monkeypatch.setattr(DaskEngine, "ask", ask_and_look)
     at_request(monkeypatch, 10, add_one)
     assert_same_fit(quick().fit(lazy()), undisturbed)
     assert max(map(len, homes)) == 3

@@ -15,7 +15,6 @@ from evomeans.engines.dask import blocks, cache
 from evomeans.engines.dask.blocks import combine, even_parts, row_chunks, summarize
 from evomeans.engines.dask.cache import Standing, WorkerCache, memory_of
 from evomeans.engines.dask.course import locate, positions
-from evomeans.engines.dask.placement import Group, by_thread, by_worker, moves
 from evomeans.engines.dask.questions import Reply, merge_replies
 from evomeans.engines.frame import Frame
 
@@ -124,26 +123,6 @@ def test_positions_are_those_of_all_rows_together(weighted):
         assert row - begin == rest
 
 
-# ---- placement -------------------------------------------------------------------------------
-
-
-def test_a_worker_gets_one_task_and_the_local_scheduler_one_for_each_thread():
-    homes = {0: "a", 1: "a", 2: "a", 3: "b"}
-    a, b = by_worker(homes, ["a", "a", "b"])
-    assert (a, b) == (Group("a", (0, 1, 2), 2), Group("b", (3,), 1))
-    assert by_thread(a, [5, 4, 1, 9]) == [Group("a", (0,)), Group("a", (1, 2))]
-
-
-def test_blocks_move_to_a_worker_that_has_none_and_then_rest():
-    homes = dict.fromkeys(range(8), "a")
-    moved = moves(homes, [10] * 8, ["a", "b"])
-    assert set(moved.values()) == {"b"}
-    assert len(moved) in (3, 4)
-    assert moves(homes | moved, [10] * 8, ["a", "b"]) == {}
-    assert moves(homes, [10] * 8, ["a"]) == {}
-    assert moves({0: "gone"}, [10], ["a", "b"]) == {}
-
-
 # ---- the cache -------------------------------------------------------------------------------
 
 
@@ -155,22 +134,6 @@ def samples_of(n):
 def standing_of(n, k=300):
     state = State(*(np.zeros_like(array) for array in State.allocate(n, k)))
     return Standing(state, np.zeros((k, 2)), np.zeros((k, 2, 3), np.int64))
-
-
-@pytest.mark.parametrize("k", [3, 255, 256])
-def test_labels_of_data_that_does_not_fit_are_kept_in_one_byte_if_that_suffices(k):
-    one = standing_of(640, k)
-    labels = np.random.default_rng(0).integers(k, size=one.state.labels.shape)
-    labels[0, :2] = 0, k - 1
-    one.state.labels[:] = labels
-    cache = WorkerCache(10**9)
-    for fits, saved in ((True, 0), (False, labels.size if k <= 255 else 0)):
-        assert cache.has_room("x", 0 if fits else 10**10) is fits
-        cache.give(("x", 0, 0, True), one, 0)
-        assert cache.nbytes[1] == one.nbytes - saved
-        known = cache.take(("x", 0, 0, True))
-        assert known.state.labels.dtype == State.label_type(k)
-        assert_array_equal(known.state.labels, labels)
 
 
 def test_blocks_are_kept_while_there_is_room():
@@ -270,11 +233,13 @@ def test_threads_that_ask_at_once_get_one_cache(monkeypatch):
 
 
 def test_replies_can_be_merged_in_any_order():
-    """Integers of any size the engine makes, in a line or in a tree."""
+    """Integers of any size the engine makes, in a line or in a tree; one has nothing to say."""
     rng = np.random.default_rng(3)
     replies = [
-        Reply([rng.integers(-(2**55), 2**55, (3, 2, 4)), {i: 0.1 * i}], {i: "w"}) for i in range(9)
+        Reply([rng.integers(-(2**55), 2**55, (3, 2, 4)), {i: 0.1 * i}], {i: ("w", True)})
+        for i in range(9)
     ]
+    replies.insert(4, Reply([], {}))
     line = merge_replies(replies)
     tree = merge_replies(
         [merge_replies(replies[6:]), merge_replies(replies[:2]), merge_replies(replies[2:6])]

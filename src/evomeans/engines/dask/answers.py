@@ -83,8 +83,7 @@ def _inertia_of_chunk(
 
 def _checked(X: NDArray[Any], sample_weight: Any, number: int) -> Summary:
     summary = summarize(X, sample_weight)
-    if summary.defect is not None:
-        raise ValueError(summary.defect.text(number, summary.defect.row))
+    summary.check(number, summary.bad_row)
     return summary
 
 

@@ -30,35 +30,6 @@ BAD_WEIGHT = "weights must be finite and not negative."
 
 
 @dataclass(frozen=True)
-class Defect:
-    """A value that cannot be used.
-
-    Parameters
-    ----------
-    name : str
-        "X" or "sample_weight".
-    value : str
-    row : int
-        In the block.
-    column : str
-        ", column 3", or empty.
-    remedy : str
-        What to do about it.
-    """
-
-    name: str
-    value: str
-    row: int
-    column: str
-    remedy: str
-
-    def text(self, block: int, row: int) -> str:
-        """Say where it is, and what to do."""
-        place = f"block {block}, row {row} of it{self.column}"
-        return f"{self.name} has {self.value} in {place}: {self.remedy}"
-
-
-@dataclass(frozen=True)
 class Summary:
     """What one pass over a block finds out.
 
@@ -71,8 +42,10 @@ class Summary:
         Total and largest weight of the samples.
     finest, lightest : float
         The smallest absolute value and the smallest weight that are not zero.
-    defect : Defect, optional
-        What is wrong with the block.
+    bad_row : int
+        The first row with a value that cannot be used, −1 if there is none.
+    complaint : str
+        What is wrong there, and what to do; with ``{place}`` for the block and the row.
     """
 
     n_samples: int
@@ -82,7 +55,14 @@ class Summary:
     heaviest: float
     finest: float = math.inf
     lightest: float = math.inf
-    defect: Defect | None = None
+    bad_row: int = -1
+    complaint: str = ""
+
+    def check(self, block: int, row: int) -> None:
+        """Complain of the bad row, if there is one, by the names that the user knows."""
+        if self.bad_row >= 0:
+            place = f"block {block}, row {row} of it"
+            raise ValueError(self.complaint.format(place=place))
 
 
 @dataclass(frozen=True)
@@ -163,19 +143,18 @@ def summarize(X: NDArray[Any], sample_weight: NDArray[Any] | None) -> Summary:
             "the chunks of one of them are not as large as it says. Let Dask count them: "
             "compute_chunk_sizes()."
         )
-    none = np.zeros(X.shape[1], X.dtype)
     if len(X) == 0:
+        none = np.zeros(X.shape[1], X.dtype)
         return Summary(0, none, none, 0.0, 0.0)
     low, high = X.min(axis=0), X.max(axis=0)
     if not (is_usable(low).all() and is_usable(high).all()):
-        return Summary(len(X), none, none, 0.0, 0.0, defect=defect_of("X", X))
+        return _unusable("X", X, ~is_usable(X))
     finest = smallest(X)
     if sample_weight is None:
         return Summary(len(X), low, high, float(len(X)), 1.0, finest, 1.0)
     weights = np.asarray(sample_weight, dtype=np.float64)
     if not np.isfinite(weights).all() or weights.min() < 0.0:
-        defect = defect_of("sample_weight", weights)
-        return Summary(len(X), none, none, 0.0, 0.0, defect=defect)
+        return _unusable("sample_weight", weights, ~(np.isfinite(weights) & (weights >= 0.0)))
     total, heaviest = float(np.cumsum(weights)[-1]), float(weights.max())
     return Summary(len(X), low, high, total, heaviest, finest, smallest(weights))
 
@@ -186,15 +165,15 @@ def is_usable(values: NDArray[Any]) -> NDArray[np.bool_]:
     return usable
 
 
-def defect_of(name: str, values: NDArray[Any]) -> Defect:
-    """Find the first value that cannot be used."""
-    weights = name == "sample_weight"
-    bad = ~np.isfinite(values) | (values < 0.0) if weights else ~is_usable(values)
-    place = np.argwhere(bad)[0].tolist()
-    column = f", column {place[1]}" if len(place) > 1 else ""
-    value = values[tuple(place)]
-    remedy = BAD_WEIGHT if weights else OVERFLOW if np.isfinite(value) else NOT_FINITE
-    return Defect(name, str(value), place[0], column, remedy)
+def _unusable(name: str, values: NDArray[Any], bad: NDArray[np.bool_]) -> Summary:
+    """Return the summary of a block that has bad values."""
+    row, *columns = np.argwhere(bad)[0].tolist()
+    value = values[(row, *columns)]
+    column = f", column {columns[0]}" if columns else ""
+    remedy = OVERFLOW if np.isfinite(value) else NOT_FINITE
+    complaint = f"{name} has {value} in {{place}}{column}: {remedy if columns else BAD_WEIGHT}"
+    none = np.zeros(0)
+    return Summary(len(values), none, none, 0.0, 0.0, bad_row=row, complaint=complaint)
 
 
 def check_counts(summaries: Sequence[Summary], rows: Sequence[int], chunks: Sequence[int]) -> None:
@@ -230,12 +209,12 @@ def combine(summaries: Sequence[Summary], chunks: Sequence[int], *, weighted: bo
         Rows of the chunks that the user knows; errors name these.
     weighted : bool
     """
-    first = 0
+    ends, first = np.cumsum(chunks), 0
     for summary in summaries:
-        if summary.defect is not None:
-            row, ends = first + summary.defect.row, np.cumsum(chunks)
+        if summary.bad_row >= 0:
+            row = first + summary.bad_row
             chunk = int(np.searchsorted(ends, row, side="right"))
-            raise ValueError(summary.defect.text(chunk, row - int(ends[chunk] - chunks[chunk])))
+            summary.check(chunk, row - int(ends[chunk] - chunks[chunk]))
         first += summary.n_samples
     held = [summary for summary in summaries if summary.n_samples]
     cumulated = np.cumsum([summary.weight for summary in held])

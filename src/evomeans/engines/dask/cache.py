@@ -55,18 +55,6 @@ class Standing(NamedTuple):
         state = State(*(np.array(array) for array in self.state))
         return Standing(state, self.centers.copy(), self.sums.copy())
 
-    def packed(self) -> Standing:
-        """Return it with labels of one byte, where that suffices: kernels want two."""
-        if len(self.centers) >= 2**8:
-            return self
-        return self._replace(state=self.state._replace(labels=self.state.labels.astype(np.uint8)))
-
-    def unpacked(self) -> Standing:
-        """Return it as kernels want it."""
-        kind = State.label_type(len(self.centers))
-        labels = self.state.labels.astype(kind, copy=False)
-        return self._replace(state=self.state._replace(labels=labels))
-
 
 class WorkerCache:
     """Blocks in the form that kernels read, and standings, together within a budget of bytes.
@@ -132,7 +120,7 @@ class WorkerCache:
             if found is None:
                 return None
             self._standings_bytes -= found[0].nbytes
-        return found[0].unpacked()
+        return found[0]
 
     def give(self, key: StandingKey, standing: Standing, serial: int) -> None:
         """Keep a standing if there is room; those used least recently make room.
@@ -142,7 +130,6 @@ class WorkerCache:
         than what is saved by as many bytes of a block.
         """
         scarce = key[0] in self._ceilings
-        standing = standing.packed() if scarce else standing
         size = standing.nbytes
         # Data that fits as far as anybody knows has its share, used or not yet.
         taken = 0 if scarce else int(SAMPLES_SHARE * self.budget)

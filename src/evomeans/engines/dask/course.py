@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from evomeans.engines.rules import MAX_ITERATIONS, split_mixture
 Asking = Generator[Question, Any, None]
 
 
+@dataclass
 class BlockCourse:
     """One refinement whose steps are answered by blocks of samples.
 
@@ -43,15 +45,14 @@ class BlockCourse:
     survey : Survey
     """
 
-    def __init__(
-        self, start: Start, name: int, parent: int, ground: Ground, survey: Survey
-    ) -> None:
-        self.start = start
-        self.name = name
-        self.parent = parent
-        self.ground = ground
-        self.survey = survey
-        self.centers = start.centers
+    start: Start
+    name: int
+    parent: int
+    ground: Ground
+    survey: Survey
+
+    def __post_init__(self) -> None:
+        self.centers = self.start.centers
         self.n_iter = 0
 
     def run(self) -> Generator[Question, Any, Refinement]:
@@ -76,7 +77,7 @@ class BlockCourse:
             case Descend():
                 return (yield from self._lloyd())
             case IsOnSamples():
-                answers = yield self._question(Wanted.ON_CENTERS)
+                answers = yield self._question("on_centers")
                 return all(answers.values())
             case Snap():
                 return (yield from self._snap())
@@ -87,7 +88,7 @@ class BlockCourse:
         """Move centres to the means of their clusters until none moves any more."""
         weights = np.zeros(len(self.centers))
         for _ in range(MAX_ITERATIONS):
-            sums = yield self._question(Wanted.SUMS)
+            sums = yield self._question("sums")
             self.n_iter += 1
             before = self.centers
             self.centers, weights = means_of(sums, before, self.ground)
@@ -97,7 +98,7 @@ class BlockCourse:
         return (yield from self._measure(weights))
 
     def _measure(self, weights: FloatArray) -> Generator[Question, Any, Level]:
-        distances = yield self._question(Wanted.DISTANCES)
+        distances = yield self._question("distances")
         return Level(sum(in_order(distances)), weights)
 
     def _relocate(self, removed: int, alpha: float, quantile: float) -> Asking:
@@ -106,27 +107,27 @@ class BlockCourse:
         row = None
         if by_distance and len(self.centers) > 1:
             asked = {"gone": removed, "power": self.start.power}
-            distances = yield self._question(Wanted.DISTANCES, **asked)
+            distances = yield self._question("distances", **asked)
             self.n_iter += 1
             if (found := locate(in_order(distances), quantile)) is not None:
                 block, rest = found
-                drawn = yield self._question(Wanted.DRAW, picks={block: rest}, **asked)
+                drawn = yield self._question("draw", picks={block: rest}, **asked)
                 row = drawn[block]
         if row is None:
             picks, _ = positions(self.survey, np.array([quantile]))
-            drawn = yield Question(Wanted.ROWS, picks=picks)
+            drawn = yield Question("rows", picks=picks)
             (row,) = next(iter(drawn.values()))
         self.centers = self.centers.copy()
         self.centers[removed] = row
 
     def _snap(self) -> Generator[Question, Any, Level]:
         """Put every centre onto one of its samples, where all of them are up to rounding."""
-        members = yield self._question(Wanted.MEMBERS)
+        members = yield self._question("members")
         self.centers = self.centers.copy()
         for block in sorted(members, reverse=True):
             for j, row in members[block].items():
                 self.centers[j] = row
-        sums = yield self._question(Wanted.SUMS)
+        sums = yield self._question("sums")
         _, weights = means_of(sums, self.centers, self.ground)
         return (yield from self._measure(weights))
 

@@ -7,9 +7,9 @@ import logging
 import uuid
 import weakref
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,16 +24,8 @@ from evomeans.engines.dask.blocks import (
     summarize,
 )
 from evomeans.engines.dask.course import BlockCourse, in_order, positions
-from evomeans.engines.dask.placement import ANYWHERE, by_worker, moves
-from evomeans.engines.dask.questions import (
-    Ground,
-    Question,
-    Reply,
-    Request,
-    Wanted,
-    merge_replies,
-)
-from evomeans.engines.dask.runners import Pending, Runner, current_runner
+from evomeans.engines.dask.questions import Ground, Question, Reply, Request, merge_replies
+from evomeans.engines.dask.runners import ANYWHERE, Runner, current_runner
 from evomeans.engines.dask.steps import visit_block
 from evomeans.engines.fixed_point import column_scales, limb_bits
 from evomeans.engines.frame import Frame
@@ -51,8 +43,6 @@ log = logging.getLogger("evomeans")
 # Refined together, so that what Dask takes for a task is shared: a divisor of the patience of both
 # settings of the paper, so that a search rarely ends in the middle of a round.
 BATCH = 25
-# With fewer solutions under way than this, it is better to ask for all of them at once.
-WORTH_A_LANE = 8
 
 
 class Trace:
@@ -104,22 +94,18 @@ class DaskEngine(PlainKMeans):
         self.survey = self._divide(sample_weight)
         self.n_samples = self.survey.n_samples
         self.total_weight = self.survey.total_weight
-        self.runner.sizes = self.survey.sizes.tolist()
         if frame is None:
             frame = Frame.spanning(self.survey.low, self.survey.high, self.n_samples)
         self.frame = frame
         self.ground = ground_of(self.survey, frame)
-        # Where blocks answered last, and which of them were not kept there. They are best loaded
-        # there again, for labels may have been kept.
-        self._homes: dict[int, str] = {}
-        self._unkept: set[int] = set()
-        self._places: list[str] = []
+        # Where blocks answered last, and whether they were kept there. Others are best loaded there
+        # again, for labels may have been kept.
+        self._homes: dict[int, tuple[str, bool]] = {}
+        self._workers = self.runner.workers()
         self._names = itertools.count()
         self._serials = itertools.count()
         self._forgotten: deque[int] = deque()
         self._census: tuple[bytes, NDArray[np.int64]] | None = None
-        self.requests = 0
-        self.work_seconds = 0.0
         self._close = weakref.finalize(self, self.runner.drop, self.ground.token)
         # When the interpreter ends, so does the client, and there is nobody to tell.
         self._close.atexit = False
@@ -190,7 +176,7 @@ class DaskEngine(PlainKMeans):
     def samples_at(self, quantiles: FloatArray) -> FloatArray:
         """Rows at quantiles of the cumulated weight."""
         picks, order = positions(self.survey, quantiles)
-        (found,) = self._ask([Question(Wanted.ROWS, picks=picks)])
+        (found,) = self.ask([Question("rows", picks=picks)])
         return np.array([found[block][place] for block, place in order])
 
     def refine(self, starts: Sequence[Start]) -> list[Refinement]:
@@ -202,24 +188,21 @@ class DaskEngine(PlainKMeans):
             BlockCourse(start, name, self._name_of(start.parent), self.ground, self.survey).run()
             for start, name in zip(starts, names, strict=True)
         ]
-        # Blocks that are loaded for every request should not be loaded twice as often.
-        all_kept = len(self._homes) == len(self._blocks) and not self._unkept
-        n_lanes = self.runner.lanes if all_kept else 1
+        asking = {number: next(course) for number, course in enumerate(courses)}
         refined: dict[int, Refinement] = {}
-        lanes = [
-            Lane(self, dict(itertools.islice(enumerate(courses), i, None, n_lanes)), refined)
-            for i in range(n_lanes)
-        ]
-        while lanes:
-            lane, *others = lanes
-            if others and sum(map(len, lanes)) < WORTH_A_LANE:
-                lane.join(others.pop())
-            lanes = [*others, lane] if lane.advance() else others
+        while asking:
+            answers = self.ask(list(asking.values()))
+            for number, answer in zip(list(asking), answers, strict=True):
+                try:
+                    asking[number] = courses[number].send(answer)
+                except StopIteration as end:
+                    refined[number] = end.value
+                    del asking[number]
         return [replace(refined[i], handle=self._remember(name)) for i, name in enumerate(names)]
 
     def assign(self, centers: FloatArray) -> tuple[Any, float]:
         """Labels of the closest centres, a lazy Dask array, and the inertia."""
-        (census,) = self._ask([Question(Wanted.CENSUS, centers=centers)])
+        (census,) = self.ask([Question("census", centers=centers)])
         sizes = np.sum([sizes for _, sizes in census.values()], axis=0)
         self._census = centers.tobytes(), sizes
         inertia = sum(in_order({block: inertia for block, (inertia, _) in census.items()}))
@@ -251,130 +234,49 @@ class DaskEngine(PlainKMeans):
     # ---- requests --------------------------------------------------------------------------------
 
     def _settle(self) -> None:
-        """Take notice of workers that came or went; send them blocks from those that have most."""
-        self._places = self.runner.places()
-        present = set(self._places)
-        self._homes = {block: home for block, home in self._homes.items() if home in present}
-        self._homes |= moves(self._homes, self.runner.sizes, self._places)
+        """Take notice of workers that came or went."""
+        before, self._workers = self._workers, self.runner.workers()
+        if not self._workers <= before:
+            # Dask gives the new ones their share when it loads all blocks again.
+            self.runner.drop(self.ground.token)
+            self._homes.clear()
 
-    def _ask(self, questions: Sequence[Question]) -> list[Any]:
-        """Ask all blocks concerned, and wait for the answers."""
-        return self.end(self.begin(questions))
-
-    def begin(self, questions: Sequence[Question]) -> Conversation:
-        """Send questions to all blocks concerned."""
-        forget = tuple(self._forgotten.popleft() for _ in range(len(self._forgotten)))
-        request = Request(self.ground, tuple(questions), next(self._serials), forget)
-        self.requests += 1
-        concerned = [
+    def ask(self, questions: Sequence[Question]) -> list[Any]:
+        """Ask all blocks concerned; those that are not found are loaded."""
+        forget = frozenset(self._forgotten.popleft() for _ in range(len(self._forgotten)))
+        request = Request(self.ground, questions, next(self._serials), forget)
+        waiting = [
             block
             for block in range(len(self._blocks))
             if any(question.concerns(block) for question in questions)
         ]
-        kept = {
-            block: self._homes[block]
-            for block in concerned
-            if block in self._homes and block not in self._unkept
-        }
-        loaded = self._visits(request, [block for block in concerned if block not in kept])
-        pending = self.runner.begin(request, by_worker(kept, self._places), loaded)
-        return Conversation(request, pending)
+        replies: list[Reply] = []
+        while waiting:
+            reply = merge_replies(self._send(request, waiting))
+            replies.append(reply)
+            waiting = [block for block in waiting if block not in reply.homes]
+            for block in waiting:
+                self._homes.pop(block, None)
+            self._homes |= reply.homes
+        return merge_replies(replies).answers
 
-    def end(self, conversation: Conversation) -> list[Any]:
-        """Wait for the answers; load blocks that were not where they should have been."""
-        replies = conversation.pending.result()
-        while missing := [block for reply in replies for block in reply.missing]:
-            self._learn(replies)
-            told = replace(merge_replies(replies), missing=())
-            wanted = self._visits(conversation.request, missing)
-            pending = self.runner.begin(conversation.request, [], wanted)
-            replies = [told, *pending.result()]
-        self._learn(replies)
-        reply = merge_replies(replies)
-        self.work_seconds += reply.seconds
-        return reply.answers
-
-    def _visits(self, request: Request, blocks: Sequence[int]) -> dict[str, list[Any]]:
-        """Lazy replies of blocks that have to be loaded, by the worker that is to do so."""
+    def _send(self, request: Request, blocks: Sequence[int]) -> list[Reply]:
+        """Ask blocks once, where they are, or where they are best loaded."""
         from dask import delayed
 
+        # Delayed once: it is not to be looked through for every block.
+        carried = delayed(request, traverse=False)
+        visit = delayed(visit_block, pure=False)
+        kept: dict[str, list[int]] = {}
         visits: dict[str, list[Any]] = {}
-        if blocks:
-            # Delayed once: it is not to be looked through for every block.
-            carried = delayed(request, traverse=False)
-            visit = delayed(visit_block, pure=False)
         for block in blocks:
-            lazy = visit(*self._blocks[block], block, carried)
-            visits.setdefault(self._homes.get(block, ANYWHERE), []).append(lazy)
-        return visits
-
-    def _learn(self, replies: Sequence[Reply]) -> None:
-        """Remember where blocks are."""
-        for reply in replies:
-            self._homes |= reply.homes
-            self._unkept -= set(reply.homes)
-            self._unkept |= set(reply.unkept)
-
-
-class Conversation(NamedTuple):
-    """A request and the replies to it that are under way."""
-
-    request: Request
-    pending: Pending
-
-
-class Lane:
-    """Courses that ask together: each step sends one request for all that are not at their end.
-
-    Parameters
-    ----------
-    engine : DaskEngine
-    courses : dict of int to generator
-        By their number.
-    refined : dict of int to Refinement, out
-        Where the results go.
-    """
-
-    def __init__(
-        self,
-        engine: DaskEngine,
-        courses: dict[int, Generator[Question, Any, Refinement]],
-        refined: dict[int, Refinement],
-    ) -> None:
-        self.engine = engine
-        self.refined = refined
-        self._courses = courses
-        self._asking = {number: next(course) for number, course in courses.items()}
-        self._conversation: Conversation | None = None
-
-    def __len__(self) -> int:
-        return len(self._asking)
-
-    def advance(self) -> bool:
-        """Take what came back, if anything was sent, and send the next; return whether it was."""
-        self._listen()
-        if self._asking:
-            self._conversation = self.engine.begin(list(self._asking.values()))
-        return bool(self._asking)
-
-    def join(self, other: Lane) -> None:
-        """Take the courses of another lane over."""
-        self._listen()
-        other._listen()
-        self._courses |= other._courses
-        self._asking |= other._asking
-
-    def _listen(self) -> None:
-        if self._conversation is None:
-            return
-        conversation, self._conversation = self._conversation, None
-        answers = self.engine.end(conversation)
-        for number, answer in zip(list(self._asking), answers, strict=True):
-            try:
-                self._asking[number] = self._courses[number].send(answer)
-            except StopIteration as end:
-                self.refined[number] = end.value
-                del self._asking[number]
+            worker, is_kept = self._homes.get(block, (ANYWHERE, False))
+            if is_kept:
+                kept.setdefault(worker, []).append(block)
+            else:
+                lazy = visit(*self._blocks[block], block, carried)
+                visits.setdefault(worker, []).append(lazy)
+        return self.runner.ask(request, kept, visits)
 
 
 def ground_of(survey: Survey, frame: Frame) -> Ground:

@@ -2,36 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
-from typing import Any
+from functools import reduce
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import FloatArray
 
-NO_CENTERS: FloatArray = np.zeros((0, 0))
+Wanted = Literal["sums", "distances", "draw", "rows", "census", "on_centers", "members"]
+"""What a block is to answer. Sums are added up over blocks, all else is kept apart.
 
-
-class Wanted(Enum):
-    """What a block is to answer. Sums are added up over blocks, all else is kept apart.
-
-    SUMS: (k, 2, d + 1) integers, the sums of the clusters. DISTANCES: the weighted sum of the
-    distances to the own centres, to a power. DRAW: the sample at which that sum exceeds a limit.
-    ROWS: samples at given positions. CENSUS: the inertia, and how many samples each centre has.
-    ON_CENTERS: whether all samples sit on their centres. MEMBERS: the first sample of each cluster.
-    """
-
-    SUMS = "sums"
-    DISTANCES = "distances"
-    DRAW = "draw"
-    ROWS = "rows"
-    CENSUS = "census"
-    ON_CENTERS = "on centers"
-    MEMBERS = "members"
+sums: (k, 2, d + 1) integers, the sums of the clusters. distances: the weighted sum of the distances
+to the own centres, to a power. draw: the sample at which that sum exceeds a limit. rows: samples at
+given positions. census: the inertia, and how many samples each centre has. on_centers: whether all
+samples sit on their centres. members: the first sample of each cluster.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +40,12 @@ class Question:
     power : {1, 2}
         Of distances.
     picks : mapping of int to sequence
-        For DRAW and ROWS: in which blocks, and where in each. Other blocks are not concerned.
+        For draws and rows: in which blocks, and where in each. Other blocks are not concerned.
     """
 
     wanted: Wanted
     name: int = -1
-    centers: FloatArray = field(default_factory=lambda: NO_CENTERS)
+    centers: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
     parent: int = -1
     gone: int = -1
     power: int = 2
@@ -96,22 +84,17 @@ class Request:
     Parameters
     ----------
     ground : Ground
-    questions : tuple of Question
+    questions : sequence of Question
     serial : int
         Counts the requests of a search.
-    forget : tuple of int
+    forget : frozenset of int
         Names of solutions that nobody will ask about again.
     """
 
     ground: Ground
-    questions: tuple[Question, ...]
+    questions: Sequence[Question]
     serial: int
-    forget: tuple[int, ...] = ()
-
-    @property
-    def nbytes(self) -> int:
-        """Size of the centres, which are most of it."""
-        return sum(question.centers.nbytes for question in self.questions)
+    forget: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,50 +104,23 @@ class Reply:
     Parameters
     ----------
     answers : list
-        One for each question: an array to be added up, or a dict of block to value.
-    homes : dict of int to str
-        Blocks that answered, and on which worker.
-    missing : tuple of int
-        Blocks that were asked for where they are not.
-    unkept : tuple of int
-        Blocks that answered, and for which there was no room after that.
-    seconds : float
-        Time that the work itself took.
+        One for each question: an array to be added up, or a dict of block to value. Empty if no
+        block answers.
+    homes : dict of int to (str, bool)
+        Blocks that answer, the worker of each, and whether it keeps the block.
     """
 
     answers: list[Any]
-    homes: dict[int, str]
-    missing: tuple[int, ...] = ()
-    unkept: tuple[int, ...] = ()
-    seconds: float = 0.0
+    homes: dict[int, tuple[str, bool]]
 
 
-def merge_replies(replies: list[Reply]) -> Reply:
+def merge_replies(replies: Iterable[Reply]) -> Reply:
     """Put replies together. Sums are integers: their total does not depend on any order."""
-    first, *others = replies
-    answers = list(first.answers)
-    homes, missing, unkept = dict(first.homes), list(first.missing), list(first.unkept)
-    seconds = first.seconds
-    for reply in others:
-        answers = [merge(one, two) for one, two in zip(answers, reply.answers, strict=True)]
-        homes |= reply.homes
-        missing += reply.missing
-        unkept += reply.unkept
-        seconds += reply.seconds
-    return Reply(answers, homes, tuple(missing), tuple(unkept), seconds)
+    replies = [reply for reply in replies if reply.homes]
+    answers = zip(*(reply.answers for reply in replies), strict=True)
+    homes = {block: home for reply in replies for block, home in reply.homes.items()}
+    return Reply([reduce(_merge, those) for those in answers], homes)
 
 
-def merge(one: Any, two: Any) -> Any:
-    """Put two answers to the same question together."""
-    if isinstance(one, dict):
-        return one | two
-    total: NDArray[np.int64] = one + two
-    return total
-
-
-def no_answer(question: Question) -> Any:
-    """Return what leaves the answers of others as they are."""
-    if question.wanted is not Wanted.SUMS:
-        return {}
-    k, d = question.centers.shape
-    return np.zeros((k, 2, d + 1), np.int64)
+def _merge(one: Any, two: Any) -> Any:
+    return one | two if isinstance(one, dict) else one + two

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import math
 import mmap
-from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -60,7 +59,7 @@ def as_dask_array(X: Any) -> Any:
 
 def frame_to_array(frame: Any) -> Any:
     """Return a Dask dataframe as an array; chunks may be of unknown size."""
-    kinds = [numeric_type(kind) for kind in frame._meta.dtypes]
+    kinds = [numeric_type(kind) for kind in frame.dtypes]
     wrong = [str(name) for name, kind in zip(frame.columns, kinds, strict=True) if kind is None]
     if wrong:
         raise ValueError(f"X must hold real numbers only, but has other columns: {wrong[:5]}.")
@@ -108,7 +107,7 @@ def in_chunks(X: Any, weights: Any) -> Any:
 
 
 class FileRows:
-    """Rows of a binary file, read when they are sliced; with gaps, mapped while they are copied.
+    """An array in a file, mapped only while a part of it is copied.
 
     Of a memory map, ``dask.array.from_array`` makes a copy in memory, and sends that to workers.
 
@@ -117,25 +116,24 @@ class FileRows:
     path : str
     offset : int
         Where in the file the first value of the first row is.
-    shape : tuple of int
+    shape, strides : tuple of int
+        As of an array.
     dtype : numpy.dtype
-    strides : tuple of int, optional
-        As of an array; None if the values are in C order without gaps.
     """
 
     def __init__(
         self,
         path: str,
         offset: int,
-        shape: Sequence[int],
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
         dtype: np.dtype[Any],
-        strides: tuple[int, ...] | None = None,
     ) -> None:
         self.path = path
         self.offset = offset
-        self.shape = tuple(shape)
+        self.shape = shape
         self.strides = strides
-        self.ndim = len(self.shape)
+        self.ndim = len(shape)
         self.dtype = dtype
         state = Path(path).stat()
         self._version = state.st_mtime_ns, state.st_size
@@ -157,23 +155,12 @@ class FileRows:
         begin = np.frombuffer(mapped, np.uint8).__array_interface__["data"][0]
         mapped_from = X.offset - X.offset % mmap.ALLOCATIONGRANULARITY
         offset = mapped_from + X.__array_interface__["data"][0] - begin
-        strides = None if X.flags.c_contiguous else X.strides
-        return cls(str(Path(name).absolute()), offset, X.shape, X.dtype, strides)
+        return cls(str(Path(name).absolute()), offset, X.shape, X.strides, X.dtype)
 
     def __getitem__(self, key: Any) -> NDArray[Any]:
-        key = key if isinstance(key, tuple) else (key,)
-        plain = isinstance(key[0], slice) and key[0].step in (None, 1)
-        if self.strides is not None or not plain:
-            mapped = np.memmap(self.path, np.uint8, "r")
-            whole = np.ndarray(self.shape, self.dtype, mapped.data, self.offset, self.strides)
-            return np.array(whole[key], order="C")
-        first, last, _ = key[0].indices(self.shape[0])
-        width = int(np.prod(self.shape[1:], dtype=np.int64))
-        begin = self.offset + first * width * self.dtype.itemsize
-        count = max(0, last - first) * width
-        values = np.fromfile(self.path, self.dtype, count, offset=begin)
-        rows: NDArray[Any] = values.reshape(-1, *self.shape[1:])[(slice(None), *key[1:])]
-        return rows
+        mapped = np.memmap(self.path, np.uint8, "r")
+        whole = np.ndarray(self.shape, self.dtype, mapped.data, self.offset, self.strides)
+        return np.array(whole[key], order="C")
 
     def __dask_tokenize__(self) -> tuple[Any, ...]:
         place = self.path, self.offset, self.shape, self.strides, self.dtype

@@ -6,9 +6,9 @@ same bits. So Dask may run them anywhere, and again.
 
 from __future__ import annotations
 
-import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -25,15 +25,7 @@ from evomeans.engines.dask.cache import (
     cache_here,
     memory_for,
 )
-from evomeans.engines.dask.questions import (
-    Ground,
-    Question,
-    Reply,
-    Request,
-    Wanted,
-    merge_replies,
-    no_answer,
-)
+from evomeans.engines.dask.questions import Ground, Question, Reply, Request, merge_replies
 from evomeans.engines.protocol import FloatArray
 from evomeans.engines.rules import sits_on_centers
 
@@ -41,26 +33,25 @@ HERE = "here"
 """The address of this process where there are no workers."""
 
 
-def ask_blocks(blocks: tuple[int, ...], request: Request, n_threads: int = 1) -> Reply:
-    """Let blocks that are kept here answer a request; name those that are not here."""
-    began = time.perf_counter()
-    memory, here = cache_here(), address()
-    memory.forget(request.ground.token, frozenset(request.forget))
+def ask_blocks(blocks: Sequence[int], request: Request) -> Reply:
+    """Let blocks answer a request, as far as they are kept here."""
+    memory, token = cache_here(), request.ground.token
+    memory.forget(token, request.forget)
+    here, n_threads = place_here()
 
     def ask(block: int) -> Reply:
-        samples = memory.samples((request.ground.token, block))
+        samples = memory.samples((token, block))
         if samples is None:
-            return Reply([no_answer(question) for question in request.questions], {}, (block,))
-        return Reply(answer_all(samples, block, True, request, memory), {block: here})
+            return Reply([], {})
+        return Reply(_Visit(samples, block, True, request, memory).answers(), {block: (here, True)})
 
-    run = map if n_threads == 1 else threads(n_threads).map
-    reply = merge_replies(list(run(ask, blocks)))
-    return replace(reply, seconds=time.perf_counter() - began)
+    run = map if n_threads == 1 else _threads(n_threads).map
+    return merge_replies(run(ask, blocks))
 
 
 @cache
-def threads(count: int) -> ThreadPoolExecutor:
-    """Return threads of this worker that share a request."""
+def _threads(count: int) -> ThreadPoolExecutor:
+    """Return threads of this process that share a request."""
     return ThreadPoolExecutor(count, "evomeans")
 
 
@@ -68,10 +59,8 @@ def visit_block(
     X: NDArray[Any], sample_weight: NDArray[Any] | None, block: int, request: Request
 ) -> Reply:
     """Let a block that has just been loaded answer a request, and keep it if there is room."""
-    began = time.perf_counter()
-    memory = cache_here()
-    token = request.ground.token
-    memory.forget(token, frozenset(request.forget))
+    memory, token = cache_here(), request.ground.token
+    memory.forget(token, request.forget)
     samples = memory.samples((token, block))
     kept = in_order = True
     if samples is None:
@@ -79,20 +68,26 @@ def visit_block(
         in_order = memory.has_room(token, memory_for(X, sample_weight is not None))
         samples = prepare(X, sample_weight, request.ground, in_order=in_order)
         kept = in_order and memory.keep_samples((token, block), samples)
-    answers = answer_all(samples, block, in_order, request, memory)
-    unkept = () if kept else (block,)
-    seconds = time.perf_counter() - began
-    return Reply(answers, {block: address()}, unkept=unkept, seconds=seconds)
+    answers = _Visit(samples, block, in_order, request, memory).answers()
+    return Reply(answers, {block: (place_here()[0], kept)})
 
 
-def address() -> str:
-    """Return where this runs."""
+def place_here() -> tuple[str, int]:
+    """Return the address of this worker, or HERE if there is none, and its number of threads."""
+    import dask
+    from dask.local import get_sync
+    from dask.system import CPU_COUNT
     from distributed import get_worker
 
     try:
-        return str(get_worker().address)
+        worker = get_worker()
     except ValueError:
-        return HERE
+        if dask.base.get_scheduler() is get_sync:
+            return HERE, 1
+        pool = dask.config.get("pool", None)
+        n_threads = getattr(pool, "_max_workers", None) or dask.config.get("num_workers", None)
+        return HERE, int(n_threads or CPU_COUNT)
+    return str(worker.address), int(worker.state.nthreads)
 
 
 def prepare(
@@ -107,50 +102,41 @@ def prepare(
 # ---- answers -------------------------------------------------------------------------------------
 
 
-def answer_all(
-    samples: Samples, block: int, in_order: bool, request: Request, memory: WorkerCache
-) -> list[Any]:
-    """Answer all questions for one block, in which neighbours stand together or not."""
-    visit = _Visit(samples, block, in_order, request, memory)
-    return [visit.answer(question) for question in request.questions]
-
-
+@dataclass
 class _Visit:
-    """One block, while it answers the questions of a request."""
+    """One block, in which neighbours stand together or not, while it answers a request."""
 
-    def __init__(
-        self,
-        samples: Samples,
-        block: int,
-        in_order: bool,
-        request: Request,
-        memory: WorkerCache,
-    ) -> None:
-        self.samples = samples
-        self.block = block
-        self.in_order = in_order
-        self.token, self.serial = request.ground.token, request.serial
-        self.memory = memory
-        self.n_samples, self.n_features = samples.rows.shape
+    samples: Samples
+    block: int
+    in_order: bool
+    request: Request
+    memory: WorkerCache
+
+    def __post_init__(self) -> None:
+        self.n_samples, self.n_features = self.samples.rows.shape
         self._room: Room | None = None
 
-    def answer(self, question: Question) -> Any:
-        """Answer one question."""
+    def answers(self) -> list[Any]:
+        """Answer all questions."""
+        return [self._answer(question) for question in self.request.questions]
+
+    def _answer(self, question: Question) -> Any:
         if not question.concerns(self.block):
-            return no_answer(question)
-        if question.wanted is Wanted.ROWS:
-            return self._rows(question)
+            return {}
+        if question.wanted == "rows":
+            return {self.block: self._rows(question)}
         room = self._room_for(len(question.centers))
-        key = self._key(question.name)
         standing = self._standing(room, question)
         try:
-            return self._about(room, standing, question)
+            if question.wanted == "sums":
+                return standing.sums
+            return {self.block: self._about(room, standing.state, question)}
         finally:
             if question.name >= 0:
-                self.memory.give(key, standing, self.serial)
+                self.memory.give(self._key(question.name), standing, self.request.serial)
 
     def _key(self, name: int) -> StandingKey:
-        return self.token, name, self.block, self.in_order
+        return self.request.ground.token, name, self.block, self.in_order
 
     def _room_for(self, k: int) -> Room:
         if self._room is None or self._room.k != k:
@@ -179,30 +165,30 @@ class _Visit:
         parent = self.memory.take(key) if question.parent >= 0 else None
         if parent is None:
             return None
-        self.memory.give(key, parent, self.serial)
-        return parent.copy() if len(parent.centers) == len(question.centers) else None
+        copy = parent.copy() if len(parent.centers) == len(question.centers) else None
+        self.memory.give(key, parent, self.request.serial)
+        return copy
 
-    def _about(self, room: Room, standing: Standing, question: Question) -> Any:
+    def _about(self, room: Room, state: State, question: Question) -> Any:
         match question.wanted:
-            case Wanted.SUMS:
-                return standing.sums
-            case Wanted.DISTANCES:
-                return {self.block: room.measure(standing.state, question.power)}
-            case Wanted.DRAW:
-                room.measure(standing.state, question.power)
+            case "distances":
+                return room.measure(state, question.power)
+            case "draw":
                 assert question.picks is not None
+                room.measure(state, question.power)
                 place = room.draw(question.picks[self.block])
-                return {self.block: self.samples.rows[place].astype(np.float64)}
-            case Wanted.CENSUS:
-                sizes = np.bincount(self._labels(standing.state), minlength=room.k)
-                return {self.block: (room.measure(standing.state, 2), sizes)}
-            case Wanted.ON_CENTERS:
-                room.measure(standing.state, 2)
-                return {self.block: self._sits_on_centers(room)}
+                return self.samples.rows[place].astype(np.float64)
+            case "census":
+                return room.measure(state, 2), np.bincount(room.labels(state), minlength=room.k)
+            case "on_centers":
+                room.measure(state, 2)
+                return self._sits_on_centers(room)
+            case "members":
+                return self._first_members(room.labels(state))
             case _:
-                return {self.block: self._first_members(standing.state)}
+                raise NotImplementedError(f"A block has no answer to {question.wanted!r}.")
 
-    def _rows(self, question: Question) -> dict[int, FloatArray]:
+    def _rows(self, question: Question) -> FloatArray:
         """Rows by their number, or by the cumulated weight that they have to exceed."""
         assert question.picks is not None
         wanted = np.asarray(question.picks[self.block])
@@ -210,17 +196,12 @@ class _Visit:
             weights = self._weights()
             numbers = np.searchsorted(np.cumsum(weights), wanted, side="right")
             wanted = np.minimum(numbers, np.flatnonzero(weights)[-1])
-        return {self.block: dense_rows(self.samples, wanted, self.n_features)}
+        return dense_rows(self.samples, wanted, self.n_features)
 
     def _weights(self) -> FloatArray:
         """Weights in the user's order."""
         weights = self.samples.weights
         return weights[self.samples.places] if len(weights) else np.ones(self.n_samples)
-
-    def _labels(self, state: State) -> NDArray[Any]:
-        """Labels in the user's order."""
-        labels: NDArray[Any] = state.labels.ravel()[self.samples.places]
-        return labels
 
     def _sits_on_centers(self, room: Room) -> bool:
         squares, norms = room.scratch.nearby, squared_norms(self.samples)
@@ -230,9 +211,9 @@ class _Visit:
             squares, norms = squares[counted] / weights[counted], norms[counted]
         return sits_on_centers(squares, norms)
 
-    def _first_members(self, state: State) -> dict[int, FloatArray]:
+    def _first_members(self, labels: NDArray[np.int32]) -> dict[int, FloatArray]:
         """Return the first sample that counts of every cluster that has one."""
         counted = np.flatnonzero(self._weights())
-        labels, members = np.unique(self._labels(state)[counted], return_index=True)
+        present, members = np.unique(labels[counted], return_index=True)
         rows = dense_rows(self.samples, counted[members], self.n_features)
-        return dict(zip(labels.tolist(), rows, strict=True))
+        return dict(zip(present.tolist(), rows, strict=True))

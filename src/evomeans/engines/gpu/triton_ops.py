@@ -6,7 +6,7 @@ solutions that may be active: kernels are launched for so many.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from evomeans.engines.gpu.batch import BEYOND, TILE, Batch
 from evomeans.engines.gpu.bounds import ADDITION, FLOOR, MARGIN, PACKING, ROUNDING
@@ -22,27 +22,11 @@ PROGRAMS_DECIDE = 64
 PROGRAMS_UPDATE = 64
 
 
-class Tiles(NamedTuple):
-    """How the product of samples and centres is cut into tiles."""
-
-    rows: int
-    centers: int
-    step: int
-    warps: int
-    stages: int
-
-
-def product_tiles(k_padded: int, width: int) -> Tiles:
-    """Return the tiles that are fastest for this number of centres and this width."""
-    step = 64 if width % 64 == 0 else 32
-    return Tiles(128, min(128, k_padded), step, 4, 3)
-
-
-def propose(samples: Samples, batch: Batch, bound: int, tiles: Tiles | None = None) -> None:
+def propose(samples: Samples, batch: Batch, bound: int) -> None:
     """Give samples the label of their nearest centre, or note them as doubtful."""
     k_padded = batch.planes.shape[1]
-    tiles = product_tiles(k_padded, samples.width) if tiles is None else tiles
-    grid = (-(-samples.count // tiles.rows) * bound,)
+    tile_rows, tile_centers = 128, min(128, k_padded)
+    grid = (-(-samples.count // tile_rows) * bound,)
     propose_kernel[grid](
         samples.planes,
         samples.spans,
@@ -63,14 +47,14 @@ def propose(samples: Samples, batch: Batch, bound: int, tiles: Tiles | None = No
         K=k_padded,
         D=samples.width,
         ADDITION=ADDITION,
-        ROUNDING=ROUNDING + tiles.centers * PACKING,
+        ROUNDING=ROUNDING + tile_centers * PACKING,
         MARGIN=MARGIN,
         FLOOR=FLOOR,
-        ROWS=tiles.rows,
-        CENTERS=tiles.centers,
-        STEP=tiles.step,
-        num_warps=tiles.warps,
-        num_stages=tiles.stages,
+        ROWS=tile_rows,
+        CENTERS=tile_centers,
+        STEP=_plane_step(samples),
+        num_warps=4,
+        num_stages=3,
     )
 
 
@@ -100,7 +84,7 @@ def decide(samples: Samples, batch: Batch, bound: int) -> None:
         PROGRAMS=PROGRAMS_DECIDE,
         ROWS=16,
         CENTERS=min(128, k_padded),
-        STEP=64 if samples.width % 64 == 0 else 32,
+        STEP=_plane_step(samples),
         num_warps=4,
         num_stages=3,
     )
@@ -235,6 +219,11 @@ def draw(samples: Samples, batch: Batch, bound: int) -> None:
         TILE=TILE,
         num_warps=4,
     )
+
+
+def _plane_step(samples: Samples) -> int:
+    """Columns of the planes that are multiplied at a time."""
+    return 64 if samples.width % 64 == 0 else 32
 
 
 def _weights(samples: Samples) -> Any:
