@@ -149,27 +149,33 @@ class ReferenceEngine:
         can after the moves before.
         """
         moved = False
-        targets = [self._best_move(i, centers, labels) for i in range(self.n_samples)]
-        for i in [i for i, target in enumerate(targets) if target >= 0]:
-            if (target := self._best_move(i, centers, labels)) >= 0:
+        for i in np.flatnonzero(self._best_moves(centers, labels) >= 0):
+            target = self._best_moves(centers, labels, slice(i, i + 1))[0]
+            if target >= 0:
                 moved = True
                 labels[i] = target
                 self._move_to_means(centers, labels, self._cluster_weights(labels, len(centers)))
         return moved
 
-    def _best_move(self, i: int, centers: FloatArray, labels: NDArray[np.intp]) -> int:
-        """Return the cluster to which a sample had best move, −1 if it had better stay."""
-        weight, own = self.weights[i], labels[i]
-        totals = self._cluster_weights(labels, len(centers))
-        if weight == 0.0 or totals[own] <= weight:
-            return -1
-        distances = np.sqrt(((self.samples[i] - centers) ** 2).sum(axis=1))
+    def _best_moves(
+        self, centers: FloatArray, labels: NDArray[np.intp], chosen: slice = slice(None)
+    ) -> NDArray[np.intp]:
+        """Return the clusters to which samples had best move, −1 for those that had better stay."""
+        weights, own = self.weights[chosen], labels[chosen]
+        totals, each = self._cluster_weights(labels, len(centers)), np.arange(len(own))
+        difference = self.samples[chosen, None] - centers
+        distances = np.sqrt((difference**2).sum(axis=2))
         rounding = MEAN_ROUNDING * np.sqrt(self.samples.shape[1])
-        least = max(distances[own] - rounding, 0.0) ** 2 * totals[own] / (totals[own] - weight)
-        spent = (distances + rounding) ** 2 * totals / (totals + weight)
-        spent[totals == 0.0] = spent[own] = np.inf
-        target = int(spent.argmin())
-        return target if spent[target] < least * WORTHWHILE else -1
+        rest = totals[own] - weights
+        can_leave = (weights > 0.0) & (rest > 0.0)
+        least = np.maximum(distances[each, own] - rounding, 0.0) ** 2 * totals[own]
+        least /= np.where(can_leave, rest, 1.0)
+        spent = (distances + rounding) ** 2 * totals / (totals + weights[:, None] + (totals == 0.0))
+        spent[:, totals == 0.0] = np.inf
+        spent[each, own] = np.inf
+        targets = spent.argmin(axis=1)
+        pays = can_leave & (spent[each, targets] < least * WORTHWHILE)
+        return np.where(pays, targets, -1)
 
     def _move_to_means(
         self, centers: FloatArray, labels: NDArray[np.intp], weights: FloatArray
