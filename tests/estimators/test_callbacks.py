@@ -191,7 +191,7 @@ ABSENT = """
     from evomeans import HGMeans
 
     X = np.random.default_rng(0).normal(size=(60, 3))
-    model = clone(HGMeans.fast(4, engine="reference", random_state=0)).fit(X)
+    model = clone(HGMeans.fast(4, strategy="paper", engine="reference", random_state=0)).fit(X)
     assert np.array_equal(model.fit_predict(X), model.predict(X))
     print(hasattr(model, "set_callbacks"), model.inertia_)
 """
@@ -202,7 +202,7 @@ def test_scikit_learn_without_callbacks():
     command = [sys.executable, "-W", "error", "-c", textwrap.dedent(ABSENT)]
     result = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert result.returncode == 0, result.stderr
-    expected = HGMeans.fast(4, engine="reference", random_state=0).fit(X).inertia_
+    expected = HGMeans.fast(4, strategy="paper", engine="reference", random_state=0).fit(X).inertia_
     assert result.stdout.split() == ["False", str(expected)]
 
 

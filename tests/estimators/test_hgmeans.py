@@ -31,7 +31,9 @@ def engine(request):
 
 
 def quick(n_clusters=4, **parameters):
-    return HGMeans(n_clusters, **{**QUICK, **parameters})
+    """Make an estimator; swaps in plain NumPy take their time, and tests/engines has them."""
+    swift = {"strategy": "paper"} if parameters.get("engine") == "reference" else {}
+    return HGMeans(n_clusters, **{**QUICK, **swift, **parameters})
 
 
 def test_the_signature_is_the_agreed_one():
@@ -226,10 +228,9 @@ INTERRUPTED_FIT = """
         if record.number == 1:
             print("running", flush=True)
 
-    X = np.random.default_rng(0).normal(size=(500, 4))
-    model = HGMeans(
-        20, max_offspring=10**9, n_iter_no_change=10**9, engine=sys.argv[1], observers=tell
-    ).fit(X)
+    X = np.random.default_rng(0).normal(size=(100, 3))
+    endless = {"max_offspring": 10**9, "n_iter_no_change": 10**9}
+    model = HGMeans(8, **endless, engine=sys.argv[1], observers=tell).fit(X)
     assert np.array_equal(model.predict(X), model.labels_)
     assert model.inertia_ == -model.score(X)
     assert model.n_iter_ == model.history_[-1].number >= 1
@@ -479,7 +480,8 @@ def test_one_feature_is_solved_exactly(weighted):
     assert len(model.population_) == 1
     assert_allclose(model.population_[0].centers, model.cluster_centers_, rtol=1e-12)
     assert_array_equal(model.predict(x), model.labels_)
-    searched = HGMeans.fast(12, engine="reference", random_state=0).fit(x, sample_weight=weights)
+    searched = HGMeans.fast(12, strategy="paper", engine="reference", random_state=0)
+    searched.fit(x, sample_weight=weights)
     assert searched.stop_reason_ != "proven_optimal"
     assert model.inertia_ <= searched.inertia_ * (1 + 1e-12)
 
