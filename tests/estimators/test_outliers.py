@@ -78,7 +78,7 @@ def test_a_wrong_answer_is_what_the_error_prevents(monkeypatch):
     assert fit(X).inertia_ > 1.5 * fit(X, "reference").inertia_
 
 
-def test_rivals_refuse_them_too():
+def test_baselines_refuse_them_too():
     with pytest.raises(ValueError, match="Column 1 of X has values up to 1e"):
         MultiStartKMeans(4, n_runs=1).fit(blobs(outlier=1e50))
 
@@ -99,8 +99,15 @@ def test_equal_outliers_count_once(fitted):
         fitted(X)
 
 
+@pytest.mark.parametrize("outliers", [[1e50, 0.5e50], [1e50, 0.6e50, 0.5e50]])
+def test_a_cluster_of_lost_samples_is_refused_however_many_outliers_there_are(fitted, outliers):
+    """The outliers share a cluster, and the centre of the other one would be wrong."""
+    X = np.vstack([blobs(), [[size, 0.0] for size in outliers]])
+    with pytest.raises(ValueError, match="Column 0 of X has values up to 1e"):
+        fitted(X, k=len(outliers))
+
+
 HARMLESS = {
-    "as many outliers as clusters": lambda X: np.where(np.arange(N)[:, None] < 9, 1e50 * X, X),
     "noise instead of zeros in a column": lambda X: np.column_stack(
         [X[:, 0], np.where(X[:, 1] > 0, 1e-60 * X[:, 1], X[:, 1])]
     ),

@@ -103,8 +103,8 @@ class Baseline(FittedCenters):
             engine = create_engine(engine_name, X, sample_weight, n_jobs=n_threads)
             assert isinstance(engine, BaselineEngine)
             best, attributes = self._search(engine, interrupt)
-            check_resolved(engine, X, sample_weight, self.n_clusters, best.inertia)
             solution = canonical_solution(engine, best.centers, X.dtype)
+            check_resolved(engine, X, sample_weight, solution)
             self._keep_solution(features, engine.frame, solution)
             self.__dict__.update(attributes)
         if attributes.get("stop_reason_") is StopReason.INTERRUPTED:

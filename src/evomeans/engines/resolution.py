@@ -1,22 +1,19 @@
-"""Whether the sums of the engines resolve all samples; next to 1e50, those of size 1 are lost.
+"""Samples that are lost next to an outlier: next to 1e50, those of size 1.
 
 Engines sum up a column in steps of 2⁻ᴿ of its largest value (:mod:`~evomeans.engines.fixed_point`).
 R is 82 for a million samples, and larger for fewer. A sample is lost if a step is not small
-compared with its largest coordinate. This does no harm as long as the larger samples decide the
-objective. It does if there are more centres than distinct larger samples: the other centres then
-belong to lost samples, and would be far from the means of their clusters. Such data are refused.
+compared with its largest coordinate. In a cluster with larger samples this does no harm. The centre
+of a cluster of lost samples is wrong. That is refused if a third or more of all samples are lost;
+fewer are taken for noise next to the samples that matter, with a centre that is nearly zero.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from evomeans.engines.fixed_point import limb_bits
 from evomeans.engines.frame import SMALLEST_SQUARE, Frame, is_sparse
@@ -26,117 +23,122 @@ SPARE_BITS = 10
 DIGITS = 53
 BLOCK = 2**20
 
-Finding = tuple[str, NDArray[np.float32]]
-"""What is wrong with the first lost sample, and a number for each of the distinct other samples."""
+
+class Extremes(NamedTuple):
+    """What decides about lost samples, in data units.
+
+    ``low`` and ``high`` (d,) are the ends of the columns, ``lightest`` is the smallest weight but
+    zero, and ``heaviest`` the largest.
+    """
+
+    low: NDArray[Any]
+    high: NDArray[Any]
+    lightest: float
+    heaviest: float
+    n_samples: int
+
+    @property
+    def limit(self) -> float:
+        """The smallest size of samples that are resolved, relative to the extent of a column."""
+        return resolved_size(self.n_samples)
+
+    def _extents(self, frame: Frame) -> NDArray[np.float64]:
+        ends = np.stack([self.low, self.high]).astype(np.float64)
+        extents: NDArray[np.float64] = np.abs(frame.encode(ends)).max(axis=0)
+        return extents
+
+    def lost_and_resolved(
+        self, X: Any, sample_weight: NDArray[Any] | None, labels: Any, k: int, frame: Frame
+    ) -> NDArray[np.int64]:
+        """Count the lost samples of each cluster and the others, shape (2, k)."""
+        weights = np.ones(X.shape[0]) if sample_weight is None else sample_weight
+        # In double precision, in which no sample underflows.
+        Z: Any = X.astype(np.float64)
+        Z = Z * frame.scale if is_sparse(Z) else frame.encode(Z)
+        # Of every row the largest absolute value, and the largest extent of the columns it needs.
+        sizes = _dense(abs(Z).max(axis=1))
+        extents, needed = self._extents(frame), Z != 0.0
+        used = needed.multiply(extents) if is_sparse(Z) else np.where(needed, extents, 0.0)
+        reach = _dense(used.max(axis=1))
+        # Squares of smaller numbers are zero, and so might be the numbers.
+        sizes[sizes <= math.sqrt(SMALLEST_SQUARE) * frame.scale] = 0.0
+        with np.errstate(over="ignore"):
+            ratios = np.divide(reach, sizes, out=np.ones_like(reach), where=sizes > 0.0)
+            lost = self.limit * np.maximum(ratios, 1.0) > weights / self.heaviest
+        counted = weights > 0.0
+        chosen = (np.asarray(labels)[counted & which] for which in (lost, ~lost))
+        return np.stack([np.bincount(own, minlength=k) for own in chosen])
+
+    def refuse_lost_clusters(self, counts: NDArray[np.int64]) -> None:
+        """Raise an error if many samples are lost, and a cluster has no others."""
+        lost, resolved = counts
+        if 2 * lost.sum() < resolved.sum() or not np.any((lost > 0) & (resolved == 0)):
+            return
+        if self.limit > self.lightest / self.heaviest:
+            problem = (
+                f"sample_weight ranges from {self.lightest:.3g} to {self.heaviest:.3g}. Next to "
+                f"such heavy samples, weights below {self.limit * self.heaviest:.1e} are lost when "
+                "clusters are summed up. Set them to 0"
+            )
+        else:
+            sizes = np.maximum(np.abs(self.low), np.abs(self.high))
+            column = int(np.argmax(sizes))
+            problem = (
+                f"Column {column} of X has values up to {sizes[column]:.3g}. Next to such "
+                f"outliers, samples smaller than {self.limit * sizes[column]:.1e} are lost when "
+                "clusters are summed up. Remove the outliers, transform the column"
+            )
+        raise ValueError(f"{problem}, or choose engine='reference', which is exact but slow.")
+
+
+def resolved_size(n_samples: int) -> float:
+    """Return the smallest size of resolved samples, relative to the extent of a column."""
+    bits = limb_bits(n_samples)
+    return math.ldexp(1.0, SPARE_BITS - bits - min(bits, DIGITS))
+
+
+def may_lose_samples(
+    frame: Frame, finest: float, lightest: float, heaviest: float, n_samples: int
+) -> bool:
+    """Whether it cannot be ruled out that samples are lost.
+
+    ``finest`` is the smallest absolute value but zero, in data units.
+    """
+    # Values that are shifted differ by a unit in the last place at least. No extent is above one.
+    size = min(finest, smallest(frame.shift) * 2.0**-DIGITS) * frame.scale
+    return not resolved_size(n_samples) * max(1.0, size) < lightest / heaviest * size
 
 
 def check_resolution(
-    X: Any, sample_weight: NDArray[np.float64] | None, frame: Frame, n_clusters: int
+    X: Any, sample_weight: NDArray[np.float64] | None, frame: Frame, labels: Any, k: int
 ) -> None:
-    """Refuse samples in memory, in data units, of which some centres would not be the means."""
-    n, d = X.shape
+    """Refuse a clustering of samples in memory if many samples and a whole cluster are lost."""
     weights = np.ones(1) if sample_weight is None else sample_weight
-    finest = smallest(X.data if is_sparse(X) else X)
-    low, high = _dense(X.min(axis=0)), _dense(X.max(axis=0))
-    look = search_if_needed(frame, low, high, finest, smallest(weights), weights.max(), n)
-    if look is not None:
-        step = n if is_sparse(X) else max(1, BLOCK // d)
-        parts = [slice(begin, begin + step) for begin in range(0, n, step)]
-        weights = np.broadcast_to(weights, n)
-        refuse_unresolved([look(X[part], weights[part], n_clusters) for part in parts], n_clusters)
-
-
-def search_if_needed(
-    frame: Frame,
-    low: NDArray[Any],
-    high: NDArray[Any],
-    finest: float,
-    lightest: float,
-    heaviest: float,
-    n_samples: int,
-) -> Callable[[Any, NDArray[Any] | None, int], Finding] | None:
-    """Return a search for lost samples among some of them; None if there are none for sure.
-
-    Parameters
-    ----------
-    frame : Frame
-        That of the engine.
-    low, high : (d,) arrays
-        The smallest and largest values of the columns, in data units.
-    finest : float
-        The smallest absolute value but zero.
-    lightest, heaviest : float
-        The smallest weight but zero, and the largest.
-    n_samples : int
-    """
-    extents = np.abs(frame.encode(np.stack([low, high]).astype(np.float64))).max(axis=0)
-    bits = limb_bits(n_samples)
-    limit = math.ldexp(1.0, SPARE_BITS - bits - min(bits, DIGITS))
-    # Values that are shifted differ by a unit in the last place at least.
-    size = min(finest, smallest(frame.shift) * 2.0**-DIGITS) * frame.scale
-    if limit * max(float(extents.max()), size) < lightest / heaviest * size:
-        return None
-    return partial(_lost_and_distinct, frame, extents, heaviest, limit)
-
-
-def _lost_and_distinct(
-    frame: Frame,
-    extents: NDArray[np.float64],
-    heaviest: float,
-    limit: float,
-    X: Any,
-    sample_weight: NDArray[Any] | None,
-    enough: int,
-) -> Finding:
-    weights = np.ones(X.shape[0]) if sample_weight is None else sample_weight
-    # In double precision, in which no sample underflows.
-    X = X.astype(np.float64)
-    Z: Any = csr_array(X) * frame.scale if is_sparse(X) else frame.encode(X)
-    # Of every row the largest absolute value, and the largest extent of the columns that it needs.
-    sizes, reach = _dense(abs(Z).max(axis=1)), _dense(((Z != 0.0) * extents).max(axis=1))
-    # Squares of smaller numbers are zero, and so might be the numbers.
-    sizes[sizes <= math.sqrt(SMALLEST_SQUARE) * frame.scale] = 0.0
-    with np.errstate(over="ignore"):
-        ratios = np.divide(reach, sizes, out=np.ones_like(reach), where=sizes > 0.0)
-        lost = (weights > 0.0) & (limit * np.maximum(ratios, 1.0) > weights / heaviest)
-    # Rows of which the projections differ are distinct, even next to an outlier that they share.
-    projections = Z @ np.random.default_rng(0).random(len(extents))
-    distinct = np.unique(projections[~lost & (weights > 0.0)].astype(np.float32))[:enough]
-    if not lost.any():
-        return "", distinct
-    i = int(np.argmax(lost))
-    if limit > weights[i] / heaviest:
-        problem = (
-            f"sample_weight ranges from {weights[i]:.3g} to {heaviest:.3g}. Next to such heavy "
-            f"samples, weights below {limit * heaviest:.1e} are lost when clusters are summed up. "
-            "Set them to 0"
-        )
-        return problem, distinct
-    largest = reach[i] / frame.scale
-    problem = (
-        f"Column {np.argmax(extents == reach[i])} of X has values up to {largest:.3g}, but there "
-        f"are samples of size {sizes[i] / frame.scale:.3g}. Next to such outliers, samples smaller "
-        f"than {limit * largest * (heaviest / weights[i]):.1e} are lost when clusters are summed "
-        "up. Remove the outliers, transform the column"
-    )
-    return problem, distinct
-
-
-def refuse_unresolved(findings: Sequence[Finding], n_clusters: int) -> None:
-    """Raise an error if there are more centres than samples that are resolved."""
-    problems = [problem for problem, _ in findings if problem]
-    distinct = np.unique(np.concatenate([values for _, values in findings]))
-    if problems and len(distinct) < n_clusters:
-        raise ValueError(f"{problems[0]}, or choose engine='reference', which is exact but slow.")
+    finest, lightest, heaviest = smallest(_stored(X)), smallest(weights), float(weights.max())
+    if may_lose_samples(frame, finest, lightest, heaviest, X.shape[0]):
+        ends = _dense(X.min(axis=0)), _dense(X.max(axis=0))
+        extremes = Extremes(*ends, lightest, heaviest, X.shape[0])
+        step = X.shape[0] if is_sparse(X) else max(1, BLOCK // X.shape[1])
+        counts = np.zeros((2, k), np.int64)
+        for begin in range(0, X.shape[0], step):
+            part = slice(begin, begin + step)
+            own = None if sample_weight is None else sample_weight[part]
+            counts += extremes.lost_and_resolved(X[part], own, labels[part], k, frame)
+        extremes.refuse_lost_clusters(counts)
 
 
 def smallest(values: NDArray[Any]) -> float:
     """Return the smallest absolute value that is not zero; infinity if there is none."""
-    flat, least = values.reshape(-1), math.inf
-    for begin in range(0, len(flat), BLOCK):
-        sizes = np.abs(flat[begin : begin + BLOCK])
-        least = min(least, float(np.min(sizes, where=sizes > 0, initial=np.inf)))
-    return least
+    # Imported late: importing the estimator loads no compiler.
+    from evomeans.compiled.extremes import NONE, smallest_size
+
+    least = smallest_size(values.reshape(-1))
+    return least if least < NONE else math.inf
+
+
+def _stored(X: Any) -> NDArray[Any]:
+    values: NDArray[Any] = X.data if is_sparse(X) else X
+    return values
 
 
 def _dense(values: Any) -> NDArray[Any]:

@@ -235,8 +235,8 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
     raises KeyboardInterrupt as usual. With a ``checkpoint``, the next fit continues the search.
 
     **Outliers.** Samples that are 1e22 times smaller than an outlier in the same column cannot be
-    summed up accurately (1e28 times, if there are only a thousand). A fit in which such samples
-    decide is refused with a ValueError.
+    summed up accurately (1e28 times, if there are only a thousand). If these are many and have a
+    cluster of their own, its centre would be wrong, and the fit ends with a ValueError.
 
     **Callbacks.** scikit-learn 1.9 and later have callbacks such as
     :class:`sklearn.callback.ProgressBar`; ``set_callbacks`` sets them. Each solution made is a
@@ -407,8 +407,9 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
                     interrupt=interrupt,
                     keeper=self._checkpoint(engine, X, sample_weight, parameters, init),
                 )
-                check_resolved(engine, X, sample_weight, self.n_clusters, result.best.inertia)
             solution = canonical_solution(engine, result.best.centers, X.dtype)
+            if result.history:
+                check_resolved(engine, X, sample_weight, solution)
             self._keep(features, engine.frame, result, solution)
         self._report(result, solution)
         return self

@@ -8,7 +8,6 @@ collections are checked by the engine that reads them.
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,9 +22,10 @@ from evomeans.engines import is_dask
 from evomeans.engines.frame import is_sparse
 from evomeans.engines.reference import ReferenceEngine
 from evomeans.engines.resolution import check_resolution
-from evomeans.engines.rules import CERTAINLY_NO_ROUNDING, LARGEST_VALUE
+from evomeans.engines.rules import LARGEST_VALUE
 from evomeans.engines.values import OVERFLOW, check_total_weight
 from evomeans.estimators.parameters import check_engine, check_engine_holds, shown
+from evomeans.estimators.solution import Solution
 
 FloatArray = NDArray[np.float64]
 
@@ -177,21 +177,13 @@ def _naming(name: str) -> Iterator[None]:
         raise kind(f"Invalid {name}: {error}") from error
 
 
-def check_resolved(
-    engine: Any, X: Any, sample_weight: Any, n_clusters: int, inertia: float
-) -> None:
-    """Reject samples that the sums of an engine did not resolve; the reference resolves all.
-
-    The inertia that was found tells for almost all data that nothing was lost, without another
-    pass over the samples.
-    """
-    in_frame = math.ldexp(inertia, 2 * engine.frame.exponent)
-    if in_frame > CERTAINLY_NO_ROUNDING * engine.total_weight:
-        return
+def check_resolved(engine: Any, X: Any, sample_weight: Any, solution: Solution) -> None:
+    """Refuse clusters of samples that the sums of an engine cannot resolve."""
+    k = len(solution.centers)
     if is_dask(X):
-        engine.check_resolution(n_clusters)
+        engine.check_resolution(solution.labels, k)
     elif not isinstance(engine, ReferenceEngine):
-        check_resolution(X, sample_weight, engine.frame, n_clusters)
+        check_resolution(X, sample_weight, engine.frame, solution.labels, k)
 
 
 # Solutions to start from

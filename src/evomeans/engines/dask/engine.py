@@ -36,7 +36,7 @@ from evomeans.engines.protocol import (
     Start,
     require_abilities,
 )
-from evomeans.engines.resolution import refuse_unresolved, search_if_needed
+from evomeans.engines.resolution import Extremes, may_lose_samples
 
 log = logging.getLogger("evomeans")
 
@@ -148,24 +148,19 @@ class DaskEngine(PlainKMeans):
             weights = np.array(self.runner.compute([each(w) for _, w in self._blocks]), "S64")
         return np.array(samples, "S64"), weights
 
-    def check_resolution(self, n_clusters: int) -> None:
-        """Refuse samples of which some centres would not be the means; see engines/resolution."""
+    def check_resolution(self, labels: Any, k: int) -> None:
+        """Refuse a clustering if many samples and a whole cluster are lost; see resolution.py."""
         from dask import delayed
 
-        survey = self.survey
-        look = search_if_needed(
-            self.frame,
-            survey.low,
-            survey.high,
-            survey.finest,
-            survey.lightest,
-            survey.heaviest,
-            self.n_samples,
-        )
-        if look is not None:
-            look = delayed(look, pure=False)
-            tasks = [look(X, weights, n_clusters) for X, weights in self._blocks]
-            refuse_unresolved(self.runner.compute(tasks), n_clusters)
+        survey, n = self.survey, self.n_samples
+        weights = survey.lightest, survey.heaviest
+        if may_lose_samples(self.frame, survey.finest, *weights, n):
+            extremes = Extremes(survey.low, survey.high, *weights, n)
+            rows = (tuple(survey.sizes.tolist()),)
+            count = delayed(extremes.lost_and_resolved, pure=False)
+            parts = zip(self._blocks, labels.rechunk(rows).to_delayed(), strict=True)
+            tasks = [count(X, w, own, k, self.frame) for (X, w), own in parts]
+            extremes.refuse_lost_clusters(np.sum(self.runner.compute(tasks), axis=0))
 
     def close(self) -> None:
         """Let the workers forget the samples."""
