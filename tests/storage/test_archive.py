@@ -177,11 +177,11 @@ def test_objects_are_never_unpickled(tmp_path):
 
 
 def header(shape: str) -> bytes:
-    return npy_start(f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}\n")
+    return npy_start(f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}")
 
 
 def npy_start(literal: str) -> bytes:
-    text = literal.encode("latin-1")
+    text = literal.encode("latin-1") + b"\n"
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text
 
 
@@ -193,6 +193,7 @@ def npy_start(literal: str) -> bytes:
         ("(0, 999999999999999, 999999999999999)", "impossible shape|not what|unknown"),
         ("(9999999999999999999999,)", "not an array"),
         ("(-1,)", "not an array"),
+        ("(0, 999999999999999999)", "impossible shape|unknown"),
         ("(__import__('os').getpid(),)", "not an array"),
         ("(" * 5000 + ")" * 5000, "not an array"),
     ],
@@ -209,6 +210,13 @@ def test_absurd_shapes_are_refused_before_anything_is_allocated(tmp_path, shape,
         "{'descr': '<f8', 'fortran_order': False, 'shape': (1,), }" + " " * 300,
         "{'descr': '<f8', 'fortran_order': False, 'shape': [1], }",
         "{'descr': '<f8', 'fortran_order': False, 'shape': (1.0,), }",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (True,), }",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (True, 1), }",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (1L,), }",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (1), }",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (1, ), }",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (), }",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (1,), } # more",
         "{'descr': '<f8', 'fortran_order': 0, 'shape': (1,), }",
         "{'descr': '<f8', 'fortran_order': False, 'shape': (1,), 'more': 1}",
         "{'descr': '<f8', 'shape': (1,), }",
@@ -231,6 +239,20 @@ def test_headers_that_numpy_does_not_write_are_refused(tmp_path, literal):
     forged(tmp_path / "a", [("meta.json", META), ("x.npy", npy_start(literal) + bytes(8))])
     with pytest.raises(ArchiveError, match="not an array of numbers"):
         read(tmp_path / "a")
+
+
+def test_a_header_is_as_long_as_it_says(tmp_path):
+    """Else a part of it would be taken for numbers, or numbers for a part of it."""
+    valid = header("(1,)") + bytes(8)
+    assert_array_equal(
+        read(forged(tmp_path / "a", [("meta.json", META), ("x.npy", valid)])).arrays["x"], [0.0]
+    )
+    for step in (-1, 1):
+        wrong = bytearray(valid)
+        wrong[8] += step
+        forged(tmp_path / "a", [("meta.json", META), ("x.npy", bytes(wrong))])
+        with pytest.raises(ArchiveError, match="not an array of numbers"):
+            read(tmp_path / "a")
 
 
 def test_compressed_members_are_refused(tmp_path):

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
+import evomeans
 from evomeans.engines.reference import ReferenceEngine
 from evomeans.search import SearchSettings, StopReason, evolve
 from evomeans.search.state import SearchState
@@ -297,6 +298,16 @@ def test_a_newer_version_is_refused(path):
     refuses(path, "newer evomeans")
 
 
+def test_an_older_version_is_refused_and_the_message_says_what_to_do(path):
+    """Before anything else in the file is looked at, which may have had another meaning."""
+    write_archive(path, FORMAT, 3, {}, {"history_number": np.zeros(2, np.int64)})
+    refuses(
+        path,
+        rf"it has version 3 of the format, and this evomeans continues version {VERSION} only\. "
+        rf"Finish the search with the evomeans that wrote it, '{evomeans.__version__}', or begin",
+    )
+
+
 def test_a_model_file_is_refused(path):
     write_archive(path, "evomeans model", 1, {}, {})
     refuses(path, "it is of the format 'evomeans model', not 'evomeans checkpoint'")
@@ -351,6 +362,8 @@ def test_impossible_fields_are_refused(written, meta, text):
         ("waiting_centers", np.zeros((1, 5, 2)), "shape"),
         ("history_best", np.zeros(2), "history_best has the shape"),
         ("history_made_by", np.full(9, 77), "history_made_by is not within 0 and"),
+        ("history_operators", np.full(9 * 201 + 1, 10), "too long for 9 records"),
+        ("history_operators", np.full(201, 97), "a name that is too long"),
         ("more", np.zeros(2), "unknown member"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 import random
 import time
@@ -23,7 +24,8 @@ from sklearn.exceptions import NotFittedError
 import evomeans
 from evomeans import HGMeans, ModelFileError, load
 from evomeans.plotting.search_data import population_data
-from evomeans.search.history import COLUMNS
+from evomeans.search import DEEP, PAPER
+from evomeans.search.history import COLUMNS, History
 from evomeans.storage.archive import read_archive, write_archive
 from evomeans.storage.arrays import HISTORY_MEMBERS, LATER_HISTORY_MEMBERS
 from evomeans.storage.model_file import FORMAT, VERSION
@@ -194,6 +196,38 @@ def test_saving_is_reproducible_and_saves_again(path, tmp_path):
     """Equal models give equal bytes, also after a detour through a file."""
     load(path).save(tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize("name", ["", "a" * 200, "ü \r\ud800"])
+def test_any_name_of_an_operator_that_is_stored_comes_back(tmp_path, model, name):
+    renamed(model, name).save(tmp_path / "m")
+    assert load(tmp_path / "m").history_[0].made_by == name
+
+
+@pytest.mark.parametrize("name", ["a\nb", "\n", "a" * 201])
+def test_a_name_of_an_operator_that_could_not_be_read_is_not_written(tmp_path, model, name):
+    with pytest.raises(ValueError, match=r"operator .* cannot be stored.* Rename the operator"):
+        renamed(model, name).save(tmp_path / "m")
+    assert list(tmp_path.iterdir()) == []
+
+
+def renamed(model, name):
+    """Return the model as if an operator of that name had made its first solution."""
+    twin = copy.copy(model)
+    first, *others = model.history_
+    twin.history_ = History([dataclasses.replace(first, made_by=name), *others])
+    return twin
+
+
+def test_a_strategy_of_the_users_own_is_not_stored_and_that_is_said(tmp_path, model):
+    """The warning is at the line that saves; strategies of evomeans are stored by their names."""
+    mine = dataclasses.replace(DEEP, name="mine", swaps=0.0)
+    with pytest.warns(UserWarning, match=r"The strategy 'mine' is not stored") as caught:
+        copy.copy(model).set_params(strategy=mine).save(tmp_path / "m")
+    assert [warning.filename for warning in caught] == [__file__]
+    assert load(tmp_path / "m").strategy == "deep"
+    copy.copy(model).set_params(strategy=PAPER).save(tmp_path / "m")
+    assert load(tmp_path / "m").strategy == "paper"
 
 
 def test_only_a_fitted_model_with_valid_parameters_is_saved(tmp_path, model):
@@ -424,6 +458,18 @@ def test_load_is_the_public_name():
 
 def test_files_of_version_1_are_read(path, tmp_path):
     """They lack what later records say, which is told from the rest as far as possible."""
+    first = [
+        "number",
+        "inertia",
+        "best",
+        "alpha",
+        "n_iter",
+        "seconds",
+        "population_size",
+        "accepted",
+        "clone",
+    ]
+    assert {*HISTORY_MEMBERS} - {*LATER_HISTORY_MEMBERS} == {f"history_{name}" for name in first}
     archive = read_archive(path, FORMAT, VERSION)
     meta = {name: value for name, value in archive.meta.items() if name != "missing_abilities"}
     later = set(LATER_HISTORY_MEMBERS)

@@ -487,8 +487,9 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         ----------
         path : path-like
             The file. ``checkpoint``, ``observers`` and a ``random_state`` that is not an int are
-            not stored, nor are labels of samples in Dask; all other parameters and all fitted
-            attributes are.
+            not stored, nor are labels of samples in Dask. A ``strategy`` of your own is not stored
+            either, and a UserWarning says so. All other parameters and all fitted attributes are
+            stored.
 
         Examples
         --------
@@ -518,8 +519,9 @@ def load(path: str | os.PathLike[str]) -> HGMeans:
     Returns
     -------
     model : HGMeans
-        Its parameters ``checkpoint`` and ``observers`` are None, and so is ``random_state`` if it
-        was not an int: these are not stored.
+        Some parameters are not stored. ``checkpoint`` and ``observers`` are None, and so is
+        ``random_state`` if it was not an int. ``strategy`` is "deep", the default, if the saved
+        model had one of its own.
 
     Raises
     ------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable
 from dataclasses import fields
 from numbers import Integral, Real
@@ -46,8 +47,16 @@ def stored_model(model: Any) -> StoredModel:
     if is_dask(fitted["labels"]):
         # They are as large as the data, and predict makes them again.
         fitted["labels"] = None
+    parameters = stored_parameters(model)
+    if isinstance(model.strategy, Strategy) and parameters["strategy"] != model.strategy.name:
+        warnings.warn(
+            f"The strategy {model.strategy.name!r} is not stored, because it is made of functions; "
+            f"the loaded model has the default, {parameters['strategy']!r}.",
+            UserWarning,
+            stacklevel=3,
+        )
     return StoredModel(
-        parameters=stored_parameters(model),
+        parameters=parameters,
         init=np.asarray(init) if init else None,
         frame=model._frame,
         **fitted,
@@ -67,7 +76,7 @@ def _plain(name: str, value: Any) -> object:
     if name == "random_state" and not isinstance(value, Integral):
         return None
     if isinstance(value, Strategy):
-        # One of the user's own is made of functions.
+        # Functions cannot be stored; stored_model warns.
         return value.name if value.name in STRATEGIES else DEEP.name
     if isinstance(value, bool | np.bool_):
         return bool(value)

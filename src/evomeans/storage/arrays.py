@@ -43,6 +43,8 @@ def records_to_arrays(
         stack = np.array(values, dtype=ARRAY_TYPES[field.type])
         arrays[f"{prefix}_{field.name}"] = stack.reshape(-1, *_layout(field.name, k, d)[0])
         if texts is not None:
+            for text in texts:
+                _check_name(text)
             points = [ord(letter) for letter in "\n".join(texts)]
             arrays[f"{prefix}_operators"] = np.array(points, dtype=np.int64)
     return arrays
@@ -60,7 +62,7 @@ def records_from_arrays(
             continue
         member = f"{prefix}_{field.name}"
         shape, low, high = _layout(field.name, k, d)
-        texts = _texts(archive, f"{prefix}_operators") if field.type == "str" else []
+        texts = _texts(archive, f"{prefix}_operators", length or 0) if field.type == "str" else []
         values = archive.array(
             member,
             ARRAY_TYPES[field.type],
@@ -102,9 +104,21 @@ def _layout(name: str, k: int, d: int) -> tuple[tuple[int, ...], float, float]:
     return special.get(name, ((), 0.0, math.inf))
 
 
-def _texts(archive: Archive, member: str) -> list[str]:
-    points = archive.array(member, "int64", (None,), low=0, high=0x10FFFF).tolist()
-    texts = "".join(map(chr, points)).split("\n")
+def _check_name(name: str) -> None:
+    """Refuse names of operators, which may be the user's own, that could not be read again."""
+    if "\n" in name or len(name) > LONGEST_NAME:
+        raise ValueError(
+            f"The operator {name[:60]!r} cannot be stored: its name must be a single line of at "
+            f"most {LONGEST_NAME} characters, and it has {len(name)}. Rename the operator."
+        )
+
+
+def _texts(archive: Archive, member: str, n_records: int) -> list[str]:
+    """Return the names of the operators of some records, which are at most as many."""
+    points = archive.array(member, "int64", (None,), low=0, high=0x10FFFF)
+    if len(points) > n_records * (LONGEST_NAME + 1):
+        raise ArchiveError(f"its {member} is too long for {n_records} records")
+    texts = "".join(map(chr, points.tolist())).split("\n")
     if any(len(text) > LONGEST_NAME for text in texts):
         raise ArchiveError(f"its {member} has a name that is too long")
     return texts
@@ -134,5 +148,12 @@ def _derived_columns(columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
 
 POPULATION_MEMBERS = tuple(records_to_arrays(Individual, (), "population", 1, 1))
 HISTORY_MEMBERS = tuple(records_to_arrays(OffspringRecord, (), "history"))
-LATER_HISTORY_MEMBERS = HISTORY_MEMBERS[9:]
+LATER_HISTORY_MEMBERS = (
+    *(
+        f"history_{field.name}"
+        for field in _stored_fields(OffspringRecord)
+        if field.default is not MISSING
+    ),
+    "history_operators",
+)
 """Members that model files of version 1 do not have."""

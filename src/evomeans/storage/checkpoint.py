@@ -28,7 +28,6 @@ VERSION = 4
 SECONDS_BETWEEN = 30.0
 # Writing takes at most a twentieth of the time, however large the state.
 PAUSE_PER_WRITE = 20.0
-LARGEST_COUNT = 2**53
 # Of the integers in states of NumPy's bit generators. Some are positions in arrays, and NumPy
 # believes them.
 LARGEST_INTEGER = {
@@ -131,6 +130,7 @@ class Checkpoint:
     def _read(self, state: SearchState) -> None:
         try:
             archive = read_archive(self.path, FORMAT, VERSION)
+            _check_version(archive)
             self._check_problem(archive)
             restore_state(archive, state, *self._shape)
         except ArchiveError as error:
@@ -151,6 +151,17 @@ class Checkpoint:
         ]
         if differences:
             raise ArchiveError(f"it is of another search; {', '.join(differences)}")
+
+
+def _check_version(archive: Archive) -> None:
+    """Refuse older formats: a search continues with the same bits only in the same version."""
+    number = archive.meta["version"]
+    if number < VERSION:
+        raise ArchiveError(
+            f"it has version {number} of the format, and this evomeans continues version {VERSION} "
+            "only. Finish the search with the evomeans that wrote it, "
+            f"{ascii(archive.meta.get('evomeans'))[:40]}, or begin anew"
+        )
 
 
 def _difference(name: str, stored: object, ours: object) -> str:
@@ -210,7 +221,7 @@ def restore_state(archive: Archive, state: SearchState, k: int, d: int) -> None:
         name = field.name
         match field.type:
             case "int":
-                stored[name] = archive.integer(name, 0, LARGEST_COUNT)
+                stored[name] = archive.integer(name)
             case "float":
                 stored[name] = archive.number(name)
             case "np.random.Generator":

@@ -25,7 +25,6 @@ from evomeans.storage.arrays import (
 FORMAT = "evomeans model"
 VERSION = 2
 MEMBERS = ("cluster_centers", "frame_shift", *POPULATION_MEMBERS, *HISTORY_MEMBERS)
-LARGEST_COUNT = 2**53
 # The squares of coordinates in the frame must not overflow, nor must their sums.
 LARGEST_COORDINATE = 1e150
 
@@ -124,8 +123,8 @@ def _model(archive: Archive) -> StoredModel:
         cluster_centers=centers,
         labels=labels,
         inertia=archive.number("inertia"),
-        n_iter=archive.integer("n_iter", 0, LARGEST_COUNT),
-        n_rediscoveries=0 if is_older else archive.integer("n_rediscoveries", 0, LARGEST_COUNT),
+        n_iter=archive.integer("n_iter"),
+        n_rediscoveries=0 if is_older else archive.integer("n_rediscoveries"),
         missing_abilities=tuple(_texts(archive, "missing_abilities") or ()),
         stop_reason=StopReason(reason),
         population=tuple(population),
