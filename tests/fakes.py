@@ -12,13 +12,12 @@ from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import (
     Ability,
     Flags,
+    FloatArray,
     Handle,
     Refinement,
     Start,
     require_abilities,
 )
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass
@@ -122,6 +121,9 @@ class ScriptedEngine:
 
     def distances(self, centers: FloatArray) -> FloatArray:
         raise AssertionError("the search does not ask for distances")
+
+    def close(self) -> None:
+        """Release nothing."""
 
 
 def refinement(inertia: float, number: int, *, k: int = 2, weights: ArrayLike | None = None):

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from evomeans import HGMeans
 from evomeans.engines import create_engine
 from evomeans.engines.frame import Frame
-from evomeans.estimators.solution import canonical_solution, frame_for
+from evomeans.estimators.solution import canonical_solution, frame_for_new_samples
 from oracles import squared_distances
 
 QUICK = {"min_population": 2, "max_population": 4, "max_offspring": 8, "random_state": 0}
@@ -334,14 +334,14 @@ def test_the_frame_of_the_fit_is_kept_unless_it_cannot_be():
     """Same frame for samples within reach, a coarser one beyond, no shift for sparse samples."""
     centers = np.array([[1.0, 2.0], [3.0, 4.0]])
     fitted_frame = Frame(np.array([2.0, 3.0]), exponent=-1)
-    assert frame_for(centers, fitted_frame, centers) is fitted_frame
-    assert frame_for(centers.astype(np.float32), fitted_frame, centers) is fitted_frame
-    far = frame_for(centers * 1000, fitted_frame, centers)
+    assert frame_for_new_samples(centers, fitted_frame, centers) is fitted_frame
+    assert frame_for_new_samples(centers.astype(np.float32), fitted_frame, centers) is fitted_frame
+    far = frame_for_new_samples(centers * 1000, fitted_frame, centers)
     assert_array_equal(far.shift, fitted_frame.shift)
     assert np.abs(far.encode(centers * 1000)).max() <= 1.0
 
     unshifted = Frame(np.zeros(2), exponent=-3)
-    assert frame_for(sp.csr_array(centers), unshifted, centers) is unshifted
-    sparse = frame_for(sp.csr_array(centers / 1000), fitted_frame, centers)
+    assert frame_for_new_samples(sp.csr_array(centers), unshifted, centers) is unshifted
+    sparse = frame_for_new_samples(sp.csr_array(centers / 1000), fitted_frame, centers)
     assert_array_equal(sparse.shift, [0.0, 0.0])
     assert np.abs(sparse.encode(centers)).max() <= 1.0

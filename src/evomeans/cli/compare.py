@@ -12,7 +12,7 @@ from typing import Any
 
 from evomeans.cli.failures import CommandError
 from evomeans.cli.options import SampleOptions, TableOptions
-from evomeans.cli.reading import check_table, load
+from evomeans.cli.reading import check_table, load_table
 from evomeans.cli.run_folder import check_new_file
 from evomeans.cli.tables.table import Table
 from evomeans.cli.terminal import Terminal, as_typed
@@ -67,7 +67,7 @@ def compare_methods(
     """Run three methods for the same CPU time on one thread, and show what they reached."""
     if picture is not None:
         _check_picture(picture, force)
-    table = load(name, read, terminal, samples)
+    table = load_table(name, read, terminal, samples)
     check_table(table, clusters)
     courses = [_search(table, clusters, limit, fast, seed, terminal)]
     budget = courses[0].cpu_seconds
@@ -198,12 +198,12 @@ def _summary(courses: list[Course], table: Table, clusters: int) -> str:
     lines = [
         f"{table.name}: {counted(len(table.X), 'row')}, {counted(len(table.columns), 'column')}, "
         f"{counted(clusters, 'cluster')}; one thread each",
-        *aligned(rows),
+        *aligned_columns(rows),
     ]
     return "\n".join(lines)
 
 
-def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
+def aligned_columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
     """Set rows of text into columns: the first to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [

@@ -17,11 +17,11 @@ from evomeans.cli.checkpoints import Unfinished, checkpoint_path, find_unfinishe
 from evomeans.cli.failures import CommandError, ExitCode, UsageError, reason_of
 from evomeans.cli.options import RunOptions, SampleOptions, SearchOptions, TableOptions
 from evomeans.cli.progress import Limits, SearchDisplay
-from evomeans.cli.reading import check_table, load
+from evomeans.cli.reading import check_table, load_table
 from evomeans.cli.record import Fit, run_files, run_record, summary
 from evomeans.cli.report import can_report
 from evomeans.cli.run_folder import check_writable, files_in_the_way, read_record, write_run
-from evomeans.cli.tables.dask_tables import is_lazy_table
+from evomeans.cli.tables.dask_tables import is_dask_table
 from evomeans.cli.tables.table import Table
 from evomeans.cli.terminal import Terminal, as_typed
 from evomeans.engines import is_dask
@@ -55,8 +55,8 @@ def fit_table(
     _tell_beforehand(checkpoint, unfinished, keep, terminal)
     with _cluster_of(search):
         began = time.perf_counter()
-        lazy = search.engine == "dask" and is_lazy_table(name)
-        table = load(name, read, terminal, samples, lazy=lazy)
+        in_dask = search.engine == "dask" and is_dask_table(name)
+        table = load_table(name, read, terminal, samples, in_dask=in_dask)
         check_table(table, search.clusters)
         reading_seconds = time.perf_counter() - began
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import TableOptions
-from evomeans.cli.reading import load
+from evomeans.cli.reading import load_table
 from evomeans.cli.run_folder import MODEL, RECORD, check_new_file, read_record
 from evomeans.cli.tables.scaling import Standardization
 from evomeans.cli.tables.table import Table
@@ -116,7 +116,7 @@ def _matching_table(
     if set(read.columns or ()) == set(names):
         # In the order of the model, whatever that of the command.
         read = replace(read, columns=names or None)
-    table = load(name, read, terminal, expected=names or None, lazy=Path(name).is_dir())
+    table = load_table(name, read, terminal, expected=names or None, in_dask=Path(name).is_dir())
     if names and table.named and table.columns != names:
         raise UsageError(
             f"--columns names {listed(map(quoted, table.columns), 12)}, and the model has "

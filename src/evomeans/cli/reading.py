@@ -6,7 +6,7 @@ import numpy as np
 
 from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import SampleOptions, TableOptions
-from evomeans.cli.tables.dask_tables import read_lazy_table
+from evomeans.cli.tables.dask_tables import read_dask_table
 from evomeans.cli.tables.table import Table, read_table
 from evomeans.cli.terminal import Terminal
 from evomeans.engines import is_dask
@@ -15,23 +15,23 @@ from evomeans.estimators.validation import check_sample_weight
 from evomeans.wording import counted
 
 
-def load(
+def load_table(
     name: str,
     options: TableOptions,
     terminal: Terminal,
     samples: SampleOptions | None = None,
     *,
     expected: tuple[str, ...] | None = None,
-    lazy: bool = False,
+    in_dask: bool = False,
 ) -> Table:
-    """Read a table as the options say, and show its notes; only open one that is ``lazy``."""
+    """Read a table as the options say, and show its notes; Dask only opens it if ``in_dask``."""
     samples = samples or SampleOptions()
-    if lazy and samples.standardize:
+    if in_dask and samples.standardize:
         raise UsageError(
             "--standardize needs the table in memory; write it with standardized columns, or take "
             "--engine cpu."
         )
-    read = read_lazy_table if lazy else read_table
+    read = read_dask_table if in_dask else read_table
     table = read(name, options, weights=samples.weights, expected=expected)
     for text in table.notes:
         terminal.note(f"note: {table.name}: {text}")

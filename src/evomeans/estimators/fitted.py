@@ -19,8 +19,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from evomeans.engines import Engine, create_engine, is_dask
 from evomeans.engines.frame import Frame
+from evomeans.engines.protocol import FloatArray
 from evomeans.estimators.parameters import DENSE_ENGINES, check_thread_count
-from evomeans.estimators.solution import FloatArray, Solution, encode_centers, frame_for
+from evomeans.estimators.solution import Solution, encode_centers, frame_for_new_samples
 from evomeans.estimators.validation import Features, check_new_samples, check_sample_weight
 
 
@@ -200,7 +201,7 @@ class FittedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         self, X: Any, sample_weight: FloatArray | None = None
     ) -> tuple[Engine, FloatArray]:
         """Return an engine that holds new samples, and the fitted centres in its frame."""
-        frame = frame_for(X, self._frame, self.cluster_centers_)
+        frame = frame_for_new_samples(X, self._frame, self.cluster_centers_)
         engine = create_engine(
             self.engine,
             X,

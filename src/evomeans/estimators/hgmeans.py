@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from evomeans.engines import Engine, create_engine, is_dask
 from evomeans.engines.frame import Frame
+from evomeans.engines.protocol import FloatArray
 from evomeans.estimators.callbacks import EXTRA_FRAMES, CallbackSupport, fit_task, with_callbacks
 from evomeans.estimators.fitted import FittedCenters
 from evomeans.estimators.parameters import (
@@ -22,7 +23,6 @@ from evomeans.estimators.parameters import (
 )
 from evomeans.estimators.persistence import restored_model, stored_model
 from evomeans.estimators.solution import (
-    FloatArray,
     Solution,
     canonical_solution,
     encode_starts,

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from evomeans.engines import Engine, Start, is_dask
 from evomeans.engines.frame import Frame, is_sparse
+from evomeans.engines.protocol import FloatArray
 from evomeans.engines.values import reaching
 from evomeans.search import History, Individual, SearchResult, StopReason
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -61,13 +60,13 @@ def _labelled(engine: Any, centers: FloatArray, dtype: Any) -> Solution:
     rounded = lexicographic(engine.frame.decode(centers).astype(dtype))
     encoded = encode_centers(engine.frame, rounded)
     labels, inertia = engine.assign(encoded)
-    is_lazy, k = is_dask(labels), len(encoded)
-    sizes = engine.cluster_sizes(encoded) if is_lazy else np.bincount(labels, minlength=k)
+    in_dask, k = is_dask(labels), len(encoded)
+    sizes = engine.cluster_sizes(encoded) if in_dask else np.bincount(labels, minlength=k)
     owns = sizes > 0
     if not owns.all():
         rounded = np.concatenate([rounded[owns], rounded[~owns]])
         labels, inertia = engine.assign(encode_centers(engine.frame, rounded))
-    if not is_lazy:
+    if not in_dask:
         labels = np.asarray(labels, dtype=np.int32)
     return Solution(rounded, labels, float(inertia), int(np.count_nonzero(owns)))
 
@@ -100,7 +99,7 @@ def in_data_units(population: Iterable[Individual], frame: Frame) -> tuple[Indiv
     )
 
 
-def frame_for(X: Any, fitted: Frame, centers: NDArray[Any]) -> Frame:
+def frame_for_new_samples(X: Any, fitted: Frame, centers: NDArray[Any]) -> Frame:
     """Return the frame in which samples ``X`` are compared with the fitted centres.
 
     It is the frame of the fit, except where that cannot be: sparse samples cannot be shifted, and

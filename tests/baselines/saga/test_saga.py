@@ -7,7 +7,7 @@ import pytest
 from sklearn.datasets import make_blobs
 
 from evomeans.baselines import SAGA, MultiStartKMeans
-from evomeans.baselines.saga import Strategy
+from evomeans.baselines.saga import ParameterSet
 from evomeans.baselines.saga.crossovers import CROSSOVERS
 
 SMALL = {"population_size": 10, "n_generations": 6, "random_state": 0}
@@ -47,14 +47,14 @@ def test_children_get_the_steps_that_were_asked_for() -> None:
 
 
 def test_the_parameters_of_the_last_generation_are_shown() -> None:
-    """One for each individual, all within their ranges."""
+    """One for each candidate, all within their ranges."""
     model = SAGA(6, **SMALL).fit(X)
     assert len(model.strategies_) == 10
-    for strategy in model.strategies_:
-        assert isinstance(strategy, Strategy)
-        assert strategy.crossover in CROSSOVERS
-        assert 0.0 <= strategy.mutation_probability <= 1.0
-        assert 0.0 <= strategy.noise_range <= 1.0
+    for parameters in model.strategies_:
+        assert isinstance(parameters, ParameterSet)
+        assert parameters.crossover in CROSSOVERS
+        assert 0.0 <= parameters.mutation_probability <= 1.0
+        assert 0.0 <= parameters.noise_range <= 1.0
 
 
 def test_a_crossover_that_spoils_children_dies_out(monkeypatch) -> None:

@@ -13,8 +13,8 @@ from numpy.testing import assert_array_equal
 from numpy.typing import ArrayLike
 
 from evomeans.baselines.saga.crossovers import CROSSOVERS, Couple, pair_up
-from evomeans.baselines.saga.evolution import Evolution, Individual
-from evomeans.baselines.saga.strategy import Strategy
+from evomeans.baselines.saga.evolution import Candidate, Evolution
+from evomeans.baselines.saga.parameters import ParameterSet
 from evomeans.engines import create_engine
 from fakes import refinement
 
@@ -27,8 +27,8 @@ def couple_on(engine, first, second) -> Couple:
     """Bring two sets of centres together, over the samples of an engine."""
     search = Evolution(engine, np.random.default_rng(0), len(first), 2, 1, 2)
     solutions = [replace(refinement(1.0, 0), centers=centers) for centers in (first, second)]
-    strategy = Strategy("PNN", 0.0, 0.0)
-    couple = search.couple(*(Individual(solution, strategy) for solution in solutions))
+    parameters = ParameterSet("PNN", 0.0, 0.0)
+    couple = search.couple(*(Candidate(solution, parameters) for solution in solutions))
     return replace(couple, middle=np.zeros(first.shape[1]))
 
 

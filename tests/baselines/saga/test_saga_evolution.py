@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from evomeans.baselines.saga.evolution import Evolution, Individual, select_parents
-from evomeans.baselines.saga.strategy import Strategy
+from evomeans.baselines.saga.evolution import Candidate, Evolution, select_by_roulette
+from evomeans.baselines.saga.parameters import ParameterSet
 from evomeans.engines import create_engine
 from fakes import ScriptedEngine, refinement
 from oracles import squared_distances
 
-STILL = Strategy("multipoint pairwise", 0.0, 0.0)
+STILL = ParameterSet("multipoint pairwise", 0.0, 0.0)
 
 
 class LabellingEngine(ScriptedEngine):
@@ -28,8 +28,8 @@ class LabellingEngine(ScriptedEngine):
         return squared_distances(samples, centers).argmin(axis=1), 0.0
 
 
-def individual(inertia: float, number: int = 0, strategy: Strategy = STILL, k: int = 2):
-    return Individual(refinement(inertia, number, k=k), strategy)
+def candidate(inertia: float, number: int = 0, parameters: ParameterSet = STILL, k: int = 2):
+    return Candidate(refinement(inertia, number, k=k), parameters)
 
 
 def evolution(engine, n_clusters=3, size=6, generations=4, steps=2, seed=0) -> Evolution:
@@ -48,10 +48,10 @@ def test_every_fifth_survives(size, survivors) -> None:
 
 def test_chances_are_one_over_the_inertia() -> None:
     """Of 1, ½ and ¼; the second parent is drawn from those that are left."""
-    population = [individual(1.0), individual(2.0), individual(4.0)]
+    population = [candidate(1.0), candidate(2.0), candidate(4.0)]
 
     def selected(*uniforms: float) -> list[int]:
-        parents = select_parents(population, np.array(uniforms))
+        parents = select_by_roulette(population, np.array(uniforms))
         return [i for parent in parents for i in range(3) if population[i] is parent]
 
     assert selected(0.0, 0.0) == [0, 1]
@@ -66,9 +66,9 @@ def test_chances_are_one_over_the_inertia() -> None:
 @pytest.mark.parametrize("inertias", [[0.0, 0.0], [0.0, 5.0], [1e-300, 1e300], [3.0, 3.0]])
 def test_parents_are_always_two(inertias) -> None:
     """Whatever their inertia: none is crossed with itself."""
-    population = [individual(inertia, number) for number, inertia in enumerate(inertias)]
+    population = [candidate(inertia, number) for number, inertia in enumerate(inertias)]
     for uniforms in np.random.default_rng(0).random((50, 2)):
-        first, second = select_parents(population, uniforms)
+        first, second = select_by_roulette(population, uniforms)
         assert first is not second
 
 
@@ -94,7 +94,7 @@ def test_the_best_survive_and_the_others_are_replaced() -> None:
 
 
 def test_founders_are_random_samples_without_kmeans_and_children_get_their_steps() -> None:
-    """Distinct ones; a strategy is drawn for each founder."""
+    """Distinct ones; a parameter set is drawn for each founder."""
     engine = LabellingEngine(np.arange(100.0, 0.0, -1.0))
     search = evolution(engine, n_clusters=4, size=6, generations=2, steps=7)
     list(search.run())
@@ -142,14 +142,14 @@ def test_a_generation_that_is_not_complete_changes_nothing() -> None:
 # ---- children --------------------------------------------------------------------------------
 
 
-def bred(strategy: Strategy, fading: float = 1.0, count: int = 300, k: int = 3):
-    """Children of two individuals, on an engine whose samples are numbers from 0 to 1."""
+def bred(parameters: ParameterSet, fading: float = 1.0, count: int = 300, k: int = 3):
+    """Children of two candidates, on an engine whose samples are numbers from 0 to 1."""
     engine = LabellingEngine([1.0])
     search = evolution(engine, n_clusters=k)
-    search.population = [individual(5.0, n, strategy, k) for n in (1, 2)]
+    search.population = [candidate(5.0, n, parameters, k) for n in (1, 2)]
     search.variances = np.array([4.0])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("evomeans.baselines.saga.strategy.RENEWAL", 0.0)
+        patch.setattr("evomeans.baselines.saga.parameters.RENEWAL", 0.0)
         return [search.breed(fading) for _ in range(count)], engine
 
 
@@ -157,8 +157,8 @@ def test_children_are_crossed_by_their_own_crossover_and_know_their_parent() -> 
     """Pairwise: one of each pair, at the places of the parent that gave more."""
     children, _ = bred(STILL)
     parents = set()
-    for start, strategy in children:
-        assert strategy == STILL
+    for start, parameters in children:
+        assert parameters == STILL
         assert set(start.centers.ravel().tolist()) <= {10.0, 11.0, 12.0, 20.0, 21.0, 22.0}
         number = int(str(start.parent).removeprefix("handle "))
         parents.add(number)
@@ -231,7 +231,7 @@ def test_what_crossovers_ask_about_the_samples(engine_name, weighted) -> None:
 
 
 def test_samples_are_labelled_once() -> None:
-    """An individual remembers, however often it is crossed."""
+    """A candidate remembers, however often it is crossed."""
     engine = create_engine("reference", np.random.default_rng(0).random((30, 2)), None)
     search = evolution(engine, size=3, generations=1)
     list(search.run())

@@ -163,6 +163,6 @@ def test_samples_that_do_not_fit_are_an_error(monkeypatch) -> None:
     def fail(*_):
         raise torch.OutOfMemoryError("tried to allocate 2.00 GiB")
 
-    monkeypatch.setattr(module, "encode_samples", fail)
+    monkeypatch.setattr(module, "upload_samples", fail)
     with pytest.raises(MemoryError, match="300 samples of 4 features do not fit"):
         gpu_engine(*samples())

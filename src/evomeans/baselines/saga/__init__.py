@@ -1,6 +1,6 @@
 """The self-adaptive genetic algorithm of Kivijärvi, Fränti and Nevalainen (2003)."""
 
 from evomeans.baselines.saga.estimator import SAGA
-from evomeans.baselines.saga.strategy import Strategy
+from evomeans.baselines.saga.parameters import ParameterSet
 
-__all__ = ["SAGA", "Strategy"]
+__all__ = ["SAGA", "ParameterSet"]

@@ -10,7 +10,7 @@ import numpy as np
 from evomeans.baselines.base import AnytimeBaseline, Found
 from evomeans.baselines.engine import BaselineEngine
 from evomeans.baselines.saga.evolution import Evolution
-from evomeans.baselines.saga.strategy import Strategy
+from evomeans.baselines.saga.parameters import ParameterSet
 from evomeans.engines.protocol import Refinement
 from evomeans.estimators.parameters import check_int, check_random_source, generator_from
 from evomeans.search.interrupts import DeferredInterrupt
@@ -20,11 +20,11 @@ from evomeans.search.interrupts import DeferredInterrupt
 class SAGA(AnytimeBaseline):
     """The self-adaptive genetic algorithm of Kivijärvi, Fränti and Nevalainen [1]_.
 
-    Every individual is a solution together with its own strategy parameters: which of six
+    Every candidate is a solution together with its own strategy parameters: which of six
     crossovers made it, with which probability a centre was then put onto a random sample, and how
     much noise was added to all centres. A child inherits each parameter from one of its parents,
     occasionally gets a new one instead, and is made accordingly. Parameters that make good children
-    therefore spread with them. Two steps of K-means complete the child. The best individuals
+    therefore spread with them. Two steps of K-means complete the child. The best candidates
     survive into the next generation.
 
     Parameters
@@ -40,10 +40,10 @@ class SAGA(AnytimeBaseline):
     Attributes
     ----------
     n_iter_ : int
-        The number of solutions made: the first generation, all children, and the best individual
+        The number of solutions made: the first generation, all children, and the best candidate
         refined at the end.
-    strategies_ : tuple of Strategy
-        ``crossover``, ``mutation_probability`` and ``noise_range`` of the individuals of the last
+    strategies_ : tuple of ParameterSet
+        ``crossover``, ``mutation_probability`` and ``noise_range`` of the candidates of the last
         complete generation, the best first: what the search has found to work. Empty if it was
         stopped before the first generation was complete.
 
@@ -66,7 +66,7 @@ class SAGA(AnytimeBaseline):
     happened to have, and found worse solutions. A parameter is drawn anew with probability
     Ψ = 0.05, uniformly from its range, which for noise is up to one standard deviation of each
     feature. Noise fades linearly, to almost nothing in the last generation. The first generation
-    gets no K-means, and the best individual is refined to the fixed point of K-means at the end.
+    gets no K-means, and the best candidate is refined to the fixed point of K-means at the end.
     With these choices the solutions on most data sets are better than those the HG-means paper
     reports for SAGA, and about as good as those of HG-means, but take more time (docs/paper.md).
 
@@ -96,7 +96,7 @@ class SAGA(AnytimeBaseline):
     population_size: int = 45
     n_generations: int = 50
     kmeans_iterations: int = 2
-    strategies_: tuple[Strategy, ...] = field(init=False)
+    strategies_: tuple[ParameterSet, ...] = field(init=False)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -11,7 +11,7 @@ import numpy as np
 from evomeans.baselines.base import random_samples
 from evomeans.baselines.engine import BaselineEngine, IndexArray
 from evomeans.baselines.saga.crossovers import CROSSOVERS, Couple
-from evomeans.baselines.saga.strategy import Strategy, inherited_strategy
+from evomeans.baselines.saga.parameters import ParameterSet, inherited_parameters
 from evomeans.engines.protocol import FloatArray, LocalSearch, Refinement, Start
 
 # Keeps a solution without any error from taking the whole roulette wheel.
@@ -19,17 +19,17 @@ LEAST_ERROR = 1e-9
 
 
 @dataclass
-class Individual:
+class Candidate:
     """A solution, the parameters it was made with, and its labels once they were needed."""
 
     solution: Refinement
-    strategy: Strategy
+    parameters: ParameterSet
     labels: IndexArray | None = field(default=None, repr=False)
 
     def partition(self, engine: BaselineEngine) -> IndexArray:
         """Return the cluster of each sample."""
         if self.labels is None:
-            self.labels = partition(engine, self.solution.centers)
+            self.labels = closest_centers(engine, self.solution.centers)
         return self.labels
 
 
@@ -47,7 +47,7 @@ class Evolution:
     population_size: int
     n_generations: int
     kmeans_iterations: int
-    population: list[Individual] = field(default_factory=list, init=False)
+    population: list[Candidate] = field(default_factory=list, init=False)
     middle: FloatArray = field(init=False)
     variances: FloatArray = field(init=False)
 
@@ -74,47 +74,49 @@ class Evolution:
         yield from self.engine.refine([Start(best.centers, parent=best.handle)])
 
     def _settle(
-        self, survivors: Sequence[Individual], begun: Iterator[tuple[Start, Strategy]]
+        self, survivors: Sequence[Candidate], begun: Iterator[tuple[Start, ParameterSet]]
     ) -> Iterator[Refinement]:
         """Refine a generation; when it is complete, it replaces the previous one."""
         generation = list(survivors)
         while batch := list(islice(begun, self.engine.batch)):
             solutions = self.engine.refine([start for start, _ in batch])
-            for solution, (_, strategy) in zip(solutions, batch, strict=True):
-                generation.append(Individual(solution, strategy))
+            for solution, (_, parameters) in zip(solutions, batch, strict=True):
+                generation.append(Candidate(solution, parameters))
                 yield solution
         self.population = sorted(generation, key=lambda member: member.solution.inertia)
 
-    def found(self) -> tuple[Start, Strategy]:
-        """Begin an individual of the first generation: random samples, random parameters."""
-        strategy = Strategy.drawn(self.rng.random(3))
+    def found(self) -> tuple[Start, ParameterSet]:
+        """Begin a candidate of the first generation: random samples, random parameters."""
+        parameters = ParameterSet.drawn(self.rng.random(3))
         quantile = self.rng.random()
         centers = random_samples(self.engine, self.n_clusters, self.rng)
         squares = (centers - self.middle) ** 2
         self.variances += squares.mean(axis=0) / self.population_size
-        return Start(centers, quantile=quantile, local_search=LocalSearch(max_iter=0)), strategy
+        return Start(centers, quantile=quantile, local_search=LocalSearch(max_iter=0)), parameters
 
-    def breed(self, fading: float) -> tuple[Start, Strategy]:
+    def breed(self, fading: float) -> tuple[Start, ParameterSet]:
         """Select two parents, cross their parameters and then their centres, and vary the child.
 
         ``fading`` is the part of the noise that is left, from 1 at the beginning to 0 at the end.
         """
         k = self.n_clusters
-        first, second = select_parents(self.population, self.rng.random(2))
-        strategy = inherited_strategy(first.strategy, second.strategy, self.rng.random((3, 3)))
-        cross = CROSSOVERS[strategy.crossover]
+        first, second = select_by_roulette(self.population, self.rng.random(2))
+        parameters = inherited_parameters(
+            first.parameters, second.parameters, self.rng.random((3, 3))
+        )
+        cross = CROSSOVERS[parameters.crossover]
         centers, nearer = cross(self.couple(first, second), self.rng.random((2, k)))
         chance, chosen, place, quantile = self.rng.random(4).tolist()
-        if chance < strategy.mutation_probability:
+        if chance < parameters.mutation_probability:
             centers[int(chosen * k)] = self.engine.samples_at(np.array([place]))[0]
-        reach = fading * strategy.noise_range * np.sqrt(self.variances)
+        reach = fading * parameters.noise_range * np.sqrt(self.variances)
         centers += reach * self.rng.uniform(-1.0, 1.0, centers.shape)
         parent = (first, second)[nearer].solution.handle
         steps = LocalSearch(max_iter=self.kmeans_iterations)
-        return Start(centers, quantile=quantile, parent=parent, local_search=steps), strategy
+        return Start(centers, quantile=quantile, parent=parent, local_search=steps), parameters
 
-    def couple(self, first: Individual, second: Individual) -> Couple:
-        """Bring two individuals together; what needs all samples is computed when called."""
+    def couple(self, first: Candidate, second: Candidate) -> Couple:
+        """Bring two candidates together; what needs all samples is computed when called."""
         engine, k = self.engine, self.n_clusters
         centers = first.solution.centers, second.solution.centers
 
@@ -123,19 +125,19 @@ class Evolution:
             return _total_weights(engine, cells, (k, k))
 
         def joint_weights() -> FloatArray:
-            return _total_weights(engine, partition(engine, np.concatenate(centers)), (2, k))
+            return _total_weights(engine, closest_centers(engine, np.concatenate(centers)), (2, k))
 
         return Couple(centers, self.middle, overlap, joint_weights)
 
-    def strategies(self) -> tuple[Strategy, ...]:
-        """Return the parameters of all individuals, those of the best one first."""
-        return tuple(member.strategy for member in self.population)
+    def strategies(self) -> tuple[ParameterSet, ...]:
+        """Return the parameters of all candidates, those of the best one first."""
+        return tuple(member.parameters for member in self.population)
 
 
-def select_parents(
-    population: Sequence[Individual], uniforms: FloatArray
-) -> tuple[Individual, Individual]:
-    """Select two different individuals by a roulette wheel, with chances of one over the error."""
+def select_by_roulette(
+    population: Sequence[Candidate], uniforms: FloatArray
+) -> tuple[Candidate, Candidate]:
+    """Select two different candidates by a roulette wheel, with chances of one over the error."""
     errors = np.array([member.solution.inertia for member in population])
     errors /= max(errors.max(), np.finfo(np.float64).tiny)
     chances = 1.0 / (errors + LEAST_ERROR)
@@ -151,7 +153,7 @@ def _spun(chances: FloatArray, uniform: float) -> int:
     return min(index, int(np.flatnonzero(chances)[-1]))
 
 
-def partition(engine: BaselineEngine, centers: FloatArray) -> IndexArray:
+def closest_centers(engine: BaselineEngine, centers: FloatArray) -> IndexArray:
     """Return the index of the closest centre of every sample."""
     return np.asarray(engine.assign(centers)[0]).astype(np.intp)
 

@@ -16,13 +16,13 @@ from evomeans.cli.tables.table import Table, used_columns
 from evomeans.wording import listed, quoted
 
 
-def is_lazy_table(name: str) -> bool:
+def is_dask_table(name: str) -> bool:
     """Whether a table is one that Dask reads: a folder of Parquet files, a Parquet or NPY file."""
     path = Path(name)
     return path.is_dir() or path.suffix.lower() in (*SUFFIXES["parquet"], ".npy")
 
 
-def read_lazy_table(
+def read_dask_table(
     name: str,
     options: TableOptions,
     *,

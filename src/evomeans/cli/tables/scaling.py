@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.cli.failures import CommandError
+from evomeans.engines.protocol import FloatArray
 from evomeans.wording import listed, quoted
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from evomeans.engines.cpu.memory import Memory, Recollection
 from evomeans.engines.cpu.reassign import PAIRS
 from evomeans.engines.cpu.reductions import Attraction
 from evomeans.engines.cpu.refining import Refining
-from evomeans.engines.cpu.room import Room, Solution
+from evomeans.engines.cpu.room import LabelledCenters, Room
 from evomeans.engines.cpu.samples import dense_rows, encode_samples, frame_for
 from evomeans.engines.draws import WeightedDraw
 from evomeans.engines.frame import Frame, is_sparse
@@ -154,16 +154,16 @@ class CpuEngine:
         second_handle: Handle | None = None,
     ) -> tuple[Flags, Flags] | None:
         """Put the better versions of all parts together in which two solutions differ."""
-        solutions = self._solution(first, first_handle), self._solution(second, second_handle)
+        solutions = self._labelled(first, first_handle), self._labelled(second, second_handle)
         return self._room(len(first)).better_parts(*solutions)
 
-    def _solution(self, centers: FloatArray, handle: Handle | None) -> Solution:
+    def _labelled(self, centers: FloatArray, handle: Handle | None) -> LabelledCenters:
         """Return labels with centres, from the handle if it still has them."""
         if (labels := self.memory.labels(handle, len(centers))) is None:
             state = self._assigned(centers)
             labels = state.labels.copy()
             self.memory.give_back(state)
-        return Solution(labels, centers)
+        return LabelledCenters(labels, centers)
 
     def close(self) -> None:
         """Release nothing: all of it is memory of this process."""

@@ -38,7 +38,7 @@ class Known(Protocol):
         ...
 
 
-class Solution(NamedTuple):
+class LabelledCenters(NamedTuple):
     """``labels`` (tiles, WIDTH) array, and ``centers`` (k, d) array."""
 
     labels: NDArray[Any]
@@ -122,7 +122,7 @@ class Room:
         return Diary.allocate(len(self.samples.order), *self.target.shape)
 
     def better_parts(
-        self, first: Solution, second: Solution
+        self, first: LabelledCenters, second: LabelledCenters
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]] | None:
         """Choose the better versions of parts; see :mod:`~evomeans.engines.cpu.parts`."""
         parts = self._parts

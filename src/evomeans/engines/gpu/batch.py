@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from evomeans.engines.fixed_point import LIMBS
-from evomeans.engines.gpu.samples import Samples, round_up
+from evomeans.engines.gpu.samples import DeviceSamples, round_up
 
 # Centres are compared in tiles of at least so many.
 CENTER_STEP = 16
@@ -59,7 +59,7 @@ class Batch:
         distances are zero, and the sample drawn.
     """
 
-    def __init__(self, samples: Samples, n_clusters: int, capacity: int) -> None:
+    def __init__(self, samples: DeviceSamples, n_clusters: int, capacity: int) -> None:
         n, d = samples.count, samples.n_features
         self.k, self.capacity = n_clusters, capacity
         self.device = samples.rows.device

@@ -17,9 +17,9 @@ from evomeans.engines.frame import Frame
 from evomeans.engines.gpu.batch import Batch
 from evomeans.engines.gpu.devices import chosen_device
 from evomeans.engines.gpu.lloyd import Lloyd
-from evomeans.engines.gpu.memory import Memory
-from evomeans.engines.gpu.refining import Refining
-from evomeans.engines.gpu.samples import Samples, encode_samples
+from evomeans.engines.gpu.memory import DeviceMemory
+from evomeans.engines.gpu.refining import BatchRefining
+from evomeans.engines.gpu.samples import DeviceSamples, upload_samples
 from evomeans.engines.protocol import (
     FloatArray,
     PlainKMeans,
@@ -78,13 +78,15 @@ class GpuEngine(PlainKMeans):
         self.total_weight = self.n_samples if self.weights is None else float(self.weights.sum())
         self._draw = WeightedDraw(self.n_samples, self.weights)
         self.samples = self._on_device(X)
-        self.memory = Memory(self._default_budget() if memory_budget is None else memory_budget)
+        self.memory = DeviceMemory(
+            self._default_budget() if memory_budget is None else memory_budget
+        )
         self.together = batch if searching else 1
         self._in_use: tuple[Batch, Lloyd] | None = None
 
-    def _on_device(self, X: NDArray[Any]) -> Samples:
+    def _on_device(self, X: NDArray[Any]) -> DeviceSamples:
         try:
-            return encode_samples(self.frame.encode(X), self.weights, self.device)
+            return upload_samples(self.frame.encode(X), self.weights, self.device)
         except torch.OutOfMemoryError as error:
             raise MemoryError(
                 f"{X.shape[0]:,} samples of {X.shape[1]:,} features do not fit into the memory of "
@@ -189,9 +191,9 @@ class GpuEngine(PlainKMeans):
         device: AbstractContextManager[Any] = torch.cuda.device(self.device)
         return device
 
-    def _room(self, n_clusters: int) -> Refining:
+    def _room(self, n_clusters: int) -> BatchRefining:
         if self._in_use is None or self._in_use[0].k != n_clusters:
             self._in_use = None
             batch = Batch(self.samples, n_clusters, self.together)
             self._in_use = batch, Lloyd(self.samples, batch, self._ops)
-        return Refining(self.samples, *self._in_use, self._ops, self._draw)
+        return BatchRefining(self.samples, *self._in_use, self._ops, self._draw)

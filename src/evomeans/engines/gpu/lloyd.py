@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from evomeans.engines.gpu.batch import Batch
-from evomeans.engines.gpu.samples import Samples
+from evomeans.engines.gpu.samples import DeviceSamples
 from evomeans.engines.rules import MAX_ITERATIONS
 
 # Iterations that are queued together, as one graph of kernels.
@@ -25,14 +25,14 @@ class Lloyd:
 
     Parameters
     ----------
-    samples : Samples
+    samples : DeviceSamples
     batch : Batch
     ops : module
         The steps, :mod:`~evomeans.engines.gpu.torch_ops` or
         :mod:`~evomeans.engines.gpu.triton_ops`.
     """
 
-    def __init__(self, samples: Samples, batch: Batch, ops: ModuleType) -> None:
+    def __init__(self, samples: DeviceSamples, batch: Batch, ops: ModuleType) -> None:
         self.samples, self.batch, self.ops = samples, batch, ops
         self._graphs: dict[int, Any] = {}
         self._readings: list[Reading] = []

@@ -6,12 +6,12 @@ import weakref
 from typing import Any
 
 
-class Recollection:
+class DeviceRecollection:
     """The handle of a refined solution: its labels and its sums, on the device.
 
     Parameters
     ----------
-    owner : Memory
+    owner : DeviceMemory
         Of the engine that made it; another engine has other samples.
     labels : (n,) tensor of int32
     sums : (k, 2, d + 1) tensor of int64
@@ -19,7 +19,7 @@ class Recollection:
 
     __slots__ = ("__weakref__", "labels", "owner", "sums")
 
-    def __init__(self, owner: Memory, labels: Any, sums: Any) -> None:
+    def __init__(self, owner: DeviceMemory, labels: Any, sums: Any) -> None:
         self.owner, self.labels, self.sums = owner, labels, sums
 
     @property
@@ -28,7 +28,7 @@ class Recollection:
         return sum(tensor.numel() * tensor.element_size() for tensor in (self.labels, self.sums))
 
 
-class Memory:
+class DeviceMemory:
     """Keeps solutions while somebody holds their handles, as many as fit into a budget.
 
     Parameters
@@ -41,12 +41,12 @@ class Memory:
         self.budget = budget
         self.used = 0
 
-    def keep(self, labels: Any, sums: Any) -> Recollection | None:
+    def keep(self, labels: Any, sums: Any) -> DeviceRecollection | None:
         """Copy the state of a solution; None if there is no room for it."""
         size = sum(tensor.numel() * tensor.element_size() for tensor in (labels, sums))
         if self.used + size > self.budget:
             return None
-        recollection = Recollection(self, labels.clone(), sums.clone())
+        recollection = DeviceRecollection(self, labels.clone(), sums.clone())
         self.used += size
         weakref.finalize(recollection, self._give_back, size)
         return recollection
@@ -54,8 +54,8 @@ class Memory:
     def _give_back(self, size: int) -> None:
         self.used -= size
 
-    def recall(self, handle: Any, n_clusters: int) -> Recollection | None:
+    def recall(self, handle: Any, n_clusters: int) -> DeviceRecollection | None:
         """Return what is known of a handle of this engine, or None."""
-        if not isinstance(handle, Recollection) or handle.owner is not self:
+        if not isinstance(handle, DeviceRecollection) or handle.owner is not self:
             return None
         return handle if len(handle.sums) == n_clusters else None

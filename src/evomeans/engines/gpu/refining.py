@@ -23,8 +23,8 @@ from evomeans.engines.course import (
 from evomeans.engines.draws import WeightedDraw
 from evomeans.engines.gpu.batch import Batch
 from evomeans.engines.gpu.lloyd import Lloyd
-from evomeans.engines.gpu.memory import Memory
-from evomeans.engines.gpu.samples import Samples
+from evomeans.engines.gpu.memory import DeviceMemory
+from evomeans.engines.gpu.samples import DeviceSamples
 from evomeans.engines.protocol import Start
 from evomeans.engines.rules import sits_on_centers, split_mixture
 
@@ -32,7 +32,7 @@ Asked = dict[int, Any]
 """What the course in each slot of the batch asks for."""
 
 
-class Refining:
+class BatchRefining:
     """Carries out the courses of several starts, each in a slot of the batch.
 
     Steps of the same kind are answered together. K-means comes last: it begins when every course
@@ -40,7 +40,7 @@ class Refining:
 
     Parameters
     ----------
-    samples : Samples
+    samples : DeviceSamples
     batch : Batch
     lloyd : Lloyd
     ops : module
@@ -51,7 +51,12 @@ class Refining:
     """
 
     def __init__(
-        self, samples: Samples, batch: Batch, lloyd: Lloyd, ops: ModuleType, draw: WeightedDraw
+        self,
+        samples: DeviceSamples,
+        batch: Batch,
+        lloyd: Lloyd,
+        ops: ModuleType,
+        draw: WeightedDraw,
     ) -> None:
         self.samples = samples
         self.batch = batch
@@ -60,7 +65,9 @@ class Refining:
         self.draw = draw
         self.snapped: set[int] = set()
 
-    def run(self, starts: Sequence[Start], memory: Memory, total_weight: float) -> list[Level]:
+    def run(
+        self, starts: Sequence[Start], memory: DeviceMemory, total_weight: float
+    ) -> list[Level]:
         """Follow all courses to their ends."""
         self.starts, self.memory = starts, memory
         courses = [course(start, total_weight) for start in starts]

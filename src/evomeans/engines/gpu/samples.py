@@ -26,7 +26,7 @@ CHUNK = 2**16
 
 
 @dataclass(frozen=True)
-class Samples:
+class DeviceSamples:
     """Samples in the frame of an engine.
 
     Parameters
@@ -82,12 +82,12 @@ class Samples:
         return sum(tensor.numel() * tensor.element_size() for tensor in held)
 
 
-def encode_samples(
+def upload_samples(
     encoded: NDArray[Any],
     sample_weight: NDArray[np.float64] | None,
     device: Any,
     terms: int | None = None,
-) -> Samples:
+) -> DeviceSamples:
     """Bring rows that are in the frame already onto the device.
 
     Parameters
@@ -109,7 +109,7 @@ def encode_samples(
     )
     factor = math.ldexp(1.0, min(2 * TOP, TOP - math.frexp(distance)[1]))
     planes, spans = _split_rows(rows, middle, factor, terms)
-    return Samples(
+    return DeviceSamples(
         rows=rows,
         weights=None if sample_weight is None else torch.from_numpy(sample_weight).to(device),
         planes=planes,

@@ -12,14 +12,14 @@ import torch
 
 from evomeans.engines.gpu.batch import BEYOND, Batch
 from evomeans.engines.gpu.bounds import LENGTH, REST, SECOND, doubt
-from evomeans.engines.gpu.samples import Samples, split
+from evomeans.engines.gpu.samples import DeviceSamples, split
 
 # Distances in double precision are computed for so many numbers at a time.
 NUMBERS_AT_ONCE = 2**22
 DOUBTFUL, CHANGED = 0, 1
 
 
-def propose(samples: Samples, batch: Batch, bound: int) -> None:
+def propose(samples: DeviceSamples, batch: Batch, bound: int) -> None:
     """Give samples the label of their nearest centre, or note them as doubtful.
 
     ``labels``, ``changed`` and ``former`` are renewed for the samples that are not doubtful.
@@ -41,7 +41,7 @@ def propose(samples: Samples, batch: Batch, bound: int) -> None:
         batch.counts[b, DOUBTFUL] = len(doubtful)
 
 
-def decide(samples: Samples, batch: Batch, bound: int) -> None:
+def decide(samples: DeviceSamples, batch: Batch, bound: int) -> None:
     """Give doubtful samples the label of their nearest centre, by Σ(x−c)² in double precision."""
     for b in _active(batch):
         doubtful = batch.doubtful[b, : int(batch.counts[b, DOUBTFUL])].long()
@@ -53,7 +53,7 @@ def decide(samples: Samples, batch: Batch, bound: int) -> None:
             _relabel(batch, b, part, squares.argmin(dim=1).int())
 
 
-def update(samples: Samples, batch: Batch, bound: int) -> None:
+def update(samples: DeviceSamples, batch: Batch, bound: int) -> None:
     """Bring the sums up to date with the labels that changed."""
     for b in _active(batch):
         count = int(batch.counts[b, CHANGED])
@@ -65,7 +65,7 @@ def update(samples: Samples, batch: Batch, bound: int) -> None:
         batch.sums[b].index_add_(0, former[had], -terms[had])
 
 
-def move(samples: Samples, batch: Batch, bound: int) -> None:
+def move(samples: DeviceSamples, batch: Batch, bound: int) -> None:
     """Put the centres of clusters that weigh anything onto their means; see whether any moved."""
     for b in _active(batch):
         totals = batch.sums[b].double()
@@ -79,7 +79,7 @@ def move(samples: Samples, batch: Batch, bound: int) -> None:
     prepare(samples, batch, bound)
 
 
-def prepare(samples: Samples, batch: Batch, bound: int) -> None:
+def prepare(samples: DeviceSamples, batch: Batch, bound: int) -> None:
     """Split centres into half-precision terms, measure them, and leave out the excluded ones."""
     k, d = batch.k, samples.n_features
     for b in _active(batch):
@@ -108,7 +108,7 @@ def tally(batch: Batch) -> None:
     batch.activate(left)
 
 
-def measure(samples: Samples, batch: Batch, bound: int) -> None:
+def measure(samples: DeviceSamples, batch: Batch, bound: int) -> None:
     """Weighted distances, or squares, of the samples to their own centres, and their sums."""
     for b in _active(batch):
         at_once = max(1, NUMBERS_AT_ONCE // samples.n_features)
@@ -122,7 +122,7 @@ def measure(samples: Samples, batch: Batch, bound: int) -> None:
         batch.totals[b] = batch.nearby[b].sum()
 
 
-def draw(samples: Samples, batch: Batch, bound: int) -> None:
+def draw(samples: DeviceSamples, batch: Batch, bound: int) -> None:
     """Draw a sample by its share of the distances that were measured."""
     for b in _active(batch):
         batch.drawn[b] = batch.fallback[b]
@@ -139,7 +139,7 @@ def squared_distances(rows: Any, centers: Any) -> Any:
     return (rows.double()[:, None, :] - centers[None, :, :]).square().sum(dim=2)
 
 
-def fixed_point_terms(samples: Samples, which: Any) -> Any:
+def fixed_point_terms(samples: DeviceSamples, which: Any) -> Any:
     """Return what rows and their weights add to the sums: two limbs, shape (rows, 2, d + 1)."""
     ones = torch.ones((len(which), 1), dtype=torch.float64, device=which.device)
     terms = torch.cat([samples.rows[which].double(), ones], dim=1)

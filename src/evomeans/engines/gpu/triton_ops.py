@@ -15,14 +15,14 @@ from evomeans.engines.gpu.kernels.decide import decide_kernel
 from evomeans.engines.gpu.kernels.propose import propose_kernel
 from evomeans.engines.gpu.kernels.roulette import draw_kernel, measure_kernel, total_kernel
 from evomeans.engines.gpu.kernels.sums import update_kernel
-from evomeans.engines.gpu.samples import LARGEST_HALF, Samples
+from evomeans.engines.gpu.samples import LARGEST_HALF, DeviceSamples
 
 # Programs that share the doubtful, and the changed, samples of one solution.
 PROGRAMS_DECIDE = 64
 PROGRAMS_UPDATE = 64
 
 
-def propose(samples: Samples, batch: Batch, bound: int) -> None:
+def propose(samples: DeviceSamples, batch: Batch, bound: int) -> None:
     """Give samples the label of their nearest centre, or note them as doubtful."""
     k_padded = batch.planes.shape[1]
     tile_rows, tile_centers = 128, min(128, k_padded)
@@ -58,7 +58,7 @@ def propose(samples: Samples, batch: Batch, bound: int) -> None:
     )
 
 
-def decide(samples: Samples, batch: Batch, bound: int) -> None:
+def decide(samples: DeviceSamples, batch: Batch, bound: int) -> None:
     """Give doubtful samples the label of their nearest centre, in double precision."""
     k_padded = batch.planes.shape[1]
     decide_kernel[(PROGRAMS_DECIDE * bound,)](
@@ -90,7 +90,7 @@ def decide(samples: Samples, batch: Batch, bound: int) -> None:
     )
 
 
-def update(samples: Samples, batch: Batch, bound: int) -> None:
+def update(samples: DeviceSamples, batch: Batch, bound: int) -> None:
     """Bring the sums up to date with the labels that changed."""
     step = min(256, _power_of_two(samples.n_features + 1))
     update_kernel[(PROGRAMS_UPDATE * bound,)](
@@ -118,18 +118,18 @@ def update(samples: Samples, batch: Batch, bound: int) -> None:
     )
 
 
-def move(samples: Samples, batch: Batch, bound: int) -> None:
+def move(samples: DeviceSamples, batch: Batch, bound: int) -> None:
     """Put the centres of clusters that weigh anything onto their means; see whether any moved."""
     _centers(samples, batch, bound, from_sums=True)
 
 
-def prepare(samples: Samples, batch: Batch, bound: int) -> None:
+def prepare(samples: DeviceSamples, batch: Batch, bound: int) -> None:
     """Split centres into half-precision terms, measure them, and leave out the excluded ones."""
     batch.reach.zero_()
     _centers(samples, batch, bound, from_sums=False)
 
 
-def _centers(samples: Samples, batch: Batch, bound: int, *, from_sums: bool) -> None:
+def _centers(samples: DeviceSamples, batch: Batch, bound: int, *, from_sums: bool) -> None:
     centers_kernel[(batch.k * bound,)](
         batch.sums,
         samples.scales,
@@ -172,7 +172,7 @@ def tally(batch: Batch) -> None:
     )
 
 
-def measure(samples: Samples, batch: Batch, bound: int) -> None:
+def measure(samples: DeviceSamples, batch: Batch, bound: int) -> None:
     """Weighted distances, or squares, of the samples to their own centres, and their sums."""
     n_tiles = batch.partial.shape[1]
     step = min(64, max(16, _power_of_two(samples.n_features)))
@@ -202,7 +202,7 @@ def measure(samples: Samples, batch: Batch, bound: int) -> None:
     )
 
 
-def draw(samples: Samples, batch: Batch, bound: int) -> None:
+def draw(samples: DeviceSamples, batch: Batch, bound: int) -> None:
     """Draw a sample by its share of the distances that were measured."""
     draw_kernel[(bound,)](
         batch.nearby,
@@ -221,12 +221,12 @@ def draw(samples: Samples, batch: Batch, bound: int) -> None:
     )
 
 
-def _plane_step(samples: Samples) -> int:
+def _plane_step(samples: DeviceSamples) -> int:
     """Columns of the planes that are multiplied at a time."""
     return 64 if samples.width % 64 == 0 else 32
 
 
-def _weights(samples: Samples) -> Any:
+def _weights(samples: DeviceSamples) -> Any:
     """Weights, or anything of their type where there are none."""
     return samples.scales if samples.weights is None else samples.weights
 

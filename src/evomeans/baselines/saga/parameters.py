@@ -1,4 +1,4 @@
-"""The parameters that every individual carries, inherits and passes on."""
+"""The parameters that every candidate carries, inherits and passes on."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ RENEWAL = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Strategy:
-    """How an individual was made: γ, ψ and ν of the publication.
+class ParameterSet:
+    """How a candidate was made: γ, ψ and ν of the publication.
 
     Parameters
     ----------
@@ -32,20 +32,24 @@ class Strategy:
     noise_range: float
 
     @classmethod
-    def drawn(cls, uniforms: FloatArray) -> Strategy:
-        """Make a strategy from three uniform numbers."""
+    def drawn(cls, uniforms: FloatArray) -> ParameterSet:
+        """Make a parameter set from three uniform numbers."""
         method, probability, noise = uniforms.tolist()
         return cls(METHODS[int(method * len(METHODS))], probability, noise)
 
 
-def inherited_strategy(first: Strategy, second: Strategy, uniforms: FloatArray) -> Strategy:
+def inherited_parameters(
+    first: ParameterSet, second: ParameterSet, uniforms: FloatArray
+) -> ParameterSet:
     """Take each parameter from a random parent; with probability Ψ, draw it anew instead.
 
     The rows of ``uniforms`` choose the parents, decide on renewal, and become new values.
     """
-    new = Strategy.drawn(uniforms[2])
+    new = ParameterSet.drawn(uniforms[2])
     values = [
         getattr(new if chance < RENEWAL else first if coin < 0.5 else second, parameter.name)
-        for parameter, coin, chance in zip(fields(Strategy), *uniforms[:2].tolist(), strict=True)
+        for parameter, coin, chance in zip(
+            fields(ParameterSet), *uniforms[:2].tolist(), strict=True
+        )
     ]
-    return Strategy(*values)
+    return ParameterSet(*values)
