@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from evomeans.engines.protocol import KMEANS, Ability, LocalSearch
 from evomeans.search import DEEP, PAPER
+from evomeans.search.founding import KMeansPlusPlus
 from evomeans.search.plan import missing_abilities, plan
 from evomeans.search.strategy import FEW_FOR_MOVES, FEW_FOR_SWAPS
 
@@ -23,7 +26,7 @@ def test_the_strategy_of_the_paper_needs_nothing(abilities, n_samples, populatio
     operators = plan(PAPER, abilities, n_samples, 10, population)
     assert names(operators) == (["random samples"], ["matching"])
     assert operators.local_search == KMEANS
-    assert missing_abilities(PAPER, abilities) == set()
+    assert missing_abilities(PAPER, abilities, n_samples, 10) == set()
 
 
 def test_small_clusters_get_everything() -> None:
@@ -33,7 +36,7 @@ def test_small_clusters_get_everything() -> None:
         ["partition", "merging", "matching"],
     )
     assert operators.local_search == LocalSearch(single_moves=True, swaps=10)
-    assert missing_abilities(DEEP, ALL) == set()
+    assert missing_abilities(DEEP, ALL, 640, 10) == set()
 
 
 @pytest.mark.parametrize("population", [1, 2])
@@ -61,14 +64,28 @@ def test_an_engine_without_abilities_keeps_merging_and_new_populations(
     operators = plan(DEEP, NONE, n_samples, 10, population)
     assert names(operators) == (["random samples"], ["merging", "matching"])
     assert operators.local_search == KMEANS
-    lacking = {Ability.SEEDING, Ability.PARTS, Ability.SINGLE_MOVES, Ability.SWAPS}
-    assert missing_abilities(DEEP, NONE) == lacking
+    small = {Ability.SEEDING, Ability.PARTS, Ability.SINGLE_MOVES, Ability.SWAPS}
+    lacking = small if n_samples == 100 else {Ability.SEEDING}
+    assert missing_abilities(DEEP, NONE, n_samples, 10) == lacking
 
 
 @pytest.mark.parametrize("missing", [Ability.SEEDING, Ability.PARTS, Ability.SWAPS])
 def test_each_ability_is_used_or_named(missing) -> None:
     operators = plan(DEEP, ALL - {missing}, 100, 10, 1)
-    assert missing_abilities(DEEP, ALL - {missing}) == {missing}
+    assert missing_abilities(DEEP, ALL - {missing}, 100, 10) == {missing}
+    assert missing_abilities(DEEP, ALL - {missing}, 10**5, 10) == {missing} & {Ability.SEEDING}
     assert missing not in operators.local_search.needs
     used = [one.needs for one in (*operators.founding, *operators.crossovers)]
     assert all(missing not in needs for needs in used)
+
+
+def test_limits_of_the_local_search_belong_to_the_strategy() -> None:
+    wide = replace(DEEP, moves_up_to=10**4, swaps_up_to=10**4)
+    operators = plan(wide, ALL, 10**4, 10, 1)
+    assert operators.local_search == LocalSearch(single_moves=True, swaps=10)
+
+
+@pytest.mark.parametrize("changes", [{"founding": (KMeansPlusPlus(),)}, {"crossovers": ()}])
+def test_a_strategy_without_a_usable_operator_is_an_error(changes) -> None:
+    with pytest.raises(ValueError, match=r"No (founding|crossovers) of strategy 'deep'"):
+        plan(replace(DEEP, **changes), NONE, 100, 10, 1)

@@ -38,7 +38,7 @@ from evomeans.estimators.validation import (
     check_samples,
     check_warm_start,
 )
-from evomeans.search import History, Individual, SearchResult, StopReason, evolve
+from evomeans.search import History, Individual, SearchResult, StopReason, Strategy, evolve
 from evomeans.search.interrupts import DeferredInterrupt
 from evomeans.storage.checkpoint import Checkpoint
 from evomeans.storage.model_file import write_model
@@ -288,7 +288,7 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         self,
         n_clusters: int = 8,
         *,
-        strategy: str = "deep",
+        strategy: str | Strategy = "deep",
         min_population: int = 10,
         max_population: int = 20,
         max_offspring: int = DEFAULT_MAX_OFFSPRING,

@@ -29,6 +29,8 @@ RandomSource = int | np.random.Generator | np.random.RandomState
 
 # More is a slip, or a hostile model file.
 MOST_THREADS = 4096
+# Of an operator, in the history and in files.
+LONGEST_NAME = 200
 DENSE_ENGINES = ("gpu", "dask", "reference")
 DEFAULT_MAX_OFFSPRING = 5000
 NOT_SET = "deprecated"
@@ -129,6 +131,11 @@ def check_strategy(strategy: object) -> Strategy:
         if STRATEGIES.get(strategy.name, strategy) != strategy:
             # Checkpoints tell searches apart by the name.
             raise ValueError(f"strategy has the name {strategy.name!r}; choose a name of its own.")
+        names = [one.name for one in (*strategy.founding, *strategy.crossovers)]
+        if bad := [name for name in names if "\n" in name or len(name) > 200]:
+            raise ValueError(
+                f"strategy has an operator named {bad[0][:60]!r}; choose a shorter one."
+            )
         return strategy
     if not isinstance(strategy, str):
         names = _listed(STRATEGIES)

@@ -97,6 +97,17 @@ class Parents(NamedTuple):
     quantile: float
 
 
+def check_child(child: object, shape: tuple[int, ...], name: str) -> None:
+    """Refuse what a crossover must not return; it may be the user's own."""
+    if not isinstance(child, Child):
+        raise TypeError(f"Crossover {name!r} must return a Child or None, got {type(child)}.")
+    if child.centers.shape != shape or not np.isfinite(child.centers).all():
+        raise ValueError(
+            f"Crossover {name!r} must return finite centres of shape {shape}, got "
+            f"{child.centers.shape}."
+        )
+
+
 class Newcomer(NamedTuple):
     """A solution that has just joined the population, and what its record says of it."""
 
@@ -178,6 +189,7 @@ class Search:
                 continue
             child = crossing.crossover(parents.first, parents.second, breeding)
             if child is not None:
+                check_child(child, parents.first.centers.shape, crossing.name)
                 return child, crossing.name
         raise ValueError(
             f"No crossover of strategy {self.settings.strategy.name!r} made a child. The last one "
@@ -285,5 +297,10 @@ class Search:
             stop_reason=reason,
             n_offspring=state.n_offspring,
             n_rediscoveries=max(0, state.times_found - 1),
-            missing_abilities=missing_abilities(self.settings.strategy, self.engine.abilities),
+            missing_abilities=missing_abilities(
+                self.settings.strategy,
+                self.engine.abilities,
+                self.engine.n_samples,
+                self.n_clusters,
+            ),
         )

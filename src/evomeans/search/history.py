@@ -25,7 +25,7 @@ class OffspringRecord:
         1, 2, … for offspring. Founders of a population have that of the last offspring before
         them, which is 0 for the first population.
     inertia : float
-        Of this solution, after K-means.
+        Of this solution, after its local search.
     best : float
         Lowest inertia so far, this one included.
     alpha : float

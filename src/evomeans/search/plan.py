@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from evomeans.engines.protocol import Ability, LocalSearch
 from evomeans.search.founding import Founding
 from evomeans.search.population import Selection, Survival
-from evomeans.search.strategy import FEW_FOR_MOVES, FEW_FOR_SWAPS, Crossing, Strategy
+from evomeans.search.strategy import Crossing, Strategy
 
 
 @dataclass(frozen=True)
 class Operators:
-    """What one population works with; the fields are those of a strategy.
+    """What one population works with.
 
     Parameters
     ----------
@@ -53,14 +53,14 @@ def plan(
     Operators
     """
     per_cluster = n_samples / n_clusters
-    is_large = per_cluster > FEW_FOR_MOVES
+    is_large = per_cluster > strategy.moves_up_to
     if population == 1 and is_large and strategy.opening and Ability.SEEDING in abilities:
         # Only K-means is left of the local search. Then seeded founders give an early answer but
         # on some data a worse one in the end, so they wait for the second population.
         strategy = strategy.opening
     moves = strategy.single_moves and Ability.SINGLE_MOVES in abilities and not is_large
-    swaps = Ability.SWAPS in abilities and per_cluster <= FEW_FOR_SWAPS
-    return Operators(
+    swaps = Ability.SWAPS in abilities and per_cluster <= strategy.swaps_up_to
+    operators = Operators(
         founding=tuple(one for one in strategy.founding if one.needs <= abilities),
         selection=strategy.selection,
         crossovers=tuple(
@@ -73,10 +73,24 @@ def plan(
         ),
         survival=strategy.survival,
     )
+    for kind in ("founding", "crossovers"):
+        if not getattr(operators, kind):
+            raise ValueError(
+                f"No {kind} of strategy {strategy.name!r} can be used here: the engine can do "
+                f"{', '.join(sorted(abilities)) or 'K-means only'}, and there are "
+                f"{per_cluster:.3g} samples per cluster. Add one that needs nothing."
+            )
+    return operators
 
 
-def missing_abilities(strategy: Strategy, abilities: frozenset[Ability]) -> frozenset[Ability]:
-    """Return what a strategy would use and the engine cannot do."""
-    wanted = LocalSearch(single_moves=strategy.single_moves, swaps=int(strategy.swaps > 0.0)).needs
-    needs = [one.needs for one in strategy.founding] + [one.needs for one in strategy.crossovers]
-    return wanted.union(*needs) - abilities
+def missing_abilities(
+    strategy: Strategy, abilities: frozenset[Ability], n_samples: int, n_clusters: int
+) -> frozenset[Ability]:
+    """Return what the populations of a strategy would use and the engine cannot do."""
+    needed: set[Ability] = set()
+    for population in (1, 2) if strategy.agreement > 1 else (1,):
+        wanted = plan(strategy, frozenset(Ability), n_samples, n_clusters, population)
+        needed |= wanted.local_search.needs
+        needed |= frozenset().union(*(one.needs for one in wanted.founding))
+        needed |= frozenset().union(*(one.needs for one in wanted.crossovers))
+    return frozenset(needed) - abilities

@@ -45,7 +45,8 @@ class Crossing:
     @property
     def name(self) -> str:
         """What the record calls it."""
-        return self.crossover.__name__.removesuffix("_crossover")
+        known = getattr(self.crossover, "__name__", type(self.crossover).__name__)
+        return str(known).removesuffix("_crossover")
 
 
 @dataclass(frozen=True)
@@ -65,10 +66,12 @@ class Strategy:
     crossovers : tuple of Crossing
         Tried in this order until one makes a child. The last has to make one.
     single_moves : bool
-        Whether Hartigan's moves follow K-means, where clusters are small enough.
+        Whether Hartigan's moves follow K-means.
     swaps : float
-        How many swaps follow, per cluster, where clusters are small enough: one centre at a time
-        is put elsewhere, and back again if that does not pay.
+        How many swaps follow, per cluster: one centre at a time is put elsewhere, and back again if
+        that does not pay.
+    moves_up_to, swaps_up_to : float
+        Samples per cluster, on average, up to which these two are made.
     survival : callable
         Selects the survivors of a population that has grown too large.
     agreement : int
@@ -85,6 +88,8 @@ class Strategy:
     crossovers: tuple[Crossing, ...] = (Crossing(matching_crossover),)
     single_moves: bool = False
     swaps: float = 0.0
+    moves_up_to: float = FEW_FOR_MOVES
+    swaps_up_to: float = FEW_FOR_SWAPS
     survival: Survival = survivors
     agreement: int = 1
     opening: Strategy | None = None
