@@ -12,6 +12,7 @@ import textwrap
 import threading
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -97,18 +98,24 @@ def test_a_deep_search_with_new_populations_gives_the_same_bits(client):
     assert_same_fit(deep.fit(lazy()), here)
 
 
-def test_any_number_of_threads_gives_the_same_bits(undisturbed):
-    """Three threads of a worker share its blocks."""
+def test_any_number_of_threads_gives_the_same_bits(undisturbed, monkeypatch):
+    """Three threads of a worker share its blocks, and end with the request."""
+    pools = []
+
+    def pool_of(*arguments):
+        pools.append(ThreadPoolExecutor(*arguments))
+        return pools[-1]
+
+    monkeypatch.setattr(steps, "ThreadPoolExecutor", pool_of)
     with (
         distributed.LocalCluster(
             n_workers=1, threads_per_worker=3, processes=False, dashboard_address=":0"
         ) as cluster,
         distributed.Client(cluster),
     ):
-        before = steps._threads.cache_info().currsize
         assert_same_fit(quick().fit(lazy()), undisturbed)
-        assert steps._threads.cache_info().currsize == before + 1
-        assert len(steps._threads(3)._threads) == 3
+    assert max(len(pool._threads) for pool in pools) == 3
+    assert not any(thread.is_alive() for pool in pools for thread in pool._threads)
 
 
 def test_replies_merged_in_a_tree_and_requests_passed_on(client, undisturbed, monkeypatch):
@@ -177,10 +184,6 @@ def shrink(budget):
 
 def test_a_fit_leaves_nothing_behind(client):
     quick(max_offspring=1).fit(lazy())
-    # Told without waiting.
-    deadline = time.monotonic() + 5.0
-    while any(map(sum, client.run(kept).values())) and time.monotonic() < deadline:
-        time.sleep(0.02)
     assert not any(map(sum, client.run(kept).values()))
 
 
@@ -267,6 +270,60 @@ def test_a_worker_that_joins_gets_blocks(cluster, client, undisturbed, monkeypat
     at_request(monkeypatch, 10, add_one)
     assert_same_fit(quick().fit(lazy()), undisturbed)
     assert max(map(len, homes)) == 3
+
+
+class Cluster(runners.LocalRunner):
+    """Runs everything in this process, and says that it has the workers that a test names."""
+
+    def __init__(self, *names):
+        super().__init__()
+        self.names = set(names)
+        self.dropped = []
+        self.gives_up = False
+
+    def workers(self):
+        return set(self.names)
+
+    def ask(self, request, kept, visits):
+        if self.gives_up:
+            self.gives_up = False
+            return []
+        self.kept = {worker: list(blocks) for worker, blocks in kept.items()}
+        return super().ask(request, kept, visits)
+
+    def drop(self, token, blocks=None):
+        self.dropped.append(blocks)
+        super().drop(token, blocks)
+
+
+def test_only_the_share_of_a_worker_that_joins_moves():
+    """The other blocks stay, and only copies of those that move are dropped."""
+    runner = Cluster("a", "b")
+    engine = DaskEngine(lazy(), runner=runner)
+    before = {0: ("a", True), 1: ("a", True), 2: ("b", False), 3: ("a", True), 4: ("b", True)}
+    engine._homes = dict(before)
+    engine._settle()
+    assert engine._homes == before
+    runner.names = {"a", "b", "c"}
+    engine._settle()
+    assert engine._homes == {**before, 3: ("c", False)}
+    assert runner.dropped == [[3]]
+    runner.names = {"a", "c"}
+    engine._settle()
+    assert runner.dropped == [[3]], "that a worker left moves nothing"
+
+
+def test_blocks_of_live_workers_are_asked_there_after_another_died():
+    runner = Cluster("a", "b")
+    engine = DaskEngine(lazy(), runner=runner)
+    centers = engine.samples_at(np.array([0.1, 0.9]))
+    sizes = engine.cluster_sizes(centers)
+    engine._homes = {block: ("b" if block == 2 else "a", True) for block in range(5)}
+    runner.names = {"a"}
+    runner.gives_up = True
+    engine._census = None
+    assert_array_equal(engine.cluster_sizes(centers), sizes)
+    assert runner.kept == {"a": [0, 1, 3, 4]}
 
 
 CLIENT = """

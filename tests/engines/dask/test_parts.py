@@ -169,6 +169,19 @@ def test_blocks_of_data_that_does_not_fit_give_way_to_standings_for_good():
     assert cache.nbytes == (0, 0)
 
 
+def test_blocks_that_move_leave_with_their_standings():
+    one, state = samples_of(640), standing_of(64)
+    cache = WorkerCache(10**9)
+    for token, block in [("x", 0), ("x", 1), ("y", 1)]:
+        cache.keep_samples((token, block), one)
+        cache.give((token, 7, block, True), state, serial=0)
+    cache.drop("x", [1])
+    assert cache.samples(("x", 1)) is None
+    assert cache.nbytes == (2 * memory_of(one), 2 * state.nbytes)
+    assert cache.take(("x", 7, 0, True)) is not None
+    assert cache.take(("x", 7, 1, True)) is None
+
+
 def fill(cache, token, standing):
     """Give as many standings as one request could."""
     for name in range(3 * cache.budget // standing.nbytes):

@@ -160,7 +160,7 @@ def summarize(X: NDArray[Any], sample_weight: NDArray[Any] | None) -> Summary:
 
 
 def is_usable(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Tell numbers that can be summed from those that cannot, and from what is no number."""
+    """Tell numbers that can be summed from those that cannot, and from NaN."""
     usable: NDArray[np.bool_] = np.abs(values) <= np.float64(LARGEST_VALUE)
     return usable
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Collection
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -95,8 +96,8 @@ class WorkerCache:
     def keep_samples(self, key: BlockKey, samples: Samples) -> bool:
         """Keep a block if there is room, and say whether it is kept.
 
-        Blocks of other data make room; blocks of the same data do not: all of them are needed in
-        turn, and the one that leaves would be missed as much as the one that came.
+        Blocks of other data make room. Blocks of the same data do not: all of them are needed in
+        turn, so evicting one block of the same data for another saves nothing.
         """
         size = memory_of(samples)
         if not self.has_room(key[0], size):
@@ -171,14 +172,18 @@ class WorkerCache:
             for key in [key for key in self._standings if key[0] == token and key[1] in names]:
                 self._standings_bytes -= self._standings.pop(key)[0].nbytes
 
-    def drop(self, token: str) -> None:
-        """Drop all there is of a data set."""
+    def drop(self, token: str, blocks: Collection[int] | None = None) -> None:
+        """Drop all blocks of a data set, or some, with their standings."""
+
+        def leaves(owner: str, block: int) -> bool:
+            return owner == token and (blocks is None or block in blocks)
+
         with self._lock:
             self._ceilings.pop(token, None)
-            for block in [key for key in self._samples if key[0] == token]:
-                self._drop_block(block)
-            for key in [key for key in self._standings if key[0] == token]:
-                self._standings_bytes -= self._standings.pop(key)[0].nbytes
+            for key in [key for key in self._samples if leaves(*key)]:
+                self._drop_block(key)
+            for standing in [key for key in self._standings if leaves(key[0], key[2])]:
+                self._standings_bytes -= self._standings.pop(standing)[0].nbytes
 
     @property
     def nbytes(self) -> tuple[int, int]:
@@ -221,11 +226,11 @@ def known_cache() -> WorkerCache | None:
         return _cache_of_process() if _cache_of_process.cache_info().currsize else None
 
 
-def drop_here(token: str) -> None:
-    """Drop all there is of a data set in this process."""
+def drop_here(token: str, blocks: Collection[int] | None = None) -> None:
+    """Drop all blocks of a data set in this process, or some."""
     known = known_cache()
     if known is not None:
-        known.drop(token)
+        known.drop(token, blocks)
 
 
 def budget_here() -> int:

@@ -229,12 +229,24 @@ class DaskEngine(PlainKMeans):
     # ---- requests --------------------------------------------------------------------------------
 
     def _settle(self) -> None:
-        """Take notice of workers that came or went."""
+        """Give workers that joined their share of the blocks; all other blocks stay."""
         before, self._workers = self._workers, self.runner.workers()
-        if not self._workers <= before:
-            # Dask gives the new ones their share when it loads all blocks again.
-            self.runner.drop(self.ground.token)
-            self._homes.clear()
+        joined = sorted(self._workers - before)
+        held: dict[str, list[int]] = {worker: [] for worker in sorted(self._workers)}
+        for block, (worker, _) in sorted(self._homes.items()):
+            if worker in held:
+                held[worker].append(block)
+        moved: list[int] = []
+        while joined:
+            emptiest = min(joined, key=lambda worker: len(held[worker]))
+            fullest = max(held, key=lambda worker: len(held[worker]))
+            if len(held[fullest]) - len(held[emptiest]) < 2:
+                break
+            moved.append(held[fullest].pop())
+            held[emptiest].append(moved[-1])
+            self._homes[moved[-1]] = emptiest, False
+        if moved:
+            self.runner.drop(self.ground.token, moved)
 
     def ask(self, questions: Sequence[Question]) -> list[Any]:
         """Ask all blocks concerned; those that are not found are loaded."""
@@ -247,11 +259,16 @@ class DaskEngine(PlainKMeans):
         ]
         replies: list[Reply] = []
         while waiting:
-            reply = merge_replies(self._send(request, waiting))
+            received = self._send(request, waiting)
+            reply = merge_replies(received)
             replies.append(reply)
             waiting = [block for block in waiting if block not in reply.homes]
+            # Without any reply a worker is gone, and the others still have their blocks. With one,
+            # the blocks missing from it are no longer where they were.
+            alive = set() if received else self.runner.workers()
             for block in waiting:
-                self._homes.pop(block, None)
+                if block in self._homes and self._homes[block][0] not in alive:
+                    del self._homes[block]
             self._homes |= reply.homes
         return merge_replies(replies).answers
 

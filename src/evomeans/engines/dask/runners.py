@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
@@ -78,9 +78,9 @@ class LocalRunner:
         asked = [ask_blocks(blocks, request) for blocks in kept.values()]
         return asked + self.compute([visit for those in visits.values() for visit in those])
 
-    def drop(self, token: str) -> None:
-        """Forget a data set."""
-        drop_here(token)
+    def drop(self, token: str, blocks: Collection[int] | None = None) -> None:
+        """Forget a data set, or some of its blocks."""
+        drop_here(token, blocks)
 
 
 class ClientRunner:
@@ -152,10 +152,13 @@ class ClientRunner:
             futures = [submit(merge_replies, part, pure=False) for part in parts]
         return futures
 
-    def drop(self, token: str) -> None:
-        """Let workers forget a data set; those that are not reached will when they need room."""
+    def drop(self, token: str, blocks: Collection[int] | None = None) -> None:
+        """Let workers forget a data set, or some of its blocks, before anything else is asked.
+
+        Workers that are not reached forget it when they need room.
+        """
         if self.client.status == "running":
-            self.client.run(_drop, token, wait=False)
+            self.client.run(_drop, token, blocks, on_error="ignore")
 
 
 Runner = LocalRunner | ClientRunner
@@ -192,5 +195,5 @@ def _same(request: Request) -> Request:
     return request
 
 
-async def _drop(token: str) -> None:
-    drop_here(token)
+async def _drop(token: str, blocks: Collection[int] | None) -> None:
+    drop_here(token, blocks)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -45,14 +44,10 @@ def ask_blocks(blocks: Sequence[int], request: Request) -> Reply:
             return Reply([], {})
         return Reply(_Visit(samples, block, True, request, memory).answers(), {block: (here, True)})
 
-    run = map if n_threads == 1 else _threads(n_threads).map
-    return merge_replies(run(ask, blocks))
-
-
-@cache
-def _threads(count: int) -> ThreadPoolExecutor:
-    """Return threads of this process that share a request."""
-    return ThreadPoolExecutor(count, "evomeans")
+    if n_threads == 1:
+        return merge_replies(map(ask, blocks))
+    with ThreadPoolExecutor(n_threads, "evomeans") as pool:
+        return merge_replies(pool.map(ask, blocks))
 
 
 def visit_block(
