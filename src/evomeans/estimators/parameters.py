@@ -131,11 +131,10 @@ def check_strategy(strategy: object) -> Strategy:
         if STRATEGIES.get(strategy.name, strategy) != strategy:
             # Checkpoints tell searches apart by the name.
             raise ValueError(f"strategy has the name {strategy.name!r}; choose a name of its own.")
-        names = [one.name for one in (*strategy.founding, *strategy.crossovers)]
-        if bad := [name for name in names if "\n" in name or len(name) > 200]:
-            raise ValueError(
-                f"strategy has an operator named {bad[0][:60]!r}; choose a shorter one."
-            )
+        operators: list[Any] = [*strategy.founding, *strategy.crossovers]
+        for name in [one.name for one in operators]:
+            if "\n" in name or len(name) > LONGEST_NAME:
+                raise ValueError(f"strategy has an operator named {name[:60]!r}; shorten the name.")
         return strategy
     if not isinstance(strategy, str):
         names = _listed(STRATEGIES)
