@@ -347,7 +347,7 @@ def test_the_papers_strategy_is_one_word_away(engine):
 
 def test_the_deep_strategy_is_the_default_and_deeper(engine):
     """Every solution is a fixed point of K-means, and most are deeper than the paper's founders."""
-    deep = quick(9, engine=engine).fit(X)
+    deep = HGMeans(9, engine=engine, **QUICK).fit(X)
     assert_array_equal(
         deep.history_.column("inertia"),
         quick(9, engine=engine, strategy="deep").fit(X).history_.column("inertia"),
@@ -371,7 +371,8 @@ def test_rediscoveries_are_counted_and_end_the_search(engine):
 
 
 def test_the_best_is_kept_when_a_later_population_does_not_find_it(engine):
-    model = quick(12, engine=engine, n_iter_no_change=8, max_offspring=60).fit(X)
+    limits = {"n_iter_no_change": 8, "max_offspring": 60}
+    model = quick(12, engine=engine, strategy="deep", **limits).fit(X)
     assert (model.history_.column("population_size") == 1).sum() > 1
     inertias = [member.inertia for member in model.population_]
     assert inertias == sorted(inertias)

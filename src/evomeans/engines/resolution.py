@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from evomeans.engines.fixed_point import limb_bits
 from evomeans.engines.frame import SMALLEST_SQUARE, Frame, is_sparse
 
-# Means then have errors of at most 2⁻¹⁰ of the size of their samples, and the inertia 2⁻²⁰.
-SPARE_BITS = 10
+# Means then have errors of at most 2⁻²⁰ of the size of their samples.
+SPARE_BITS = 20
 DIGITS = 53
 BLOCK = 2**20
 
@@ -88,7 +88,10 @@ class Extremes(NamedTuple):
                 f"outliers, samples smaller than {self.limit * sizes[column]:.1e} are lost when "
                 "clusters are summed up. Remove the outliers, transform the column"
             )
-        raise ValueError(f"{problem}, or choose engine='reference', which is exact but slow.")
+        raise ValueError(
+            f"{problem}, or choose engine='reference', which is exact but slow and takes dense "
+            "arrays only."
+        )
 
 
 def resolved_size(n_samples: int) -> float:

@@ -151,7 +151,7 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
     max_iter : int, default="deprecated"
         The old name of ``max_offspring``.
 
-        .. deprecated:: 0.2
+        .. deprecated:: 0.1
             Use ``max_offspring``. The ``max_iter`` of KMeans has no counterpart.
 
     Attributes
@@ -234,8 +234,8 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
     estimator is fitted with the best solution so far, and a RuntimeWarning says so. A second Ctrl-C
     raises KeyboardInterrupt as usual. With a ``checkpoint``, the next fit continues the search.
 
-    **Outliers.** Samples that are 1e22 times smaller than an outlier in the same column cannot be
-    summed up accurately (1e28 times, if there are only a thousand). If these are many and have a
+    **Outliers.** Samples that are 1e18 times smaller than an outlier in the same column cannot be
+    summed up accurately (1e25 times, if there are only a thousand). If these are many and have a
     cluster of their own, its centre would be wrong, and the fit ends with a ValueError.
 
     **Callbacks.** scikit-learn 1.9 and later have callbacks such as

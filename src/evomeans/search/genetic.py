@@ -101,11 +101,12 @@ def check_child(child: object, shape: tuple[int, ...], name: str) -> None:
     """Refuse what a crossover must not return; it may be the user's own."""
     if not isinstance(child, Child):
         raise TypeError(f"Crossover {name!r} must return a Child or None, got {type(child)}.")
-    if child.centers.shape != shape or not np.isfinite(child.centers).all():
+    if child.centers.shape != shape:
         raise ValueError(
-            f"Crossover {name!r} must return finite centres of shape {shape}, got "
-            f"{child.centers.shape}."
+            f"Crossover {name!r} must return centres of shape {shape}, got {child.centers.shape}."
         )
+    if not np.isfinite(child.centers).all():
+        raise ValueError(f"Crossover {name!r} must return finite centres.")
 
 
 class Newcomer(NamedTuple):

@@ -42,6 +42,10 @@ class Crossing:
     needs: frozenset[Ability] = frozenset()
     up_to: float = math.inf
 
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.share <= 1.0:
+            raise ValueError(f"share={self.share} must be between 0 and 1.")
+
     @property
     def name(self) -> str:
         """What the record calls it."""
@@ -93,6 +97,20 @@ class Strategy:
     survival: Survival = survivors
     agreement: int = 1
     opening: Strategy | None = None
+
+    def __post_init__(self) -> None:
+        if not all(isinstance(one, Crossing) for one in self.crossovers):
+            raise TypeError("crossovers must be a tuple of Crossing(crossover).")
+
+    @property
+    def identity(self) -> str:
+        """What a checkpoint compares: the name, and of one that is not built in all settings."""
+        if STRATEGIES.get(self.name) == self:
+            return self.name
+        founding = [one.name for one in self.founding]
+        crossovers = [(one.name, one.share, one.up_to) for one in self.crossovers]
+        local_search = self.single_moves, self.swaps, self.moves_up_to, self.swaps_up_to
+        return f"{self.name} {founding} {crossovers} {local_search} {self.agreement}"
 
     def without(self, crossover: Crossover) -> Strategy:
         """Return the same strategy without one of its crossovers."""

@@ -42,7 +42,7 @@ def describe_problem(
         "min_population": settings.min_population,
         "max_population": settings.max_population,
         "roulette_power": settings.roulette_power,
-        "strategy": settings.strategy.name,
+        "strategy": settings.strategy.identity,
         # It may change if it only ends a search.
         "n_iter_no_change": settings.patience if settings.strategy.agreement > 1 else None,
         "batch": engine.batch,
