@@ -111,7 +111,7 @@ def _filled(start: Start, total_weight: float) -> Steps[Level]:
     """Run K-means and refill clusters that end up empty, until none does."""
     level: Level = yield Descend()
     repairs, most_repairs = 0, MAX_REPAIRS * len(start.centers)
-    while not level.weights.all() and repairs < most_repairs:
+    while np.count_nonzero(level.weights) < len(start.centers) and repairs < most_repairs:
         if (yield from _is_on_samples(level, total_weight)):
             break
         # One at a time: each draw sees where the last centre went.

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -112,10 +113,14 @@ class Start:
     local_search: LocalSearch = KMEANS
 
 
+_needs = cache(lambda local_search: local_search.needs)
+
+
 def require_abilities(starts: Sequence[Start], abilities: frozenset[Ability], engine: str) -> None:
     """Refuse starts that ask for more than an engine can do."""
-    for start in starts:
-        if missing := start.local_search.needs - abilities:
+    for local_search in {start.local_search for start in starts}:
+        # Nearly always the same, and not worth a look for every offspring.
+        if missing := _needs(local_search) - abilities:
             raise NotImplementedError(
                 f"The {engine} engine cannot do {', '.join(sorted(missing))}. It can do "
                 f"{', '.join(['K-means', *sorted(abilities)])}."

@@ -134,6 +134,9 @@ def merging_crossover(first: Individual, second: Individual, breeding: Breeding)
     return Child(merged[places.argsort()], first)
 
 
+BUILT_IN = (matching_crossover, merging_crossover, partition_crossover)
+
+
 def match(first: FloatArray, second: FloatArray) -> tuple[Integers, Flags]:
     """Assign every centre of ``first`` its own centre of ``second``.
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from evomeans.engines.protocol import Engine, FloatArray, Refinement, Start
-from evomeans.search.crossover import Breeding, Child
+from evomeans.search.crossover import BUILT_IN, Breeding, Child
 from evomeans.search.founding import Founding
 from evomeans.search.history import OffspringRecord
 from evomeans.search.individual import Individual, inherited_alpha
@@ -190,7 +190,8 @@ class Search:
                 continue
             child = crossing.crossover(parents.first, parents.second, breeding)
             if child is not None:
-                check_child(child, parents.first.centers.shape, crossing.name)
+                if crossing.crossover not in BUILT_IN:
+                    check_child(child, parents.first.centers.shape, crossing.name)
                 return child, crossing.name
         raise ValueError(
             f"No crossover of strategy {self.settings.strategy.name!r} made a child. The last one "
@@ -249,7 +250,7 @@ class Search:
             n_iter=newcomer.n_iter,
             seconds=state.seconds,
             population_size=len(state.population),
-            accepted=any(member is individual for member in state.population),
+            accepted=individual in state.population,
             clone=newcomer.is_clone,
             population=state.population_number,
             founder=newcomer.is_founder,

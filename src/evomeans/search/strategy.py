@@ -62,7 +62,7 @@ class Strategy:
     Parameters
     ----------
     name : str
-        As the user writes it. Checkpoints are only continued with a strategy of the same name.
+        As the user writes it.
     founding : tuple of Founding
         Where founders begin; they take turns.
     selection : callable
@@ -109,8 +109,10 @@ class Strategy:
             return self.name
         founding = [one.name for one in self.founding]
         crossovers = [(one.name, one.share, one.up_to) for one in self.crossovers]
+        others = [getattr(one, "__name__", "") for one in (self.selection, self.survival)]
         local_search = self.single_moves, self.swaps, self.moves_up_to, self.swaps_up_to
-        return f"{self.name} {founding} {crossovers} {local_search} {self.agreement}"
+        opening = self.opening and self.opening.name
+        return f"{self.name} {founding} {crossovers} {others} {local_search} {opening}"
 
     def without(self, crossover: Crossover) -> Strategy:
         """Return the same strategy without one of its crossovers."""
