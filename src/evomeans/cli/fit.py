@@ -23,7 +23,7 @@ from evomeans.cli.report import can_report
 from evomeans.cli.run_folder import check_writable, files_in_the_way, read_record, write_run
 from evomeans.cli.tables.dask_tables import is_dask_table
 from evomeans.cli.tables.table import Table
-from evomeans.cli.terminal import Terminal, as_typed
+from evomeans.cli.terminal import Terminal, as_typed, is_typed
 from evomeans.engines import is_dask
 from evomeans.estimators.hgmeans import HGMeans
 from evomeans.estimators.parameters import check_parameters
@@ -52,6 +52,8 @@ def fit_table(
     unfinished = find_unfinished(checkpoint, keep)
     _check_output(keep, unfinished)
     model = make_model(search, unfinished)
+    if is_typed("--max-iter"):
+        terminal.note("note: --max-iter is now called --max-offspring; the old name still works.")
     _tell_beforehand(checkpoint, unfinished, keep, terminal)
     with _cluster_of(search):
         began = time.perf_counter()
