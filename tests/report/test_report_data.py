@@ -85,6 +85,24 @@ def test_only_the_title_must_be_given(model):
     assert "At a terminal" not in render_report(data)
 
 
+def test_settings_are_only_what_shapes_the_fit(tmp_path):
+    model = fitted(2, observers=[bool], checkpoint=tmp_path / "c")
+    data = report_data(model, samples(), title="mine")
+    assert data["settings"]["max_offspring"] == 25
+    for name in ("observers", "checkpoint", "max_iter"):
+        assert name not in data["settings"]
+        assert name not in data["python"]
+
+
+@pytest.mark.filterwarnings("ignore:max_iter=7 limits")
+def test_an_old_name_is_shown_as_the_new_one():
+    X = samples()
+    data = report_data(HGMeans.fast(2, max_iter=7, random_state=0).fit(X), X, title="mine")
+    assert data["settings"]["max_offspring"] == 7
+    assert "max_offspring=7" in data["python"]
+    assert "max_iter" not in {*data["settings"]} and "max_iter" not in data["python"]
+
+
 def test_sparse_samples():
     X = csr_array(np.maximum(samples(), 0))
     data = data_of(fitted(X=X), X)

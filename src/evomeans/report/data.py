@@ -28,6 +28,8 @@ POINTS = 5000
 SOLUTIONS = 1500
 COLUMNS = 24
 TELLING = 5
+# Where a search is kept and who watches it: its result does not depend on them.
+NOT_SETTINGS = ("checkpoint", "observers")
 
 
 def report_data(
@@ -80,7 +82,7 @@ def report_data(
     if standardization is not None:
         mean, scale = map(np.asarray, standardization)
         shown = shown * scale + mean
-    settings = model.get_params(deep=False) if settings is None else settings
+    settings = _parameters(model) if settings is None else settings
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -98,6 +100,20 @@ def report_data(
         "profiles": _profiles(model, moments, names, shown),
         "clusters": _clusters(model, moments, names, shown),
     }
+
+
+def _parameters(model: Any) -> dict[str, Any]:
+    """Return the parameters that shape a fit, by their present names."""
+    parameters = {
+        name: value
+        for name, value in model.get_params(deep=False).items()
+        # This is how scikit-learn marks old names.
+        if name not in NOT_SETTINGS and not (isinstance(value, str) and value == "deprecated")
+    }
+    if "max_offspring" in parameters and "max_iter" in parameters:
+        # Its old name was used.
+        parameters["max_offspring"] = parameters.pop("max_iter")
+    return parameters
 
 
 def _plain(value: Any) -> str | int | float | bool | None:
@@ -219,7 +235,7 @@ def python_snippet(model: Any, shape: tuple[int, int], weighted: bool, scaled: b
     """Write the Python code that repeats a fit; what cannot be written down becomes ``...``."""
     defaults = inspect.signature(type(model)).parameters
     changed = [f"n_clusters={model.n_clusters!r}"]
-    for name, value in model.get_params(deep=False).items():
+    for name, value in _parameters(model).items():
         default, is_literal = defaults[name].default, _is_literal(value)
         # Only literals are compared: arrays would answer with an array.
         if name != "n_clusters" and value is not default and not (is_literal and value == default):
