@@ -19,7 +19,7 @@ from evomeans.cli.options import RunOptions, SampleOptions, SearchOptions, Table
 from evomeans.cli.progress import Limits, SearchDisplay
 from evomeans.cli.reading import check_table, load_table
 from evomeans.cli.record import Fit, run_files, run_record, summary
-from evomeans.cli.report import can_report
+from evomeans.cli.report import NO_ROWS, can_report
 from evomeans.cli.run_folder import check_writable, files_in_the_way, read_record, write_run
 from evomeans.cli.tables.dask_tables import is_dask_table
 from evomeans.cli.tables.table import Table
@@ -54,10 +54,10 @@ def fit_table(
     model = make_model(search, unfinished)
     if is_typed("--max-iter"):
         terminal.note("note: --max-iter is now called --max-offspring; the old name still works.")
-    _tell_beforehand(checkpoint, unfinished, keep, terminal)
+    in_dask = search.engine == "dask" and is_dask_table(name)
+    _tell_beforehand(checkpoint, unfinished, keep, terminal, in_dask=in_dask)
     with _cluster_of(search):
         began = time.perf_counter()
-        in_dask = search.engine == "dask" and is_dask_table(name)
         table = load_table(name, read, terminal, samples, in_dask=in_dask)
         check_table(table, search.clusters)
         reading_seconds = time.perf_counter() - began
@@ -155,14 +155,23 @@ def _was_interrupted(folder: Path) -> bool:
 
 
 def _tell_beforehand(
-    checkpoint: Path | None, unfinished: Unfinished | None, keep: RunOptions, terminal: Terminal
+    checkpoint: Path | None,
+    unfinished: Unfinished | None,
+    keep: RunOptions,
+    terminal: Terminal,
+    *,
+    in_dask: bool,
 ) -> None:
     if unfinished is not None:
         made = unfinished.history[-1].number if unfinished.history else 0
         terminal.note(f"found {checkpoint}, {made:,} offspring into the search")
     elif keep.resume:
         terminal.note(f"note: there is no checkpoint {checkpoint}; a new search begins")
-    if keep.output is not None and keep.report and not can_report():
+    if keep.output is None or not keep.report:
+        return
+    if in_dask:
+        terminal.note(f"note: {NO_ROWS}")
+    elif not can_report():
         terminal.note(
             "note: report.html is left out, it needs jinja2 and matplotlib: "
             "pip install 'evomeans[report]'; "
