@@ -9,6 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 from reports import data_of, fitted, samples
 from scipy.sparse import csr_array
+from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import StandardScaler
 
 from evomeans import HGMeans
@@ -79,8 +80,9 @@ def test_centres_of_standardized_samples_are_shown_in_the_original_units(model):
     assert_allclose(profiles["centers"], shown[profiles["clusters"]][:, columns], rtol=1e-4)
 
 
-def test_only_the_title_must_be_given(model):
-    data = report_data(model, samples(), title="mine")
+def test_only_model_and_samples_must_be_given(model):
+    data = report_data(model, samples())
+    assert data["title"] == "HGMeans"
     assert data["settings"]["n_clusters"] == 5
     assert "At a terminal" not in render_report(data)
 
@@ -158,6 +160,10 @@ def test_the_snippet_leaves_out_what_cannot_be_written_down():
 def test_other_samples_than_those_of_the_fit(model):
     with pytest.raises(ValueError, match="fitted to 200 samples, X has 100"):
         data_of(model, samples()[:100])
+    with pytest.raises(ValueError, match=r"X must have 4 features, .* shape \(200, 3\)"):
+        report_data(model, samples()[:, :3])
+    with pytest.raises(NotFittedError):
+        report_data(HGMeans(2), samples())
 
 
 @pytest.mark.parametrize(("k", "columns"), [(1, 1), (1, 3), (2, 1), (2, 2), (7, 1), (7, 3)])

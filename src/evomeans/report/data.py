@@ -18,7 +18,7 @@ from evomeans.plotting.cluster_data import (
     standardized,
 )
 from evomeans.plotting.palette import cluster_colors
-from evomeans.plotting.samples import Moments, as_rows, sample_moments
+from evomeans.plotting.samples import Moments, fitted_rows, sample_moments
 from evomeans.plotting.search_data import convergence_data
 
 FORMAT = "evomeans report"
@@ -36,7 +36,7 @@ def report_data(
     model: Any,
     X: Any,
     *,
-    title: str,
+    title: str = "HGMeans",
     feature_names: Sequence[str] | None = None,
     settings: Mapping[str, Any] | None = None,
     command: str = "",
@@ -51,7 +51,7 @@ def report_data(
         Fitted.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         The samples it was fitted to.
-    title : str
+    title : str, default="HGMeans"
         What was clustered, e.g. the name of a file.
     feature_names : sequence of str, optional
         Names of the columns; by default those of the fit, or x0, x1 and so on.
@@ -70,7 +70,7 @@ def report_data(
     dict
         Plain JSON of a few hundred kilobytes at most, for :func:`~evomeans.report.render_report`.
     """
-    X = as_rows(X)
+    X = fitted_rows(model, X)
     if X.shape[0] != len(model.labels_):
         raise ValueError(
             f"The model was fitted to {len(model.labels_)} samples, X has {X.shape[0]}; "
