@@ -11,6 +11,7 @@ import pytest
 
 import evomeans as package
 from evomeans import HGMeans
+from evomeans.cli.report import NO_ROWS
 
 pytest.importorskip("dask")
 
@@ -45,6 +46,10 @@ def test_a_folder_of_parquet_files(evomeans, table):
     )  # fmt: skip
     assert result.code == 0
     assert {path.name for path in Path("out").iterdir()} == FILES
+    assert NO_ROWS in result.err
+    report = evomeans("report", "out")
+    assert (report.code, report.out) == (1, "")
+    assert f"out has no report.json. {NO_ROWS}" in " ".join(report.err.split())
     X, weights = table.select("a", "b").to_numpy(), table["w"].to_numpy()
     expected = HGMeans.fast(3, random_state=1).fit(X, sample_weight=weights)
     labels = pl.read_csv("out/labels.csv")
@@ -81,13 +86,15 @@ def test_predict_standardizes_a_folder_as_the_fit_did(evomeans, table):
         ("folder", ["--separator", ";"], 2, "for CSV and TSV, which folder is not"),
         ("renamed", [], 1, "does not have: 'b'"),
         ("gaps", [], 1, "gaps: X has nan"),
-        ("empty", [], 1, "empty cannot be read as parquet"),
+        ("empty", [], 1, "empty contains no Parquet files."),
+        ("damaged", [], 1, "damaged cannot be read as parquet"),
     ],
 )
 def test_folders_that_predict_refuses(evomeans, table, folder, options, code, text):
     HGMeans.fast(3, random_state=0).fit(table.select("a", "b").to_pandas()).save("m.evomeans")
-    for name in ("renamed", "gaps", "empty"):
+    for name in ("renamed", "gaps", "empty", "damaged"):
         Path(name).mkdir()
+    Path("damaged/0.parquet").write_text("not Parquet")
     table.rename({"b": "c"}).write_parquet("renamed/0.parquet")
     table.with_columns(b=pl.lit(float("nan"))).write_parquet("gaps/0.parquet")
     result = evomeans("predict", "m.evomeans", folder, *options)

@@ -86,8 +86,13 @@ def test_quiet_and_json(evomeans, blobs):
 
 @pytest.mark.parametrize("option", ["--max-offspring", "--max-iter"])
 def test_the_limit_of_offspring_has_two_names(evomeans, blobs, option):
-    record = json.loads(evomeans(*FIT, "--json", "-q", option, 3).out)
-    assert (record["result"]["n_iter"], record["settings"]["max_iter"]) == (3, 3)
+    for words in ([option, 3], [f"{option}=3"]):
+        result = evomeans(*FIT, "--json", *words)
+        record = json.loads(result.out)
+        assert (record["result"]["n_iter"], record["settings"]["max_offspring"]) == (3, 3)
+        assert "max_iter" not in record["settings"]
+        notes = result.err.count("--max-iter is now called --max-offspring")
+        assert notes == (1 if option == "--max-iter" else 0)
 
 
 def test_a_drawn_seed_can_be_repeated(evomeans, blobs):

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot
 from matplotlib.colors import to_hex
+from sklearn.exceptions import NotFittedError
 
 from evomeans import HGMeans, History, plotting
 from evomeans.plotting.cluster_plots import draw_sizes
@@ -92,6 +93,32 @@ def test_convergence_is_in_percent_and_ends_at_the_best(model):
 @pytest.mark.parametrize("plot", [plotting.plot_convergence, plotting.plot_population])
 def test_no_search_is_said_instead(plot):
     assert texts(plot(History())) == ["The answer was computed exactly,\nwithout a search."]
+
+
+@pytest.mark.parametrize("plot", [plotting.plot_convergence, plotting.plot_population])
+def test_a_model_stands_for_its_history(model, plot):
+    drawn, expected = plot(model), plot(model.history_)
+    for line, twin in zip(drawn.lines, expected.lines, strict=True):
+        np.testing.assert_array_equal(line.get_xydata(), twin.get_xydata())
+
+
+@pytest.mark.parametrize(
+    "plot",
+    [
+        *(plotting.plot_convergence, plotting.plot_population),
+        *(plotting.plot_profiles, plotting.plot_sizes),
+        lambda model: plotting.plot_clusters(model, FRAME),
+    ],
+)
+def test_models_that_are_not_fitted(plot):
+    with pytest.raises(NotFittedError):
+        plot(HGMeans(4))
+    assert not pyplot.get_fignums()
+
+
+def test_samples_with_other_features_than_the_model(model):
+    with pytest.raises(ValueError, match=f"X must have {FRAME.shape[1]} features"):
+        plotting.plot_clusters(model, FRAME.to_numpy()[:, :-1])
 
 
 def test_clusters_have_numbers_and_the_colours_of_the_sizes(model):

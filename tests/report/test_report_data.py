@@ -9,6 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 from reports import data_of, fitted, samples
 from scipy.sparse import csr_array
+from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import StandardScaler
 
 from evomeans import HGMeans
@@ -79,10 +80,30 @@ def test_centres_of_standardized_samples_are_shown_in_the_original_units(model):
     assert_allclose(profiles["centers"], shown[profiles["clusters"]][:, columns], rtol=1e-4)
 
 
-def test_only_the_title_must_be_given(model):
-    data = report_data(model, samples(), title="mine")
+def test_only_model_and_samples_must_be_given(model):
+    data = report_data(model, samples())
+    assert data["title"] == "HGMeans"
     assert data["settings"]["n_clusters"] == 5
     assert "At a terminal" not in render_report(data)
+
+
+def test_settings_are_only_what_shapes_the_fit(tmp_path):
+    model = fitted(2, observers=[bool], checkpoint=tmp_path / "c")
+    data = report_data(model, samples(), title="mine")
+    assert data["settings"]["max_offspring"] == 25
+    for name in ("observers", "checkpoint", "max_iter"):
+        assert name not in data["settings"]
+        assert name not in data["python"]
+
+
+@pytest.mark.filterwarnings("ignore:max_iter=7 limits")
+def test_an_old_name_is_shown_as_the_new_one():
+    X = samples()
+    data = report_data(HGMeans.fast(2, max_iter=7, random_state=0).fit(X), X, title="mine")
+    assert data["settings"]["max_offspring"] == 7
+    assert "max_offspring=7" in data["python"]
+    assert "max_iter" not in data["settings"]
+    assert "max_iter" not in data["python"]
 
 
 def test_sparse_samples():
@@ -139,6 +160,10 @@ def test_the_snippet_leaves_out_what_cannot_be_written_down():
 def test_other_samples_than_those_of_the_fit(model):
     with pytest.raises(ValueError, match="fitted to 200 samples, X has 100"):
         data_of(model, samples()[:100])
+    with pytest.raises(ValueError, match=r"X must have 4 features, .* shape \(200, 3\)"):
+        report_data(model, samples()[:, :3])
+    with pytest.raises(NotFittedError):
+        report_data(HGMeans(2), samples())
 
 
 @pytest.mark.parametrize(("k", "columns"), [(1, 1), (1, 3), (2, 1), (2, 2), (7, 1), (7, 3)])

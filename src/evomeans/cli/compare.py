@@ -18,6 +18,7 @@ from evomeans.cli.tables.table import Table
 from evomeans.cli.terminal import Terminal, as_typed
 from evomeans.estimators.hgmeans import HGMeans
 from evomeans.search import StopReason
+from evomeans.search.individual import CLONE_TOLERANCE
 from evomeans.storage.files import write_atomically
 from evomeans.wording import counted, duration_text, number_text, percent_text
 
@@ -191,7 +192,7 @@ def _summary(courses: list[Course], table: Table, clusters: int) -> str:
     unit = " in standardized units" if table.standardization is not None else ""
     rows = [("method", f"inertia{unit}", "above the best", "made", "CPU time", "best after")]
     for course in courses:
-        gap = "-" if best == 0 else percent_text(course.inertia / best - 1)
+        gap = _gap_text(course.inertia, best)
         made = f"{course.count:,} {course.unit}"
         times = duration_text(course.cpu_seconds), duration_text(course.seconds[-1])
         rows.append((course.method, number_text(course.inertia), gap, made, *times))
@@ -201,6 +202,14 @@ def _summary(courses: list[Course], table: Table, clusters: int) -> str:
         *aligned_columns(rows),
     ]
     return "\n".join(lines)
+
+
+def _gap_text(inertia: float, best: float) -> str:
+    if best == 0:
+        return "-"
+    gap = inertia / best - 1
+    # What is closer to the best is the best, but for rounding.
+    return percent_text(gap if gap > CLONE_TOLERANCE else 0.0)
 
 
 def aligned_columns(rows: Sequence[tuple[str, ...]]) -> list[str]:

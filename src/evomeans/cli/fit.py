@@ -19,11 +19,11 @@ from evomeans.cli.options import RunOptions, SampleOptions, SearchOptions, Table
 from evomeans.cli.progress import Limits, SearchDisplay
 from evomeans.cli.reading import check_table, load_table
 from evomeans.cli.record import Fit, run_files, run_record, summary
-from evomeans.cli.report import can_report
+from evomeans.cli.report import NO_ROWS, can_report
 from evomeans.cli.run_folder import check_writable, files_in_the_way, read_record, write_run
 from evomeans.cli.tables.dask_tables import is_dask_table
 from evomeans.cli.tables.table import Table
-from evomeans.cli.terminal import Terminal, as_typed
+from evomeans.cli.terminal import Terminal, as_typed, is_typed
 from evomeans.engines import is_dask
 from evomeans.estimators.hgmeans import HGMeans
 from evomeans.estimators.parameters import check_parameters
@@ -52,10 +52,12 @@ def fit_table(
     unfinished = find_unfinished(checkpoint, keep)
     _check_output(keep, unfinished)
     model = make_model(search, unfinished)
-    _tell_beforehand(checkpoint, unfinished, keep, terminal)
+    if is_typed("--max-iter"):
+        terminal.note("note: --max-iter is now called --max-offspring; the old name still works.")
+    in_dask = search.engine == "dask" and is_dask_table(name)
+    _tell_beforehand(checkpoint, unfinished, keep, terminal, in_dask=in_dask)
     with _cluster_of(search):
         began = time.perf_counter()
-        in_dask = search.engine == "dask" and is_dask_table(name)
         table = load_table(name, read, terminal, samples, in_dask=in_dask)
         check_table(table, search.clusters)
         reading_seconds = time.perf_counter() - began
@@ -153,14 +155,23 @@ def _was_interrupted(folder: Path) -> bool:
 
 
 def _tell_beforehand(
-    checkpoint: Path | None, unfinished: Unfinished | None, keep: RunOptions, terminal: Terminal
+    checkpoint: Path | None,
+    unfinished: Unfinished | None,
+    keep: RunOptions,
+    terminal: Terminal,
+    *,
+    in_dask: bool,
 ) -> None:
     if unfinished is not None:
         made = unfinished.history[-1].number if unfinished.history else 0
         terminal.note(f"found {checkpoint}, {made:,} offspring into the search")
     elif keep.resume:
         terminal.note(f"note: there is no checkpoint {checkpoint}; a new search begins")
-    if keep.output is not None and keep.report and not can_report():
+    if keep.output is None or not keep.report:
+        return
+    if in_dask:
+        terminal.note(f"note: {NO_ROWS}")
+    elif not can_report():
         terminal.note(
             "note: report.html is left out, it needs jinja2 and matplotlib: "
             "pip install 'evomeans[report]'; "

@@ -21,7 +21,7 @@ from evomeans.cli.tables.writing import centers_frame, history_frame, labels_fra
 from evomeans.cli.terminal import as_typed
 from evomeans.engines import is_dask
 from evomeans.estimators.hgmeans import HGMeans
-from evomeans.estimators.persistence import stored_parameters
+from evomeans.estimators.persistence import PARAMETERS, stored_parameters
 from evomeans.wording import counted, duration_text, listed, number_text, percent_text, stop_text
 
 VERSION = 1
@@ -46,9 +46,9 @@ class Fit:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The parameters of the search."""
+        """The parameters of the search, by their names in Python."""
         stored = stored_parameters(self.model)
-        return {name: value for name, value in stored.items() if name not in LEFT_OUT}
+        return {PARAMETERS[name]: stored[name] for name in stored if name not in LEFT_OUT}
 
     @property
     def gain(self) -> float | None:

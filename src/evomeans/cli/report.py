@@ -16,6 +16,8 @@ from evomeans.cli.run_folder import (
 )
 from evomeans.storage.files import write_atomically
 
+NO_ROWS = "No report is written with --engine dask, because a report needs the rows in memory."
+
 
 def can_report() -> bool:
     """Return whether the packages are installed that the page needs."""
@@ -31,9 +33,12 @@ def write_report(folder: Path, output: Path | None, *, force: bool) -> int:
         check_new_file(target, force)
     if not folder.is_dir():
         raise CommandError(f"There is no folder {folder}; name the --output of a run.")
-    read_record(folder)
+    files = read_record(folder).get("files")
+    # A run is written without this file only if its rows stayed on disk.
+    had_rows = not isinstance(files, list) or REPORT_DATA in files
+    reason = "Run the fit again." if had_rows else NO_ROWS
     path = folder / REPORT_DATA
-    data = read_json(path, f"{folder} has no {REPORT_DATA}; run the fit again.")
+    data = read_json(path, f"{folder} has no {REPORT_DATA}. {reason}")
     from evomeans.report import render_report
 
     try:

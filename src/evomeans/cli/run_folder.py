@@ -60,6 +60,9 @@ def files_in_the_way(folder: Path) -> list[str]:
 
 def check_new_file(path: Path, force: bool) -> None:
     """Refuse to replace a file, or to write through a link, unless that is forced."""
+    if path.is_symlink() and not force:
+        target = os.path.realpath(path)
+        raise CommandError(f"{path} is a symbolic link to {target}; --force writes to {target}.")
     if os.path.lexists(path) and not force:
         raise CommandError(f"{path} exists; replace it with --force.")
     folder = path.absolute().parent

@@ -26,6 +26,11 @@ def as_typed(more: Sequence[str] = ()) -> str:
     return join(["evomeans", *typed, *(word for word in more if word not in typed)])
 
 
+def is_typed(option: str) -> bool:
+    """Whether the command has this name of an option, which may have several."""
+    return any(word.partition("=")[0] == option for word in ARGUMENTS.get())
+
+
 @Parameter(name="*", group=OUTPUT)
 @dataclass(frozen=True, kw_only=True)
 class Terminal:

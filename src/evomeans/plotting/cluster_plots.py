@@ -27,6 +27,7 @@ from evomeans.plotting.palette import (
     cluster_colors,
     ink_on,
 )
+from evomeans.plotting.samples import check_fitted, fitted_rows
 from evomeans.wording import number_text
 
 if TYPE_CHECKING:
@@ -63,9 +64,11 @@ def plot_clusters(
     -------
     matplotlib.axes.Axes
     """
-    centers = model.cluster_centers_
+    rows, centers = fitted_rows(model, X), model.cluster_centers_
     names = column_names(model, getattr(X, "columns", None), centers.shape[1])
-    data = projection_data(X, np.asarray(model.predict(X)), centers, names=names, columns=columns)
+    data = projection_data(
+        rows, np.asarray(model.predict(X)), centers, names=names, columns=columns
+    )
     return draw_clusters(get_axes(ax, (7.0, 5.6)), data, cluster_colors(centers))
 
 
@@ -160,6 +163,7 @@ def plot_profiles(
     -------
     matplotlib.axes.Axes
     """
+    check_fitted(model)
     k, d = model.cluster_centers_.shape
     names = column_names(model, feature_names, d)
     sizes = np.bincount(model.labels_, minlength=k)
@@ -246,6 +250,7 @@ def plot_sizes(model: Any, ax: Axes | None = None) -> Axes:
     -------
     matplotlib.axes.Axes
     """
+    check_fitted(model)
     sizes = np.bincount(model.labels_, minlength=len(model.cluster_centers_))
     ax = get_axes(ax, (float(np.clip(1.5 + 0.4 * len(sizes), 4.5, 9.0)), 3.8))
     return draw_sizes(ax, sizes, cluster_colors(model.cluster_centers_))

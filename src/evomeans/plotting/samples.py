@@ -26,6 +26,25 @@ def dense(X: Any) -> FloatArray:
     return np.asarray(X.toarray() if is_sparse(X) else X, dtype=np.float64)
 
 
+def check_fitted(model: Any) -> None:
+    """Raise scikit-learn's NotFittedError if a model has not been fitted."""
+    # Imported here: the command line answers without loading it.
+    from sklearn.utils.validation import check_is_fitted
+
+    check_is_fitted(model, "cluster_centers_")
+
+
+def fitted_rows(model: Any, X: Any) -> Any:
+    """Return samples as :func:`as_rows` does, if they have the features of a fitted model."""
+    check_fitted(model)
+    rows, expected = as_rows(X), model.cluster_centers_.shape[1]
+    if rows.ndim != 2 or rows.shape[1] != expected:
+        raise ValueError(
+            f"X must have {expected} features, as in the fit; it has the shape {rows.shape}."
+        )
+    return rows
+
+
 @dataclass(frozen=True, eq=False)
 class Moments:
     """Mean and standard deviation of the columns; inertia and total weight of the clusters."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from evomeans.plotting.axes import gap_axis, get_axes, plain, say_instead
 from evomeans.plotting.palette import FAINT, INK, MUTED, OKABE_ITO
+from evomeans.plotting.samples import check_fitted
 from evomeans.plotting.search_data import (
     Convergence,
     comparison_data,
@@ -26,7 +27,7 @@ LINE_STYLES = ("-", (0, (5, 1.5)), (0, (1.5, 1.5)), (0, (6, 1.5, 1.5, 1.5)))
 
 
 def plot_convergence(
-    history: History,
+    history: Any,
     *,
     x: Literal["offspring", "seconds"] = "offspring",
     ax: Axes | None = None,
@@ -38,8 +39,8 @@ def plot_convergence(
 
     Parameters
     ----------
-    history : History
-        As in ``model.history_``.
+    history : History or HGMeans
+        As in ``model.history_``, or the fitted model itself.
     x : {"offspring", "seconds"}, default="offspring"
         The horizontal axis.
     ax : matplotlib Axes, optional
@@ -49,7 +50,8 @@ def plot_convergence(
     -------
     matplotlib.axes.Axes
     """
-    return draw_convergence(get_axes(ax, (7.0, 4.2)), convergence_data(history, x), x)
+    data = convergence_data(_history_of(history), x)
+    return draw_convergence(get_axes(ax, (7.0, 4.2)), data, x)
 
 
 def draw_convergence(ax: Axes, data: Convergence, x: str) -> Axes:
@@ -87,7 +89,7 @@ def draw_convergence(ax: Axes, data: Convergence, x: str) -> Axes:
     return _labelled(ax, "offspring made" if x == "offspring" else "time (seconds)")
 
 
-def plot_population(history: History, ax: Axes | None = None) -> Axes:
+def plot_population(history: Any, ax: Axes | None = None) -> Axes:
     """Draw how the population closed in on its best member.
 
     The band reaches from the best to the worst member after each selection of survivors, the
@@ -95,8 +97,8 @@ def plot_population(history: History, ax: Axes | None = None) -> Axes:
 
     Parameters
     ----------
-    history : History
-        As in ``model.history_``.
+    history : History or HGMeans
+        As in ``model.history_``, or the fitted model itself.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
 
@@ -104,7 +106,7 @@ def plot_population(history: History, ax: Axes | None = None) -> Axes:
     -------
     matplotlib.axes.Axes
     """
-    data = population_data(history)
+    data = population_data(_history_of(history))
     ax = get_axes(ax, (7.0, 4.2))
     if not len(data.number):
         return say_instead(ax, NO_SEARCH)
@@ -167,6 +169,15 @@ def plot_comparison(
     ax.set_xscale("log")
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
     return _labelled(ax, "time (seconds)", n_columns=1 if len(runs) < 6 else 2)
+
+
+def _history_of(source: Any) -> History:
+    """Return a history as it is, and that of a fitted model."""
+    if isinstance(source, History):
+        return source
+    check_fitted(source)
+    history: History = source.history_
+    return history
 
 
 def _labelled(ax: Axes, x_label: str, n_columns: int = 3) -> Axes:

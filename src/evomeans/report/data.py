@@ -18,7 +18,7 @@ from evomeans.plotting.cluster_data import (
     standardized,
 )
 from evomeans.plotting.palette import cluster_colors
-from evomeans.plotting.samples import Moments, as_rows, sample_moments
+from evomeans.plotting.samples import Moments, fitted_rows, sample_moments
 from evomeans.plotting.search_data import convergence_data
 
 FORMAT = "evomeans report"
@@ -28,13 +28,15 @@ POINTS = 5000
 SOLUTIONS = 1500
 COLUMNS = 24
 TELLING = 5
+# Where a search is kept and who watches it: its result does not depend on them.
+NOT_SETTINGS = ("checkpoint", "observers")
 
 
 def report_data(
     model: Any,
     X: Any,
     *,
-    title: str,
+    title: str = "HGMeans",
     feature_names: Sequence[str] | None = None,
     settings: Mapping[str, Any] | None = None,
     command: str = "",
@@ -49,7 +51,7 @@ def report_data(
         Fitted.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         The samples it was fitted to.
-    title : str
+    title : str, default="HGMeans"
         What was clustered, e.g. the name of a file.
     feature_names : sequence of str, optional
         Names of the columns; by default those of the fit, or x0, x1 and so on.
@@ -68,7 +70,7 @@ def report_data(
     dict
         Plain JSON of a few hundred kilobytes at most, for :func:`~evomeans.report.render_report`.
     """
-    X = as_rows(X)
+    X = fitted_rows(model, X)
     if X.shape[0] != len(model.labels_):
         raise ValueError(
             f"The model was fitted to {len(model.labels_)} samples, X has {X.shape[0]}; "
@@ -80,7 +82,7 @@ def report_data(
     if standardization is not None:
         mean, scale = map(np.asarray, standardization)
         shown = shown * scale + mean
-    settings = model.get_params(deep=False) if settings is None else settings
+    settings = _parameters(model) if settings is None else settings
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -98,6 +100,20 @@ def report_data(
         "profiles": _profiles(model, moments, names, shown),
         "clusters": _clusters(model, moments, names, shown),
     }
+
+
+def _parameters(model: Any) -> dict[str, Any]:
+    """Return the parameters that shape a fit, by their present names."""
+    parameters = {
+        name: value
+        for name, value in model.get_params(deep=False).items()
+        # This is how scikit-learn marks old names.
+        if name not in NOT_SETTINGS and not (isinstance(value, str) and value == "deprecated")
+    }
+    if "max_offspring" in parameters and "max_iter" in parameters:
+        # Its old name was used.
+        parameters["max_offspring"] = parameters.pop("max_iter")
+    return parameters
 
 
 def _plain(value: Any) -> str | int | float | bool | None:
@@ -219,7 +235,7 @@ def python_snippet(model: Any, shape: tuple[int, int], weighted: bool, scaled: b
     """Write the Python code that repeats a fit; what cannot be written down becomes ``...``."""
     defaults = inspect.signature(type(model)).parameters
     changed = [f"n_clusters={model.n_clusters!r}"]
-    for name, value in model.get_params(deep=False).items():
+    for name, value in _parameters(model).items():
         default, is_literal = defaults[name].default, _is_literal(value)
         # Only literals are compared: arrays would answer with an array.
         if name != "n_clusters" and value is not default and not (is_literal and value == default):

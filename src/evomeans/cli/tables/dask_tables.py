@@ -16,10 +16,14 @@ from evomeans.cli.tables.table import Table, used_columns
 from evomeans.wording import listed, quoted
 
 
+def _is_parquet(path: Path) -> bool:
+    return path.suffix.lower() in SUFFIXES["parquet"]
+
+
 def is_dask_table(name: str) -> bool:
     """Whether a table is one that Dask reads: a folder of Parquet files, a Parquet or NPY file."""
     path = Path(name)
-    return path.is_dir() or path.suffix.lower() in (*SUFFIXES["parquet"], ".npy")
+    return path.is_dir() or _is_parquet(path) or path.suffix.lower() == ".npy"
 
 
 def read_dask_table(
@@ -84,6 +88,9 @@ def _parquet(
     try:
         frame: Any = dd.read_parquet(name)
     except (ValueError, OSError, ImportError) as error:
+        path = Path(name)
+        if path.is_dir() and not any(map(_is_parquet, path.rglob("*"))):
+            raise CommandError(f"{name} contains no Parquet files.") from error
         raise unreadable(name, "parquet", error) from error
     columns = tuple(map(str, frame.columns))
     used = used_columns(options, columns, True, name, weights, expected)

@@ -219,7 +219,7 @@ def _unusable(defects: Mapping[str, Defect], contents: Contents, table: str) -> 
     if any(DECIMAL_COMMA.fullmatch(defect.sample) for defect in defects.values()):
         lines.append("If 1,5 is a number in this CSV, add --decimal-comma.")
     lines.append(
-        f"Leave out what is not a measurement (--exclude {quote(excluded)}), or mend the rows."
+        f"Leave out what is not a measurement (--exclude {quote(excluded)}), or fix these rows."
     )
     if texts := [name for name, defect in defects.items() if defect.what == "text in all rows"]:
         lines.append(
