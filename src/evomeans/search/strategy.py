@@ -111,8 +111,8 @@ class Strategy:
         crossovers = [(one.name, one.share, one.up_to) for one in self.crossovers]
         others = [getattr(one, "__name__", "") for one in (self.selection, self.survival)]
         local_search = self.single_moves, self.swaps, self.moves_up_to, self.swaps_up_to
-        opening = self.opening and self.opening.name
-        return f"{self.name} {founding} {crossovers} {others} {local_search} {self.agreement} {opening}"
+        course = self.agreement, self.opening and self.opening.name
+        return f"{self.name} {founding} {crossovers} {others} {local_search} {course}"
 
     def without(self, crossover: Crossover) -> Strategy:
         """Return the same strategy without one of its crossovers."""
