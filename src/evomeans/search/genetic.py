@@ -14,7 +14,7 @@ from evomeans.engines.protocol import Engine, FloatArray, Refinement, Start
 from evomeans.search.crossover import BUILT_IN, Breeding, Child
 from evomeans.search.founding import Founding
 from evomeans.search.history import OffspringRecord
-from evomeans.search.individual import Individual, inherited_alpha
+from evomeans.search.individual import CLONE_TOLERANCE, Individual, inherited_alpha
 from evomeans.search.interrupts import DeferredInterrupt
 from evomeans.search.keeping import Keeper, KeepNothing
 from evomeans.search.observers import Observer, notify
@@ -231,7 +231,14 @@ class Search:
             draft.alpha,
             refinement.handle,
         )
-        is_clone = any(individual.is_clone_of(member) for member in state.population)
+        inertia = individual.inertia
+        is_clone = any(
+            [
+                individual.is_clone_of(member)
+                for member in state.population
+                if abs(member.inertia - inertia) <= CLONE_TOLERANCE * member.inertia
+            ]
+        )
         state.keep_best(individual)
         state.population.append(individual)
         return Newcomer(individual, refinement.n_iter, draft.made_by, is_founder, is_clone)

@@ -33,7 +33,13 @@ def select_parents(
     parents is only a mutation of them, and populations that converge early would make little else.
     """
     first = tournament(population, uniforms[0], uniforms[1])
-    others = [member for member in population if not member.is_clone_of(first)]
+    limit = CLONE_TOLERANCE * first.inertia
+    # Most members differ by their inertia, which is quicker to see than by asking each.
+    others = [
+        member
+        for member in population
+        if abs(member.inertia - first.inertia) > limit or not member.is_clone_of(first)
+    ]
     return first, tournament(others or population, uniforms[2], uniforms[3])
 
 
