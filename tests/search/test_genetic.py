@@ -876,16 +876,12 @@ def test_selection_founding_and_survival_are_operators_too() -> None:
     ("made", "error", "text"),
     [
         (np.zeros((2, 1)), TypeError, "must return a Child or None"),
-        (
-            Child(np.zeros((3, 1)), None),
-            ValueError,
-            r"finite centres of shape \(2, 1\), got \(3, 1",
-        ),
+        (Child(np.zeros((3, 1)), None), ValueError, r"must return centres of shape \(2, 1\)"),
         (Child(np.full((2, 1), np.nan), None), ValueError, "must return finite centres"),
     ],
 )
 def test_what_a_crossover_must_not_return(made, error, text) -> None:
     """Also if it has no name of its own, such as a partial function."""
     strategy = Strategy("odd", crossovers=(Crossing(partial(lambda *_: made)),))
-    with pytest.raises(error, match=f"Crossover 'partial' {text}|Crossover 'partial' must.*{text}"):
+    with pytest.raises(error, match=f"Crossover 'partial' {text}"):
         run(repeat(1.0), small(strategy=strategy))

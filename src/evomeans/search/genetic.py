@@ -233,11 +233,9 @@ class Search:
         )
         inertia = individual.inertia
         is_clone = any(
-            [
-                individual.is_clone_of(member)
-                for member in state.population
-                if abs(member.inertia - inertia) <= CLONE_TOLERANCE * member.inertia
-            ]
+            individual.is_clone_of(member)
+            for member in state.population
+            if abs(member.inertia - inertia) <= CLONE_TOLERANCE * member.inertia
         )
         state.keep_best(individual)
         state.population.append(individual)
