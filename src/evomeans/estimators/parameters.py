@@ -23,14 +23,13 @@ from evomeans.engines import ENGINE_NAMES, is_dask
 from evomeans.engines.frame import is_sparse
 from evomeans.search import STRATEGIES, SearchSettings, Strategy
 from evomeans.search.observers import Observer, ProgressPrinter
+from evomeans.storage.arrays import LONGEST_NAME
 
 P = ParamSpec("P")
 RandomSource = int | np.random.Generator | np.random.RandomState
 
 # More is a slip, or a hostile model file.
 MOST_THREADS = 4096
-# Of an operator, in the history and in files.
-LONGEST_NAME = 200
 DENSE_ENGINES = ("gpu", "dask", "reference")
 DEFAULT_MAX_OFFSPRING = 5000
 NOT_SET = "deprecated"
