@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from sklearn.datasets import load_digits
+
 from benchmarks.data import load
 from benchmarks.measure import Samples, mixture, parse_setup
 
@@ -41,13 +43,14 @@ def samples_of(setup: str, separation: float = SEPARATION) -> tuple[Samples, int
     Parameters
     ----------
     setup : str
-        ``dataset:clusters``, or ``mixture:n:d:clusters`` for a mixture of Gaussians.
+        ``dataset:clusters``, where the data set may also be scikit-learn's ``digits``, or
+        ``mixture:n:d:clusters`` for a mixture of Gaussians.
     separation : float
         Of typical centres of a mixture, in deviations.
     """
     if not setup.startswith("mixture:"):
         name, m = parse_setup(setup)
-        return load(name), m
+        return load_digits().data if name == "digits" else load(name), m
     try:
         n, d, m = map(int, setup.split(":")[1:])
     except ValueError:

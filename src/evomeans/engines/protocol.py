@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -201,6 +201,21 @@ class Engine(Protocol):
         """Euclidean distances of every sample to every centre, shape (n, k), in data units."""
         ...
 
+    def workers(self, n_clusters: int, most: int) -> Sequence[Engine]:
+        """Return engines over the same samples for up to ``most`` refinements at a time.
+
+        Each may be used by one thread at a time. It is the engine itself, and no other, where more
+        would not pay.
+        """
+        ...
+
+    def abandon(self, is_abandoned: bool) -> None:
+        """End the refinement that another thread is running soon, by any error.
+
+        So do all that follow, until it is called with False. Engines without workers need not.
+        """
+        ...
+
     def close(self) -> None:
         """Release what the engine holds outside this process."""
         ...
@@ -243,7 +258,18 @@ class Engine(Protocol):
         ...
 
 
-class PlainKMeans:
+class OneAtATime:
+    """What an engine inherits that runs in one thread of this process."""
+
+    def workers(self, n_clusters: int, most: int) -> list[Self]:
+        """Return this engine: it has no others."""
+        return [self]
+
+    def abandon(self, is_abandoned: bool) -> None:
+        """Do nothing: no other thread refines."""
+
+
+class PlainKMeans(OneAtATime):
     """What an engine inherits that runs K-means to its fixed point and nothing else."""
 
     abilities: frozenset[Ability] = frozenset()

@@ -16,7 +16,15 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from evomeans.engines.frame import Frame
-from evomeans.engines.protocol import Ability, Flags, FloatArray, Handle, Refinement, Start
+from evomeans.engines.protocol import (
+    Ability,
+    Flags,
+    FloatArray,
+    Handle,
+    OneAtATime,
+    Refinement,
+    Start,
+)
 from evomeans.engines.rules import (
     BETTER,
     MAX_ITERATIONS,
@@ -31,7 +39,7 @@ from evomeans.engines.rules import (
 )
 
 
-class ReferenceEngine:
+class ReferenceEngine(OneAtATime):
     """Dense samples, brute force, one thread.
 
     Parameters

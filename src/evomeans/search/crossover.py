@@ -53,13 +53,23 @@ class Breeding:
         Holds the samples.
     coins : (k,) array
         Uniform numbers in [0, 1), one for each cluster.
+    quantile : float
+        The uniform number from which all draws of the offspring derive.
+
+    Attributes
+    ----------
     rng : numpy.random.Generator
-        For those who need more of them.
+        For crossovers that need more numbers than these.
     """
 
     engine: Engine
     coins: FloatArray
-    rng: np.random.Generator
+    quantile: float
+
+    @property
+    def rng(self) -> np.random.Generator:
+        """A source of its own, so that it does not matter in which order offspring are made."""
+        return np.random.default_rng(int(self.quantile * 2.0**53))
 
 
 Crossover = Callable[[Individual, Individual, Breeding], Child | None]

@@ -11,13 +11,14 @@ from typing import NamedTuple
 import numpy as np
 
 from evomeans.engines.protocol import Engine, FloatArray, Refinement, Start
-from evomeans.search.crossover import BUILT_IN, Breeding, Child
-from evomeans.search.founding import Founding
+from evomeans.engines.workers import Workers
+from evomeans.search.breeding import Founder, Parents, breed, found
 from evomeans.search.history import OffspringRecord
-from evomeans.search.individual import CLONE_TOLERANCE, Individual, inherited_alpha
+from evomeans.search.individual import CLONE_TOLERANCE, Individual
 from evomeans.search.interrupts import DeferredInterrupt
 from evomeans.search.keeping import Keeper, KeepNothing
 from evomeans.search.observers import Observer, notify
+from evomeans.search.pipeline import Pipeline
 from evomeans.search.plan import Operators, missing_abilities, plan
 from evomeans.search.population import spread
 from evomeans.search.result import SearchResult
@@ -59,21 +60,30 @@ def evolve(
     """
     state = SearchState.beginning(rng, settings.max_population, initial)
     keeper = keeper or KeepNothing()
-    with DeferredInterrupt() if interrupt is None else nullcontext(interrupt) as interrupt:
+    # An engine that refines many together does so in rounds.
+    lag = settings.strategy.lag if engine.batch == 1 else engine.batch
+    with (
+        DeferredInterrupt() if interrupt is None else nullcontext(interrupt) as interrupt,
+        Workers(engine, n_clusters, lag).at_work() as workers,
+    ):
         keeper.begin(state, (n_clusters, len(engine.frame.shift)))
         search = Search(engine, n_clusters, settings, state, observers, clock)
+        making = Pipeline(workers, search.refine)
+        making.resume(state.waiting, engine.batch)
         while (reason := search.reason_to_stop(interrupt.requested)) is None:
-            if not state.waiting and state.since_improvement >= settings.patience:
+            if state.since_improvement >= settings.patience:
+                making.drop()
                 state.restart(settings.max_population)
-            if not state.waiting and state.founders_due:
-                state.waiting = search.found(min(engine.batch, state.founders_due))
-            elif not state.waiting:
-                for _ in range(engine.batch):
-                    parents = search.select()
-                    child, made_by = search.cross_over(parents)
-                    state.waiting.append(search.relocate(child, parents, made_by))
-            for refinement in search.refine():
-                newcomer = search.insert(refinement)
+            # All threads help with the first solution, so that there is an early answer.
+            while len(making) + engine.batch <= (lag if state.best else engine.batch):
+                if (due := state.founders_due - len(making)) > 0:
+                    making.begin(found, search.draw_founders(due))
+                elif len(state.population) >= settings.min_population or not state.founders_due:
+                    making.begin(breed, [search.select() for _ in range(engine.batch)])
+                else:
+                    break
+            for draft, refinement in making.take():
+                newcomer = search.insert(draft, refinement)
                 if not state.founders_due and len(state.population) > settings.max_population:
                     survive = search.operators.survival
                     state.population = survive(state.population, settings.min_population, rng)
@@ -81,32 +91,9 @@ def evolve(
                 # If time is up, what has been made in it is not thrown away.
                 if search.reason_to_stop() not in (None, StopReason.MAX_TIME):
                     break
-            keeper.keep(state)
-        keeper.end(state)
+            keeper.keep(state, making.drafts)
+        keeper.end(state, making.drafts)
     return search.result(reason)
-
-
-class Parents(NamedTuple):
-    """Two parents, and the uniform numbers of their offspring."""
-
-    first: Individual
-    second: Individual
-    coins: FloatArray
-    step: float
-    removed: float
-    quantile: float
-
-
-def check_child(child: object, shape: tuple[int, ...], name: str) -> None:
-    """Refuse what a crossover must not return; it may be the user's own."""
-    if not isinstance(child, Child):
-        raise TypeError(f"Crossover {name!r} must return a Child or None, got {type(child)}.")
-    if child.centers.shape != shape:
-        raise ValueError(
-            f"Crossover {name!r} must return centres of shape {shape}, got {child.centers.shape}."
-        )
-    if not np.isfinite(child.centers).all():
-        raise ValueError(f"Crossover {name!r} must return finite centres.")
 
 
 class Newcomer(NamedTuple):
@@ -152,75 +139,54 @@ class Search:
             )
         return self._plans[number]
 
-    def found(self, count: int) -> list[Draft]:
-        """Begin members of a population: given solutions first, then those of the strategy."""
-        state, founding = self.state, self.operators.founding
-        given, state.given = state.given[:count], state.given[count:]
-        mixtures: list[list[float]] = []
-        draws: dict[Founding, dict[int, FloatArray]] = {one: {} for one in founding}
-        for place in range(count):
-            mixtures.append(state.rng.random(2).tolist())
-            if place >= len(given):
-                turn = founding[(state.founders_due - place) % len(founding)]
-                numbers = turn.draw(self.engine.n_samples, self.n_clusters, state.rng)
-                draws[turn][place] = numbers
-        begun = {place: (centers, "given") for place, centers in enumerate(given)}
-        for one, drawn in draws.items():
-            centers = one.place(self.engine, list(drawn.values())) if drawn else []
-            begun |= {place: (own, one.name) for place, own in zip(drawn, centers, strict=True)}
-        return [
-            Draft(begun[place][0], alpha, quantile, removed=-1, made_by=begun[place][1])
-            for place, (alpha, quantile) in enumerate(mixtures)
-        ]
+    def draw_founders(self, due: int) -> list[Founder]:
+        """Draw members of a population, of which ``due`` are still to be begun."""
+        state, founding, n_samples = self.state, self.operators.founding, self.engine.n_samples
+        founders: list[Founder] = []
+        for place in range(due, max(0, due - self.engine.batch), -1):
+            alpha, quantile = state.rng.random(2).tolist()
+            if state.given:
+                founders.append(Founder(alpha, quantile, None, state.given.pop(0)))
+            else:
+                turn = founding[place % len(founding)]
+                numbers = turn.draw(n_samples, self.n_clusters, state.rng)
+                founders.append(Founder(alpha, quantile, turn, numbers))
+        return founders
 
     def select(self) -> Parents:
-        """Select two parents, and draw all numbers that their offspring needs in any case."""
-        k = self.n_clusters
-        uniforms = self.state.rng.random(k + 7)
-        *chances, step, removed, quantile = uniforms[k:].tolist()
-        parents = self.operators.selection(self.state.population, chances)
-        return Parents(*parents, uniforms[:k], step, removed, quantile)
-
-    def cross_over(self, parents: Parents) -> tuple[Child, str]:
-        """Let the crossovers try in turn; return the child and the name of the one that made it."""
-        rng = self.state.rng
-        breeding = Breeding(self.engine, parents.coins, rng)
-        for crossing in self.operators.crossovers:
-            if crossing.share < 1.0 and rng.random() >= crossing.share:
-                continue
-            child = crossing.crossover(parents.first, parents.second, breeding)
-            if child is not None:
-                if crossing.crossover not in BUILT_IN:
-                    check_child(child, parents.first.centers.shape, crossing.name)
-                return child, crossing.name
-        raise ValueError(
-            f"No crossover of strategy {self.settings.strategy.name!r} made a child. The last one "
-            "must have share=1.0, work on every engine, and never return None."
+        """Select two parents, and draw all numbers that their offspring needs."""
+        k, crossovers = self.n_clusters, self.operators.crossovers
+        maybe = [one.share < 1.0 for one in crossovers]
+        uniforms = self.state.rng.random(k + 7 + sum(maybe))
+        *duels, step, removed, quantile = uniforms[k : k + 7].tolist()
+        drawn = iter(uniforms[k + 7 :].tolist())
+        return Parents(
+            *self.operators.selection(self.state.population, duels),
+            crossovers,
+            [next(drawn) if is_maybe else 0.0 for is_maybe in maybe],
+            uniforms[:k],
+            step,
+            removed,
+            quantile,
         )
 
-    def relocate(self, child: Child, parents: Parents, made_by: str) -> Draft:
-        """Choose the centre of a child to relocate; the engine puts it onto a drawn sample."""
-        alpha = inherited_alpha(parents.first.alpha, parents.second.alpha, parents.step)
-        removed = -1 if child.is_complete else int(parents.removed * self.n_clusters)
-        return Draft(child.centers, alpha, parents.quantile, removed, made_by, child.parent.handle)
-
-    def refine(self) -> list[Refinement]:
-        """Let the engine run the local search of all that waits."""
+    def refine(self, engine: Engine, drafts: Sequence[Draft]) -> list[Refinement]:
+        """Let an engine run the local search of drafts."""
         local_search, power = self.operators.local_search, self.settings.roulette_power
         starts = [
             Start(
                 one.centers, one.alpha, one.quantile, one.removed, power, one.parent, local_search
             )
-            for one in self.state.waiting
+            for one in drafts
         ]
         if self.state.best is None:
             # There is a first answer before any swaps take their time.
             starts[0] = replace(starts[0], local_search=replace(local_search, swaps=0))
-        return self.engine.refine(starts)
+        return engine.refine(starts)
 
-    def insert(self, refinement: Refinement) -> Newcomer:
-        """Take the first that waits, now refined, into the population."""
-        state, draft = self.state, self.state.waiting.pop(0)
+    def insert(self, draft: Draft, refinement: Refinement) -> Newcomer:
+        """Take a refined solution into the population."""
+        state = self.state
         is_founder = state.founders_due > 0
         state.founders_due -= is_founder
         state.n_offspring += not is_founder

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
-from evomeans.search.state import SearchState
+from evomeans.search.state import Draft, SearchState
+
+Drafts = Callable[[], list[Draft]]
+"""Returns what belongs into ``SearchState.waiting``; only those who store it ask."""
 
 
 class Keeper(Protocol):
@@ -21,11 +25,11 @@ class Keeper(Protocol):
         """
         ...
 
-    def keep(self, state: SearchState) -> None:
+    def keep(self, state: SearchState, drafts: Drafts) -> None:
         """Store the state if it is time to."""
         ...
 
-    def end(self, state: SearchState) -> None:
+    def end(self, state: SearchState, drafts: Drafts) -> None:
         """Store the last state."""
         ...
 
@@ -36,8 +40,8 @@ class KeepNothing:
     def begin(self, state: SearchState, shape: tuple[int, int]) -> None:
         """Leave the state as it is."""
 
-    def keep(self, state: SearchState) -> None:
+    def keep(self, state: SearchState, drafts: Drafts) -> None:
         """Store nothing."""
 
-    def end(self, state: SearchState) -> None:
+    def end(self, state: SearchState, drafts: Drafts) -> None:
         """Store nothing."""

@@ -81,6 +81,9 @@ class Strategy:
     agreement : int
         How many populations, each begun anew when the one before stopped improving, must end with
         the same best solution before the search does.
+    lag : int
+        Offspring i is bred after offspring i − ``lag`` has been inserted, so that as many can be
+        refined at the same time. 1 is the sequential search of the paper.
     opening : Strategy, optional
         Takes the place of this one in the first population where clusters are too large for
         single moves.
@@ -96,6 +99,7 @@ class Strategy:
     swaps_up_to: float = FEW_FOR_SWAPS
     survival: Survival = survivors
     agreement: int = 1
+    lag: int = 1
     opening: Strategy | None = None
 
     def __post_init__(self) -> None:
@@ -111,7 +115,7 @@ class Strategy:
         crossovers = [(one.name, one.share, one.up_to) for one in self.crossovers]
         others = [getattr(one, "__name__", "") for one in (self.selection, self.survival)]
         local_search = self.single_moves, self.swaps, self.moves_up_to, self.swaps_up_to
-        course = self.agreement, self.opening and self.opening.name
+        course = self.agreement, self.lag, self.opening and self.opening.name
         return f"{self.name} {founding} {crossovers} {others} {local_search} {course}"
 
     def without(self, crossover: Crossover) -> Strategy:
@@ -134,6 +138,7 @@ DEEP = Strategy(
     single_moves=True,
     swaps=1.0,
     agreement=2,
+    lag=16,
     opening=PAPER,
 )
 """The default; docs/search.md describes it, and every part has its row in the ablation there."""

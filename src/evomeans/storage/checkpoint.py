@@ -14,6 +14,7 @@ import numpy as np
 
 from evomeans.search.history import OffspringRecord
 from evomeans.search.individual import Individual
+from evomeans.search.keeping import Drafts
 from evomeans.search.state import Draft, SearchState
 from evomeans.storage.archive import Archive, ArchiveError, read_archive, write_archive
 from evomeans.storage.arrays import (
@@ -95,14 +96,16 @@ class Checkpoint:
         else:
             self._due = self._write(state)
 
-    def keep(self, state: SearchState) -> None:
+    def keep(self, state: SearchState, drafts: Drafts) -> None:
         """Write the state if it is time to."""
         if state.seconds >= self._due:
+            state.waiting = drafts()
             self._try_to_write(state)
 
-    def end(self, state: SearchState) -> None:
+    def end(self, state: SearchState, drafts: Drafts) -> None:
         """Write the last state, unless the file has it."""
         if self._written != len(state.history):
+            state.waiting = drafts()
             self._try_to_write(state)
 
     def _try_to_write(self, state: SearchState) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -32,6 +34,8 @@ from evomeans.engines.rules import sum_by_center
 # Most of the n·k·d products are avoided; what every sample takes in any case is like 64 of them.
 WORTH_A_THREAD = 2_500_000
 WORK_PER_SAMPLE = 64
+# Below this much, an offspring takes less time than handing it to another thread and back.
+WORTH_A_WORKER = 50_000
 
 
 class CpuEngine:
@@ -92,10 +96,10 @@ class CpuEngine:
 
     def _refine(self, start: Start) -> Refinement:
         room = self._room(len(start.centers))
-        known = self.memory.recall(start.parent, room.k)
         state = self.memory.new_state(self.n_samples, room.k)
-        refining = Refining(room, start, self._draw, known, state)
-        level = refining.run(self.total_weight)
+        with self.memory.lend(start.parent, room.k) as known:
+            refining = Refining(room, start, self._draw, known, state)
+            level = refining.run(self.total_weight)
         handle = self.memory.keep(Recollection(state, room.positions, room.sums))
         return Refinement(
             handle.centers,
@@ -154,16 +158,37 @@ class CpuEngine:
         second_handle: Handle | None = None,
     ) -> tuple[Flags, Flags] | None:
         """Put the better versions of all parts together in which two solutions differ."""
-        solutions = self._labelled(first, first_handle), self._labelled(second, second_handle)
-        return self._room(len(first)).better_parts(*solutions)
+        with (
+            self._labelled(first, first_handle) as one,
+            self._labelled(second, second_handle) as other,
+        ):
+            return self._room(len(first)).better_parts(one, other)
 
-    def _labelled(self, centers: FloatArray, handle: Handle | None) -> LabelledCenters:
-        """Return labels with centres, from the handle if it still has them."""
-        if (labels := self.memory.labels(handle, len(centers))) is None:
-            state = self._assigned(centers)
-            labels = state.labels.copy()
-            self.memory.give_back(state)
-        return LabelledCenters(labels, centers)
+    @contextmanager
+    def _labelled(self, centers: FloatArray, handle: Handle | None) -> Iterator[LabelledCenters]:
+        """Yield labels with centres, from the handle if it still has them."""
+        with self.memory.lend_labels(handle, len(centers)) as labels:
+            if labels is not None:
+                yield LabelledCenters(labels, centers)
+                return
+        state = self._assigned(centers)
+        yield LabelledCenters(state.labels, centers)
+        self.memory.give_back(state)
+
+    def workers(self, n_clusters: int, most: int) -> list[CpuEngine]:
+        """Engines that share the samples and the memory, each with its own work space."""
+        n_workers, n_threads = share_threads(self.n_jobs, most, self._work(n_clusters))
+        if n_workers == 1:
+            return [self]
+        workers = [copy(self) for _ in range(n_workers)]
+        for worker in workers:
+            worker.n_jobs, worker._room_in_use, worker._attractions = n_threads, None, {}
+        return workers
+
+    def abandon(self, is_abandoned: bool) -> None:
+        """Abandon the crew at work."""
+        if self._room_in_use is not None:
+            self._room_in_use.crew.abandon(is_abandoned)
 
     def close(self) -> None:
         """Release nothing: all of it is memory of this process."""
@@ -200,9 +225,30 @@ class CpuEngine:
     def _room(self, n_clusters: int) -> Room:
         room = self._room_in_use
         if room is None or room.k != n_clusters:
-            work = self.n_samples * (WORK_PER_SAMPLE + self.n_features * n_clusters)
             n_threads = min(self.n_jobs, count_tiles(self.n_samples))
-            if work < WORTH_A_THREAD:
+            if self._work(n_clusters) < WORTH_A_THREAD:
                 n_threads = 1
             room = self._room_in_use = Room(self.samples, n_clusters, self.n_features, n_threads)
         return room
+
+    def _work(self, n_clusters: int) -> int:
+        """Return how much work an assignment is, in products."""
+        return self.n_samples * (WORK_PER_SAMPLE + self.n_features * n_clusters)
+
+
+def share_threads(n_jobs: int, most: int, work: int) -> tuple[int, int]:
+    """Return how many workers there should be, and how many threads each should have.
+
+    Parameters
+    ----------
+    n_jobs : int
+        Threads in all.
+    most : int
+        Workers at most.
+    work : int
+        Of one assignment, in products.
+    """
+    if work < WORTH_A_WORKER:
+        return 1, n_jobs
+    n_workers = min(n_jobs, most)
+    return n_workers, n_jobs // n_workers

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import weakref
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -30,15 +33,21 @@ class Recollection:
     ----------
     labels : array or None
         Those of a state that was too large to be kept.
+    memory : Memory or None
+        The memory that keeps it.
+    readers : int
+        Threads that are reading the state.
     """
 
-    __slots__ = ("__weakref__", "centers", "labels", "state", "sums")
+    __slots__ = ("__weakref__", "centers", "labels", "memory", "readers", "state", "sums")
 
     def __init__(self, state: State, centers: NDArray[np.float64], sums: NDArray[np.int64]) -> None:
         self.state: State | None = state
         self.centers = centers
         self.sums = sums
         self.labels: NDArray[Any] | None = None
+        self.memory: Memory | None = None
+        self.readers = 0
 
 
 class Memory:
@@ -46,6 +55,8 @@ class Memory:
 
     Arrays of forgotten and of abandoned solutions are used again: fresh memory has to be mapped by
     the system page by page, which for large data takes longer than filling it.
+
+    Workers share it. What one of them reads, no other makes it forget.
 
     Parameters
     ----------
@@ -58,70 +69,99 @@ class Memory:
         self._kept: OrderedDict[int, tuple[weakref.ref[Recollection], State]] = OrderedDict()
         self._free: list[State] = []
         self._bytes = 0
-        self._labelled: weakref.WeakSet[Recollection] = weakref.WeakSet()
+        # A handle may be abandoned anywhere, also while its thread is at work in here.
+        self._lock = RLock()
 
     def new_state(self, n_samples: int, n_clusters: int) -> State:
         """Return room for a state, contents undefined."""
-        while self._free:
-            state = self._free.pop()
-            if state.gaps.shape == (count_tiles(n_samples), n_clusters):
-                return state
+        with self._lock:
+            while self._free:
+                state = self._free.pop()
+                if state.gaps.shape == (count_tiles(n_samples), n_clusters):
+                    return state
         return State.allocate(n_samples, n_clusters)
 
     def keep(self, recollection: Recollection) -> Recollection:
         """Remember a solution for as long as somebody holds its handle and the budget allows."""
         state = recollection.state
         assert state is not None
+        recollection.memory = self
         size = state.nbytes
         if size > BYTES_PER_SAMPLE * state.labels.size:
             recollection.state, recollection.labels = None, state.labels.copy()
-            self._labelled.add(recollection)
             self.give_back(state)
             return recollection
         key = id(recollection)
         reference = weakref.ref(recollection, lambda _: self._abandon(key))
-        self._kept[key] = reference, state
-        self._bytes += size
-        while self._bytes > self.budget and len(self._kept) > 1:
-            self._forget_oldest()
+        with self._lock:
+            self._kept[key] = reference, state
+            self._bytes += size
+            while self._bytes > self.budget and len(self._kept) > 1 and self._forget_oldest():
+                pass
         return recollection
 
-    def recall(self, handle: Any, n_clusters: int) -> Recollection | None:
-        """Return what is known of a handle of this engine, or None."""
-        if not isinstance(handle, Recollection) or id(handle) not in self._kept:
-            return None
-        if handle.state is None or len(handle.centers) != n_clusters:
+    @contextmanager
+    def lend(self, handle: Any, n_clusters: int) -> Iterator[Recollection | None]:
+        """Yield what is known of a handle of this engine, or None."""
+        with self._lock:
+            known = self._recall(handle, n_clusters)
+            if known is not None:
+                known.readers += 1
+        try:
+            yield known
+        finally:
+            if known is not None:
+                with self._lock:
+                    known.readers -= 1
+
+    def _recall(self, handle: Any, n_clusters: int) -> Recollection | None:
+        if not self._is_own(handle, n_clusters) or handle.state is None:
             return None
         self._kept.move_to_end(id(handle))
-        return handle
+        known: Recollection = handle
+        return known
 
-    def labels(self, handle: Any, n_clusters: int) -> NDArray[Any] | None:
-        """Return the labels of a solution of this engine, or None if they are forgotten."""
-        if (known := self.recall(handle, n_clusters)) is not None and known.state is not None:
-            labels: NDArray[Any] = known.state.labels
-            return labels
-        if isinstance(handle, Recollection) and handle in self._labelled:
-            return handle.labels if len(handle.centers) == n_clusters else None
-        return None
+    def _is_own(self, handle: Any, n_clusters: int) -> bool:
+        """Whether a handle is one of this engine, with this many clusters."""
+        if not isinstance(handle, Recollection) or handle.memory is not self:
+            return False
+        return len(handle.centers) == n_clusters
+
+    @contextmanager
+    def lend_labels(self, handle: Any, n_clusters: int) -> Iterator[NDArray[Any] | None]:
+        """Yield the labels of a solution of this engine, or None if they are forgotten."""
+        with self.lend(handle, n_clusters) as known:
+            if known is not None and known.state is not None:
+                yield known.state.labels
+            elif self._is_own(handle, n_clusters):
+                yield handle.labels
+            else:
+                yield None
 
     def give_back(self, state: State) -> None:
         """Take memory of :meth:`new_state` that nobody is going to keep."""
-        self._free.append(state)
+        with self._lock:
+            self._free.append(state)
 
     def forget(self, handle: Recollection) -> None:
         """Drop the state of a solution and use its memory again."""
         handle.state = None
         self._abandon(id(handle))
 
-    def _forget_oldest(self) -> None:
-        oldest = next(iter(self._kept.values()))[0]()
-        # None if it has just been abandoned, and its memory with it.
-        if oldest is not None:
-            self.forget(oldest)
+    def _forget_oldest(self) -> bool:
+        """Forget the solution that was used least recently; return whether there was one."""
+        for reference, _ in self._kept.values():
+            oldest = reference()
+            # None if it is just being abandoned, and its memory with it.
+            if oldest is not None and not oldest.readers:
+                self.forget(oldest)
+                return True
+        return False
 
     def _abandon(self, key: int) -> None:
-        if (kept := self._kept.pop(key, None)) is not None:
-            self._recycle(kept[1])
+        with self._lock:
+            if (kept := self._kept.pop(key, None)) is not None:
+                self._recycle(kept[1])
 
     def _recycle(self, state: State) -> None:
         size = state.nbytes

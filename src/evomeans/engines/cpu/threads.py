@@ -101,6 +101,10 @@ def _fetch_and_add(typing_context, array, index, value):  # type: ignore[no-unty
     return types.int64(array, index, value), codegen
 
 
+class Abandoned(Exception):  # noqa: N818
+    """Another thread wants no result any more."""
+
+
 class Crew:
     """Runs ``kernel(..., thread, n_threads)`` in several threads, the caller being thread 0.
 
@@ -118,20 +122,26 @@ class Crew:
     def __init__(self, n_threads: int) -> None:
         self.n_threads = n_threads
         self.barrier = np.zeros(16, np.int64)
+        self._is_abandoned = False
         self._pool = ThreadPoolExecutor(n_threads - 1, "evomeans") if n_threads > 1 else None
 
     def run(self, kernel: Callable[..., None], *arguments: Any) -> None:
-        """Run the kernel once in every thread and return when all are done."""
-        if self._pool is None:
-            kernel(*arguments, 0, 1)
-            return
+        """Run the kernel once in every thread and return when all are done.
+
+        Raises
+        ------
+        Abandoned
+            If the crew is abandoned; what the kernel has done so far is undefined.
+        """
         self.barrier[:] = 0
+        self._check()
         others: list[Future[None]] = []
         try:
-            others.extend(
-                self._pool.submit(self._enter, kernel, arguments, thread)
-                for thread in range(1, self.n_threads)
-            )
+            if self._pool is not None:
+                others.extend(
+                    self._pool.submit(self._enter, kernel, arguments, thread)
+                    for thread in range(1, self.n_threads)
+                )
             self._enter(kernel, arguments, 0)
         except BaseException:
             # Other threads may be waiting for this one at the barrier.
@@ -139,9 +149,19 @@ class Crew:
             raise
         finally:
             wait(others)
-        if self.barrier[ABANDONED]:
-            for other in others:
-                other.result()
+        for other in others:
+            other.result()
+        self._check()
+
+    def abandon(self, is_abandoned: bool) -> None:
+        """End the kernel that another thread runs soon, and whatever follows at once."""
+        self._is_abandoned = is_abandoned
+        if is_abandoned:
+            self.barrier[ABANDONED] = 1
+
+    def _check(self) -> None:
+        if self._is_abandoned:
+            raise Abandoned
 
     def _enter(self, kernel: Callable[..., None], arguments: tuple[Any, ...], thread: int) -> None:
         try:

@@ -1,0 +1,106 @@
+"""Solutions in the making: begun in order, inserted in order, and refined side by side."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from threading import Lock
+from typing import TypeVar
+
+from evomeans.engines.protocol import Engine, Refinement
+from evomeans.engines.workers import Task, Workers
+from evomeans.search.state import Draft
+
+Plan = TypeVar("Plan")
+Make = Callable[[Sequence[Plan], Engine], list[Draft]]
+Refine = Callable[[Engine, Sequence[Draft]], list[Refinement]]
+
+
+class Pipeline:
+    """A queue of solutions.
+
+    How far they are depends on the number of workers. What is seen of them does not: their order,
+    and what they become.
+
+    Parameters
+    ----------
+    workers : Workers
+    refine : callable
+        Turns drafts into refinements.
+    """
+
+    def __init__(self, workers: Workers, refine: Refine) -> None:
+        self._workers = workers
+        self._refine = refine
+        self._broods: deque[Brood] = deque()
+
+    def __len__(self) -> int:
+        """Count the solutions that have been begun and not been taken."""
+        return sum(brood.size for brood in self._broods)
+
+    def begin(self, make: Make[Plan], plans: Sequence[Plan]) -> None:
+        """Add solutions that an engine refines together.
+
+        Parameters
+        ----------
+        make : callable
+            Turns the plans of solutions into drafts, with any engine and in any thread.
+        plans : sequence
+            One for each solution.
+        """
+        brood = Brood(partial(make, plans), self._refine, len(plans))
+        self._broods.append(brood)
+        brood.task = self._workers.hand_out(brood.run)
+
+    def resume(self, waiting: Sequence[Draft], batch: int) -> None:
+        """Begin with the drafts of an earlier search."""
+        for first in range(0, len(waiting), batch):
+            self.begin(lambda drafts, _: list(drafts), waiting[first : first + batch])
+
+    def take(self) -> Iterator[tuple[Draft, Refinement]]:
+        """Wait for the oldest solutions that were begun together, and take them one by one."""
+        brood = self._broods[0]
+        refinements = brood.task.result()
+        while brood.size:
+            yield brood.pop(), refinements[-brood.size - 1]
+        self._broods.popleft()
+
+    def drafts(self) -> list[Draft]:
+        """Return the drafts of all solutions that have not been taken."""
+        return [draft for brood in self._broods for draft in brood.drafts(self._workers.engine)]
+
+    def drop(self) -> None:
+        """Give up all solutions."""
+        self._workers.drop()
+        self._broods.clear()
+
+
+class Brood:
+    """Solutions that are refined together."""
+
+    task: Task[list[Refinement]]
+
+    def __init__(self, make: Callable[[Engine], list[Draft]], refine: Refine, size: int) -> None:
+        self.size = size
+        self._make = make
+        self._refine = refine
+        self._drafts: list[Draft] | None = None
+        self._lock = Lock()
+
+    def drafts(self, engine: Engine) -> list[Draft]:
+        """Return the drafts of those that have not been taken; make them if nobody has."""
+        with self._lock:
+            if self._drafts is None:
+                self._drafts = self._make(engine)
+            return self._drafts
+
+    def pop(self) -> Draft:
+        """Take the first."""
+        assert self._drafts is not None, "they have been refined"
+        self.size -= 1
+        return self._drafts.pop(0)
+
+    def run(self, engine: Engine) -> list[Refinement]:
+        """Make and refine them."""
+        return self._refine(engine, self.drafts(engine))
