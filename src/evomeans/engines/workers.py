@@ -3,40 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from typing import Generic, Protocol, TypeVar
+from queue import SimpleQueue
+from threading import Lock, Thread
+from typing import Any, Generic, TypeVar
 
 from evomeans.engines.protocol import Engine
 
 Result = TypeVar("Result")
-Result_co = TypeVar("Result_co", covariant=True)
 
 
-class Task(Protocol[Result_co]):
-    """Work that has been handed to the workers."""
+class Task(Generic[Result]):
+    """A job for an engine, and what came of it.
 
-    def result(self) -> Result_co:
-        """Wait until it is done; return what came of it, or raise the error that ended it."""
-        ...
+    Leaner than :class:`concurrent.futures.Future`, because what a task costs, all threads have to
+    wait for: they share the interpreter.
+    """
 
+    __slots__ = ("_done", "_error", "_job", "_result", "is_dropped")
 
-class Postponed(Generic[Result]):
-    """A task that is done when its result is asked for."""
+    def __init__(self, job: Callable[[Engine], Result]) -> None:
+        self._job = job
+        self._done = Lock()
+        self._done.acquire()
+        self._error: BaseException | None = None
+        self.is_dropped = False
 
-    def __init__(self, work: Callable[[], Result]) -> None:
-        self._work = work
+    def run(self, engine: Engine) -> None:
+        """Do the job, unless nobody wants it any more."""
+        try:
+            if not self.is_dropped:
+                self._result = self._job(engine)
+        except BaseException as error:
+            self._error = error
+        finally:
+            self._done.release()
+
+    def wait(self) -> None:
+        """Return when the job is done, or dropped."""
+        with self._done:
+            pass
 
     def result(self) -> Result:
-        """Do the work."""
-        return self._work()
+        """Wait; return what came of it, or raise the error that ended it."""
+        self.wait()
+        if self._error is not None:
+            raise self._error
+        return self._result
 
 
 class Workers:
-    """Engines that share their samples, each used by one thread at a time.
+    """Engines that share their samples, each used by a thread of its own.
 
-    Results depend neither on the number of workers nor on their speed: an engine has no memory
-    that changes a result.
+    Results depend neither on the number of workers nor on their speed: nothing that an engine
+    remembers changes a result.
 
     Parameters
     ----------
@@ -49,46 +69,58 @@ class Workers:
 
     def __init__(self, engine: Engine, n_clusters: int, most: int) -> None:
         self.engine = engine
-        self._engines = engine.workers(n_clusters, most) if most > 1 else [engine]
-        self._idle = list(self._engines)
-        self._tasks: set[Future[object]] = set()
-        count = len(self._engines)
-        self._pool = ThreadPoolExecutor(count, "evomeans") if count > 1 else None
+        engines = engine.workers(n_clusters, most) if most > 1 else [engine]
+        self._engines = engines if len(engines) > 1 else []
+        self._queue: SimpleQueue[Task[Any] | None] = SimpleQueue()
+        self._handed_out: set[Task[Any]] = set()
 
-    def hand_out(self, job: Callable[[Engine], Result]) -> Task[Result]:
-        """Let a worker do a job as soon as one is idle.
+    def hand_out(self, job: Callable[[Engine], Result], *, at_once: bool = True) -> Task[Result]:
+        """Let a worker do a job as soon as it is idle.
 
-        Without threads the job is done when its result is asked for, and not at all if it is not.
+        Without threads, or if it is not to be done ``at_once``, it is done when its result is asked
+        for, and not at all if it is not.
         """
-        if self._pool is None:
-            return Postponed(lambda: job(self.engine))
-        task = self._pool.submit(self._do, job)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task = Task(job)
+        if self._engines and at_once:
+            self._handed_out.add(task)
+            self._queue.put(task)
         return task
 
-    def _do(self, job: Callable[[Engine], Result]) -> Result:
-        engine = self._idle.pop()
-        try:
-            return job(engine)
-        finally:
-            self._idle.append(engine)
+    def result(self, task: Task[Result]) -> Result:
+        """Return what came of a task, or raise the error that ended it."""
+        if task in self._handed_out:
+            self._handed_out.discard(task)
+        else:
+            task.run(self.engine)
+        return task.result()
 
     def drop(self) -> None:
         """Let go of all tasks whose results nobody will ask for; return when no worker is busy."""
-        running = [task for task in list(self._tasks) if not task.cancel()]
+        for task in self._handed_out:
+            task.is_dropped = True
         for engine in self._engines:
             engine.abandon(True)
-        wait(running)
+        for task in self._handed_out:
+            task.wait()
         for engine in self._engines:
             engine.abandon(False)
+        self._handed_out.clear()
 
     @contextmanager
     def at_work(self) -> Iterator[Workers]:
-        """Drop what is left in the end, and end the threads."""
+        """Start the threads; drop what is left in the end."""
+        threads = [Thread(target=self._work, args=[engine]) for engine in self._engines]
+        for thread in threads:
+            thread.start()
         try:
             yield self
         finally:
-            if self._pool is not None:
-                self.drop()
-                self._pool.shutdown()
+            self.drop()
+            for _ in threads:
+                self._queue.put(None)
+            for thread in threads:
+                thread.join()
+
+    def _work(self, engine: Engine) -> None:
+        while (task := self._queue.get()) is not None:
+            task.run(engine)

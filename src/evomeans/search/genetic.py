@@ -79,7 +79,8 @@ def evolve(
                 if (due := state.founders_due - len(making)) > 0:
                     making.begin(found, search.draw_founders(due))
                 elif len(state.population) >= settings.min_population or not state.founders_due:
-                    making.begin(breed, [search.select() for _ in range(engine.batch)])
+                    pairs = [search.select() for _ in range(engine.batch)]
+                    making.begin(breed, pairs, at_once=search.will_count(1 - due))
                 else:
                     break
             for draft, refinement in making.take():
@@ -169,6 +170,13 @@ class Search:
             removed,
             quantile,
         )
+
+    def will_count(self, place: int) -> bool:
+        """Whether an offspring that is the first, second, … in the making can be within the limit.
+
+        One beyond it is bred, because a search that continues with a higher limit begins with it.
+        """
+        return self.state.n_offspring + place <= self.settings.max_offspring
 
     def refine(self, engine: Engine, drafts: Sequence[Draft]) -> list[Refinement]:
         """Let an engine run the local search of drafts."""

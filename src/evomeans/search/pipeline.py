@@ -33,13 +33,14 @@ class Pipeline:
     def __init__(self, workers: Workers, refine: Refine) -> None:
         self._workers = workers
         self._refine = refine
-        self._broods: deque[Brood] = deque()
+        self._broods: deque[tuple[Brood, Task[list[Refinement]]]] = deque()
+        self._count = 0
 
     def __len__(self) -> int:
         """Count the solutions that have been begun and not been taken."""
-        return sum(brood.size for brood in self._broods)
+        return self._count
 
-    def begin(self, make: Make[Plan], plans: Sequence[Plan]) -> None:
+    def begin(self, make: Make[Plan], plans: Sequence[Plan], *, at_once: bool = True) -> None:
         """Add solutions that an engine refines together.
 
         Parameters
@@ -48,10 +49,12 @@ class Pipeline:
             Turns the plans of solutions into drafts, with any engine and in any thread.
         plans : sequence
             One for each solution.
+        at_once : bool
+            Whether to refine them as soon as a worker is idle, and not only when they are taken.
         """
-        brood = Brood(partial(make, plans), self._refine, len(plans))
-        self._broods.append(brood)
-        brood.task = self._workers.hand_out(brood.run)
+        brood = Brood(partial(make, plans), self._refine)
+        self._broods.append((brood, self._workers.hand_out(brood.run, at_once=at_once)))
+        self._count += len(plans)
 
     def resume(self, waiting: Sequence[Draft], batch: int) -> None:
         """Begin with the drafts of an earlier search."""
@@ -60,46 +63,42 @@ class Pipeline:
 
     def take(self) -> Iterator[tuple[Draft, Refinement]]:
         """Wait for the oldest solutions that were begun together, and take them one by one."""
-        brood = self._broods[0]
-        refinements = brood.task.result()
-        while brood.size:
-            yield brood.pop(), refinements[-brood.size - 1]
+        brood, task = self._broods[0]
+        refinements = self._workers.result(task)
+        drafts = brood.drafts(self._workers.engine)
+        while drafts:
+            self._count -= 1
+            draft = drafts.pop(0)
+            yield draft, refinements[-len(drafts) - 1]
         self._broods.popleft()
 
     def drafts(self) -> list[Draft]:
         """Return the drafts of all solutions that have not been taken."""
-        return [draft for brood in self._broods for draft in brood.drafts(self._workers.engine)]
+        engine = self._workers.engine
+        return [draft for brood, _ in self._broods for draft in brood.drafts(engine)]
 
     def drop(self) -> None:
         """Give up all solutions."""
         self._workers.drop()
         self._broods.clear()
+        self._count = 0
 
 
 class Brood:
     """Solutions that are refined together."""
 
-    task: Task[list[Refinement]]
-
-    def __init__(self, make: Callable[[Engine], list[Draft]], refine: Refine, size: int) -> None:
-        self.size = size
+    def __init__(self, make: Callable[[Engine], list[Draft]], refine: Refine) -> None:
         self._make = make
         self._refine = refine
         self._drafts: list[Draft] | None = None
         self._lock = Lock()
 
     def drafts(self, engine: Engine) -> list[Draft]:
-        """Return the drafts of those that have not been taken; make them if nobody has."""
+        """Return the drafts; make them if nobody has."""
         with self._lock:
             if self._drafts is None:
                 self._drafts = self._make(engine)
             return self._drafts
-
-    def pop(self) -> Draft:
-        """Take the first."""
-        assert self._drafts is not None, "they have been refined"
-        self.size -= 1
-        return self._drafts.pop(0)
 
     def run(self, engine: Engine) -> list[Refinement]:
         """Make and refine them."""

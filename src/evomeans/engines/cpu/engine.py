@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from copy import copy
 from typing import Any
 
@@ -97,9 +96,12 @@ class CpuEngine:
     def _refine(self, start: Start) -> Refinement:
         room = self._room(len(start.centers))
         state = self.memory.new_state(self.n_samples, room.k)
-        with self.memory.lend(start.parent, room.k) as known:
+        known = self.memory.lend(start.parent, room.k)
+        try:
             refining = Refining(room, start, self._draw, known, state)
             level = refining.run(self.total_weight)
+        finally:
+            self.memory.take_back(known)
         handle = self.memory.keep(Recollection(state, room.positions, room.sums))
         return Refinement(
             handle.centers,
@@ -158,22 +160,28 @@ class CpuEngine:
         second_handle: Handle | None = None,
     ) -> tuple[Flags, Flags] | None:
         """Put the better versions of all parts together in which two solutions differ."""
-        with (
-            self._labelled(first, first_handle) as one,
-            self._labelled(second, second_handle) as other,
-        ):
-            return self._room(len(first)).better_parts(one, other)
+        k = len(first)
+        known = self.memory.lend(first_handle, k), self.memory.lend(second_handle, k)
+        try:
+            return self._room(k).better_parts(
+                self._labelled(first, first_handle, known[0]),
+                self._labelled(second, second_handle, known[1]),
+            )
+        finally:
+            self.memory.take_back(known[0])
+            self.memory.take_back(known[1])
 
-    @contextmanager
-    def _labelled(self, centers: FloatArray, handle: Handle | None) -> Iterator[LabelledCenters]:
-        """Yield labels with centres, from the handle if it still has them."""
-        with self.memory.lend_labels(handle, len(centers)) as labels:
-            if labels is not None:
-                yield LabelledCenters(labels, centers)
-                return
-        state = self._assigned(centers)
-        yield LabelledCenters(state.labels, centers)
-        self.memory.give_back(state)
+    def _labelled(
+        self, centers: FloatArray, handle: Handle | None, known: Recollection | None
+    ) -> LabelledCenters:
+        """Return labels with centres, from what is known of them if anything is."""
+        if known is not None and known.state is not None:
+            return LabelledCenters(known.state.labels, centers)
+        if (labels := self.memory.labels(handle, len(centers))) is None:
+            state = self._assigned(centers)
+            labels = state.labels.copy()
+            self.memory.give_back(state)
+        return LabelledCenters(labels, centers)
 
     def workers(self, n_clusters: int, most: int) -> list[CpuEngine]:
         """Engines that share the samples and the memory, each with its own work space."""

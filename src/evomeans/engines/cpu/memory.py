@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import weakref
 from collections import OrderedDict
-from collections.abc import Iterator
-from contextlib import contextmanager
 from threading import RLock
 from typing import Any
 
@@ -100,19 +98,22 @@ class Memory:
                 pass
         return recollection
 
-    @contextmanager
-    def lend(self, handle: Any, n_clusters: int) -> Iterator[Recollection | None]:
-        """Yield what is known of a handle of this engine, or None."""
+    def lend(self, handle: Any, n_clusters: int) -> Recollection | None:
+        """Return what is known of a handle of this engine, or None.
+
+        Nobody else uses its memory until :meth:`take_back`.
+        """
         with self._lock:
             known = self._recall(handle, n_clusters)
             if known is not None:
                 known.readers += 1
-        try:
-            yield known
-        finally:
-            if known is not None:
-                with self._lock:
-                    known.readers -= 1
+        return known
+
+    def take_back(self, known: Recollection | None) -> None:
+        """Note that what was lent is not read any more."""
+        if known is not None:
+            with self._lock:
+                known.readers -= 1
 
     def _recall(self, handle: Any, n_clusters: int) -> Recollection | None:
         if not self._is_own(handle, n_clusters) or handle.state is None:
@@ -127,16 +128,9 @@ class Memory:
             return False
         return len(handle.centers) == n_clusters
 
-    @contextmanager
-    def lend_labels(self, handle: Any, n_clusters: int) -> Iterator[NDArray[Any] | None]:
-        """Yield the labels of a solution of this engine, or None if they are forgotten."""
-        with self.lend(handle, n_clusters) as known:
-            if known is not None and known.state is not None:
-                yield known.state.labels
-            elif self._is_own(handle, n_clusters):
-                yield handle.labels
-            else:
-                yield None
+    def labels(self, handle: Any, n_clusters: int) -> NDArray[Any] | None:
+        """Return the labels of a solution whose state was too large to be kept, or None."""
+        return handle.labels if self._is_own(handle, n_clusters) else None
 
     def give_back(self, state: State) -> None:
         """Take memory of :meth:`new_state` that nobody is going to keep."""

@@ -135,13 +135,21 @@ class Crew:
         """
         self.barrier[:] = 0
         self._check()
+        if self._pool is None:
+            kernel(*arguments, 0, 1)
+        else:
+            self._run_together(self._pool, kernel, arguments)
+        self._check()
+
+    def _run_together(
+        self, pool: ThreadPoolExecutor, kernel: Callable[..., None], arguments: tuple[Any, ...]
+    ) -> None:
         others: list[Future[None]] = []
         try:
-            if self._pool is not None:
-                others.extend(
-                    self._pool.submit(self._enter, kernel, arguments, thread)
-                    for thread in range(1, self.n_threads)
-                )
+            others.extend(
+                pool.submit(self._enter, kernel, arguments, thread)
+                for thread in range(1, self.n_threads)
+            )
             self._enter(kernel, arguments, 0)
         except BaseException:
             # Other threads may be waiting for this one at the barrier.
@@ -151,7 +159,6 @@ class Crew:
             wait(others)
         for other in others:
             other.result()
-        self._check()
 
     def abandon(self, is_abandoned: bool) -> None:
         """End the kernel that another thread runs soon, and whatever follows at once."""
