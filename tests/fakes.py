@@ -14,6 +14,7 @@ from evomeans.engines.protocol import (
     Flags,
     FloatArray,
     Handle,
+    OneAtATime,
     Refinement,
     Start,
     require_abilities,
@@ -31,7 +32,7 @@ class ScriptedClock:
 
 
 @dataclass
-class ScriptedEngine:
+class ScriptedEngine(OneAtATime):
     """Answers the starts it gets with prescribed refinements, and remembers them.
 
     Parameters

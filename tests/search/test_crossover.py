@@ -68,12 +68,6 @@ def has_twins(centers) -> bool:
     return len(np.unique(centers + 0.0, axis=0)) < len(centers)
 
 
-@pytest.fixture(autouse=True, params=[50, 0], ids=["few", "many"])
-def _both_ways(request, monkeypatch) -> None:
-    """Match as it is done for few centres, and as for many."""
-    monkeypatch.setattr("evomeans.search.crossover.FEW", request.param)
-
-
 @given(parents())
 def test_what_is_not_shared_is_matched_at_the_lowest_total_of_squares(case) -> None:
     first, second, _ = case

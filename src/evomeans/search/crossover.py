@@ -12,16 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
-from scipy.spatial.distance import cdist
 
 from evomeans.compiled.merging import pnn_merge
 from evomeans.engines.protocol import Engine, Flags, FloatArray
 from evomeans.search.individual import Individual
 
 Integers = NDArray[np.intp]
-# Up to this many centres, solving the whole assignment problem is faster than making it smaller.
-FEW = 50
 
 
 class Child(NamedTuple):
@@ -166,62 +162,11 @@ def match(first: FloatArray, second: FloatArray) -> tuple[Integers, Flags]:
     shared : (k,) array of bool
         Whether the two are equal, to the last bit.
     """
-    if len(first) <= FEW:
-        return match_few(first, second)
-    partner = find_shared(first, second)
-    shared = partner >= 0
-    rows = np.flatnonzero(~shared)
-    if len(rows):
-        is_free = np.ones(len(second), dtype=np.bool_)
-        is_free[partner[shared]] = False
-        columns = np.flatnonzero(is_free)
-        costs = cdist(first[rows], second[columns], "sqeuclidean")
-        partner[rows] = columns[linear_sum_assignment(costs)[1]]
-    return partner, shared
+    # Imported late: importing the estimator loads no compiler.
+    from evomeans.compiled import assignment
 
-
-def match_few(first: FloatArray, second: FloatArray) -> tuple[Integers, Flags]:
-    """Match all centres at once; pairing equal ones is made worth more than everything else."""
-    costs = cdist(first, second, "sqeuclidean")
-    equal = costs == 0.0
-    if equal.any():
-        costs[equal] = -1.0 - costs.sum()
-    rows, partner = linear_sum_assignment(costs)
-    return partner, equal[rows, partner]
-
-
-def find_shared(first: FloatArray, second: FloatArray) -> Integers:
-    """Find centres that are the same to the last bit.
-
-    Equal centres have equal coordinate sums. If different ones have equal sums too, all bytes are
-    compared.
-
-    Returns
-    -------
-    partner : (k,) array
-        The centre of ``second`` that each of ``first`` is, −1 if there is none left.
-    """
-    own_keys, keys = first.sum(axis=1), second.sum(axis=1)
-    order = keys.argsort()
-    keys = keys[order]
-    if (keys[1:] == keys[:-1]).any() or len(set(own_keys.tolist())) < len(own_keys):
-        return find_shared_bytes(first, second)
-    nearby = np.minimum(np.searchsorted(keys, own_keys), len(keys) - 1)
-    likely = np.flatnonzero(keys[nearby] == own_keys)
-    found = order[nearby[likely]]
-    same = (second[found] == first[likely]).all(axis=1)
-    partner = np.full(len(first), -1, dtype=np.intp)
-    partner[likely[same]] = found[same]
-    return partner
-
-
-def find_shared_bytes(first: FloatArray, second: FloatArray) -> Integers:
-    """Find shared centres where some occur twice; each finds a partner of its own."""
-    places: dict[bytes, list[int]] = {}
-    for j, row in enumerate(second + 0.0):
-        places.setdefault(row.tobytes(), []).append(j)
-    partner = np.full(len(first), -1, dtype=np.intp)
-    for i, row in enumerate(first + 0.0):
-        if free := places.get(row.tobytes()):
-            partner[i] = free.pop()
-    return partner
+    k = len(first)
+    partner, is_shared = np.empty(k, np.intp), np.empty(k, np.bool_)
+    memory = np.empty((k, k)), np.empty((3, k)), np.empty((7, k), np.intp)
+    assignment.match(first, second, partner, is_shared, *memory)
+    return partner, is_shared

@@ -1,0 +1,155 @@
+"""Pairing up the centres of two solutions at minimum cost, compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evomeans.compiled.jit import jit
+from evomeans.compiled.vectors import squared_difference
+
+FloatArray = NDArray[np.float64]
+Integers = NDArray[np.intp]
+# Larger than any sum of squared distances.
+ENDLESS = 1e300
+NONE = -1
+# Rows of the working memory: dual prices and lengths of shortest paths; integers of columns, and
+# of rows.
+ROW_PRICE, COLUMN_PRICE, LENGTH = range(3)
+ROW_OF, BEFORE, LEFT, COLUMN_OF, VISITED = range(5)
+
+
+@jit
+def match(
+    first: FloatArray,
+    second: FloatArray,
+    partner: Integers,
+    is_shared: NDArray[np.bool_],
+    costs: FloatArray,
+    numbers: FloatArray,
+    places: Integers,
+) -> None:
+    """Assign every centre of ``first`` its own centre of ``second``.
+
+    Centres that both have are paired with each other, the others at the least total squared
+    distance.
+
+    Parameters
+    ----------
+    first, second : (k, d) arrays
+    partner : (k,) array, out
+        ``second[partner[i]]`` is matched with ``first[i]``.
+    is_shared : (k,) array, out
+        Whether the two are equal, to the last bit.
+    costs : (k, k) array, numbers : (3, k) array, places : (7, k) array
+        Working memory.
+    """
+    rows, columns = places[5], places[6]
+    count = pair_shared(first, second, partner, is_shared, rows, columns)
+    for a in range(count):
+        for b in range(count):
+            costs[a, b] = squared_difference(first, rows[a], second, columns[b])
+    assign(costs, count, numbers, places)
+    for a in range(count):
+        partner[rows[a]] = columns[places[COLUMN_OF, a]]
+
+
+@jit
+def pair_shared(
+    first: FloatArray,
+    second: FloatArray,
+    partner: Integers,
+    is_shared: NDArray[np.bool_],
+    rows: Integers,
+    columns: Integers,
+) -> int:
+    """Pair up equal centres; list the others in ``rows`` and ``columns``, and count them."""
+    k, count = first.shape[0], 0
+    for j in range(k):
+        columns[j] = j
+    left = k
+    for i in range(k):
+        is_shared[i] = False
+        for b in range(left):
+            if is_equal(first, i, second, columns[b]):
+                partner[i] = columns[b]
+                is_shared[i] = True
+                left -= 1
+                # In order, so that the result is that of one loop over all columns.
+                for c in range(b, left):
+                    columns[c] = columns[c + 1]
+                break
+        if not is_shared[i]:
+            rows[count] = i
+            count += 1
+    return count
+
+
+@jit
+def is_equal(one: FloatArray, i: int, other: FloatArray, j: int) -> bool:
+    """Whether two rows are equal."""
+    for t in range(one.shape[1]):
+        if one[i, t] != other[j, t]:
+            return False
+    return True
+
+
+@jit
+def assign(costs: FloatArray, count: int, numbers: FloatArray, places: Integers) -> None:
+    """Solve the assignment problem of ``costs[:count, :count]``; see COLUMN_OF in ``places``.
+
+    One row after the other finds its column by the shortest path through the assignments so far,
+    in costs reduced by dual prices (Jonker and Volgenant's method without its preparation [1]_).
+
+    References
+    ----------
+    .. [1] Jonker, R. and Volgenant, A. (1987). "A shortest augmenting path algorithm for dense and
+       sparse linear assignment problems". Computing 38, 325-340.
+    """
+    for a in range(count):
+        numbers[ROW_PRICE, a] = numbers[COLUMN_PRICE, a] = 0.0
+        places[ROW_OF, a] = places[COLUMN_OF, a] = NONE
+    for row in range(count):
+        column = shortest_path(costs, count, row, numbers, places)
+        while column != NONE:
+            before = places[BEFORE, column]
+            places[ROW_OF, column] = before
+            places[COLUMN_OF, before], column = column, places[COLUMN_OF, before]
+
+
+@jit
+def shortest_path(
+    costs: FloatArray, count: int, row: int, numbers: FloatArray, places: Integers
+) -> int:
+    """Find the nearest column without a row, from ``row`` on; adapt the prices, and return it.
+
+    ``places[BEFORE, j]`` is the row from which the path enters column j.
+    """
+    row_price, column_price, length = numbers[ROW_PRICE], numbers[COLUMN_PRICE], numbers[LENGTH]
+    row_of, before, left, visited = places[ROW_OF], places[BEFORE], places[LEFT], places[VISITED]
+    for b in range(count):
+        length[b] = ENDLESS
+        left[b] = b
+    n_visited, so_far, a = 0, 0.0, row
+    while True:
+        nearest, place = ENDLESS, 0
+        for c in range(count - n_visited):
+            b = left[c]
+            reached = so_far + costs[a, b] - row_price[a] - column_price[b]
+            if reached < length[b]:
+                length[b], before[b] = reached, a
+            if length[b] < nearest or (length[b] == nearest and row_of[b] == NONE):
+                nearest, place = length[b], c
+        so_far, b = nearest, left[place]
+        if row_of[b] == NONE:
+            break
+        left[place] = left[count - n_visited - 1]
+        visited[n_visited] = b
+        n_visited += 1
+        a = row_of[b]
+    row_price[row] += so_far
+    for c in range(n_visited):
+        rest = so_far - length[visited[c]]
+        row_price[row_of[visited[c]]] += rest
+        column_price[visited[c]] -= rest
+    return b
