@@ -1,13 +1,17 @@
 """Bad input ends in one clear error that names parameter, expectation and value."""
 
 import os
+import subprocess
+import sys
 from dataclasses import replace
 
+import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.cluster import KMeans
 from sklearn.exceptions import NotFittedError
+from threadpoolctl import threadpool_limits
 
 from evomeans import HGMeans
 from evomeans.estimators.parameters import (
@@ -243,13 +247,29 @@ def test_numpy_scalars_are_as_good_as_pythons():
 
 
 def test_thread_counts_follow_scikit_learn():
-    """None is 1, −1 all cores, −2 all but one but never none."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    assert check_thread_count(None) == 1
+    """−1 is all cores, −2 all but one but never none."""
     assert check_thread_count(3) == 3
-    assert check_thread_count(-1) == cores
-    assert check_thread_count(-2) == max(1, cores - 1)
+    assert check_thread_count(-1) == joblib.cpu_count()
+    assert check_thread_count(-2) == max(1, joblib.cpu_count() - 1)
     assert check_thread_count(-1000) == 1
+
+
+@pytest.mark.parametrize("limit", [1, 2])
+def test_by_default_there_are_as_many_threads_as_kmeans_would_use(limit):
+    with threadpool_limits(limit, user_api="openmp"):
+        assert check_thread_count(None) == min(limit, joblib.cpu_count(only_physical_cores=True))
+
+
+def test_environment_variables_and_joblib_limit_the_default():
+    command = "from evomeans.estimators.parameters import check_thread_count as c; print(c(None))"
+    environment = {**os.environ, "OMP_NUM_THREADS": "3"}
+    run = [sys.executable, "-c", command]
+    assert subprocess.check_output(run, env=environment, text=True).strip() == "3"
+    cores = joblib.cpu_count()
+    workers = joblib.Parallel(n_jobs=cores)(
+        joblib.delayed(check_thread_count)(None) for _ in range(cores)
+    )
+    assert max(workers) == 1
 
 
 def test_generators_come_from_every_kind_of_random_state():

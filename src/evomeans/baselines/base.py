@@ -50,7 +50,7 @@ class Baseline(FittedCenters):
     engine : {"auto", "cpu", "reference"}, default="auto"
         What holds the samples and runs K-means, see :class:`~evomeans.HGMeans`.
     n_jobs : int, default=None
-        Threads to use; None means 1 and -1 all cores. The result does not depend on it.
+        Threads to use, as for :class:`~evomeans.HGMeans`. The result does not depend on it.
     """
 
     n_clusters: int = 8

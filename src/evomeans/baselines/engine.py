@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.engines.protocol import Engine, FloatArray
+from evomeans.engines.protocol import Engine, FloatArray, Refinement, Start
+from evomeans.engines.workers import Workers
 
 IndexArray = NDArray[np.intp]
 
 ENGINES = ("auto", "cpu", "reference")
 """The engines that can do all of it."""
+
+MOST_WORKERS = 64
 
 
 @runtime_checkable
@@ -62,3 +67,20 @@ class BaselineEngine(Engine, Protocol):
         It is y itself if there are none. Its bits depend on these samples alone.
         """
         ...
+
+
+def refined(engine: Engine, n_clusters: int, starts: Iterable[Start]) -> Iterator[Refinement]:
+    """Refine starts that do not depend on each other, with all threads, in their order."""
+    return made(engine, n_clusters, (partial(_refine, start) for start in starts))
+
+
+def _refine(start: Start, engine: Engine) -> Refinement:
+    return engine.refine([start])[0]
+
+
+def made(
+    engine: Engine, n_clusters: int, jobs: Iterable[Callable[[Engine], Refinement]]
+) -> Iterator[Refinement]:
+    """Make solutions that do not depend on each other, with all threads, in their order."""
+    with Workers(engine, n_clusters, MOST_WORKERS).at_work() as workers:
+        yield from workers.in_order(jobs)

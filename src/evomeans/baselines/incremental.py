@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from evomeans.baselines.base import Baseline, Found
-from evomeans.baselines.engine import BaselineEngine, IndexArray
+from evomeans.baselines.engine import BaselineEngine, IndexArray, refined
 from evomeans.engines.protocol import FloatArray, Refinement, Start
 from evomeans.engines.rules import MAX_ITERATIONS
 from evomeans.estimators.parameters import check_int
@@ -135,17 +135,14 @@ def _refined(
     engine: BaselineEngine, solution: Refinement, places: FloatArray, interrupt: DeferredInterrupt
 ) -> Iterator[Refinement]:
     """Run K-means from a solution with one more centre, at each of the places."""
-    parent = None
-    for first in range(0, len(places), engine.batch):
+    begun = [np.vstack([solution.centers, place]) for place in places]
+    (first,) = engine.refine([Start(begun[0])])
+    yield first
+    # All starts share most of their centres with this solution.
+    starts = (Start(centers, parent=first.handle) for centers in begun[1:])
+    for other in refined(engine, len(begun[0]), starts):
         _obey(interrupt)
-        starts = [
-            Start(np.vstack([solution.centers, place]), parent=parent)
-            for place in places[first : first + engine.batch]
-        ]
-        refined = engine.refine(starts)
-        # All starts share most of their centres with this solution.
-        parent = refined[0].handle if parent is None else parent
-        yield from refined
+        yield other
 
 
 def _obey(interrupt: DeferredInterrupt) -> None:

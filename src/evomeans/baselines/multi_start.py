@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from evomeans.baselines.base import AnytimeBaseline, random_samples
-from evomeans.baselines.engine import BaselineEngine
-from evomeans.engines.protocol import Refinement, Start
+from evomeans.baselines.engine import BaselineEngine, made
+from evomeans.engines.protocol import Engine, Refinement, Start
 from evomeans.estimators.parameters import check_int
 
 
@@ -67,14 +67,22 @@ class MultiStartKMeans(AnytimeBaseline):
             raise ValueError(f"init={self.init!r} must be 'random' or 'k-means++'.")
 
     def solutions(self, engine: BaselineEngine, rng: np.random.Generator) -> Iterator[Refinement]:
-        """Run K-means from ``n_runs`` starts, in batches of the engine's size."""
-        for done in range(0, self.n_runs, engine.batch):
-            due = min(engine.batch, self.n_runs - done)
-            yield from engine.refine([self._start(engine, rng) for _ in range(due)])
+        """Run K-means from ``n_runs`` starts."""
+        return made(engine, self.n_clusters, (self._run(engine, rng) for _ in range(self.n_runs)))
 
-    def _start(self, engine: BaselineEngine, rng: np.random.Generator) -> Start:
-        if self.init == "random":
-            centers = random_samples(engine, self.n_clusters, rng)
+    def _run(
+        self, engine: BaselineEngine, rng: np.random.Generator
+    ) -> Callable[[Engine], Refinement]:
+        """Draw the numbers of a run; the rest can be done by any worker."""
+        is_random = self.init == "random"
+        if is_random:
+            drawn = random_samples(engine, self.n_clusters, rng)
         else:
-            centers = engine.seed(rng.random(self.n_clusters))
-        return Start(centers, quantile=rng.random())
+            drawn = rng.random(self.n_clusters)
+        quantile = rng.random()
+
+        def run(worker: Engine) -> Refinement:
+            centers = drawn if is_random else worker.seed(drawn)
+            return worker.refine([Start(centers, quantile=quantile)])[0]
+
+        return run

@@ -87,7 +87,7 @@ def predict(
     *,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"], group=OUTPUT)] = None,
     force: Annotated[Flag, Parameter(group=OUTPUT)] = False,
-    jobs: Annotated[Jobs, Parameter(group=SEARCH)] = 1,
+    jobs: Annotated[Jobs | None, Parameter(group=SEARCH)] = None,
     read: TableOptions = READ,
 ) -> int:
     """Find the nearest cluster of every row of a table.
@@ -101,7 +101,7 @@ def predict(
     force
         Replace the file if it exists.
     jobs
-        Threads, -1 for all cores.
+        Threads, by default one for each core.
     """
     from evomeans.cli.predict import predict_table
 

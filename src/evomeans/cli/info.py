@@ -99,7 +99,7 @@ def described(record: dict[str, Any]) -> str:
         lines.append(f"  {extra:<10} {_listed(packages)}{hint}")
     for engine, state in record["engines"].items():
         lines.append(f"  engine     {engine}: {state}")
-    lines.append(f"  threads    up to {record['cores']} (--jobs -1)")
+    lines.append(f"  threads    up to {record['cores']}")
     lines.append(f"  cache      {_cache_text(record['cache'])}")
     return "\n".join(lines)
 

@@ -151,8 +151,8 @@ class SearchOptions:
     seed: Seed | None = None
     """The same seed gives the same result; by default one is drawn and shown."""
 
-    jobs: Jobs = 1
-    """Threads, -1 for all cores; the result does not depend on it."""
+    jobs: Jobs | None = None
+    """Threads, by default one for each core; the result does not depend on it."""
 
     max_time: Duration | None = None
     """Stop after this long: 90s, 5m, 1h30m."""

@@ -35,7 +35,7 @@ def predict_table(
     output: Path | None,
     *,
     force: bool,
-    jobs: int,
+    jobs: int | None,
 ) -> int:
     """Label the rows of a table by a model."""
     if output is not None:

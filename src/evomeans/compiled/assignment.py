@@ -88,10 +88,10 @@ def pair_shared(
 @jit
 def is_equal(one: FloatArray, i: int, other: FloatArray, j: int) -> bool:
     """Whether two rows are equal."""
-    for t in range(one.shape[1]):
-        if one[i, t] != other[j, t]:
-            return False
-    return True
+    t, d = 0, one.shape[1]
+    while t < d and one[i, t] == other[j, t]:
+        t += 1
+    return t == d
 
 
 @jit

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from queue import SimpleQueue
 from threading import Lock, Thread
@@ -93,6 +94,17 @@ class Workers:
         else:
             task.run(self.engine)
         return task.result()
+
+    def in_order(self, jobs: Iterable[Callable[[Engine], Result]]) -> Iterator[Result]:
+        """Do jobs that do not depend on each other; yield what came of them in their order."""
+        tasks: deque[Task[Result]] = deque()
+        for job in jobs:
+            tasks.append(self.hand_out(job))
+            # Jobs take different times: if twice as many as workers are begun, nobody is idle.
+            if len(tasks) >= max(1, 2 * len(self._engines)):
+                yield self.result(tasks.popleft())
+        while tasks:
+            yield self.result(tasks.popleft())
 
     def drop(self) -> None:
         """Let go of all tasks whose results nobody will ask for; return when no worker is busy."""

@@ -120,8 +120,10 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         - "reference": plain NumPy, dense only; slow and simple.
 
     n_jobs : int, default=None
-        Threads to use; None means 1 and -1 all cores. The result does not depend on it, to the
-        last bit. The engine "dask" uses the threads that Dask has.
+        Threads to use. None means one for each core that scikit-learn's KMeans would use, so that
+        ``OMP_NUM_THREADS``, cgroups and the workers of joblib count; -1 means all cores. The
+        result does not depend on it, to the last bit. The engine "dask" uses the threads that Dask
+        has.
 
     random_state : int, RandomState, Generator or None, default=None
         An int makes the result reproducible. None draws from NumPy's global random state; an
@@ -227,8 +229,6 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
     ``copy_x``    Leave it out. ``X`` is never changed.
     ``algorithm`` Leave it out. All engines compute exact K-means.
     ============= ================================================================================
-
-    KMeans uses all cores; HGMeans uses one unless you set ``n_jobs=-1``.
 
     **Interruption.** Ctrl-C during :meth:`fit` ends the search after the current offspring. The
     estimator is fitted with the best solution so far, and a RuntimeWarning says so. A second Ctrl-C

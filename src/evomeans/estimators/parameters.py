@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import Any, ParamSpec
 
 import numpy as np
+from joblib import cpu_count
 from sklearn.utils import check_random_state
+from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
 
 from evomeans.engines import ENGINE_NAMES, is_dask
 from evomeans.engines.frame import is_sparse
@@ -199,21 +201,21 @@ def check_engine_holds(name: str, X: Any) -> None:
 
 
 def check_thread_count(n_jobs: object) -> int:
-    """Return the number of threads: None means 1, −1 all cores, −2 all but one."""
+    """Return the number of threads: −1 means all cores, −2 all but one.
+
+    None means as many as scikit-learn's KMeans would use: one per core that the process may use, as
+    far as cgroups, ``OMP_NUM_THREADS`` and joblib, for its workers, allow it.
+    """
     if n_jobs is None:
-        return 1
+        return int(_openmp_effective_n_threads())
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral):
         raise TypeError(f"n_jobs must be an int or None, got {shown(n_jobs)}.")
     count = int(n_jobs)
     if count == 0:
-        raise ValueError("n_jobs=0 must be positive, -1 for all cores, or None for one thread.")
+        raise ValueError("n_jobs=0 must be positive, -1 for all cores, or None.")
     if abs(count) > MOST_THREADS:
         raise ValueError(f"n_jobs={count} must not exceed {MOST_THREADS}.")
-    if count > 0:
-        return count
-    has_affinity = hasattr(os, "sched_getaffinity")
-    n_cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
-    return max(1, n_cores + 1 + count)
+    return count if count > 0 else max(1, cpu_count() + 1 + count)
 
 
 def check_random_source(random_state: Any) -> RandomSource:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 
 import numpy as np
 
 from evomeans.baselines.base import random_samples
-from evomeans.baselines.engine import BaselineEngine, IndexArray
+from evomeans.baselines.engine import BaselineEngine, IndexArray, refined
 from evomeans.baselines.saga.crossovers import CROSSOVERS, Couple
 from evomeans.baselines.saga.parameters import ParameterSet, inherited_parameters
 from evomeans.engines.protocol import FloatArray, LocalSearch, Refinement, Start
@@ -77,12 +77,16 @@ class Evolution:
         self, survivors: Sequence[Candidate], begun: Iterator[tuple[Start, ParameterSet]]
     ) -> Iterator[Refinement]:
         """Refine a generation; when it is complete, it replaces the previous one."""
-        generation = list(survivors)
-        while batch := list(islice(begun, self.engine.batch)):
-            solutions = self.engine.refine([start for start, _ in batch])
-            for solution, (_, parameters) in zip(solutions, batch, strict=True):
-                generation.append(Candidate(solution, parameters))
-                yield solution
+        generation, parameters = list(survivors), deque[ParameterSet]()
+
+        def starts() -> Iterator[Start]:
+            for start, own in begun:
+                parameters.append(own)
+                yield start
+
+        for solution in refined(self.engine, self.n_clusters, starts()):
+            generation.append(Candidate(solution, parameters.popleft()))
+            yield solution
         self.population = sorted(generation, key=lambda member: member.solution.inertia)
 
     def found(self) -> tuple[Start, ParameterSet]:
