@@ -100,7 +100,7 @@ def test_neither_threads_nor_repetition_nor_memory_change_a_bit(model, monkeypat
     first = bits(model.fit(X))
     assert bits(model.fit(X)) == first
     assert bits(clone(model).set_params(n_jobs=3).fit(X)) == first
-    monkeypatch.setattr("evomeans.engines.cpu.memory.Memory.recall", lambda *arguments: None)
+    monkeypatch.setattr("evomeans.engines.cpu.memory.Memory.lend", lambda *arguments: None)
     assert bits(clone(model).fit(X)) == first
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from dataclasses import replace
 from functools import partial
 from itertools import chain, repeat
 
@@ -9,8 +11,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+from evomeans.engines.cpu import CpuEngine
 from evomeans.engines.protocol import KMEANS, Ability
-from evomeans.search import PAPER, Crossing, SearchSettings, StopReason, Strategy, evolve
+from evomeans.search import DEEP, PAPER, Crossing, SearchSettings, StopReason, Strategy, evolve
 from evomeans.search.crossover import (
     Child,
     matching_crossover,
@@ -18,6 +21,7 @@ from evomeans.search.crossover import (
     partition_crossover,
 )
 from evomeans.search.founding import KMeansPlusPlus, RandomSamples
+from evomeans.search.population import select_parents
 from evomeans.search.strategy import FEW_FOR_SWAPS
 from fakes import ScriptedClock, ScriptedEngine, ScriptedRandom, breeding, refinement
 
@@ -882,3 +886,83 @@ def test_what_a_crossover_must_not_return(made, error, text) -> None:
     strategy = Strategy("odd", crossovers=(Crossing(partial(lambda *_: made)),))
     with pytest.raises(error, match=f"Crossover 'partial' {text}"):
         run(repeat(1.0), small(strategy=strategy))
+
+
+# ---- offspring side by side --------------------------------------------------------------------
+
+
+def spying(seen: list[set[float]], **changes) -> Strategy:
+    """Return a strategy that notes the inertias from which parents are selected."""
+
+    def selection(population, uniforms):
+        seen.append({member.inertia for member in population})
+        return select_parents(population, uniforms)
+
+    return Strategy("spying", selection=selection, **changes)
+
+
+@pytest.mark.parametrize("lag", [1, 2, 3])
+def test_an_offspring_knows_all_but_the_last_before_it(lag) -> None:
+    """Number i is bred when i − lag has been inserted; here nobody dies."""
+    seen: list[set[float]] = []
+    strategy = spying(seen, lag=lag, survival=lambda population, count, rng: list(population))
+    script = [float(99 - i) for i in range(12)]
+    run(script, small(max_offspring=8, strategy=strategy))
+    for number, known in enumerate(seen[:8], start=1):
+        assert known == set(script[: 4 + number - lag])
+
+
+def test_offspring_are_bred_when_half_of_the_founders_are_there() -> None:
+    """Not before there are ``min_population`` of them, however long the lag."""
+    seen: list[set[float]] = []
+    settings = small(max_offspring=4, strategy=spying(seen, lag=16))
+    run(repeat(1.0), settings)
+    assert len(seen) >= 4
+    seen.clear()
+    run([4.0, 3.0, 2.0, 1.0, *[5.0] * 40], settings)
+    assert seen[0] == {4.0, 3.0}
+
+
+def test_offspring_beyond_the_limit_are_not_refined() -> None:
+    engine, result = run(repeat(1.0), small(max_offspring=5, strategy=Strategy("wide", lag=8)))
+    assert result.n_offspring == 5
+    assert len(engine.starts) == 4 + 5
+
+
+def test_a_new_population_drops_what_the_old_one_was_making() -> None:
+    """Of lag 3, two are in the making when patience ends; the next to be refined is a founder."""
+    strategy = Strategy("dropping", agreement=2, lag=3)
+    engine, result = run(repeat(1.0), restarting(max_offspring=6, strategy=strategy))
+    founders = [record.founder for record in result.history]
+    assert founders == ([True] * 4 + [False] * 3) * 2
+    assert len(engine.starts) == len(founders)
+
+
+@pytest.mark.usefixtures("eager_threads")
+@pytest.mark.parametrize("strategy", [DEEP, PAPER])
+def test_the_number_of_threads_changes_no_bit(strategy) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3)) + rng.integers(4, size=(300, 1))
+    settings = SearchSettings(4, 8, max_offspring=90, patience=30, strategy=strategy)
+    results = [
+        evolve(CpuEngine(X, n_jobs=n_jobs), 12, settings, np.random.default_rng(1))
+        for n_jobs in (1, 2, 5)
+    ]
+    for result in results[1:]:
+        assert_array_equal(result.best.centers, results[0].best.centers)
+        for one, other in zip(result.history, results[0].history, strict=True):
+            assert replace(one, seconds=0.0) == replace(other, seconds=0.0)
+
+
+@pytest.mark.usefixtures("eager_threads")
+def test_an_error_of_a_worker_ends_the_search_and_all_threads() -> None:
+    def failing(first, second, breeding):
+        raise ZeroDivisionError("no child")
+
+    strategy = Strategy("failing", crossovers=(Crossing(failing),), lag=4)
+    X = np.random.default_rng(0).normal(size=(100, 2))
+    settings = SearchSettings(2, 4, strategy=strategy)
+    before = threading.active_count()
+    with pytest.raises(ZeroDivisionError, match="no child"):
+        evolve(CpuEngine(X, n_jobs=3), 3, settings, np.random.default_rng(0))
+    assert threading.active_count() == before

@@ -108,21 +108,6 @@ def test_founders_are_random_samples_without_kmeans_and_children_get_their_steps
     assert len({start.centers.tobytes() for start in engine.starts[1:7]}) == 6
 
 
-@pytest.mark.parametrize(
-    ("batch", "calls"), [(4, [1, 4, 4, 2, 4, 4, 1]), (99, [1, 10, 8, 1])], ids=["4", "99"]
-)
-def test_engines_get_as_many_starts_as_they_like(batch, calls) -> None:
-    """Those of one generation, at most; what they get does not depend on it."""
-    one_by_one, engine = (LabellingEngine(np.arange(90.0, 0.0, -1.0), batch=b) for b in (1, batch))
-    for each in (one_by_one, engine):
-        list(evolution(each, n_clusters=2, size=10, generations=1, seed=3).run())
-    assert one_by_one.calls == [1] * 20
-    assert engine.calls == calls
-    for start, expected in zip(engine.starts, one_by_one.starts, strict=True):
-        assert_array_equal(start.centers, expected.centers)
-        assert start.parent == expected.parent
-
-
 def test_a_generation_that_is_not_complete_changes_nothing() -> None:
     """Stopping in the middle of one leaves the last."""
     search = evolution(LabellingEngine(np.arange(90.0, 0.0, -1.0)), size=10)

@@ -30,28 +30,42 @@ def test_a_state_takes_at_most_twenty_bytes_per_sample(k) -> None:
 def test_the_least_recently_used_is_forgotten_first() -> None:
     memory = Memory(3 * SIZE)
     old, used, young = (recollection(memory) for _ in range(3))
-    assert memory.recall(old, 3) is old
+    memory.take_back(memory.lend(old, 3))
     newest = recollection(memory)
-    assert memory.recall(used, 3) is None
-    assert all(memory.recall(kept, 3) is kept for kept in (old, young, newest))
+    assert memory.lend(used, 3) is None
+    assert all(memory.lend(kept, 3) is kept for kept in (old, young, newest))
+
+
+def test_what_is_being_read_is_not_forgotten() -> None:
+    memory = Memory(2 * SIZE)
+    read, other = recollection(memory), recollection(memory)
+    state = memory.lend(read, 3).state
+    newest = [recollection(memory) for _ in range(3)]
+    assert read.state is state
+    assert other.state is None
+    assert all(one.state is not state for one in newest)
+    memory.take_back(read)
+    last = recollection(memory), recollection(memory)
+    assert read.state is None
+    assert last[1].state is not None
 
 
 def test_one_state_is_kept_however_small_the_budget() -> None:
     memory = Memory(0)
     first = recollection(memory)
     second = recollection(memory)
-    assert memory.recall(first, 3) is None
-    assert memory.recall(second, 3) is second
+    assert memory.lend(first, 3) is None
+    assert memory.lend(second, 3) is second
 
 
 def test_what_is_not_ours_is_not_recalled() -> None:
     """Another engine's handle, another number of clusters, or no handle at all."""
     memory = Memory(10 * SIZE)
     ours = recollection(memory)
-    assert memory.recall(recollection(Memory(10 * SIZE)), 3) is None
-    assert memory.recall(ours, 4) is None
-    assert memory.recall(None, 3) is None
-    assert memory.recall("handle", 3) is None
+    assert memory.lend(recollection(Memory(10 * SIZE)), 3) is None
+    assert memory.lend(ours, 4) is None
+    assert memory.lend(None, 3) is None
+    assert memory.lend("handle", 3) is None
 
 
 def test_memory_of_abandoned_solutions_is_used_again_but_never_that_of_living_ones() -> None:
