@@ -7,9 +7,8 @@ import os
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
-import numba
-
 from evomeans.compiled.cache import SharedCache
+from evomeans.compiled.kernel import Kernel
 
 # Everything of fastmath except nnan and ninf, for kernels that may meet infinities.
 REORDER = frozenset({"reassoc", "nsz", "arcp", "contract", "afn"})
@@ -17,13 +16,13 @@ REORDER = frozenset({"reassoc", "nsz", "arcp", "contract", "afn"})
 FINITE = REORDER | {"nnan", "ninf"}
 
 
-Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 @overload
-def jit(function: Kernel) -> Kernel: ...
+def jit(function: Function) -> Function: ...
 @overload
-def jit(*, fastmath: frozenset[str]) -> Callable[[Kernel], Kernel]: ...
+def jit(*, fastmath: frozenset[str]) -> Callable[[Function], Function]: ...
 def jit(
     function: Callable[..., Any] | None = None, *, fastmath: frozenset[str] = frozenset()
 ) -> Any:
@@ -51,9 +50,16 @@ def _compile(function: Callable[..., Any], fastmath: frozenset[str]) -> Any:
     # operations that take longer than the kernels and make threads wait for each other: so kernels
     # cannot allocate. And every array that is passed to a function that is not inlined is copied
     # field by field.
-    dispatcher = numba.njit(
-        nogil=True, error_model="numpy", fastmath=set(fastmath), _nrt=False, forceinline=True
-    )(function)
+    options = {
+        "nopython": True,
+        "nogil": True,
+        "error_model": "numpy",
+        "fastmath": set(fastmath),
+        "_nrt": False,
+        "forceinline": True,
+        "boundscheck": None,
+    }
+    dispatcher = Kernel(function, options)
     if os.environ.get("EVOMEANS_CACHE", "1") != "0":
         # RuntimeError: no folder is writable (a frozen container); compile in every process then.
         with contextlib.suppress(RuntimeError):
