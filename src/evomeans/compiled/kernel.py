@@ -12,10 +12,26 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
+from numba import types
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler
+from numba.core.compiler import CompilerBase
+from numba.core.compiler_machinery import PassManager
 from numba.core.dispatcher import _FunctionCompiler
 from numba.core.registry import CPUDispatcher
+from numba.core.typed_passes import (
+    IRLegalization,
+    NativeLowering,
+    NopythonTypeInference,
+    NoPythonBackend,
+    PreLowerStripPhis,
+)
+from numba.core.untyped_passes import (
+    FixupArgs,
+    GenericRewrites,
+    IRProcessing,
+    ReconstructSSA,
+    TranslateByteCode,
+)
 
 
 class Part(JITCodeLibrary):  # type: ignore[misc]
@@ -38,16 +54,40 @@ class Whole(JITCodeLibrary):  # type: ignore[misc]
                     self.add_linking_library(part)
 
 
-class WholeCompiler(Compiler):  # type: ignore[misc]
-    """Compiles a kernel that Python calls."""
+class WholeCompiler(CompilerBase):  # type: ignore[misc]
+    """Compiles a kernel that Python calls.
+
+    Numba's other passes deal with what kernels do not have: closures, generators, array expressions
+    and code that depends on literal values.
+    """
 
     library_class: type[JITCodeLibrary] = Whole
+
+    def define_pipelines(self) -> list[PassManager]:
+        """Return the passes that kernels need."""
+        passes = PassManager("kernel")
+        for one in (
+            TranslateByteCode,
+            FixupArgs,
+            IRProcessing,
+            GenericRewrites,
+            ReconstructSSA,
+            NopythonTypeInference,
+            PreLowerStripPhis,
+            IRLegalization,
+            NativeLowering,
+            NoPythonBackend,
+        ):
+            passes.add_pass(one, one.__name__)
+        passes.finalize()
+        return [passes]
 
     def compile_extra(self, function: Callable[..., Any]) -> Any:
         """Compile a function, into a library of our own."""
         codegen = self.state.targetctx.codegen()
         self.state.library = self.library_class(codegen, function.__qualname__)
         self.state.library.enable_object_caching()
+        self.state.flags.no_cfunc_wrapper = True
         return super().compile_extra(function)
 
 
@@ -59,7 +99,7 @@ class PartCompiler(WholeCompiler):
     def compile_extra(self, function: Callable[..., Any]) -> Any:
         """Translate a function, and let others call it."""
         flags = self.state.flags
-        flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
+        flags.no_compile = flags.no_cpython_wrapper = True
         result = super().compile_extra(function)
         # Numba finds the code of a function by its entry point, of which there is none.
         result = result._replace(entry_point=result.library)
@@ -69,12 +109,37 @@ class PartCompiler(WholeCompiler):
         return result
 
 
+def widened(kind: Any) -> Any:
+    """Return int64 for the integers that fit into it, and other types as they are."""
+    if isinstance(kind, types.Integer | types.IntegerLiteral) and kind != types.uint64:
+        return types.int64
+    return kind
+
+
 class PartDispatcher(CPUDispatcher):  # type: ignore[misc]
-    """A kernel as other kernels see it."""
+    """A kernel as other kernels see it.
+
+    All integers it takes are of one type, so that it is translated once, and not again for every
+    mixture of integers that it is called with.
+    """
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """Return the types of a call."""
+        _, args = self._compiler.fold_argument_types(args, kws)
+        return super().get_call_template(tuple(map(widened, args)), {})
 
     def add_overload(self, result: Any) -> None:
         """Note a translation, which Python cannot call."""
         self.overloads[tuple(result.signature.args)] = result
+
+
+class VariantCompiler(_FunctionCompiler):  # type: ignore[misc]
+    """Compiles the variant of a function that is made for the types of its arguments."""
+
+    choose: Callable[..., Callable[..., Any]]
+
+    def _get_implementation(self, args: Any, kws: Any) -> Callable[..., Any]:
+        return self.choose(*args)
 
 
 class Kernel(CPUDispatcher):  # type: ignore[misc]
@@ -85,16 +150,34 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
     function : callable
     options : dict
         Of Numba.
+    choose : callable, optional
+        Returns the function to compile instead, for these types of the arguments.
     """
 
-    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        options: dict[str, Any],
+        choose: Callable[..., Callable[..., Any]] | None = None,
+    ) -> None:
         super().__init__(function, targetoptions=options, pipeline_class=WholeCompiler)
+        self._choose = choose
+        self._set_compiler(self, WholeCompiler)
+
+    def _set_compiler(self, dispatcher: CPUDispatcher, pipeline: type[WholeCompiler]) -> None:
+        if self._choose is not None:
+            dispatcher._compiler = VariantCompiler(
+                self.py_func, self.targetdescr, self.targetoptions, {}, pipeline
+            )
+            dispatcher._compiler.choose = self._choose
 
     @cached_property
     def part(self) -> PartDispatcher:
         """This kernel as other kernels see it."""
         options = dict(self.targetoptions)
-        return PartDispatcher(self.py_func, targetoptions=options, pipeline_class=PartCompiler)
+        part = PartDispatcher(self.py_func, targetoptions=options, pipeline_class=PartCompiler)
+        self._set_compiler(part, PartCompiler)
+        return part
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """Return the types of a call from another kernel."""

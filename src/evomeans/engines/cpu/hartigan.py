@@ -359,7 +359,7 @@ def is_in_tile(labels: NDArray[np.unsignedinteger], tile: Index, label: Index) -
     return found
 
 
-@jit
+@jit(inline=False)
 def renew_center(samples: Samples, centers: Centers, scratch: Scratch, j: Index) -> None:
     """Move a centre to the mean of its cluster, which has changed."""
     centers.changed[j] = 1

@@ -161,7 +161,7 @@ def step(
     meet(scratch.barrier, n_threads)
 
 
-@jit
+@jit(inline=False)
 def sum_distances(
     samples: Samples,
     state: State,
