@@ -8,11 +8,12 @@ on disk, for kernels that Python calls.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any
 
 from numba import types
+from numba.core import cgutils
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase
 from numba.core.compiler_machinery import PassManager
@@ -32,6 +33,7 @@ from numba.core.untyped_passes import (
     ReconstructSSA,
     TranslateByteCode,
 )
+from numba.extending import intrinsic
 
 
 class Part(JITCodeLibrary):  # type: ignore[misc]
@@ -186,3 +188,32 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
     def get_overload(self, signature: Any) -> Any:
         """Return what another kernel calls."""
         return self.part.get_overload(signature)
+
+    def types_of(self, arguments: Iterable[Any]) -> tuple[Any, ...]:
+        """Return the types for which a call with these arguments is compiled."""
+        return tuple(map(self.typeof_pyval, arguments))
+
+    def address(self, *arguments: Any) -> int:
+        """Return where the machine code for these arguments is, for :func:`call_at`."""
+        kinds = self.types_of(arguments)
+        self.compile(kinds)
+        result = self.overloads[kinds]
+        return int(result.library.get_pointer_to_function(result.fndesc.llvm_func_name))
+
+
+@intrinsic(prefer_literal=False)
+def call_at(typing_context, address, *arguments):  # type: ignore[no-untyped-def]
+    """Call a kernel that returns nothing by its address.
+
+    Its arguments have to be of exactly the types that the address was asked for.
+    """
+
+    def codegen(context, builder, signature, values):  # type: ignore[no-untyped-def]
+        kinds = signature.args[1]
+        function = context.call_conv.get_function_type(types.none, kinds)
+        callee = builder.inttoptr(values[0], function.as_pointer())
+        rest = cgutils.unpack_tuple(builder, values[1], len(kinds))
+        context.call_conv.call_function(builder, callee, types.none, kinds, rest)
+        return context.get_dummy_value()
+
+    return types.none(types.int64, types.StarArgTuple(arguments)), codegen
