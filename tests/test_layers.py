@@ -38,7 +38,7 @@ FLOORS: dict[str, set[str]] = {
 # Packages that cost much to import, and where that is allowed.
 HEAVY = {
     "numba": {"compiled", "exact", "engines.cpu"},
-    "llvmlite": {"engines.cpu"},
+    "llvmlite": {"compiled", "engines.cpu"},
     "torch": {"engines.gpu"},
     "triton": {"engines.gpu"},
     "dask": {"engines.dask", "engines.registry", "estimators", "cli"},

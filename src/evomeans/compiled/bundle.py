@@ -19,7 +19,7 @@ from numba.extending import NativeValue, infer_getattr, models, register_model, 
 Class = TypeVar("Class", bound=type)
 
 
-class BundleType(Type):  # type: ignore[misc]
+class BundleType(Type):
     """The Numba type of a bundle: its class, and the types of its fields."""
 
     def __init__(self, cls: Any, types: tuple[Any, ...]) -> None:
@@ -37,7 +37,7 @@ class BundleType(Type):  # type: ignore[misc]
 def bundle(cls: Class) -> Class:
     """Make a named tuple a bundle: a decorator. Kernels can only read its fields."""
 
-    @typeof_impl.register(cls)
+    @typeof_impl.register(cls)  # type: ignore[untyped-decorator]
     def type_of(value: Any, context: Any) -> BundleType:
         return BundleType(cls, tuple(typeof_impl(field, context) for field in value))
 
@@ -53,7 +53,7 @@ class BundleModel(models.PrimitiveModel):  # type: ignore[misc]
         super().__init__(manager, kind, ir.LiteralStructType(fields).as_pointer())
 
 
-@unbox(BundleType)
+@unbox(BundleType)  # type: ignore[untyped-decorator]
 def read_bundle(kind: BundleType, value: Any, c: Any) -> NativeValue:
     """Write the fields into the stack of the function that Python calls."""
     structure = cgutils.alloca_once(c.builder, c.context.get_value_type(kind).pointee)
@@ -83,7 +83,7 @@ class BundleFields(AttributeTemplate):  # type: ignore[misc]
         return kind.types[kind.cls._fields.index(name)] if name in kind.cls._fields else None
 
 
-@lower_getattr_generic(BundleType)
+@lower_getattr_generic(BundleType)  # type: ignore[untyped-decorator]
 def read_field(context: Any, builder: Any, kind: BundleType, value: Any, name: str) -> Any:
     """Read a field."""
     place = kind.cls._fields.index(name)

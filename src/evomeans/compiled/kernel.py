@@ -17,13 +17,13 @@ from numba.core import cgutils
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase
 from numba.core.compiler_machinery import PassManager
-from numba.core.dispatcher import _FunctionCompiler
+from numba.core.dispatcher import _FunctionCompiler  # type: ignore[attr-defined]
 from numba.core.registry import CPUDispatcher
 from numba.core.typed_passes import (
     IRLegalization,
     NativeLowering,
-    NopythonTypeInference,
     NoPythonBackend,
+    NopythonTypeInference,
     PreLowerStripPhis,
 )
 from numba.core.untyped_passes import (
@@ -34,6 +34,11 @@ from numba.core.untyped_passes import (
     TranslateByteCode,
 )
 from numba.extending import intrinsic
+
+from evomeans.compiled.cache import SharedCache
+
+# Seconds after which we do not wait any longer for another process that compiles the same kernel.
+LONGEST = 120.0
 
 
 class Part(JITCodeLibrary):  # type: ignore[misc]
@@ -175,7 +180,7 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
 
     @cached_property
     def part(self) -> PartDispatcher:
-        """This kernel as other kernels see it."""
+        """The same function as other kernels see it."""
         options = dict(self.targetoptions)
         part = PartDispatcher(self.py_func, targetoptions=options, pipeline_class=PartCompiler)
         self._set_compiler(part, PartCompiler)
@@ -188,6 +193,25 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
     def get_overload(self, signature: Any) -> Any:
         """Return what another kernel calls."""
         return self.part.get_overload(signature)
+
+    def compile(self, sig: Any) -> Any:
+        """Compile for types of arguments, or load what this or another process has compiled."""
+        self.compile_unless_claimed(sig, timeout=LONGEST)
+        return super().compile(sig)
+
+    def compile_unless_claimed(self, sig: Any, timeout: float = 0.0) -> None:
+        """Compile, unless another process is doing so and is not done after ``timeout`` seconds."""
+        if self.is_compiled(sig) or not isinstance(self._cache, SharedCache):
+            return
+        with self._cache.claimed(sig, timeout) as is_ours:
+            if is_ours:
+                super().compile(sig)
+
+    def is_compiled(self, sig: Any) -> bool:
+        """Whether nothing has to be compiled: it is at hand, or in the cache on disk."""
+        if sig in self.overloads:
+            return True
+        return isinstance(self._cache, SharedCache) and self._cache.holds(sig, self.targetctx)
 
     def types_of(self, arguments: Iterable[Any]) -> tuple[Any, ...]:
         """Return the types for which a call with these arguments is compiled."""
