@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
@@ -70,9 +69,10 @@ def jit(
     def compiled(function: Callable[..., Any]) -> Kernel:
         kernel = Kernel(function, options, choose)
         if os.environ.get("EVOMEANS_CACHE", "1") != "0":
-            # RuntimeError: no folder is writable; every process compiles then.
-            with contextlib.suppress(RuntimeError):
+            try:
                 kernel._cache = SharedCache(function)
+            except RuntimeError:
+                kernel.has_folder = False
         return kernel
 
     return compiled if function is None else compiled(function)

@@ -35,7 +35,7 @@ from numba.core.untyped_passes import (
 )
 from numba.extending import intrinsic
 
-from evomeans.compiled.cache import SharedCache
+from evomeans.compiled.cache import SharedCache, warn_once
 
 # Seconds after which we do not wait any longer for another process that compiles the same kernel.
 LONGEST = 120.0
@@ -161,6 +161,8 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
         Returns the function to compile instead, for these types of the arguments.
     """
 
+    has_folder = True
+
     def __init__(
         self,
         function: Callable[..., Any],
@@ -197,6 +199,11 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
     def compile(self, sig: Any) -> Any:
         """Compile for types of arguments, or load what this or another process has compiled."""
         self.compile_unless_claimed(sig, timeout=LONGEST)
+        if not self.has_folder:
+            warn_once(
+                "No folder can be written to keep compiled kernels, so that every process compiles "
+                "them again. NUMBA_CACHE_DIR names a folder for them."
+            )
         return super().compile(sig)
 
     def compile_unless_claimed(self, sig: Any, timeout: float = 0.0) -> None:

@@ -11,7 +11,7 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -60,7 +60,11 @@ def missing_jobs(calls: Sequence[Call]) -> list[Job]:
     return sorted(missing, key=lambda job: -job.seconds)
 
 
-def ready(calls: Sequence[Call], n_processes: int | None = None) -> None:
+def ready(
+    calls: Sequence[Call],
+    n_processes: int | None = None,
+    done: Callable[[Job], None] = lambda job: None,
+) -> None:
     """Compile what these calls need, and say so if it takes a while.
 
     Parameters
@@ -68,20 +72,26 @@ def ready(calls: Sequence[Call], n_processes: int | None = None) -> None:
     calls : sequence of Call
     n_processes : int, optional
         Including this one; by default as many as pay and as there are cores.
+    done : callable
+        Called with every job that is done.
     """
     jobs = missing_jobs(calls)
     seconds = sum(job.seconds for job in jobs)
-    if seconds <= SECONDS_WORTH_A_WORD:
-        return
+    takes_long = seconds > SECONDS_WORTH_A_WORD
     if n_processes is None:
         n_processes = min(count_cores(), MOST_PROCESSES)
-    n_processes = min(n_processes, len(jobs)) if can_help(jobs) else 1
-    announce(max(seconds / n_processes, jobs[0].seconds))
+    n_processes = min(n_processes, len(jobs)) if takes_long and can_help(jobs) else 1
+    if takes_long:
+        announce(max(seconds / n_processes, jobs[0].seconds))
     with helpers(jobs, n_processes - 1):
         for job in jobs:
             job.kernel.compile_unless_claimed(job.types)
+            if job.types in job.kernel.overloads:
+                done(job)
         for job in jobs:
-            job.kernel.compile(job.types)
+            if job.types not in job.kernel.overloads:
+                job.kernel.compile(job.types)
+                done(job)
 
 
 def count_cores() -> int:
