@@ -1,39 +1,80 @@
-"""What a newcomer waits for: the import, the first fit ever, and the first fit of later processes.
+"""What a newcomer waits for: the first fit ever, and the first fit of later processes.
 
-Run with ``python -m benchmarks.first_use``. Every line is a process of its own; the first fit
-compiles into an empty cache, the second finds it filled.
+Run with ``python -m benchmarks.first_use``, or name some cases; ``--against REV`` measures another
+version as well. Every number is from a process of its own. The first compiles into an empty cache,
+the second finds it filled. Seconds of CPU include the processes that help to compile.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import os
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
+from benchmarks.revisions import ROOT, environment_of, source_of
+
+CASES = {
+    "1,000 x 10": ("X, k, options = normal, 10, {}", 8.0),
+    "paper": ("X, k, options = normal, 10, {'strategy': 'paper'}", 6.0),
+    "float32": ("X, k, options = normal.astype('f4'), 10, {}", 12.0),
+    "sparse": (
+        "X, k, options = random_array((1000, 50), density=0.1, rng=0).tocsr(), 10, {}",
+        12.0,
+    ),
+    "iris": ("X, k, options = load_iris().data, 3, {}", 12.0),
+    "digits": ("X, k, options = load_digits().data, 30, {}", 12.0),
+}
 PROCESS = """
-import time
-began = time.perf_counter()
-import sklearn.cluster
-peer = time.perf_counter()
-from evomeans import HGMeans
-ours = time.perf_counter()
+import json, os, time
 import numpy as np
-X = np.random.default_rng(0).normal(size=(1000, 10))
-cpu = time.process_time()
-HGMeans(8, random_state=0, max_offspring=50).fit(X)
-done, cpu = time.perf_counter(), time.process_time() - cpu
-print(f"import of scikit-learn {peer - began:.2f} s, of evomeans beyond it {ours - peer:.2f} s, "
-      f"fit of 1,000 x 10 {done - ours:.2f} s ({cpu:.2f} s CPU)")
+from scipy.sparse import csr_array
+from sklearn.datasets import load_digits, load_iris
+normal = np.random.default_rng(0).normal(size=(1000, 10))
+{case}
+wall, cpu = time.perf_counter(), sum(os.times()[:4])
+from evomeans import HGMeans
+HGMeans(k, random_state=0, max_offspring=20, **options).fit(X)
+print(json.dumps([time.perf_counter() - wall, sum(os.times()[:4]) - cpu]))
 """
 
 
+def measure(case: str, source: Path, cache: str) -> tuple[float, float]:
+    """Return wall and CPU seconds of import and fit in a new process."""
+    environment = {**environment_of(source), "NUMBA_CACHE_DIR": cache}
+    command = [sys.executable, "-c", PROCESS.format(case=CASES[case][0])]
+    done = subprocess.run(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True
+    )
+    wall, cpu = json.loads(done.stdout)
+    return wall, cpu
+
+
 def main() -> None:
-    with tempfile.TemporaryDirectory() as cache:
-        environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
-        for turn in ("first process", "later process"):
-            print(f"{turn}: ", end="", flush=True)
-            subprocess.run([sys.executable, "-c", PROCESS], env=environment, check=True)
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(CASES))
+    parser.add_argument("--against", metavar="REV", help="a revision to measure as well")
+    arguments = parser.parse_args()
+    if unknown := set(arguments.cases) - set(CASES):
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; choose from {', '.join(CASES)}")
+    print(f"import and fit in seconds; load of the machine {os.getloadavg()[0]:.1f}")
+    print(f"{'':12}{'version':>9}{'first fit':>11}{'CPU':>7}{'target':>8}{'later':>7}{'CPU':>7}")
+    sources = {"now": ROOT / "src"}
+    if arguments.against:
+        sources["before"] = source_of(arguments.against)
+    for case in arguments.cases or CASES:
+        for version, source in sources.items():
+            with tempfile.TemporaryDirectory() as cache:
+                first, cpu = measure(case, source, cache)
+                later, later_cpu = measure(case, source, cache)
+            print(
+                f"{case:12}{version:>9}{first:11.1f}{cpu:7.1f}{CASES[case][1]:8.0f}"
+                f"{later:7.2f}{later_cpu:7.2f}",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -31,14 +31,14 @@ FLOORS: dict[str, set[str]] = {
     "plotting": {"engines.frame", "search", "wording"},
     "report": {"_version", "plotting", "search", "storage", "wording"},
     "cli": {
-        *("_version", "wording", "engines", "search", "storage", "estimators"),
+        *("_version", "compiled", "wording", "engines", "search", "storage", "estimators"),
         *("baselines", "plotting", "report"),
     },
 }
 # Packages that cost much to import, and where that is allowed.
 HEAVY = {
     "numba": {"compiled", "exact", "engines.cpu"},
-    "llvmlite": {"engines.cpu"},
+    "llvmlite": {"compiled", "engines.cpu"},
     "torch": {"engines.gpu"},
     "triton": {"engines.gpu"},
     "dask": {"engines.dask", "engines.registry", "estimators", "cli"},

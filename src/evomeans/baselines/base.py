@@ -13,8 +13,8 @@ import numpy as np
 from evomeans.baselines.docstrings import completed
 from evomeans.baselines.engine import ENGINES, BaselineEngine
 from evomeans.baselines.pursuit import RunRecord, pursue
-from evomeans.engines import create_engine, is_dask
-from evomeans.engines.protocol import FloatArray, Refinement
+from evomeans.engines import create_engine, is_dask, prepare_kernels
+from evomeans.engines.protocol import Ability, FloatArray, Refinement
 from evomeans.estimators.fitted import FittedCenters
 from evomeans.estimators.parameters import (
     check_engine,
@@ -97,6 +97,7 @@ class Baseline(FittedCenters):
         X, features = check_samples(self, X)
         sample_weight = check_sample_weight(sample_weight, X.shape[0])
         check_cluster_count(self.n_clusters, X.shape[0])
+        prepare_kernels(engine_name, X, self.n_clusters, self._abilities())
 
         # Ctrl-C ends the search, but neither loses what it found nor leaves half a fit.
         with DeferredInterrupt() as interrupt:
@@ -116,6 +117,10 @@ class Baseline(FittedCenters):
     def _check_parameters(self) -> None:
         """Check all parameters for which no samples are needed."""
         check_int("n_clusters", self.n_clusters, at_least=1)
+
+    def _abilities(self) -> frozenset[Ability]:
+        """Return what the search uses beyond K-means."""
+        return frozenset()
 
     @abstractmethod
     def _search(self, engine: BaselineEngine, interrupt: DeferredInterrupt) -> Found:

@@ -28,7 +28,7 @@ from evomeans.cli.options import (
     TableName,
     TableOptions,
 )
-from evomeans.cli.terminal import ARGUMENTS, Terminal
+from evomeans.cli.terminal import ARGUMENTS, Terminal, note_messages
 
 READ, SAMPLES, KEEP, SHOW = TableOptions(), SampleOptions(), RunOptions(), Terminal()
 
@@ -55,6 +55,7 @@ def run(arguments: Sequence[str]) -> int:
             return ExitCode.USAGE
 
     ARGUMENTS.set(tuple(arguments))
+    note_messages()
     for stream in (sys.stdout, sys.stderr):
         # File names may hold characters that the terminal cannot show.
         if isinstance(stream, TextIOWrapper):
@@ -192,3 +193,17 @@ def info(*, json: Flag = False) -> int:
     from evomeans.cli.info import show_info
 
     return show_info(as_json=json)
+
+
+@app.command(sort_key=5)
+def warmup(*, jobs: Jobs = -1, show: Terminal = SHOW) -> int:
+    """Compile all kernels for this machine now, not on the first fit: for images and clusters.
+
+    Parameters
+    ----------
+    jobs
+        Processes, -1 for as many as there are cores.
+    """
+    from evomeans.cli.warmup import compile_kernels
+
+    return compile_kernels(jobs, show)

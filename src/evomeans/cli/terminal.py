@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 import warnings
@@ -29,6 +30,22 @@ def as_typed(more: Sequence[str] = ()) -> str:
 def is_typed(option: str) -> bool:
     """Whether the command has this name of an option, which may have several."""
     return any(word.partition("=")[0] == option for word in ARGUMENTS.get())
+
+
+class Notes(logging.Handler):
+    """Shows what the package logs, such as that it is compiling, unless all shall be quiet."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show one message."""
+        if not is_typed("--quiet") and not is_typed("-q"):
+            print(record.getMessage(), file=sys.stderr, flush=True)
+
+
+def note_messages() -> None:
+    """Let messages of the package appear on standard error."""
+    log = logging.getLogger("evomeans")
+    if not any(isinstance(one, Notes) for one in log.handlers):
+        log.addHandler(Notes())
 
 
 @Parameter(name="*", group=OUTPUT)

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import os
 import re
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
@@ -40,6 +42,27 @@ class SharedCache(FunctionCache):  # type: ignore[misc]
         file._version = f"{file._version} {digest}"
         self._cache_file = file
 
+    def holds(self, sig: Any, target_context: Any) -> bool:
+        """Whether there is machine code for a signature; it is not loaded."""
+        target_context.refresh()
+        name = self._cache_file._load_index().get(self._index_key(sig, target_context.codegen()))
+        return name is not None and Path(self._cache_file._data_path(name)).exists()
+
+    @contextlib.contextmanager
+    def claimed(self, sig: Any, timeout: float) -> Iterator[bool]:
+        """Keep other processes from compiling the same; yield whether that worked."""
+        name = hashlib.sha256(f"{self._impl.filename_base} {sig}".encode()).hexdigest()[:16]
+        with contextlib.ExitStack() as stack:
+            try:
+                folder = Path(self.cache_path)
+                folder.mkdir(parents=True, exist_ok=True)
+                lock = exclusive(folder / f"evomeans-{name}.lock", timeout)
+                is_held = stack.enter_context(lock)
+            except OSError:
+                # A full disk, or one that cannot lock: two processes may do the same, no more.
+                is_held = timeout > 0.0
+            yield is_held
+
     def save_overload(self, sig: Any, data: Any) -> None:
         """Save under a lock, so that index and entries always belong together."""
         folder = Path(self.cache_path)
@@ -48,12 +71,16 @@ class SharedCache(FunctionCache):  # type: ignore[misc]
             with exclusive(folder / "evomeans.lock"):
                 super().save_overload(sig, data)
         except OSError as error:
-            warnings.warn(
+            warn_once(
                 f"Compiled kernels could not be kept in {folder}: {error}. The next process will "
-                "compile them again; NUMBA_CACHE_DIR names another folder.",
-                RuntimeWarning,
-                stacklevel=2,
+                "compile them again; NUMBA_CACHE_DIR names another folder."
             )
+
+
+@cache
+def warn_once(text: str) -> None:
+    """Warn, but only the first time."""
+    warnings.warn(text, RuntimeWarning, stacklevel=3)
 
 
 @cache
@@ -86,23 +113,49 @@ def _imported(file: Path) -> frozenset[Path]:
 
 
 @contextlib.contextmanager
-def exclusive(path: Path) -> Iterator[None]:
-    """Hold the lock file ``path``; other processes wait."""
+def exclusive(path: Path, timeout: float = math.inf) -> Iterator[bool]:
+    """Hold the lock file ``path``. The system releases it when a process ends, however it ends.
+
+    Yields
+    ------
+    is_held : bool
+        Whether it is held; false if another process still has it after ``timeout`` seconds.
+    """
     with path.open("ab") as file:
-        if os.name == "nt":
-            import msvcrt
-
-            file.seek(0)
-            msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)  # type: ignore[attr-defined]
-        else:
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX)
+        last = time.monotonic() + timeout
+        while not (is_held := _lock(file)) and time.monotonic() < last:
+            time.sleep(0.02)
         try:
-            yield
+            yield is_held
         finally:
-            if os.name == "nt":
-                file.seek(0)
-                msvcrt.locking(file.fileno(), msvcrt.LK_UNLCK, 1)  # type: ignore[attr-defined]
-            else:
-                fcntl.flock(file, fcntl.LOCK_UN)
+            if is_held:
+                _unlock(file)
+
+
+if os.name == "nt":
+    import msvcrt
+
+    def _lock(file: IO[bytes]) -> bool:
+        file.seek(0)
+        try:
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+        except OSError:
+            return False
+        return True
+
+    def _unlock(file: IO[bytes]) -> None:
+        file.seek(0)
+        msvcrt.locking(file.fileno(), msvcrt.LK_UNLCK, 1)  # type: ignore[attr-defined]
+
+else:
+    import fcntl
+
+    def _lock(file: IO[bytes]) -> bool:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def _unlock(file: IO[bytes]) -> None:
+        fcntl.flock(file, fcntl.LOCK_UN)

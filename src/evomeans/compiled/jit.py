@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
-import numba
-
 from evomeans.compiled.cache import SharedCache
+from evomeans.compiled.kernel import Kernel
 
 # Everything of fastmath except nnan and ninf, for kernels that may meet infinities.
 REORDER = frozenset({"reassoc", "nsz", "arcp", "contract", "afn"})
@@ -17,45 +15,64 @@ REORDER = frozenset({"reassoc", "nsz", "arcp", "contract", "afn"})
 FINITE = REORDER | {"nnan", "ninf"}
 
 
-Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 @overload
-def jit(function: Kernel) -> Kernel: ...
+def jit(function: Function) -> Function: ...
 @overload
-def jit(*, fastmath: frozenset[str]) -> Callable[[Kernel], Kernel]: ...
 def jit(
-    function: Callable[..., Any] | None = None, *, fastmath: frozenset[str] = frozenset()
+    *,
+    fastmath: frozenset[str] = ...,
+    inline: bool = ...,
+    choose: Callable[..., Callable[..., Any]] | None = ...,
+) -> Callable[[Function], Function]: ...
+def jit(
+    function: Callable[..., Any] | None = None,
+    *,
+    fastmath: frozenset[str] = frozenset(),
+    inline: bool = True,
+    choose: Callable[..., Callable[..., Any]] | None = None,
 ) -> Any:
     """Compile a kernel on its first call, without the GIL, and keep the machine code on disk.
 
     Parameters
     ----------
     function : callable
-        The kernel; plain arrays and numbers in and out. It cannot allocate arrays.
+        The kernel; arrays, bundles and numbers in and out. It cannot allocate arrays.
     fastmath : frozenset of str
         What the compiler may do to floating-point arithmetic: REORDER lets it reorder sums, which
         is what vectorises them; FINITE also lets it assume that no number is infinite or none.
+    inline : bool
+        Whether every kernel that calls it gets a copy of its own. A call costs some nanoseconds,
+        and a copy some tenths of a second of compilation.
+    choose : callable, optional
+        Takes the types of the arguments, and returns the function to compile for them instead.
 
     Notes
     -----
     ``EVOMEANS_CACHE=0`` in the environment switches the disk cache off.
     """
-    if function is None:
-        return lambda kernel: _compile(kernel, fastmath)
-    return _compile(function, fastmath)
-
-
-def _compile(function: Callable[..., Any], fastmath: frozenset[str]) -> Any:
     # Without _nrt=False, Numba counts references to every array that a kernel passes on, by atomic
     # operations that take longer than the kernels and make threads wait for each other: so kernels
-    # cannot allocate. And every array that is passed to a function that is not inlined is copied
-    # field by field.
-    dispatcher = numba.njit(
-        nogil=True, error_model="numpy", fastmath=set(fastmath), _nrt=False, forceinline=True
-    )(function)
-    if os.environ.get("EVOMEANS_CACHE", "1") != "0":
-        # RuntimeError: no folder is writable (a frozen container); compile in every process then.
-        with contextlib.suppress(RuntimeError):
-            dispatcher._cache = SharedCache(dispatcher.py_func)
-    return dispatcher
+    # cannot allocate.
+    options = {
+        "nopython": True,
+        "nogil": True,
+        "error_model": "numpy",
+        "fastmath": set(fastmath),
+        "_nrt": False,
+        "forceinline": inline,
+        "boundscheck": None,
+    }
+
+    def compiled(function: Callable[..., Any]) -> Kernel:
+        kernel = Kernel(function, options, choose)
+        if os.environ.get("EVOMEANS_CACHE", "1") != "0":
+            try:
+                kernel._cache = SharedCache(function)
+            except RuntimeError:
+                kernel.has_folder = False
+        return kernel
+
+    return compiled if function is None else compiled(function)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -81,3 +83,15 @@ def _mergers(centers: FloatArray, weights: FloatArray, count: int) -> tuple[Inde
     ward.cheapest(centers, weights, costs, nearest, lowest)
     ward.mergers(costs, weights, nearest, lowest, absorbing, absorbed)
     return absorbing, absorbed
+
+
+def kernel_calls() -> list[Any]:
+    """Return what :func:`pnn_merge` calls, see :func:`~evomeans.compiled.ready.ready`."""
+    from evomeans.compiled import ward
+    from evomeans.compiled.ready import Call
+
+    one, square, index = np.zeros(1), np.zeros((1, 1)), np.zeros(1, np.intp)
+    return [
+        Call(ward.cheapest, (square, one, square, index, one), 0.5),
+        Call(ward.mergers, (square, one, index, one, index, index), 0.7),
+    ]

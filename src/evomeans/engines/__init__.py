@@ -1,6 +1,14 @@
 """Engines hold the samples and run K-means on them; they know nothing of genetics."""
 
 from evomeans.engines.protocol import Engine, Refinement, Start
-from evomeans.engines.registry import ENGINE_NAMES, create_engine, is_dask
+from evomeans.engines.registry import ENGINE_NAMES, create_engine, is_dask, prepare_kernels
 
-__all__ = ["ENGINE_NAMES", "Engine", "Refinement", "Start", "create_engine", "is_dask"]
+__all__ = [
+    "ENGINE_NAMES",
+    "Engine",
+    "Refinement",
+    "Start",
+    "create_engine",
+    "is_dask",
+    "prepare_kernels",
+]

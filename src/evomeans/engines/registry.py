@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from evomeans.engines.frame import Frame
-from evomeans.engines.protocol import Engine, FloatArray
+from evomeans.engines.protocol import Ability, Engine, FloatArray
 
 ENGINE_NAMES = ("auto", "cpu", "gpu", "dask", "reference")
 
@@ -57,6 +57,38 @@ def create_engine(
     from evomeans.engines.cpu import CpuEngine
 
     return CpuEngine(X, sample_weight, n_jobs=n_jobs, frame=frame, searching=searching)
+
+
+def prepare_kernels(
+    name: str, X: Any, n_clusters: int, abilities: frozenset[Ability], *, merging: bool = False
+) -> None:
+    """Compile what a fit needs, unless that was done on this machine before.
+
+    This belongs before the search and its clock. Ctrl-C is not deferred in here.
+
+    Parameters
+    ----------
+    name : str
+        The engine.
+    X, n_clusters
+        The samples, and the number of clusters.
+    abilities : frozenset of Ability
+        What the search uses beyond K-means.
+    merging : bool
+        Whether it merges clusters, which all engines leave to the same kernels.
+    """
+    is_cpu = name in ("auto", "cpu") and not is_dask(X)
+    if not is_cpu and not merging:
+        return
+    from evomeans.compiled.merging import kernel_calls
+    from evomeans.compiled.ready import ready
+
+    calls = kernel_calls() if merging else []
+    if is_cpu:
+        from evomeans.engines.cpu.prepare import calls as engine_calls
+
+        calls += engine_calls(X, n_clusters, abilities)
+    ready(calls)
 
 
 def is_dask(X: Any) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import Any, Self
 
-from evomeans.engines import Engine, create_engine, is_dask
+from evomeans.engines import Engine, create_engine, is_dask, prepare_kernels
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import FloatArray
 from evomeans.estimators.callbacks import EXTRA_FRAMES, CallbackSupport, fit_task, with_callbacks
@@ -39,7 +39,9 @@ from evomeans.estimators.validation import (
     check_warm_start,
 )
 from evomeans.search import History, Individual, SearchResult, StopReason, Strategy, evolve
+from evomeans.search.crossover import merging_crossover
 from evomeans.search.interrupts import DeferredInterrupt
+from evomeans.search.plan import needed_abilities
 from evomeans.storage.checkpoint import Checkpoint
 from evomeans.storage.model_file import write_model
 from evomeans.storage.problem import describe_problem
@@ -383,6 +385,8 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         init = check_init(self.init, self.n_clusters, X.shape[1])
         given = [*self._previous_solutions(X.shape[1]), *init]
         rng = generator_from(parameters.random_source)
+        is_line = self.engine == "auto" and X.shape[1] == 1 and not is_dask(X)
+        self._prepare(parameters, X, is_line)
 
         # Ctrl-C ends the search, but neither loses what it found nor leaves half a fit.
         with (
@@ -394,7 +398,7 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
                 self, X, y, sample_weight, features, engine.frame, settings, len(given)
             ) as watching,
         ):
-            if self.engine == "auto" and X.shape[1] == 1 and not is_dask(X):
+            if is_line:
                 result = proven_optimum(engine, X, self.n_clusters, sample_weight)
             else:
                 result = evolve(
@@ -413,6 +417,14 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
             self._keep(features, engine.frame, result, solution)
         self._report(result, solution)
         return self
+
+    def _prepare(self, parameters: Parameters, X: Any, is_line: bool) -> None:
+        """Compile what the fit needs, before the clock of the search starts."""
+        strategy, k = parameters.settings.strategy, self.n_clusters
+        abilities = frozenset() if is_line else needed_abilities(strategy, X.shape[0], k)
+        crossovers = {one.crossover for one in strategy.crossovers}
+        merging = merging_crossover in crossovers and not is_line
+        prepare_kernels(parameters.engine, X, k, abilities, merging=merging)
 
     def _previous_solutions(self, n_features: int) -> list[FloatArray]:
         """Centres in data units with which a warm start begins."""

@@ -83,14 +83,19 @@ def plan(
     return operators
 
 
-def missing_abilities(
-    strategy: Strategy, abilities: frozenset[Ability], n_samples: int, n_clusters: int
-) -> frozenset[Ability]:
-    """Return what the populations of a strategy would use and the engine cannot do."""
+def needed_abilities(strategy: Strategy, n_samples: int, n_clusters: int) -> frozenset[Ability]:
+    """Return what the populations of a strategy use if the engine can do everything."""
     needed: set[Ability] = set()
     for population in (1, 2) if strategy.agreement > 1 else (1,):
         wanted = plan(strategy, frozenset(Ability), n_samples, n_clusters, population)
         needed |= wanted.local_search.needs
         needed |= frozenset().union(*(one.needs for one in wanted.founding))
         needed |= frozenset().union(*(one.needs for one in wanted.crossovers))
-    return frozenset(needed) - abilities
+    return frozenset(needed)
+
+
+def missing_abilities(
+    strategy: Strategy, abilities: frozenset[Ability], n_samples: int, n_clusters: int
+) -> frozenset[Ability]:
+    """Return what the populations of a strategy would use and the engine cannot do."""
+    return needed_abilities(strategy, n_samples, n_clusters) - abilities

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from evomeans.compiled.bundle import bundle
 from evomeans.compiled.jit import jit
 from evomeans.compiled.vectors import squared_difference
 from evomeans.engines.cpu.lanes import WIDTH
@@ -28,6 +29,7 @@ NOBODY = np.int32(-1)
 REMAINDER = 1e-9
 
 
+@bundle
 class Clusters(NamedTuple):
     """Clusters as doubly linked lists of samples, by place. Samples without weight are in no list.
 
@@ -77,6 +79,7 @@ class Clusters(NamedTuple):
         )
 
 
+@bundle
 class Diary(NamedTuple):
     """An undo log, the queue of clusters to visit, and working memory.
 
@@ -220,7 +223,7 @@ def resize(clusters: Clusters, j: Index, size: Index) -> None:
     clusters.move_factors[ARRIVING, j] = (size + 1.0) / max(size, 1.0)
 
 
-@jit
+@jit(inline=False)
 def set_apart(clusters: Clusters, diary: Diary, j: Index) -> None:
     """Set ``diary.apart`` to the squared distances of all centres from centre ``j``."""
     apart, features = diary.apart, clusters.features
@@ -233,7 +236,7 @@ def set_apart(clusters: Clusters, diary: Diary, j: Index) -> None:
             apart[other] += difference * difference
 
 
-@jit
+@jit(inline=False)
 def refresh_squares(samples: Samples, clusters: Clusters, j: Index) -> float:
     """Set ``squares`` of the samples of a cluster and its ``max_squares``; return Σ w‖x − c‖²."""
     i, most, total = clusters.first[j], 0.0, 0.0
@@ -247,7 +250,7 @@ def refresh_squares(samples: Samples, clusters: Clusters, j: Index) -> float:
     return total
 
 
-@jit
+@jit(inline=False)
 def update_removal_costs(clusters: Clusters, diary: Diary, j: Index) -> None:
     """Set what merging cluster ``j`` with another costs at least, and lower that of the others.
 
@@ -265,7 +268,7 @@ def update_removal_costs(clusters: Clusters, diary: Diary, j: Index) -> None:
     costs[j] = least
 
 
-@jit
+@jit(inline=False)
 def remember(clusters: Clusters, diary: Diary, j: Index) -> None:
     """Log a cluster before its first change, and put it into the queue."""
     numbers = diary.numbers
@@ -327,7 +330,7 @@ def joining_cost(square: float, total: float, weight: float) -> float:
     return square * total / (total + weight)
 
 
-@jit
+@jit(inline=False)
 def leave(samples: Samples, clusters: Clusters, diary: Diary, i: Index, square: float) -> float:
     """Remove a sample from its cluster; return the change of the sum of squares, −w W/(W − w)·s.
 
@@ -348,7 +351,7 @@ def leave(samples: Samples, clusters: Clusters, diary: Diary, i: Index, square: 
     return -saved
 
 
-@jit
+@jit(inline=False)
 def join(
     samples: Samples, clusters: Clusters, diary: Diary, i: Index, j: Index, square: float
 ) -> float:

@@ -53,7 +53,7 @@ from evomeans.engines.cpu.reassign import score_chosen
 from evomeans.engines.cpu.rows import remember_center, squared_distance, weight_of
 from evomeans.engines.cpu.scores import UNDERFLOW, locate_center
 from evomeans.engines.cpu.sums import add_row, update_center
-from evomeans.engines.cpu.threads import nth_item
+from evomeans.engines.cpu.threads import meet, nth_item
 from evomeans.engines.rules import MEAN_ROUNDING, WORTHWHILE
 
 # Rows of ``Scratch.shares``.
@@ -64,6 +64,24 @@ ONE = np.float32(1.0)
 TINY = np.float32(1e-6)
 # Upper limit of 1/W, in units of the heaviest sample: it would be infinite in single precision.
 LIGHT = 1e30
+
+
+@jit
+def move_singles(
+    samples: Samples, state: State, centers: Centers, scratch: Scratch, thread: int, n_threads: int
+) -> None:
+    """Make one pass of single moves, from a fixed point of K-means.
+
+    Parameters
+    ----------
+    state, centers, scratch
+        As :func:`visit` leaves them.
+    """
+    mark(samples, state, centers, scratch, thread, n_threads)
+    meet(scratch.barrier, n_threads)
+    if thread == 0:
+        visit(samples, state, centers, scratch)
+    meet(scratch.barrier, n_threads)
 
 
 @jit
@@ -359,7 +377,7 @@ def is_in_tile(labels: NDArray[np.unsignedinteger], tile: Index, label: Index) -
     return found
 
 
-@jit
+@jit(inline=False)
 def renew_center(samples: Samples, centers: Centers, scratch: Scratch, j: Index) -> None:
     """Move a centre to the mean of its cluster, which has changed."""
     centers.changed[j] = 1

@@ -27,7 +27,8 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.extending import intrinsic, models, overload, register_model
+from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba.extending import intrinsic, lower_builtin, models, register_model
 
 # Lanes of a vector, and samples of a tile.
 WIDTH = 64
@@ -106,12 +107,16 @@ def repeat(typing_context, number):  # type: ignore[no-untyped-def]
     """Put the same number into all lanes."""
 
     def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        first = ir.Constant(ir.IntType(32), 0)
-        everywhere = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH)
-        one = builder.insert_element(ir.Constant(VECTOR, ir.Undefined), arguments[0], first)
-        return builder.shuffle_vector(one, one, everywhere)
+        return _spread(builder, arguments[0])
 
     return LANES(types.float32), codegen
+
+
+def _spread(builder: Any, number: Any) -> Any:
+    first = ir.Constant(ir.IntType(32), 0)
+    everywhere = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH)
+    one = builder.insert_element(ir.Constant(VECTOR, ir.Undefined), number, first)
+    return builder.shuffle_vector(one, one, everywhere)
 
 
 # ---- arithmetic ----------------------------------------------------------------------------------
@@ -134,29 +139,37 @@ def _pick(builder: Any, comparison: str, a: Any, b: Any, x: Any, y: Any) -> Any:
     return builder.select(builder.fcmp_ordered(comparison, a, b, flags=FAST), x, y)
 
 
-_add = _binary("add", lambda builder, a, b: builder.fadd(a, b, flags=FAST))
-_subtract = _binary("subtract", lambda builder, a, b: builder.fsub(a, b, flags=FAST))
-_multiply = _binary("multiply", lambda builder, a, b: builder.fmul(a, b, flags=FAST))
 lower = _binary("lower", lambda builder, a, b: _pick(builder, "<", a, b, a, b))
 higher = _binary("higher", lambda builder, a, b: _pick(builder, ">", a, b, a, b))
 
 
-def _overload_operator(symbol: Any, kernel: Any) -> None:
+def _define_operator(symbol: Any, name: str) -> None:
     """Let an operator take two vectors, or a vector and a number."""
 
-    def choose(a, b):  # type: ignore[no-untyped-def]
-        if _is_lanes(a) and _is_lanes(b):
-            return lambda a, b: kernel(a, b)
-        if _is_lanes(a) and isinstance(b, types.Float):
-            return lambda a, b: kernel(a, repeat(b))
-        return None
+    class Operator(AbstractTemplate):  # type: ignore[misc]
+        def generic(self, args: Any, kws: Any) -> Any:
+            if len(args) == 2 and _is_lanes(args[0]):
+                if _is_lanes(args[1]):
+                    return signature(LANES, LANES, LANES)
+                if isinstance(args[1], types.Float):
+                    return signature(LANES, LANES, types.float32)
+            return None
 
-    overload(symbol)(choose)
+    def of_two(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return getattr(builder, name)(*arguments, flags=FAST)
+
+    def of_number(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        lanes, number = arguments
+        return getattr(builder, name)(lanes, _spread(builder, number), flags=FAST)
+
+    infer_global(symbol)(Operator)
+    lower_builtin(symbol, LanesType, LanesType)(of_two)
+    lower_builtin(symbol, LanesType, types.Float)(of_number)
 
 
-_overload_operator(operator.add, _add)
-_overload_operator(operator.sub, _subtract)
-_overload_operator(operator.mul, _multiply)
+_define_operator(operator.add, "fadd")
+_define_operator(operator.sub, "fsub")
+_define_operator(operator.mul, "fmul")
 
 
 @intrinsic

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from evomeans.compiled.bundle import bundle
 from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.fixed_point import LIMBS
 
@@ -44,6 +45,7 @@ def count_tiles(n_samples: int) -> int:
     return -(-n_samples // WIDTH)
 
 
+@bundle
 class Samples(NamedTuple):
     """The data. It never changes.
 
@@ -80,6 +82,7 @@ class Samples(NamedTuple):
     limb: float
 
 
+@bundle
 class State(NamedTuple):
     """What is known of the samples with respect to a set of centres.
 
@@ -119,6 +122,7 @@ class State(NamedTuple):
         return sum(array.nbytes for array in self)
 
 
+@bundle
 class Centers(NamedTuple):
     """The centres, and how they have just moved.
 
@@ -160,6 +164,7 @@ class Centers(NamedTuple):
         )
 
 
+@bundle
 class Scratch(NamedTuple):
     """Working memory of the threads, and the results of a refinement.
 

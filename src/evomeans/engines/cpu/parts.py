@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from evomeans.compiled.bundle import bundle
 from evomeans.compiled.jit import jit
 from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import FloatArray, Index, Samples
@@ -26,6 +27,7 @@ BALANCES = 2 * MOST_SPARE + 1
 EVEN = MOST_SPARE
 
 
+@bundle
 class Parts(NamedTuple):
     """Two solutions with k clusters each, and their parts.
 

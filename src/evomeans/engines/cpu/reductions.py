@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array, hstack
 
+from evomeans.compiled.bundle import bundle
 from evomeans.compiled.jit import FINITE, REORDER, jit
 from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import Samples, aligned, count_tiles
@@ -132,6 +133,7 @@ class Attraction:
         return np.square(distances, out=distances)
 
 
+@bundle
 class OwnDistances(NamedTuple):
     """Distances of samples to their own centres, by place: how far points may be to attract them.
 
@@ -152,6 +154,7 @@ class OwnDistances(NamedTuple):
         return cls(squares, roots, padded.max(axis=1))
 
 
+@bundle
 class PointScratch(NamedTuple):
     """Working memory of each thread for a tile of points.
 

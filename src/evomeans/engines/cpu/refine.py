@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.compiled.jit import jit
+from evomeans.compiled.kernel import call_at
 from evomeans.compiled.vectors import squared_difference
 from evomeans.engines.cpu.gaps import MORE, NOTHING
-from evomeans.engines.cpu.hartigan import mark, visit
 from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import (
     FAR,
@@ -58,7 +58,7 @@ def refine(
     quantile: float,
     power: int,
     steps: int,
-    single_moves: bool,
+    single_moves: int,
     thread: int,
     n_threads: int,
 ) -> None:
@@ -85,8 +85,10 @@ def refine(
     steps : int
         Maximum number of Lloyd's iterations, each a move of the centres to their means and an
         assignment. With 0, samples are assigned to the target and nothing else.
-    single_moves : bool
-        Whether to continue from the fixed point by Hartigan's moves, until there are none.
+    single_moves : int
+        Address of :func:`~evomeans.engines.cpu.hartigan.move_singles`, to continue from the fixed
+        point by Hartigan's moves until there are none; 0 to end there. Many searches do not make
+        such moves, and would compile them for nothing if they were a part of this kernel.
     thread, n_threads : int
     """
     if inherit:
@@ -99,12 +101,8 @@ def refine(
     while iterations < MAX_ITERATIONS:
         move_centers(samples, centers, scratch, stage, target, removed, quantile, thread, n_threads)
         meet(scratch.barrier, n_threads)
-        if single_moves and nothing_moved(scratch.largest_move):
-            mark(samples, state, centers, scratch, thread, n_threads)
-            meet(scratch.barrier, n_threads)
-            if thread == 0:
-                visit(samples, state, centers, scratch)
-            meet(scratch.barrier, n_threads)
+        if single_moves != 0 and nothing_moved(scratch.largest_move):
+            call_at(single_moves, samples, state, centers, scratch, thread, n_threads)
         if nothing_moved(scratch.largest_move) or scratch.barrier[ABANDONED] != 0:
             break
         iterations += 1
@@ -161,7 +159,7 @@ def step(
     meet(scratch.barrier, n_threads)
 
 
-@jit
+@jit(inline=False)
 def sum_distances(
     samples: Samples,
     state: State,

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from evomeans.engines.course import Level
 from evomeans.engines.cpu.clusters import Clusters, Diary
+from evomeans.engines.cpu.hartigan import move_singles
 from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import Centers, Samples, Scratch, State, aligned
 from evomeans.engines.cpu.losses import find_two_closest
@@ -61,6 +62,7 @@ class Room:
             len(samples.order), k, n_features, n_threads, sparse, self.crew.barrier
         )
         self.target = np.empty((k, n_features))
+        self._address = 0
 
     def take_over(self, known: Known) -> None:
         """Take over the centres and sums of a known solution."""
@@ -97,13 +99,20 @@ class Room:
             quantile,
             power,
             steps,
-            single_moves,
+            self._move_singles(state) if single_moves else 0,
         )
         if steps < MAX_ITERATIONS:
             # The last assignment has changed clusters, and no move of their centres followed.
             upper, lower = self.centers.sums[:, :, :, -1].sum(axis=0).T
             totals = upper + lower / self.samples.limb
             self.centers.weights[:] = totals / self.samples.scales[-1]
+
+    def _move_singles(self, state: State) -> int:
+        """Return the address of the kernel for single moves."""
+        if self._address == 0:
+            arguments = self.samples, state, self.centers, self.scratch, 0, self.crew.n_threads
+            self._address = move_singles.address(*arguments)  # type: ignore[attr-defined]
+        return self._address
 
     def swap(self, state: State, count: int, seed: float) -> bool:
         """Try swaps; return whether any was kept. The result is in ``swapped``."""

@@ -11,10 +11,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import types
-from numba.extending import overload
 from numpy.typing import NDArray
 
+from evomeans.compiled.bundle import BundleType, bundle
 from evomeans.compiled.jit import REORDER, jit
 from evomeans.compiled.vectors import squared_difference
 from evomeans.engines.cpu.layout import FloatArray, Index, Samples
@@ -26,6 +25,7 @@ Rows = NDArray[np.floating[Any]]
 CANCELLED = 1e-3
 
 
+@bundle
 class SparseRows(NamedTuple):
     """Rows in CSR format, with what their distances to the centres need.
 
@@ -47,26 +47,13 @@ class SparseRows(NamedTuple):
 def by_row_type(
     *, dense: Callable[..., Any], sparse: Callable[..., Any], fastmath: frozenset[str] = frozenset()
 ) -> Callable[..., Any]:
-    """Combine two functions into one that chooses between them by the type of ``rows``.
+    """Combine two functions into a kernel: which is compiled depends on the type of ``rows``."""
+    place = list(inspect.signature(dense).parameters).index("rows")
 
-    Within kernels, the choice is made when they are compiled.
-    """
-    # Numba takes parameters with different annotations for different parameters.
-    dense.__annotations__, sparse.__annotations__ = {}, {}
-    signature = inspect.signature(dense)
+    def choose(*types: Any) -> Callable[..., Any]:
+        return sparse if isinstance(types[place], BundleType) else dense
 
-    def function(*arguments: Any) -> Any:
-        rows = signature.bind(*arguments).arguments["rows"]
-        return (sparse if isinstance(rows, SparseRows) else dense)(*arguments)
-
-    def choose(*arguments: Any, **named: Any) -> Callable[..., Any]:
-        rows = signature.bind(*arguments, **named).arguments["rows"]
-        return dense if isinstance(rows, types.Array) else sparse
-
-    choose.__signature__ = signature  # type: ignore[attr-defined]
-    overload(function, jit_options={"fastmath": set(fastmath)})(choose)
-    function.__doc__ = dense.__doc__
-    return function
+    return jit(fastmath=fastmath, choose=choose)(dense)
 
 
 @jit

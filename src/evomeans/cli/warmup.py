@@ -1,0 +1,38 @@
+"""``evomeans warmup``."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from evomeans.cli.terminal import Terminal
+from evomeans.engines.protocol import Ability
+
+
+def compile_kernels(jobs: int, terminal: Terminal) -> int:
+    """Compile what searches on the CPU need, for dense and sparse samples of both precisions."""
+    from evomeans.compiled.merging import kernel_calls
+    from evomeans.compiled.ready import count_cores, missing_jobs, ready
+    from evomeans.engines.cpu.prepare import calls
+
+    needed = kernel_calls()
+    for dtype in (np.float64, np.float32):
+        dense = np.zeros((1, 1), dtype)
+        for samples in (dense, csr_array(dense)):
+            needed += calls(samples, 1, frozenset(Ability))
+    began, total, done = time.perf_counter(), len(missing_jobs(needed)), 0
+
+    def show(job: Any) -> None:
+        nonlocal done
+        done += 1
+        seconds = time.perf_counter() - began
+        terminal.note(f"{done:>3} of {total}  {seconds:5.1f} s  {job.kernel.py_func.__name__}")
+
+    ready(needed, max(1, jobs if jobs > 0 else count_cores() + 1 + jobs), show)
+    seconds = time.perf_counter() - began
+    text = f"{total} kernels compiled in {seconds:.1f} s" if total else "All kernels are compiled"
+    terminal.result({"compiled": total, "seconds": round(seconds, 3)}, text)
+    return 0

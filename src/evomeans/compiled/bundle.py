@@ -1,0 +1,93 @@
+"""Groups of arrays that kernels pass on as one pointer.
+
+Numba passes a named tuple field by field: 16 arrays are a hundred numbers, for every call of every
+function that takes them, and translating that took most of the time of compiling. A bundle is a
+named tuple that lies in memory, once for each call from Python, and kernels pass its address.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from llvmlite import ir
+from numba.core import cgutils
+from numba.core.imputils import lower_getattr_generic
+from numba.core.types import Type
+from numba.core.typing.templates import AttributeTemplate
+from numba.extending import NativeValue, infer_getattr, models, register_model, typeof_impl, unbox
+
+Class = TypeVar("Class", bound=type)
+
+
+class BundleType(Type):
+    """The Numba type of a bundle: its class, and the types of its fields."""
+
+    def __init__(self, cls: Any, types: tuple[Any, ...]) -> None:
+        self.cls = cls
+        self.types = types
+        fields = ", ".join(f"{name}: {kind}" for name, kind in zip(cls._fields, types, strict=True))
+        super().__init__(f"{cls.__name__}({fields})")
+
+    @property
+    def key(self) -> Any:
+        """What makes two of them equal."""
+        return self.cls, self.types
+
+
+def bundle(cls: Class) -> Class:
+    """Make a named tuple a bundle: a decorator. Kernels can only read its fields."""
+
+    @typeof_impl.register(cls)  # type: ignore[untyped-decorator]
+    def type_of(value: Any, context: Any) -> BundleType:
+        return BundleType(cls, tuple(typeof_impl(field, context) for field in value))
+
+    return cls
+
+
+@register_model(BundleType)
+class BundleModel(models.PrimitiveModel):  # type: ignore[misc]
+    """Represented by the address of a structure."""
+
+    def __init__(self, manager: Any, kind: BundleType) -> None:
+        fields = [manager.lookup(field).get_value_type() for field in kind.types]
+        super().__init__(manager, kind, ir.LiteralStructType(fields).as_pointer())
+
+
+@unbox(BundleType)  # type: ignore[untyped-decorator]
+def read_bundle(kind: BundleType, value: Any, c: Any) -> NativeValue:
+    """Write the fields into the stack of the function that Python calls."""
+    structure = cgutils.alloca_once(c.builder, c.context.get_value_type(kind).pointee)
+    failed, cleanups = cgutils.false_bit, []
+    for place, field in enumerate(kind.types):
+        native = c.unbox(field, c.pyapi.tuple_getitem(value, place))
+        c.builder.store(native.value, cgutils.gep_inbounds(c.builder, structure, 0, place))
+        failed = c.builder.or_(failed, native.is_error)
+        if native.cleanup is not None:
+            cleanups.append(native.cleanup)
+
+    def clean_up() -> None:
+        for cleanup in reversed(cleanups):
+            cleanup()
+
+    return NativeValue(structure, is_error=failed, cleanup=clean_up if cleanups else None)
+
+
+@infer_getattr
+class BundleFields(AttributeTemplate):  # type: ignore[misc]
+    """Types of the fields."""
+
+    key = BundleType
+
+    def generic_resolve(self, kind: BundleType, name: str) -> Any:
+        """Return the type of a field."""
+        return kind.types[kind.cls._fields.index(name)] if name in kind.cls._fields else None
+
+
+@lower_getattr_generic(BundleType)  # type: ignore[untyped-decorator]
+def read_field(context: Any, builder: Any, kind: BundleType, value: Any, name: str) -> Any:
+    """Read a field."""
+    place = kind.cls._fields.index(name)
+    field = builder.load(cgutils.gep_inbounds(builder, value, 0, place))
+    # Nobody writes to it, so LLVM need not read it again after writes to anything else.
+    field.set_metadata("invariant.load", builder.module.add_metadata([]))
+    return field

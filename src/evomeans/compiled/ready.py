@@ -1,0 +1,151 @@
+"""Compile the kernels that a fit needs before it begins, several at a time.
+
+Numba compiles one function at a time in a process. So other processes help: each takes the next
+kernel that nobody has claimed, and what they compile meets in the disk cache.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from evomeans.compiled.cache import SharedCache
+from evomeans.compiled.kernel import Kernel
+
+LOG = logging.getLogger("evomeans")
+# More would hardly help: the kernel that takes longest takes as long as three others.
+MOST_PROCESSES = 4
+# Less is not worth a word, nor another process, which needs a second to start.
+SECONDS_WORTH_A_WORD = 1.0
+_announced = False
+
+
+class Call(NamedTuple):
+    """A call that has to be ready: a kernel, arguments of the right types, seconds to compile."""
+
+    kernel: Any
+    arguments: tuple[Any, ...]
+    seconds: float
+
+
+class Job(NamedTuple):
+    """A kernel to compile, and the types of its arguments."""
+
+    kernel: Kernel
+    types: tuple[Any, ...]
+    seconds: float
+
+    def __reduce__(self) -> Any:
+        # Kernels are found by their names.
+        module, name = self.kernel.py_func.__module__, self.kernel.py_func.__name__
+        return _job, (module, name, self.types, self.seconds)
+
+
+def _job(module: str, name: str, types: tuple[Any, ...], seconds: float) -> Job:
+    __import__(module)
+    return Job(getattr(sys.modules[module], name), types, seconds)
+
+
+def missing_jobs(calls: Sequence[Call]) -> list[Job]:
+    """Return what has to be compiled for these calls, longest first."""
+    jobs = [Job(one.kernel, one.kernel.types_of(one.arguments), one.seconds) for one in calls]
+    missing = [job for job in jobs if not job.kernel.is_compiled(job.types)]
+    return sorted(missing, key=lambda job: -job.seconds)
+
+
+def ready(
+    calls: Sequence[Call],
+    n_processes: int | None = None,
+    done: Callable[[Job], None] = lambda job: None,
+) -> None:
+    """Compile what these calls need, and say so if it takes a while.
+
+    Parameters
+    ----------
+    calls : sequence of Call
+    n_processes : int, optional
+        Including this one; by default as many as pay and as there are cores.
+    done : callable
+        Called with every job that is done.
+    """
+    jobs = missing_jobs(calls)
+    seconds = sum(job.seconds for job in jobs)
+    takes_long = seconds > SECONDS_WORTH_A_WORD
+    if n_processes is None:
+        n_processes = min(count_cores(), MOST_PROCESSES)
+    n_processes = min(n_processes, len(jobs)) if takes_long and can_help(jobs) else 1
+    if takes_long:
+        announce(max(seconds / n_processes, jobs[0].seconds))
+    with helpers(jobs, n_processes - 1):
+        for job in jobs:
+            job.kernel.compile_unless_claimed(job.types)
+            if job.types in job.kernel.overloads:
+                done(job)
+        for job in jobs:
+            if job.types not in job.kernel.overloads:
+                job.kernel.compile(job.types)
+                done(job)
+
+
+def count_cores() -> int:
+    """Return how many cores this process may use."""
+    has_affinity = hasattr(os, "sched_getaffinity")
+    return len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+
+
+def announce(seconds: float) -> None:
+    """Say once that compilation takes a while."""
+    global _announced
+    if not _announced:
+        _announced = True
+        LOG.warning("evomeans is compiling for this machine, once: about %.0f s", seconds)
+
+
+def can_help(jobs: Sequence[Job]) -> bool:
+    """Whether another process can compile for this one: there is a cache, and an interpreter."""
+    is_python = Path(sys.executable or "").stem.lower().startswith(("python", "pypy"))
+    has_cache = all(isinstance(job.kernel._cache, SharedCache) for job in jobs)
+    return has_cache and is_python and not getattr(sys, "frozen", False)
+
+
+@contextmanager
+def helpers(jobs: Sequence[Job], count: int) -> Iterator[None]:
+    """Run processes that do the same jobs; they end with the block at the latest."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    # -P: what lies in the current folder must not be imported in place of modules. In a session of
+    # its own, Ctrl-C does not reach a helper; this process ends it.
+    command = [sys.executable, "-P", "-m", "evomeans.compiled.helper"]
+    started = []
+    try:
+        for _ in range(count):
+            try:
+                process = subprocess.Popen(
+                    command,
+                    env=environment,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,
+                )
+            except OSError:
+                # No more processes are allowed: this one does it all.
+                break
+            started.append(process)
+            assert process.stdin
+            try:
+                with process.stdin:
+                    process.stdin.write(pickle.dumps(jobs))
+            except BrokenPipeError:
+                pass
+        yield
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()

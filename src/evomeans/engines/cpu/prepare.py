@@ -1,0 +1,86 @@
+"""Which kernels a fit will call, so that they can be compiled before it begins."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from evomeans.compiled.extremes import smallest_size
+from evomeans.compiled.ready import Call
+from evomeans.engines.cpu.hartigan import move_singles
+from evomeans.engines.cpu.lanes import WIDTH
+from evomeans.engines.cpu.layout import Samples, State
+from evomeans.engines.cpu.order import halve
+from evomeans.engines.cpu.parts import choose_parts, sum_squares
+from evomeans.engines.cpu.refine import refine
+from evomeans.engines.cpu.room import Room
+from evomeans.engines.cpu.samples import encode_samples, fill_tiles, frame_for
+from evomeans.engines.cpu.seeding import seed
+from evomeans.engines.cpu.swaps import try_swaps
+from evomeans.engines.frame import is_sparse
+from evomeans.engines.protocol import Ability
+
+
+def calls(X: Any, n_clusters: int, abilities: frozenset[Ability]) -> list[Call]:
+    """Return the calls of a fit, with arguments of the right types and next to no size.
+
+    Parameters
+    ----------
+    X : (n, d) array or CSR matrix
+        The samples. Only their types matter.
+    n_clusters : int
+    abilities : frozenset of Ability
+        What the search uses beyond K-means.
+    """
+    samples = blank_samples(X)
+    room, state = Room(samples, 1, 1, 1), State.allocate(1, 1)
+    if State.label_type(n_clusters) != state.labels.dtype:
+        state = state._replace(labels=state.labels.astype(State.label_type(n_clusters)))
+    samples, centers, scratch, target = room.samples, room.centers, room.scratch, room.target
+    single, double, grid = samples.radii, np.zeros(1), np.zeros((1, 1))
+    points = np.zeros((1, 1)) if is_sparse(X) else samples.rows
+    pairs = np.zeros((1, 2), np.int64)
+    rest = target, False, -1, 0.0, 1, 1, 0, 0, 1
+    found = [
+        Call(refine, (samples, state, state, centers, scratch, *rest), 4.0),
+        Call(halve, (points, samples.order, WIDTH, pairs, double, grid), 0.8),
+        Call(smallest_size, (np.zeros(1, X.dtype),), 0.1),
+    ]
+    if not is_sparse(X):
+        tiles = samples.tiles, samples.middles, samples.squares, single
+        found.append(Call(fill_tiles, (samples.rows, *tiles), 0.3))
+    if Ability.SEEDING in abilities:
+        memory = samples.squares, single, double, grid
+        found.append(Call(seed, (samples, target, scratch, *memory, 0, 1), 2.5))
+    if Ability.SINGLE_MOVES in abilities:
+        found.append(Call(move_singles, (samples, state, centers, scratch, 0, 1), 3.5))
+    if Ability.SWAPS in abilities and not is_sparse(X):
+        swap = samples, room.swapped, room._diary, state, centers, 1, 0.0
+        found.append(Call(try_swaps, swap, 5.0))
+    if Ability.PARTS in abilities:
+        found.append(Call(sum_squares, (samples, state.labels, target, double), 0.3))
+        both = samples, state.labels, state.labels, room._parts
+        found.append(Call(choose_parts, both, 1.0))
+    return found
+
+
+def blank_samples(X: Any) -> Samples:
+    """Return samples of the types that those of ``X`` will have."""
+    if is_sparse(X):
+        return encode_samples(X[:1], None, frame_for(X[:1], None), in_order=False)
+    index = np.zeros(1, np.uint32)
+    return Samples(
+        rows=np.zeros((1, 1), X.dtype),
+        order=index,
+        places=index,
+        weights=np.zeros(0),
+        tiles=np.zeros((1, WIDTH), np.float32),
+        middles=np.zeros((1, 1)),
+        squares=np.zeros((1, WIDTH), np.float32),
+        radii=np.zeros(1, np.float32),
+        weight_unit=1.0,
+        roundoff=np.float32(0.0),
+        scales=np.zeros(2),
+        limb=1.0,
+    )

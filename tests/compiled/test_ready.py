@@ -1,0 +1,242 @@
+"""What a fit needs is compiled before it begins, by several processes, and only once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numba.core import event
+from scipy.sparse import csr_array
+
+from evomeans import HGMeans
+from evomeans.compiled import ready as module
+from evomeans.compiled.jit import jit
+from evomeans.compiled.ready import Call, helpers, missing_jobs, ready
+
+SLOW = """
+import sys, time
+import numpy as np
+from evomeans.compiled.jit import jit
+from evomeans.compiled.ready import Call, ready
+import logging
+
+@jit
+def one(x):
+    return x + 1.0
+
+@jit
+def other(x):
+    return x - 1.0
+"""
+
+MAIN = """
+import kernels
+from kernels import *
+from evomeans.compiled import ready as module
+from numba.core import event
+
+class Compiled(event.Listener):
+    names = []
+    def on_start(self, e):
+        self.names.append(e.data["dispatcher"].py_func.__name__)
+    def on_end(self, e):
+        pass
+
+event.register("numba:compile", Compiled())
+ready([Call(one, (1.0,), 3.0), Call(other, (1.0,), 2.0)])
+print(one(1.0), other(1.0), sorted(Compiled.names), flush=True)
+"""
+
+
+@pytest.fixture
+def scripts(tmp_path) -> Path:
+    (tmp_path / "kernels.py").write_text(SLOW)
+    (tmp_path / "main.py").write_text(MAIN)
+    return tmp_path / "main.py"
+
+
+def start(script: Path, **environment: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, str(script)],
+        env={**os.environ, "NUMBA_CACHE_DIR": str(script.parent / "cache"), **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[str, str]:
+    output, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    return output, errors
+
+
+def test_a_second_process_finds_all_in_the_cache_and_says_nothing(scripts) -> None:
+    output, errors = ended(start(scripts))
+    assert output.startswith("2.0 0.0 ")
+    assert errors.count("compiling for this machine, once") == 1
+    assert len(errors.splitlines()) == 1
+    assert ended(start(scripts)) == ("2.0 0.0 []\n", "")
+
+
+@pytest.mark.slow
+def test_processes_that_start_together_share_the_work(scripts) -> None:
+    """Every kernel is compiled by at most one of them, whether it is helped or not."""
+    outputs = [ended(process)[0] for process in [start(scripts) for _ in range(3)]]
+    assert sum(output.count("'one'") for output in outputs) <= 1
+    assert sum(output.count("'other'") for output in outputs) <= 1
+
+
+def test_without_a_cache_one_process_does_it_all(scripts) -> None:
+    output, errors = ended(start(scripts, EVOMEANS_CACHE="0"))
+    assert output == "2.0 0.0 ['one', 'other']\n"
+    assert errors.count("compiling") == 1
+
+
+def test_without_a_folder_for_the_cache_one_sentence_says_so(scripts) -> None:
+    """And that for all kernels together."""
+    nowhere = "import numba.core.caching as caching\ncaching.CacheImpl._locator_classes = []\n"
+    scripts.write_text(nowhere + MAIN)
+    output, errors = ended(start(scripts))
+    assert output == "2.0 0.0 ['one', 'other']\n"
+    assert errors.count("No folder") == 1
+
+
+def test_a_full_disk_is_mentioned_once(scripts) -> None:
+    """Not again for every kernel."""
+    full = (
+        "from evomeans.compiled.cache import IndexDataCacheFile\n"
+        "def fail(*_): raise OSError(28, 'No space left on device')\n"
+        "IndexDataCacheFile.save = fail\n"
+    )
+    scripts.write_text(full + MAIN.replace("3.0)", "0.1)").replace("2.0)", "0.1)"))
+    _, errors = ended(start(scripts))
+    assert errors.count("No space left on device") == 1
+
+
+@jit
+def slowest(x: float) -> float:
+    return 3.0 * x
+
+
+@jit
+def quickest(x: float) -> float:
+    return 4.0 * x
+
+
+def test_jobs_are_what_is_missing_longest_first() -> None:
+    quickest(np.float32(1.0))
+    calls = [
+        Call(quickest, (np.float32(1.0),), 5.0),
+        Call(quickest, (np.int16(1),), 1.0),
+        Call(slowest, (np.int16(1),), 2.0),
+    ]
+    assert [job.kernel.py_func.__name__ for job in missing_jobs(calls)] == ["slowest", "quickest"]
+
+
+def test_a_helper_that_is_killed_blocks_nobody(monkeypatch, tmp_path) -> None:
+    """What it had claimed is compiled here."""
+    monkeypatch.setattr(module, "SECONDS_WORTH_A_WORD", 0.0)
+    calls = [Call(slowest, (np.int8(1),), 1.0), Call(quickest, (np.int8(1),), 1.0)]
+    started: list[Any] = []
+    begin = subprocess.Popen
+
+    def killed_at_once(*arguments: Any, **named: Any) -> Any:
+        process: Any = begin(*arguments, **named)
+        process.kill()
+        started.append(process)
+        return process
+
+    monkeypatch.setattr(subprocess, "Popen", killed_at_once)
+    ready(calls, n_processes=2)
+    assert len(started) == 1
+    assert not missing_jobs(calls)
+
+
+def test_helpers_end_with_the_block(monkeypatch) -> None:
+    """Also if it ends by Ctrl-C."""
+    started: list[Any] = []
+    begin = subprocess.Popen
+    monkeypatch.setattr(
+        subprocess, "Popen", lambda *a, **k: started.append(begin(*a, **k)) or started[-1]
+    )
+    jobs = missing_jobs([Call(slowest, (np.uint16(1),), 1.0)])
+    with pytest.raises(KeyboardInterrupt), helpers(jobs, 2):
+        raise KeyboardInterrupt
+    assert len(started) == 2
+    assert all(process.returncode is not None for process in started)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+@pytest.mark.slow
+def test_ctrl_c_during_compilation_ends_soon(tmp_path) -> None:
+    script = tmp_path / "fit.py"
+    script.write_text(
+        "import numpy as np\nfrom evomeans import HGMeans\n"
+        "HGMeans(3).fit(np.random.default_rng(0).normal(size=(150, 4)))\n"
+    )
+    process = start(script)
+    assert process.stderr is not None
+    assert "compiling" in process.stderr.readline()
+    time.sleep(1.0)
+    began = time.perf_counter()
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert "KeyboardInterrupt" in errors
+    assert process.returncode != 0
+    assert time.perf_counter() - began < 8.0
+
+
+class Compilations(event.Listener):  # type: ignore[misc]
+    """Names of the functions that are compiled."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def on_start(self, e: Any) -> None:
+        self.names.append(e.data["dispatcher"].py_func.__name__)
+
+    def on_end(self, e: Any) -> None:
+        pass
+
+
+@pytest.mark.parametrize("strategy", ["deep", "paper"])
+@pytest.mark.parametrize("kind", ["float64", "float32", "csr", "weights", "column"])
+def test_a_fit_compiles_nothing_after_the_preparation(kind, strategy, monkeypatch) -> None:
+    """So none of it counts as time of the search; and "paper" needs neither moves nor swaps."""
+    X: Any = np.random.default_rng(0).normal(size=(60, 1 if kind == "column" else 3))
+    weights = np.arange(1.0, 61.0) if kind == "weights" else None
+    if kind == "float32":
+        X = X.astype(np.float32)
+    elif kind == "csr":
+        X = csr_array(X)
+    late = Compilations()
+    prepared: list[str] = []
+    prepare = module.ready
+
+    def watched(calls: Any, *arguments: Any) -> None:
+        prepared.extend(one.kernel.py_func.__name__ for one in calls)
+        prepare(calls, *arguments)
+        for one in calls:
+            one.kernel.compile(one.kernel.types_of(one.arguments))
+        event.register("numba:compile", late)
+
+    monkeypatch.setattr(module, "ready", watched)
+    try:
+        HGMeans(3, strategy=strategy, max_offspring=40, random_state=0).fit(
+            X, sample_weight=weights
+        )
+    finally:
+        event.unregister("numba:compile", late)
+    # The solver for one column has no clock.
+    assert kind == "column" or late.names == []
+    assert "refine" not in late.names
+    assert ("move_singles" in prepared) == (strategy == "deep" and kind != "column")
+    assert ("try_swaps" in prepared) == (strategy == "deep" and kind not in ("column", "csr"))
