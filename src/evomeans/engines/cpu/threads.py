@@ -18,8 +18,11 @@ from numpy.typing import NDArray
 
 from evomeans.compiled.jit import jit
 
-# About as long as a balanced step takes. After that, other threads get the core.
+# About as long as a balanced step takes. After that, other threads get the core, and after as many
+# more rounds it sleeps: on a busy machine, whoever sleeps is served before others when it wakes,
+# while one that yields waits until all others have had their turn.
 SPINS_BEFORE_YIELD = 1000
+YIELDS_BEFORE_SLEEP = 200
 # Consecutive tiles of one thread, so that threads seldom write to the same cache line.
 TURN = 4
 # Entries of the barrier, the first two a cache line apart.
@@ -27,6 +30,11 @@ ARRIVALS, GENERATION, ABANDONED = 0, 8, 15
 _yield_cpu = types.ExternalFunction(
     "SwitchToThread" if os.name == "nt" else "sched_yield", types.int32()
 )
+# Windows counts milliseconds; with zero it yields.
+_sleep = types.ExternalFunction(
+    "Sleep" if os.name == "nt" else "usleep", types.int32(types.uint32)
+)
+MICROSECONDS_OF_SLEEP = 0 if os.name == "nt" else 50
 
 
 @jit
@@ -68,7 +76,9 @@ def meet(barrier: NDArray[np.int64], n_threads: int) -> None:
         spins = 0
         while _load(barrier, GENERATION) == generation and _load(barrier, ABANDONED) == 0:
             spins += 1
-            if spins > SPINS_BEFORE_YIELD:
+            if spins > SPINS_BEFORE_YIELD + YIELDS_BEFORE_SLEEP:
+                _sleep(MICROSECONDS_OF_SLEEP)
+            elif spins > SPINS_BEFORE_YIELD:
                 _yield_cpu()
 
 
