@@ -153,5 +153,5 @@ def weighted(request: pytest.FixtureRequest) -> bool:
 @pytest.fixture
 def eager_threads(monkeypatch) -> None:
     """Use all threads asked for, also on data for which one would do."""
-    for worth in ("WORTH_A_THREAD", "WORTH_A_WORKER"):
+    for worth in ("WORTH_A_THREAD", "WORTH_A_CALL", "WORTH_A_WORKER"):
         monkeypatch.setattr(f"evomeans.engines.cpu.engine.{worth}", 0)

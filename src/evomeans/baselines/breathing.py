@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 
 from evomeans.baselines.base import AnytimeBaseline
 from evomeans.baselines.engine import BaselineEngine
-from evomeans.engines.protocol import FloatArray, Refinement, Start
+from evomeans.engines.protocol import Ability, FloatArray, Refinement, Start
 from evomeans.estimators.parameters import check_int, check_real
 
 # A new centre starts within this distance, in each feature, of the centre whose cluster it will
@@ -78,6 +78,9 @@ class BreathingKMeans(AnytimeBaseline):
         theta = check_real("theta", self.theta)
         if theta is not None and not theta > 0:
             raise ValueError(f"theta={self.theta} must be positive, or None.")
+
+    def _abilities(self) -> frozenset[Ability]:
+        return frozenset({Ability.SEEDING})
 
     def solutions(self, engine: BaselineEngine, rng: np.random.Generator) -> Iterator[Refinement]:
         """Run K-means from a k-means++ start, then make one solution per cycle."""

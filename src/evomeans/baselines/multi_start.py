@@ -9,7 +9,7 @@ import numpy as np
 
 from evomeans.baselines.base import AnytimeBaseline, random_samples
 from evomeans.baselines.engine import BaselineEngine, made
-from evomeans.engines.protocol import Engine, Refinement, Start
+from evomeans.engines.protocol import Ability, Engine, Refinement, Start
 from evomeans.estimators.parameters import check_int
 
 
@@ -65,6 +65,9 @@ class MultiStartKMeans(AnytimeBaseline):
         check_int("n_runs", self.n_runs, at_least=1)
         if not isinstance(self.init, str) or self.init not in ("random", "k-means++"):
             raise ValueError(f"init={self.init!r} must be 'random' or 'k-means++'.")
+
+    def _abilities(self) -> frozenset[Ability]:
+        return frozenset({Ability.SEEDING} if self.init == "k-means++" else ())
 
     def solutions(self, engine: BaselineEngine, rng: np.random.Generator) -> Iterator[Refinement]:
         """Run K-means from ``n_runs`` starts."""

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.compiled.jit import jit
+from evomeans.compiled.ready import Call
 from evomeans.compiled.vectors import squared_difference
 
 FloatArray = NDArray[np.float64]
@@ -52,6 +53,48 @@ def match(
     assign(costs, count, numbers, places)
     for a in range(count):
         partner[rows[a]] = columns[places[COLUMN_OF, a]]
+
+
+@jit
+def cross(
+    first: FloatArray,
+    second: FloatArray,
+    coins: FloatArray,
+    child: FloatArray,
+    partner: Integers,
+    is_shared: NDArray[np.bool_],
+    costs: FloatArray,
+    numbers: FloatArray,
+    places: Integers,
+) -> bool:
+    """Match the centres of two parents, and take one centre of each pair.
+
+    Parameters
+    ----------
+    first, second : (k, d) arrays
+    coins : (k,) array
+        Below one half for the pairs, by the first, from which the second is taken.
+    child : (k, d) array, out
+        At the positions of the parent from which most of what they do not share is taken.
+    partner, is_shared, costs, numbers, places
+        As in :func:`match`.
+
+    Returns
+    -------
+    is_second : bool
+        Whether that parent is the second.
+    """
+    match(first, second, partner, is_shared, costs, numbers, places)
+    balance = 0
+    for i in range(first.shape[0]):
+        if not is_shared[i]:
+            balance += 1 if coins[i] < 0.5 else -1
+    for i in range(first.shape[0]):
+        for t in range(first.shape[1]):
+            own, other = first[i, t], second[partner[i], t]
+            place = partner[i] if balance > 0 else i
+            child[place, t] = other if coins[i] < 0.5 and not is_shared[i] else own
+    return balance > 0
 
 
 @jit
@@ -153,3 +196,11 @@ def shortest_path(
         row_price[row_of[visited[c]]] += rest
         column_price[visited[c]] -= rest
     return b
+
+
+def kernel_calls() -> list[Call]:
+    """Return what a search calls of these, see :func:`~evomeans.compiled.ready.ready`."""
+    one, grid = np.zeros(1), np.zeros((1, 1))
+    index = np.zeros((1, 1), np.intp)
+    memory = index[0], np.zeros(1, np.bool_), grid, grid, index
+    return [Call(cross, (grid, grid, one, grid, *memory), 0.8)]

@@ -9,6 +9,7 @@ from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import Ability, Engine, FloatArray
 
 ENGINE_NAMES = ("auto", "cpu", "gpu", "dask", "reference")
+_prepared: set[tuple[object, ...]] = set()
 
 
 def create_engine(
@@ -60,7 +61,13 @@ def create_engine(
 
 
 def prepare_kernels(
-    name: str, X: Any, n_clusters: int, abilities: frozenset[Ability], *, merging: bool = False
+    name: str,
+    X: Any,
+    n_clusters: int,
+    abilities: frozenset[Ability],
+    *,
+    matching: bool = False,
+    merging: bool = False,
 ) -> None:
     """Compile what a fit needs, unless that was done on this machine before.
 
@@ -74,21 +81,32 @@ def prepare_kernels(
         The samples, and the number of clusters.
     abilities : frozenset of Ability
         What the search uses beyond K-means.
-    merging : bool
-        Whether it merges clusters, which all engines leave to the same kernels.
+    matching, merging : bool
+        Whether it matches centres, and whether it merges clusters, which all engines leave to the
+        same kernels.
     """
     is_cpu = name in ("auto", "cpu") and not is_dask(X)
-    if not is_cpu and not merging:
+    kind = (X.dtype, getattr(X, "indptr", X).dtype, n_clusters < 2**16) if is_cpu else None
+    needed = kind, abilities, matching, merging
+    if needed in _prepared or not (is_cpu or matching or merging):
         return
-    from evomeans.compiled.merging import kernel_calls
     from evomeans.compiled.ready import ready
 
-    calls = kernel_calls() if merging else []
-    if is_cpu:
-        from evomeans.engines.cpu.prepare import calls as engine_calls
+    calls = []
+    if matching:
+        from evomeans.compiled import assignment
 
-        calls += engine_calls(X, n_clusters, abilities)
+        calls += assignment.kernel_calls()
+    if merging:
+        from evomeans.compiled import merging as merging_clusters
+
+        calls += merging_clusters.kernel_calls()
+    if is_cpu:
+        from evomeans.engines.cpu import prepare
+
+        calls += prepare.calls(X, n_clusters, abilities)
     ready(calls)
+    _prepared.add(needed)
 
 
 def is_dask(X: Any) -> bool:

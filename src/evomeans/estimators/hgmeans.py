@@ -39,7 +39,7 @@ from evomeans.estimators.validation import (
     check_warm_start,
 )
 from evomeans.search import History, Individual, SearchResult, StopReason, Strategy, evolve
-from evomeans.search.crossover import merging_crossover
+from evomeans.search.crossover import matching_crossover, merging_crossover
 from evomeans.search.interrupts import DeferredInterrupt
 from evomeans.search.plan import needed_abilities
 from evomeans.storage.checkpoint import Checkpoint
@@ -422,9 +422,15 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         """Compile what the fit needs, before the clock of the search starts."""
         strategy, k = parameters.settings.strategy, self.n_clusters
         abilities = frozenset() if is_line else needed_abilities(strategy, X.shape[0], k)
-        crossovers = {one.crossover for one in strategy.crossovers}
-        merging = merging_crossover in crossovers and not is_line
-        prepare_kernels(parameters.engine, X, k, abilities, merging=merging)
+        crossovers = () if is_line else [one.crossover for one in strategy.crossovers]
+        prepare_kernels(
+            parameters.engine,
+            X,
+            k,
+            abilities,
+            matching=matching_crossover in crossovers,
+            merging=merging_crossover in crossovers,
+        )
 
     def _previous_solutions(self, n_features: int) -> list[FloatArray]:
         """Centres in data units with which a warm start begins."""

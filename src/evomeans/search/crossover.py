@@ -77,12 +77,13 @@ def matching_crossover(first: Individual, second: Individual, breeding: Breeding
 
     From a pair whose coin is below one half the child takes the centre of ``second``.
     """
-    partner, shared = match(first.centers, second.centers)
-    from_second = ~shared & (breeding.coins < 0.5)
-    from_first = ~shared & ~from_second
-    if np.count_nonzero(from_second) <= np.count_nonzero(from_first):
-        return _replaced(first, from_second, second.centers[partner[from_second]])
-    return _replaced(second, partner[from_first], first.centers[from_first])
+    # Imported late: importing the estimator loads no compiler.
+    from evomeans.compiled import assignment
+
+    child = np.empty_like(first.centers)
+    memory = _matching_memory(len(child))
+    is_second = assignment.cross(first.centers, second.centers, breeding.coins, child, *memory)
+    return Child(child, second if is_second else first)
 
 
 def _replaced(
@@ -165,8 +166,17 @@ def match(first: FloatArray, second: FloatArray) -> tuple[Integers, Flags]:
     # Imported late: importing the estimator loads no compiler.
     from evomeans.compiled import assignment
 
-    k = len(first)
-    partner, is_shared = np.empty(k, np.intp), np.empty(k, np.bool_)
-    memory = np.empty((k, k)), np.empty((3, k)), np.empty((7, k), np.intp)
+    partner, is_shared, *memory = _matching_memory(len(first))
     assignment.match(first, second, partner, is_shared, *memory)
     return partner, is_shared
+
+
+def _matching_memory(k: int) -> tuple[Integers, Flags, FloatArray, FloatArray, Integers]:
+    """Allocate what the kernel needs beside the centres."""
+    return (
+        np.empty(k, np.intp),
+        np.empty(k, np.bool_),
+        np.empty((k, k)),
+        np.empty((3, k)),
+        np.empty((7, k), np.intp),
+    )

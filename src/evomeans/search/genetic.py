@@ -60,11 +60,9 @@ def evolve(
     """
     state = SearchState.beginning(rng, settings.max_population, initial)
     keeper = keeper or KeepNothing()
-    # An engine that refines many together does so in rounds.
-    lag = settings.strategy.lag if engine.batch == 1 else engine.batch
     with (
         DeferredInterrupt() if interrupt is None else nullcontext(interrupt) as interrupt,
-        Workers(engine, n_clusters, lag).at_work() as workers,
+        Workers(engine, n_clusters, settings.most_at_a_time).at_work() as workers,
     ):
         keeper.begin(state, (n_clusters, len(engine.frame.shift)))
         search = Search(engine, n_clusters, settings, state, observers, clock)
@@ -74,15 +72,13 @@ def evolve(
             if state.since_improvement >= settings.patience:
                 making.drop()
                 state.restart(settings.max_population)
-            # All threads help with the first solution, so that there is an early answer.
-            while len(making) + engine.batch <= (lag if state.best else engine.batch):
-                if (due := state.founders_due - len(making)) > 0:
-                    making.begin(found, search.draw_founders(due))
-                elif len(state.population) >= settings.min_population or not state.founders_due:
+            while search.may_begin(len(making)):
+                due = state.founders_due - len(making)
+                if due > 0:
+                    making.begin(found, search.draw_founders(due), at_once=state.best is not None)
+                else:
                     pairs = [search.select() for _ in range(engine.batch)]
                     making.begin(breed, pairs, at_once=search.will_count(1 - due))
-                else:
-                    break
             for draft, refinement in making.take():
                 newcomer = search.insert(draft, refinement)
                 if not state.founders_due and len(state.population) > settings.max_population:
@@ -171,12 +167,27 @@ class Search:
             quantile,
         )
 
-    def will_count(self, place: int) -> bool:
-        """Whether an offspring that is the first, second, … in the making can be within the limit.
+    def may_begin(self, n_making: int) -> bool:
+        """Whether to begin another solution, or round of them, while some are in the making."""
+        state = self.state
+        if state.best is None or self.engine.batch > 1:
+            # All threads help with the first solution, so that there is an early answer. An engine
+            # that refines many together does so in rounds.
+            return n_making == 0
+        if n_making < state.founders_due:
+            # Founders do not depend on each other.
+            return True
+        has_parents = len(state.population) >= self.settings.min_population
+        return n_making < self.settings.strategy.lag and (has_parents or not state.founders_due)
 
-        One beyond it is bred, because a search that continues with a higher limit begins with it.
+    def will_count(self, place: int) -> bool:
+        """Whether a worker should begin with an offspring that is in this place of the making.
+
+        One beyond the limit is only bred, because a search that continues from here with a higher
+        limit begins with it. And if there is one at a time, all threads help with it.
         """
-        return self.state.n_offspring + place <= self.settings.max_offspring
+        is_within = self.state.n_offspring + place <= self.settings.max_offspring
+        return is_within and self.settings.strategy.lag > 1
 
     def refine(self, engine: Engine, drafts: Sequence[Draft]) -> list[Refinement]:
         """Let an engine run the local search of drafts."""

@@ -56,6 +56,11 @@ class SearchSettings:
         _require(self.roulette_power in (1, 2), "roulette_power", self.roulette_power, "1 or 2")
         check_limits(self.max_time, self.target_inertia)
 
+    @property
+    def most_at_a_time(self) -> int:
+        """How many solutions can be in the making, as far as the search is concerned."""
+        return max(self.max_population, self.strategy.lag)
+
     def most_solutions(self, n_given: int) -> int:
         """Return how many solutions a search may make at most, if it begins with given ones."""
         restarts = self.max_offspring // self.patience if self.strategy.agreement > 1 else 0

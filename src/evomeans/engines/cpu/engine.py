@@ -29,10 +29,13 @@ from evomeans.engines.protocol import (
 )
 from evomeans.engines.rules import sum_by_center
 
-# Below this much work per assignment a second thread brings little, or costs more than it brings.
-# Most of the n·k·d products are avoided; what every sample takes in any case is like 64 of them.
-WORTH_A_THREAD = 2_500_000
+# What a thread that helps with an assignment should have to do, in products. Threads meet after
+# every step, and on a busy machine each meeting takes milliseconds. Most of the n·k·d products are
+# avoided; what every sample takes in any case is like 64 of them.
+WORTH_A_THREAD = 50_000_000
 WORK_PER_SAMPLE = 64
+# The same for kernels whose threads meet at the end only.
+WORTH_A_CALL = 2_500_000
 # Below this much, an offspring takes less time than handing it to another thread and back.
 WORTH_A_WORKER = 50_000
 
@@ -224,8 +227,8 @@ class CpuEngine:
         return self._attraction(len(points)).means(points, squares)
 
     def _attraction(self, n_points: int) -> Attraction:
-        worth = n_points * self.n_samples * self.n_features >= WORTH_A_THREAD
-        n_threads = self.n_jobs if worth else 1
+        work = n_points * self.n_samples * self.n_features
+        n_threads = self.n_jobs if work >= WORTH_A_CALL else 1
         if n_threads not in self._attractions:
             self._attractions[n_threads] = Attraction(self.samples, self.n_features, n_threads)
         return self._attractions[n_threads]
@@ -233,9 +236,8 @@ class CpuEngine:
     def _room(self, n_clusters: int) -> Room:
         room = self._room_in_use
         if room is None or room.k != n_clusters:
-            n_threads = min(self.n_jobs, count_tiles(self.n_samples))
-            if self._work(n_clusters) < WORTH_A_THREAD:
-                n_threads = 1
+            most = self._work(n_clusters) // max(WORTH_A_THREAD, 1)
+            n_threads = max(1, min(self.n_jobs, most, count_tiles(self.n_samples)))
             room = self._room_in_use = Room(self.samples, n_clusters, self.n_features, n_threads)
         return room
 

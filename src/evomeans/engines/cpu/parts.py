@@ -86,7 +86,14 @@ def sum_squares(
 
 
 @jit
-def choose_parts(samples: Samples, first: NDArray[Any], second: NDArray[Any], parts: Parts) -> bool:
+def choose_parts(
+    samples: Samples,
+    first: NDArray[Any],
+    first_centers: FloatArray,
+    second: NDArray[Any],
+    second_centers: FloatArray,
+    parts: Parts,
+) -> bool:
     """Choose the better version of every part.
 
     Parameters
@@ -94,14 +101,17 @@ def choose_parts(samples: Samples, first: NDArray[Any], second: NDArray[Any], pa
     samples : Samples
     first, second : (tiles, WIDTH) arrays
         Labels.
-    parts : Parts, in and out
-        ``errors`` are known. In the end ``chosen`` says what to take from the second solution.
+    first_centers, second_centers : (k, d) arrays
+    parts : Parts, out
+        ``chosen`` says what to take from the second solution.
 
     Returns
     -------
     is_better : bool
         Whether the result is better than both solutions.
     """
+    sum_squares(samples, first, first_centers, parts.errors[FIRST])
+    sum_squares(samples, second, second_centers, parts.errors[SECOND])
     connect(samples, first, second, parts.root)
     compare_versions(parts)
     balance(parts)

@@ -12,7 +12,7 @@ from evomeans.engines.cpu.hartigan import move_singles
 from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import Samples, State
 from evomeans.engines.cpu.order import halve
-from evomeans.engines.cpu.parts import choose_parts, sum_squares
+from evomeans.engines.cpu.parts import choose_parts
 from evomeans.engines.cpu.refine import refine
 from evomeans.engines.cpu.room import Room
 from evomeans.engines.cpu.samples import encode_samples, fill_tiles, frame_for
@@ -59,8 +59,7 @@ def calls(X: Any, n_clusters: int, abilities: frozenset[Ability]) -> list[Call]:
         swap = samples, room.swapped, room._diary, state, centers, 1, 0.0
         found.append(Call(try_swaps, swap, 5.0))
     if Ability.PARTS in abilities:
-        found.append(Call(sum_squares, (samples, state.labels, target, double), 0.3))
-        both = samples, state.labels, state.labels, room._parts
+        both = samples, state.labels, target, state.labels, target, room._parts
         found.append(Call(choose_parts, both, 1.0))
     return found
 

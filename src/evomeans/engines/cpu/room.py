@@ -14,7 +14,7 @@ from evomeans.engines.cpu.hartigan import move_singles
 from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import Centers, Samples, Scratch, State, aligned
 from evomeans.engines.cpu.losses import find_two_closest
-from evomeans.engines.cpu.parts import Parts, choose_parts, sum_squares
+from evomeans.engines.cpu.parts import Parts, choose_parts
 from evomeans.engines.cpu.refine import INERTIA, ITERATIONS, refine, step, sum_distances
 from evomeans.engines.cpu.roulette import all_distances, draw_at
 from evomeans.engines.cpu.rows import SparseRows
@@ -135,9 +135,7 @@ class Room:
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]] | None:
         """Choose the better versions of parts; see :mod:`~evomeans.engines.cpu.parts`."""
         parts = self._parts
-        for errors, (labels, centers) in zip(parts.errors, (first, second), strict=True):
-            sum_squares(self.samples, labels, centers, errors)
-        if not choose_parts(self.samples, first.labels, second.labels, parts):
+        if not choose_parts(self.samples, *first, *second, parts):
             return None
         gone, taken = parts.chosen[parts.root].astype(np.bool_).reshape(2, self.k)
         return gone, taken

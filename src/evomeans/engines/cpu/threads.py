@@ -31,9 +31,7 @@ _yield_cpu = types.ExternalFunction(
     "SwitchToThread" if os.name == "nt" else "sched_yield", types.int32()
 )
 # Windows counts milliseconds; with zero it yields.
-_sleep = types.ExternalFunction(
-    "Sleep" if os.name == "nt" else "usleep", types.int32(types.uint32)
-)
+_sleep = types.ExternalFunction("Sleep" if os.name == "nt" else "usleep", types.int32(types.uint32))
 MICROSECONDS_OF_SLEEP = 0 if os.name == "nt" else 50
 
 
