@@ -1,4 +1,4 @@
-"""Serving: seconds until a loaded model answers, and bulk speed compared with scikit-learn's KMeans.
+"""Serving: seconds until a loaded model answers, and bulk speed compared with KMeans.
 
 Run with ``python -m benchmarks.serving``, or with ``--rows 100000 --threads 1`` and the like. Both
 sides have the same centres and take turns; a ratio is the median over the turns.
