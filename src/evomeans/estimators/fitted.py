@@ -205,7 +205,7 @@ class FittedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     @property
     def _needs_no_engine(self) -> bool:
-        """Whether NumPy answers, with the labels that the CPU engine would give."""
+        """Whether the labels of the CPU engine can be had without one."""
         return self.engine in ("auto", "cpu")
 
     def _compared(self, X: Any) -> tuple[FloatArray, Frame, int]:

@@ -84,11 +84,11 @@ def lowest(scores: NDArray[Any], levels: NDArray[Any], i: int) -> Any:
 
 
 @jit
-def candidates(scores: NDArray[Any], i: int, limit: Any) -> tuple[Any, Any]:
+def candidates(scores: NDArray[Any], i: int, limit: Any) -> tuple[int, int]:
     """Count the centres whose scores are up to a limit; also return the sum of their indices."""
-    count = total = np.int32(0)
+    count = total = 0
     for j in range(scores.shape[1]):
-        close = np.int32(scores[i, j] <= limit)
+        close = int(scores[i, j] <= limit)
         count += close
-        total += close * np.int32(j)
+        total += close * j
     return count, total
