@@ -46,7 +46,7 @@ def test_fitted_attributes_agree_with_each_other(model, engine_name, dtype, weig
     assert model.cluster_centers_.shape == (6, 3)
     assert model.cluster_centers_.dtype == dtype
     assert_array_equal(model.labels_, model.predict(samples))
-    assert model.inertia_ == -model.score(samples, sample_weight=weights)
+    assert_allclose(-model.score(samples, sample_weight=weights), model.inertia_, rtol=1e-13)
     assert model.inertia_ <= min(inertias(model)) * (1.0 + 1e-6)
 
 

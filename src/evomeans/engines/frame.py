@@ -62,11 +62,12 @@ class Frame:
         """The factor from data to frame."""
         return math.ldexp(1.0, self.exponent)
 
-    def encode(self, X: NDArray[Any]) -> NDArray[Any]:
+    def encode(self, X: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Bring rows in data units into the frame, in C order and in their own precision."""
         # Scaled first: the difference of two extreme float32 numbers is none.
-        Z: NDArray[Any] = np.multiply(X, X.dtype.type(self.scale), order="C")
-        Z -= np.ldexp(self.shift, self.exponent).astype(X.dtype)
+        Z: NDArray[Any] = np.multiply(X, X.dtype.type(self.scale), order="C", out=out)
+        if self.shift.any():
+            Z -= np.ldexp(self.shift, self.exponent).astype(X.dtype)
         return Z
 
     def decode(self, centers: NDArray[np.float64]) -> NDArray[np.float64]:

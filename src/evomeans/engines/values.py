@@ -28,7 +28,9 @@ def reaching(frame: Frame, low: NDArray[Any], high: NDArray[Any]) -> Frame:
     It is the given one, unless they are so far outside that their squares could overflow; then it
     has another scale.
     """
-    extent = max((high - frame.shift).max(), (frame.shift - low).max())
+    # An infinite extent is refused below.
+    with np.errstate(over="ignore"):
+        extent = max((high - frame.shift).max(), (frame.shift - low).max())
     if extent * frame.scale <= 1.0:
         return frame
     return replace(frame, exponent=Frame.scaling(np.array([extent]), 0).exponent)

@@ -17,8 +17,8 @@ from sklearn.base import (
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from evomeans.engines import Engine, create_engine, is_dask
-from evomeans.engines.frame import Frame
+from evomeans.engines import Engine, create_engine, is_dask, nearest
+from evomeans.engines.frame import Frame, is_sparse
 from evomeans.engines.protocol import FloatArray
 from evomeans.estimators.parameters import DENSE_ENGINES, check_thread_count
 from evomeans.estimators.solution import Solution, encode_centers, frame_for_new_samples
@@ -114,6 +114,8 @@ class FittedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
             labels: NDArray[np.int32] = lazy_labels(X, *self._centers_and_frame())
             return labels
+        if self._needs_no_engine:
+            return nearest.labels(X, *self._compared(X))
         engine, centers = self._fitted_engine(X)
         return np.asarray(engine.assign(centers)[0], dtype=np.int32)
 
@@ -136,7 +138,9 @@ class FittedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
             from evomeans.engines.dask.answers import lazy_distances
 
             distances: NDArray[Any] = lazy_distances(X, *self._centers_and_frame())
-            return distances.astype(X.dtype)
+            return distances
+        if self._needs_no_engine:
+            return nearest.distances(X, *self._compared(X))
         engine, centers = self._fitted_engine(X)
         return np.asarray(engine.distances(centers), dtype=X.dtype)
 
@@ -166,6 +170,8 @@ class FittedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
             sample_weight = check_sample_weight(sample_weight, X.shape[0], X)
             return -inertia(X, sample_weight, *self._centers_and_frame())
         sample_weight = check_sample_weight(sample_weight, X.shape[0])
+        if self._needs_no_engine:
+            return -nearest.inertia(X, sample_weight, *self._compared(X))
         engine, centers = self._fitted_engine(X, sample_weight)
         return -engine.assign(centers)[1]
 
@@ -197,19 +203,25 @@ class FittedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     def _centers_and_frame(self) -> tuple[FloatArray, Frame]:
         return encode_centers(self._frame, self.cluster_centers_), self._frame
 
+    @property
+    def _needs_no_engine(self) -> bool:
+        """Whether the labels of the CPU engine can be had without one."""
+        return self.engine in ("auto", "cpu")
+
+    def _compared(self, X: Any) -> tuple[FloatArray, Frame, int]:
+        """Return the centres in a frame, the frame, and the number of threads."""
+        frame = self._frame
+        if is_sparse(X) and frame.shift.any():
+            frame = Frame.scaling(self.cluster_centers_, self.n_features_in_)
+        centers = encode_centers(frame, self.cluster_centers_)
+        return centers, frame, check_thread_count(self.n_jobs)
+
     def _fitted_engine(
         self, X: Any, sample_weight: FloatArray | None = None
     ) -> tuple[Engine, FloatArray]:
         """Return an engine that holds new samples, and the fitted centres in its frame."""
         frame = frame_for_new_samples(X, self._frame, self.cluster_centers_)
-        engine = create_engine(
-            self.engine,
-            X,
-            sample_weight,
-            n_jobs=check_thread_count(self.n_jobs),
-            frame=frame,
-            searching=False,
-        )
+        engine = create_engine(self.engine, X, sample_weight, frame=frame, searching=False)
         return engine, encode_centers(frame, self.cluster_centers_)
 
     @property

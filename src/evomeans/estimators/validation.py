@@ -88,10 +88,12 @@ def _in_memory(estimator: Any, X: Any, *, reset: bool) -> Any:
             dtype=[np.float64, np.float32],
             order="C",
         )
-    values = X.data if is_sparse(X) else X
-    largest = max(float(np.max(values, initial=0.0)), -float(np.min(values, initial=0.0)))
-    if largest > LARGEST_VALUE:
-        raise ValueError(f"X contains a value of size {largest:.3g}; {OVERFLOW}")
+    # The sizes of new samples are checked when they are brought into the frame of the fit.
+    if reset:
+        values = X.data if is_sparse(X) else X
+        largest = max(float(np.max(values, initial=0.0)), -float(np.min(values, initial=0.0)))
+        if largest > LARGEST_VALUE:
+            raise ValueError(f"X contains a value of size {largest:.3g}; {OVERFLOW}")
     return _canonical_csr(X) if is_sparse(X) else X
 
 

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.engines.cpu.engine import CpuEngine
+from evomeans.engines import nearest
 from evomeans.engines.dask.blocks import Summary, summarize
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import FloatArray
-from evomeans.engines.values import check_total_weight, reaching
+from evomeans.engines.values import check_total_weight
 
 
 def lazy_labels(X: Any, centers: FloatArray, frame: Frame) -> Any:
@@ -26,10 +26,10 @@ def lazy_labels(X: Any, centers: FloatArray, frame: Frame) -> Any:
 
 
 def lazy_distances(X: Any, centers: FloatArray, frame: Frame) -> Any:
-    """Return the distances of every row to every centre, a Dask array of float64."""
+    """Return the distances of every row to every centre, a Dask array in the dtype of ``X``."""
     given = {"centers": centers, "frame": frame}
     chunks = X.chunks[0], (len(centers),)
-    return X.map_blocks(_measure_chunk, chunks=chunks, meta=np.empty((0, 0)), **given)
+    return X.map_blocks(_measure_chunk, chunks=chunks, meta=np.empty((0, 0), X.dtype), **given)
 
 
 def inertia(X: Any, sample_weight: Any, centers: FloatArray, frame: Frame) -> float:
@@ -57,17 +57,17 @@ def _label_chunk(
 ) -> NDArray[np.int32]:
     if len(X) == 0:
         return np.empty(0, np.int32)
-    engine, centers = _engine(X, None, centers, frame, _checked(X, None, block_id[0]))
-    return engine.assign(centers)[0]
+    _checked(X, None, block_id[0])
+    return nearest.labels(X, centers, frame)
 
 
 def _measure_chunk(
     X: NDArray[Any], centers: FloatArray, frame: Frame, block_id: tuple[int, ...]
-) -> FloatArray:
+) -> NDArray[Any]:
     if len(X) == 0:
-        return np.empty((0, len(centers)))
-    engine, centers = _engine(X, None, centers, frame, _checked(X, None, block_id[0]))
-    return engine.distances(centers)
+        return np.empty((0, len(centers)), X.dtype)
+    _checked(X, None, block_id[0])
+    return nearest.distances(X, centers, frame)
 
 
 def _inertia_of_chunk(
@@ -77,20 +77,10 @@ def _inertia_of_chunk(
     summary = _checked(X, sample_weight, number)
     if summary.weight == 0.0 or not math.isfinite(summary.weight):
         return 0.0, summary.weight
-    engine, centers = _engine(X, sample_weight, centers, frame, summary)
-    return engine.assign(centers)[1], summary.weight
+    return nearest.inertia(X, sample_weight, centers, frame), summary.weight
 
 
 def _checked(X: NDArray[Any], sample_weight: Any, number: int) -> Summary:
     summary = summarize(X, sample_weight)
     summary.check(number, summary.bad_row)
     return summary
-
-
-def _engine(
-    X: NDArray[Any], sample_weight: Any, centers: FloatArray, frame: Frame, summary: Summary
-) -> tuple[CpuEngine, FloatArray]:
-    """Return an engine that holds a chunk, and the centres in its frame."""
-    own = reaching(frame, summary.low, summary.high)
-    engine = CpuEngine(X, sample_weight, frame=own, searching=False)
-    return engine, np.ldexp(centers, own.exponent - frame.exponent)

@@ -1,0 +1,170 @@
+"""Labels, distances and inertia of samples that no engine holds."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.testing import assert_allclose, assert_array_equal
+
+from evomeans.engines import nearest
+from evomeans.engines.cpu import CpuEngine
+from evomeans.engines.frame import Frame
+from oracles import squared_distances
+
+
+def exact_squares(X, centers):
+    """‖x − c‖² in rational numbers, without any rounding."""
+    return [
+        [
+            sum((Fraction(float(a)) - Fraction(float(b))) ** 2 for a, b in zip(x, c, strict=True))
+            for c in centers
+        ]
+        for x in X
+    ]
+
+
+@pytest.fixture(params=["one block", "many blocks"])
+def blocks(request, monkeypatch):
+    """Few samples take NumPy, many the kernels; here a few of them do."""
+    if request.param == "many blocks":
+        monkeypatch.setattr(nearest, "FEWEST", 5)
+        monkeypatch.setattr(nearest, "SCORES", 1)
+
+
+GRID = st.integers(-4, 4).map(float)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("many", [False, True])
+@given(
+    X=arrays(float, st.tuples(st.integers(6, 12), st.just(3)), elements=GRID),
+    centers=arrays(float, st.tuples(st.integers(1, 5), st.just(3)), elements=GRID),
+)
+def test_ties_on_a_grid_go_to_the_lowest_index(dtype, many, X, centers):
+    """All arithmetic is exact here, and so are the ties; centres may be equal."""
+    X = X.astype(dtype)
+    frame = Frame.around(X)
+    with pytest.MonkeyPatch.context() as patch:
+        if many:
+            patch.setattr(nearest, "FEWEST", 5)
+            patch.setattr(nearest, "SCORES", 1)
+        found = nearest.labels(X, frame.encode(centers), frame)
+    assert_array_equal(found, np.argmin(exact_squares(X, centers), axis=1))
+
+
+@pytest.mark.usefixtures("blocks")
+@pytest.mark.parametrize("offset", [0.0, 1e8])
+@pytest.mark.parametrize("exponent", [-400, 0, 400])
+def test_near_ties_are_decided_in_double_precision(offset, exponent):
+    """Samples are off the middle of two centres by a few units in the 14th digit."""
+    rng = np.random.default_rng(0)
+    pair = np.ldexp(offset + np.array([[0.0, 0.0, 0.0], [1.0, 2.0, 3.0]]), exponent)
+    steps = rng.integers(-50, 50, size=(40, 1)) * (1e-6 if offset else 1e-13)
+    X = np.ldexp(offset + np.array([0.5, 1.0, 1.5]) + steps, exponent)
+    frame = Frame.around(np.concatenate([X, pair]))
+    squares = exact_squares(X, pair)
+    decided = [abs(a - b) > max(a, b) / 10**15 for a, b in squares]
+    found = nearest.labels(X, frame.encode(pair), frame)
+    assert sum(decided) > 30
+    assert_array_equal(found[decided], np.argmin(squares, axis=1)[decided])
+
+
+@pytest.mark.usefixtures("blocks")
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_the_labels_are_those_of_the_cpu_engine(dtype, sparse):
+    """Also where rounding decides: centres that have the same coordinates in another order."""
+    rng = np.random.default_rng(1)
+    for d in (1, 3, 17):
+        X = rng.integers(-3, 4, size=(60, d)).astype(dtype) / 3
+        X[::2] = X[::2, :1]
+        one = rng.normal(size=d)
+        centers = np.array([rng.permutation(one) for _ in range(6)])
+        samples = sp.csr_array(X) if sparse else X
+        frame = Frame.scaling(X, d) if sparse else Frame.around(X)
+        engine, centers = CpuEngine(samples, frame=frame), frame.encode(centers)
+        labels, inertia = engine.assign(centers)
+        assert_array_equal(nearest.labels(samples, centers, frame), labels)
+        assert_allclose(nearest.inertia(samples, None, centers, frame), inertia, rtol=1e-12)
+
+
+@pytest.mark.usefixtures("blocks")
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_distances_and_inertia_are_those_of_the_direct_formula(dtype, sparse):
+    """Samples on and next to a centre keep their digits."""
+    rng = np.random.default_rng(2)
+    centers = rng.integers(-8, 9, size=(4, 6)) * 1.0
+    X = (centers[rng.integers(4, size=50)] + rng.normal(size=(50, 6)) * 1e-4).astype(dtype)
+    X[0] = centers[0]
+    weights = rng.random(50)
+    frame = Frame.scaling(X, 6)
+    samples = sp.csr_array(X) if sparse else X
+    squares = squared_distances(X, centers)
+    args = frame.encode(centers), frame
+    distances = nearest.distances(samples, *args)
+    assert distances.dtype == dtype
+    assert_allclose(distances, np.sqrt(squares), rtol=1e-12 if dtype is np.float64 else 1e-6)
+    assert distances[0].min() == 0.0
+    cost = weights @ squares.min(axis=1)
+    assert_allclose(nearest.inertia(samples, weights, *args), cost, rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_row_does_not_depend_on_others_threads_or_layout(dtype, monkeypatch):
+    """One by one, reversed, in Fortran order, strided, read-only, and by three threads."""
+    rng = np.random.default_rng(3)
+    X = rng.integers(-2, 3, size=(200, 4)).astype(dtype)
+    frame = Frame.around(X)
+    centers = frame.encode(rng.integers(-2, 3, size=(9, 4)) / 2)
+    expected = np.concatenate([nearest.labels(X[i : i + 1], centers, frame) for i in range(200)])
+    frozen = X.copy()
+    frozen.flags.writeable = False
+    strided = np.repeat(X, 2, axis=1)[:, ::2]
+    monkeypatch.setattr(nearest, "FEWEST", 16)
+    monkeypatch.setattr(nearest, "SCORES", 1)
+    for n_threads in (1, 3):
+        for variant in (X, np.asfortranarray(X), strided, frozen):
+            assert_array_equal(nearest.labels(variant, centers, frame, n_threads), expected)
+        assert_array_equal(nearest.labels(X[::-1], centers, frame, n_threads)[::-1], expected)
+    one, three = (nearest.inertia(X, None, centers, frame, n) for n in (1, 3))
+    assert one == three
+
+
+@pytest.mark.usefixtures("blocks")
+@pytest.mark.parametrize("sparse", [False, True])
+def test_samples_far_outside_do_not_change_the_labels_of_others(sparse):
+    """1e100 has a frame of its own; 1e200 cannot be squared."""
+    X = np.array([[0.0, 1.0], [3.0, 1.0], [1e100, 0.0], [-1e100, 0.0], [3.1, 1.0], [0.2, 1.0]])
+    frame = Frame(np.zeros(2), -2)
+    centers = frame.encode(np.array([[0.0, 1.0], [3.0, 1.0]]))
+    kind = sp.csr_array if sparse else np.array
+    assert_array_equal(nearest.labels(kind(X), centers, frame)[[0, 1, 4, 5]], [0, 1, 1, 0])
+    assert_allclose(nearest.distances(kind(X), centers, frame)[2:4], 1e100)
+    assert_allclose(nearest.inertia(kind(X), None, centers, frame), 2e200)
+    X[2, 0] = 1e200
+    with pytest.raises(ValueError, match="overflow beyond"):
+        nearest.labels(kind(X), centers, frame)
+
+
+def test_few_samples_without_ties_need_no_compiler():
+    """A model can serve at once on a machine that has compiled nothing."""
+    import subprocess
+    import sys
+
+    program = (
+        "import sys, numpy as np; from evomeans.engines import nearest;"
+        "from evomeans.engines.frame import Frame;"
+        "frame = Frame(np.zeros(2), 0);"
+        "args = np.array([[0.1, 0.1], [0.7, 0.2]]), frame;"
+        "assert nearest.labels(np.array([[0.6, 0.3]]), *args) == [1];"
+        "nearest.distances(np.ones((9, 2)), *args); nearest.inertia(np.ones((9, 2)), None, *args);"
+        "assert 'numba' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
