@@ -121,7 +121,10 @@ class Workers:
     @contextmanager
     def at_work(self) -> Iterator[Workers]:
         """Start the threads; drop what is left in the end."""
-        threads = [Thread(target=self._work, args=[engine]) for engine in self._engines]
+        threads = [
+            Thread(target=self._work, args=[engine], name=f"evomeans worker {number}")
+            for number, engine in enumerate(self._engines, start=1)
+        ]
         for thread in threads:
             thread.start()
         try:

@@ -166,9 +166,9 @@ def match(first: FloatArray, second: FloatArray) -> tuple[Integers, Flags]:
     # Imported late: importing the estimator loads no compiler.
     from evomeans.compiled import assignment
 
-    partner, is_shared, *memory = _matching_memory(len(first))
-    assignment.match(first, second, partner, is_shared, *memory)
-    return partner, is_shared
+    memory = _matching_memory(len(first))
+    assignment.match(first, second, *memory)
+    return memory[0], memory[1]
 
 
 def _matching_memory(k: int) -> tuple[Integers, Flags, FloatArray, FloatArray, Integers]:
