@@ -358,16 +358,28 @@ def test_stops_at_max_time() -> None:
 
 
 def test_max_time_can_end_the_initial_population_with_a_complete_answer() -> None:
-    _, result = run(FOUNDERS, small(max_time=2.0), clock=ScriptedClock())
-    assert result.stop_reason is StopReason.MAX_TIME
-    assert result.n_offspring == 0
-    assert inertias(result) == [10.0, 40.0]
-    assert result.best.inertia == 10.0
+    """Not before there are three solutions, however short the time."""
+    for max_time, count in ((1e-9, 3), (0.35, 4)):
+        settings = small(max_time=max_time)
+        _, result = run(FOUNDERS, settings, clock=ScriptedClock(), seconds=0.1)
+        assert result.stop_reason == StopReason.MAX_TIME
+        assert [record.inertia for record in result.history] == FOUNDERS[:count]
 
 
-def test_at_least_one_solution_is_made_however_short_the_time() -> None:
-    _, result = run(FOUNDERS, small(max_time=1e-9), clock=ScriptedClock())
+def test_no_more_than_one_solution_is_waited_for_if_it_takes_long() -> None:
+    clock = ScriptedClock()
+    _, result = run(FOUNDERS, small(max_time=2.0), clock=clock, seconds=5.0)
     assert inertias(result) == [40.0]
+    assert result.stop_reason == StopReason.MAX_TIME
+
+
+@pytest.mark.parametrize("max_time", [None, 60.0])
+def test_with_limited_time_a_search_begins_with_kmeans_plus_plus(max_time) -> None:
+    """The first three founders, whatever the strategy says of the others."""
+    settings = small(max_offspring=1, max_time=max_time)
+    engine, _ = run([*FOUNDERS, 5.0], settings, abilities=ALL)
+    seeded = [bool((start.centers < 0.0).all()) for start in engine.starts[:4]]
+    assert seeded == ([False] * 4 if max_time is None else [True] * 3 + [False])
 
 
 @pytest.mark.parametrize(("target", "number", "total"), [(9.0, 2, 6), (8.0, 3, 7), (10.0, 0, 2)])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from evomeans.search.settings import SearchSettings
 
@@ -20,8 +20,11 @@ class StopReason(StrEnum):
     PROVEN_OPTIMAL = "proven_optimal"
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+# However little time there is, this many solutions are made, unless they take longer by so much.
+FEW, GRACE = 3, 1.0
+
+
+class Progress(NamedTuple):
     """What stopping criteria look at.
 
     Parameters
@@ -36,6 +39,8 @@ class Progress:
         Since the search began.
     best : float
         Lowest inertia so far.
+    solutions : int
+        Made so far, founders included.
     """
 
     offspring: int
@@ -43,6 +48,7 @@ class Progress:
     finds: int
     seconds: float
     best: float
+    solutions: int = FEW
 
 
 def reason_to_stop(progress: Progress, settings: SearchSettings) -> StopReason | None:
@@ -57,6 +63,8 @@ def reason_to_stop(progress: Progress, settings: SearchSettings) -> StopReason |
     stagnant = progress.since_improvement >= settings.patience
     if stagnant and progress.finds >= settings.strategy.agreement:
         return StopReason.NO_IMPROVEMENT
-    if limit is not None and progress.seconds >= limit:
-        return StopReason.MAX_TIME
+    if limit is not None:
+        grace = 0.0 if progress.solutions >= FEW else GRACE
+        if progress.seconds >= limit + grace:
+            return StopReason.MAX_TIME
     return None
