@@ -239,7 +239,8 @@ def test_a_search_without_workers_says_so_and_waits(
     def bring_back():
         while "waits for one" not in caplog.text:
             time.sleep(0.02)
-        cluster.scale(2)
+        # The next test wants one, and starting it takes seconds.
+        cluster.scale(1)
 
     sent = at_request(monkeypatch, 15, replace_all)
     with caplog.at_level(logging.WARNING, "evomeans"):
@@ -248,11 +249,8 @@ def test_a_search_without_workers_says_so_and_waits(
     assert caplog.text.count("waits for one") == 1
 
 
-def test_a_worker_that_joins_gets_blocks(cluster, client, undisturbed, monkeypatch):
-    """A second one, in the middle of the search; from the next round on it takes its share."""
-    cluster.scale(1)
-    while len(client.nthreads()) != 1:
-        time.sleep(0.02)
+def test_a_worker_that_joins_gets_blocks(cluster, lone_client, undisturbed, monkeypatch):
+    """In the middle of the search; from the next round on it takes its share."""
     homes = []
     ask = DaskEngine.ask
 
@@ -263,7 +261,7 @@ def test_a_worker_that_joins_gets_blocks(cluster, client, undisturbed, monkeypat
 
     def add_one():
         cluster.scale(2)
-        client.wait_for_workers(2)
+        lone_client.wait_for_workers(2)
 
     monkeypatch.setattr(DaskEngine, "ask", ask_and_look)
     at_request(monkeypatch, 10, add_one)
