@@ -124,7 +124,7 @@ def test_an_array_on_disk_and_a_table_in_memory(evomeans, table):
 
 
 def test_a_folder_on_a_cluster(evomeans, table):
-    """The same run as without one. Threads here; processes in tests/engines/dask."""
+    """The same run as without one. Threads here; processes in tests/engines/dask_engine."""
     command = ("fit", Path("folder").absolute(), "-k", 3, "--engine", "dask", "--exclude", "name,w",
                "--seed", 1, "--fast", "-o")  # fmt: skip
     assert evomeans(*command, "here").code == 0
