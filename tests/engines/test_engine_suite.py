@@ -227,14 +227,16 @@ def test_ties_between_equal_centres_do_not_depend_on_the_handle(engine_name, dty
     problem = Problem(make_samples("normal", 700, 3, dtype, rng), None, 6, "samples", 4)
     engine = create_engine(engine_name, problem.X, None)
     (mother,) = engine.refine(problem.starts(engine))
+    starts = []
     for i in range(6):
         for j in range(6):
             centers = mother.centers.copy()
             centers[j] = centers[i]
-            start = Start(centers, rng.random(), rng.random(), parent=mother.handle)
-            (result,) = engine.refine([start])
-            assert_fixed_point(engine, problem, result)
-            assert_same_bits(result, engine.refine([replace(start, parent=None)])[0])
+            starts.append(Start(centers, rng.random(), rng.random(), parent=mother.handle))
+    alone = engine.refine([replace(start, parent=None) for start in starts])
+    for result, expected in zip(engine.refine(starts), alone, strict=True):
+        assert_fixed_point(engine, problem, result)
+        assert_same_bits(result, expected)
 
 
 # ---- the same as the reference ---------------------------------------------------------------
@@ -252,8 +254,8 @@ def pair_of_engines(name, dtype, weighted, n, d, seed, kind="normal"):
 @pytest.mark.parametrize(("n", "d"), [(40, 2), (300, 5), (1200, 3), (200, 40)])
 def test_founders_equal_the_references(fast_engine_name, dtype, weighted, n, d) -> None:
     engine, reference, problem, _ = pair_of_engines(fast_engine_name, dtype, weighted, n, d, seed=n)
-    for start in problem.starts(engine, 8):
-        (result,), (expected,) = engine.refine([start]), reference.refine([start])
+    starts = problem.starts(engine, 8)
+    for result, expected in zip(engine.refine(starts), reference.refine(starts), strict=True):
         assert_same_solution(result, expected)
 
 
@@ -268,8 +270,7 @@ def test_relocations_equal_the_references(fast_engine_name, dtype, weighted, alp
     for _ in range(5):
         start = offspring(mother, father, rng, alpha=alpha, power=power)
         (expected,) = reference.refine([start])
-        for asked in (start, replace(start, parent=None)):
-            (result,) = engine.refine([asked])
+        for result in engine.refine([start, replace(start, parent=None)]):
             assert_same_solution(result, expected)
         mother, father = result, mother
 
@@ -302,10 +303,8 @@ def test_a_parent_handle_changes_no_bit(fast_engine_name, dtype, weighted, n, d)
     mother, father, stranger = engine.refine(problem.starts(engine, 3))
     for _ in range(10):
         start = offspring(mother, father, rng)
-        results = [
-            engine.refine([replace(start, parent=handle)])[0]
-            for handle in (start.parent, None, stranger.handle)
-        ]
+        handles = (start.parent, None, stranger.handle)
+        results = engine.refine([replace(start, parent=handle) for handle in handles])
         assert_same_bits(results[0], results[1])
         assert_same_bits(results[0], results[2])
         mother, father = (results[0], mother) if rng.random() < 0.5 else (mother, results[1])
