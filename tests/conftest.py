@@ -79,6 +79,14 @@ def engine_name(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
+@pytest.fixture
+def fast_engine_name(engine_name: str) -> str:
+    """Every engine that can be compared with the reference engine."""
+    if engine_name == "reference":
+        pytest.skip("the reference engine itself")
+    return engine_name
+
+
 @pytest.fixture(params=["reference", "cpu"])
 def rival_engine_name(request: pytest.FixtureRequest) -> str:
     """Every engine that also answers what only the rivals ask."""
@@ -98,12 +106,12 @@ def _compiled_steps(_compiled_kernels) -> None:
 
 @pytest.fixture
 def small_blocks(_compiled_steps, monkeypatch) -> Iterator[None]:
-    """Let the Dask engine divide any data into five blocks, and its tasks run in this thread."""
+    """Let the Dask engine divide any data into three blocks, and its tasks run in this thread."""
     import dask
 
     monkeypatch.setattr("evomeans.engines.dask.blocks.SMALLEST_LIMIT", 1)
     monkeypatch.setattr("evomeans.engines.dask.blocks.SMALLEST_BLOCK", 0)
-    monkeypatch.setattr("evomeans.engines.dask.blocks.PARTS", 5)
+    monkeypatch.setattr("evomeans.engines.dask.blocks.PARTS", 3)
     with dask.config.set(scheduler="sync"):
         yield
 
@@ -129,11 +137,21 @@ def cluster(_compiled_steps) -> Iterator[Any]:
 @pytest.fixture
 def client(cluster) -> Iterator[Any]:
     """Return a client of the cluster when that has its two workers."""
+    yield from _client_of(cluster, n_workers=2)
+
+
+@pytest.fixture
+def lone_client(cluster) -> Iterator[Any]:
+    """Return a client of the cluster when that has a single worker."""
+    yield from _client_of(cluster, n_workers=1)
+
+
+def _client_of(cluster: Any, n_workers: int) -> Iterator[Any]:
     from distributed import Client
 
-    cluster.scale(2)
+    cluster.scale(n_workers)
     with Client(cluster) as client:
-        while len(client.nthreads()) != 2:
+        while len(client.nthreads()) != n_workers:
             time.sleep(0.02)
         yield client
 

@@ -14,6 +14,7 @@ from evomeans import HGMeans
 from evomeans.cli.report import NO_ROWS
 
 pytest.importorskip("dask")
+distributed = pytest.importorskip("distributed")
 
 pytestmark = [
     pytest.mark.usefixtures("small_blocks"),
@@ -122,13 +123,19 @@ def test_an_array_on_disk_and_a_table_in_memory(evomeans, table):
     assert "X.npy: sample_weight has -" in weighted.err
 
 
-@pytest.mark.slow
-def test_a_folder_on_a_cluster(evomeans, table, cluster):
-    """The same run as without one."""
+def test_a_folder_on_a_cluster(evomeans, table):
+    """The same run as without one. Threads here; processes in tests/engines/dask_engine."""
     command = ("fit", Path("folder").absolute(), "-k", 3, "--engine", "dask", "--exclude", "name,w",
                "--seed", 1, "--fast", "-o")  # fmt: skip
     assert evomeans(*command, "here").code == 0
-    assert evomeans(*command, "there", "--scheduler", cluster.scheduler_address).code == 0
+    with distributed.LocalCluster(
+        n_workers=2,
+        threads_per_worker=1,
+        processes=False,
+        protocol="tcp",
+        dashboard_address=":0",
+    ) as cluster:
+        assert evomeans(*command, "there", "--scheduler", cluster.scheduler_address).code == 0
     for name in ("labels.csv", "centers.csv"):
         assert Path("here", name).read_bytes() == Path("there", name).read_bytes()
 

@@ -147,7 +147,8 @@ def test_standard_input(evomeans, blobs, monkeypatch):
 def test_spaces_in_paths_and_new_parents(evomeans, blobs):
     Path("my data").mkdir()
     Path("blobs.csv").rename("my data/the blobs.csv")
-    result = evomeans("fit", "my data/the blobs.csv", *FIT[2:], "-o", "new folder/my run")
+    command = ("fit", "my data/the blobs.csv", *FIT[2:], "--no-report")
+    result = evomeans(*command, "-o", "new folder/my run")
     assert result.code == 0
     assert names("new folder") == {"my run"}
     record = json.loads(Path("new folder/my run/run.json").read_text(encoding="utf-8"))
@@ -165,7 +166,7 @@ def test_one_column_needs_no_search(evomeans, blobs):
 def test_fewer_distinct_rows_than_clusters(evomeans):
     """scikit-learn's warning becomes a note."""
     Path("same.csv").write_text("a,b\n" + "1,2\n" * 10)
-    result = evomeans("fit", "same.csv", "-k", 3, "--fast", "-o", "out")
+    result = evomeans("fit", "same.csv", "-k", 3, "--fast", "-o", "out", "--no-report")
     assert result.code == 0
     assert "note: Number of distinct clusters (1) found smaller than n_clusters (3)" in result.err
 
@@ -272,8 +273,7 @@ def test_tables_and_folders_that_cannot_be_used(evomeans, blobs, arguments, text
     assert names() == before
 
 
-def test_an_existing_run_is_kept(evomeans, blobs):
-    evomeans(*FIT, "-o", "out")
+def test_an_existing_run_is_kept(evomeans, run):
     before = {name: Path("out", name).read_bytes() for name in names("out")}
     result = evomeans(*FIT, "-o", "out")
     assert result.code == 1
@@ -282,8 +282,7 @@ def test_an_existing_run_is_kept(evomeans, blobs):
     assert {name: Path("out", name).read_bytes() for name in names("out")} == before
 
 
-def test_force_replaces_the_run_and_nothing_else(evomeans, blobs):
-    evomeans(*FIT, "-o", "out")
+def test_force_replaces_the_run_and_nothing_else(evomeans, run):
     Path("out/mine.txt").write_text("mine")
     Path("out/folder").mkdir()
     result = evomeans("fit", "blobs.csv", "-k", 2, *FIT[4:], "-o", "out", "--force", "--no-report")
@@ -291,22 +290,23 @@ def test_force_replaces_the_run_and_nothing_else(evomeans, blobs):
     assert names("out") == (FILES - {"report.html"}) | {"mine.txt", "folder"}
     assert Path("out/mine.txt").read_text() == "mine"
     assert pl.read_csv("out/centers.csv").height == 2
-    evomeans(*FIT, "-o", "out", "--force", "--format-out", "parquet")
+    evomeans(*FIT, "-o", "out", "--force", "--format-out", "parquet", "--no-report")
     assert not {"labels.csv", "centers.csv", "history.csv"} & names("out")
 
 
 def test_a_folder_with_other_things_is_welcome(evomeans, blobs):
     Path("out").mkdir()
     Path("out/notes.txt").write_text("mine")
-    assert evomeans(*FIT, "-o", "out").code == 0
-    assert names("out") == FILES | {"notes.txt"}
+    assert evomeans(*FIT, "-o", "out", "--no-report").code == 0
+    assert names("out") == FILES - {"report.html"} | {"notes.txt"}
 
 
 @pytest.mark.parametrize("existing", [False, True])
 def test_a_failure_in_the_middle_leaves_no_half_run(evomeans, blobs, monkeypatch, existing):
     """A full disk after half of the files: the old run stays, and the search is kept."""
+    command = (*FIT, "-o", "out", "--no-report")
     if existing:
-        evomeans("fit", "blobs.csv", "-k", 2, *FIT[4:], "-o", "out")
+        evomeans("fit", "blobs.csv", "-k", 2, *command[4:])
     before = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
 
     def full(self, path):
@@ -314,7 +314,7 @@ def test_a_failure_in_the_middle_leaves_no_half_run(evomeans, blobs, monkeypatch
 
     with monkeypatch.context() as patch:
         patch.setattr(HGMeans, "save", full)
-        result = evomeans(*FIT, "-o", "out", *(["--force"] if existing else []))
+        result = evomeans(*command, *(["--force"] if existing else []))
     assert result.code == 1
     assert "out could not be written: No space left on device." in result.err
     assert "--resume" in result.err
@@ -322,10 +322,10 @@ def test_a_failure_in_the_middle_leaves_no_half_run(evomeans, blobs, monkeypatch
     assert after.pop(Path("out.checkpoint"))
     assert after == before
 
-    again = evomeans(*FIT, "-o", "out", "--resume", *(["--force"] if existing else []))
+    again = evomeans(*command, "--resume", *(["--force"] if existing else []))
     assert again.code == 0
     assert "found out.checkpoint, " in again.err
-    assert names("out") == FILES
+    assert names("out") == FILES - {"report.html"}
     assert not Path("out.checkpoint").exists()
 
 
@@ -338,18 +338,19 @@ def test_a_bug_while_writing_does_not_lose_the_search(evomeans, blobs, monkeypat
     with monkeypatch.context() as patch:
         patch.setattr(HGMeans, "save", broken)
         with pytest.raises(RuntimeError, match="a bug"):
-            evomeans(*FIT, "-o", "out", "-q")
+            evomeans(*FIT, "-o", "out", "-q", "--no-report")
     told = capsys.readouterr().err
     assert "out could not be written: a bug. The search is kept in out.checkpoint" in told
     assert "--resume" in told.splitlines()[-1]
     assert names() == {"blobs.csv", "out.checkpoint"}
-    assert evomeans(*FIT, "-o", "out", "--resume").code == 0
+    assert evomeans(*FIT, "-o", "out", "--resume", "--no-report").code == 0
 
 
 def test_ids_are_written_as_they_stand(evomeans, blobs):
     rows = "".join(f"{i:05d},{a},{b}\n" for i, (a, b) in enumerate(blobs))
     Path("n.csv").write_text("id,a,b\n" + rows)
-    assert evomeans("fit", "n.csv", "-k", 3, "--id", "id", "--fast", "-o", "out").code == 0
+    command = ("fit", "n.csv", "-k", 3, "--id", "id", "--fast", "-o", "out", "--no-report")
+    assert evomeans(*command).code == 0
     labels = Path("out/labels.csv").read_text()
     assert labels.splitlines()[1].startswith("00000,")
     assert evomeans("predict", "out", "n.csv", "--id", "id").out == labels
@@ -409,13 +410,12 @@ def test_a_checkpoint_is_continued_only_when_asked(evomeans, blobs):
 
 
 def test_resume_without_a_checkpoint_begins_anew(evomeans, blobs):
-    result = evomeans(*FIT, "-o", "out", "--resume")
+    result = evomeans(*FIT, "-o", "out", "--resume", "--no-report")
     assert result.code == 0
     assert "there is no checkpoint out.checkpoint; a new search begins" in result.err
 
 
-def test_an_interrupted_run_is_not_replaced_if_its_checkpoint_is_gone(evomeans, blobs):
-    evomeans(*FIT, "-o", "out")
+def test_an_interrupted_run_is_not_replaced_if_its_checkpoint_is_gone(evomeans, run):
     path = Path("out/run.json")
     path.write_text(path.read_text().replace('"no_improvement"', '"interrupted"'))
     before = {name: Path("out", name).read_bytes() for name in names("out")}

@@ -6,11 +6,12 @@ import io
 
 import pytest
 from rich.console import Console
+from sklearn.base import clone
 
-from evomeans import OffspringRecord
+from evomeans import HGMeans, OffspringRecord
 from evomeans.cli.app import app
 from evomeans.cli.compare import _gap_text
-from evomeans.cli.progress import Limits, SearchDisplay
+from evomeans.cli.progress import SearchDisplay
 from evomeans.cli.record import _sizes
 from evomeans.cli.terminal import Terminal
 
@@ -55,7 +56,7 @@ def record(number: int, inertia: float, best: float, seconds: float, since=0) ->
     return OffspringRecord(*values, since_improvement=since)
 
 
-LIMITS = Limits(offspring=100, patience=50, seconds=None)
+MODEL = HGMeans(max_offspring=100, n_iter_no_change=50)
 
 
 def drawn(display: SearchDisplay) -> list[str]:
@@ -69,7 +70,7 @@ def drawn(display: SearchDisplay) -> list[str]:
 
 def test_progress_follows_the_search():
     """Gain over the first solution, patience, and the time left by the pace so far."""
-    display = SearchDisplay(Terminal(quiet=True), LIMITS, clock=lambda: 0.0)
+    display = SearchDisplay(Terminal(quiet=True), MODEL, clock=lambda: 0.0)
     assert drawn(display) == ["preparing; the kernels are compiled on the first use"]
     display(record(0, 200.0, 200.0, 0.1))
     display(record(0, 160.0, 160.0, 0.2))
@@ -85,14 +86,14 @@ def test_progress_follows_the_search():
         "elapsed 12.0 s",
         "left at most 1 min 29 s",
     ]
-    display.limits = Limits(100, 50, 20.0)
+    display.model = clone(MODEL).set_params(max_time=20.0)
     assert display.left(12.0) == "8.0 s"
 
 
 def test_progress_of_a_search_that_goes_on():
     """What the checkpoint knows is not forgotten; the pace is that of this process."""
     known = [record(0, 200.0, 200.0, 0.1), record(40, 160.0, 150.0, 400.0)]
-    display = SearchDisplay(Terminal(quiet=True), LIMITS, known)
+    display = SearchDisplay(Terminal(quiet=True), MODEL, known)
     for n in (41, 42, 43):
         display(record(n, 160.0, 150.0, 360.0 + n))
     assert display.gain() == "25.000 %"
@@ -101,7 +102,7 @@ def test_progress_of_a_search_that_goes_on():
 
 def test_a_log_stays_short(capsys):
     """The first line after two seconds; pauses double up to a minute."""
-    display = SearchDisplay(Terminal(), Limits(10**6, 10**6, None))
+    display = SearchDisplay(Terminal(), HGMeans(max_offspring=10**6, n_iter_no_change=10**6))
     display(record(0, 2.0, 2.0, 0.0))
     for second in range(1, 601):
         display(record(second, 1.0, 1.0, float(second)))
@@ -113,6 +114,6 @@ def test_a_log_stays_short(capsys):
 
 
 def test_lines_without_what_is_not_known():
-    text = SearchDisplay(Terminal(), LIMITS).log_line(record(0, 5.0, 5.0, 3.0))
+    text = SearchDisplay(Terminal(), MODEL).log_line(record(0, 5.0, 5.0, 3.0))
     assert text.split("  ")[-1] == "0 of 50 since the population improved"
     assert "below" not in text

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from blobs import FIT, write_blobs
+from blobs import write_blobs
 
 COMMAND = [sys.executable, "-m", "evomeans"]
 FOREVER = ["--max-offspring", "1000000000", "--n-iter-no-change", "1000000000"]
@@ -49,27 +49,27 @@ def test_without_the_extra_it_says_what_to_install(tmp_path, package):
     assert "Traceback" not in result.stderr
 
 
-@pytest.mark.parametrize("table", ["blobs.csv", "blobs.npy"])
-def test_without_polars_it_says_what_to_install(tmp_path, table):
+def test_without_polars_it_says_what_to_install(tmp_path):
     """Before the search, also if the table could be read without."""
     np.save(tmp_path / "blobs.npy", write_blobs(tmp_path / "blobs.csv"))
     code = (
         "import sys; sys.modules['polars'] = None\n"
-        f"from evomeans.cli import main; sys.exit(main(['fit', {table!r}, '-k', '3', '-o', 'out']))"
+        "from evomeans.cli import main\n"
+        "for table in ('blobs.csv', 'blobs.npy'):\n"
+        "    assert main(['fit', table, '-k', '3', '-o', 'out']) == 1"
     )
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, cwd=tmp_path
     )
-    assert result.returncode == 1
-    assert "pip install 'evomeans[cli]'" in result.stderr
+    assert result.returncode == 0
+    assert result.stderr.count("pip install 'evomeans[cli]'") == 2
     assert "Traceback" not in result.stderr
     assert {path.name for path in tmp_path.iterdir()} == {"blobs.csv", "blobs.npy"}
 
 
 @pytest.mark.skipif(os.name == "nt", reason="POSIX pipes")
-def test_standard_input_and_a_broken_pipe(evomeans, blobs):
+def test_standard_input_and_a_broken_pipe(run):
     """A reader that stops early is no error worth a word."""
-    evomeans(*FIT, "-o", "out")
     with Path("blobs.csv").open("rb") as file:
         process = subprocess.Popen(
             [*COMMAND, "predict", "out", "-"],
@@ -88,8 +88,7 @@ def test_standard_input_and_a_broken_pipe(evomeans, blobs):
     ("number", "code", "quiet", "background"),
     [
         (signal.SIGINT, 130, [], False),
-        (signal.SIGTERM, 143, ["-q"], False),
-        (signal.SIGTERM, 143, [], True),
+        (signal.SIGTERM, 143, ["-q"], True),
     ],
 )
 def test_a_signal_keeps_the_best_and_says_how_to_go_on(
@@ -99,7 +98,8 @@ def test_a_signal_keeps_the_best_and_says_how_to_go_on(
 
     Shells start background jobs with SIGINT ignored; SIGTERM must work there too.
     """
-    command = ["fit", "blobs.csv", "-k", "3", "--exclude", "name,w", "--seed", "1", "-o", "my out"]
+    command = ["fit", "blobs.csv", "-k", "3", "--exclude", "name,w", "--seed", "1", "--no-report"]
+    command += ["-o", "my out"]
     process = subprocess.Popen(
         [*COMMAND, *command, *quiet, *FOREVER],
         stdout=subprocess.PIPE,

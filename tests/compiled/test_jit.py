@@ -38,20 +38,20 @@ def run_all(scripts: list[Path], cache: Path) -> None:
 
 @pytest.mark.slow
 def test_processes_that_compile_at_once_get_their_own_code(tmp_path) -> None:
-    """Eight processes fill one cache with four signatures in different orders, then use it."""
+    """Four processes fill one cache with three signatures in different orders, then use it."""
     script = tmp_path / "kernel.py"
-    types = ["'f4'", "'f8'", "'i4'", "'i8'"]
+    types = ["'f4'", "'f8'", "'i8'"]
     scripts = []
-    for turn in range(4):
+    for turn in (1, 2):
         order = "[" + ", ".join(types[turn:] + types[:turn]) + "]"
         folder = tmp_path / str(turn)
         folder.mkdir()
         scripts.append(folder / "kernel.py")
         scripts[-1].write_text(FIT.format(order=order))
     script.write_text(FIT.format(order="[" + ", ".join(types) + "]"))
-    run_all([script] * 4 + scripts, tmp_path / "cache")
+    run_all([script] * 2 + scripts, tmp_path / "cache")
     assert list((tmp_path / "cache").rglob("*.nbi"))
-    run_all([script] * 2, tmp_path / "cache")
+    run_all([script], tmp_path / "cache")
 
 
 def test_without_a_cache_kernels_still_work(tmp_path) -> None:

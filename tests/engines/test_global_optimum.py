@@ -10,8 +10,8 @@ from evomeans.search import SearchSettings, evolve
 from oracles import lowest_inertia, squared_distances
 
 KINDS = ("normal", "integers", "duplicates", "blobs")
-CASES = {"reference": 6, "cpu": 30, "gpu": 2, "dask": 3}
-SETTINGS = SearchSettings(patience=200)
+CASES = {"reference": 3, "cpu": 20, "gpu": 2, "dask": 2}
+SETTINGS = SearchSettings(patience=100)
 
 
 def tiny_samples(kind: str, n: int, d: int, rng: np.random.Generator) -> np.ndarray:

@@ -52,9 +52,9 @@ def test_no_single_move_is_left_and_it_is_a_fixed_point_of_kmeans(
 def test_no_single_move_is_left_among_samples_of_many_tiles(d, weighted) -> None:
     """Also after children have inherited what was known of their parents."""
     rng = np.random.default_rng(d)
-    X = rng.normal(size=(400, d))
-    weights = rng.integers(0, 4, size=400).astype(float) if weighted else None
-    problem = Problem(X, weights, 25, "samples", 0)
+    X = rng.normal(size=(200, d))
+    weights = rng.integers(0, 4, size=200).astype(float) if weighted else None
+    problem = Problem(X, weights, 15, "samples", 0)
     engine = create_engine("cpu", X, weights)
     mother, father = engine.refine(moving(problem.starts(engine, 2)))
     for _ in range(3):

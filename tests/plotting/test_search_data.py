@@ -123,14 +123,9 @@ def test_the_population_after_each_selection():
 @pytest.mark.parametrize("seed", range(3))
 def test_the_last_population_is_the_one_that_the_search_returns(seed):
     X = np.random.default_rng(seed).normal(size=(150, 3))
-    model = HGMeans(
-        7,
-        min_population=4,
-        max_population=9,
-        max_offspring=80,
-        random_state=seed,
-        engine="reference",
-    ).fit(X)
+    model = HGMeans(7, min_population=4, max_population=9, max_offspring=80, random_state=seed).fit(
+        X
+    )
     data = population_data(model.history_)
     members = np.array([member.inertia for member in model.population_])
     gaps = 100 * (members / members.min() - 1)

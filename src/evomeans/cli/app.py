@@ -17,14 +17,12 @@ from evomeans.cli.options import (
     OUTPUT,
     SEARCH,
     TABLE_HELP,
-    Clusters,
-    Duration,
+    ComparisonOptions,
     Flag,
     Jobs,
     RunOptions,
     SampleOptions,
     SearchOptions,
-    Seed,
     TableName,
     TableOptions,
 )
@@ -138,47 +136,15 @@ def compare(
     table: TableName,
     /,
     *,
-    clusters: Annotated[Clusters, Parameter(group=SEARCH)],
-    time: Annotated[Duration | None, Parameter(group=SEARCH)] = None,
-    fast: Annotated[Flag, Parameter(group=SEARCH)] = False,
-    seed: Annotated[Seed, Parameter(group=SEARCH)] = 0,
-    picture: Annotated[Path | None, Parameter(group=OUTPUT)] = None,
-    force: Annotated[Flag, Parameter(group=OUTPUT)] = False,
+    options: ComparisonOptions,
     read: TableOptions = READ,
     samples: SampleOptions = SAMPLES,
     show: Terminal = SHOW,
 ) -> int:
-    """Compare HG-means with restarts of K-means and of K-means++ in equal CPU time.
-
-    Parameters
-    ----------
-    clusters
-        The number of clusters.
-    time
-        Stop HG-means after this CPU time; the others get as much as it took.
-    fast
-        Run HG-means with its fast setting.
-    seed
-        Of all three.
-    picture
-        Draw the inertia over time into this file: .png, .svg or .pdf.
-    force
-        Replace the picture if it exists.
-    """
+    """Compare HG-means with restarts of K-means and of K-means++ in equal CPU time."""
     from evomeans.cli.compare import compare_methods
 
-    return compare_methods(
-        table,
-        clusters,
-        limit=time,
-        fast=fast,
-        seed=seed,
-        picture=picture,
-        force=force,
-        read=read,
-        samples=samples,
-        terminal=show,
-    )
+    return compare_methods(table, options, read, samples, show)
 
 
 @app.command(sort_key=4)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from evomeans.cli.failures import CommandError
-from evomeans.cli.options import SampleOptions, TableOptions
+from evomeans.cli.options import ComparisonOptions, SampleOptions, TableOptions
 from evomeans.cli.reading import check_table, load_table
 from evomeans.cli.run_folder import check_new_file
 from evomeans.cli.tables.table import Table
@@ -54,27 +54,22 @@ class Course:
 
 def compare_methods(
     name: str,
-    clusters: int,
-    *,
-    limit: float | None,
-    fast: bool,
-    seed: int,
-    picture: Path | None,
-    force: bool,
+    options: ComparisonOptions,
     read: TableOptions,
     samples: SampleOptions,
     terminal: Terminal,
 ) -> int:
     """Run three methods for the same CPU time on one thread, and show what they reached."""
+    clusters, picture = options.clusters, options.picture
     if picture is not None:
-        _check_picture(picture, force)
+        _check_picture(picture, options.force)
     table = load_table(name, read, terminal, samples)
     check_table(table, clusters)
-    courses = [_search(table, clusters, limit, fast, seed, terminal)]
+    courses = [_search(table, options, terminal)]
     budget = courses[0].cpu_seconds
     for method, init in (("K-means++ restarts", "k-means++"), ("K-means restarts", "random")):
         terminal.note(f"{method} for {duration_text(budget)} ...")
-        courses.append(_restarts(method, init, table, clusters, budget, seed))
+        courses.append(_restarts(method, init, table, clusters, budget, options.seed))
     record = {
         "command": as_typed(),
         "table": table.name,
@@ -99,13 +94,11 @@ def _check_picture(picture: Path, force: bool) -> None:
         raise CommandError("The picture needs matplotlib: pip install 'evomeans[plot]'") from error
 
 
-def _search(
-    table: Table, clusters: int, limit: float | None, fast: bool, seed: int, terminal: Terminal
-) -> Course:
+def _search(table: Table, options: ComparisonOptions, terminal: Terminal) -> Course:
     terminal.note("preparing the kernels, compiled on the first use ...")
     with terminal.noting_warnings():
         least = HGMeans(
-            clusters, min_population=1, max_population=1, max_offspring=1, random_state=0
+            options.clusters, min_population=1, max_population=1, max_offspring=1, random_state=0
         )
         least.fit(table.X, sample_weight=table.weights)
     terminal.note("HG-means ...")
@@ -116,11 +109,11 @@ def _search(
         course.count = record.number
         now = time.process_time() - began
         course.add(record.inertia, now)
-        return limit is not None and now >= limit
+        return options.time is not None and now >= options.time
 
-    make = HGMeans.fast if fast else HGMeans
+    make = HGMeans.fast if options.fast else HGMeans
     with terminal.noting_warnings("fit was interrupted", "Number of distinct clusters"):
-        model = make(clusters, random_state=seed, observers=watch)
+        model = make(options.clusters, random_state=options.seed, observers=watch)
         model.fit(table.X, sample_weight=table.weights)
     if model.stop_reason_ == StopReason.INTERRUPTED:
         # There is nothing to compare with any more.

@@ -16,7 +16,7 @@ import numpy as np
 from evomeans.cli.checkpoints import Unfinished, checkpoint_path, find_unfinished, how_to_resume
 from evomeans.cli.failures import CommandError, ExitCode, UsageError, reason_of
 from evomeans.cli.options import RunOptions, SampleOptions, SearchOptions, TableOptions
-from evomeans.cli.progress import Limits, SearchDisplay
+from evomeans.cli.progress import SearchDisplay
 from evomeans.cli.reading import check_table, load_table
 from evomeans.cli.record import Fit, run_files, run_record, summary
 from evomeans.cli.report import NO_ROWS, can_report
@@ -191,8 +191,7 @@ def _search(
         checkpoint.parent.mkdir(parents=True, exist_ok=True)
         if unfinished is None:
             checkpoint.unlink(missing_ok=True)
-    limits = Limits(model.max_offspring, model.n_iter_no_change, model.max_time)
-    display = SearchDisplay(terminal, limits, unfinished.history if unfinished else ())
+    display = SearchDisplay(terminal, model, unfinished.history if unfinished else ())
     model.set_params(checkpoint=checkpoint, observers=[display])
     began = time.perf_counter(), time.process_time()
     with terminal.noting_warnings("fit was interrupted"), display.shown():

@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evomeans.cli.terminal import Terminal
@@ -15,45 +14,28 @@ from evomeans.wording import duration_text, number_text
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from evomeans.estimators.hgmeans import HGMeans
     from evomeans.search import OffspringRecord
 
 FIRST_LINE, LONGEST_PAUSE = 2.0, 60.0
 """Seconds to the first line of a log, and the most between two; the pauses double."""
 
 
-@dataclass(frozen=True)
-class Limits:
-    """When the search ends at the latest: offspring in all and without improvement, seconds."""
-
-    offspring: int
-    patience: int
-    seconds: float | None
-
-
 class SearchDisplay:
-    """An observer that shows the search; enter it around the fit.
+    """An observer that shows the search of a model; enter it around the fit.
 
-    Parameters
-    ----------
-    terminal : Terminal
-        Where to show it.
-    limits : Limits
-        When the search ends.
-    known : sequence of OffspringRecord
-        The history of a search that continues.
-    clock : callable
-        Seconds, for the time that passes between two offspring.
+    ``known`` is the history of a search that continues.
     """
 
     def __init__(
         self,
         terminal: Terminal,
-        limits: Limits,
+        model: HGMeans,
         known: Sequence[OffspringRecord] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.terminal = terminal
-        self.limits = limits
+        self.model = model
         self.clock = clock
         self.first: OffspringRecord | None = known[0] if known else None
         self.last: OffspringRecord | None = known[-1] if known else None
@@ -82,11 +64,11 @@ class SearchDisplay:
     def left(self, seconds: float) -> str:
         """Return how long it can take at most after some seconds, if that can be told."""
         left = []
-        if self.limits.seconds is not None:
-            left.append(max(0.0, self.limits.seconds - seconds))
+        if self.model.max_time is not None:
+            left.append(max(0.0, self.model.max_time - seconds))
         if self.last and self._began and (made := self.last.number - self._began.number):
             pace = (self.last.seconds - self._began.seconds) / made
-            left.append((self.limits.offspring - self.last.number) * pace)
+            left.append((self.model.max_offspring - self.last.number) * pace)
         return duration_text(min(left)) if left else ""
 
     def shown(self) -> AbstractContextManager[object]:
@@ -116,8 +98,8 @@ class SearchDisplay:
         for name, value, total in (
             ("best inertia", number_text(last.best), None),
             ("gain over the first solution", self.gain(), None),
-            ("offspring", last.number, self.limits.offspring),
-            ("since improvement", last.since_improvement, self.limits.patience),
+            ("offspring", last.number, self.model.max_offspring),
+            ("since improvement", last.since_improvement, self.model.n_iter_no_change),
             ("elapsed", duration_text(seconds), None),
             ("left at most", self.left(seconds), None),
         ):
@@ -133,8 +115,8 @@ class SearchDisplay:
             f"{duration_text(record.seconds):>11}",
             f"best inertia {number_text(record.best)}",
             gain and f"{gain} below the first solution",
-            f"{record.number:,} of {self.limits.offspring:,} offspring",
-            f"{record.since_improvement:,} of {self.limits.patience:,} since the population "
+            f"{record.number:,} of {self.model.max_offspring:,} offspring",
+            f"{record.since_improvement:,} of {self.model.n_iter_no_change:,} since the population "
             "improved",
             left and f"at most {left} left",
         ]

@@ -16,24 +16,16 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class LineClustering:
-    """An optimal clustering of points on a line.
-
-    Attributes
-    ----------
-    centers : ndarray of shape (k,)
-        Ascending.
-    labels : ndarray of shape (n,)
-        Index of the nearest centre of each point, the lower one on a tie, in the input's order.
-    inertia : float
-        Sum of w (x - centre)², by the direct formula.
-    cluster_weights : ndarray of shape (k,)
-        Sum of the weights of each cluster's points.
-    """
+    """An optimal clustering of points on a line."""
 
     centers: Floats
+    """Shape (k,), ascending."""
     labels: NDArray[np.int32]
+    """Index of the nearest centre of each point, the lower one on a tie, in the input's order."""
     inertia: float
+    """Sum of w (x - centre)², by the direct formula."""
     cluster_weights: Floats
+    """Sum of the weights of each cluster's points."""
 
 
 def cluster_line(

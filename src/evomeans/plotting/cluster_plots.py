@@ -59,10 +59,6 @@ def plot_clusters(
         What to show; the first two principal components by default.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
     """
     rows, centers = fitted_rows(model, X), model.cluster_centers_
     names = column_names(model, getattr(X, "columns", None), centers.shape[1])
@@ -158,10 +154,6 @@ def plot_profiles(
         Names of all columns; by default those that the model was fitted with.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
     """
     check_fitted(model)
     k, d = model.cluster_centers_.shape
@@ -245,10 +237,6 @@ def plot_sizes(model: Any, ax: Axes | None = None) -> Axes:
         Fitted.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
     """
     check_fitted(model)
     sizes = np.bincount(model.labels_, minlength=len(model.cluster_centers_))

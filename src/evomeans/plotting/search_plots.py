@@ -45,10 +45,6 @@ def plot_convergence(
         The horizontal axis.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
     """
     data = convergence_data(_history_of(history), x)
     return draw_convergence(get_axes(ax, (7.0, 4.2)), data, x)
@@ -101,10 +97,6 @@ def plot_population(history: Any, ax: Axes | None = None) -> Axes:
         As in ``model.history_``, or the fitted model itself.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
     """
     data = population_data(_history_of(history))
     ax = get_axes(ax, (7.0, 4.2))
@@ -142,10 +134,6 @@ def plot_comparison(
         search these are ``history.column("seconds")`` and ``history.column("best")``.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
     """
     data = comparison_data(runs)
     ax = get_axes(ax, (7.0, 4.2))

@@ -114,10 +114,13 @@ def test_sums_follow_the_labels_however_samples_moved(dtype, weighted) -> None:
     assert_allclose(values, expected, rtol=0.0, atol=1e-12 * np.abs(terms).sum())
 
 
-def test_labels_that_need_more_than_sixteen_bits(dtype) -> None:
-    """70,000 centres, most of them far away; the closest have the highest indices."""
+def test_labels_that_need_more_than_sixteen_bits() -> None:
+    """70,000 centres, most of them far away; the closest have the highest indices.
+
+    In one precision only: kernels for such labels are compiled for this test alone.
+    """
     rng = np.random.default_rng(2)
-    X = rng.normal(size=(70, 2)).astype(dtype)
+    X = rng.normal(size=(70, 2)).astype(np.float32)
     engine = CpuEngine(X)
     centers = 5.0 + rng.random((70_000, 2))
     centers[-60:] = engine.samples_at(rng.random(60))

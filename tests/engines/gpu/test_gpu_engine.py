@@ -89,7 +89,7 @@ def test_handles_are_kept_within_the_budget_and_given_back() -> None:
     X, weights = samples()
     engine = gpu_engine(X, weights)
     first = engine.refine(Problem(X, weights, 5, "samples", 0).starts(engine, 3))
-    size = first[0].handle.nbytes
+    size = first[0].handle.labels.nbytes + first[0].handle.sums.nbytes
     assert engine.memory.used == 3 * size
     del first
     assert engine.memory.used == 0

@@ -14,22 +14,15 @@ RENEWAL = 0.05
 
 @dataclass(frozen=True, slots=True)
 class ParameterSet:
-    """How a candidate was made: γ, ψ and ν of the publication.
-
-    Parameters
-    ----------
-    crossover : str
-        The crossover γ, a key of :data:`~evomeans.baselines.saga.crossovers.CROSSOVERS`.
-    mutation_probability : float
-        Probability ψ, from 0 to 1, that a random centre is put onto a random sample.
-    noise_range : float
-        The largest noise ν, from 0 to 1, that is added to the coordinates of the centres, in
-        standard deviations of the feature. It fades in the course of the search.
-    """
+    """How a candidate was made: γ, ψ and ν of the publication."""
 
     crossover: str
+    """The crossover γ, a key of :data:`~evomeans.baselines.saga.crossovers.CROSSOVERS`."""
     mutation_probability: float
+    """Probability ψ, from 0 to 1, that a random centre is put onto a random sample."""
     noise_range: float
+    """The largest noise ν, from 0 to 1, that is added to the coordinates of the centres, in
+    standard deviations of the feature. It fades in the course of the search."""
 
     @classmethod
     def drawn(cls, uniforms: FloatArray) -> ParameterSet:

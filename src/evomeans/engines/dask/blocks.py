@@ -33,19 +33,8 @@ BAD_WEIGHT = "weights must be finite and not negative."
 class Summary:
     """What one pass over a block finds out.
 
-    Parameters
-    ----------
-    n_samples : int
-    low, high : (d,) arrays
-        The smallest and largest value of every column.
-    weight, heaviest : float
-        Total and largest weight of the samples.
-    finest, lightest : float
-        The smallest absolute value and the smallest weight that are not zero.
-    bad_row : int
-        The first row with a value that cannot be used, −1 if there is none.
-    complaint : str
-        What is wrong there, and what to do; with ``{place}`` for the block and the row.
+    ``low`` and ``high`` are the smallest and largest value of every column. ``finest`` and
+    ``lightest`` are the smallest absolute value and the smallest weight that are not zero.
     """
 
     n_samples: int
@@ -56,7 +45,9 @@ class Summary:
     finest: float = math.inf
     lightest: float = math.inf
     bad_row: int = -1
+    """The first row with a value that cannot be used, −1 if there is none."""
     complaint: str = ""
+    """What is wrong there, and what to do; with ``{place}`` for the block and the row."""
 
     def check(self, block: int, row: int) -> None:
         """Complain of the bad row, if there is one, by the names that the user knows."""
@@ -67,28 +58,19 @@ class Summary:
 
 @dataclass(frozen=True)
 class Survey:
-    """The summaries of all blocks that have rows.
-
-    Parameters
-    ----------
-    sizes : (b,) array of int64
-        Rows of each block.
-    low, high : (d,) arrays
-    cumulated : (b,) array of float64
-        The weight of all blocks up to and including each.
-    heaviest, finest, lightest : float
-    equal_weights : bool
-        Whether every sample weighs 1, none having been given a weight.
-    """
+    """The summaries of all blocks that have rows."""
 
     sizes: NDArray[np.int64]
+    """Rows of each block."""
     low: NDArray[Any]
     high: NDArray[Any]
     cumulated: FloatArray
+    """The weight of all blocks up to and including each."""
     heaviest: float
     finest: float
     lightest: float
     equal_weights: bool
+    """Whether every sample weighs 1, none having been given a weight."""
 
     @property
     def n_samples(self) -> int:
@@ -102,15 +84,7 @@ class Survey:
 
 
 def row_chunks(chunks: Sequence[int], row_bytes: int) -> tuple[int, ...]:
-    """Return the sizes of blocks that follow the chunks of an array.
-
-    Parameters
-    ----------
-    chunks : sequence of int
-        Rows of the chunks.
-    row_bytes : int
-        Bytes of a row.
-    """
+    """Return the numbers of rows of blocks that follow the chunks of an array."""
     total = sum(chunks) * row_bytes
     limit = min(LARGEST_BLOCK, max(SMALLEST_LIMIT, total // PARTS))
     blocks: list[int] = []
@@ -177,16 +151,7 @@ def _unusable(name: str, values: NDArray[Any], bad: NDArray[np.bool_]) -> Summar
 
 
 def check_counts(summaries: Sequence[Summary], rows: Sequence[int], chunks: Sequence[int]) -> None:
-    """Reject an array whose chunks do not have the sizes that it says they have.
-
-    Parameters
-    ----------
-    summaries : sequence of Summary
-    rows : sequence of int
-        Rows that the blocks should have.
-    chunks : sequence of int
-        Rows that the chunks of the user should have; errors name these.
-    """
+    """Reject an array whose blocks do not have the ``rows`` that its chunks say they have."""
     ends = np.cumsum(chunks)
     first = 0
     for summary, expected in zip(summaries, rows, strict=True):
@@ -202,12 +167,7 @@ def check_counts(summaries: Sequence[Summary], rows: Sequence[int], chunks: Sequ
 def combine(summaries: Sequence[Summary], chunks: Sequence[int], *, weighted: bool) -> Survey:
     """Put the summaries together; complain about the first value that cannot be used.
 
-    Parameters
-    ----------
-    summaries : sequence of Summary
-    chunks : sequence of int
-        Rows of the chunks that the user knows; errors name these.
-    weighted : bool
+    Errors name the ``chunks`` that the user knows.
     """
     ends, first = np.cumsum(chunks), 0
     for summary in summaries:

@@ -58,13 +58,7 @@ class Standing(NamedTuple):
 
 
 class WorkerCache:
-    """Blocks in the form that kernels read, and standings, together within a budget of bytes.
-
-    Parameters
-    ----------
-    budget : int
-        Bytes.
-    """
+    """Blocks in the form that kernels read, and standings, together within a budget of bytes."""
 
     def __init__(self, budget: int) -> None:
         self.budget = budget

@@ -33,21 +33,13 @@ class BlockCourse:
 
     Every step of the :func:`~evomeans.engines.course.course` becomes questions to the blocks. Many
     solutions ask side by side.
-
-    Parameters
-    ----------
-    start : Start
-    name : int
-        Of the solution, for the workers.
-    parent : int
-        The name of the parent, −1 if there is none.
-    ground : Ground
-    survey : Survey
     """
 
     start: Start
     name: int
+    """Of the solution, for the workers."""
     parent: int
+    """The name of the parent, −1 if there is none."""
     ground: Ground
     survey: Survey
 

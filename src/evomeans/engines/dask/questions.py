@@ -24,32 +24,20 @@ samples sit on their centres. members: the first sample of each cluster.
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What the blocks are asked about one set of centres.
-
-    Parameters
-    ----------
-    wanted : Wanted
-    name : int
-        Of the solution: blocks find the labels and bounds again that they had for it.
-    centers : (k, d) array
-        Where the centres are now.
-    parent : int
-        The name of a solution whose centres are mostly the same; −1 for none.
-    gone : int
-        A centre that is nowhere at present; −1 for none.
-    power : {1, 2}
-        Of distances.
-    picks : mapping of int to sequence
-        For draws and rows: in which blocks, and where in each. Other blocks are not concerned.
-    """
+    """What the blocks are asked about one set of centres, shape (k, d)."""
 
     wanted: Wanted
     name: int = -1
+    """Of the solution: blocks find the labels and bounds again that they had for it."""
     centers: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
     parent: int = -1
+    """The name of a solution whose centres are mostly the same; −1 for none."""
     gone: int = -1
+    """A centre that is nowhere at present; −1 for none."""
     power: int = 2
+    """Of distances, 1 or 2."""
     picks: Mapping[int, Any] | None = None
+    """For draws and rows: in which blocks, and where in each. Other blocks are not concerned."""
 
     def concerns(self, block: int) -> bool:
         """Whether a block has anything to answer."""
@@ -58,60 +46,37 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What all blocks have in common.
-
-    Parameters
-    ----------
-    token : str
-        Names the data set.
-    frame : Frame
-        The coordinates of the engine.
-    scales : (d + 1,) array
-    limb : float
-        Of the sums of all samples together, see :mod:`~evomeans.engines.cpu.sums`.
-    """
+    """What all blocks have in common."""
 
     token: str
+    """Names the data set."""
     frame: Frame
     scales: FloatArray
     limb: float
+    """Both of the sums of all samples together, see :mod:`~evomeans.engines.cpu.sums`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Questions that are asked together.
-
-    Parameters
-    ----------
-    ground : Ground
-    questions : sequence of Question
-    serial : int
-        Counts the requests of a search.
-    forget : frozenset of int
-        Names of solutions that nobody will ask about again.
-    """
+    """Questions that are asked together."""
 
     ground: Ground
     questions: Sequence[Question]
     serial: int
+    """Counts the requests of a search."""
     forget: frozenset[int]
+    """Names of solutions that no later question is about."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What one or several blocks answer.
-
-    Parameters
-    ----------
-    answers : list
-        One for each question: an array to be added up, or a dict of block to value. Empty if no
-        block answers.
-    homes : dict of int to (str, bool)
-        Blocks that answer, the worker of each, and whether it keeps the block.
-    """
+    """What one or several blocks answer."""
 
     answers: list[Any]
+    """For each question an array to be added up, or a dict of block to value. Empty if no block
+    answers."""
     homes: dict[int, tuple[str, bool]]
+    """Blocks that answer, the worker of each, and whether it keeps the block."""
 
 
 def merge_replies(replies: Iterable[Reply]) -> Reply:

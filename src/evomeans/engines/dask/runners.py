@@ -17,6 +17,11 @@ log = logging.getLogger("evomeans")
 ANYWHERE = ""
 """In place of a worker."""
 
+Kept = Mapping[str, Sequence[int]]
+"""Blocks to be asked, by the worker that has them."""
+Visits = Mapping[str, Sequence[Any]]
+"""Lazy replies of blocks to be loaded, by the worker where that should happen, or ANYWHERE."""
+
 # More replies than this are merged on the workers, so many at a time.
 FAN_IN = 16
 # If more bytes than this would leave the client, a request goes to one worker, and from there to
@@ -47,13 +52,7 @@ def current_runner() -> Runner:
 
 
 class LocalRunner:
-    """Tasks in this process, on Dask's local scheduler.
-
-    Parameters
-    ----------
-    scheduler : callable, optional
-        The ``get`` of a scheduler, by default that of threads.
-    """
+    """Tasks in this process, on Dask's local scheduler, by default that of threads."""
 
     def __init__(self, scheduler: Any = None) -> None:
         self._scheduler = scheduler or "threads"
@@ -68,12 +67,7 @@ class LocalRunner:
 
         return list(dask.compute(*tasks, scheduler=self._scheduler))
 
-    def ask(
-        self,
-        request: Request,
-        kept: Mapping[str, Sequence[int]],
-        visits: Mapping[str, Sequence[Any]],
-    ) -> list[Reply]:
+    def ask(self, request: Request, kept: Kept, visits: Visits) -> list[Reply]:
         """Answer a request; see :meth:`ClientRunner.ask`."""
         asked = [ask_blocks(blocks, request) for blocks in kept.values()]
         return asked + self.compute([visit for those in visits.values() for visit in those])
@@ -84,12 +78,7 @@ class LocalRunner:
 
 
 class ClientRunner:
-    """Tasks on a cluster. Each can be run again anywhere, and Dask does so if a worker dies.
-
-    Parameters
-    ----------
-    client : distributed.Client
-    """
+    """Tasks on a cluster. Each can be run again anywhere, and Dask does so if a worker dies."""
 
     def __init__(self, client: Any) -> None:
         self.client = client
@@ -102,39 +91,18 @@ class ClientRunner:
         """Compute lazy values."""
         return list(self.client.gather(self.client.compute(list(tasks))))
 
-    def ask(
-        self,
-        request: Request,
-        kept: Mapping[str, Sequence[int]],
-        visits: Mapping[str, Sequence[Any]],
-    ) -> list[Reply]:
+    def ask(self, request: Request, kept: Kept, visits: Visits) -> list[Reply]:
         """Send a request to the blocks and wait for the replies.
 
-        Parameters
-        ----------
-        request : Request
-        kept : mapping of str to sequence of int
-            Blocks to be asked, by the worker that has them.
-        visits : mapping of str to sequence of lazy replies
-            Of blocks to be loaded, by the worker where that should happen, or ANYWHERE.
-
-        Returns
-        -------
-        list of Reply
-            Blocks that were not found do not answer. Empty if a worker is gone and its tasks may
-            wait for it.
+        Blocks that were not found do not answer. There are no replies at all if a worker is gone
+        and its tasks may wait for it.
         """
         futures = self.submit(request, kept, visits)
         asked = {*kept, *visits} - {ANYWHERE}
         replies: list[Reply] = self.client.sync(_gather, self.client, futures, asked)
         return replies
 
-    def submit(
-        self,
-        request: Request,
-        kept: Mapping[str, Sequence[int]],
-        visits: Mapping[str, Sequence[Any]],
-    ) -> list[Any]:
+    def submit(self, request: Request, kept: Kept, visits: Visits) -> list[Any]:
         """Return futures of the replies."""
         submit = self.client.submit
         sent: Any = request

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import mmap
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -33,11 +34,8 @@ def import_dask_array() -> ModuleType:
 def as_dask_array(X: Any) -> Any:
     """Return samples as a Dask array with all columns in one chunk.
 
-    Parameters
-    ----------
-    X : array-like of two dimensions
-        A Dask array, a NumPy array or memory map, or anything else with shape, dtype and slices,
-        such as an array of Zarr.
+    They are a Dask array, a NumPy array or memory map, or anything else with two dimensions, a
+    dtype and slices, such as an array of Zarr.
     """
     da = import_dask_array()
     if isinstance(X, da.Array):
@@ -89,13 +87,7 @@ def counted(X: Any, name: str = "X") -> Any:
 
 
 def in_chunks(X: Any, weights: Any) -> Any:
-    """Return weights as a Dask array in the row chunks of ``X``.
-
-    Parameters
-    ----------
-    X : dask array of shape (n, d)
-    weights : array or dask array of shape (n,), or of none: one weight for all samples
-    """
+    """Return weights, or the one weight of all samples, as a Dask array in the chunks of ``X``."""
     da = import_dask_array()
     chunks = (X.chunks[0],)
     if isinstance(weights, da.Array):
@@ -106,37 +98,26 @@ def in_chunks(X: Any, weights: Any) -> Any:
     return da.from_array(weights, chunks=chunks)
 
 
+@dataclass(frozen=True)
 class FileRows:
     """An array in a file, mapped only while a part of it is copied.
 
     Of a memory map, ``dask.array.from_array`` makes a copy in memory, and sends that to workers.
-
-    Parameters
-    ----------
-    path : str
-    offset : int
-        Where in the file the first value of the first row is.
-    shape, strides : tuple of int
-        As of an array.
-    dtype : numpy.dtype
     """
 
-    def __init__(
-        self,
-        path: str,
-        offset: int,
-        shape: tuple[int, ...],
-        strides: tuple[int, ...],
-        dtype: np.dtype[Any],
-    ) -> None:
-        self.path = path
-        self.offset = offset
-        self.shape = shape
-        self.strides = strides
-        self.ndim = len(shape)
-        self.dtype = dtype
-        state = Path(path).stat()
-        self._version = state.st_mtime_ns, state.st_size
+    path: str
+    offset: int
+    """Where in the file the first value of the first row is."""
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: np.dtype[Any]
+    version: tuple[int, int]
+    """When the file was last changed, and its size."""
+
+    @property
+    def ndim(self) -> int:
+        """As of an array."""
+        return len(self.shape)
 
     @classmethod
     def of(cls, X: np.memmap[Any, Any]) -> FileRows | None:
@@ -155,7 +136,9 @@ class FileRows:
         begin = np.frombuffer(mapped, np.uint8).__array_interface__["data"][0]
         mapped_from = X.offset - X.offset % mmap.ALLOCATIONGRANULARITY
         offset = mapped_from + X.__array_interface__["data"][0] - begin
-        return cls(str(Path(name).absolute()), offset, X.shape, X.strides, X.dtype)
+        path = Path(name).absolute()
+        version = path.stat().st_mtime_ns, path.stat().st_size
+        return cls(str(path), offset, X.shape, X.strides, X.dtype, version)
 
     def __getitem__(self, key: Any) -> NDArray[Any]:
         mapped = np.memmap(self.path, np.uint8, "r")
@@ -163,5 +146,4 @@ class FileRows:
         return np.array(whole[key], order="C")
 
     def __dask_tokenize__(self) -> tuple[Any, ...]:
-        place = self.path, self.offset, self.shape, self.strides, self.dtype
-        return type(self).__name__, *place, self._version
+        return type(self).__name__, *astuple(self)

@@ -23,40 +23,7 @@ BEYOND = 1e38
 class Batch:
     """The state of up to ``capacity`` solutions of ``k`` centres.
 
-    Attributes
-    ----------
-    centers : (B, k, d) tensor of float64
-    planes : (B, k′, D) tensor of float16
-        The centres as the tensor cores want them.
-    squares : (B, k′) tensor of float32
-        ‖c‖² in the units of the planes; ``BEYOND`` where there is no centre to compare with.
-    reach : (B, 3) tensor of float32
-        What :mod:`~evomeans.engines.gpu.bounds` wants to know of all centres.
-    excluded : (B,) tensor of int32
-        A centre that does not take part, −1 for none.
-    labels : (B, n) tensor of int32
-        −1 where a sample has none yet.
-    sums : (B, k, 2, d + 1) tensor of int64
-        Of the samples by their labels, in fixed point.
-    cluster_weights : (B, k) tensor of float64
-    doubtful, limits : (B, n) tensors of int32 and float32
-        Samples to be decided in double precision, and the highest score their nearest centre has.
-    changed, former : (B, n) tensors of int32
-        Samples whose label has changed since the sums were, and the labels they had.
-    counts : (B, 2) tensor of int32
-        How many are doubtful, and how many have changed.
-    moved : (B,) tensor of int32
-        Whether any centre moved.
-    active, n_active : (B,) and (1,) tensors of int32
-        The solutions at work.
-    n_iter : (B,) tensor of int32
-    nearby : (B, n) tensor of float64
-        Weighted distances of the samples to their centres.
-    partial, totals : (B, tiles) and (B,) tensors of float64
-        Their sums.
-    power, quantile, fallback, drawn : (B,) tensors
-        A draw from ``nearby``: distances or squares, the uniform number, the sample to take if all
-        distances are zero, and the sample drawn.
+    Every tensor but ``n_active`` has the solutions as its first dimension.
     """
 
     def __init__(self, samples: DeviceSamples, n_clusters: int, capacity: int) -> None:
@@ -67,25 +34,39 @@ class Batch:
         k_padded = padded_centers(n_clusters)
         whole, single, double = torch.int32, torch.float32, torch.float64
         self.centers = self._zeros((n_clusters, d), double)
+        # The centres as the tensor cores want them.
         self.planes = self._zeros((k_padded, samples.width), torch.float16)
+        # ‖c‖² in the units of the planes; BEYOND where there is no centre to compare with.
         self.squares = self._zeros((k_padded,), single).fill_(BEYOND)
+        # What evomeans.engines.gpu.bounds wants to know of all centres.
         self.reach = self._zeros((3,), single)
+        # A centre that does not take part, −1 for none.
         self.excluded = self._zeros((), whole).fill_(-1)
+        # −1 where a sample has none yet.
         self.labels = self._zeros((n,), whole)
+        # Of the samples by their labels, in fixed point.
         self.sums = self._zeros((n_clusters, LIMBS, d + 1), torch.int64)
         self.cluster_weights = self._zeros((n_clusters,), double)
+        # Samples to be decided in double precision, and the highest score their nearest centre has.
         self.doubtful = self._zeros((n,), whole)
         self.limits = self._zeros((n,), single)
+        # Samples whose label has changed since the sums were, and the labels they had.
         self.changed = self._zeros((n,), whole)
         self.former = self._zeros((n,), whole)
+        # How many are doubtful, and how many have changed.
         self.counts = self._zeros((2,), whole)
+        # Whether any centre moved.
         self.moved = self._zeros((), whole)
+        # The solutions at work.
         self.active = self._zeros((), whole)
         self.n_active = torch.zeros(1, dtype=whole, device=self.device)
         self.n_iter = self._zeros((), whole)
+        # Weighted distances of the samples to their centres, and their sums.
         self.nearby = self._zeros((n,), double)
         self.partial = self._zeros((-(-n // TILE),), double)
         self.totals = self._zeros((), double)
+        # A draw from them: distances or squares, the uniform number, the sample to take if all
+        # distances are zero, and the sample drawn.
         self.power = self._zeros((), whole)
         self.quantile = self._zeros((), double)
         self.fallback = self._zeros((), torch.int64)

@@ -34,16 +34,9 @@ LENGTH, REST, SECOND = 0, 1, 2
 def doubt(spans: Any, reach: Any, width: int, packed: int = 0) -> Any:
     """Return what a gap between two scores must exceed to be true.
 
-    Parameters
-    ----------
-    spans : (3, ...) array of float32
-        Lengths ‖x₁ + x₂‖, ‖eₓ‖ and ‖x₂‖ of samples.
-    reach : (3,) array of float32
-        The largest ‖c‖, ‖e_c‖ and ‖c₂‖ of the centres they are compared with.
-    width : int
-        How many products a score adds up.
-    packed : int
-        How many centres can be told apart by the last bits of a score.
+    ``spans`` are the lengths ‖x₁ + x₂‖, ‖eₓ‖ and ‖x₂‖ of samples, ``reach`` the largest ‖c‖, ‖e_c‖
+    and ‖c₂‖ of the centres they are compared with. A score adds up ``width`` products, and its last
+    bits can tell ``packed`` centres apart.
     """
     farthest = reach[LENGTH]
     rounding = ROUNDING + packed * PACKING

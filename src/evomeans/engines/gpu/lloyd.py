@@ -21,15 +21,8 @@ class Lloyd:
 
     The device decides which solutions go on. The host learns it later: it has always queued
     the next iterations when it reads how many solutions were active before them. Kernels are
-    launched for that many; what has ended meanwhile costs next to nothing.
-
-    Parameters
-    ----------
-    samples : DeviceSamples
-    batch : Batch
-    ops : module
-        The steps, :mod:`~evomeans.engines.gpu.torch_ops` or
-        :mod:`~evomeans.engines.gpu.triton_ops`.
+    launched for that many; what has ended meanwhile costs next to nothing. The steps, ``ops``, are
+    :mod:`~evomeans.engines.gpu.torch_ops` or :mod:`~evomeans.engines.gpu.triton_ops`.
     """
 
     def __init__(self, samples: DeviceSamples, batch: Batch, ops: ModuleType) -> None:

@@ -3,47 +3,30 @@
 from __future__ import annotations
 
 import weakref
+from dataclasses import dataclass
 from typing import Any
 
 
+@dataclass(eq=False)
 class DeviceRecollection:
-    """The handle of a refined solution: its labels and its sums, on the device.
+    """The handle of a refined solution: its labels and its sums, on the device."""
 
-    Parameters
-    ----------
-    owner : DeviceMemory
-        Of the engine that made it; another engine has other samples.
-    labels : (n,) tensor of int32
-    sums : (k, 2, d + 1) tensor of int64
-    """
-
-    __slots__ = ("__weakref__", "labels", "owner", "sums")
-
-    def __init__(self, owner: DeviceMemory, labels: Any, sums: Any) -> None:
-        self.owner, self.labels, self.sums = owner, labels, sums
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes on the device."""
-        return sum(tensor.numel() * tensor.element_size() for tensor in (self.labels, self.sums))
+    owner: DeviceMemory
+    """Of the engine that made it; another engine has other samples."""
+    labels: Any
+    sums: Any
 
 
+@dataclass(eq=False)
 class DeviceMemory:
-    """Keeps solutions while somebody holds their handles, as many as fit into a budget.
+    """Keeps solutions while their handles are held, as many as fit into a budget of bytes."""
 
-    Parameters
-    ----------
-    budget : int
-        Bytes.
-    """
-
-    def __init__(self, budget: int) -> None:
-        self.budget = budget
-        self.used = 0
+    budget: int
+    used: int = 0
 
     def keep(self, labels: Any, sums: Any) -> DeviceRecollection | None:
         """Copy the state of a solution; None if there is no room for it."""
-        size = sum(tensor.numel() * tensor.element_size() for tensor in (labels, sums))
+        size = labels.nbytes + sums.nbytes
         if self.used + size > self.budget:
             return None
         recollection = DeviceRecollection(self, labels.clone(), sums.clone())

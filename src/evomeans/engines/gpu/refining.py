@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
@@ -32,38 +33,22 @@ Asked = dict[int, Any]
 """What the course in each slot of the batch asks for."""
 
 
+@dataclass
 class BatchRefining:
     """Carries out the courses of several starts, each in a slot of the batch.
 
     Steps of the same kind are answered together. K-means comes last: it begins when every course
     that has not ended asks for it.
-
-    Parameters
-    ----------
-    samples : DeviceSamples
-    batch : Batch
-    lloyd : Lloyd
-    ops : module
-        The steps, :mod:`~evomeans.engines.gpu.torch_ops` or
-        :mod:`~evomeans.engines.gpu.triton_ops`.
-    draw : WeightedDraw
-        Of samples by their weight.
     """
 
-    def __init__(
-        self,
-        samples: DeviceSamples,
-        batch: Batch,
-        lloyd: Lloyd,
-        ops: ModuleType,
-        draw: WeightedDraw,
-    ) -> None:
-        self.samples = samples
-        self.batch = batch
-        self.lloyd = lloyd
-        self.ops = ops
-        self.draw = draw
-        self.snapped: set[int] = set()
+    samples: DeviceSamples
+    batch: Batch
+    lloyd: Lloyd
+    ops: ModuleType
+    """:mod:`~evomeans.engines.gpu.torch_ops` or :mod:`~evomeans.engines.gpu.triton_ops`."""
+    draw: WeightedDraw
+    snapped: set[int] = field(default_factory=set, init=False)
+    """Slots whose centres were put onto samples."""
 
     def run(
         self, starts: Sequence[Start], memory: DeviceMemory, total_weight: float

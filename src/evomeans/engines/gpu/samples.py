@@ -27,37 +27,26 @@ CHUNK = 2**16
 
 @dataclass(frozen=True)
 class DeviceSamples:
-    """Samples in the frame of an engine.
-
-    Parameters
-    ----------
-    rows : (n, d) tensor of float32 or float64
-    weights : (n,) tensor of float64, or None for equal weights
-    planes : (n′, D) tensor of float16
-        Scaled distances from ``middle``; rows and columns filled up with zeros.
-    spans : (3, n′) tensor of float32
-        What :mod:`~evomeans.engines.gpu.bounds` wants to know of every sample.
-    middle : (d,) tensor of float64
-        The mean of the rows.
-    factor : float
-        The scale of the planes, a power of two.
-    terms : {1, 2}
-        Half-precision numbers per coordinate. With two, a row is x₁, x₂, x₁, a centre c₁, c₁, c₂.
-    scales : (d + 1,) tensor of float64
-        Of the fixed-point sums.
-    limb : float
-        The size of a limb.
-    """
+    """Samples in the frame of an engine, as tensors."""
 
     rows: Any
+    """Shape (n, d), float32 or float64."""
     weights: Any
+    """Shape (n,), float64, or None for equal weights."""
     planes: Any
+    """Shape (n′, D), float16: scaled distances from ``middle``, filled up with zeros."""
     spans: Any
+    """Shape (3, n′), float32: what :mod:`~evomeans.engines.gpu.bounds` wants to know of them."""
     middle: Any
+    """Shape (d,), float64: the mean of the rows."""
     factor: float
+    """The scale of the planes, a power of two."""
     terms: int
+    """Half-precision numbers per coordinate. With 2, a row is x₁, x₂, x₁, a centre c₁, c₁, c₂."""
     scales: Any
+    """Shape (d + 1,), float64: of the fixed-point sums."""
     limb: float
+    """The size of a limb of these sums."""
 
     @property
     def count(self) -> int:
@@ -77,9 +66,8 @@ class DeviceSamples:
     @property
     def nbytes(self) -> int:
         """Bytes on the device."""
-        held = [self.rows, self.planes, self.spans]
-        held += [] if self.weights is None else [self.weights]
-        return sum(tensor.numel() * tensor.element_size() for tensor in held)
+        held = (self.rows, self.planes, self.spans, self.weights)
+        return sum(tensor.nbytes for tensor in held if tensor is not None)
 
 
 def upload_samples(
@@ -90,10 +78,7 @@ def upload_samples(
 ) -> DeviceSamples:
     """Bring rows that are in the frame already onto the device.
 
-    Parameters
-    ----------
-    terms : {1, 2}, optional
-        By default what is faster for this number of features.
+    By default there are as many ``terms`` as are fastest for this number of features.
     """
     n_samples, n_features = encoded.shape
     if terms is None:

@@ -34,21 +34,14 @@ def centers_kernel(
     BEYOND: tl.constexpr,
     STEP: tl.constexpr,
 ):
-    """One centre of one solution.
+    """One centre of one solution: its mean, if ``FROM_SUMS`` and its cluster weighs anything.
 
-    Parameters
-    ----------
-    sums : (B, k, 2, d + 1) array of int64
-    centers : (B, k, d) array of float64
-        Set to the means of the clusters, if ``FROM_SUMS`` and for clusters that weigh anything.
-    planes : (B, K, D) array of float16, out
-        The first term of every coordinate; with ``TERMS == 2`` followed by the first once more,
-        and the second.
-    squares : (B, K) array of float32, out
-    reach : (B, 3) array of float32
-        Raised to the lengths of this centre.
-    moved : (B,) array of int32
-        Set if the centre moved.
+    ``planes`` get the first term of every coordinate; with ``TERMS == 2`` followed by the first
+    once more, and the second. ``reach`` is raised to the lengths of this centre, and ``moved`` is
+    set if it moved.
+
+    Shapes: sums (B, k, 2, d + 1); centers (B, k, d); planes (B, K, D); squares (B, K);
+    reach (B, 3).
     """
     pid = tl.program_id(0)
     slot = pid // k
@@ -117,14 +110,11 @@ def tally_kernel(
     n_iter,
     SOLUTIONS: tl.constexpr,
 ):
-    """Count the iteration and keep those solutions active of which a centre moved.
+    """Count the iteration and keep those solutions active, in order, of which a centre moved.
 
-    Parameters
-    ----------
-    active : (B,) array of int32
-        Its first ``n_active`` solutions are; they keep their order.
-    moved, counts : (B,) and (B, 2) arrays of int32
-        Set to zero for the next iteration.
+    ``moved`` and ``counts`` are set to zero for the next iteration.
+
+    Shapes: active, moved, n_iter (B,); counts (B, 2).
     """
     slots = tl.arange(0, SOLUTIONS)
     is_active = slots < tl.load(n_active)

@@ -36,13 +36,10 @@ def decide_kernel(
 ):
     """Lowest Σ(x−c)² over the centres whose score is not above the limit; of equal ones the first.
 
-    Parameters
-    ----------
-    rows : (n, d) array of float32 or float64
-    centers : (B, k, d) array of float64
-    sample_planes, center_planes : (height, D) and (B, K, D) arrays of float16
-    doubtful, limits : (B, n) arrays of int32 and float32
-        Samples to decide, ``counts[:, 0]`` of them, and their limits.
+    There are ``counts[:, 0]`` samples to decide, in ``doubtful``.
+
+    Shapes: rows (n, d); centers (B, k, d); sample_planes (height, D); center_planes (B, K, D);
+    doubtful, limits (B, n).
     """
     pid = tl.program_id(0)
     slot = pid % bound

@@ -59,17 +59,10 @@ def propose_kernel(
 ):
     """Lowest and second lowest of ‖c‖² − 2x·c for a tile of samples and one solution.
 
-    Parameters
-    ----------
-    sample_planes : (height, D) array of float16
-    spans : (3, height) array of float32
-    center_planes : (B, K, D) array of float16
-    squares : (B, K) array of float32
-    reach : (B, 3) array of float32
-    labels, doubtful, changed, former : (B, n) arrays of int32
-    limits : (B, n) array of float32, out
-        The highest score that the nearest centre of each doubtful sample can have.
-    counts : (B, 2) array of int32
+    ``limits`` get the highest score that the nearest centre of each doubtful sample can have.
+
+    Shapes: sample_planes (height, D); spans (3, height); center_planes (B, K, D); squares (B, K);
+    reach (B, 3); labels, doubtful, limits, changed, former (B, n); counts (B, 2).
     """
     # Solutions vary fastest, so that those that run together read the same samples.
     pid = tl.program_id(0)

@@ -30,15 +30,9 @@ def measure_kernel(
 ):
     """wᵢ‖xᵢ − c‖ or its square for a tile of samples of one solution, and the sum of the tile.
 
-    Parameters
-    ----------
-    rows : (n, d) array of float32 or float64
-    centers : (B, k, d) array of float64
-    power : (B,) array of int32
-        1 for distances, 2 for their squares.
-    nearby : (B, n) array of float64, out
-    partial : (B, n_tiles) array of float64, out
-        Sums in an order that depends on n alone.
+    ``power`` is 1 for distances and 2 for their squares. The order of summation depends on n alone.
+
+    Shapes: rows (n, d); centers (B, k, d); power (B,); nearby (B, n); partial (B, n_tiles).
     """
     pid = tl.program_id(0)
     slot = pid % bound

@@ -32,15 +32,11 @@ def update_kernel(
 ):
     """Add samples to their new cluster and take them away from the one they had.
 
-    Sums are of integers, which add up to the same in any order.
+    Sums are of integers, which add up to the same in any order. ``counts[:, 1]`` samples have
+    changed; the label that one had is −1 for none. ``reach`` is set to zero, for the centres that
+    follow from the sums.
 
-    Parameters
-    ----------
-    changed, former : (B, n) arrays of int32
-        Samples, ``counts[:, 1]`` of them, and the labels they had; −1 for none.
-    reach : (B, 3) array of float32, out
-        Set to zero, for the centres that follow from the sums.
-    sums : (B, k, 2, d + 1) array of int64
+    Shapes: changed, former (B, n); reach (B, 3); sums (B, k, 2, d + 1).
     """
     pid = tl.program_id(0)
     slot = pid % bound

@@ -39,7 +39,7 @@ pytestmark = [
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(1500, 4)) + 8.0 * RNG.integers(0, 4, size=(1500, 1))
 CHUNKS = (430, 0, 70, 230, 370, 400)
-QUICK = {"min_population": 4, "max_population": 8, "max_offspring": 25, "n_iter_no_change": 25}
+QUICK = {"min_population": 3, "max_population": 6, "max_offspring": 12, "n_iter_no_change": 12}
 
 
 @pytest.fixture(autouse=True)
@@ -76,14 +76,10 @@ def assert_same_fit(one, two):
 # ---- the same bits ---------------------------------------------------------------------------
 
 
-def test_any_number_of_workers_gives_the_same_bits(cluster, client, undisturbed):
-    """Labels are lazy, and those of predict. Three workers: see the one that joins."""
-    for n_workers in (2, 1):
-        cluster.scale(n_workers)
-        while len(client.nthreads()) != n_workers:
-            time.sleep(0.02)
-        model = quick().fit(lazy())
-        assert_same_fit(model, undisturbed)
+def test_two_workers_give_the_same_bits(client, undisturbed):
+    """Labels are lazy, and those of predict. One worker: see the one that joins it."""
+    model = quick().fit(lazy())
+    assert_same_fit(model, undisturbed)
     assert isinstance(model.labels_, da.Array)
     assert model.labels_.chunks == (CHUNKS,)
     assert_array_equal(model.labels_.compute(), model.predict(X))
@@ -243,7 +239,8 @@ def test_a_search_without_workers_says_so_and_waits(
     def bring_back():
         while "waits for one" not in caplog.text:
             time.sleep(0.02)
-        cluster.scale(2)
+        # The next test wants one, and starting it takes seconds.
+        cluster.scale(1)
 
     sent = at_request(monkeypatch, 15, replace_all)
     with caplog.at_level(logging.WARNING, "evomeans"):
@@ -252,7 +249,7 @@ def test_a_search_without_workers_says_so_and_waits(
     assert caplog.text.count("waits for one") == 1
 
 
-def test_a_worker_that_joins_gets_blocks(cluster, client, undisturbed, monkeypatch):
+def test_a_worker_that_joins_gets_blocks(cluster, lone_client, undisturbed, monkeypatch):
     """In the middle of the search; from the next round on it takes its share."""
     homes = []
     ask = DaskEngine.ask
@@ -263,13 +260,14 @@ def test_a_worker_that_joins_gets_blocks(cluster, client, undisturbed, monkeypat
         return answers
 
     def add_one():
-        cluster.scale(3)
-        client.wait_for_workers(3)
+        cluster.scale(2)
+        lone_client.wait_for_workers(2)
 
     monkeypatch.setattr(DaskEngine, "ask", ask_and_look)
     at_request(monkeypatch, 10, add_one)
     assert_same_fit(quick().fit(lazy()), undisturbed)
-    assert max(map(len, homes)) == 3
+    assert len(homes[0]) == 1
+    assert len(homes[-1]) == 2
 
 
 class Cluster(runners.LocalRunner):
@@ -352,11 +350,11 @@ def test_a_client_that_dies_and_its_successor(cluster, client, undisturbed, tmp_
     script.write_text(textwrap.dedent(CLIENT).format(chunks=CHUNKS, parameters=QUICK))
     arguments = [cluster.scheduler_address, str(path), str(tmp_path / "X.npy")]
     process = subprocess.Popen([sys.executable, str(script), *arguments])
-    while process.poll() is None and (not path.exists() or n_records(path) < 8):
+    while process.poll() is None and (not path.exists() or n_records(path) < 6):
         time.sleep(0.005)
     process.kill()
     process.wait()
-    assert 8 <= n_records(path) < 33, "cut before its end"
+    assert 6 <= n_records(path) < 18, "cut before its end"
     assert_same_fit(quick(checkpoint=path).fit(lazy()), undisturbed)
 
 
@@ -385,7 +383,7 @@ def test_single_precision_and_weights_in_dask(client):
     )
     whole = quick(max_offspring=1, engine="cpu").fit(samples, sample_weight=weights)
     assert model.cluster_centers_.dtype == np.float32
-    one, two = (fitted.history_.column("inertia")[:8] for fitted in (model, whole))
+    one, two = (fitted.history_.column("inertia")[:6] for fitted in (model, whole))
     assert_allclose(one, two)
     assert model.score(lazy(samples), sample_weight=weights) == pytest.approx(-model.inertia_)
 
