@@ -8,6 +8,9 @@ from typing import Any
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import Ability, Engine, FloatArray
 
+_prepared: set[Any] = set()
+"""What this process has prepared already; looking again takes milliseconds."""
+
 ENGINE_NAMES = ("auto", "cpu", "gpu", "dask", "reference")
 
 
@@ -78,7 +81,10 @@ def prepare_kernels(
         Whether it merges clusters, which all engines leave to the same kernels.
     """
     is_cpu = name in ("auto", "cpu") and not is_dask(X)
-    if not is_cpu and not merging:
+    # Of sparse samples, the type of the indices matters as well; of k, whether 16 bits hold labels.
+    indices = getattr(X, "indices", None)
+    kinds = is_cpu and (X.dtype, getattr(indices, "dtype", None), n_clusters < 2**16, abilities)
+    if (kinds, merging) in _prepared or not (is_cpu or merging):
         return
     from evomeans.compiled.merging import kernel_calls
     from evomeans.compiled.ready import ready
@@ -89,6 +95,7 @@ def prepare_kernels(
 
         calls += engine_calls(X, n_clusters, abilities)
     ready(calls)
+    _prepared.add((kinds, merging))
 
 
 def is_dask(X: Any) -> bool:
