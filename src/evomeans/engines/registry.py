@@ -9,6 +9,7 @@ from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import Ability, Engine, FloatArray
 
 ENGINE_NAMES = ("auto", "cpu", "gpu", "dask", "reference")
+# What this process has prepared already; looking again takes milliseconds.
 _prepared: set[tuple[object, ...]] = set()
 
 
@@ -86,6 +87,7 @@ def prepare_kernels(
         same kernels.
     """
     is_cpu = name in ("auto", "cpu") and not is_dask(X)
+    # Of sparse samples, the type of the indices matters as well; of k, whether 16 bits hold labels.
     kind = (X.dtype, getattr(X, "indptr", X).dtype, n_clusters < 2**16) if is_cpu else None
     needed = kind, abilities, matching, merging
     if needed in _prepared or not (is_cpu or matching or merging):

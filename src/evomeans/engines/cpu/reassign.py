@@ -171,7 +171,7 @@ def compare(
     renew_gaps(state, tile, samples.squares, chosen, count, scores, lanes, error)
 
 
-@jit(inline=False)
+@jit
 def score_chosen(
     samples: Samples, scratch: Scratch, tile: int, count: int, thread: int
 ) -> np.float32:
