@@ -373,15 +373,6 @@ def test_no_more_than_one_solution_is_waited_for_if_it_takes_long() -> None:
     assert result.stop_reason == StopReason.MAX_TIME
 
 
-@pytest.mark.parametrize("max_time", [None, 60.0])
-def test_with_limited_time_a_search_begins_with_kmeans_plus_plus(max_time) -> None:
-    """The first three founders, whatever the strategy says of the others."""
-    settings = small(max_offspring=1, max_time=max_time)
-    engine, _ = run([*FOUNDERS, 5.0], settings, abilities=ALL)
-    seeded = [bool((start.centers < 0.0).all()) for start in engine.starts[:4]]
-    assert seeded == ([False] * 4 if max_time is None else [True] * 3 + [False])
-
-
 @pytest.mark.parametrize(("target", "number", "total"), [(9.0, 2, 6), (8.0, 3, 7), (10.0, 0, 2)])
 def test_stops_as_soon_as_the_target_is_reached(target, number, total) -> None:
     """At most the target, also already in the initial population."""

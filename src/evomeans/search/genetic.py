@@ -13,7 +13,6 @@ import numpy as np
 from evomeans.engines.protocol import Engine, FloatArray, Refinement, Start
 from evomeans.engines.workers import Workers
 from evomeans.search.breeding import Founder, Parents, breed, found
-from evomeans.search.founding import Founding, KMeansPlusPlus
 from evomeans.search.history import OffspringRecord
 from evomeans.search.individual import CLONE_TOLERANCE, Individual
 from evomeans.search.interrupts import DeferredInterrupt
@@ -25,7 +24,7 @@ from evomeans.search.population import spread
 from evomeans.search.result import SearchResult
 from evomeans.search.settings import SearchSettings
 from evomeans.search.state import Draft, SearchState
-from evomeans.search.stopping import FEW, Progress, StopReason, reason_to_stop
+from evomeans.search.stopping import Progress, StopReason, reason_to_stop
 
 
 def evolve(
@@ -139,28 +138,17 @@ class Search:
 
     def draw_founders(self, due: int) -> list[Founder]:
         """Draw members of a population, of which ``due`` are still to be begun."""
-        state, n_samples = self.state, self.engine.n_samples
+        state, founding, n_samples = self.state, self.operators.founding, self.engine.n_samples
         founders: list[Founder] = []
         for place in range(due, max(0, due - self.engine.batch), -1):
             alpha, quantile = state.rng.random(2).tolist()
             if state.given:
                 founders.append(Founder(alpha, quantile, None, state.given.pop(0)))
             else:
-                turn = self.founding(place)
+                turn = founding[place % len(founding)]
                 numbers = turn.draw(n_samples, self.n_clusters, state.rng)
                 founders.append(Founder(alpha, quantile, turn, numbers))
         return founders
-
-    def founding(self, due: int) -> Founding:
-        """Return where a founder begins if, with it, ``due`` are still to be begun."""
-        founding, state = self.operators.founding, self.state
-        is_early = state.population_number == 1 and due > self.settings.max_population - FEW
-        if is_early and self.settings.max_time is not None:
-            # With little time, the answer is at least that of a few runs of K-means++.
-            early = KMeansPlusPlus()
-            if early.needs <= self.engine.abilities:
-                return early
-        return founding[due % len(founding)]
 
     def select(self) -> Parents:
         """Select two parents, and draw all numbers that their offspring needs."""
