@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from evomeans.engines import Engine, Refinement, Start, create_engine
 from evomeans.engines.cpu import CpuEngine
-from evomeans.engines.protocol import Ability
+from evomeans.engines.protocol import Ability, OneAtATime
 from evomeans.search import (
     DEEP,
     PAPER,
@@ -29,7 +29,7 @@ SETTINGS = SearchSettings(4, 8, max_offspring=40)
 PARTS = Crossing(partition_crossover, needs=frozenset({Ability.PARTS}))
 
 
-class Forgetful:
+class Forgetful(OneAtATime):
     """An engine that loses the handle of every other parent, at random."""
 
     def __init__(self, engine: Engine, seed: int) -> None:

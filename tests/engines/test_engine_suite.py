@@ -474,6 +474,9 @@ def test_assign_and_distances_are_brute_force(engine_name, dtype, weighted, data
             assert distances.shape == (n, k)
             expected = np.ldexp(np.sqrt(squares), -engine.frame.exponent)
             rounding = (d + 8) * np.finfo(distances.dtype).eps
+            if engine_name == "dask":
+                # By matrix products, which lose a few digits to cancellation (engines/nearest.py).
+                rounding *= 100.0
             assert_allclose(distances, expected, rtol=rounding, atol=1e-322)
 
 
