@@ -29,7 +29,7 @@ from evomeans import HGMeans
 from evomeans.search import DEEP
 
 CLUSTERS = (10, 20, 30, 40, 50, 100)
-LAGS = (1, 4, 8, 16, 32)
+LAGS = (1, 4, 8, 16, 24, 32)
 OFFSPRING = (50, 100, 200, 500)
 Run = tuple[str, int, int]
 """Set-up, seed and lag."""

@@ -138,7 +138,7 @@ DEEP = Strategy(
     single_moves=True,
     swaps=1.0,
     agreement=2,
-    lag=16,
+    lag=24,
     opening=PAPER,
 )
 """The default; docs/search.md describes it, and every part has its row in the ablation there."""

@@ -13,6 +13,7 @@ from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import Samples, State
 from evomeans.engines.cpu.order import halve
 from evomeans.engines.cpu.parts import choose_parts
+from evomeans.engines.cpu.reassign import reassign
 from evomeans.engines.cpu.refine import refine
 from evomeans.engines.cpu.room import Room
 from evomeans.engines.cpu.samples import encode_samples, fill_tiles, frame_for
@@ -41,9 +42,10 @@ def calls(X: Any, n_clusters: int, abilities: frozenset[Ability]) -> list[Call]:
     single, double, grid = samples.radii, np.zeros(1), np.zeros((1, 1))
     points = np.zeros((1, 1)) if is_sparse(X) else samples.rows
     pairs = np.zeros((1, 2), np.int64)
-    rest = target, False, -1, 0.0, 1, 1, 0, 0, 1
+    rest = target, False, -1, 0.0, 1, 1, 0, 0, 0, 1
     found = [
-        Call(refine, (samples, state, state, centers, scratch, *rest), 4.0),
+        Call(reassign, (samples, state, centers, scratch, -1, 0, 1), 3.5),
+        Call(refine, (samples, state, state, centers, scratch, *rest), 3.0),
         Call(halve, (points, samples.order, WIDTH, pairs, double, grid), 0.8),
         Call(smallest_size, (np.zeros(1, X.dtype),), 0.1),
     ]
@@ -52,15 +54,15 @@ def calls(X: Any, n_clusters: int, abilities: frozenset[Ability]) -> list[Call]:
         found.append(Call(fill_tiles, (samples.rows, *tiles), 0.3))
     if Ability.SEEDING in abilities:
         memory = samples.squares, single, double, grid
-        found.append(Call(seed, (samples, target, scratch, *memory, 0, 1), 2.5))
+        found.append(Call(seed, (samples, target, scratch, *memory, 0, 1), 2.0))
     if Ability.SINGLE_MOVES in abilities:
-        found.append(Call(move_singles, (samples, state, centers, scratch, 0, 1), 3.5))
+        found.append(Call(move_singles, (samples, state, centers, scratch, 0, 1), 4.0))
     if Ability.SWAPS in abilities and not is_sparse(X):
         swap = samples, room.swapped, room._diary, state, centers, 1, 0.0
-        found.append(Call(try_swaps, swap, 5.0))
+        found.append(Call(try_swaps, swap, 7.0))
     if Ability.PARTS in abilities:
         both = samples, state.labels, target, state.labels, target, room._parts
-        found.append(Call(choose_parts, both, 1.0))
+        found.append(Call(choose_parts, both, 1.5))
     return found
 
 

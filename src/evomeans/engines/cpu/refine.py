@@ -58,6 +58,7 @@ def refine(
     quantile: float,
     power: int,
     steps: int,
+    assign: int,
     single_moves: int,
     thread: int,
     n_threads: int,
@@ -85,6 +86,9 @@ def refine(
     steps : int
         Maximum number of Lloyd's iterations, each a move of the centres to their means and an
         assignment. With 0, samples are assigned to the target and nothing else.
+    assign : int
+        Address of :func:`~evomeans.engines.cpu.reassign.reassign`. Two kernels can be compiled at
+        the same time.
     single_moves : int
         Address of :func:`~evomeans.engines.cpu.hartigan.move_singles`, to continue from the fixed
         point by Hartigan's moves until there are none; 0 to end there. Many searches do not make
@@ -107,7 +111,7 @@ def refine(
             break
         iterations += 1
         gone = removed if stage == BEGIN else -1
-        reassign(samples, state, centers, scratch, gone, thread, n_threads)
+        call_at(assign, samples, state, centers, scratch, gone, thread, n_threads)
         meet(scratch.barrier, n_threads)
         if stage == BEGIN and removed >= 0:
             stage = np.int64(PLACE)

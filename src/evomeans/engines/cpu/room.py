@@ -15,6 +15,7 @@ from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import Centers, Samples, Scratch, State, aligned
 from evomeans.engines.cpu.losses import find_two_closest
 from evomeans.engines.cpu.parts import Parts, choose_parts
+from evomeans.engines.cpu.reassign import reassign
 from evomeans.engines.cpu.refine import INERTIA, ITERATIONS, refine, step, sum_distances
 from evomeans.engines.cpu.roulette import all_distances, draw_at
 from evomeans.engines.cpu.rows import SparseRows
@@ -62,7 +63,7 @@ class Room:
             len(samples.order), k, n_features, n_threads, sparse, self.crew.barrier
         )
         self.target = np.empty((k, n_features))
-        self._address = 0
+        self._addresses: dict[Any, int] = {}
 
     def take_over(self, known: Known) -> None:
         """Take over the centres and sums of a known solution."""
@@ -99,7 +100,8 @@ class Room:
             quantile,
             power,
             steps,
-            self._move_singles(state) if single_moves else 0,
+            self._address(reassign, state, -1),
+            self._address(move_singles, state) if single_moves else 0,
         )
         if steps < MAX_ITERATIONS:
             # The last assignment has changed clusters, and no move of their centres followed.
@@ -107,12 +109,12 @@ class Room:
             totals = upper + lower / self.samples.limb
             self.centers.weights[:] = totals / self.samples.scales[-1]
 
-    def _move_singles(self, state: State) -> int:
-        """Return the address of the kernel for single moves."""
-        if self._address == 0:
-            arguments = self.samples, state, self.centers, self.scratch, 0, self.crew.n_threads
-            self._address = move_singles.address(*arguments)  # type: ignore[attr-defined]
-        return self._address
+    def _address(self, kernel: Any, state: State, *numbers: int) -> int:
+        """Return the address of a kernel that another one calls."""
+        if kernel not in self._addresses:
+            bundles = self.samples, state, self.centers, self.scratch
+            self._addresses[kernel] = kernel.address(*bundles, *numbers, 0, self.crew.n_threads)
+        return self._addresses[kernel]
 
     def swap(self, state: State, count: int, seed: float) -> bool:
         """Try swaps; return whether any was kept. The result is in ``swapped``."""
