@@ -115,7 +115,7 @@ def bred(
     """Return the child of two selected parents, with a centre that is to be relocated."""
     parents = select_parents(population, rng.random(4).tolist())
     m = len(parents[0].centers)
-    child = matching_crossover(*parents, Breeding(engine, rng.random(m), rng))
+    child = matching_crossover(*parents, Breeding(engine, rng.random(m), 0.5))
     return Start(
         child.centers,
         alpha=(parents[0].alpha + parents[1].alpha) / 2.0,

@@ -49,7 +49,7 @@ def individual(centers, weights=None) -> Individual:
 
 def breeding(coins=(), engine=None) -> Breeding:
     """Return what crossovers may use; those tested here draw no further numbers."""
-    return Breeding(engine, np.asarray(coins, dtype=float), None)
+    return Breeding(engine, np.asarray(coins, dtype=float), 0.5)
 
 
 def cross(first, second, coins):
