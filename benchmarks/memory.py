@@ -51,7 +51,7 @@ def fit(n: int) -> None:
 
     X = clustered(n)
     before = peak_gib()
-    model = HGMeans(n_clusters=CLUSTERS, max_offspring=OFFSPRING, random_state=0).fit(X)
+    model = HGMeans(CLUSTERS, max_offspring=OFFSPRING, random_state=0, n_jobs=1).fit(X)
     print(
         f"{n:,} x {FEATURES} float32 ({X.nbytes / 2**30:.2f} GiB), m = {CLUSTERS}, "
         f"{model.n_iter_} offspring: peak {peak_gib():.2f} GiB, {before:.2f} GiB before the fit, "

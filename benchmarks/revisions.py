@@ -45,12 +45,12 @@ def check_imported(source: Path) -> None:
 
 
 def estimator(n_clusters: int, offspring: int, **parameters: Any) -> Any:
-    """Return HGMeans with a limit of offspring, whatever this version calls that parameter."""
+    """Return HGMeans with a limit of offspring, whatever this version calls that, and one thread."""
     from evomeans import HGMeans
 
     known = inspect.signature(HGMeans).parameters
     parameters["max_offspring" if "max_offspring" in known else "max_iter"] = offspring
-    return HGMeans(n_clusters, **parameters)
+    return HGMeans(n_clusters, **{"n_jobs": 1, **parameters})
 
 
 def _git(*arguments: str) -> bytes:

@@ -98,7 +98,11 @@ def _search(table: Table, options: ComparisonOptions, terminal: Terminal) -> Cou
     terminal.note("preparing the kernels, compiled on the first use ...")
     with terminal.noting_warnings():
         least = HGMeans(
-            options.clusters, min_population=1, max_population=1, max_offspring=1, random_state=0
+            options.clusters,
+            min_population=1,
+            max_population=1,
+            max_offspring=1,
+            random_state=0,
         )
         least.fit(table.X, sample_weight=table.weights)
     terminal.note("HG-means ...")
@@ -113,7 +117,7 @@ def _search(table: Table, options: ComparisonOptions, terminal: Terminal) -> Cou
 
     make = HGMeans.fast if options.fast else HGMeans
     with terminal.noting_warnings("fit was interrupted", "Number of distinct clusters"):
-        model = make(options.clusters, random_state=options.seed, observers=watch)
+        model = make(options.clusters, random_state=options.seed, observers=watch, n_jobs=1)
         model.fit(table.X, sample_weight=table.weights)
     if model.stop_reason_ == StopReason.INTERRUPTED:
         # There is nothing to compare with any more.
