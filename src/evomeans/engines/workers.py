@@ -89,10 +89,11 @@ class Workers:
 
     def result(self, task: Task[Result]) -> Result:
         """Return what came of a task, or raise the error that ended it."""
-        if task in self._handed_out:
-            self._handed_out.discard(task)
-        else:
+        if task not in self._handed_out:
             task.run(self.engine)
+        # If Ctrl-C ends the waiting, the task is still one to be dropped.
+        task.wait()
+        self._handed_out.discard(task)
         return task.result()
 
     def in_order(self, jobs: Iterable[Callable[[Engine], Result]]) -> Iterator[Result]:
