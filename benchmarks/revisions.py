@@ -45,7 +45,7 @@ def check_imported(source: Path) -> None:
 
 
 def estimator(n_clusters: int, offspring: int, **parameters: Any) -> Any:
-    """Return HGMeans with a limit of offspring, whatever this version calls that, and one thread."""
+    """Return HGMeans on one thread with a limit of offspring, whatever this version calls that."""
     from evomeans import HGMeans
 
     known = inspect.signature(HGMeans).parameters
