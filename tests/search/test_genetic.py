@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import replace
 from functools import partial
 from itertools import chain, repeat
@@ -968,3 +969,30 @@ def test_an_error_of_a_worker_ends_the_search_and_all_threads() -> None:
     with pytest.raises(ZeroDivisionError, match="no child"):
         evolve(CpuEngine(X, n_jobs=3), 3, settings, np.random.default_rng(0))
     assert not any(thread.name.startswith("evomeans worker") for thread in threading.enumerate())
+
+
+@pytest.mark.usefixtures("eager_threads")
+def test_time_that_is_up_ends_what_workers_are_doing(monkeypatch) -> None:
+    """The first solution is there; the others would take a minute each."""
+    abandoned = threading.Event()
+    refine, abandon = CpuEngine.refine, CpuEngine.abandon
+
+    def slow(engine, starts):
+        if threading.current_thread().name.startswith("evomeans worker"):
+            abandoned.wait(60.0)
+        return refine(engine, starts)
+
+    def note(engine, is_abandoned):
+        if is_abandoned:
+            abandoned.set()
+        abandon(engine, is_abandoned)
+
+    monkeypatch.setattr(CpuEngine, "refine", slow)
+    monkeypatch.setattr(CpuEngine, "abandon", note)
+    X = np.random.default_rng(0).normal(size=(100, 2))
+    settings = SearchSettings(2, 4, max_time=0.2)
+    began = time.perf_counter()
+    result = evolve(CpuEngine(X, n_jobs=3), 3, settings, np.random.default_rng(0))
+    assert time.perf_counter() - began < 30.0
+    assert result.stop_reason is StopReason.MAX_TIME
+    assert len(result.history) == 1

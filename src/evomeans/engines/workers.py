@@ -40,10 +40,12 @@ class Task(Generic[Result]):
         finally:
             self._done.release()
 
-    def wait(self) -> None:
-        """Return when the job is done, or dropped."""
-        with self._done:
-            pass
+    def wait(self, timeout: float = -1.0) -> bool:
+        """Wait until the job is done or dropped, or for some seconds; return whether it is."""
+        is_done = self._done.acquire(timeout=timeout)
+        if is_done:
+            self._done.release()
+        return is_done
 
     def result(self) -> Result:
         """Wait; return what came of it, or raise the error that ended it."""
@@ -86,6 +88,10 @@ class Workers:
             self._handed_out.add(task)
             self._queue.put(task)
         return task
+
+    def is_done(self, task: Task[Any], timeout: float) -> bool:
+        """Wait for a task that was handed out; one that was not is done when it is asked for."""
+        return task not in self._handed_out or task.wait(timeout)
 
     def result(self, task: Task[Result]) -> Result:
         """Return what came of a task, or raise the error that ended it."""

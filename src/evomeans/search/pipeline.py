@@ -12,6 +12,7 @@ from evomeans.engines.protocol import Engine, Refinement
 from evomeans.engines.workers import Task, Workers
 from evomeans.search.state import Draft
 
+MOMENT = 0.1
 Plan = TypeVar("Plan")
 Make = Callable[[Sequence[Plan], Engine], list[Draft]]
 Refine = Callable[[Engine, Sequence[Draft]], list[Refinement]]
@@ -62,8 +63,13 @@ class Pipeline:
             self.begin(lambda drafts, _: list(drafts), waiting[first : first + batch])
 
     def take(self) -> Iterator[tuple[Draft, Refinement]]:
-        """Wait for the oldest solutions that were begun together, and take them one by one."""
+        """Wait for the oldest solutions that were begun together, and take them one by one.
+
+        None come if it takes longer than a moment, so that the search sees limits and Ctrl-C.
+        """
         brood, task = self._broods[0]
+        if not self._workers.is_done(task, MOMENT):
+            return
         refinements = self._workers.result(task)
         drafts = brood.drafts(self._workers.engine)
         while drafts:
