@@ -32,6 +32,9 @@ Other benchmarks; each explains itself with --help:
   python -m benchmarks.line      one dimension solved exactly, beside KMeans
   python -m benchmarks.dask_engine  the Dask engine: speed, overhead, memory, many workers
   python -m benchmarks.gpu       the GPU engine: whole fits, single iterations, sizes, batches
+  python -m benchmarks.cores     whole searches with more threads, also on a busy machine
+  python -m benchmarks.lag       what it costs in depth that offspring are bred ahead
+  python -m benchmarks.serving   predict, transform and score beside KMeans, cold and warm
   python -m benchmarks.first_use import, first fit ever, first fit of later processes"""
 
 
