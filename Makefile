@@ -21,7 +21,7 @@ PAPER_ARGS ?=
 .DELETE_ON_ERROR:
 # Two pips at once would spoil the environment.
 .NOTPARALLEL:
-.PHONY: help demo test lint bench bench-full paper picture clean
+.PHONY: help demo test test-slow lint bench bench-full paper picture clean
 
 help: ## show this list
 	@echo "usage: make TARGET [VARIABLE=value ...]"
@@ -40,8 +40,11 @@ help: ## show this list
 demo: $(VENV)/.installed ## cluster the handwritten digits: HG-means next to KMeans
 	@$(PY) examples/demo.py $(DEMO_ARGS)
 
-test: $(VENV)/.installed-test ## run the whole test suite in parallel
-	$(PY) -m pytest $(PYTEST_PARALLEL) $(PYTEST_ARGS)
+test: $(VENV)/.installed-test ## run the tests in parallel, but for the slow ones
+	$(PY) -m pytest $(PYTEST_PARALLEL) -m "not slow" $(PYTEST_ARGS)
+
+test-slow: $(VENV)/.installed-test ## run the slow tests: clusters, killed processes, compilation from nothing
+	$(PY) -m pytest $(PYTEST_PARALLEL) -m slow $(PYTEST_ARGS)
 
 lint: $(VENV)/.installed-lint ## ruff check, ruff format --check, mypy --strict on the package
 	$(PY) -m ruff check .

@@ -123,6 +123,7 @@ def test_an_array_on_disk_and_a_table_in_memory(evomeans, table):
     assert "X.npy: sample_weight has -" in weighted.err
 
 
+@pytest.mark.slow
 def test_a_folder_on_a_cluster(evomeans, table):
     """The same run as without one. Threads here; processes in tests/engines/dask_engine."""
     command = ("fit", Path("folder").absolute(), "-k", 3, "--engine", "dask", "--exclude", "name,w",

@@ -83,6 +83,7 @@ def test_standard_input_and_a_broken_pipe(run):
     assert process.wait(60) == 141
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 @pytest.mark.parametrize(
     ("number", "code", "quiet", "background"),

@@ -9,6 +9,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from evomeans.compiled import cache
 from evomeans.compiled.cache import PACKAGE, exclusive, source_digest
 
@@ -37,6 +39,7 @@ def entries(folder: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in (folder / "__pycache__").glob("*.nb[ci]")}
 
 
+@pytest.mark.slow
 def test_a_copied_kernel_stays_warm_and_an_edited_one_does_not(tmp_path) -> None:
     """Other modification times change nothing; another source gives another answer."""
     script = tmp_path / "here" / "kernel.py"
@@ -55,6 +58,7 @@ def test_a_copied_kernel_stays_warm_and_an_edited_one_does_not(tmp_path) -> None
     assert entries(copy.parent) != compiled
 
 
+@pytest.mark.slow
 def test_a_kernel_whose_argument_types_were_renamed_is_compiled_again(tmp_path) -> None:
     """The old index names a class that cannot be found any more."""
     script, kernel = tmp_path / "script.py", tmp_path / "kernel.py"

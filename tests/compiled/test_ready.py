@@ -78,6 +78,7 @@ def ended(process: subprocess.Popen[str]) -> tuple[str, str]:
     return output, errors
 
 
+@pytest.mark.slow
 def test_a_second_process_finds_all_in_the_cache_and_says_nothing(scripts) -> None:
     output, errors = ended(start(scripts))
     assert output.startswith("2.0 0.0 ")
@@ -94,6 +95,7 @@ def test_processes_that_start_together_share_the_work(scripts) -> None:
     assert sum(output.count("'other'") for output in outputs) <= 1
 
 
+@pytest.mark.slow
 def test_without_a_cache_one_process_does_it_all(scripts) -> None:
     output, errors = ended(start(scripts, EVOMEANS_CACHE="0"))
     assert output == "2.0 0.0 ['one', 'other']\n"

@@ -197,6 +197,7 @@ ABSENT = """
 """
 
 
+@pytest.mark.slow
 def test_scikit_learn_without_callbacks():
     """An older version: no ``set_callbacks``, and everything else as always."""
     command = [sys.executable, "-W", "error", "-c", textwrap.dedent(ABSENT)]

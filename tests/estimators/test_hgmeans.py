@@ -239,6 +239,7 @@ INTERRUPTED_FIT = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
 def test_ctrl_c_leaves_a_fitted_estimator():
     """A real SIGINT to a real process: best so far, a warning, no traceback, exit code 0."""

@@ -316,6 +316,7 @@ def test_killed_ten_times_and_resumed_ends_with_the_same_bits(nursery, never_kil
     assert len(resumed.history_) == 820
 
 
+@pytest.mark.slow
 @posix
 def test_ctrl_c_keeps_the_best_and_the_state_and_says_how_to_go_on(nursery, never_killed, tmp_path):
     """The process ends by itself, with a fitted model; the next one goes on to the same bits."""
@@ -341,6 +342,7 @@ def test_ctrl_c_keeps_the_best_and_the_state_and_says_how_to_go_on(nursery, neve
     assert_same_fit(load(tmp_path / "m"), whole)
 
 
+@pytest.mark.slow
 @posix
 def test_a_limit_on_the_size_of_files_loses_nothing(nursery, never_killed, tmp_path):
     """The system refuses to write more: the fit goes on, and the state that was there stays."""

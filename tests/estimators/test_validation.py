@@ -260,6 +260,7 @@ def test_by_default_there_are_as_many_threads_as_kmeans_would_use(limit):
         assert check_thread_count(None) == min(limit, joblib.cpu_count(only_physical_cores=True))
 
 
+@pytest.mark.slow
 def test_environment_variables_and_joblib_limit_the_default():
     command = "from evomeans.estimators.parameters import check_thread_count as c; print(c(None))"
     environment = {**os.environ, "OMP_NUM_THREADS": "3"}

@@ -223,6 +223,7 @@ def test_other_versions_are_refused(data):
         render_report({**data, "version": 9})
 
 
+@pytest.mark.slow
 def test_large_reports_stay_small():
     """20,000 samples, 50 columns, 200 clusters: under 1 MB."""
     X = np.random.default_rng(0).normal(size=(20_000, 50))

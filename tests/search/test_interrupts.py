@@ -65,6 +65,7 @@ def test_a_second_ctrl_c_raises_at_once_and_restores_the_handler() -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="ends by a signal")
 def test_sigterm_ends_a_program_in_the_middle_of_a_fit() -> None:
     """It belongs to the program: no statement after the fit is reached."""

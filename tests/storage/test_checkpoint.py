@@ -81,6 +81,7 @@ def path(tmp_path):
     return tmp_path / "search.checkpoint"
 
 
+@pytest.mark.slow
 @given(
     stops=st.lists(st.integers(1, 20), min_size=1, max_size=4),
     batch=st.sampled_from([1, 3, 8]),

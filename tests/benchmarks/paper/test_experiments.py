@@ -19,6 +19,8 @@ from benchmarks.paper.runner import completed_tasks, run_tasks, task_name
 from evomeans import HGMeans
 from evomeans.baselines import SAGA
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 HEADINGS = {
     "comparison": ["## Table 2", "## HG-means beside each method"],

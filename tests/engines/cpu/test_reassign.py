@@ -114,6 +114,7 @@ def test_sums_follow_the_labels_however_samples_moved(dtype, weighted) -> None:
     assert_allclose(values, expected, rtol=0.0, atol=1e-12 * np.abs(terms).sum())
 
 
+@pytest.mark.slow
 def test_labels_that_need_more_than_sixteen_bits() -> None:
     """70,000 centres, most of them far away; the closest have the highest indices.
 
