@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from evomeans.compiled.jit import jit
 
 # About as long as a balanced step takes. After that, other threads get the core, and after as many
-# more rounds it sleeps: on a busy machine, whoever sleeps is served before others when it wakes,
+# more rounds it sleeps: on a busy machine, a thread that sleeps is served first when it wakes,
 # while one that yields waits until all others have had their turn.
 SPINS_BEFORE_YIELD = 1000
 YIELDS_BEFORE_SLEEP = 200
