@@ -16,7 +16,6 @@ from typing import Any
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
 from sklearn.metrics import adjusted_rand_score
-from threadpoolctl import threadpool_limits
 
 from evomeans import HGMeans, OffspringRecord
 
@@ -86,10 +85,7 @@ def main() -> None:
         ("HG-means, fast", lambda p: HGMeans.fast(k, random_state=seed, observers=[p])),
         ("HG-means", lambda p: HGMeans(k, random_state=seed, observers=[p])),
     ]
-    # One thread is what HGMeans takes by default, and for so few samples the quickest for KMeans.
-    with threadpool_limits(1):
-        rows = [run(method, make_model, X, y) for method, make_model in methods]
-    print_table(rows)
+    print_table([run(method, make_model, X, y) for method, make_model in methods])
 
 
 def parse_arguments() -> argparse.Namespace:
