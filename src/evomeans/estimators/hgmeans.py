@@ -294,7 +294,7 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         min_population: int = 10,
         max_population: int = 20,
         max_offspring: int = DEFAULT_MAX_OFFSPRING,
-        n_iter_no_change: int = 500,
+        n_iter_no_change: int | None = None,
         max_time: float | None = None,
         target_inertia: float | None = None,
         init: Any = None,
@@ -421,7 +421,7 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
     def _prepare(self, parameters: Parameters, X: Any, is_line: bool) -> None:
         """Compile what the fit needs, before the clock of the search starts."""
         strategy, k = parameters.settings.strategy, self.n_clusters
-        abilities = frozenset() if is_line else needed_abilities(strategy, X.shape[0], k)
+        abilities = frozenset() if is_line else needed_abilities(strategy)
         crossovers = () if is_line else [one.crossover for one in strategy.crossovers]
         prepare_kernels(
             parameters.engine,

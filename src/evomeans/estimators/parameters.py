@@ -92,7 +92,7 @@ def check_search_settings(estimator: Any) -> SearchSettings:
             min_population=check_int("min_population", estimator.min_population),
             max_population=check_int("max_population", estimator.max_population),
             max_offspring=check_int(name, limit),
-            patience=check_int("n_iter_no_change", estimator.n_iter_no_change),
+            patience=check_optional_int("n_iter_no_change", estimator.n_iter_no_change),
             max_time=check_real("max_time", estimator.max_time),
             target_inertia=check_real("target_inertia", estimator.target_inertia),
             strategy=check_strategy(estimator.strategy),
@@ -153,6 +153,11 @@ def check_int(name: str, value: object, *, at_least: int | None = None) -> int:
     if at_least is not None and value < at_least:
         raise ValueError(f"{name}={value} must be at least {at_least}.")
     return int(value)
+
+
+def check_optional_int(name: str, value: object) -> int | None:
+    """Return ``value`` as an int, or None."""
+    return None if value is None else check_int(name, value)
 
 
 def check_real(name: str, value: object) -> float | None:

@@ -23,7 +23,7 @@ class Founder(NamedTuple):
 
     Parameters
     ----------
-    alpha, quantile : float
+    alpha, quantile, swaps
         As in :class:`~evomeans.search.state.Draft`.
     founding : Founding or None
         Where it begins; None for a given solution.
@@ -33,6 +33,7 @@ class Founder(NamedTuple):
 
     alpha: float
     quantile: float
+    swaps: int
     founding: Founding | None
     numbers: FloatArray
 
@@ -48,6 +49,7 @@ class Parents(NamedTuple):
     step: float
     removed: float
     quantile: float
+    swaps: int
 
 
 def found(founders: Sequence[Founder], engine: Engine) -> list[Draft]:
@@ -62,6 +64,7 @@ def found(founders: Sequence[Founder], engine: Engine) -> list[Draft]:
             begun[i],
             one.alpha,
             one.quantile,
+            one.swaps,
             removed=-1,
             made_by=one.founding.name if one.founding else "given",
         )
@@ -107,4 +110,12 @@ def relocate(child: Child, made_by: str, parents: Parents) -> Draft:
     """Choose the centre of a child to relocate; the engine puts it onto a drawn sample."""
     alpha = inherited_alpha(parents.first.alpha, parents.second.alpha, parents.step)
     removed = -1 if child.is_complete else int(parents.removed * len(child.centers))
-    return Draft(child.centers, alpha, parents.quantile, removed, made_by, child.parent.handle)
+    return Draft(
+        child.centers,
+        alpha,
+        parents.quantile,
+        parents.swaps,
+        removed,
+        made_by,
+        child.parent.handle,
+    )

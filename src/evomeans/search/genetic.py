@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evomeans.engines.protocol import Engine, FloatArray, Refinement, Start
+from evomeans.engines.protocol import Engine, FloatArray, LocalSearch, Refinement, Start
 from evomeans.engines.workers import Workers
 from evomeans.search.breeding import Founder, Parents, breed, found
 from evomeans.search.history import OffspringRecord
@@ -19,7 +19,12 @@ from evomeans.search.interrupts import DeferredInterrupt
 from evomeans.search.keeping import Keeper, KeepNothing
 from evomeans.search.observers import Observer, notify
 from evomeans.search.pipeline import Pipeline
-from evomeans.search.plan import Operators, missing_abilities, plan
+from evomeans.search.plan import (
+    Operators,
+    measure_spacing,
+    missing_abilities,
+    plan,
+)
 from evomeans.search.population import spread
 from evomeans.search.result import SearchResult
 from evomeans.search.settings import SearchSettings
@@ -69,9 +74,9 @@ def evolve(
         making = Pipeline(workers, search.refine)
         making.resume(state.waiting, engine.batch)
         while (reason := search.reason_to_stop(interrupt.requested)) is None:
-            if state.since_improvement >= settings.patience:
+            if search.is_settled or state.has_found_again(settings.strategy.tolerance):
                 making.drop()
-                state.restart(settings.max_population)
+                search.settle()
             while search.may_begin(len(making)):
                 due = state.founders_due - len(making)
                 if due > 0:
@@ -124,47 +129,67 @@ class Search:
         # Time between a checkpoint and its resumption does not count.
         self.began = clock() - state.seconds
         self.observer_said_stop = False
-        self._plans: dict[int, Operators] = {}
+        self._plans: dict[float, Operators] = {}
 
     @property
     def operators(self) -> Operators:
         """What the present population works with."""
-        number, engine = self.state.population_number, self.engine
-        if number not in self._plans:
-            self._plans[number] = plan(
-                self.settings.strategy, engine.abilities, engine.n_samples, self.n_clusters, number
-            )
-        return self._plans[number]
+        state, engine, k = self.state, self.engine, self.n_clusters
+        if state.spacing not in self._plans:
+            strategy, per_cluster = self.settings.strategy, engine.n_samples / k
+            planned = plan(strategy, engine.abilities, k, per_cluster, state.spacing)
+            self._plans[state.spacing] = planned
+        return self._plans[state.spacing]
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the population has found what it can."""
+        return self.state.since_improvement >= self.settings.longest_wait(self.n_clusters)
+
+    @property
+    def agreeing_ranks(self) -> list[int]:
+        """Ranks of the populations that have come as deep as the best solution."""
+        return self.state.agreeing_ranks(self.is_settled, self.settings.strategy.tolerance)
+
+    def settle(self) -> None:
+        """Let the population stand apart; another one takes its place."""
+        settings = self.settings
+        survive, tolerance = self.operators.survival, settings.strategy.tolerance
+        self.state.settle(settings.max_population, survive, tolerance)
 
     def draw_founders(self, due: int) -> list[Founder]:
         """Draw members of a population, of which ``due`` are still to be begun."""
-        state, founding, n_samples = self.state, self.operators.founding, self.engine.n_samples
+        state, operators, n_samples = self.state, self.operators, self.engine.n_samples
         founders: list[Founder] = []
         for place in range(due, max(0, due - self.engine.batch), -1):
-            alpha, quantile = state.rng.random(2).tolist()
+            alpha, quantile, chance = state.rng.random(3).tolist()
+            swaps = int(operators.founder_swaps + chance)
             if state.given:
-                founders.append(Founder(alpha, quantile, None, state.given.pop(0)))
+                founders.append(Founder(alpha, quantile, swaps, None, state.given.pop(0)))
             else:
-                turn = founding[place % len(founding)]
+                nth = self.settings.max_population - place
+                turn = operators.founding[nth % len(operators.founding)]
                 numbers = turn.draw(n_samples, self.n_clusters, state.rng)
-                founders.append(Founder(alpha, quantile, turn, numbers))
+                founders.append(Founder(alpha, quantile, swaps, turn, numbers))
         return founders
 
     def select(self) -> Parents:
         """Select two parents, and draw all numbers that their offspring needs."""
-        k, crossovers = self.n_clusters, self.operators.crossovers
+        k, operators = self.n_clusters, self.operators
+        crossovers = operators.crossovers
         maybe = [one.share < 1.0 for one in crossovers]
-        uniforms = self.state.rng.random(k + 7 + sum(maybe))
-        *duels, step, removed, quantile = uniforms[k : k + 7].tolist()
-        drawn = iter(uniforms[k + 7 :].tolist())
+        uniforms = self.state.rng.random(k + 8 + sum(maybe))
+        *duels, step, removed, quantile, chance = uniforms[k : k + 8].tolist()
+        drawn = iter(uniforms[k + 8 :].tolist())
         return Parents(
-            *self.operators.selection(self.state.population, duels),
+            *operators.selection(self.state.population, duels),
             crossovers,
             [next(drawn) if is_maybe else 0.0 for is_maybe in maybe],
             uniforms[:k],
             step,
             removed,
             quantile,
+            int(operators.swaps + chance),
         )
 
     def may_begin(self, n_making: int) -> bool:
@@ -191,17 +216,21 @@ class Search:
 
     def refine(self, engine: Engine, drafts: Sequence[Draft]) -> list[Refinement]:
         """Let an engine run the local search of drafts."""
-        local_search, power = self.operators.local_search, self.settings.roulette_power
-        starts = [
-            Start(
-                one.centers, one.alpha, one.quantile, one.removed, power, one.parent, local_search
-            )
-            for one in drafts
-        ]
-        if self.state.best is None:
-            # There is a first answer before any swaps take their time.
-            starts[0] = replace(starts[0], local_search=replace(local_search, swaps=0))
-        return engine.refine(starts)
+        moves, power = self.operators.single_moves, self.settings.roulette_power
+        return engine.refine(
+            [
+                Start(
+                    one.centers,
+                    one.alpha,
+                    one.quantile,
+                    one.removed,
+                    power,
+                    one.parent,
+                    LocalSearch(single_moves=moves, swaps=one.swaps),
+                )
+                for one in drafts
+            ]
+        )
 
     def insert(self, draft: Draft, refinement: Refinement) -> Newcomer:
         """Take a refined solution into the population."""
@@ -222,7 +251,10 @@ class Search:
             for member in state.population
             if abs(member.inertia - inertia) <= CLONE_TOLERANCE * member.inertia
         )
-        state.keep_best(individual)
+        if state.best is None:
+            total = self.engine.total_weight
+            state.spacing = measure_spacing(individual, self.engine.frame, total)
+        state.keep_best(individual, self.settings.strategy.tolerance)
         state.population.append(individual)
         return Newcomer(individual, refinement.n_iter, draft.made_by, is_founder, is_clone)
 
@@ -268,8 +300,8 @@ class Search:
         state.seconds = self.clock() - self.began
         progress = Progress(
             offspring=state.n_offspring,
-            since_improvement=state.since_improvement,
-            finds=state.times_found,
+            is_settled=self.is_settled,
+            agreeing_ranks=self.agreeing_ranks,
             seconds=state.seconds,
             best=state.best.inertia,
             solutions=len(state.history),
@@ -289,11 +321,6 @@ class Search:
             history=state.history,
             stop_reason=reason,
             n_offspring=state.n_offspring,
-            n_rediscoveries=max(0, state.times_found - 1),
-            missing_abilities=missing_abilities(
-                self.settings.strategy,
-                self.engine.abilities,
-                self.engine.n_samples,
-                self.n_clusters,
-            ),
+            n_rediscoveries=max(0, len(self.agreeing_ranks) - 1),
+            missing_abilities=missing_abilities(self.settings.strategy, self.engine.abilities),
         )

@@ -43,9 +43,9 @@ class Individual:
     alpha: float
     handle: Any = field(default=None, repr=False)
 
-    def improves_on(self, other: Individual) -> bool:
-        """Whether the inertia is lower by more than rounding."""
-        return self.inertia < other.inertia * (1.0 - IMPROVEMENT)
+    def is_as_deep_as(self, other: Individual, tolerance: float) -> bool:
+        """Whether the inertia is not higher by more than a relative difference."""
+        return self.inertia <= other.inertia * (1.0 + tolerance)
 
     @cached_property
     def weights_key(self) -> bytes:

@@ -1,101 +1,143 @@
-"""The one place that decides which operators a population gets."""
+"""The one place that decides which operators a population gets.
+
+What pays depends on how large clusters are, but samples per cluster alone do not tell. A single
+sample matters where its own centre is hardly closer than the next one, and that is rare in the
+plane and the rule in many noisy features. So the *effective size* of clusters is n/k times their
+spacing (:func:`measure_spacing`), in units of the spacing of a regular grid in the plane.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from evomeans.engines.protocol import Ability, LocalSearch
-from evomeans.search.founding import Founding
+import numpy as np
+
+from evomeans.engines.frame import Frame
+from evomeans.engines.protocol import Ability
+from evomeans.search.founding import Founding, KMeansPlusPlus
+from evomeans.search.individual import Individual
 from evomeans.search.population import Selection, Survival
 from evomeans.search.strategy import Crossing, Strategy
+
+# The centres of squares with sides 1 are 1 apart, and E‖x − c‖² = 1/6 within.
+SPACING_OF_A_GRID = 6.0
+# A larger spacing says no more.
+WIDEST = 1e12
 
 
 @dataclass(frozen=True)
 class Operators:
-    """What one population works with.
+    """What a population works with.
 
     Parameters
     ----------
     founding : tuple of Founding
     selection : callable
     crossovers : tuple of Crossing
-    local_search : LocalSearch
+    single_moves : bool
+    founder_swaps, swaps : float
+        How many swaps follow, on average, for founders and for offspring.
     survival : callable
     """
 
     founding: tuple[Founding, ...]
     selection: Selection
     crossovers: tuple[Crossing, ...]
-    local_search: LocalSearch
+    single_moves: bool
+    founder_swaps: float
+    swaps: float
     survival: Survival
+
+
+def measure_spacing(solution: Individual, frame: Frame, total_weight: float) -> float:
+    """Return the squared distance of a centre from the closest other, over that of its samples.
+
+    The former is a median over the clusters, because a few may be far out; the latter is a mean.
+    Zero if there is no other centre, or no distance.
+    """
+    from sklearn.metrics.pairwise import euclidean_distances
+
+    centers = solution.centers[solution.cluster_weights > 0.0]
+    error = solution.inertia / total_weight
+    if len(centers) < 2 or error == 0.0:
+        return 0.0
+    squares = euclidean_distances(centers, squared=True)
+    np.fill_diagonal(squares, np.inf)
+    apart = frame.inertia_in_data_units(float(np.median(squares.min(axis=1))))
+    return min(apart / error, WIDEST)
+
+
+def effective_size(per_cluster: float, spacing: float) -> float:
+    """Return the effective size of clusters; infinite if the spacing is not known."""
+    return per_cluster * spacing / SPACING_OF_A_GRID if spacing > 0.0 else np.inf
 
 
 def plan(
     strategy: Strategy,
     abilities: frozenset[Ability],
-    n_samples: int,
     n_clusters: int,
-    population: int,
+    per_cluster: float,
+    spacing: float,
 ) -> Operators:
-    """Turn a strategy into the operators of a population.
+    """Turn a strategy into operators.
 
     Parameters
     ----------
     strategy : Strategy
     abilities : frozenset of Ability
         Of the engine. What it lacks is left out; :func:`missing_abilities` names it.
-    n_samples, n_clusters : int
-    population : int
-        1 for the first, 2 for the next one, and so on.
+    n_clusters : int
+    per_cluster : float
+        Samples, on average.
+    spacing : float
+        Of the clusters. Zero as long as there is no solution to measure it: then there is nothing
+        but K-means, so that the first one is there soon.
 
     Returns
     -------
     Operators
     """
-    per_cluster = n_samples / n_clusters
-    is_large = per_cluster > strategy.moves_up_to
-    if population == 1 and is_large and strategy.opening and Ability.SEEDING in abilities:
-        # Only K-means is left of the local search. Then seeded founders give an early answer but
-        # on some data a worse one in the end, so they wait for the second population.
-        strategy = strategy.opening
-    moves = strategy.single_moves and Ability.SINGLE_MOVES in abilities and not is_large
-    swaps = Ability.SWAPS in abilities and per_cluster <= strategy.swaps_up_to
+    size = effective_size(per_cluster, spacing)
+    moves = Ability.SINGLE_MOVES in abilities and size <= strategy.moves_up_to
+    can_swap = Ability.SWAPS in abilities and spacing > 0.0
+    swaps = strategy.swaps * n_clusters if can_swap else 0.0
+    fewer = swaps * min(1.0, strategy.swaps_up_to / per_cluster)
     operators = Operators(
         founding=tuple(one for one in strategy.founding if one.needs <= abilities),
         selection=strategy.selection,
         crossovers=tuple(
             one
             for one in strategy.crossovers
-            if one.needs <= abilities and per_cluster <= one.up_to and one.share > 0.0
+            if one.needs <= abilities and size <= one.up_to and one.share > 0.0
         ),
-        local_search=LocalSearch(
-            single_moves=moves, swaps=round(strategy.swaps * n_clusters) if swaps else 0
-        ),
+        single_moves=strategy.single_moves and moves,
+        founder_swaps=swaps,
+        swaps=fewer,
         survival=strategy.survival,
     )
     for kind in ("founding", "crossovers"):
         if not getattr(operators, kind):
             raise ValueError(
                 f"No {kind} of strategy {strategy.name!r} can be used here: the engine can do "
-                f"{', '.join(sorted(abilities)) or 'K-means only'}, and there are "
-                f"{per_cluster:.3g} samples per cluster. Add one that needs nothing."
+                f"{', '.join(sorted(abilities)) or 'K-means only'}, and the effective size of "
+                f"clusters is {size:.3g}. Add one that needs nothing."
             )
     return operators
 
 
-def needed_abilities(strategy: Strategy, n_samples: int, n_clusters: int) -> frozenset[Ability]:
-    """Return what the populations of a strategy use if the engine can do everything."""
-    needed: set[Ability] = set()
-    for population in (1, 2) if strategy.agreement > 1 else (1,):
-        wanted = plan(strategy, frozenset(Ability), n_samples, n_clusters, population)
-        needed |= wanted.local_search.needs
-        needed |= frozenset().union(*(one.needs for one in wanted.founding))
-        needed |= frozenset().union(*(one.needs for one in wanted.crossovers))
+def needed_abilities(strategy: Strategy) -> frozenset[Ability]:
+    """Return what a strategy uses if the engine can do everything, and clusters are small."""
+    wanted = {
+        Ability.SEEDING: any(isinstance(one, KMeansPlusPlus) for one in strategy.founding),
+        Ability.SINGLE_MOVES: strategy.single_moves,
+        Ability.SWAPS: strategy.swaps > 0.0,
+    }
+    needed = {ability for ability, is_wanted in wanted.items() if is_wanted}
+    needed |= frozenset().union(*(one.needs for one in strategy.founding))
+    needed |= frozenset().union(*(one.needs for one in strategy.crossovers))
     return frozenset(needed)
 
 
-def missing_abilities(
-    strategy: Strategy, abilities: frozenset[Ability], n_samples: int, n_clusters: int
-) -> frozenset[Ability]:
-    """Return what the populations of a strategy would use and the engine cannot do."""
-    return needed_abilities(strategy, n_samples, n_clusters) - abilities
+def missing_abilities(strategy: Strategy, abilities: frozenset[Ability]) -> frozenset[Ability]:
+    """Return what a strategy would use, at least where clusters are small, and an engine lacks."""
+    return needed_abilities(strategy) - abilities

@@ -20,8 +20,9 @@ class SearchSettings:
         Π_max, the size of the initial population, and the size beyond which survivors are selected.
     max_offspring : int
         N₂, offspring in all.
-    patience : int
-        N₁, offspring in a row without an improvement of the population's best.
+    patience : int, optional
+        N₁, offspring in a row without an improvement of the population's best. None leaves it to
+        the strategy.
     max_time : float, optional
         Seconds after which no further offspring is made.
     target_inertia : float, optional
@@ -37,7 +38,7 @@ class SearchSettings:
     min_population: int = 10
     max_population: int = 20
     max_offspring: int = 5000
-    patience: int = 500
+    patience: int | None = None
     max_time: float | None = None
     target_inertia: float | None = None
     roulette_power: int = 2
@@ -52,9 +53,16 @@ class SearchSettings:
             f"at least min_population={self.min_population}",
         )
         _require(self.max_offspring >= 1, "max_offspring", self.max_offspring, "at least 1")
-        _require(self.patience >= 1, "patience", self.patience, "at least 1")
+        _require(self.longest_wait(1) >= 1, "patience", self.patience, "at least 1")
         _require(self.roulette_power in (1, 2), "roulette_power", self.roulette_power, "1 or 2")
         check_limits(self.max_time, self.target_inertia)
+
+    def longest_wait(self, n_clusters: int) -> int:
+        """How many offspring in a row may fail to improve a population before it has settled."""
+        strategy = self.strategy
+        if self.patience is not None:
+            return self.patience
+        return max(strategy.patience, round(strategy.patience_per_cluster * n_clusters))
 
     @property
     def most_at_a_time(self) -> int:
@@ -63,7 +71,10 @@ class SearchSettings:
 
     def most_solutions(self, n_given: int) -> int:
         """Return how many solutions a search may make at most, if it begins with given ones."""
-        restarts = self.max_offspring // self.patience if self.strategy.agreement > 1 else 0
+        # A population settles when it has waited in vain, or when it agrees with such a one.
+        agreement = self.strategy.agreement
+        settled = 1 + self.max_offspring // self.longest_wait(1)
+        restarts = agreement * settled if agreement > 1 else 0
         founders = max(self.max_population, n_given) + restarts * self.max_population
         return founders + self.max_offspring
 

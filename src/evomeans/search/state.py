@@ -10,6 +10,7 @@ import numpy as np
 from evomeans.engines.protocol import FloatArray, Handle
 from evomeans.search.history import History
 from evomeans.search.individual import Individual
+from evomeans.search.population import Survival
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,6 +24,8 @@ class Draft:
         Its mutation parameter.
     quantile : float
         The uniform number from which all draws of its refinement derive.
+    swaps : int
+        How many its refinement tries.
     removed : int
         The centre to relocate, −1 for none.
     made_by : str
@@ -34,9 +37,28 @@ class Draft:
     centers: FloatArray
     alpha: float
     quantile: float
+    swaps: int
     removed: int
     made_by: str
     parent: Handle | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lineage:
+    """A population that has found what it can. It has nothing in common with any other.
+
+    Parameters
+    ----------
+    members : list of Individual
+    leader : Individual
+        The deepest that it has found.
+    rank : int
+        0 for a population that was begun anew. One that unites two is a rank above them.
+    """
+
+    members: list[Individual]
+    leader: Individual
+    rank: int
 
 
 @dataclass
@@ -59,8 +81,14 @@ class SearchState:
         The deepest solution so far; not necessarily a member.
     leader : Individual, optional
         The deepest since the population was begun; not necessarily a member.
-    finds : int
-        Populations before this one that ended with the best.
+    milestone : float
+        The leader's inertia when it last improved by as much as counts.
+    is_inherited : bool
+        Whether the leader comes from one of two populations that were united.
+    rank : int
+        Of the population, see :class:`Lineage`.
+    apart : list of Lineage
+        Populations that have found what they can, independently of each other and of this one.
     population_number : int
         1 for the first population.
     waiting : list of Draft
@@ -70,6 +98,9 @@ class SearchState:
     last_improvement : int
         The offspring that was the last to improve the best of its population, or the last one
         before the population began.
+    spacing : float
+        How far apart centres are, see :func:`~evomeans.search.plan.measure_spacing`; zero until
+        there is a solution.
     history : History
         One record per solution made.
     seconds : float
@@ -82,11 +113,15 @@ class SearchState:
     population: list[Individual] = field(default_factory=list)
     best: Individual | None = None
     leader: Individual | None = None
-    finds: int = 0
+    milestone: float = 0.0
+    is_inherited: bool = False
+    rank: int = 0
+    apart: list[Lineage] = field(default_factory=list)
     population_number: int = 1
     waiting: list[Draft] = field(default_factory=list)
     n_offspring: int = 0
     last_improvement: int = 0
+    spacing: float = 0.0
     history: History = field(default_factory=History)
     seconds: float = 0.0
 
@@ -102,27 +137,69 @@ class SearchState:
         """Offspring since the best of the population improved."""
         return self.n_offspring - self.last_improvement
 
-    @property
-    def times_found(self) -> int:
-        """Populations that came to the best solution, independently of each other."""
-        assert self.best is not None
-        return self.finds + bool(self.leader and self.leader.is_clone_of(self.best))
+    def agreeing_ranks(self, is_settled: bool, tolerance: float) -> list[int]:
+        """Return the ranks of all populations that have come as deep as the best solution.
 
-    def keep_best(self, child: Individual) -> None:
-        """Remember the deepest solution of all, and that of the present population."""
-        if self.leader is None or child.inertia < self.leader.inertia:
-            if self.leader and child.improves_on(self.leader):
-                self.last_improvement = self.n_offspring
+        They are independent of each other. The present one is among them if it has come there by
+        itself; or, if it was united from others, has found nothing deeper (``is_settled``).
+        """
+        best = self.best
+        assert best is not None
+        ranks = [one.rank for one in self.apart if one.leader.is_as_deep_as(best, tolerance)]
+        if self.leader and (is_settled or not self.is_inherited):
+            ranks += [self.rank] * self.leader.is_as_deep_as(best, tolerance)
+        return ranks
+
+    def has_found_again(self, tolerance: float) -> bool:
+        """Whether the population has come as deep as the deepest of the others."""
+        best, leader = self.best, self.leader
+        if best is None or leader is None or self.is_inherited:
+            return False
+        is_deep = leader.is_as_deep_as(best, tolerance)
+        return is_deep and any(one.leader.is_as_deep_as(best, tolerance) for one in self.apart)
+
+    def keep_best(self, child: Individual, worthwhile: float) -> None:
+        """Remember the deepest solution of all, and that of the present population.
+
+        A relative gain of less than ``worthwhile`` does not count as an improvement.
+        """
+        if self.leader is None:
+            self.leader, self.milestone = child, child.inertia
+        elif child.inertia < self.leader.inertia:
             self.leader = child
+            if child.inertia < self.milestone * (1.0 - worthwhile):
+                self.milestone, self.last_improvement = child.inertia, self.n_offspring
+                self.is_inherited = False
         if self.best is None or child.inertia < self.best.inertia:
-            if self.best and not child.is_clone_of(self.best):
-                self.finds = 0
             self.best = child
 
-    def restart(self, max_population: int) -> None:
-        """Let a new population take the place of this one; only the best is kept."""
-        self.finds = self.times_found
-        self.population, self.leader = [], None
+    def settle(self, max_population: int, survive: Survival, tolerance: float) -> None:
+        """Unite the population with another one of its rank, or begin a new one.
+
+        Two that agree are not united: they would have nothing to give to each other.
+        """
+        assert self.leader is not None
+        settled = Lineage(self.population, self.leader, self.rank)
+        for other in self.apart:
+            deeper, higher = sorted([self.leader, other.leader], key=lambda one: one.inertia)
+            if other.rank == self.rank and not higher.is_as_deep_as(deeper, tolerance):
+                self.apart.remove(other)
+                self._unite(settled, other, max_population, survive)
+                break
+        else:
+            self.apart.append(settled)
+            self._begin_anew(max_population)
         self.population_number += 1
-        self.founders_due = max_population
         self.last_improvement = self.n_offspring
+
+    def _unite(self, one: Lineage, other: Lineage, count: int, survive: Survival) -> None:
+        self.population = survive([*one.members, *other.members], count, self.rng)
+        self.leader = min(one.leader, other.leader, key=lambda leader: leader.inertia)
+        self.milestone = self.leader.inertia
+        self.is_inherited = True
+        self.rank += 1
+
+    def _begin_anew(self, max_population: int) -> None:
+        self.population, self.leader = [], None
+        self.is_inherited, self.rank = False, 0
+        self.founders_due = max_population

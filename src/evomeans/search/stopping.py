@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -13,6 +14,7 @@ class StopReason(StrEnum):
 
     MAX_ITER = "max_iter"
     NO_IMPROVEMENT = "no_improvement"
+    AGREEMENT = "agreement"
     MAX_TIME = "max_time"
     TARGET_INERTIA = "target_inertia"
     OBSERVER = "observer"
@@ -31,10 +33,10 @@ class Progress(NamedTuple):
     ----------
     offspring : int
         Made so far.
-    since_improvement : int
-        Offspring since the best of the population improved.
-    finds : int
-        Populations that ended with the best solution, this one included if it has it.
+    is_settled : bool
+        Whether the population has found what it can.
+    agreeing_ranks : sequence of int
+        Of the independent populations that have come to the best solution.
     seconds : float
         Since the search began.
     best : float
@@ -44,8 +46,8 @@ class Progress(NamedTuple):
     """
 
     offspring: int
-    since_improvement: int
-    finds: int
+    is_settled: bool
+    agreeing_ranks: Sequence[int]
     seconds: float
     best: float
     solutions: int = FEW
@@ -60,9 +62,11 @@ def reason_to_stop(progress: Progress, settings: SearchSettings) -> StopReason |
         return StopReason.TARGET_INERTIA
     if progress.offspring >= settings.max_offspring:
         return StopReason.MAX_ITER
-    stagnant = progress.since_improvement >= settings.patience
-    if stagnant and progress.finds >= settings.strategy.agreement:
+    agreement, ranks = settings.strategy.agreement, progress.agreeing_ranks
+    if agreement == 1 and progress.is_settled:
         return StopReason.NO_IMPROVEMENT
+    if agreement > 1 and len(ranks) > 1 and len(ranks) + sum(ranks) >= agreement:
+        return StopReason.AGREEMENT
     if limit is not None:
         grace = 0.0 if progress.solutions >= FEW else GRACE
         if progress.seconds >= limit + grace:

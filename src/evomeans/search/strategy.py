@@ -13,12 +13,15 @@ from evomeans.search.crossover import (
     partition_crossover,
 )
 from evomeans.search.founding import Founding, KMeansPlusPlus, RandomSamples
+from evomeans.search.individual import IMPROVEMENT
 from evomeans.search.population import Selection, Survival, select_parents, survivors
 
-# Samples per cluster, on average, up to which Hartigan's moves pay, and up to which swaps and
-# partition crossover do. The larger the clusters, the less a single sample changes, the more of
-# them a swap has to look at, and the fewer parts there are.
-FEW_FOR_MOVES, FEW_FOR_SWAPS = 256, 64
+# Effective size of clusters (see ``search/plan.py``) up to which Hartigan's moves pay, and up to
+# which partition crossover does. The larger it is, the less a single sample changes, and the fewer
+# parts there are.
+SMALL_FOR_MOVES, SMALL_FOR_PARTS = 256, 128
+# Samples per cluster up to which all swaps are tried: the more there are, the more a swap costs.
+FEW_FOR_SWAPS = 128
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,7 @@ class Crossing:
     needs : frozenset of Ability
         What the engine must be able to do.
     up_to : float
-        Samples per cluster, on average, up to which it is used.
+        Effective size of clusters up to which it is used.
     """
 
     crossover: Crossover
@@ -74,19 +77,26 @@ class Strategy:
     swaps : float
         How many swaps follow, per cluster: one centre at a time is put elsewhere, and back again if
         that does not pay.
-    moves_up_to, swaps_up_to : float
-        Samples per cluster, on average, up to which these two are made.
+    moves_up_to : float
+        Effective size of clusters up to which single moves are made.
+    swaps_up_to : float
+        Samples per cluster, on average, up to which offspring try all swaps. Beyond that they try
+        fewer in proportion to their cost; founders still try all.
     survival : callable
         Selects the survivors of a population that has grown too large.
+    patience, patience_per_cluster : int and float
+        Offspring in a row without an improvement of the population's best after which it has
+        settled: at least the former, and with many clusters the latter for each.
+    tolerance : float
+        Relative differences of the sum of squares up to this are nothing: neither an improvement
+        that lets a population go on, nor a reason why two populations should not agree.
     agreement : int
-        How many populations, each begun anew when the one before stopped improving, must end with
-        the same best solution before the search does.
+        1 ends the search when the first population has settled. Otherwise another one begins, and
+        so on, until so many of them, independent of each other, have come to the best solution.
+        One that unites two others counts for one more than they do.
     lag : int
         Offspring i is bred after offspring i − ``lag`` has been inserted, so that as many can be
         refined at the same time. 1 is the sequential search of the paper.
-    opening : Strategy, optional
-        Takes the place of this one in the first population where clusters are too large for
-        single moves.
     """
 
     name: str
@@ -95,12 +105,14 @@ class Strategy:
     crossovers: tuple[Crossing, ...] = (Crossing(matching_crossover),)
     single_moves: bool = False
     swaps: float = 0.0
-    moves_up_to: float = FEW_FOR_MOVES
+    moves_up_to: float = SMALL_FOR_MOVES
     swaps_up_to: float = FEW_FOR_SWAPS
     survival: Survival = survivors
+    patience: int = 500
+    patience_per_cluster: float = 0.0
+    tolerance: float = IMPROVEMENT
     agreement: int = 1
     lag: int = 1
-    opening: Strategy | None = None
 
     def __post_init__(self) -> None:
         if not all(isinstance(one, Crossing) for one in self.crossovers):
@@ -115,7 +127,8 @@ class Strategy:
         crossovers = [(one.name, one.share, one.up_to) for one in self.crossovers]
         others = [getattr(one, "__name__", "") for one in (self.selection, self.survival)]
         local_search = self.single_moves, self.swaps, self.moves_up_to, self.swaps_up_to
-        course = self.agreement, self.lag, self.opening and self.opening.name
+        patience = self.patience, self.patience_per_cluster, self.tolerance
+        course = *patience, self.agreement, self.lag
         return f"{self.name} {founding} {crossovers} {others} {local_search} {course}"
 
     def without(self, crossover: Crossover) -> Strategy:
@@ -129,17 +142,19 @@ PAPER = Strategy("paper")
 
 DEEP = Strategy(
     "deep",
-    founding=(KMeansPlusPlus(), RandomSamples()),
+    founding=(KMeansPlusPlus(greedy=True), RandomSamples(), KMeansPlusPlus(), RandomSamples()),
     crossovers=(
-        Crossing(partition_crossover, 0.5, frozenset({Ability.PARTS}), FEW_FOR_SWAPS),
+        Crossing(partition_crossover, 0.5, frozenset({Ability.PARTS}), SMALL_FOR_PARTS),
         Crossing(merging_crossover, 0.2),
         Crossing(matching_crossover),
     ),
     single_moves=True,
-    swaps=1.0,
-    agreement=2,
+    swaps=0.3,
+    patience=100,
+    patience_per_cluster=2.0,
+    tolerance=1e-5,
+    agreement=3,
     lag=24,
-    opening=PAPER,
 )
 """The default; docs/search.md describes it, and every part has its row in the ablation there."""
 

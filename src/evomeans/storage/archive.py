@@ -114,6 +114,25 @@ class Archive:
             raise ArchiveError(f"its {name} is not within {low:g} and 1e308")
         return float(value)
 
+    def flag(self, name: str) -> bool:
+        """Return a truth value of the JSON object."""
+        value = self._field(name)
+        if type(value) is not bool:
+            raise ArchiveError(f"its {name} is neither true nor false")
+        return value
+
+    def counts(self, name: str) -> list[list[int]]:
+        """Return a list of lists of integers, none negative, of the JSON object."""
+        rows: list[list[int]] = self._field(name)
+        is_fine = isinstance(rows, list) and all(
+            isinstance(row, list)
+            and all(type(one) is int and 0 <= one <= LARGEST_COUNT for one in row)
+            for row in rows
+        )
+        if not is_fine:
+            raise ArchiveError(f"its {name} is not a list of lists of integers")
+        return rows
+
     def mapping(self, name: str) -> dict[str, Any]:
         """Return an object within the JSON object."""
         value = self._field(name)

@@ -15,7 +15,7 @@ import numpy as np
 from evomeans.search.history import OffspringRecord
 from evomeans.search.individual import Individual
 from evomeans.search.keeping import Drafts
-from evomeans.search.state import Draft, SearchState
+from evomeans.search.state import Draft, Lineage, SearchState
 from evomeans.storage.archive import Archive, ArchiveError, read_archive, write_archive
 from evomeans.storage.arrays import (
     Arrays,
@@ -25,7 +25,7 @@ from evomeans.storage.arrays import (
 )
 
 FORMAT = "evomeans checkpoint"
-VERSION = 4
+VERSION = 5
 SECONDS_BETWEEN = 30.0
 # Writing takes at most a twentieth of the time, however large the state.
 PAUSE_PER_WRITE = 20.0
@@ -185,7 +185,7 @@ def encode_state(state: SearchState, k: int, d: int) -> tuple[dict[str, Any], Ar
     for field in fields(state):
         name, value = field.name, getattr(state, field.name)
         match field.type:
-            case "int" | "float":
+            case "int" | "float" | "bool":
                 meta[name] = value
             case "np.random.Generator":
                 meta[name] = _storable(value.bit_generator.state)
@@ -194,6 +194,11 @@ def encode_state(state: SearchState, k: int, d: int) -> tuple[dict[str, Any], Ar
             case "list[Individual]":
                 places = [_place(solutions, one) for one in value]
                 arrays[name] = np.array(places, dtype=np.int64)
+            case "list[Lineage]":
+                meta[name] = [
+                    [one.rank, *(_place(solutions, own) for own in (one.leader, *one.members))]
+                    for one in value
+                ]
             case "list[FloatArray]":
                 arrays[name] = np.array(value, dtype=np.float64).reshape(-1, k, d)
             case "list[Draft]":
@@ -227,6 +232,10 @@ def restore_state(archive: Archive, state: SearchState, k: int, d: int) -> None:
                 stored[name] = archive.integer(name)
             case "float":
                 stored[name] = archive.number(name)
+            case "bool":
+                stored[name] = archive.flag(name)
+            case "list[Lineage]":
+                stored[name] = [_lineage(one, solutions) for one in archive.counts(name)]
             case "np.random.Generator":
                 random = _restored(archive.mapping(name), state.rng.bit_generator.state)
             case "Individual | None":
@@ -247,6 +256,14 @@ def restore_state(archive: Archive, state: SearchState, k: int, d: int) -> None:
         setattr(state, name, value)
     # The generator belongs to the caller, who sees it advance.
     state.rng.bit_generator.state = random
+
+
+def _lineage(numbers: list[int], solutions: list[Individual]) -> Lineage:
+    """Return a lineage from its rank and the places of its leader and of its members."""
+    if len(numbers) < 2 or max(numbers[1:]) >= len(solutions):
+        raise ArchiveError("a population that stands apart is incomplete")
+    leader, *members = [solutions[place] for place in numbers[1:]]
+    return Lineage(members, leader, numbers[0])
 
 
 def _check_consistency(state: SearchState, most_founders: int) -> None:

@@ -30,6 +30,8 @@ def describe_problem(
     """
     frame = engine.frame
     samples, weights = _digests(engine, X, sample_weight)
+    # It may change if it only ends a search.
+    wait = settings.longest_wait(n_clusters) if settings.strategy.agreement > 1 else None
     return {
         "n_samples": X.shape[0],
         "n_features": X.shape[1],
@@ -43,8 +45,7 @@ def describe_problem(
         "max_population": settings.max_population,
         "roulette_power": settings.roulette_power,
         "strategy": settings.strategy.identity,
-        # It may change if it only ends a search.
-        "n_iter_no_change": settings.patience if settings.strategy.agreement > 1 else None,
+        "n_iter_no_change": wait,
         "batch": engine.batch,
         "frame": digest(frame.shift, np.array(frame.exponent)),
     }

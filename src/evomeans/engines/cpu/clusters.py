@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from evomeans.compiled.bundle import bundle
 from evomeans.compiled.jit import jit
-from evomeans.compiled.vectors import squared_difference
 from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import FloatArray, Index, Samples
+from evomeans.engines.cpu.means import get_mean, move_mean, set_apart, set_mean, square_to
 from evomeans.engines.cpu.rows import weight_of, write_row
 
 # Entries of ``Diary.numbers``.
-HEAD, WAITING, CHANGED, MOVED = range(4)
+HEAD, WAITING, CHANGED, MOVED, GROUP = range(5)
 # Rows of ``Clusters.move_factors``.
 ARRIVING, LEAVING = range(2)
 NOBODY = np.int32(-1)
@@ -34,6 +34,8 @@ class Clusters(NamedTuple):
     """Clusters as doubly linked lists of samples, by place. Samples without weight are in no list.
 
     * ``centers`` (k, d): means, and ``features`` (d, k): the same, for loops over centres.
+    * ``scales`` and ``norms`` (k,): for sparse samples instead of ``features``; see
+      :mod:`~evomeans.engines.cpu.means`.
     * ``weights`` (k,): total weights.
     * ``sizes`` (k,): numbers of samples.
     * ``move_factors`` (2, k): see :func:`resize`.
@@ -47,6 +49,8 @@ class Clusters(NamedTuple):
 
     centers: FloatArray
     features: FloatArray
+    scales: FloatArray
+    norms: FloatArray
     weights: FloatArray
     sizes: NDArray[np.int64]
     move_factors: FloatArray
@@ -60,11 +64,13 @@ class Clusters(NamedTuple):
     squares: FloatArray
 
     @classmethod
-    def allocate(cls, n_samples: int, n_clusters: int, n_features: int) -> Clusters:
+    def allocate(cls, n_samples: int, n_clusters: int, n_features: int, sparse: bool) -> Clusters:
         """Allocate the arrays; :func:`fill` sets them."""
         return cls(
             centers=np.empty((n_clusters, n_features)),
-            features=np.empty((n_features, n_clusters)),
+            features=np.empty((0 if sparse else n_features, n_clusters)),
+            scales=np.ones(n_clusters),
+            norms=np.empty(n_clusters),
             weights=np.empty(n_clusters),
             sizes=np.empty(n_clusters, np.int64),
             move_factors=np.empty((2, n_clusters)),
@@ -99,9 +105,11 @@ class Diary(NamedTuple):
 
     * ``neighbours`` (k,): a list of clusters, sorted by ``neighbour_keys`` (k,). From
       ``find_neighbours`` or ``list_targets``, for the moves of samples.
-    * ``apart`` (k,): squared distances of all centres from one. From :func:`set_apart`.
-    * ``numbers`` (4,): HEAD and length (WAITING) of the queue, lengths of ``changed`` (CHANGED) and
-      of ``samples`` (MOVED).
+    * ``apart`` (k,): squared distances of all centres from one. From ``set_apart``.
+    * ``group`` (n,): some samples of a cluster, and ``halves`` (3, d): working memory. From
+      ``halve_cluster``.
+    * ``numbers`` (5,): HEAD and length (WAITING) of the queue, lengths of ``changed`` (CHANGED), of
+      ``samples`` (MOVED) and of ``group`` (GROUP).
     * ``random`` (1,): state of the generator, see :func:`~evomeans.engines.cpu.swaps.uniform`.
     """
 
@@ -118,6 +126,8 @@ class Diary(NamedTuple):
     neighbours: NDArray[np.int32]
     neighbour_keys: FloatArray
     apart: FloatArray
+    group: NDArray[np.int32]
+    halves: FloatArray
     numbers: NDArray[np.int64]
     random: NDArray[np.uint64]
 
@@ -139,7 +149,9 @@ class Diary(NamedTuple):
             neighbours=np.empty(n_clusters, np.int32),
             neighbour_keys=np.empty(n_clusters),
             apart=np.empty(n_clusters),
-            numbers=np.zeros(4, np.int64),
+            group=np.empty(n_samples, np.int32),
+            halves=np.empty((3, n_features)),
+            numbers=np.zeros(5, np.int64),
             random=np.zeros(1, np.uint64),
         )
 
@@ -165,8 +177,7 @@ def fill(
         clusters.first[j] = NOBODY
         clusters.sizes[j] = 0
         clusters.weights[j] = weights[j]
-        for t in range(centers.shape[1]):
-            place_center(clusters, j, t, centers[j, t])
+        set_mean(samples.rows, clusters, j, centers, j)
     for i in range(n - 1, -1, -1):
         own = np.int32(labels[i // WIDTH, i % WIDTH])
         clusters.labels[i] = own
@@ -178,7 +189,7 @@ def fill(
         clusters.errors[j] = refresh_squares(samples, clusters, j)
         clusters.removal_costs[j] = np.inf
     for j in range(k):
-        update_removal_costs(clusters, diary, j)
+        update_removal_costs(samples, clusters, diary, j)
 
 
 @jit
@@ -204,13 +215,6 @@ def unlink(clusters: Clusters, i: Index, j: Index) -> None:
 
 
 @jit
-def place_center(clusters: Clusters, j: Index, t: Index, value: float) -> None:
-    """Set a coordinate of a centre."""
-    clusters.centers[j, t] = value
-    clusters.features[t, j] = value
-
-
-@jit
 def resize(clusters: Clusters, j: Index, size: Index) -> None:
     """Set the number of samples of a cluster, and its ``move_factors``.
 
@@ -224,24 +228,11 @@ def resize(clusters: Clusters, j: Index, size: Index) -> None:
 
 
 @jit(inline=False)
-def set_apart(clusters: Clusters, diary: Diary, j: Index) -> None:
-    """Set ``diary.apart`` to the squared distances of all centres from centre ``j``."""
-    apart, features = diary.apart, clusters.features
-    for other in range(apart.shape[0]):
-        apart[other] = 0.0
-    for t in range(features.shape[0]):
-        own = features[t, j]
-        for other in range(apart.shape[0]):
-            difference = features[t, other] - own
-            apart[other] += difference * difference
-
-
-@jit(inline=False)
 def refresh_squares(samples: Samples, clusters: Clusters, j: Index) -> float:
     """Set ``squares`` of the samples of a cluster and its ``max_squares``; return Σ w‖x − c‖²."""
     i, most, total = clusters.first[j], 0.0, 0.0
     while i >= 0:
-        square = squared_difference(samples.rows, i, clusters.centers, j)
+        square = square_to(samples.rows, i, clusters, j)
         clusters.squares[i] = square
         most = max(most, square)
         total += square * weight_of(samples, i)
@@ -251,13 +242,13 @@ def refresh_squares(samples: Samples, clusters: Clusters, j: Index) -> float:
 
 
 @jit(inline=False)
-def update_removal_costs(clusters: Clusters, diary: Diary, j: Index) -> None:
+def update_removal_costs(samples: Samples, clusters: Clusters, diary: Diary, j: Index) -> None:
     """Set what merging cluster ``j`` with another costs at least, and lower that of the others.
 
     Merging a and b raises the sum of squares by W_a W_b/(W_a + W_b)·‖c_a − c_b‖².
     """
     costs, weights = clusters.removal_costs, clusters.weights
-    set_apart(clusters, diary, j)
+    set_apart(samples.rows, clusters, diary.apart, j)
     least = np.inf
     for other in range(weights.shape[0]):
         total = weights[j] + weights[other]
@@ -269,7 +260,7 @@ def update_removal_costs(clusters: Clusters, diary: Diary, j: Index) -> None:
 
 
 @jit(inline=False)
-def remember(clusters: Clusters, diary: Diary, j: Index) -> None:
+def remember(samples: Samples, clusters: Clusters, diary: Diary, j: Index) -> None:
     """Log a cluster before its first change, and put it into the queue."""
     numbers = diary.numbers
     if diary.is_changed[j] == 0:
@@ -280,8 +271,7 @@ def remember(clusters: Clusters, diary: Diary, j: Index) -> None:
         diary.weights[place] = clusters.weights[j]
         diary.sizes[place] = clusters.sizes[j]
         diary.errors[place] = clusters.errors[j]
-        for t in range(clusters.centers.shape[1]):
-            diary.centers[place, t] = clusters.centers[j, t]
+        get_mean(samples.rows, clusters, j, diary.centers, place)
     if diary.is_waiting[j] == 0:
         diary.is_waiting[j] = 1
         last = numbers[HEAD] + numbers[WAITING]
@@ -336,14 +326,11 @@ def leave(samples: Samples, clusters: Clusters, diary: Diary, i: Index, square: 
 
     ``square`` is s, the squared distance from the centre.
     """
-    j, weight, centers = clusters.labels[i], weight_of(samples, i), clusters.centers
-    remember(clusters, diary, j)
+    j, weight = clusters.labels[i], weight_of(samples, i)
+    remember(samples, clusters, diary, j)
     rest = clusters.weights[j] - weight
     saved = square * weight * clusters.weights[j] / rest
-    share = weight / rest
-    for t in range(centers.shape[1]):
-        mean = centers[j, t] - (samples.rows[i, t] - centers[j, t]) * share
-        place_center(clusters, j, t, mean)
+    move_mean(samples.rows, i, clusters, j, -weight / rest)
     clusters.weights[j] = rest
     resize(clusters, j, clusters.sizes[j] - 1)
     clusters.errors[j] -= saved
@@ -359,17 +346,14 @@ def join(
 
     ``square`` is s, the squared distance from the centre.
     """
-    weight, centers = weight_of(samples, i), clusters.centers
-    remember(clusters, diary, j)
+    weight = weight_of(samples, i)
+    remember(samples, clusters, diary, j)
     place = diary.numbers[MOVED]
     diary.numbers[MOVED] += 1
     diary.samples[place], diary.origins[place] = i, clusters.labels[i]
     total = clusters.weights[j] + weight
     spent = square * weight * clusters.weights[j] / total
-    share = weight / total
-    for t in range(centers.shape[1]):
-        mean = centers[j, t] + (samples.rows[i, t] - centers[j, t]) * share
-        place_center(clusters, j, t, mean)
+    move_mean(samples.rows, i, clusters, j, weight / total)
     clusters.weights[j] = total
     resize(clusters, j, clusters.sizes[j] + 1)
     clusters.errors[j] += spent
@@ -382,6 +366,7 @@ def join(
 def found_cluster(samples: Samples, clusters: Clusters, diary: Diary, i: Index, j: Index) -> None:
     """Make a sample that has left the only member of cluster ``j``, which is empty."""
     clusters.weights[j], clusters.sizes[j], clusters.errors[j] = 0.0, 0, 0.0
+    # Exactly there: the mean of what the cluster was before may be far away.
     write_row(samples.rows, i, clusters.centers, j)
     join(samples, clusters, diary, i, j, 0.0)
 
@@ -398,10 +383,10 @@ def close_diary(diary: Diary) -> None:
 
 
 @jit
-def keep_changes(clusters: Clusters, diary: Diary) -> None:
+def keep_changes(samples: Samples, clusters: Clusters, diary: Diary) -> None:
     """Accept the changes."""
     for place in range(diary.numbers[CHANGED]):
-        update_removal_costs(clusters, diary, diary.changed[place])
+        update_removal_costs(samples, clusters, diary, diary.changed[place])
     close_diary(diary)
 
 
@@ -418,7 +403,6 @@ def take_back(samples: Samples, clusters: Clusters, diary: Diary) -> None:
         clusters.weights[j] = diary.weights[place]
         clusters.errors[j] = diary.errors[place]
         resize(clusters, j, diary.sizes[place])
-        for t in range(clusters.centers.shape[1]):
-            place_center(clusters, j, t, diary.centers[place, t])
+        set_mean(samples.rows, clusters, j, diary.centers, place)
         refresh_squares(samples, clusters, j)
     close_diary(diary)

@@ -36,6 +36,8 @@ WORTH_A_THREAD = 50_000_000
 WORK_PER_SAMPLE = 64
 # The same for kernels whose threads meet at the end only.
 WORTH_A_CALL = 2_500_000
+# Single moves pay in sparse samples that have at least one of so many features.
+NARROW = 16
 # Below this much, an offspring takes less time than handing it to another thread and back.
 WORTH_A_WORKER = 50_000
 
@@ -80,8 +82,10 @@ class CpuEngine:
         self.weights = sample_weight
         self.total_weight = self.n_samples if sample_weight is None else float(sample_weight.sum())
         self.n_jobs = n_jobs
-        # Centres are dense: there is no cheap way to follow a swap through sparse rows.
-        self.abilities = frozenset(Ability) - ({Ability.SWAPS} if is_sparse(X) else set())
+        self.abilities = frozenset(Ability)
+        if is_sparse(X) and X.nnz * NARROW < self.n_samples * self.n_features:
+            # Two centres with all their coordinates follow a single sample with few of them.
+            self.abilities -= {Ability.SINGLE_MOVES}
         self.memory = Memory(memory_budget)
         self._draw = WeightedDraw(self.n_samples, sample_weight)
         self._room_in_use: Room | None = None

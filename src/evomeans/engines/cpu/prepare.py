@@ -57,7 +57,7 @@ def calls(X: Any, n_clusters: int, abilities: frozenset[Ability]) -> list[Call]:
         found.append(Call(seed, (samples, target, scratch, *memory, 0, 1), 2.0))
     if Ability.SINGLE_MOVES in abilities:
         found.append(Call(move_singles, (samples, state, centers, scratch, 0, 1), 4.0))
-    if Ability.SWAPS in abilities and not is_sparse(X):
+    if Ability.SWAPS in abilities:
         swap = samples, room.swapped, room._diary, state, centers, 1, 0.0
         found.append(Call(try_swaps, swap, 7.0))
     if Ability.PARTS in abilities:

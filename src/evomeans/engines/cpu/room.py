@@ -126,7 +126,8 @@ class Room:
     @cached_property
     def swapped(self) -> Clusters:
         """The clusters after swaps."""
-        return Clusters.allocate(len(self.samples.order), *self.target.shape)
+        sparse = isinstance(self.samples.rows, SparseRows)
+        return Clusters.allocate(len(self.samples.order), *self.target.shape, sparse)
 
     @cached_property
     def _diary(self) -> Diary:

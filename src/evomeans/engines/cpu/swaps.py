@@ -2,9 +2,10 @@
 
 A swap concerns the clusters around the two places and no others:
 
-1. The samples of the removed cluster join their next best clusters (:func:`dissolve`).
-2. A sample begins a new cluster (:func:`begin_cluster`).
-3. Single samples change their cluster by the rule of :mod:`~evomeans.engines.cpu.hartigan`, as long
+1. A cluster elsewhere is chosen, and a way to divide it in two (:func:`choose_half`).
+2. The samples of the removed cluster join their next best clusters (:func:`dissolve`).
+3. One of the halves becomes a cluster (:func:`begin_cluster`).
+4. Single samples change their cluster by the rule of :mod:`~evomeans.engines.cpu.hartigan`, as long
    as that lowers the sum of squares. The change spreads from cluster to cluster until there is none
    left (:func:`move_samples`).
 
@@ -18,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.compiled.jit import jit
-from evomeans.compiled.vectors import squared_difference
 from evomeans.engines.cpu.clusters import (
     ARRIVING,
     CHANGED,
+    GROUP,
     LEAVING,
     WAITING,
     Clusters,
@@ -38,14 +39,15 @@ from evomeans.engines.cpu.clusters import (
     next_waiting,
     refresh_squares,
     remember,
-    set_apart,
     take_back,
 )
+from evomeans.engines.cpu.halving import halve_cluster
 from evomeans.engines.cpu.layout import Centers, FloatArray, Index, Samples, State
+from evomeans.engines.cpu.means import get_mean, set_apart, square_to
 from evomeans.engines.cpu.rows import weight_of
 from evomeans.engines.rules import WORTHWHILE
 
-# The first five are set by hand. docs/search.md lists what was measured about swaps.
+# docs/search.md lists what was measured about swaps.
 #
 # The cluster to remove is the cheapest of this share of all, drawn at random, and of at least this
 # number. With all of them, every swap would remove the same cluster.
@@ -53,10 +55,14 @@ COMPARED, AT_LEAST = 0.1, 2
 # Closest clusters that samples of a removed cluster may join, and clusters that the samples of one
 # cluster may move to. This bounds the cost of a swap where there are many features, and so all
 # clusters are neighbours. K-means and single moves on all samples find what is missed.
-NEIGHBOURS, RANGE = 16, 32
+NEIGHBOURS, RANGE = 16, 8
 # This share of the swaps begins the new cluster in one of this number of clusters closest to the
 # removed one. They repair local mistakes; the others move a centre to anywhere in the data.
 SHARE_AROUND, AROUND = 0.5, 8
+# The half that gains most of so many becomes the new cluster. It is far cheaper to look at one than
+# to try the swap, and those that gain little hardly ever succeed. With more of them populations
+# become too much alike.
+CANDIDATES = 8
 # A smaller gain, relative to the sum of squares, might be rounding: the sums of squares of swaps
 # are updated in double precision at every move, and rounded each time.
 GAIN = 1e-9
@@ -77,9 +83,8 @@ def try_swaps(
     Parameters
     ----------
     samples : Samples
-        Dense.
     clusters : Clusters, out
-        The best solution.
+        The best solution; its means are written out.
     diary : Diary
     state, centers : State and Centers
         The fixed point of K-means to begin with; not modified.
@@ -98,21 +103,23 @@ def try_swaps(
     successes = 0
     for _ in range(count):
         removed = choose_cluster(clusters, diary)
-        neighbours = find_neighbours(clusters, diary, removed)
-        chosen = choose_sample(samples, clusters, diary, removed, neighbours)
-        if chosen >= 0:
+        neighbours = find_neighbours(samples, clusters, diary, removed)
+        if choose_half(samples, clusters, diary, removed, neighbours):
             total = sum_errors(clusters)
             change = dissolve(samples, clusters, diary, removed, neighbours)
-            change += begin_cluster(samples, clusters, diary, chosen, removed)
-            change = move_samples(samples, clusters, diary, change)
+            change += begin_cluster(samples, clusters, diary, removed)
+            if change < np.inf:
+                change = move_samples(samples, clusters, diary, change)
             if (
                 change < -GAIN * total
                 and recompute_change(samples, clusters, diary) < -GAIN * total
             ):
                 successes += 1
-                keep_changes(clusters, diary)
+                keep_changes(samples, clusters, diary)
             else:
                 take_back(samples, clusters, diary)
+    for j in range(clusters.weights.shape[0]):
+        get_mean(samples.rows, clusters, j, clusters.centers, j)
     return successes
 
 
@@ -170,6 +177,23 @@ def choose_cluster(clusters: Clusters, diary: Diary) -> int:
 
 
 @jit
+def choose_half(
+    samples: Samples, clusters: Clusters, diary: Diary, removed: Index, neighbours: int
+) -> np.bool_:
+    """Leave the half of a cluster in ``diary.group`` that gains most of some; False for none."""
+    chosen, most = np.int64(-1), 0.0
+    for _ in range(CANDIDATES):
+        drawn = np.int64(choose_sample(samples, clusters, diary, removed, neighbours))
+        if drawn >= 0:
+            gain = halve_cluster(samples, clusters, diary, clusters.labels[drawn], drawn)
+            if gain > most:
+                chosen, most = drawn, gain
+    if chosen >= 0:
+        halve_cluster(samples, clusters, diary, clusters.labels[chosen], chosen)
+    return chosen >= 0
+
+
+@jit
 def choose_sample(
     samples: Samples, clusters: Clusters, diary: Diary, removed: Index, neighbours: int
 ) -> Index:
@@ -217,13 +241,13 @@ def draw_member(samples: Samples, clusters: Clusters, j: Index, quantile: float)
 
 
 @jit
-def find_neighbours(clusters: Clusters, diary: Diary, j: Index) -> int:
+def find_neighbours(samples: Samples, clusters: Clusters, diary: Diary, j: Index) -> int:
     """List the clusters with the closest centres in ``diary.neighbours``; return their number.
 
     The closest is first; the keys are squared distances.
     """
     names, keys, count = diary.neighbours, diary.neighbour_keys, 0
-    set_apart(clusters, diary, j)
+    set_apart(samples.rows, clusters, diary.apart, j)
     for other in range(clusters.weights.shape[0]):
         if other != j and clusters.weights[other] > 0.0:
             square = diary.apart[other]
@@ -258,7 +282,7 @@ def dissolve(
 
     :func:`find_neighbours` has listed the others.
     """
-    remember(clusters, diary, removed)
+    remember(samples, clusters, diary, removed)
     change = -clusters.errors[removed]
     following = clusters.first[removed]
     while following >= 0:
@@ -272,7 +296,7 @@ def dissolve(
             if diary.neighbour_keys[a] >= farthest * farthest:
                 break
             j = diary.neighbours[a]
-            square = squared_difference(samples.rows, i, clusters.centers, j)
+            square = square_to(samples.rows, i, clusters, j)
             spent = joining_cost(square, clusters.weights[j], weight)
             if spent < least:
                 target, nearest, least = j, square, spent
@@ -281,13 +305,25 @@ def dissolve(
 
 
 @jit
-def begin_cluster(samples: Samples, clusters: Clusters, diary: Diary, i: Index, j: Index) -> float:
-    """Let a sample begin a cluster in place of the dissolved one ``j``; return the change."""
-    square = squared_difference(samples.rows, i, clusters.centers, clusters.labels[i])
-    change = leave(samples, clusters, diary, i, square)
+def begin_cluster(samples: Samples, clusters: Clusters, diary: Diary, j: Index) -> float:
+    """Let ``diary.group`` become a cluster in place of the dissolved one ``j``; return the change.
+
+    A sample with nearly all the weight of its cluster stays. Infinite if none is left to move.
+    """
+    change = 0.0
     clusters.first[j] = -1
-    found_cluster(samples, clusters, diary, i, j)
-    return change
+    for place in range(diary.numbers[GROUP]):
+        i = diary.group[place]
+        own = clusters.labels[i]
+        if may_leave(clusters, own, weight_of(samples, i)):
+            square = square_to(samples.rows, i, clusters, own)
+            change += leave(samples, clusters, diary, i, square)
+            if clusters.first[j] < 0:
+                found_cluster(samples, clusters, diary, i, j)
+            else:
+                square = square_to(samples.rows, i, clusters, j)
+                change += join(samples, clusters, diary, i, j, square)
+    return change if clusters.first[j] >= 0 else np.inf
 
 
 @jit
@@ -316,7 +352,7 @@ def move_samples(samples: Samples, clusters: Clusters, diary: Diary, change: flo
         left -= 1
         j = next_waiting(diary)
         refresh_squares(samples, clusters, j)
-        set_apart(clusters, diary, j)
+        set_apart(samples.rows, clusters, diary.apart, j)
         count = list_targets(clusters, diary, j)
         farthest = diary.neighbour_keys[RANGE - 1] if count == RANGE else np.inf
         change += move_members_out(samples, clusters, diary, j, count)
@@ -376,7 +412,7 @@ def move_members_out(
             if diary.neighbour_keys[a] >= own:
                 break
             other = diary.neighbours[a]
-            square = squared_difference(samples.rows, i, clusters.centers, other)
+            square = square_to(samples.rows, i, clusters, other)
             spent = joining_cost(square, clusters.weights[other], weight)
             if spent < least:
                 target, nearest, least = other, square, spent
@@ -409,7 +445,7 @@ def move_members_in(
             if clusters.squares[i] <= limit or not may_leave(clusters, other, weight):
                 continue
             own = current_square(samples, clusters, diary, i, other)
-            square = squared_difference(samples.rows, i, clusters.centers, j)
+            square = square_to(samples.rows, i, clusters, j)
             saved = leaving_gain(own, clusters.weights[other], weight)
             spent = joining_cost(square, clusters.weights[j], weight)
             if spent < saved * WORTHWHILE and not is_full(diary):
@@ -423,4 +459,4 @@ def current_square(samples: Samples, clusters: Clusters, diary: Diary, i: Index,
     """Return ‖x − c‖² for the own centre, which may have moved since ``squares`` were refreshed."""
     if diary.is_waiting[j] == 0:
         return clusters.squares[i]
-    return squared_difference(samples.rows, i, clusters.centers, j)
+    return square_to(samples.rows, i, clusters, j)
