@@ -1,4 +1,4 @@
-"""Planted clusters in many dimensions: how many does a search miss?
+"""Planted clusters in many dimensions, and how many of them a search misses.
 
 Run ``python -m benchmarks.planted`` (an hour of CPU time, shared by all cores); ``--seeds`` and
 ``--problems`` make it shorter. The data is drawn by this file.
@@ -51,7 +51,7 @@ class Planted(NamedTuple):
 
 
 def embeddings(n: int, d: int, k: int, noise: float, rng: np.random.Generator) -> Planted:
-    """Draw clusters of unequal size around normal centres; ``noise`` is in units of their spread."""
+    """Draw clusters of unequal size; ``noise`` is in units of the spread of their centres."""
     centers = rng.normal(size=(k, d))
     shares = rng.dirichlet(np.full(k, 5.0))
     labels = rng.choice(k, size=n, p=shares)
@@ -101,7 +101,7 @@ def missed(planted: Planted, centers: NDArray[np.float64]) -> int:
 
 
 def search(run: Run) -> dict[str, float]:
-    """Draw a problem, solve it with one thread; return what was missed, the inertia and the time."""
+    """Draw a problem and solve it with one thread; return what was missed, and the time."""
     problem, seed, method = run
     # Every seed has data of its own.
     planted = PROBLEMS[problem](np.random.default_rng(seed))

@@ -20,7 +20,12 @@ REVISIONS = ROOT / "build" / "revisions"
 
 
 def source_of(revision: str) -> Path:
-    """Return the folder ``src`` of a revision, checked out under ``build`` on first use."""
+    """Return the folder ``src`` of a revision, checked out under ``build`` on first use.
+
+    A folder is returned as it is.
+    """
+    if Path(revision).is_dir():
+        return Path(revision).resolve()
     commit = _git("rev-parse", "--verify", f"{revision}^{{commit}}").decode().strip()
     folder = REVISIONS / commit
     if not folder.exists():

@@ -32,6 +32,7 @@ def answer(samples: str, clusters: int, offspring: int, seed: int) -> dict[str, 
         "wall": time.perf_counter() - wall,
         "inertia": model.inertia_,
         "offspring": model.n_iter_,
+        "rediscoveries": getattr(model, "n_rediscoveries_", 0),
     }
 
 

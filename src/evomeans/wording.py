@@ -94,7 +94,8 @@ def stop_text(reason: str, offspring: int, since_improvement: int, rediscoveries
     rediscoveries : int
         How often an independent population found the best solution again.
     """
-    if reason == "no_improvement" and rediscoveries:
+    # Files of earlier versions give "no_improvement" for both.
+    if reason in ("agreement", "no_improvement") and rediscoveries:
         populations = "two" if rediscoveries == 1 else f"{rediscoveries + 1:,}"
         return (
             f"The search ended because {populations} independent populations found the same best "

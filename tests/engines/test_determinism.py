@@ -38,6 +38,7 @@ class Forgetful(OneAtATime):
         self.lost = 0
         self.n_samples, self.batch, self.frame = engine.n_samples, engine.batch, engine.frame
         self.abilities, self.samples_at = engine.abilities, engine.samples_at
+        self.total_weight = engine.total_weight
 
     def refine(self, starts: Sequence[Start]) -> list[Refinement]:
         return self.engine.refine([self._forget(start) for start in starts])

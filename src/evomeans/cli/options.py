@@ -163,7 +163,8 @@ class SearchOptions:
     """Stop after this many offspring (5000)."""
 
     n_iter_no_change: AtLeastOne | None = None
-    """Offspring without improvement after which a population ends (500)."""
+    """Offspring without improvement after which a population has settled (deep: 100, or 2 per
+    cluster; paper: 500)."""
 
     target_inertia: Annotated[float | None, Parameter(validator=Number(gte=0))] = None
     """Stop as soon as this is reached."""

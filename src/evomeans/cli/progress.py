@@ -42,6 +42,10 @@ class SearchDisplay:
         # The first offspring of this process, from which the pace is measured.
         self._began: OffspringRecord | None = None
         self._seen = clock()
+        # Imported late: it loads the search.
+        from evomeans.estimators.parameters import check_search_settings
+
+        self._longest_wait = check_search_settings(model).longest_wait(model.n_clusters)
         self._pause = FIRST_LINE
         self._due = FIRST_LINE + (known[-1].seconds if known else 0.0)
 
@@ -99,7 +103,7 @@ class SearchDisplay:
             ("best inertia", number_text(last.best), None),
             ("gain over the first solution", self.gain(), None),
             ("offspring", last.number, self.model.max_offspring),
-            ("since improvement", last.since_improvement, self.model.n_iter_no_change),
+            ("since improvement", last.since_improvement, self._longest_wait),
             ("elapsed", duration_text(seconds), None),
             ("left at most", self.left(seconds), None),
         ):
@@ -116,8 +120,7 @@ class SearchDisplay:
             f"best inertia {number_text(record.best)}",
             gain and f"{gain} below the first solution",
             f"{record.number:,} of {self.model.max_offspring:,} offspring",
-            f"{record.since_improvement:,} of {self.model.n_iter_no_change:,} since the population "
-            "improved",
+            f"{record.since_improvement:,} of {self._longest_wait:,} since the population improved",
             left and f"at most {left} left",
         ]
         return "  ".join(filter(None, parts))

@@ -66,11 +66,12 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
     strategy : {"deep", "paper"} or Strategy, default="deep"
         How to search; docs/search.md has pictures.
 
-        - "deep": every other founder begins with k-means++; where clusters are small, single
-          samples change their cluster after K-means (Hartigan's moves), and centres are swapped if
-          that pays; offspring have the better parts of both parents, or these are matched or
-          merged; and a population that has stopped improving gives way to a new one. The engines
-          "gpu" and "dask" have merging and new populations of this; ``missing_abilities_`` names
+        - "deep": every other founder begins with k-means++; single samples change their cluster
+          after K-means (Hartigan's moves), and centres are swapped if that pays; offspring have
+          the better parts of both parents, or these are matched or merged; and a population that
+          has settled gives way to a new one, until independent ones agree. What each of them gets
+          depends on how many samples clusters have, and how far apart they are. The engines "gpu"
+          and "dask" have seeding, merging and populations of this; ``missing_abilities_`` names
           the rest.
         - "paper": HG-means as published [1]_.
         - A :class:`~evomeans.search.Strategy` has operators of your own;
@@ -86,10 +87,11 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
     max_offspring : int, default=5000
         Stop after this many offspring (N₂). Each is one run of K-means.
 
-    n_iter_no_change : int, default=500
-        A population ends after this many offspring in a row that did not improve its best
-        solution (N₁). The search ends with it; with "deep", once two populations, neither of
-        which knew of the other, have ended with the best solution.
+    n_iter_no_change : int, default=None
+        A population has settled after this many offspring in a row that did not improve its best
+        solution (N₁). By default 500 with "paper", which ends there; with "deep" 100, or twice
+        ``n_clusters`` if that is more. There another population follows, until independent ones
+        have found the same best solution.
 
     max_time : float, default=None
         Stop after this many seconds. Results then depend on the speed of the machine.
@@ -176,9 +178,10 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         Offspring made. The members with which populations begin do not count.
 
     n_rediscoveries_ : int
-        How many further populations came to the same best solution, each from random centres of
-        its own: the honest sign of convergence. A search that ends by "no_improvement" has 1; one
-        that was limited may have 0. With "paper" there is only one population, and this is 0.
+        How many further populations came to the same best solution, within 0.001 % of its inertia,
+        each from random centres of its own: the honest sign of convergence. A search that ends by
+        "agreement" has 1 or 2; one that was limited may have 0. With "paper" there is only one
+        population, and this is 0.
 
     missing_abilities_ : tuple of str
         What the strategy would have used and the engine cannot do, such as "swaps". Empty if the
@@ -189,8 +192,9 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         saves them. Empty if the answer was computed exactly.
 
     stop_reason_ : StopReason
-        Why the search ended, a str: "no_improvement", "max_iter", "max_time", "target_inertia",
-        "observer", "interrupted" or "proven_optimal". "max_iter" stands for ``max_offspring``.
+        Why the search ended, a str: "agreement" (of independent populations), "no_improvement"
+        (with "paper"), "max_iter" (which stands for ``max_offspring``), "max_time",
+        "target_inertia", "observer", "interrupted" or "proven_optimal".
 
     population_ : tuple of Individual
         The last population, and the best solution if it was found before, best first: other good
@@ -267,7 +271,7 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
     >>> model.inertia_
     16.0
     >>> str(model.stop_reason_), model.n_iter_, model.n_rediscoveries_
-    ('no_improvement', 1000, 1)
+    ('agreement', 100, 2)
     >>> model.predict([[0, 0], [12, 3]])
     array([0, 1], dtype=int32)
 
