@@ -45,7 +45,7 @@ def test_the_signature_is_the_agreed_one():
         "min_population": 10,
         "max_population": 20,
         "max_offspring": 5000,
-        "n_iter_no_change": 500,
+        "n_iter_no_change": None,
         "max_time": None,
         "target_inertia": None,
         "init": None,
@@ -369,7 +369,7 @@ def test_rediscoveries_are_counted_and_end_the_search(engine):
     """On easy data every population finds the same."""
     blobs = np.repeat(np.eye(4), 8, axis=0) + 0.01 * X[:32, :1]
     model = HGMeans(4, random_state=0, engine=engine, n_iter_no_change=20).fit(blobs)
-    assert (model.stop_reason_, model.n_rediscoveries_) == ("no_improvement", 1)
+    assert (model.stop_reason_, model.n_rediscoveries_) == ("agreement", 2)
     assert 40 <= model.n_iter_ < 100
     short = HGMeans(4, random_state=0, engine=engine, max_offspring=10).fit(blobs)
     assert (short.stop_reason_, short.n_rediscoveries_) == ("max_iter", 0)

@@ -52,7 +52,7 @@ BAD_PARAMETERS = [
     ({"max_iter": 0}, ValueError, r"max_offspring=5 and max_iter=0 set the same limit"),
     ({"max_offspring": 5000, "max_iter": 1.5}, TypeError, r"max_iter must be an int, got 1.5"),
     ({"n_iter_no_change": 0}, ValueError, r"n_iter_no_change=0 must be at least 1"),
-    ({"n_iter_no_change": None}, TypeError, r"n_iter_no_change must be an int, got None"),
+    ({"n_iter_no_change": 2.5}, TypeError, r"n_iter_no_change must be an int, got 2.5"),
     ({"max_time": 0}, ValueError, r"max_time=0.0 must be positive, or None"),
     ({"max_time": -1.5}, ValueError, r"max_time=-1.5 must be positive"),
     ({"max_time": float("nan")}, ValueError, r"max_time=nan must be positive"),

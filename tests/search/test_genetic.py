@@ -23,7 +23,7 @@ from evomeans.search.crossover import (
 )
 from evomeans.search.founding import KMeansPlusPlus, RandomSamples
 from evomeans.search.population import select_parents
-from evomeans.search.strategy import FEW_FOR_SWAPS
+from evomeans.search.strategy import SMALL_FOR_PARTS
 from fakes import ScriptedClock, ScriptedEngine, ScriptedRandom, breeding, refinement
 
 FOUNDERS = [40.0, 10.0, 30.0, 20.0]
@@ -552,7 +552,7 @@ ALL, NONE = frozenset(Ability), frozenset()
 
 
 def parts(share: float = 1.0) -> Crossing:
-    return Crossing(partition_crossover, share, frozenset({Ability.PARTS}), FEW_FOR_SWAPS)
+    return Crossing(partition_crossover, share, frozenset({Ability.PARTS}), SMALL_FOR_PARTS)
 
 
 def crossing(*crossovers: Crossing, **others) -> Strategy:

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from evomeans.engines.protocol import KMEANS, Ability, LocalSearch
-from evomeans.search import DEEP, PAPER
-from evomeans.search.founding import KMeansPlusPlus
-from evomeans.search.plan import missing_abilities, plan
-from evomeans.search.strategy import FEW_FOR_MOVES, FEW_FOR_SWAPS
+from evomeans.engines.frame import Frame
+from evomeans.engines.protocol import Ability
+from evomeans.search import DEEP, PAPER, Crossing
+from evomeans.search.crossover import partition_crossover
+from evomeans.search.individual import Individual
+from evomeans.search.plan import (
+    SPACING_OF_A_GRID,
+    effective_size,
+    measure_spacing,
+    missing_abilities,
+    plan,
+)
+from evomeans.search.strategy import FEW_FOR_SWAPS, SMALL_FOR_MOVES, SMALL_FOR_PARTS
 
 ALL, NONE = frozenset(Ability), frozenset()
+GRID = SPACING_OF_A_GRID
+FOUNDING = ["k-means++", "random samples", "k-means++", "random samples"]
 
 
 def names(operators) -> tuple[list[str], list[str]]:
@@ -20,72 +31,116 @@ def names(operators) -> tuple[list[str], list[str]]:
 
 
 @pytest.mark.parametrize("abilities", [ALL, NONE])
-@pytest.mark.parametrize("n_samples", [10, 10**6])
-@pytest.mark.parametrize("population", [1, 2])
-def test_the_strategy_of_the_paper_needs_nothing(abilities, n_samples, population) -> None:
-    operators = plan(PAPER, abilities, n_samples, 10, population)
+@pytest.mark.parametrize("per_cluster", [1, 10**5])
+@pytest.mark.parametrize("spacing", [0.0, GRID])
+def test_the_strategy_of_the_paper_needs_nothing(abilities, per_cluster, spacing) -> None:
+    operators = plan(PAPER, abilities, 10, per_cluster, spacing)
     assert names(operators) == (["random samples"], ["matching"])
-    assert operators.local_search == KMEANS
-    assert missing_abilities(PAPER, abilities, n_samples, 10) == set()
+    assert (operators.single_moves, operators.swaps, operators.founder_swaps) == (False, 0.0, 0.0)
+    assert missing_abilities(PAPER, abilities) == set()
 
 
 def test_small_clusters_get_everything() -> None:
-    operators = plan(DEEP, ALL, 10 * FEW_FOR_SWAPS, 10, 1)
-    assert names(operators) == (
-        ["k-means++", "random samples"],
-        ["partition", "merging", "matching"],
-    )
-    assert operators.local_search == LocalSearch(single_moves=True, swaps=10)
-    assert missing_abilities(DEEP, ALL, 640, 10) == set()
+    operators = plan(DEEP, ALL, 10, min(FEW_FOR_SWAPS, SMALL_FOR_PARTS), GRID)
+    assert names(operators) == (FOUNDING, ["partition", "merging", "matching"])
+    assert operators.single_moves
+    assert operators.swaps == operators.founder_swaps == pytest.approx(3.0)
+    assert missing_abilities(DEEP, ALL) == set()
 
 
-@pytest.mark.parametrize("population", [1, 2])
-def test_clusters_of_medium_size_have_moves_and_no_swaps(population) -> None:
-    for per_cluster in (FEW_FOR_SWAPS + 1, FEW_FOR_MOVES):
-        operators = plan(DEEP, ALL, 10 * per_cluster, 10, population)
-        assert names(operators)[1] == ["merging", "matching"]
-        assert operators.local_search == LocalSearch(single_moves=True)
+def test_before_there_is_a_solution_there_is_nothing_but_k_means() -> None:
+    operators = plan(DEEP, ALL, 10, 1.0, 0.0)
+    assert not operators.single_moves
+    assert operators.swaps == operators.founder_swaps == 0.0
 
 
-def test_where_clusters_are_large_the_first_population_is_that_of_the_paper() -> None:
-    large = 10 * FEW_FOR_MOVES + 1
-    assert plan(DEEP, ALL, large, 10, 1) == plan(PAPER, ALL, large, 10, 1)
-    later = plan(DEEP, ALL, large, 10, 2)
-    assert names(later) == (["k-means++", "random samples"], ["merging", "matching"])
-    assert later.local_search == KMEANS
+def test_the_larger_clusters_are_the_fewer_swaps_offspring_make() -> None:
+    """Founders make all of them."""
+    for factor in (1.0, 2.0, 10.0):
+        operators = plan(DEEP, ALL, 10, factor * FEW_FOR_SWAPS, GRID)
+        assert operators.founder_swaps == pytest.approx(3.0)
+        assert operators.swaps == pytest.approx(3.0 / factor)
 
 
-@pytest.mark.parametrize("population", [1, 2])
-@pytest.mark.parametrize("n_samples", [100, 10**6])
-def test_an_engine_without_abilities_keeps_merging_and_new_populations(
-    population, n_samples
-) -> None:
+@pytest.mark.parametrize("spacing", [0.1, 1.0, GRID, 100.0])
+def test_moves_and_parts_depend_on_the_effective_size(spacing) -> None:
+    """Where centres are close compared with the noise, larger clusters still have them."""
+    for limit, has_moves, has_parts in (
+        (SMALL_FOR_PARTS, True, True),
+        (SMALL_FOR_PARTS * 1.01, True, False),
+        (SMALL_FOR_MOVES, True, False),
+        (SMALL_FOR_MOVES * 1.01, False, False),
+    ):
+        operators = plan(DEEP, ALL, 10, limit * GRID / spacing * (1.0 - 1e-12), spacing)
+        assert operators.single_moves == has_moves
+        assert ("partition" in names(operators)[1]) == has_parts
+
+
+def test_an_engine_without_abilities_keeps_merging_and_new_populations() -> None:
     """And what it lacks is named."""
-    operators = plan(DEEP, NONE, n_samples, 10, population)
-    assert names(operators) == (["random samples"], ["merging", "matching"])
-    assert operators.local_search == KMEANS
-    small = {Ability.SEEDING, Ability.PARTS, Ability.SINGLE_MOVES, Ability.SWAPS}
-    lacking = small if n_samples == 100 else {Ability.SEEDING}
-    assert missing_abilities(DEEP, NONE, n_samples, 10) == lacking
+    operators = plan(DEEP, NONE, 10, 10.0, GRID)
+    assert names(operators) == (FOUNDING, ["merging", "matching"])
+    assert (operators.single_moves, operators.swaps, operators.founder_swaps) == (False, 0.0, 0.0)
+    lacking = {Ability.SEEDING, Ability.PARTS, Ability.SINGLE_MOVES, Ability.SWAPS}
+    assert missing_abilities(DEEP, NONE) == lacking
 
 
-@pytest.mark.parametrize("missing", [Ability.SEEDING, Ability.PARTS, Ability.SWAPS])
+@pytest.mark.parametrize(
+    "missing", [Ability.SEEDING, Ability.PARTS, Ability.SWAPS, Ability.SINGLE_MOVES]
+)
 def test_each_ability_is_used_or_named(missing) -> None:
-    operators = plan(DEEP, ALL - {missing}, 100, 10, 1)
-    assert missing_abilities(DEEP, ALL - {missing}, 100, 10) == {missing}
-    assert missing_abilities(DEEP, ALL - {missing}, 10**5, 10) == {missing} & {Ability.SEEDING}
-    assert missing not in operators.local_search.needs
+    operators = plan(DEEP, ALL - {missing}, 10, 10.0, GRID)
+    assert missing_abilities(DEEP, ALL - {missing}) == {missing}
+    assert operators.single_moves == (missing is not Ability.SINGLE_MOVES)
+    assert (operators.swaps > 0.0) == (missing is not Ability.SWAPS)
     used = [one.needs for one in (*operators.founding, *operators.crossovers)]
     assert all(missing not in needs for needs in used)
 
 
 def test_limits_of_the_local_search_belong_to_the_strategy() -> None:
     wide = replace(DEEP, moves_up_to=10**4, swaps_up_to=10**4)
-    operators = plan(wide, ALL, 10**4, 10, 1)
-    assert operators.local_search == LocalSearch(single_moves=True, swaps=10)
+    operators = plan(wide, ALL, 10, 10**4, GRID)
+    assert operators.single_moves
+    assert operators.swaps == pytest.approx(3.0)
 
 
-@pytest.mark.parametrize("changes", [{"founding": (KMeansPlusPlus(),)}, {"crossovers": ()}])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"founding": ()},
+        {"crossovers": (Crossing(partition_crossover, needs=frozenset({Ability.PARTS})),)},
+    ],
+)
 def test_a_strategy_without_a_usable_operator_is_an_error(changes) -> None:
     with pytest.raises(ValueError, match=r"No (founding|crossovers) of strategy 'deep'"):
-        plan(replace(DEEP, **changes), NONE, 100, 10, 1)
+        plan(replace(DEEP, **changes), NONE, 10, 10.0, GRID)
+
+
+# ---- spacing -------------------------------------------------------------------------------------
+
+
+def solution(centers, inertia: float) -> Individual:
+    centers = np.asarray(centers, float)
+    return Individual(centers, inertia, np.ones(len(centers)), 0.5)
+
+
+def test_a_grid_in_the_plane_has_its_spacing() -> None:
+    """Centres of squares with sides 2, uniformly filled; also in a frame that is scaled."""
+    side, n = 2.0, 36.0
+    centers = [[side * i, side * j] for i in range(6) for j in range(6)]
+    found = solution(centers, n * side * side / 6.0)
+    assert measure_spacing(found, Frame(np.zeros(2), 0), n) == pytest.approx(GRID)
+    scaled = solution(np.ldexp(np.asarray(centers), 3), n * side * side / 6.0)
+    assert measure_spacing(scaled, Frame(np.zeros(2), 3), n) == pytest.approx(GRID)
+    assert effective_size(40.0, GRID) == pytest.approx(40.0)
+
+
+def test_a_few_centres_far_out_do_not_count() -> None:
+    centers = [*np.arange(9.0)[:, None], [1e6], [-1e6]]
+    assert measure_spacing(solution(centers, 11.0), Frame(np.zeros(1), 0), 11.0) == 1.0
+
+
+@pytest.mark.parametrize("found", [solution([[1.0]], 3.0), solution([[1.0], [2.0]], 0.0)])
+def test_without_another_centre_or_any_distance_there_is_no_spacing(found) -> None:
+    assert measure_spacing(found, Frame(np.zeros(1), 0), 4.0) == 0.0
+    assert effective_size(10.0, 0.0) == np.inf

@@ -14,7 +14,8 @@ from evomeans.search import SearchSettings
 def test_the_defaults_are_the_papers_standard_setting() -> None:
     """(Π_min, Π_max, N₁, N₂) = (10, 20, 500, 5000)."""
     s = SearchSettings()
-    assert (s.min_population, s.max_population, s.patience, s.max_offspring) == (10, 20, 500, 5000)
+    assert (s.min_population, s.max_population, s.max_offspring) == (10, 20, 5000)
+    assert s.longest_wait(100) == 500
     assert s.max_time is None
     assert s.target_inertia is None
 

@@ -8,9 +8,16 @@ import pytest
 
 from evomeans.search.settings import SearchSettings
 from evomeans.search.stopping import Progress, StopReason, reason_to_stop
+from evomeans.search.strategy import Strategy
 
 SETTINGS = SearchSettings(max_offspring=100, patience=10, max_time=60.0, target_inertia=5.0)
-RUNNING = {"offspring": 50, "since_improvement": 5, "finds": 1, "seconds": 30.0, "best": 7.0}
+RUNNING = {
+    "offspring": 50,
+    "is_settled": False,
+    "agreeing_ranks": [0],
+    "seconds": 30.0,
+    "best": 7.0,
+}
 
 
 @pytest.mark.parametrize(
@@ -19,8 +26,7 @@ RUNNING = {"offspring": 50, "since_improvement": 5, "finds": 1, "seconds": 30.0,
         ({}, None),
         ({"offspring": 99}, None),
         ({"offspring": 100}, StopReason.MAX_ITER),
-        ({"since_improvement": 9}, None),
-        ({"since_improvement": 10}, StopReason.NO_IMPROVEMENT),
+        ({"is_settled": True}, StopReason.NO_IMPROVEMENT),
         ({"seconds": 59.9}, None),
         ({"seconds": 60.0}, StopReason.MAX_TIME),
         ({"best": 5.1}, None),
@@ -33,12 +39,12 @@ def test_each_criterion_holds_from_its_limit_on(change, reason) -> None:
 
 
 def test_without_target_and_time_only_offspring_count() -> None:
-    late = Progress(offspring=4999, since_improvement=499, finds=1, seconds=1e9, best=1e-300)
+    late = Progress(4999, False, [0], seconds=1e9, best=1e-300)
     assert reason_to_stop(late, SearchSettings()) is None
 
 
 def test_what_was_achieved_is_named_before_what_ran_out() -> None:
-    over = Progress(offspring=100, since_improvement=10, finds=1, seconds=60.0, best=4.0)
+    over = Progress(100, True, [0], seconds=60.0, best=4.0)
     assert reason_to_stop(over, SETTINGS) is StopReason.TARGET_INERTIA
 
 
@@ -47,6 +53,27 @@ def test_asking_twice_gives_the_same_answer() -> None:
     running, over = Progress(**RUNNING), Progress(**{**RUNNING, "offspring": 100})
     answers = [reason_to_stop(p, SETTINGS) for p in (running, over, running, over)]
     assert answers == [None, StopReason.MAX_ITER] * 2
+
+
+@pytest.mark.parametrize(
+    ("agreement", "ranks", "is_enough"),
+    [
+        (2, [0], False),
+        (2, [3], False),
+        (2, [0, 0], True),
+        (3, [0, 0], False),
+        (3, [1, 0], True),
+        (3, [0, 0, 0], True),
+        (4, [1, 0], False),
+        (4, [1, 1], True),
+    ],
+)
+@pytest.mark.parametrize("is_settled", [False, True])
+def test_independent_populations_agree(agreement, ranks, is_enough, is_settled) -> None:
+    """At least two; one that was united counts for more. That the last has settled is no matter."""
+    settings = SearchSettings(strategy=Strategy("agreeing", agreement=agreement))
+    progress = Progress(**{**RUNNING, "agreeing_ranks": ranks, "is_settled": is_settled})
+    assert reason_to_stop(progress, settings) is (StopReason.AGREEMENT if is_enough else None)
 
 
 def test_a_reason_is_its_text() -> None:

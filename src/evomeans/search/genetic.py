@@ -162,8 +162,8 @@ class Search:
         state, operators, n_samples = self.state, self.operators, self.engine.n_samples
         founders: list[Founder] = []
         for place in range(due, max(0, due - self.engine.batch), -1):
-            alpha, quantile, chance = state.rng.random(3).tolist()
-            swaps = int(operators.founder_swaps + chance)
+            alpha, quantile = state.rng.random(2).tolist()
+            swaps = round_by_chance(operators.founder_swaps, state.rng)
             if state.given:
                 founders.append(Founder(alpha, quantile, swaps, None, state.given.pop(0)))
             else:
@@ -178,9 +178,9 @@ class Search:
         k, operators = self.n_clusters, self.operators
         crossovers = operators.crossovers
         maybe = [one.share < 1.0 for one in crossovers]
-        uniforms = self.state.rng.random(k + 8 + sum(maybe))
-        *duels, step, removed, quantile, chance = uniforms[k : k + 8].tolist()
-        drawn = iter(uniforms[k + 8 :].tolist())
+        uniforms = self.state.rng.random(k + 7 + sum(maybe))
+        *duels, step, removed, quantile = uniforms[k : k + 7].tolist()
+        drawn = iter(uniforms[k + 7 :].tolist())
         return Parents(
             *operators.selection(self.state.population, duels),
             crossovers,
@@ -189,7 +189,7 @@ class Search:
             step,
             removed,
             quantile,
-            int(operators.swaps + chance),
+            round_by_chance(operators.swaps, self.state.rng),
         )
 
     def may_begin(self, n_making: int) -> bool:
@@ -324,3 +324,8 @@ class Search:
             n_rediscoveries=max(0, len(self.agreeing_ranks) - 1),
             missing_abilities=missing_abilities(self.settings.strategy, self.engine.abilities),
         )
+
+
+def round_by_chance(expected: float, rng: np.random.Generator) -> int:
+    """Return one of the two whole numbers around a value, which is their mean in the long run."""
+    return int(expected) if expected == int(expected) else int(expected + rng.random())

@@ -14,6 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from evomeans.engines.cpu.clusters import (
     ARRIVING,
     CHANGED,
+    GROUP,
     LEAVING,
     MOVED,
     WAITING,
@@ -30,6 +31,7 @@ from evomeans.engines.cpu.clusters import (
     take_back,
 )
 from evomeans.engines.cpu.engine import CpuEngine
+from evomeans.engines.cpu.halving import halve_cluster
 from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import count_tiles
 from evomeans.engines.cpu.swaps import begin_cluster, dissolve, find_neighbours, move_samples
@@ -78,7 +80,7 @@ def filled(X, weights, k: int, rng: np.random.Generator) -> Case:
     own = [(labels == j) & (w > 0) for j in range(k)]
     centers = np.array([np.average(rows[o], axis=0, weights=w[o]) for o in own])
     totals = np.array([w[o].sum() for o in own])
-    clusters, diary = Clusters.allocate(n, k, d), Diary.allocate(n, k, d)
+    clusters, diary = Clusters.allocate(n, k, d, sparse=False), Diary.allocate(n, k, d)
     fill(samples, clusters, diary, tiles, centers, totals)
     return Case(samples, clusters, diary, rows, w)
 
@@ -198,7 +200,7 @@ def test_filling_again_leaves_nothing_of_what_was_before(dtype, weighted, data) 
     totals, centers = case.clusters.weights.copy(), case.clusters.centers.copy()
     for i, target in wanted_moves(data.draw, case):
         move(case, i, target)
-    keep_changes(case.clusters, case.diary)
+    keep_changes(case.samples, case.clusters, case.diary)
     tiles = np.zeros((count_tiles(len(labels)), WIDTH), np.uint16)
     tiles.ravel()[: len(labels)] = labels
     fill(case.samples, case.clusters, case.diary, tiles, centers, totals)
@@ -232,7 +234,7 @@ def test_what_is_taken_back_has_never_been(dtype, weighted, data) -> None:
     if data.draw(st.booleans()):
         for i, target in wanted_moves(data.draw, case):
             move(case, i, target)
-        keep_changes(case.clusters, case.diary)
+        keep_changes(case.samples, case.clusters, case.diary)
         for j in range(len(case.clusters.sizes)):
             refresh_squares(case.samples, case.clusters, j)
     before = everything(case.clusters)
@@ -254,7 +256,7 @@ def test_what_is_kept_stays_and_closes_the_diary(dtype, weighted, data) -> None:
         move(case, i, target)
     labels, diary = case.clusters.labels.copy(), case.diary
     changed = diary.changed[: diary.numbers[CHANGED]].copy()
-    keep_changes(case.clusters, diary)
+    keep_changes(case.samples, case.clusters, diary)
     assert_closed(diary)
     assert_array_equal(case.clusters.labels, labels)
     assert_consistent(case)
@@ -285,11 +287,19 @@ def test_a_whole_swap_leaves_what_the_labels_say_and_can_be_taken_back(
     ]
     if not free:
         return
-    neighbours = find_neighbours(clusters, diary, removed)
+    neighbours = find_neighbours(samples, clusters, diary, removed)
     change = dissolve(samples, clusters, diary, removed, neighbours)
     assert change == pytest.approx(case.costs.sum() - total, abs=1e-9 * total)
     assert not (clusters.labels[case.weights > 0] == removed).any()
-    change += begin_cluster(samples, clusters, diary, data.draw(st.sampled_from(free)), removed)
+    chosen = data.draw(st.sampled_from(free))
+    diary.group[0], diary.numbers[GROUP] = chosen, 1
+    if data.draw(st.booleans()):
+        halve_cluster(samples, clusters, diary, clusters.labels[chosen], chosen)
+    change += begin_cluster(samples, clusters, diary, removed)
+    if change == np.inf:
+        take_back(samples, clusters, diary)
+        assert everything(clusters) == before
+        return
     assert_consistent(case)
     assert change == pytest.approx(case.costs.sum() - total, abs=1e-9 * total)
     settled = move_samples(samples, clusters, diary, change)
@@ -300,7 +310,7 @@ def test_a_whole_swap_leaves_what_the_labels_say_and_can_be_taken_back(
         take_back(samples, clusters, diary)
         assert everything(clusters) == before
     else:
-        keep_changes(clusters, diary)
+        keep_changes(samples, clusters, diary)
         assert_consistent(case)
     assert_closed(diary)
 
@@ -312,8 +322,9 @@ def test_a_swap_that_moves_too_many_samples_is_given_up_and_taken_back() -> None
     case = filled(X, None, 6, rng)
     samples, clusters, diary = case.samples, case.clusters, case.diary
     before = everything(clusters)
-    change = dissolve(samples, clusters, diary, 0, find_neighbours(clusters, diary, 0))
-    change += begin_cluster(samples, clusters, diary, int(members(clusters, 1)[0]), 0)
+    change = dissolve(samples, clusters, diary, 0, find_neighbours(samples, clusters, diary, 0))
+    diary.group[0], diary.numbers[GROUP] = members(clusters, 1)[0], 1
+    change += begin_cluster(samples, clusters, diary, 0)
     written = int(diary.numbers[MOVED]) + 3
     short = diary._replace(samples=diary.samples[:written], origins=diary.origins[:written])
     assert move_samples(samples, clusters, short, change) == np.inf
@@ -344,7 +355,7 @@ def test_move_factors_tell_how_much_farther_a_sample_may_go(dtype, data) -> None
 
 def test_a_sample_stays_if_nothing_would_be_left_of_its_cluster() -> None:
     """Alone in it, or with nearly all its weight."""
-    clusters = Clusters.allocate(6, 3, 1)
+    clusters = Clusters.allocate(6, 3, 1, sparse=False)
     clusters.sizes[:], clusters.weights[:] = [1, 2, 2], [1.0, 2.0, 1e12 + 1.0]
     assert not may_leave(clusters, 0, 1.0)
     assert may_leave(clusters, 1, 1.0)
@@ -359,7 +370,7 @@ def test_clusters_wait_in_a_queue_each_at_most_once(orders) -> None:
     clusters, diary, queue, changed = case.clusters, case.diary, deque(), []
     for order in orders:
         if order is not None:
-            remember(clusters, diary, order)
+            remember(case.samples, clusters, diary, order)
             if order not in queue:
                 queue.append(order)
             if order not in changed:
