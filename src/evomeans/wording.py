@@ -102,6 +102,7 @@ def stop_text(reason: str, offspring: int, since_improvement: int, rediscoveries
             "solution."
         )
     reasons = {
+        "agreement": "The search ended because independent populations agreed.",
         "no_improvement": f"The search ended because the last {since_improvement:,} offspring "
         "brought no improvement.",
         "max_iter": f"The search ended because it had made all {offspring:,} offspring allowed.",

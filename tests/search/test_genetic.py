@@ -22,6 +22,7 @@ from evomeans.search.crossover import (
     partition_crossover,
 )
 from evomeans.search.founding import KMeansPlusPlus, RandomSamples
+from evomeans.search.plan import SPACING_OF_A_GRID
 from evomeans.search.population import select_parents
 from evomeans.search.strategy import SMALL_FOR_PARTS
 from fakes import ScriptedClock, ScriptedEngine, ScriptedRandom, breeding, refinement
@@ -599,44 +600,91 @@ def test_a_population_that_stops_improving_gives_way_to_a_new_one() -> None:
     assert result.n_rediscoveries == 0
 
 
-def test_the_search_ends_when_as_many_populations_as_wanted_have_found_the_best() -> None:
-    """The second ends elsewhere and the third finds the best of the first again."""
+def test_the_search_ends_as_soon_as_enough_populations_have_found_the_best() -> None:
+    """The second ends elsewhere and is united with the first. The third finds the best again."""
     best = refinement(10.0, 0, k=2)
-    script = [40.0, best, *[30.0] * 5, *[25.0] * 7, 41.0, best, *[31.0] * 5]
-    _, result = run(script, restarting())
-    assert result.stop_reason is StopReason.NO_IMPROVEMENT
+    script = [40.0, best, *[30.0] * 5, *[25.0] * 7, *[26.0] * 3, 41.0, best]
+    engine, result = run(script, restarting())
+    assert result.stop_reason is StopReason.AGREEMENT
     assert result.n_offspring == 9
+    assert len(engine.starts) == len(script)
     assert result.n_rediscoveries == 1
     assert result.best.inertia == 10.0
 
 
-def test_what_a_deeper_solution_was_preceded_by_does_not_count() -> None:
-    """Two populations agree only after the third has found something better twice."""
+def test_two_that_differ_are_united_and_count_for_more() -> None:
+    """The third of three offspring in vain unites them; no founder begins that population."""
     good, better = refinement(10.0, 0, k=2), refinement(5.0, 1, k=2)
-    populations = [[good, *[30.0] * 6], [better, *[31.0] * 6], [better, *[32.0] * 6]]
-    _, result = run(chain(*populations), restarting())
-    assert result.n_offspring == 9
-    assert result.n_rediscoveries == 1
-    assert result.best.inertia == 5.0
+    strategy = Strategy("three", agreement=3)
+    populations = [[good, *[30.0] * 6], [better, *[31.0] * 6], [33.0] * 3, [better]]
+    _, result = run(chain(*populations), restarting(strategy=strategy))
+    assert [record.population for record in result.history] == [1] * 7 + [2] * 7 + [3] * 3 + [4]
+    founders = [True] * 4 + [False] * 3
+    assert [record.founder for record in result.history] == [*founders * 2, *[False] * 3, True]
+    assert result.stop_reason is StopReason.AGREEMENT
+    assert (result.n_offspring, result.n_rediscoveries, result.best.inertia) == (9, 1, 5.0)
 
 
-def test_equal_inertia_of_other_clusters_is_no_rediscovery() -> None:
-    populations = [[refinement(10.0, number, k=2), *[30.0] * 6] for number in range(3)]
-    _, result = run(chain(*populations), restarting(max_offspring=9))
+def test_a_united_population_has_the_best_of_both() -> None:
+    """And what it inherits is no rediscovery before it has tried to find something deeper."""
+    first = [refinement(10.0 + i, i, k=2) for i in range(4)]
+    second = [refinement(20.0 + i, 10 + i, k=2) for i in range(4)]
+    script = [*first, *[90.0] * 3, *second, *[91.0] * 3, 5.0]
+    _, result = run(script, restarting(max_offspring=7, min_population=4))
     assert result.stop_reason is StopReason.MAX_ITER
+    assert [record.population_best for record in result.history][-1] == 5.0
+    assert {10.0, 11.0, 12.0} <= set(inertias(result))
     assert result.n_rediscoveries == 0
 
 
-def test_a_rediscovery_counts_before_the_population_that_made_it_ends() -> None:
+def test_two_that_agree_are_not_united() -> None:
+    """Three have to agree: after the second has found the best again, a third begins at once."""
     best = refinement(10.0, 0, k=2)
-    _, result = run([best, *[30.0] * 6, best, *[31.0] * 4], restarting(max_offspring=4))
+    strategy = Strategy("three", agreement=3)
+    script = [best, *[30.0] * 6, 41.0, best, 42.0, best]
+    _, result = run(script, restarting(strategy=strategy))
+    assert [record.population for record in result.history] == [1] * 7 + [2] * 2 + [3] * 2
+    assert (result.n_offspring, result.n_rediscoveries) == (3, 2)
+    assert result.stop_reason is StopReason.AGREEMENT
+
+
+@pytest.mark.parametrize(("tolerance", "is_enough"), [(1e-5, True), (1e-7, False)])
+def test_as_deep_is_deep_enough(tolerance, is_enough) -> None:
+    """Also with other clusters: large data has many solutions of nearly the same depth."""
+    strategy = Strategy("two", agreement=2, tolerance=tolerance)
+    script = [10.0, *[30.0] * 6, 10.0 * (1.0 + 1e-6), *[31.0] * 6, 32.0]
+    _, result = run(script, restarting(max_offspring=7, strategy=strategy))
+    assert (result.stop_reason is StopReason.AGREEMENT) == is_enough
+    assert result.n_rediscoveries == is_enough
+    assert result.best.inertia == 10.0
+
+
+def test_gains_that_are_not_worthwhile_do_not_prolong_a_population() -> None:
+    """Unless they add up."""
+    strategy = Strategy("coarse", tolerance=0.01)
+    steps = [100.0, 100.0, 100.0, 100.0, 99.6, 99.2, 98.8, 98.7, 98.6, 98.5]
+    _, result = run(steps, small(patience=3, strategy=strategy, max_offspring=50))
+    since = [record.since_improvement for record in result.history]
+    assert since == [0, 0, 0, 0, 1, 2, 0, 1, 2, 3]
+    assert result.stop_reason is StopReason.NO_IMPROVEMENT
+    assert result.best.inertia == 98.5
+
+
+def test_one_more_population_begins_where_two_are_not_enough() -> None:
+    """A limit comes between: the rediscovery counts all the same."""
+    best = refinement(10.0, 0, k=2)
+    script = [best, *[30.0] * 6, best, *[31.0] * 5]
+    settings = restarting(max_offspring=4, strategy=Strategy("three", agreement=3))
+    _, result = run(script, settings)
     assert result.stop_reason is StopReason.MAX_ITER
     assert result.n_rediscoveries == 1
 
 
 def test_a_round_is_added_before_the_population_gives_way() -> None:
     """Also the part of it that comes after the patience has run out."""
-    engine, result = run(repeat(1.0), restarting(max_offspring=10, patience=5), batch=4)
+    falling = [1.0 / number for number in range(2, 60)]
+    script = [*[1.0] * 12, *falling]
+    engine, result = run(script, restarting(max_offspring=10, patience=5), batch=4)
     assert engine.calls == [4, 4, 4, 4, 4]
     numbers = [record.number for record in result.history]
     assert numbers == [0] * 4 + list(range(1, 9)) + [8] * 4 + [9, 10]
@@ -651,73 +699,53 @@ def test_given_solutions_join_the_first_population_only() -> None:
 
 @pytest.mark.parametrize("abilities", [ALL, NONE])
 def test_single_moves_are_asked_for_where_the_engine_has_them(abilities) -> None:
+    """From the second solution on: the first one tells how far apart clusters are."""
     strategy = Strategy("moves", single_moves=True)
     settings = small(max_offspring=3, strategy=strategy)
-    engine, result = run(repeat(1.0), settings, abilities=abilities)
-    assert [start.local_search.single_moves for start in engine.starts] == [bool(abilities)] * 7
+    engine, result = run(repeat(100 / SPACING_OF_A_GRID), settings, abilities=abilities)
+    wanted = [False, *[bool(abilities)] * 6]
+    assert [start.local_search.single_moves for start in engine.starts] == wanted
     assert result.missing_abilities == {Ability.SINGLE_MOVES} - abilities
 
 
-@pytest.mark.parametrize(
-    ("per_cluster", "k", "swaps"),
-    [(1.0, 3, 3), (0.7, 4, 3), (0.3, 4, 1), (0.1, 4, 0), (2.5, 5, 12)],
-)
-def test_swaps_are_asked_for_by_the_number_of_clusters(per_cluster, k, swaps) -> None:
-    """Of founders and offspring, where the engine can, to the nearest whole number.
+@pytest.mark.parametrize(("per_cluster", "k"), [(1.0, 3), (0.7, 4), (0.3, 4), (0.1, 4), (2.5, 5)])
+def test_swaps_are_asked_for_by_the_number_of_clusters(per_cluster, k) -> None:
+    """Of founders and offspring, where the engine can; on average if that is no whole number.
 
     Not of the very first solution: there is an answer as soon as possible.
     """
-    settings = small(max_offspring=3, strategy=Strategy("swaps", swaps=per_cluster))
+    strategy = Strategy("swaps", swaps=per_cluster, patience=1000)
+    settings = small(max_offspring=400, strategy=strategy)
     for abilities in (ALL, NONE):
-        engine, _ = run(repeat(1.0), settings, k=k, abilities=abilities)
-        wanted = [0, *[swaps if abilities else 0] * 6]
-        assert [start.local_search.swaps for start in engine.starts] == wanted
+        rng = np.random.default_rng(0)
+        engine, _ = run(repeat(1.0), settings, k=k, abilities=abilities, rng=rng)
+        first, *others = [start.local_search.swaps for start in engine.starts]
+        assert first == 0
+        expected = per_cluster * k if abilities else 0.0
+        assert {int(expected), -int(-expected // 1)} >= set(others)
+        assert np.mean(others) == pytest.approx(expected, abs=0.08)
 
 
 @pytest.mark.parametrize(
     ("n_samples", "moves", "swaps", "compared"),
-    [(128, True, 2, True), (129, True, 0, False), (512, True, 0, False), (513, False, 0, False)],
+    [(256, True, 2, True), (258, True, 2, False), (512, True, 1, False), (514, False, 1, False)],
 )
 def test_what_follows_k_means_depends_on_the_size_of_clusters(
     n_samples, moves, swaps, compared
 ) -> None:
-    """Two clusters: up to 64 samples in each there are swaps and parts, up to 256 single moves."""
+    """Two clusters, as far apart as in a grid.
+
+    Up to 128 samples in each there are parts and all swaps, then fewer, except for founders; up to
+    256 there are single moves.
+    """
     strategy = crossing(parts(), single_moves=True, swaps=1.0)
     settings = small(max_offspring=3, strategy=strategy)
-    engine, _ = run(repeat(1.0), settings, n_samples=n_samples, rng=np.random.default_rng(0))
-    assert {start.local_search.single_moves for start in engine.starts} == {moves}
-    assert {start.local_search.swaps for start in engine.starts[1:]} == {swaps}
+    grid = repeat(n_samples / SPACING_OF_A_GRID)
+    engine, _ = run(grid, settings, n_samples=n_samples, rng=np.random.default_rng(0))
+    assert {start.local_search.single_moves for start in engine.starts[1:]} == {moves}
+    assert {start.local_search.swaps for start in engine.starts[1:4]} == {2}
+    assert max(start.local_search.swaps for start in engine.starts[4:]) in (swaps, 2)
     assert bool(engine.compared) == compared
-
-
-def test_where_clusters_are_large_the_first_population_is_the_papers() -> None:
-    """Solution by solution, with the same random numbers; the second has the other operators."""
-    strategy = Strategy(
-        "all",
-        founding=(KMeansPlusPlus(), RandomSamples()),
-        crossovers=(Crossing(merging_crossover),),
-        agreement=2,
-        opening=PAPER,
-    )
-    searches = [
-        run(
-            repeat(1.0),
-            restarting(max_offspring=6, strategy=chosen),
-            k=3,
-            n_samples=1000,
-            rng=np.random.default_rng(0),
-        )[0]
-        for chosen in (strategy, PAPER)
-    ]
-    ours, papers = (engine.starts for engine in searches)
-    for one, other in zip(ours[:7], papers[:7], strict=True):
-        assert_array_equal(one.centers, other.centers)
-        assert (one.alpha, one.quantile, one.removed) == (
-            other.alpha,
-            other.quantile,
-            other.removed,
-        )
-    assert [bool((start.centers < 0.0).all()) for start in ours[7:11]] == [True, False] * 2
 
 
 # Tournaments 0|1 → 1 and 2|3 → 3, and all coins for the first parent.
@@ -783,7 +811,8 @@ def test_parents_are_merged_only_if_no_parts_are_better() -> None:
 def test_partition_is_tried_as_often_as_the_strategy_says() -> None:
     settings = small(max_offspring=300, patience=1000, strategy=crossing(parts(0.25)))
     rng = np.random.default_rng(0)
-    engine, _ = run(repeat(1.0), settings, k=3, rng=rng, parts=last_of_first_for_first_of_second)
+    grid = repeat(100 / SPACING_OF_A_GRID)
+    engine, _ = run(grid, settings, k=3, rng=rng, parts=last_of_first_for_first_of_second)
     assert 0.15 < len(engine.compared) / 300 < 0.35
     offspring = engine.starts[4:]
     assert sum(start.removed < 0 for start in offspring) == len(engine.compared)
@@ -801,20 +830,35 @@ def test_an_engine_without_parts_is_not_asked_for_them_and_costs_no_random_numbe
     assert result.missing_abilities == {Ability.PARTS, Ability.SINGLE_MOVES, Ability.SWAPS}
 
 
-@pytest.mark.parametrize("abilities", [ALL, NONE])
 @pytest.mark.parametrize("batch", [1, 3])
-def test_every_other_founder_is_seeded_where_the_engine_can(abilities, batch) -> None:
-    """In all populations, beginning with the first; given solutions come before, as ever."""
+def test_every_other_founder_is_seeded(batch) -> None:
+    """In all populations, beginning with the first; given solutions take the first places."""
     strategy = Strategy("seeds", founding=(KMeansPlusPlus(), RandomSamples()), agreement=2)
     given = [np.array([[0.1], [0.9]])]
     settings = restarting(max_offspring=5, strategy=strategy)
-    engine, _ = run(repeat(1.0), settings, initial=given, abilities=abilities, batch=batch)
+    falling = (1.0 / number for number in range(2, 99))
+    script, rng = chain(repeat(1.0, 7), falling), np.random.default_rng(0)
+    engine, _ = run(script, settings, initial=given, abilities=ALL, batch=batch, rng=rng)
     assert_array_equal(engine.starts[0].centers, given[0])
     again = 4 + 3
     founders = engine.starts[1:4] + engine.starts[again : again + 4]
     seeded = [bool((start.centers < 0.0).all()) for start in founders]
-    wanted = [False, True, False, True, False, True, False]
-    assert seeded == (wanted if abilities else [False] * 7)
+    assert seeded == [False, True, False, True, False, True, False]
+
+
+def test_an_engine_that_cannot_seed_hands_out_samples_to_seed_among() -> None:
+    """As many distinct ones as there are centres, far from each other."""
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(10.0 * i, 0.1, size=(50, 2)) for i in range(5)])
+    founding = KMeansPlusPlus(greedy=True)
+    engine = CpuEngine(X)
+    engine.abilities = NONE
+    draws = [founding.draw(len(X), 5, rng) for _ in range(3)]
+    placed = founding.place(engine, draws)
+    for centers in map(engine.frame.decode, placed):
+        assert sorted(np.round(centers[:, 0] / 10.0)) == [0.0, 1.0, 2.0, 3.0, 4.0]
+    again = founding.place(engine, draws)
+    assert_array_equal(placed, again)
 
 
 def test_parents_are_merged_as_often_as_the_strategy_says() -> None:
@@ -936,7 +980,8 @@ def test_offspring_beyond_the_limit_are_not_refined() -> None:
 def test_a_new_population_drops_what_the_old_one_was_making() -> None:
     """Of lag 3, two are in the making when patience ends; the next to be refined is a founder."""
     strategy = Strategy("dropping", agreement=2, lag=3)
-    engine, result = run(repeat(1.0), restarting(max_offspring=6, strategy=strategy))
+    script = chain(repeat(1.0, 7), repeat(2.0))
+    engine, result = run(script, restarting(max_offspring=6, strategy=strategy))
     founders = [record.founder for record in result.history]
     assert founders == ([True] * 4 + [False] * 3) * 2
     assert len(engine.starts) == len(founders)

@@ -73,7 +73,7 @@ class SearchSettings:
         """Return how many solutions a search may make at most, if it begins with given ones."""
         # A population settles when it has waited in vain, or when it agrees with such a one.
         agreement = self.strategy.agreement
-        settled = 1 + self.max_offspring // self.longest_wait(1)
+        settled = self.max_offspring // self.longest_wait(1)
         restarts = agreement * settled if agreement > 1 else 0
         founders = max(self.max_population, n_given) + restarts * self.max_population
         return founders + self.max_offspring
