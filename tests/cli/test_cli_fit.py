@@ -68,7 +68,7 @@ def test_summary(evomeans, blobs):
     assert "sizes     20, 20, 20" in result.out
     assert "seed 1" in result.out
     assert "-o FOLDER keeps" in result.out
-    assert "because two independent populations found the same best solution." in result.out
+    assert "because 3 independent populations found the same best solution." in result.out
     assert len(result.out.splitlines()) == 6
     assert names() == {"blobs.csv"}
 
@@ -78,7 +78,7 @@ def test_quiet_and_json(evomeans, blobs):
     assert (result.code, result.out, result.err) == (0, "", "")
     result = evomeans(*FIT, "--json")
     record = json.loads(result.out)
-    assert record["result"]["stop_reason"] == "no_improvement"
+    assert record["result"]["stop_reason"] == "agreement"
     assert record["output"] is None
     assert "60 rows" in result.err
     assert json.loads(evomeans(*FIT, "--json", "--quiet").out)["settings"] == record["settings"]
@@ -417,7 +417,7 @@ def test_resume_without_a_checkpoint_begins_anew(evomeans, blobs):
 
 def test_an_interrupted_run_is_not_replaced_if_its_checkpoint_is_gone(evomeans, run):
     path = Path("out/run.json")
-    path.write_text(path.read_text().replace('"no_improvement"', '"interrupted"'))
+    path.write_text(path.read_text().replace('"agreement"', '"interrupted"'))
     before = {name: Path("out", name).read_bytes() for name in names("out")}
     result = evomeans(*FIT, "-o", "out", "--resume")
     assert result.code == 1

@@ -245,4 +245,4 @@ def test_a_fit_compiles_nothing_after_the_preparation(kind, strategy, monkeypatc
     assert kind == "column" or late.names == []
     assert "refine" not in late.names
     assert ("move_singles" in prepared) == (strategy == "deep" and kind != "column")
-    assert ("try_swaps" in prepared) == (strategy == "deep" and kind not in ("column", "csr"))
+    assert ("try_swaps" in prepared) == (strategy == "deep" and kind != "column")

@@ -129,18 +129,20 @@ def test_a_grid_in_the_plane_has_its_spacing() -> None:
     side, n = 2.0, 36.0
     centers = [[side * i, side * j] for i in range(6) for j in range(6)]
     found = solution(centers, n * side * side / 6.0)
-    assert measure_spacing(found, Frame(np.zeros(2), 0), n) == pytest.approx(GRID)
+    assert measure_spacing(found, n, float) == pytest.approx(GRID)
     scaled = solution(np.ldexp(np.asarray(centers), 3), n * side * side / 6.0)
-    assert measure_spacing(scaled, Frame(np.zeros(2), 3), n) == pytest.approx(GRID)
+    assert measure_spacing(scaled, n, Frame(np.zeros(2), 3).inertia_in_data_units) == pytest.approx(
+        GRID
+    )
     assert effective_size(40.0, GRID) == pytest.approx(40.0)
 
 
 def test_a_few_centres_far_out_do_not_count() -> None:
     centers = [*np.arange(9.0)[:, None], [1e6], [-1e6]]
-    assert measure_spacing(solution(centers, 11.0), Frame(np.zeros(1), 0), 11.0) == 1.0
+    assert measure_spacing(solution(centers, 11.0), 11.0, float) == pytest.approx(1.0, rel=1e-3)
 
 
 @pytest.mark.parametrize("found", [solution([[1.0]], 3.0), solution([[1.0], [2.0]], 0.0)])
 def test_without_another_centre_or_any_distance_there_is_no_spacing(found) -> None:
-    assert measure_spacing(found, Frame(np.zeros(1), 0), 4.0) == 0.0
+    assert measure_spacing(found, 4.0, float) == 0.0
     assert effective_size(10.0, 0.0) == np.inf

@@ -64,7 +64,7 @@ class KMeansPlusPlus:
     """k samples far from each other, drawn by k-means++.
 
     Where the engine cannot draw like this among all samples, it hands out some of them, drawn by
-    their weight, and scikit-learn draws among these.
+    their weight, to draw among (:func:`seed_among`).
 
     Parameters
     ----------
@@ -84,16 +84,28 @@ class KMeansPlusPlus:
         """Draw samples by their distances."""
         if Ability.SEEDING in engine.abilities:
             return [engine.seed(quantiles) for quantiles in draws]
-        # Imported late: importing the estimator loads no clustering of scikit-learn.
-        from sklearn.cluster import kmeans_plusplus
+        size = min(engine.n_samples, max(FEW_SAMPLES, SAMPLES_PER_CENTER * len(draws[0])))
+        sources = [np.random.default_rng(int(numbers[0, 0] * 2.0**53)) for numbers in draws]
+        drawn = engine.samples_at(np.concatenate([source.random(size) for source in sources]))
+        rows = drawn.reshape(len(draws), size, -1)
+        return [seed_among(own, numbers) for own, numbers in zip(rows, draws, strict=True)]
 
-        k = len(draws[0])
-        size = min(engine.n_samples, max(FEW_SAMPLES, SAMPLES_PER_CENTER * k))
-        seeds = [int(numbers[0, 0] * 2.0**32) for numbers in draws]
-        quantiles = [np.random.default_rng(seed).random(size) for seed in seeds]
-        drawn = engine.samples_at(np.concatenate(quantiles)).reshape(len(draws), size, -1)
-        trials = draws[0].shape[1]
-        return [
-            kmeans_plusplus(rows, k, random_state=seed, n_local_trials=trials)[0]
-            for rows, seed in zip(drawn, seeds, strict=True)
-        ]
+
+def seed_among(rows: FloatArray, quantiles: FloatArray) -> FloatArray:
+    """Draw centres by k-means++ among some samples; see :meth:`Engine.seed`."""
+    # Around their mean, so that few digits cancel.
+    middle = rows.mean(axis=0)
+    rows = rows - middle
+    norms = (rows * rows).sum(axis=1)
+    nearest = np.full(len(rows), np.inf)
+    centers = np.empty((len(quantiles), rows.shape[1]))
+    for j, numbers in enumerate(quantiles):
+        cumulated = np.cumsum(nearest if j else np.ones(len(rows)))
+        places = np.searchsorted(cumulated, numbers * cumulated[-1], side="right")
+        places = np.minimum(places, len(rows) - 1)
+        squares = norms + norms[places, None] - 2.0 * (rows[places] @ rows.T)
+        candidates = np.minimum(nearest, np.maximum(squares, 0.0))
+        best = candidates.sum(axis=1).argmin()
+        nearest, centers[j] = candidates[best], rows[places[best]]
+    centers += middle
+    return centers

@@ -252,8 +252,9 @@ class Search:
             if abs(member.inertia - inertia) <= CLONE_TOLERANCE * member.inertia
         )
         if state.best is None:
-            total = self.engine.total_weight
-            state.spacing = measure_spacing(individual, self.engine.frame, total)
+            in_data_units = self.engine.frame.inertia_in_data_units
+            total_weight = self.engine.total_weight
+            state.spacing = measure_spacing(individual, total_weight, in_data_units)
         state.keep_best(individual, self.settings.strategy.tolerance)
         state.population.append(individual)
         return Newcomer(individual, refinement.n_iter, draft.made_by, is_founder, is_clone)

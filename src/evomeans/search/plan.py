@@ -8,11 +8,11 @@ spacing (:func:`measure_spacing`), in units of the spacing of a regular grid in 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import Ability
 from evomeans.search.founding import Founding, KMeansPlusPlus
 from evomeans.search.individual import Individual
@@ -49,21 +49,25 @@ class Operators:
     survival: Survival
 
 
-def measure_spacing(solution: Individual, frame: Frame, total_weight: float) -> float:
+def measure_spacing(
+    solution: Individual, total_weight: float, in_data_units: Callable[[float], float]
+) -> float:
     """Return the squared distance of a centre from the closest other, over that of its samples.
 
     The former is a median over the clusters, because a few may be far out; the latter is a mean.
-    Zero if there is no other centre, or no distance.
+    Zero if there is no other centre, or no distance. ``in_data_units`` converts squared distances
+    of centres, which are in the frame of an engine.
     """
-    from sklearn.metrics.pairwise import euclidean_distances
-
     centers = solution.centers[solution.cluster_weights > 0.0]
     error = solution.inertia / total_weight
     if len(centers) < 2 or error == 0.0:
         return 0.0
-    squares = euclidean_distances(centers, squared=True)
+    # Around their mean, so that few digits cancel.
+    centers = centers - centers.mean(axis=0)
+    norms = (centers * centers).sum(axis=1)
+    squares = norms + norms[:, None] - 2.0 * (centers @ centers.T)
     np.fill_diagonal(squares, np.inf)
-    apart = frame.inertia_in_data_units(float(np.median(squares.min(axis=1))))
+    apart = in_data_units(float(np.median(np.maximum(squares.min(axis=1), 0.0))))
     return min(apart / error, WIDEST)
 
 
