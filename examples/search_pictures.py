@@ -315,6 +315,7 @@ class Curve:
 
     number: np.ndarray
     gap: np.ndarray
+    is_united: bool
 
     @property
     def finds_best(self) -> bool:
@@ -323,15 +324,14 @@ class Curve:
 
 
 def curves(model: HGMeans, best: float) -> list[Curve]:
-    """Return one curve for each population."""
-    numbers, inertias, populations = (
-        model.history_.column(name) for name in ("number", "inertia", "population")
-    )
+    """Return one curve for each population; one that unites two begins with the better of both."""
+    columns = ("number", "population_best", "population", "founder")
+    numbers, inertias, populations, founders = map(model.history_.column, columns)
     found = []
     for population in np.unique(populations):
         part = populations == population
         gap = 100 * (np.minimum.accumulate(inertias[part]) / best - 1)
-        found.append(Curve(numbers[part], gap))
+        found.append(Curve(numbers[part], gap, is_united=not founders[part].any()))
     return found
 
 
@@ -350,7 +350,7 @@ def draw_populations() -> Figure:
     left.set_yticklabels(["0", "0.01", "0.1", "1", "10 %"])
     left.yaxis.minorticks_off()
     for axes, model in ((left, deep), (right, paper)):
-        axes.set_xlim(-0.02 * model.n_iter_, 1.005 * model.n_iter_)
+        axes.set_xlim(-0.02 * model.n_iter_, 1.015 * model.n_iter_)
         axes.set_xticks(range(0, model.n_iter_, 1000))
         axes.xaxis.set_major_formatter("{x:,.0f}")
         axes.grid(axis="y", color=LINE, linewidth=1)
@@ -360,8 +360,9 @@ def draw_populations() -> Figure:
         draw_curves(axes, curves(model, best))
         axes.set_xlabel("offspring", size=20, color=TEXT, labelpad=8)
     left.set_ylabel("inertia above the best of all", size=20, color=TEXT, labelpad=10)
-    ends = [curve.finds_best for curve in curves(deep, best)]
-    found = f"{len(ends)} populations, {sum(ends)} of which found the same best"
+    begun = [curve for curve in curves(deep, best) if not curve.is_united]
+    agreeing = sum(curve.finds_best for curve in begun)
+    found = f"{len(begun)} populations, {agreeing} of which found the same best"
     texts = (
         (left, 'strategy="deep"', found),
         (right, 'strategy="paper"', "one population"),
@@ -381,7 +382,9 @@ def draw_curves(axes: Axes, populations: Sequence[Curve]) -> None:
         color = BLUE if curve.finds_best else VERMILION
         axes.step(curve.number, curve.gap, where="post", color=color, linewidth=3)
         end, gap = curve.number[-1], curve.gap[-1]
-        if curve.finds_best:
+        if curve.is_united:
+            text = "united"
+        elif curve.finds_best:
             finds += 1
             text = "best of all" if finds == 1 else "found again"
             reached = curve.number[curve.gap < ROUNDING][0]
