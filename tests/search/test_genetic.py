@@ -637,6 +637,23 @@ def test_a_united_population_has_the_best_of_both() -> None:
     assert result.n_rediscoveries == 0
 
 
+def test_one_that_found_the_best_again_is_not_united_with_a_third() -> None:
+    """Four have to agree; a population of the same rank that settled elsewhere is still there."""
+    best = refinement(10.0, 0, k=2)
+    strategy = Strategy("four", agreement=4)
+    script = chain([best, *[30.0] * 6, 41.0, best, 42.0, best], repeat(43.0))
+    _, result = run(script, restarting(strategy=strategy, max_offspring=6))
+    assert [record.population for record in result.history][:11] == [1] * 7 + [2] * 2 + [3] * 2
+    assert result.history[11].founder
+    assert result.history[11].population == 4
+
+
+@pytest.mark.parametrize("changes", [{"agreement": 0}, {"lag": 0}, {"patience": 0}])
+def test_a_strategy_that_could_not_end_is_refused(changes) -> None:
+    with pytest.raises(ValueError, match="must be at least 1"):
+        Strategy("endless", **changes)
+
+
 def test_two_that_agree_are_not_united() -> None:
     """Three have to agree: after the second has found the best again, a third begins at once."""
     best = refinement(10.0, 0, k=2)

@@ -86,14 +86,16 @@ def path(tmp_path):
     stops=st.lists(st.integers(1, 20), min_size=1, max_size=4),
     batch=st.sampled_from([1, 3, 8]),
     n_given=st.integers(0, 9),
-    patience=st.sampled_from([8, 1000]),
+    patience=st.sampled_from([2, 8, 1000]),
+    agreement=st.sampled_from([1, 3]),
     seed=st.integers(0, 100),
 )
 def test_stopped_and_resumed_is_never_stopped(tmp_path_factory, stops, n_given, seed, **more):
     """Stopped after any numbers of solutions, founders or offspring, at any place in a round."""
     path = tmp_path_factory.mktemp("resumed") / "c"
     given = list(np.random.default_rng(seed).normal(size=(n_given, 5, 2)))
-    settings = dataclasses.replace(SETTINGS, patience=more.pop("patience"))
+    strategy = dataclasses.replace(SETTINGS.strategy, agreement=more.pop("agreement"))
+    settings = dataclasses.replace(SETTINGS, patience=more.pop("patience"), strategy=strategy)
     whole = search(settings=settings, initial=given, seed=seed, **more)
     for stop in stops:
         checkpoint = Checkpoint(path, PROBLEM)

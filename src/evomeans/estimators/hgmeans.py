@@ -214,10 +214,10 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
 
     Notes
     -----
-    **What to choose.** The defaults are the standard setting of the paper. If the search takes too
-    long, use :meth:`fast` or set ``max_time``. If ``n_rediscoveries_`` is 0, raise
-    ``max_offspring``, and on hard problems ``n_iter_no_change`` with it. If several runs disagree,
-    fit with ``warm_start=True`` and another ``random_state``, which continues from the last fit.
+    **What to choose.** Population sizes are those of the paper. If the search takes too long, use
+    :meth:`fast` or set ``max_time``. If ``n_rediscoveries_`` is 0, raise ``max_offspring``, and on
+    hard problems ``n_iter_no_change`` with it. If several runs disagree, fit with
+    ``warm_start=True`` and another ``random_state``, which continues from the last fit.
 
     **Coming from KMeans.** Methods, fitted attributes, ``n_clusters``, ``random_state`` and
     ``verbose`` are used in the same way. The other parameters:

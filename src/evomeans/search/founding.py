@@ -84,11 +84,14 @@ class KMeansPlusPlus:
         """Draw samples by their distances."""
         if Ability.SEEDING in engine.abilities:
             return [engine.seed(quantiles) for quantiles in draws]
-        size = min(engine.n_samples, max(FEW_SAMPLES, SAMPLES_PER_CENTER * len(draws[0])))
-        sources = [np.random.default_rng(int(numbers[0, 0] * 2.0**53)) for numbers in draws]
-        drawn = engine.samples_at(np.concatenate([source.random(size) for source in sources]))
-        rows = drawn.reshape(len(draws), size, -1)
-        return [seed_among(own, numbers) for own, numbers in zip(rows, draws, strict=True)]
+        # All founders of a round draw among the same samples: these may come from far away.
+        size = max(FEW_SAMPLES, SAMPLES_PER_CENTER * len(draws[0]))
+        if size < engine.n_samples:
+            quantiles = np.random.default_rng(int(draws[0][0, 0] * 2.0**53)).random(size)
+        else:
+            quantiles = (np.arange(engine.n_samples) + 0.5) / engine.n_samples
+        rows = engine.samples_at(quantiles)
+        return [seed_among(rows, numbers) for numbers in draws]
 
 
 def seed_among(rows: FloatArray, quantiles: FloatArray) -> FloatArray:
@@ -100,8 +103,10 @@ def seed_among(rows: FloatArray, quantiles: FloatArray) -> FloatArray:
     nearest = np.full(len(rows), np.inf)
     centers = np.empty((len(quantiles), rows.shape[1]))
     for j, numbers in enumerate(quantiles):
+        # The first has no distances to be drawn by, and no other candidates.
         cumulated = np.cumsum(nearest if j else np.ones(len(rows)))
-        places = np.searchsorted(cumulated, numbers * cumulated[-1], side="right")
+        wanted = numbers if j else numbers[:1]
+        places = np.searchsorted(cumulated, wanted * cumulated[-1], side="right")
         places = np.minimum(places, len(rows) - 1)
         squares = norms + norms[places, None] - 2.0 * (rows[places] @ rows.T)
         candidates = np.minimum(nearest, np.maximum(squares, 0.0))

@@ -74,7 +74,8 @@ def evolve(
         making = Pipeline(workers, search.refine)
         making.resume(state.waiting, engine.batch)
         while (reason := search.reason_to_stop(interrupt.requested)) is None:
-            if search.is_settled or state.has_found_again(settings.strategy.tolerance):
+            # An engine that refines many together adds the whole round first.
+            if search.has_settled() and (engine.batch == 1 or not len(making)):
                 making.drop()
                 search.settle()
             while search.may_begin(len(making)):
@@ -150,6 +151,10 @@ class Search:
     def agreeing_ranks(self) -> list[int]:
         """Ranks of the populations that have come as deep as the best solution."""
         return self.state.agreeing_ranks(self.is_settled, self.settings.strategy.tolerance)
+
+    def has_settled(self) -> bool:
+        """Whether the population has found what it can, or what another one has found."""
+        return self.is_settled or self.state.has_found_again(self.settings.strategy.tolerance)
 
     def settle(self) -> None:
         """Let the population stand apart; another one takes its place."""

@@ -13,7 +13,8 @@ from evomeans.engines.protocol import FloatArray
 # Sums of squares that agree to this relative difference come from the same clusters: rounding
 # stays far below it, and distinct local minima this close are not worth telling apart.
 CLONE_TOLERANCE = 1e-9
-# A smaller relative gain is rounding, not an improvement that resets the patience.
+# A smaller relative gain is rounding, not an improvement that resets the patience. A strategy may
+# have a larger tolerance.
 IMPROVEMENT = 1e-10
 # How far α of a child may be from the average of its parents.
 ALPHA_STEP = 0.2

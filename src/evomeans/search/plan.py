@@ -105,7 +105,7 @@ def plan(
     moves = Ability.SINGLE_MOVES in abilities and size <= strategy.moves_up_to
     can_swap = Ability.SWAPS in abilities and spacing > 0.0
     swaps = strategy.swaps * n_clusters if can_swap else 0.0
-    fewer = swaps * min(1.0, strategy.swaps_up_to / per_cluster)
+    offspring_swaps = swaps * min(1.0, strategy.swaps_up_to / per_cluster)
     operators = Operators(
         founding=tuple(one for one in strategy.founding if one.needs <= abilities),
         selection=strategy.selection,
@@ -116,11 +116,12 @@ def plan(
         ),
         single_moves=strategy.single_moves and moves,
         founder_swaps=swaps,
-        swaps=fewer,
+        swaps=offspring_swaps,
         survival=strategy.survival,
     )
     for kind in ("founding", "crossovers"):
-        if not getattr(operators, kind):
+        # Offspring come after the first solution, which tells the spacing.
+        if not getattr(operators, kind) and (kind == "founding" or spacing > 0.0):
             raise ValueError(
                 f"No {kind} of strategy {strategy.name!r} can be used here: the engine can do "
                 f"{', '.join(sorted(abilities)) or 'K-means only'}, and the effective size of "

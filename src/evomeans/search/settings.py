@@ -74,8 +74,8 @@ class SearchSettings:
         # A population settles when it has waited in vain, or when it agrees with such a one.
         agreement = self.strategy.agreement
         settled = self.max_offspring // self.longest_wait(1)
-        restarts = agreement * settled if agreement > 1 else 0
-        founders = max(self.max_population, n_given) + restarts * self.max_population
+        later = agreement * settled if agreement > 1 else 0
+        founders = max(self.max_population, n_given) + later * self.max_population
         return founders + self.max_offspring
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -50,6 +50,7 @@ class Lineage:
     Parameters
     ----------
     members : list of Individual
+        Without what engines remember of them: it would take the place of the living.
     leader : Individual
         The deepest that it has found.
     rank : int
@@ -59,6 +60,11 @@ class Lineage:
     members: list[Individual]
     leader: Individual
     rank: int
+
+    def agrees_with(self, other: Lineage, tolerance: float) -> bool:
+        """Whether both are as deep as each other."""
+        one, two = self.leader, other.leader
+        return one.is_as_deep_as(two, tolerance) and two.is_as_deep_as(one, tolerance)
 
 
 @dataclass
@@ -87,7 +93,7 @@ class SearchState:
         Whether the leader comes from one of two populations that were united.
     rank : int
         Of the population, see :class:`Lineage`.
-    apart : list of Lineage
+    lineages : list of Lineage
         Populations that have found what they can, independently of each other and of this one.
     population_number : int
         1 for the first population.
@@ -116,7 +122,7 @@ class SearchState:
     milestone: float = 0.0
     is_inherited: bool = False
     rank: int = 0
-    apart: list[Lineage] = field(default_factory=list)
+    lineages: list[Lineage] = field(default_factory=list)
     population_number: int = 1
     waiting: list[Draft] = field(default_factory=list)
     n_offspring: int = 0
@@ -145,7 +151,7 @@ class SearchState:
         """
         best = self.best
         assert best is not None
-        ranks = [one.rank for one in self.apart if one.leader.is_as_deep_as(best, tolerance)]
+        ranks = [one.rank for one in self.lineages if one.leader.is_as_deep_as(best, tolerance)]
         if self.leader and (is_settled or not self.is_inherited):
             ranks += [self.rank] * self.leader.is_as_deep_as(best, tolerance)
         return ranks
@@ -156,38 +162,43 @@ class SearchState:
         if best is None or leader is None or self.is_inherited:
             return False
         is_deep = leader.is_as_deep_as(best, tolerance)
-        return is_deep and any(one.leader.is_as_deep_as(best, tolerance) for one in self.apart)
+        return is_deep and any(one.leader.is_as_deep_as(best, tolerance) for one in self.lineages)
 
-    def keep_best(self, child: Individual, worthwhile: float) -> None:
+    def keep_best(self, child: Individual, tolerance: float) -> None:
         """Remember the deepest solution of all, and that of the present population.
 
-        A relative gain of less than ``worthwhile`` does not count as an improvement.
+        A relative gain within the tolerance does not count as an improvement.
         """
         if self.leader is None:
             self.leader, self.milestone = child, child.inertia
         elif child.inertia < self.leader.inertia:
             self.leader = child
-            if child.inertia < self.milestone * (1.0 - worthwhile):
+            if child.inertia < self.milestone * (1.0 - tolerance):
                 self.milestone, self.last_improvement = child.inertia, self.n_offspring
                 self.is_inherited = False
         if self.best is None or child.inertia < self.best.inertia:
             self.best = child
 
     def settle(self, max_population: int, survive: Survival, tolerance: float) -> None:
-        """Unite the population with another one of its rank, or begin a new one.
+        """Set the population aside, and unite it with another one of its rank or begin a new one.
 
-        Two that agree are not united: they would have nothing to give to each other.
+        Two that agree are not united: they would have nothing to give to each other. Nor is one
+        that has found the best again; it is evidence. Another one that agrees with an equal, but
+        not on the best, is forgotten: it is neither.
         """
         assert self.leader is not None
-        settled = Lineage(self.population, self.leader, self.rank)
-        for other in self.apart:
-            deeper, higher = sorted([self.leader, other.leader], key=lambda one: one.inertia)
-            if other.rank == self.rank and not higher.is_as_deep_as(deeper, tolerance):
-                self.apart.remove(other)
-                self._unite(settled, other, max_population, survive)
-                break
+        assert self.best is not None
+        settled = Lineage(
+            [replace(member, handle=None) for member in self.population], self.leader, self.rank
+        )
+        equals = [one for one in self.lineages if one.rank == self.rank]
+        others = [one for one in equals if not settled.agrees_with(one, tolerance)]
+        if others and not self.has_found_again(tolerance):
+            self.lineages.remove(others[0])
+            self._unite(settled, others[0], max_population, survive)
         else:
-            self.apart.append(settled)
+            if len(equals) == len(others) or self.leader.is_as_deep_as(self.best, tolerance):
+                self.lineages.append(settled)
             self._begin_anew(max_population)
         self.population_number += 1
         self.last_improvement = self.n_offspring
@@ -197,6 +208,7 @@ class SearchState:
         self.leader = min(one.leader, other.leader, key=lambda leader: leader.inertia)
         self.milestone = self.leader.inertia
         self.is_inherited = True
+        self.founders_due = 0
         self.rank += 1
 
     def _begin_anew(self, max_population: int) -> None:

@@ -117,13 +117,16 @@ class Strategy:
     def __post_init__(self) -> None:
         if not all(isinstance(one, Crossing) for one in self.crossovers):
             raise TypeError("crossovers must be a tuple of Crossing(crossover).")
+        for name, least in (("agreement", 1), ("lag", 1), ("patience", 1), ("tolerance", 0)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name}={getattr(self, name)!r} must be at least {least}.")
 
     @property
     def identity(self) -> str:
         """What a checkpoint compares: the name, and of one that is not built in all settings."""
         if STRATEGIES.get(self.name) == self:
             return self.name
-        founding = [one.name for one in self.founding]
+        founding = [(one.name, getattr(one, "greedy", None)) for one in self.founding]
         crossovers = [(one.name, one.share, one.up_to) for one in self.crossovers]
         others = [getattr(one, "__name__", "") for one in (self.selection, self.survival)]
         local_search = self.single_moves, self.swaps, self.moves_up_to, self.swaps_up_to

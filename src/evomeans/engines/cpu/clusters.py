@@ -386,6 +386,11 @@ def close_diary(diary: Diary) -> None:
 def keep_changes(samples: Samples, clusters: Clusters, diary: Diary) -> None:
     """Accept the changes."""
     for place in range(diary.numbers[CHANGED]):
+        j = diary.changed[place]
+        # Written out, so that rounding does not add up from swap to swap.
+        get_mean(samples.rows, clusters, j, diary.centers, place)
+        set_mean(samples.rows, clusters, j, diary.centers, place)
+    for place in range(diary.numbers[CHANGED]):
         update_removal_costs(samples, clusters, diary, diary.changed[place])
     close_diary(diary)
 

@@ -15,9 +15,14 @@ from evomeans.engines.cpu.reassign import PAIRS
 from evomeans.engines.cpu.reductions import Attraction
 from evomeans.engines.cpu.refining import Refining
 from evomeans.engines.cpu.room import LabelledCenters, Room
-from evomeans.engines.cpu.samples import dense_rows, encode_samples, frame_for
+from evomeans.engines.cpu.samples import (
+    can_move_singles,
+    dense_rows,
+    encode_samples,
+    frame_for,
+)
 from evomeans.engines.draws import WeightedDraw
-from evomeans.engines.frame import Frame, is_sparse
+from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import (
     Ability,
     Flags,
@@ -36,8 +41,6 @@ WORTH_A_THREAD = 50_000_000
 WORK_PER_SAMPLE = 64
 # The same for kernels whose threads meet at the end only.
 WORTH_A_CALL = 2_500_000
-# Single moves pay in sparse samples that have at least one of so many features.
-NARROW = 16
 # Below this much, an offspring takes less time than handing it to another thread and back.
 WORTH_A_WORKER = 50_000
 
@@ -83,8 +86,7 @@ class CpuEngine:
         self.total_weight = self.n_samples if sample_weight is None else float(sample_weight.sum())
         self.n_jobs = n_jobs
         self.abilities = frozenset(Ability)
-        if is_sparse(X) and X.nnz * NARROW < self.n_samples * self.n_features:
-            # Two centres with all their coordinates follow a single sample with few of them.
+        if not can_move_singles(X):
             self.abilities -= {Ability.SINGLE_MOVES}
         self.memory = Memory(memory_budget)
         self._draw = WeightedDraw(self.n_samples, sample_weight)

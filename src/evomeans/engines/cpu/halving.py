@@ -24,7 +24,7 @@ def halve_cluster(
     """Divide a cluster in two, and return by how much that lowers the sum of squares.
 
     The first plane between the halves goes through the centre, perpendicular to the direction of a
-    chosen sample. Nothing is changed: ``diary.group`` lists the samples of the chosen one's half.
+    chosen sample. Nothing is changed: ``diary.group`` lists the half that began with this sample.
     With the means a and b and the weights A and B of both, the gain is AB/(A + B)·‖a − b‖².
     """
     normal, sums, center = diary.halves[0], diary.halves[1], diary.halves[2]

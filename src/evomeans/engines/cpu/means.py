@@ -3,8 +3,8 @@
 For dense rows ``Clusters.centers`` are the means. For sparse ones a mean is
 ``centers[j]·scales[j]``, and its squared norm is ``norms[j]``. So a sample that joins or leaves
 changes the few coordinates that it has and two numbers, and no distance needs more:
-‖x − c‖² = ‖x‖² + ‖c‖² − 2x·c. Digits that cancel there do not matter: swaps only have to find a
-place from where K-means continues.
+‖x − c‖² = ‖x‖² + ‖c‖² − 2x·c. Digits that cancel there cost time at most: swaps only have to find a
+place from where K-means continues, and what they find is compared with what was before.
 """
 
 from __future__ import annotations

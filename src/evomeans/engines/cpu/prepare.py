@@ -16,7 +16,12 @@ from evomeans.engines.cpu.parts import choose_parts
 from evomeans.engines.cpu.reassign import reassign
 from evomeans.engines.cpu.refine import refine
 from evomeans.engines.cpu.room import Room
-from evomeans.engines.cpu.samples import encode_samples, fill_tiles, frame_for
+from evomeans.engines.cpu.samples import (
+    can_move_singles,
+    encode_samples,
+    fill_tiles,
+    frame_for,
+)
 from evomeans.engines.cpu.seeding import seed
 from evomeans.engines.cpu.swaps import try_swaps
 from evomeans.engines.frame import is_sparse
@@ -55,10 +60,10 @@ def calls(X: Any, n_clusters: int, abilities: frozenset[Ability]) -> list[Call]:
     if Ability.SEEDING in abilities:
         memory = samples.squares, single, double, grid
         found.append(Call(seed, (samples, target, scratch, *memory, 0, 1), 2.0))
-    if Ability.SINGLE_MOVES in abilities:
+    if Ability.SINGLE_MOVES in abilities and can_move_singles(X):
         found.append(Call(move_singles, (samples, state, centers, scratch, 0, 1), 4.0))
     if Ability.SWAPS in abilities:
-        swap = samples, room.swapped, room._diary, state, centers, 1, 0.0
+        swap = samples, room.swapped, room._diary, state, centers, 1, 0.0, room.crew.barrier
         found.append(Call(try_swaps, swap, 7.0))
     if Ability.PARTS in abilities:
         both = samples, state.labels, target, state.labels, target, room._parts

@@ -121,7 +121,8 @@ class Room:
         if self.k < 2:
             return False
         clusters, diary = self.swapped, self._diary
-        return try_swaps(self.samples, clusters, diary, state, self.centers, count, seed) > 0
+        swap = self.samples, clusters, diary, state, self.centers, count, seed, self.crew.barrier
+        return try_swaps(*swap) > 0
 
     @cached_property
     def swapped(self) -> Clusters:

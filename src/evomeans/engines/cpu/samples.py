@@ -26,6 +26,8 @@ UNIT = 2.0**-24
 LARGEST = 1e6
 # Rows converted to float64 at a time.
 BLOCK = 4096
+# Single moves pay in sparse samples of whose features at least one in so many is stored.
+NARROW = 16
 
 
 def frame_for(X: Any, frame: Frame | None) -> Frame:
@@ -178,3 +180,11 @@ def dense_rows(samples: Samples, chosen: NDArray[Any], n_features: int) -> Float
         stored = slice(rows.starts[i], rows.starts[i + 1])
         result[place, rows.columns[stored]] = rows.values[stored]
     return result
+
+
+def can_move_singles(X: Any) -> bool:
+    """Whether single moves are worth their time: sparse rows must not be nearly empty.
+
+    Two centres, with all their coordinates, follow every sample that moves.
+    """
+    return not is_sparse(X) or NARROW * X.nnz >= X.shape[0] * X.shape[1]

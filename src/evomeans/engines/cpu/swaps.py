@@ -45,6 +45,7 @@ from evomeans.engines.cpu.halving import halve_cluster
 from evomeans.engines.cpu.layout import Centers, FloatArray, Index, Samples, State
 from evomeans.engines.cpu.means import get_mean, set_apart, square_to
 from evomeans.engines.cpu.rows import weight_of
+from evomeans.engines.cpu.threads import ABANDONED
 from evomeans.engines.rules import WORTHWHILE
 
 # docs/search.md lists what was measured about swaps.
@@ -77,6 +78,7 @@ def try_swaps(
     centers: Centers,
     count: int,
     seed: float,
+    barrier: NDArray[np.int64],
 ) -> int:
     """Try swaps one after the other, and keep those that lower the sum of squares.
 
@@ -92,6 +94,8 @@ def try_swaps(
         How many to try.
     seed : float
         A uniform number in [0, 1), from which all others follow.
+    barrier : array
+        Of the crew; swaps end early if it says that the refinement is abandoned.
 
     Returns
     -------
@@ -102,6 +106,8 @@ def try_swaps(
     diary.random[0] = np.uint64(seed * 2.0**53)
     successes = 0
     for _ in range(count):
+        if barrier[ABANDONED] != 0:
+            break
         removed = choose_cluster(clusters, diary)
         neighbours = find_neighbours(samples, clusters, diary, removed)
         if choose_half(samples, clusters, diary, removed, neighbours):
