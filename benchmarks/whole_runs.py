@@ -89,7 +89,7 @@ def best_value(setup: str, found: Found) -> float:
     own: float = min(
         one["inertia"] for task, both in found.items() if task[0] == setup for one in both
     )
-    known = None if setup in DIGITS else best_known(*parse_setup(setup))
+    known = None if setup.startswith("digits:") else best_known(*parse_setup(setup))
     return own if known is None else min(own, known.value)
 
 
