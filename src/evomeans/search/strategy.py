@@ -92,7 +92,7 @@ class Strategy:
         that lets a population go on, nor a reason why two populations should not agree.
     agreement : int
         1 ends the search when the first population has settled. Otherwise another one begins, and
-        so on, until so many of them, independent of each other, have come to the best solution.
+        so on, until this many of them, independent of each other, have come to the best solution.
         One that unites two others counts for one more than they do.
     lag : int
         Offspring i is bred after offspring i − ``lag`` has been inserted, so that as many can be

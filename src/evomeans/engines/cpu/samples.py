@@ -26,7 +26,7 @@ UNIT = 2.0**-24
 LARGEST = 1e6
 # Rows converted to float64 at a time.
 BLOCK = 4096
-# Single moves pay in sparse samples of whose features at least one in so many is stored.
+# Single moves pay in sparse samples if they store at least one feature in 16.
 NARROW = 16
 
 

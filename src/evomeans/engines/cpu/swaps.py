@@ -60,9 +60,9 @@ NEIGHBOURS, RANGE = 16, 8
 # This share of the swaps begins the new cluster in one of this number of clusters closest to the
 # removed one. They repair local mistakes; the others move a centre to anywhere in the data.
 SHARE_AROUND, AROUND = 0.5, 8
-# The half that gains most of so many becomes the new cluster. It is far cheaper to look at one than
-# to try the swap, and those that gain little hardly ever succeed. With more of them populations
-# become too much alike.
+# Of this many halves, the one that gains most becomes the new cluster. A look at one is cheap
+# compared with a swap, and those that gain little hardly ever succeed. With more of them,
+# populations become too much alike.
 CANDIDATES = 8
 # A smaller gain, relative to the sum of squares, might be rounding: the sums of squares of swaps
 # are updated in double precision at every move, and rounded each time.
