@@ -626,7 +626,7 @@ def test_two_that_differ_are_united_and_count_for_more() -> None:
 
 
 def test_a_united_population_has_the_best_of_both() -> None:
-    """And what it inherits is no rediscovery before it has tried to find something deeper."""
+    """What it inherits counts as a rediscovery only after it has searched in vain."""
     first = [refinement(10.0 + i, i, k=2) for i in range(4)]
     second = [refinement(20.0 + i, 10 + i, k=2) for i in range(4)]
     script = [*first, *[90.0] * 3, *second, *[91.0] * 3, 5.0]
@@ -727,7 +727,7 @@ def test_single_moves_are_asked_for_where_the_engine_has_them(abilities) -> None
 
 @pytest.mark.parametrize(("per_cluster", "k"), [(1.0, 3), (0.7, 4), (0.3, 4), (0.1, 4), (2.5, 5)])
 def test_swaps_are_asked_for_by_the_number_of_clusters(per_cluster, k) -> None:
-    """Of founders and offspring, where the engine can; on average if that is no whole number.
+    """Of founders and offspring, where the engine can; if the number is not whole, on average.
 
     Not of the very first solution: there is an answer as soon as possible.
     """

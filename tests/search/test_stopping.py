@@ -70,7 +70,7 @@ def test_asking_twice_gives_the_same_answer() -> None:
 )
 @pytest.mark.parametrize("is_settled", [False, True])
 def test_independent_populations_agree(agreement, ranks, is_enough, is_settled) -> None:
-    """At least two; one that was united counts for more. That the last has settled is no matter."""
+    """At least two; one that was united counts for more."""
     settings = SearchSettings(strategy=Strategy("agreeing", agreement=agreement))
     progress = Progress(**{**RUNNING, "agreeing_ranks": ranks, "is_settled": is_settled})
     assert reason_to_stop(progress, settings) is (StopReason.AGREEMENT if is_enough else None)

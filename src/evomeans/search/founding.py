@@ -11,8 +11,8 @@ import numpy as np
 
 from evomeans.engines.protocol import Ability, Engine, FloatArray
 
-# How many samples an engine hands out if it cannot seed among all of them: at least these, and so
-# many for each centre.
+# How many samples an engine hands out if it cannot seed among all of them: at least the first
+# number, and the second for each centre.
 FEW_SAMPLES, SAMPLES_PER_CENTER = 2000, 20
 
 

@@ -75,7 +75,7 @@ def evolve(
         making.resume(state.waiting, engine.batch)
         while (reason := search.reason_to_stop(interrupt.requested)) is None:
             # An engine that refines many together adds the whole round first.
-            if search.has_settled() and (engine.batch == 1 or not len(making)):
+            if search.should_settle() and (engine.batch == 1 or not len(making)):
                 making.drop()
                 search.settle()
             while search.may_begin(len(making)):
@@ -152,7 +152,7 @@ class Search:
         """Ranks of the populations that have come as deep as the best solution."""
         return self.state.agreeing_ranks(self.is_settled, self.settings.strategy.tolerance)
 
-    def has_settled(self) -> bool:
+    def should_settle(self) -> bool:
         """Whether the population has found what it can, or what another one has found."""
         return self.is_settled or self.state.has_found_again(self.settings.strategy.tolerance)
 

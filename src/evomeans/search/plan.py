@@ -55,8 +55,8 @@ def measure_spacing(
     """Return the squared distance of a centre from the closest other, over that of its samples.
 
     The former is a median over the clusters, because a few may be far out; the latter is a mean.
-    Zero if there is no other centre, or no distance. ``in_data_units`` converts squared distances
-    of centres, which are in the frame of an engine.
+    Zero if there is only one centre, or all samples lie on theirs. ``in_data_units`` converts
+    squared distances of centres, which are in the frame of an engine.
     """
     centers = solution.centers[solution.cluster_weights > 0.0]
     error = solution.inertia / total_weight
@@ -94,8 +94,8 @@ def plan(
     per_cluster : float
         Samples, on average.
     spacing : float
-        Of the clusters. Zero as long as there is no solution to measure it: then there is nothing
-        but K-means, so that the first one is there soon.
+        Of the clusters; zero before the first solution, which therefore gets K-means only and is
+        there soon.
 
     Returns
     -------
