@@ -12,12 +12,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.engines.frame import Frame
+
+if TYPE_CHECKING:
+    from evomeans.engines.sampling import Drawing
 
 FloatArray = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -199,6 +202,10 @@ class Engine(Protocol):
 
     def distances(self, centers: FloatArray) -> Any:
         """Euclidean distances of every sample to every centre, shape (n, k), in data units."""
+        ...
+
+    def subsample(self, drawing: Drawing) -> Engine:
+        """Return an engine over some of the samples, with every ability, in the same frame."""
         ...
 
     def workers(self, n_clusters: int, most: int) -> Sequence[Engine]:

@@ -128,4 +128,5 @@ def proven_optimum(
         line.cluster_weights,
         alpha=0.0,
     )
-    return SearchResult(best, (best,), History(), StopReason.PROVEN_OPTIMAL, n_offspring=0)
+    reason, levels = StopReason.PROVEN_OPTIMAL, (len(column),)
+    return SearchResult(best, (best,), History(), reason, n_offspring=0, levels=levels)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -17,6 +18,7 @@ from evomeans.search.history import OffspringRecord
 from evomeans.search.individual import CLONE_TOLERANCE, Individual
 from evomeans.search.interrupts import DeferredInterrupt
 from evomeans.search.keeping import Keeper, KeepNothing
+from evomeans.search.levels import best_solutions, draw_sample, level_sizes, settings_below
 from evomeans.search.observers import Observer, notify
 from evomeans.search.pipeline import Pipeline
 from evomeans.search.plan import (
@@ -31,6 +33,8 @@ from evomeans.search.settings import SearchSettings
 from evomeans.search.state import Draft, SearchState
 from evomeans.search.stopping import Progress, StopReason, reason_to_stop
 
+log = logging.getLogger("evomeans")
+
 
 def evolve(
     engine: Engine,
@@ -43,6 +47,7 @@ def evolve(
     clock: Callable[[], float] = time.perf_counter,
     interrupt: DeferredInterrupt | None = None,
     keeper: Keeper | None = None,
+    levels: Sequence[int] | None = None,
 ) -> SearchResult:
     """Search for the deepest k-means clustering of the engine's samples.
 
@@ -62,6 +67,9 @@ def evolve(
         One that the caller has entered; by default Ctrl-C is deferred for the search alone.
     keeper : Keeper, optional
         Stores the state of the search, and may continue from a stored one.
+    levels : sequence of int, optional
+        Sizes of the samples on which populations are founded, the largest first. By default those
+        of :func:`~evomeans.search.levels.level_sizes`.
     """
     state = SearchState.beginning(rng, settings.max_population, initial)
     keeper = keeper or KeepNothing()
@@ -70,6 +78,8 @@ def evolve(
         Workers(engine, n_clusters, settings.most_at_a_time).at_work() as workers,
     ):
         keeper.begin(state, (n_clusters, len(engine.frame.shift)))
+        if levels is None:
+            levels = level_sizes(settings, engine.n_samples, n_clusters)
         search = Search(engine, n_clusters, settings, state, observers, clock)
         making = Pipeline(workers, search.refine)
         making.resume(state.waiting, engine.batch)
@@ -78,6 +88,8 @@ def evolve(
             if search.should_settle() and (engine.batch == 1 or not len(making)):
                 making.drop()
                 search.settle()
+            if levels and not state.is_founded:
+                search.found_on_sample(levels, interrupt)
             while search.may_begin(len(making)):
                 due = state.founders_due - len(making)
                 if due > 0:
@@ -96,7 +108,7 @@ def evolve(
                     break
             keeper.keep(state, making.drafts)
         keeper.end(state, making.drafts)
-    return search.result(reason)
+    return replace(search.result(reason), levels=(engine.n_samples, *levels))
 
 
 class Newcomer(NamedTuple):
@@ -162,6 +174,31 @@ class Search:
         survive, tolerance = self.operators.survival, settings.strategy.tolerance
         self.state.settle(settings.max_population, survive, tolerance)
 
+    def found_on_sample(self, levels: Sequence[int], interrupt: DeferredInterrupt) -> None:
+        """Let the population begin with the best solutions of a search on a sample."""
+        state, settings, k = self.state, self.settings, self.n_clusters
+        state.is_founded = True
+        rng = np.random.default_rng(state.rng.integers(2**63))
+        sample = draw_sample(self.engine, k, levels[0], rng)
+        if sample.n_samples < 2 * k:
+            return
+        below = settings_below(settings, k, self.clock() - self.began)
+        found = evolve(
+            sample, k, below, rng, clock=self.clock, interrupt=interrupt, levels=levels[1:]
+        )
+        solutions = best_solutions(found.population, settings.min_population)
+        state.sample_size, state.n_sampled = sample.n_samples, len(solutions)
+        state.given = [*solutions, *state.given]
+        state.founders_due = len(state.given)
+        log.info(
+            "Population %d: %d offspring on a sample of %s of %s rows, %s.",
+            state.population_number,
+            found.n_offspring,
+            f"{sample.n_samples:,}",
+            f"{self.engine.n_samples:,}",
+            found.stop_reason,
+        )
+
     def draw_founders(self, due: int) -> list[Founder]:
         """Draw members of a population, of which ``due`` are still to be begun."""
         state, operators, n_samples = self.state, self.operators, self.engine.n_samples
@@ -170,7 +207,9 @@ class Search:
             alpha, quantile = state.rng.random(2).tolist()
             swaps = round_by_chance(operators.founder_swaps, state.rng)
             if state.given:
-                founders.append(Founder(alpha, quantile, swaps, None, state.given.pop(0)))
+                made_by = f"sample of {state.sample_size:,}" if state.n_sampled else "given"
+                state.n_sampled = max(0, state.n_sampled - 1)
+                founders.append(Founder(alpha, quantile, swaps, made_by, state.given.pop(0)))
             else:
                 nth = self.settings.max_population - place
                 turn = operators.founding[nth % len(operators.founding)]

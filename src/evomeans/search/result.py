@@ -30,6 +30,8 @@ class SearchResult:
         Further populations that came to the best solution, independently of the first.
     missing_abilities : frozenset of Ability
         What the strategy would have used and the engine cannot do.
+    levels : tuple of int
+        Rows that the search was about, all rows first, then those of samples.
     """
 
     best: Individual
@@ -39,3 +41,4 @@ class SearchResult:
     n_offspring: int
     n_rediscoveries: int = 0
     missing_abilities: frozenset[Ability] = frozenset()
+    levels: tuple[int, ...] = ()

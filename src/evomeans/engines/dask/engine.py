@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evomeans.engines.cpu import CpuEngine
 from evomeans.engines.dask.answers import lazy_distances, lazy_labels
 from evomeans.engines.dask.blocks import (
     LARGE_CHUNK,
@@ -24,7 +25,14 @@ from evomeans.engines.dask.blocks import (
     summarize,
 )
 from evomeans.engines.dask.course import BlockCourse, in_order, positions
-from evomeans.engines.dask.questions import Ground, Question, Reply, Request, merge_replies
+from evomeans.engines.dask.questions import (
+    BlockSampling,
+    Ground,
+    Question,
+    Reply,
+    Request,
+    merge_replies,
+)
 from evomeans.engines.dask.runners import ANYWHERE, Runner, current_runner
 from evomeans.engines.dask.steps import visit_block
 from evomeans.engines.fixed_point import column_scales, limb_bits
@@ -37,6 +45,7 @@ from evomeans.engines.protocol import (
     require_abilities,
 )
 from evomeans.engines.resolution import Extremes, may_lose_samples
+from evomeans.engines.sampling import Drawing
 
 log = logging.getLogger("evomeans")
 
@@ -72,6 +81,8 @@ class DaskEngine(PlainKMeans):
         The frame to work in, by default the one around ``X``.
     runner : Runner, optional
         Where tasks run; by default the current client, else Dask's local scheduler.
+    n_jobs : int
+        Threads of engines over some of the samples, which are in this process.
 
     Raises
     ------
@@ -88,7 +99,9 @@ class DaskEngine(PlainKMeans):
         *,
         frame: Frame | None = None,
         runner: Runner | None = None,
+        n_jobs: int = 1,
     ) -> None:
+        self.n_jobs = n_jobs
         self.runner = current_runner() if runner is None else runner
         self.X = X
         self.survey = self._divide(sample_weight)
@@ -173,6 +186,17 @@ class DaskEngine(PlainKMeans):
         picks, order = positions(self.survey, quantiles)
         (found,) = self.ask([Question("rows", picks=picks)])
         return np.array([found[block][place] for block, place in order])
+
+    def subsample(self, drawing: Drawing) -> CpuEngine:
+        """Make an engine in this process, over rows that one pass over the blocks has drawn."""
+        total, ends = self.survey.total_weight, np.cumsum(self.survey.sizes)
+        firsts = dict(enumerate((ends - self.survey.sizes).tolist()))
+        centers = np.zeros((0, self.X.shape[1])) if drawing.centers is None else drawing.centers
+        sampling = BlockSampling(drawing, total, firsts)
+        (found,) = self.ask([Question("sample", centers=centers, sampling=sampling)])
+        rows, own = (np.concatenate(parts) for parts in zip(*in_order(found), strict=True))
+        X = self.frame.decode(rows).astype(self.X.dtype)
+        return CpuEngine(X, own, n_jobs=self.n_jobs, frame=self.frame)
 
     def refine(self, starts: Sequence[Start]) -> list[Refinement]:
         """K-means from all starts side by side."""

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from evomeans.engines.cpu import CpuEngine
 from evomeans.engines.draws import WeightedDraw
 from evomeans.engines.frame import Frame
 from evomeans.engines.gpu.batch import Batch
@@ -27,6 +28,7 @@ from evomeans.engines.protocol import (
     Start,
     require_abilities,
 )
+from evomeans.engines.sampling import Drawing
 
 # Distances of so many rows and one centre are computed together.
 ROWS_AT_ONCE = 2**16
@@ -53,6 +55,8 @@ class GpuEngine(PlainKMeans):
     batch : int
         How many solutions the search makes in a round. It decides about the course of a search;
         how many are refined together follows from the memory of the device and decides nothing.
+    n_jobs : int
+        Threads of engines over some of the samples, which are on the CPU.
     searching : bool
         Whether there will be refinements, or only assignments, which need less room.
     memory_budget : int, optional
@@ -67,6 +71,7 @@ class GpuEngine(PlainKMeans):
         frame: Frame | None = None,
         device: Any = None,
         batch: int = 32,
+        n_jobs: int = 1,
         searching: bool = True,
         memory_budget: int | None = None,
     ) -> None:
@@ -78,6 +83,7 @@ class GpuEngine(PlainKMeans):
         self.total_weight = self.n_samples if self.weights is None else float(self.weights.sum())
         self._draw = WeightedDraw(self.n_samples, self.weights)
         self.samples = self._on_device(X)
+        self._source, self.n_jobs = X, n_jobs
         self.memory = DeviceMemory(
             self._default_budget() if memory_budget is None else memory_budget
         )
@@ -114,6 +120,15 @@ class GpuEngine(PlainKMeans):
         rows = self.samples.rows[torch.from_numpy(self._draw.rows(quantiles)).to(self.device)]
         found: FloatArray = rows.double().cpu().numpy()
         return found
+
+    def subsample(self, drawing: Drawing) -> CpuEngine:
+        """Make an engine on the CPU, where a sample of a few thousand rows is faster than here."""
+        costs = None
+        if drawing.centers is not None:
+            self.assign(drawing.centers)
+            costs = self._room(len(drawing.centers)).batch.nearby[0].cpu().numpy()
+        rows, own = drawing.choose(costs, self.weights, self.total_weight, self.n_samples)
+        return CpuEngine(self._source[rows], own, n_jobs=self.n_jobs, frame=self.frame)
 
     def refine(self, starts: Sequence[Start]) -> list[Refinement]:
         """K-means from every start, as many together as the memory of the device allows."""
