@@ -42,6 +42,20 @@ class Ability(StrEnum):
     PARTS = "parts"
 
 
+class Abandoned(Exception):  # noqa: N818
+    """Another thread wants no result any more.
+
+    Parameters
+    ----------
+    centers : (k, d) array, optional
+        Where the first of the starts has come to, if anywhere.
+    """
+
+    def __init__(self, centers: FloatArray | None = None) -> None:
+        super().__init__("The refinement was abandoned.")
+        self.centers = centers
+
+
 @dataclass(frozen=True, slots=True)
 class LocalSearch:
     """How a start is refined. The default is K-means to its fixed point.
@@ -200,6 +214,10 @@ class Engine(Protocol):
         """Label of the closest centre of every sample (lowest index on ties), and the inertia."""
         ...
 
+    def cluster_sizes(self, centers: FloatArray) -> NDArray[np.int64]:
+        """How many samples are closest to each centre."""
+        ...
+
     def distances(self, centers: FloatArray) -> Any:
         """Euclidean distances of every sample to every centre, shape (n, k), in data units."""
         ...
@@ -216,10 +234,15 @@ class Engine(Protocol):
         """
         ...
 
-    def abandon(self, is_abandoned: bool) -> None:
-        """End the refinement that another thread is running soon, by any error.
+    def takes_long(self, n_clusters: int) -> bool:
+        """Whether a refinement may take so long that it should be abandoned when time is up."""
+        ...
 
-        So do all that follow, until it is called with False. Engines without workers need not.
+    def abandon(self, is_abandoned: bool) -> None:
+        """End the refinement that another thread is running soon, with :class:`Abandoned`.
+
+        So do all that follow, until it is called with False. Engines whose refinements do not take
+        long need not.
         """
         ...
 
@@ -265,21 +288,51 @@ class Engine(Protocol):
         ...
 
 
-class OneAtATime:
+class CountingSamples:
+    """What an engine inherits that has the labels of all samples in memory."""
+
+    def cluster_sizes(self, centers: FloatArray) -> NDArray[np.int64]:
+        """How many samples are closest to each centre."""
+        labels, _ = self.assign(centers)  # type: ignore[attr-defined]
+        sizes: NDArray[np.int64] = np.bincount(labels, minlength=len(centers))
+        return sizes
+
+
+class OneAtATime(CountingSamples):
     """What an engine inherits that runs in one thread of this process."""
 
     def workers(self, n_clusters: int, most: int) -> list[Self]:
         """Return this engine: it has no others."""
         return [self]
 
+    def takes_long(self, n_clusters: int) -> bool:
+        """Leave nothing to be abandoned."""
+        return False
+
     def abandon(self, is_abandoned: bool) -> None:
         """Do nothing: no other thread refines."""
 
 
 class PlainKMeans(OneAtATime):
-    """What an engine inherits that runs K-means to its fixed point and nothing else."""
+    """What an engine inherits that runs K-means to its fixed point and nothing else.
+
+    It calls :meth:`_check_abandoned` between the steps of a refinement.
+    """
 
     abilities: frozenset[Ability] = frozenset()
+    _is_abandoned = False
+
+    def takes_long(self, n_clusters: int) -> bool:
+        """Expect large data: such engines are not for small ones."""
+        return True
+
+    def abandon(self, is_abandoned: bool) -> None:
+        """Let the refinement end at its next step."""
+        self._is_abandoned = is_abandoned
+
+    def _check_abandoned(self) -> None:
+        if self._is_abandoned:
+            raise Abandoned
 
     def close(self) -> None:
         """Release nothing."""

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import Any, Self
 
+from sklearn.exceptions import ConvergenceWarning
+
 from evomeans.engines import Engine, create_engine, is_dask, prepare_kernels
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import FloatArray
@@ -431,7 +433,9 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
                     interrupt=interrupt,
                     keeper=self._checkpoint(engine, X, sample_weight, parameters, init),
                 )
-            solution = canonical_solution(engine, result.best.centers, X.dtype)
+            solution = canonical_solution(
+                engine, result.best.centers, X.dtype, is_final=result.is_unfinished
+            )
             if result.history:
                 check_resolved(engine, X, sample_weight, solution)
             self._keep(features, engine.frame, result, solution)
@@ -508,6 +512,14 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
                 f"[HGMeans] {result.stop_reason} after {result.n_offspring} offspring: "
                 f"inertia {solution.inertia:.8g}",
                 flush=True,
+            )
+        if result.is_unfinished:
+            warnings.warn(
+                f"max_time={self.max_time} was up before the first run of K-means on all samples "
+                "had ended. The centres are where it had come to, and not the means of their "
+                "clusters. Give it more time.",
+                ConvergenceWarning,
+                stacklevel=3 + EXTRA_FRAMES,
             )
         if result.stop_reason is StopReason.INTERRUPTED:
             text = (

@@ -31,7 +31,7 @@ from evomeans.search.population import spread
 from evomeans.search.result import SearchResult
 from evomeans.search.settings import SearchSettings
 from evomeans.search.state import Draft, SearchState
-from evomeans.search.stopping import Progress, StopReason, reason_to_stop
+from evomeans.search.stopping import GRACE, Progress, StopReason, reason_to_stop
 
 log = logging.getLogger("evomeans")
 
@@ -75,7 +75,9 @@ def evolve(
     keeper = keeper or KeepNothing()
     with (
         DeferredInterrupt() if interrupt is None else nullcontext(interrupt) as interrupt,
-        Workers(engine, n_clusters, settings.most_at_a_time).at_work() as workers,
+        Workers(
+            engine, n_clusters, settings.most_at_a_time, is_timed=settings.max_time is not None
+        ).at_work() as workers,
     ):
         keeper.begin(state, (n_clusters, len(engine.frame.shift)))
         if levels is None:
@@ -106,6 +108,8 @@ def evolve(
                 # If time is up, what has been made in it is not thrown away.
                 if search.reason_to_stop() not in (None, StopReason.MAX_TIME):
                     break
+            if search.is_overdue() and (unfinished := making.cut_short()):
+                search.record(search.insert_unfinished(*unfinished))
             keeper.keep(state, making.drafts)
         keeper.end(state, making.drafts)
     return replace(search.result(reason), levels=(engine.n_samples, *levels))
@@ -142,6 +146,7 @@ class Search:
         # Time between a checkpoint and its resumption does not count.
         self.began = clock() - state.seconds
         self.observer_said_stop = False
+        self.is_unfinished = False
         self._plans: dict[float, Operators] = {}
 
     @property
@@ -303,6 +308,26 @@ class Search:
         state.population.append(individual)
         return Newcomer(individual, refinement.n_iter, draft.made_by, is_founder, is_clone)
 
+    def is_overdue(self) -> bool:
+        """Whether time is up, and there is no solution yet."""
+        limit = self.settings.max_time
+        is_late = limit is not None and self.clock() - self.began >= limit + GRACE
+        return is_late and self.state.best is None
+
+    def insert_unfinished(self, draft: Draft, centers: FloatArray) -> Newcomer:
+        """Take the first solution as it is: there is no time for K-means to end.
+
+        It begins anew if the search is continued.
+        """
+        state, engine = self.state, self.engine
+        _, inertia = engine.assign(centers)
+        sizes = engine.cluster_sizes(centers).astype(np.float64)
+        state.founders_due += 1
+        state.given.insert(0, centers)
+        state.n_sampled += state.n_sampled > 0
+        self.is_unfinished = True
+        return self.insert(draft, Refinement(centers, inertia, sizes, n_iter=0))
+
     def record(self, newcomer: Newcomer) -> None:
         """Write down what became of a solution, and show it to the observers."""
         state, individual = self.state, newcomer.individual
@@ -368,6 +393,7 @@ class Search:
             n_offspring=state.n_offspring,
             n_rediscoveries=max(0, len(self.agreeing_ranks) - 1),
             missing_abilities=missing_abilities(self.settings.strategy, self.engine.abilities),
+            is_unfinished=self.is_unfinished,
         )
 
 

@@ -24,7 +24,9 @@ from evomeans.engines.cpu.samples import (
 from evomeans.engines.draws import WeightedDraw
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import (
+    Abandoned,
     Ability,
+    CountingSamples,
     Flags,
     FloatArray,
     Handle,
@@ -46,7 +48,7 @@ WORTH_A_CALL = 2_500_000
 WORTH_A_WORKER = 50_000
 
 
-class CpuEngine:
+class CpuEngine(CountingSamples):
     """K-means in Numba, with bounds inherited from a parent.
 
     Parameters
@@ -111,6 +113,8 @@ class CpuEngine:
         try:
             refining = Refining(room, start, self._draw, known, state)
             level = refining.run(self.total_weight)
+        except Abandoned:
+            raise Abandoned(room.positions) from None
         finally:
             self.memory.take_back(known)
         handle = self.memory.keep(Recollection(state, room.positions, room.sums))
@@ -203,12 +207,16 @@ class CpuEngine:
     def workers(self, n_clusters: int, most: int) -> list[CpuEngine]:
         """Engines that share the samples and the memory, each with its own work space."""
         n_workers, n_threads = share_threads(self.n_jobs, most, self._work(n_clusters))
-        if n_workers == 1:
+        if n_workers == 1 and not self.takes_long(n_clusters):
             return [self]
         workers = [copy(self) for _ in range(n_workers)]
         for worker in workers:
             worker.n_jobs, worker._room_in_use, worker._attractions = n_threads, None, {}
         return workers
+
+    def takes_long(self, n_clusters: int) -> bool:
+        """Whether a refinement takes milliseconds."""
+        return self._work(n_clusters) >= WORTH_A_CALL
 
     def abandon(self, is_abandoned: bool) -> None:
         """Abandon the crew at work."""

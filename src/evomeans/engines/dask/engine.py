@@ -38,6 +38,7 @@ from evomeans.engines.dask.steps import visit_block
 from evomeans.engines.fixed_point import column_scales, limb_bits
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import (
+    Abandoned,
     FloatArray,
     PlainKMeans,
     Refinement,
@@ -203,13 +204,16 @@ class DaskEngine(PlainKMeans):
         require_abilities(starts, self.abilities, "Dask")
         self._settle()
         names = [next(self._names) for _ in starts]
-        courses = [
-            BlockCourse(start, name, self._name_of(start.parent), self.ground, self.survey).run()
+        following = [
+            BlockCourse(start, name, self._name_of(start.parent), self.ground, self.survey)
             for start, name in zip(starts, names, strict=True)
         ]
+        courses = [one.run() for one in following]
         asking = {number: next(course) for number, course in enumerate(courses)}
         refined: dict[int, Refinement] = {}
         while asking:
+            if self._is_abandoned:
+                raise Abandoned(following[0].centers)
             answers = self.ask(list(asking.values()))
             for number, answer in zip(list(asking), answers, strict=True):
                 try:

@@ -22,6 +22,7 @@ from evomeans.engines.gpu.memory import DeviceMemory
 from evomeans.engines.gpu.refining import BatchRefining
 from evomeans.engines.gpu.samples import DeviceSamples, upload_samples
 from evomeans.engines.protocol import (
+    Abandoned,
     FloatArray,
     PlainKMeans,
     Refinement,
@@ -158,7 +159,10 @@ class GpuEngine(PlainKMeans):
 
     def _refine(self, starts: Sequence[Start]) -> list[Refinement]:
         refining = self._room(len(starts[0].centers))
-        levels = refining.run(starts, self.memory, self.total_weight)
+        try:
+            levels = refining.run(starts, self.memory, self.total_weight)
+        except Abandoned:
+            raise Abandoned(refining.batch.read_centers(1)[0]) from None
         batch = refining.batch
         n_iter = batch.n_iter.tolist()
         return [
@@ -210,5 +214,5 @@ class GpuEngine(PlainKMeans):
         if self._in_use is None or self._in_use[0].k != n_clusters:
             self._in_use = None
             batch = Batch(self.samples, n_clusters, self.together)
-            self._in_use = batch, Lloyd(self.samples, batch, self._ops)
+            self._in_use = batch, Lloyd(self.samples, batch, self._ops, self._check_abandoned)
         return BatchRefining(self.samples, *self._in_use, self._ops, self._draw)
