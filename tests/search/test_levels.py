@@ -51,7 +51,6 @@ def test_a_search_below_is_of_one_population_and_leaves_time_for_those_above() -
     assert below.longest_wait(3) == SETTINGS.longest_wait(3) // 2
     assert below.max_time == 2.0
     assert below.target_inertia is None
-    assert settings_below(below, 3, 0.0).longest_wait(3) == below.longest_wait(3)
 
 
 def test_the_best_solutions_are_no_clones() -> None:

@@ -223,7 +223,10 @@ class Engine(Protocol):
         ...
 
     def subsample(self, drawing: Drawing) -> Engine:
-        """Return an engine over some of the samples, with every ability, in the same frame."""
+        """Return an engine over some of the samples, in the same frame.
+
+        If they are drawn without centres, it has ``Ability.SEEDING``.
+        """
         ...
 
     def workers(self, n_clusters: int, most: int) -> Sequence[Engine]:

@@ -18,7 +18,13 @@ from evomeans.search.history import OffspringRecord
 from evomeans.search.individual import CLONE_TOLERANCE, Individual
 from evomeans.search.interrupts import DeferredInterrupt
 from evomeans.search.keeping import Keeper, KeepNothing
-from evomeans.search.levels import best_solutions, draw_sample, level_sizes, settings_below
+from evomeans.search.levels import (
+    best_solutions,
+    draw_samples,
+    level_sizes,
+    refined_on,
+    settings_below,
+)
 from evomeans.search.observers import Observer, notify
 from evomeans.search.pipeline import Pipeline
 from evomeans.search.plan import (
@@ -184,24 +190,22 @@ class Search:
         state, settings, k = self.state, self.settings, self.n_clusters
         state.is_founded = True
         rng = np.random.default_rng(state.rng.integers(2**63))
-        sample = draw_sample(self.engine, k, levels[0], rng)
-        if sample.n_samples < 2 * k:
+        samples = draw_samples(self.engine, k, levels, rng)
+        if samples[-1].n_samples < 2 * k:
             return
         below = settings_below(settings, k, self.clock() - self.began)
-        found = evolve(
-            sample, k, below, rng, clock=self.clock, interrupt=interrupt, levels=levels[1:]
-        )
+        found = evolve(samples[-1], k, below, rng, clock=self.clock, interrupt=interrupt, levels=())
         solutions = best_solutions(found.population, settings.min_population)
-        state.sample_size, state.n_sampled = sample.n_samples, len(solutions)
+        for sample in reversed(samples[:-1]):
+            solutions = refined_on(sample, solutions)
+        state.sample_size, state.n_sampled = samples[-1].n_samples, len(solutions)
         state.given = [*solutions, *state.given]
         state.founders_due = len(state.given)
         log.info(
-            "Population %d: %d offspring on a sample of %s of %s rows, %s.",
+            "Population %d began with %d offspring on a sample of %d rows.",
             state.population_number,
             found.n_offspring,
-            f"{sample.n_samples:,}",
-            f"{self.engine.n_samples:,}",
-            found.stop_reason,
+            samples[-1].n_samples,
         )
 
     def draw_founders(self, due: int) -> list[Founder]:

@@ -3,13 +3,14 @@
 A few hundred rows per cluster tell nearly all about where centres belong, and an offspring that is
 refined on them costs a fraction of one that is refined on all. So a population is founded by a
 whole search on a *sample*. Its best solutions are refined on all rows, and the search continues
-there. If there are very many rows, there are samples of several sizes, each drawn from the next
-larger one. Each size is a *level*.
+there. If there are very many rows, these solutions are first refined on larger samples, one after
+the other. Each size is a *level*.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -28,12 +29,12 @@ STEP = 16
 # Rows per cluster, and rows at least, of the pilot sample from which the rough centres come that
 # a sample is drawn by.
 PILOT_PER_CLUSTER, PILOT = 20, 2_000
-# Of the time that is left, what a level may take of the one above it.
+# Of the time that is left, what the search on the smallest sample may take.
 SHARE_OF_TIME = 0.25
 
 
 def level_sizes(settings: SearchSettings, n_samples: int, n_clusters: int) -> tuple[int, ...]:
-    """Return the sizes of the samples to search, the largest first; none if all rows are few.
+    """Return the sizes of samples, the largest first; none if there are few rows.
 
     Parameters
     ----------
@@ -57,6 +58,16 @@ def level_sizes(settings: SearchSettings, n_samples: int, n_clusters: int) -> tu
     return tuple(reversed(sizes))
 
 
+def draw_samples(
+    engine: Engine, n_clusters: int, sizes: Sequence[int], rng: np.random.Generator
+) -> list[Engine]:
+    """Return engines over samples of about these sizes, each drawn from the one before."""
+    samples: list[Engine] = []
+    for size in sizes:
+        samples.append(draw_sample(samples[-1] if samples else engine, n_clusters, size, rng))
+    return samples
+
+
 def draw_sample(engine: Engine, n_clusters: int, size: int, rng: np.random.Generator) -> Engine:
     """Return an engine over about ``size`` rows, among them those that are far from the others."""
     seeds = rng.integers(2**63, size=2).tolist()
@@ -71,6 +82,16 @@ def draw_sample(engine: Engine, n_clusters: int, size: int, rng: np.random.Gener
     return engine.subsample(Drawing(seeds[1], size, rough.centers, cost))
 
 
+def refined_on(sample: Engine, solutions: Sequence[FloatArray]) -> list[FloatArray]:
+    """Return solutions of a smaller sample after K-means on a larger one, the best first.
+
+    That is worth less than a run on all rows for all of them together. It tells better which of
+    them is the best, and leaves less to do for K-means on all rows.
+    """
+    refined = sample.refine([Start(centers) for centers in solutions])
+    return [one.centers for one in sorted(refined, key=lambda one: one.inertia)]
+
+
 def settings_below(settings: SearchSettings, n_clusters: int, seconds: float) -> SearchSettings:
     """Return the settings of a search on a sample: of one population, which waits half as long.
 
@@ -79,11 +100,9 @@ def settings_below(settings: SearchSettings, n_clusters: int, seconds: float) ->
     left = None
     if settings.max_time is not None:
         left = max(1e-3, SHARE_OF_TIME * (settings.max_time - seconds))
-    wait = settings.longest_wait(n_clusters)
-    is_top = settings.strategy.agreement > 1
     return replace(
         settings,
-        patience=max(1, wait // 2) if is_top else wait,
+        patience=max(1, settings.longest_wait(n_clusters) // 2),
         max_time=left,
         target_inertia=None,
         strategy=replace(settings.strategy, agreement=1),

@@ -31,6 +31,9 @@ from evomeans.engines.protocol import (
 )
 from evomeans.engines.sampling import Drawing
 
+# Products of an assignment from which on a sample is searched on the device. The CPU engine has
+# more operators, but a solution of this size takes a hundred times as long there.
+WORTH_A_DEVICE = 20_000_000
 # Distances of so many rows and one centre are computed together.
 ROWS_AT_ONCE = 2**16
 
@@ -122,14 +125,21 @@ class GpuEngine(PlainKMeans):
         found: FloatArray = rows.double().cpu().numpy()
         return found
 
-    def subsample(self, drawing: Drawing) -> CpuEngine:
-        """Make an engine on the CPU, where a sample of a few thousand rows is faster than here."""
+    def subsample(self, drawing: Drawing) -> GpuEngine | CpuEngine:
+        """Make an engine over rows that are drawn by their weights and distances.
+
+        It is one on the CPU if there is not enough work for the device.
+        """
         costs = None
         if drawing.centers is not None:
             self.assign(drawing.centers)
             costs = self._room(len(drawing.centers)).batch.nearby[0].cpu().numpy()
         rows, own = drawing.choose(costs, self.weights, self.total_weight, self.n_samples)
-        return CpuEngine(self._source[rows], own, n_jobs=self.n_jobs, frame=self.frame)
+        X, frame, n_jobs = self._source[rows], self.frame, self.n_jobs
+        if drawing.centers is None or drawing.centers.size * len(rows) < WORTH_A_DEVICE:
+            return CpuEngine(X, own, frame=frame, n_jobs=n_jobs)
+        device, batch = self.device, self.batch
+        return GpuEngine(X, own, frame=frame, n_jobs=n_jobs, device=device, batch=batch)
 
     def refine(self, starts: Sequence[Start]) -> list[Refinement]:
         """K-means from every start, as many together as the memory of the device allows."""
