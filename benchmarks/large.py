@@ -4,7 +4,11 @@ Run ``python -m benchmarks.large`` for the first table (half an hour on two core
 ``python -m benchmarks.large --rivals`` for the second. ``--seeds``, ``--limit`` (CPU seconds of
 each search) and names of set-ups change what is run: ``skin:30``, or ``overlap:1000000:10:50`` for
 a mixture of that many rows, features and clusters. Data sets are looked up as in docs/data.md.
-All run on one thread. The measurements go to benchmarks/results/large.csv or large_rivals.csv.
+All run on one thread. The measurements go to benchmarks/results/large.csv or large_rivals.csv. All
+improvements of the searches go to large_steps.csv, and ``python -m benchmarks.large --draw`` draws
+them into docs/images/large-data.png (which needs the extra ``plot``).
+``python -m benchmarks.large --file 100000000`` fits a memory map of so many rows with all cores for
+``--minutes``, and prints the peak of memory.
 
 The first table has two searches of each set-up and seed, ``subsample="auto"`` and
 ``subsample=None``, which is what every search was before there were samples. The best value of a
@@ -22,12 +26,15 @@ before, and gives the inertia of ours relative to the rival's in percent: negati
 from __future__ import annotations
 
 import argparse
+import csv
 import os
 import statistics
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -57,6 +64,11 @@ RIVAL_SETUPS = (
     "overlap:10000000:10:20",
 )
 OVERLAP = 3.0
+FEATURES, CLUSTERS = 10, 20
+NAMES = ("samples", "all")
+LABELS = {"samples": "begins on samples", "all": "all rows"}
+STEPS, PICTURE = RESULTS / "large_steps.csv", RESULTS.parents[1] / "docs/images/large-data.png"
+COLORS, LOWEST, LONGEST = ("#0072B2", "#D55E00"), 1e-5, 60.0
 WITHIN = 1e-4
 RIVALS: dict[str, Callable[[int, int], Any]] = {
     "KMeans": lambda m, seed: KMeans(m, n_init=1, random_state=seed),
@@ -111,7 +123,7 @@ def row_of(setup: str, pairs: Sequence[list[Run]], limit: float) -> dict[str, An
     """Return a row of the first table."""
     best = min(run["steps"][-1][1] for pair in pairs for run in pair)
     row: dict[str, Any] = {"setup": setup, "seeds": len(pairs), "limit": limit, "best": best}
-    for name, runs in zip(("samples", "all"), zip(*pairs, strict=True), strict=True):
+    for name, runs in zip(NAMES, zip(*pairs, strict=True), strict=True):
         reached = [seconds_until(run, best * (1.0 + WITHIN), limit) for run in runs]
         row[f"{name} seconds"] = geometric_mean(reached)
         row[f"{name} reached"] = sum(run["steps"][-1][1] <= best * (1 + WITHIN) for run in runs)
@@ -146,7 +158,7 @@ def against_rivals(setup: str, seed: int) -> dict[str, Any]:
 def print_searches(arguments: argparse.Namespace) -> None:
     """Measure and print the first table."""
     columns = [Column("set-up", "setup")]
-    for name in ("samples", "all"):
+    for name in NAMES:
         columns += [
             Column(f"{name}: to 0.01 %", f"{name} seconds", "{:.2f} s"),
             Column("reached", f"{name} reached"),
@@ -164,10 +176,85 @@ def print_searches(arguments: argparse.Namespace) -> None:
         answers = pool.map(search, *zip(*tasks, strict=True), [arguments.limit] * len(tasks))
         for setup in setups:
             pairs = [next(answers) for _ in range(arguments.seeds)]
+            keep_steps(pairs)
             rows.append(row_of(setup, pairs, arguments.limit))
             table.print_row(rows[-1])
             append(RESULTS / "large.csv", rows[-1])
     print(f"ratio, geometric mean: {geometric_mean(row['ratio'] for row in rows):.2f}x")
+
+
+def keep_steps(pairs: Sequence[list[Run]]) -> None:
+    """Write all improvements of the searches down."""
+    for pair in pairs:
+        for name, run in zip(NAMES, pair, strict=True):
+            for seconds, best in run["steps"]:
+                step = {"setup": run["setup"], "seed": run["seed"], "search": name}
+                append(STEPS, {**step, "seconds": round(seconds, 3), "inertia": best})
+
+
+def draw() -> None:
+    """Draw the mean gap over time, of searches with samples and without."""
+    from matplotlib import pyplot as plt
+
+    with STEPS.open(newline="") as file:
+        steps = list(csv.DictReader(file))
+    setups = list(dict.fromkeys(step["setup"] for step in steps))
+    figure, panels = plt.subplots(1, len(setups), figsize=(4 * len(setups), 3.2), squeeze=False)
+    for panel, setup in zip(panels[0], setups, strict=True):
+        own = [step for step in steps if step["setup"] == setup]
+        best = min(float(step["inertia"]) for step in own)
+        times = np.geomspace(0.05, LONGEST, 300)
+        for name, color in zip(NAMES, COLORS, strict=True):
+            runs = {step["seed"]: [] for step in own}
+            for step in own:
+                if step["search"] == name:
+                    runs[step["seed"]].append((float(step["seconds"]), float(step["inertia"])))
+            gaps = np.mean([gaps_at(times, run, best) for run in runs.values()], axis=0)
+            panel.plot(times, np.maximum(gaps, LOWEST), color=color, label=LABELS[name])
+        panel.set(xscale="log", yscale="log", xlabel="CPU seconds", title=setup)
+        panel.grid(alpha=0.3)
+    panels[0][0].set_ylabel("mean gap to the best value, %")
+    panels[0][0].legend(frameon=False)
+    figure.tight_layout()
+    figure.savefig(PICTURE, dpi=110)
+    print(f"drawn: {PICTURE.name}")
+
+
+def gaps_at(times: Samples, run: Sequence[tuple[float, float]], best: float) -> Samples:
+    """Return the gap of a run at each time in percent; not a number before its first solution."""
+    seconds, values = np.array(run).T
+    places = np.searchsorted(seconds, times, side="right") - 1
+    gaps: Samples = np.where(places >= 0, 100.0 * (values[places] / best - 1.0), np.nan)
+    return gaps
+
+
+def fit_file(rows: int, minutes: float) -> None:
+    """Fit a memory map, and print the answer and the memory it took."""
+    import resource
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "X.npy"
+        X = np.lib.format.open_memmap(path, "w+", np.float32, (rows, FEATURES))
+        rng = np.random.default_rng(0)
+        centers = rng.normal(scale=2.0, size=(CLUSTERS, FEATURES)).astype(np.float32)
+        for begin in range(0, rows, 2**20):
+            part = X[begin : begin + 2**20]
+            rng.standard_normal(part.shape, dtype=np.float32, out=part)
+            part += centers[rng.integers(CLUSTERS, size=len(part))]
+        X.flush()
+        del X
+        compile_kernels()
+        began = time.perf_counter()
+        model = HGMeans(CLUSTERS, max_time=60.0 * minutes, random_state=0, verbose=1)
+        model.fit(np.load(path, mmap_mode="r"))
+        seconds = time.perf_counter() - began
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(
+        f"{rows:,} x {FEATURES} float32 ({rows * FEATURES * 4 / 2**30:.1f} GiB), m = {CLUSTERS}: "
+        f"{len(model.history_)} solutions on all rows in {seconds:.0f} s ({model.stop_reason_}), "
+        f"inertia {model.inertia_:.8g}, first after {model.history_[0].seconds:.0f} s; peak memory "
+        f"{peak:.1f} GiB, pages of the file included"
+    )
 
 
 def print_rivals(arguments: argparse.Namespace) -> None:
@@ -192,6 +279,9 @@ def parse_arguments() -> argparse.Namespace:
     parser = parser_for(__doc__)
     parser.add_argument("setups", nargs="*", help="dataset:clusters or overlap:n:d:clusters")
     parser.add_argument("--rivals", action="store_true", help="the second table")
+    parser.add_argument("--draw", action="store_true", help="draw what was measured")
+    parser.add_argument("--file", type=int, metavar="ROWS", help="fit a memory map")
+    parser.add_argument("--minutes", type=float, default=10.0, help="time for the memory map")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--limit", type=float, default=60.0, help="CPU seconds of each search")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
@@ -200,7 +290,14 @@ def parse_arguments() -> argparse.Namespace:
 
 def main() -> None:
     arguments = parse_arguments()
-    print_rivals(arguments) if arguments.rivals else print_searches(arguments)
+    if arguments.draw:
+        draw()
+    elif arguments.file:
+        fit_file(arguments.file, arguments.minutes)
+    elif arguments.rivals:
+        print_rivals(arguments)
+    else:
+        print_searches(arguments)
 
 
 if __name__ == "__main__":
