@@ -8,7 +8,7 @@ All run on one thread. The measurements go to benchmarks/results/large.csv or la
 improvements of the searches go to large_steps.csv, and ``python -m benchmarks.large --draw`` draws
 them into docs/images/large-data.png (which needs the extra ``plot``).
 ``python -m benchmarks.large --file 100000000`` fits a memory map of so many rows with all cores for
-``--minutes``, and prints the peak of memory.
+``--minutes``, and prints the peak of memory; ``--gpu 10000000:50:100`` fits a mixture on a GPU.
 
 The first table has two searches of each set-up and seed, ``subsample="auto"`` and
 ``subsample=None``, which is what every search was before there were samples. The best value of a
@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import math
 import os
 import statistics
 import tempfile
@@ -211,13 +212,21 @@ def draw() -> None:
                     runs[step["seed"]].append((float(step["seconds"]), float(step["inertia"])))
             gaps = np.mean([gaps_at(times, run, best) for run in runs.values()], axis=0)
             panel.plot(times, np.maximum(gaps, LOWEST), color=color, label=LABELS[name])
-        panel.set(xscale="log", yscale="log", xlabel="CPU seconds", title=setup)
+        panel.set(xscale="log", yscale="log", xlim=(0.05, LONGEST), xlabel="CPU seconds")
+        panel.set_title(title_of(setup))
         panel.grid(alpha=0.3)
     panels[0][0].set_ylabel("mean gap to the best value, %")
     panels[0][0].legend(frameon=False)
     figure.tight_layout()
     figure.savefig(PICTURE, dpi=110)
     print(f"drawn: {PICTURE.name}")
+
+
+def title_of(setup: str) -> str:
+    """Return the words for a set-up: ``mixture:1000000:10:50`` has 1,000,000 rows."""
+    name, *numbers = setup.split(":")
+    rows = f", {int(numbers[0]):,} rows" if len(numbers) > 1 else ""
+    return f"{name}{rows}, k = {numbers[-1]}"
 
 
 def gaps_at(times: Samples, run: Sequence[tuple[float, float]], best: float) -> Samples:
@@ -257,6 +266,31 @@ def fit_file(rows: int, minutes: float) -> None:
     )
 
 
+def fit_on_gpu(setup: str, minutes: float) -> None:
+    """Fit a mixture that overlaps on a GPU, and print when it improved."""
+    n, d, m = map(int, setup.split(":"))
+    rng = np.random.default_rng(0)
+    centers = rng.normal(scale=4.0 / math.sqrt(2 * d), size=(m, d)).astype(np.float32)
+    X = rng.standard_normal((n, d), dtype=np.float32)
+    for begin in range(0, n, 2**20):
+        X[begin : begin + 2**20] += centers[rng.integers(m, size=len(X[begin : begin + 2**20]))]
+    HGMeans(3, engine="gpu", subsample=100, max_offspring=2).fit(X[:1000])
+    began = time.perf_counter()
+
+    def watch(record: Any) -> None:
+        if record.inertia == record.best:
+            now = time.perf_counter() - began
+            print(
+                f"{record.seconds:7.2f} s of search, {now:7.2f} s of fit: offspring "
+                f"{record.number}, inertia {record.best:.9g}, {record.made_by}",
+                flush=True,
+            )
+
+    model = HGMeans(m, engine="gpu", max_time=60.0 * minutes, random_state=0, observers=watch)
+    model.fit(X)
+    print(f"{model.stop_reason_} after {model.n_iter_} offspring: {model.inertia_:.9g}")
+
+
 def print_rivals(arguments: argparse.Namespace) -> None:
     """Measure and print the second table."""
     columns = [Column("set-up", "setup"), Column("seed", "seed")]
@@ -281,6 +315,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--rivals", action="store_true", help="the second table")
     parser.add_argument("--draw", action="store_true", help="draw what was measured")
     parser.add_argument("--file", type=int, metavar="ROWS", help="fit a memory map")
+    parser.add_argument("--gpu", metavar="N:D:M", help="fit a mixture on a GPU")
     parser.add_argument("--minutes", type=float, default=10.0, help="time for the memory map")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--limit", type=float, default=60.0, help="CPU seconds of each search")
@@ -294,6 +329,8 @@ def main() -> None:
         draw()
     elif arguments.file:
         fit_file(arguments.file, arguments.minutes)
+    elif arguments.gpu:
+        fit_on_gpu(arguments.gpu, arguments.minutes)
     elif arguments.rivals:
         print_rivals(arguments)
     else:

@@ -8,6 +8,7 @@ engine's frame (:class:`~evomeans.engines.frame.Frame`); every inertia is in the
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -222,6 +223,11 @@ class Engine(Protocol):
         """Euclidean distances of every sample to every centre, shape (n, k), in data units."""
         ...
 
+    @property
+    def most_sampled(self) -> int:
+        """How many samples an engine over some of them may have."""
+        ...
+
     def subsample(self, drawing: Drawing) -> Engine:
         """Return an engine over some of the samples, in the same frame.
 
@@ -293,6 +299,8 @@ class Engine(Protocol):
 
 class CountingSamples:
     """What an engine inherits that has the labels of all samples in memory."""
+
+    most_sampled = sys.maxsize
 
     def cluster_sizes(self, centers: FloatArray) -> NDArray[np.int64]:
         """How many samples are closest to each centre."""

@@ -87,7 +87,7 @@ def evolve(
     ):
         keeper.begin(state, (n_clusters, len(engine.frame.shift)))
         if levels is None:
-            levels = level_sizes(settings, engine.n_samples, n_clusters)
+            levels = level_sizes(settings, engine.n_samples, n_clusters, engine.most_sampled)
         search = Search(engine, n_clusters, settings, state, observers, clock)
         making = Pipeline(workers, search.refine)
         making.resume(state.waiting, engine.batch)

@@ -10,6 +10,7 @@ the other. Each size is a *level*.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -33,7 +34,9 @@ PILOT_PER_CLUSTER, PILOT = 20, 2_000
 SHARE_OF_TIME = 0.25
 
 
-def level_sizes(settings: SearchSettings, n_samples: int, n_clusters: int) -> tuple[int, ...]:
+def level_sizes(
+    settings: SearchSettings, n_samples: int, n_clusters: int, most: int = sys.maxsize
+) -> tuple[int, ...]:
     """Return the sizes of samples, the largest first; none if there are few rows.
 
     Parameters
@@ -41,6 +44,8 @@ def level_sizes(settings: SearchSettings, n_samples: int, n_clusters: int) -> tu
     settings : SearchSettings
     n_samples, n_clusters : int
         All rows, and clusters.
+    most : int
+        Rows that a sample may have.
     """
     smallest = settings.subsample
     if smallest is None:
@@ -51,8 +56,10 @@ def level_sizes(settings: SearchSettings, n_samples: int, n_clusters: int) -> tu
         if not per_cluster or SMALLER * smallest > n_samples:
             return ()
     sizes: list[int] = []
-    size = int(smallest)
-    while size < n_samples and (not sizes or SMALLER * size <= n_samples):
+    size = min(int(smallest), most)
+    if size < 2 * n_clusters:
+        return ()
+    while size < n_samples and (not sizes or (SMALLER * size <= n_samples and size <= most)):
         sizes.append(size)
         size *= STEP
     return tuple(reversed(sizes))

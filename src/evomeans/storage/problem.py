@@ -47,7 +47,7 @@ def describe_problem(
         "roulette_power": settings.roulette_power,
         "strategy": settings.strategy.identity,
         "n_iter_no_change": wait,
-        "levels": str(level_sizes(settings, X.shape[0], n_clusters)),
+        "levels": str(level_sizes(settings, X.shape[0], n_clusters, engine.most_sampled)),
         "batch": engine.batch,
         "frame": digest(frame.shift, np.array(frame.exponent)),
     }

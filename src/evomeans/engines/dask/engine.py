@@ -50,6 +50,8 @@ from evomeans.engines.sampling import Drawing
 
 log = logging.getLogger("evomeans")
 
+# Bytes of a sample. Workers send it, and one of them puts it together.
+LARGEST_SAMPLE = 2**26
 # Refined together, so that what Dask takes for a task is shared: a divisor of the patience of both
 # settings of the paper, so that a search rarely ends in the middle of a round.
 BATCH = 25
@@ -112,6 +114,7 @@ class DaskEngine(PlainKMeans):
             frame = Frame.spanning(self.survey.low, self.survey.high, self.n_samples)
         self.frame = frame
         self.ground = ground_of(self.survey, frame)
+        self.most_sampled = LARGEST_SAMPLE // (X.shape[1] * X.dtype.itemsize)
         # Where blocks answered last, and whether they were kept there. Others are best loaded there
         # again, for labels may have been kept.
         self._homes: dict[int, tuple[str, bool]] = {}

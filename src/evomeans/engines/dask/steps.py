@@ -209,7 +209,9 @@ class _Visit:
             self.n_samples,
             sampling.firsts[self.block],
         )
-        return dense_rows(self.samples, rows, self.n_features), weights
+        # They were of this type before they were encoded, which loses no digit.
+        found = dense_rows(self.samples, rows, self.n_features)
+        return found.astype(self.samples.rows.dtype), weights
 
     def _weights(self) -> FloatArray:
         """Weights in the user's order."""
