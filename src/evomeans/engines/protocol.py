@@ -225,7 +225,7 @@ class Engine(Protocol):
 
     @property
     def most_sampled(self) -> int:
-        """How many samples an engine over some of them may have."""
+        """How many samples an engine over some of them may have; 0 if there is none."""
         ...
 
     def subsample(self, drawing: Drawing) -> Engine:
@@ -300,7 +300,7 @@ class Engine(Protocol):
 class CountingSamples:
     """What an engine inherits that has the labels of all samples in memory."""
 
-    most_sampled = sys.maxsize
+    most_sampled: int = sys.maxsize
 
     def cluster_sizes(self, centers: FloatArray) -> NDArray[np.int64]:
         """How many samples are closest to each centre."""
@@ -311,6 +311,10 @@ class CountingSamples:
 
 class OneAtATime(CountingSamples):
     """What an engine inherits that runs in one thread of this process."""
+
+    def subsample(self, drawing: Drawing) -> Engine:
+        """Say that there are no engines over some of the samples."""
+        raise NotImplementedError(f"{type(self).__name__} has no samples of its samples.")
 
     def workers(self, n_clusters: int, most: int) -> list[Self]:
         """Return this engine: it has no others."""
