@@ -53,7 +53,7 @@ def test_inertia_is_the_product_of_costs_and_clustering() -> None:
             inertia = problem.points.inertia(labels)
             assert np.sum(node.costs * Y) == pytest.approx(inertia, rel=1e-10)
             pair = next(
-                ((a, b) for b in range(len(labels)) for a in range(b) if labels[a] == labels[b])
+                (a, b) for b in range(len(labels)) for a in range(b) if labels[a] == labels[b]
             )
             merged = node.merged(*pair)
             Y = clustering_matrix(np.delete(labels, pair[1]), merged.weights)

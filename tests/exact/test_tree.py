@@ -87,7 +87,8 @@ def test_work_is_deterministic() -> None:
     first, second = (proven(problem, 1.02)[1] for _ in range(2))
     assert len(first.steps) == len(second.steps)
     for one, other in zip(first.steps, second.steps, strict=True):
-        assert one.kind is other.kind and one.pair == other.pair
+        assert one.kind is other.kind
+        assert one.pair == other.pair
         if one.multipliers is not None and other.multipliers is not None:
             assert np.array_equal(one.multipliers.slack, other.multipliers.slack)
             assert np.array_equal(one.multipliers.prices, other.multipliers.prices)
@@ -104,7 +105,7 @@ def test_interruption_keeps_a_valid_bound() -> None:
 
 @pytest.fixture(scope="module")
 def split_proof() -> tuple[SmallProblem, TreeProof]:
-    """A proof that needs more than one case."""
+    """Find a proof that needs more than one case."""
     for problem in problems(11, 200):
         proof = proven(problem, 1.3)[1]
         if proof.n_nodes >= 3:

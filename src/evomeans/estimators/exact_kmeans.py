@@ -9,7 +9,7 @@ from evomeans.estimators.certifying import check_limits, check_method, dense_sam
 from evomeans.estimators.fitted import FittedCenters
 from evomeans.estimators.hgmeans import HGMeans
 from evomeans.estimators.parameters import check_int
-from evomeans.estimators.validation import check_samples, check_sample_weight
+from evomeans.estimators.validation import check_sample_weight, check_samples
 from evomeans.search import History, StopReason
 
 

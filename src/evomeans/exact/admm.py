@@ -8,9 +8,9 @@ sum mu B - S. Nothing here has to be exact: `bound` evaluates what is found.
 
 References
 ----------
-.. [1] S. Boyd, N. Parikh, E. Chu, B. Peleato, J. Eckstein: "Distributed optimization and statistical
-   learning via the alternating direction method of multipliers", Foundations and Trends in Machine
-   Learning 3, 2011.
+.. [1] S. Boyd, N. Parikh, E. Chu, B. Peleato, J. Eckstein: "Distributed optimization and
+   statistical learning via the alternating direction method of multipliers", Foundations and
+   Trends in Machine Learning 3, 2011.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from evomeans.exact.subproblem import Mask
 
 @jit(fastmath=REORDER)
 def point_to_project(V: Floats, C: Floats, U: Floats, penalty: float, A: Floats) -> float:
-    """A = V - C / penalty - U, all of shape (n, n). Returns its Frobenius norm."""
+    """Set A = V - C / penalty - U, all of shape (n, n); return its Frobenius norm."""
     n = V.shape[0]
     inverse, total = 1.0 / penalty, 0.0
     for i in range(n):
@@ -25,7 +25,7 @@ def point_to_project(V: Floats, C: Floats, U: Floats, penalty: float, A: Floats)
 
 @jit(fastmath=REORDER)
 def shift(A: Floats, b: Floats, v: Floats) -> None:
-    """A -= b v' + v b'. Shapes: A (n, n); b, v (n,)."""
+    """Subtract b v' + v b' from A. Shapes: A (n, n); b, v (n,)."""
     n = v.shape[0]
     for i in range(n):
         for j in range(n):
@@ -57,7 +57,7 @@ def capped_simplex(values: Floats, total: float) -> None:
 
 @jit(fastmath=REORDER)
 def relax(Y: Floats, V: Floats, N: Floats, share: float, base: Floats, matrix: Floats) -> None:
-    """base = share Y + (1 - share) V, and matrix = base + N; all of shape (n, n)."""
+    """Set base = share Y + (1 - share) V and matrix = base + N, all of shape (n, n)."""
     n = Y.shape[0]
     for i in range(n):
         for j in range(n):

@@ -45,9 +45,7 @@ def anticlusters(points: WeightedPoints, labels: Indices, n_parts: int) -> Indic
     return parts
 
 
-def deal(
-    offsets: Floats, n_parts: int, turn: int, rng: np.random.Generator
-) -> tuple[Indices, int]:
+def deal(offsets: Floats, n_parts: int, turn: int, rng: np.random.Generator) -> tuple[Indices, int]:
     """Halve a cluster along its longest axis again and again, and deal what stays together."""
     dealt = np.empty(len(offsets), np.int64)
     pending = [np.arange(len(offsets))]

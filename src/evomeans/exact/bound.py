@@ -1,9 +1,9 @@
 """The inequality that proves a lower bound, and its rounding errors.
 
 Let u_g = sqrt(w_g), û = u / |u|, and let Y be the matrix of a clustering into exactly k clusters
-(see `subproblem`). Then Y u = u, Y' = Y - û û' is an orthogonal projector of rank k - 1, Y >= 0, and
-<B_c, Y> <= 0 for every star cut c. So for any S that is nonnegative on the pairs that may share a
-cluster, any prices mu >= 0, and any vector b, with M = C - S + sum_c mu_c B_c,
+(see `subproblem`). Then Y u = u, Y' = Y - û û' is an orthogonal projector of rank k - 1, Y >= 0,
+and <B_c, Y> <= 0 for every star cut c. So for any S that is nonnegative on the pairs that may share
+a cluster, any prices mu >= 0, and any vector b, with M = C - S + sum_c mu_c B_c,
 
     inertia = <C, Y> >= <M, Y> = û'Mû + <M + û b' + b û', Y'>
                      >= û'Mû + the sum of the k - 1 smallest eigenvalues of M + û b' + b û'.
@@ -128,8 +128,8 @@ def relative_error(points: WeightedPoints) -> float:
     """Return the share by which the computed costs may exceed the true ones.
 
     Inertias are sums of nonnegative costs times weights, so that relative errors of both carry
-    over: of squared distances (d + 3) u, of their sums over the members of groups 2 n u, of weights,
-    products and roots the rest.
+    over: of squared distances (d + 3) u, of their sums over the members of groups 2 n u, of
+    weights, products and roots the rest.
     """
     n, d = points.values.shape
     return 4 * ((2 * n + d + 40) * UNIT + points.weight_error)

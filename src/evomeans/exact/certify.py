@@ -17,7 +17,7 @@ from evomeans.exact.tree import Tree
 from evomeans.exact.tree_proof import TreeProof
 
 MOST_POINTS = 1200
-"""Distinct points up to which the relaxation is solved as a whole: an iteration takes 0.3 s then."""
+"""Distinct points up to which the relaxation is solved as a whole; an iteration takes 0.3 s."""
 
 Map = Callable[[Callable[..., Any], Iterable[tuple[Any, ...]]], list[Any]]
 """Calls a function with all these arguments, perhaps several at a time; results in order."""

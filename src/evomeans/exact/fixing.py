@@ -4,8 +4,8 @@ The inequality of `bound` loses <S, Y>: a clustering with groups i and j in a cl
 
     inertia >= bound + <S, Y> >= bound + (2 s_ij + sum over a in Q of 2 (s_ia + s_ja)) / w(Q)
 
-with s_ab = S_ab sqrt(w_a w_b). If the right side exceeds the known inertia for every Q, the pair can
-be kept apart. That is so if and only if, with the gap g between known inertia and bound,
+with s_ab = S_ab sqrt(w_a w_b). If the right side exceeds the known inertia for every Q, the pair
+can be kept apart. That is so if and only if, with the gap g between known inertia and bound,
 
     2 s_ij - g (w_i + w_j) - sum over a of max(0, g w_a - 2 (s_ia + s_ja)) > 0,
 
@@ -47,7 +47,7 @@ def fix_pairs(slack: Floats, weights: Floats, apart: Mask, gap: float, found: Ma
                 continue
             least = 1e-12 * slack[i, j]
             for a in range(n):
-                if a == i or a == j or apart[i, a] or apart[j, a]:
+                if a in (i, j) or apart[i, a] or apart[j, a]:
                     continue
                 left -= max(0.0, gap * weights[a] - 2.0 * (slack[i, a] + slack[j, a]))
                 if left <= least:

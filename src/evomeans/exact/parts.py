@@ -5,9 +5,9 @@ parts: restricted to a part, the optimal clustering costs at most its share, and
 optimum costs no more [1]_. The parts come from `anticlusters`.
 
 If bounds are proven for a random sample of the parts only, the rest is estimated. What each part
-lacks, its share of the known inertia minus its bound, varies little; Student's t with the correction
-for a finite number of parts gives an upper confidence limit for the sum. It assumes that these
-deficits are roughly normal, so that the statement is statistical and no proof.
+lacks, its share of the known inertia minus its bound, varies little. Student's t with the
+correction for a finite number of parts gives an upper confidence limit for the sum. It assumes that
+these deficits are roughly normal, so that the statement is statistical and not a proof.
 
 References
 ----------
@@ -56,10 +56,10 @@ def count_parts(points: WeightedPoints, labels: Indices) -> int:
     fewest = math.ceil(points.n / MOST_POINTS)
     if smallest < max(fewest, 2):
         raise UselessError(
-            f"The smallest cluster has {smallest} distinct samples, fewer than the {max(fewest, 2)} "
-            f"parts into which {points.n} distinct samples would have to be split. Most parts would "
-            "miss that cluster, and the bound would say next to nothing. Certify fewer samples or "
-            "fewer clusters."
+            f"The smallest cluster has {smallest} distinct samples, fewer than the "
+            f"{max(fewest, 2)} parts into which {points.n} distinct samples would have to be "
+            "split. Most parts would miss that cluster, and the bound would say next to nothing. "
+            "Certify fewer samples or fewer clusters."
         )
     return max(2, fewest, min(round(points.n / PART_SIZE), smallest))
 
@@ -86,7 +86,8 @@ def prove_part(task: PartTask, limits: Limits | None = None) -> Proof:
     known = labels if labels.max() + 1 == k else None
     limits = limits or Limits(gap=PART_GAP, max_time=task.max_time)
     with threadpool_limits(1):
-        return Tree(points, k, points.inertia(labels), known, limits, max_nodes=1).prove().proof
+        tree = Tree(points, k, points.inertia(labels), known, limits, False, max_nodes=1)
+        return tree.prove().proof
 
 
 def by_parts(
@@ -110,9 +111,7 @@ def by_parts(
         chosen = np.sort(np.random.default_rng(1).permutation(n_parts)[:sampled])
     members = [np.flatnonzero(parts == number) for number in range(n_parts)]
     share = max(limits.seconds_left, 0.0) * 0.95 * n_jobs / len(chosen)
-    tasks = [
-        PartTask(points.restricted(members[q]), k, labels[members[q]], share) for q in chosen
-    ]
+    tasks = [PartTask(points.restricted(members[q]), k, labels[members[q]], share) for q in chosen]
     if run is not None and n_jobs > 1:
         found = run(prove_part, [(task,) for task in tasks])
     else:
@@ -122,15 +121,16 @@ def by_parts(
         proofs[q] = proof
     proof = PartsProof(parts, tuple(proofs))
     cuts = sum(getattr(part, "n_cuts", 0) for part in found)
-    common = {"labels": labels, "proof": proof, "n_nodes": len(chosen), "n_cuts": cuts}
+    count = len(chosen)
     if not is_sample:
-        return Finding(Method.PARTS, check_proof(points, k, proof), **common)
+        whole = check_proof(points, k, proof)
+        return Finding(Method.PARTS, whole, labels, proof, count, cuts)
     shares = np.array(
         [_restricted_inertia(points.restricted(part), labels[part]) for part in members]
     )
     bounds = np.array(part_bounds(points, k, parts, proofs))[chosen]
     lower = estimated_bound(shares, shares[chosen] - bounds)
-    return Finding(Method.PARTS, lower, **common, confidence=CONFIDENCE)
+    return Finding(Method.PARTS, lower, labels, proof, count, cuts, CONFIDENCE)
 
 
 def _one_by_one(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from evomeans.compiled.ready import Call, ready
-from evomeans.exact import admm_kernels, anticlusters, fixing, star_cuts
+from evomeans.exact import admm_kernels, anticlusters, fixing, plane_pricing, star_cuts
+
+MODULES = (admm_kernels, anticlusters, fixing, plane_pricing, star_cuts)
 
 
 def kernel_calls() -> list[Call]:
-    """Return the calls of a proof by relaxation."""
-    return [*anticlusters.kernel_calls(), *admm_kernels.kernel_calls(), *star_cuts.kernel_calls(), *fixing.kernel_calls()]
+    """Return the calls of all kinds of proofs."""
+    return [call for module in MODULES for call in module.kernel_calls()]
 
 
 def prepare() -> None:

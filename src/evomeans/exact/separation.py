@@ -11,8 +11,8 @@ the blocks
 
     N_ab = R_a (2 I - 4 n_a n_b / ρ_ab (c_a - c_b)(c_a - c_b)') R_b',    N_aa = 2 R_a R_a',
 
-and R_a' R_a is the scatter matrix of cluster a. N has k d rows, however many points there are. In any
-case, no clustering costs less than the given one by more than half of the sum of the k largest
+and R_a' R_a is the scatter matrix of cluster a. N has k d rows, however many points there are. In
+any case, no clustering costs less than the given one by more than half of the sum of the k largest
 values of max(0, eigenvalue - z).
 
 This is the dual certificate of [1]_ after two simplifications, which follow from the definitions of

@@ -1,13 +1,13 @@
 """Star cuts: inequalities that hold for clusterings and not for their relaxation.
 
-With z_ij = 1 / w(Q) if groups i and j share the cluster Q, else 0, every i and every set T without i
-satisfy
+With z_ij = 1 / w(Q) if groups i and j share the cluster Q, else 0, every i and every set T without
+i satisfy
 
     sum over t in T of z_it  -  sum over pairs s < t in T of z_st  <=  z_ii.
 
-If m members of T are in the cluster of i, the left side is at most (m - m (m - 1) / 2) / w(Q), which
-is at most 1 / w(Q), and pairs in other clusters only lower it. One member of T gives the pair cuts
-of the literature, two the triangle cuts [1]_.
+If m members of T are in the cluster of i, the left side is at most (m - m (m - 1) / 2) / w(Q),
+which is at most 1 / w(Q), and pairs in other clusters only lower it. One member of T gives the pair
+cuts of the literature, two the triangle cuts [1]_.
 
 A cut is a row of ``LARGEST + 1`` indices: i, then the members of T, then -1. As a matrix, <B, Y> is
 the left side minus the right side, with Y_ij = z_ij sqrt(w_i w_j).
@@ -62,7 +62,8 @@ def add_cuts(
 ) -> None:
     """Add sum_c prices[c] B_c to ``matrix``, and the absolute values of all terms to ``sizes``.
 
-    Shapes: matrix, sizes (n, n); inverse_roots (n,), 1 / sqrt(w); cuts (m, LARGEST + 1); prices (m,).
+    Shapes: matrix, sizes (n, n); inverse_roots (n,), 1 / sqrt(w); cuts (m, LARGEST + 1);
+    prices (m,).
     """
     for c in range(cuts.shape[0]):
         price = prices[c]
@@ -110,6 +111,8 @@ def sweep_cuts(
     for sweep in range(n_sweeps):
         for step in range(m):
             c = step if sweep % 2 == 0 else m - 1 - step
+            if sweep > 0 and prices[c] == 0.0:
+                continue
             i = cuts[c, 0]
             own = inverse_roots[i]
             norm = own * own * own * own

@@ -1,10 +1,10 @@
 """A node of the search tree: groups of points, and pairs of groups that must stay apart.
 
 A clustering of the groups into k clusters is the matrix Y with Y_gh = sqrt(w_g w_h) / w(Q) if g and
-h share the cluster Q, else 0. With K_gh, the sum of w_i w_j |x_i - x_j|² / 2 over i in g and j in h,
-its inertia is the sum of K_gh / w(Q) over all pairs that share a cluster, that is <C, Y> with
-C_gh = K_gh / sqrt(w_g w_h). All terms are nonnegative, so that no digits cancel: merging groups only
-adds entries of K.
+h share the cluster Q, else 0. With K_gh, the sum of w_i w_j |x_i - x_j|² / 2 over i in g and j in
+h, its inertia is the sum of K_gh / w(Q) over all pairs that share a cluster, that is <C, Y> with
+C_gh = K_gh / sqrt(w_g w_h). All terms are nonnegative, so that no digits cancel: merging groups
+only adds entries of K.
 """
 
 from __future__ import annotations

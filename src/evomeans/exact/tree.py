@@ -67,6 +67,8 @@ class Tree:
     limits : Limits
     improving : bool
         Whether to look for better clusterings.
+    max_nodes : int
+        Subproblems at most.
     """
 
     def __init__(
@@ -87,18 +89,22 @@ class Tree:
 
     def prove(self) -> TreeResult:
         """Search until the bound meets the cutoff, time is up, or nothing is left to split."""
-        found = None
+        found, start = None, None
         while True:
-            root = self._grow()
+            root = self._grow(start)
+            proof = TreeProof(self.cutoff, tuple(steps_of(root)))
             if self._better is None:
-                return TreeResult(TreeProof(self.cutoff, tuple(steps_of(root))), found)
+                return TreeResult(proof, found)
+            found, self._better = self._better, None
+            if self.limits.expired():
+                return TreeResult(proof, found)
             # All that was deduced spoke of the former cutoff; a lower one deduces more.
-            found = self.labels = self._better
-            self.cutoff, self._better = self.points.inertia(found), None
+            self.cutoff, start = self.points.inertia(found), root.iterate
 
-    def _grow(self) -> Case:
+    def _grow(self, start: Iterate | None) -> Case:
         problem = Subproblem.of_points(self.points, self.k, self.cutoff)
-        root = self._worked(problem, Iterate.at_clustering(problem, self.labels), -math.inf)
+        start = start or Iterate.at_clustering(problem, self.labels)
+        root = self._worked(problem, start, -math.inf)
         heap = [(root.bound, 0, root)]
         count = 0
         while heap and self._better is None:
