@@ -89,7 +89,7 @@ def samples(name: str) -> NDArray[np.float64]:
     if name == "diabetes":
         return np.asarray(load_diabetes().data)
     if name == "mixture":
-        return np.asarray(mixture(100_000, 16, 10, 16.0), np.float64)
+        return np.asarray(mixture(100_000, 16, 10, 24.0), np.float64)
     return np.asarray(load(name), np.float64)
 
 
