@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 import warnings
 from contextlib import AbstractContextManager, nullcontext
@@ -154,8 +155,6 @@ class ProofDisplay:
         """Return what keeps the display alive while it is entered."""
         if not self.terminal.is_live:
             return nullcontext()
-        import sys
-
         from rich.console import Console
         from rich.live import Live
 
