@@ -38,10 +38,13 @@ COLUMNS = (
     "literature",
     "literature_source",
     "beats_literature",
+    "proven_bound",
 )
 BEST, UPPER_BOUND = "best known", "upper bound"
 # Sums of squares in another order differ by less.
 EQUAL = 1e-9
+# The relative gap within which a value counts as optimal.
+SETTLED = 1e-6
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,8 @@ class Known:
         The lowest published objective.
     literature_source : str
         Where it is published.
+    proven_bound : float or None
+        No clustering has a lower objective; ``python -m benchmarks.proof`` proves it.
     """
 
     dataset: str
@@ -98,6 +103,15 @@ class Known:
     is_upper_bound: bool = False
     literature: Printed | None = None
     literature_source: str = ""
+    proven_bound: float | None = None
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the value is proven to be optimal."""
+        if self.proven_bound is None:
+            return False
+        room = SETTLED * self.value + self.printed.rounding
+        return self.value - self.proven_bound <= room
 
     @property
     def value(self) -> float:
@@ -213,6 +227,16 @@ def accept(table: Path = TABLE, folder: Path = PROPOSALS) -> list[tuple[Known | 
     return changes
 
 
+def record_proofs(bounds: Mapping[tuple[str, int], float], table: Path = TABLE) -> int:
+    """Write proven lower bounds into the table, where they are higher; return how many it has."""
+    rows = {(row["dataset"], int(row["m"])): row for row in _rows(table)}
+    for setup, bound in bounds.items():
+        if setup in rows and bound > float(rows[setup].get("proven_bound") or 0.0):
+            rows[setup]["proven_bound"] = repr(bound)
+    write_table(rows.values(), table)
+    return sum(bool(row.get("proven_bound")) for row in rows.values())
+
+
 def write_table(rows: Iterable[Mapping[str, str]], table: Path) -> None:
     """Write the table anew, in the order of the paper."""
     order = {dataset.name: place for place, dataset in enumerate(DATASETS)}
@@ -266,6 +290,7 @@ def _known(row: Mapping[str, str]) -> Known:
         is_upper_bound=row["status"] == UPPER_BOUND,
         literature=Printed.parse(row["literature"]) if row["literature"] else None,
         literature_source=row["literature_source"],
+        proven_bound=float(row["proven_bound"]) if row.get("proven_bound") else None,
     )
 
 
@@ -310,8 +335,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for p in waiting:
             print(_change(known.get((p.dataset, p.m)), p.dataset, p.m, p.value, p.by))
         beaten = sum(entry.beats_literature for entry in known.values())
+        settled = sum(entry.is_settled for entry in known.values())
         print(
-            f"{len(known)} set-ups are known, {beaten} lower than published; "
+            f"{len(known)} set-ups are known, {beaten} lower than published, {settled} proven "
+            "optimal; "
             f"{len(waiting)} proposals wait for --accept."
         )
     return 0
@@ -321,9 +348,13 @@ def _line(known: Known) -> str:
     mark = "*" if known.beats_literature else " "
     published = "" if known.literature is None else f", published {known.literature.value:.8g}"
     bound = "an upper bound by " if known.is_upper_bound else ""
+    proven = ""
+    if known.proven_bound is not None:
+        gap = 100 * max(0.0, 1 - known.proven_bound / known.value)
+        proven = ", proven optimal" if known.is_settled else f", proven within {gap:.2g} %"
     return (
         f"{known.dataset:<21} m={known.m:<4} {known.value:<17.10g}{mark} {bound}{known.found_by}"
-        f"{published}"
+        f"{published}{proven}"
     )
 
 

@@ -17,7 +17,10 @@ import evomeans
 def test_public_names():
     """Everything announced exists, and nothing else is shown."""
     assert set(evomeans.__all__) == {
+        "Certificate",
+        "CertificateFileError",
         "CheckpointError",
+        "ExactKMeans",
         "HGMeans",
         "History",
         "Individual",
@@ -25,7 +28,10 @@ def test_public_names():
         "OffspringRecord",
         "StopReason",
         "__version__",
+        "certify",
         "load",
+        "load_certificate",
+        "save_certificate",
     }
     assert dir(evomeans) == sorted(evomeans.__all__)
     for name in evomeans.__all__:
@@ -70,7 +76,15 @@ def test_importing_the_estimator_does_not_load_numba():
     assert not loaded & {"numba", "llvmlite", "polars", "matplotlib"}
 
 
-@pytest.mark.parametrize("module", ["evomeans.estimators.hgmeans", "evomeans.exact.line"])
+@pytest.mark.parametrize(
+    "module",
+    [
+        "evomeans.estimators.certifying",
+        "evomeans.estimators.exact_kmeans",
+        "evomeans.estimators.hgmeans",
+        "evomeans.exact.line",
+    ],
+)
 def test_examples_in_docstrings(module):
     """They run, and print what they say."""
     results = doctest.testmod(importlib.import_module(module), optionflags=doctest.ELLIPSIS)

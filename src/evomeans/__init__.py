@@ -11,13 +11,24 @@ from typing import TYPE_CHECKING
 from evomeans._version import __version__
 
 if TYPE_CHECKING:
+    from evomeans.estimators.certifying import certify
+    from evomeans.estimators.exact_kmeans import ExactKMeans
     from evomeans.estimators.hgmeans import HGMeans, load
+    from evomeans.exact.certificate import Certificate
     from evomeans.search import History, Individual, OffspringRecord, StopReason
+    from evomeans.storage.certificate_file import (
+        CertificateFileError,
+        load_certificate,
+        save_certificate,
+    )
     from evomeans.storage.checkpoint import CheckpointError
     from evomeans.storage.model_file import ModelFileError
 
 __all__ = [
+    "Certificate",
+    "CertificateFileError",
     "CheckpointError",
+    "ExactKMeans",
     "HGMeans",
     "History",
     "Individual",
@@ -25,20 +36,29 @@ __all__ = [
     "OffspringRecord",
     "StopReason",
     "__version__",
+    "certify",
     "load",
+    "load_certificate",
+    "save_certificate",
 ]
 
 # Where the public names live. They are loaded on first use (PEP 562): importing the package
 # alone, as the command line does, loads neither scikit-learn nor SciPy nor Numba.
 _HOMES = {
+    "Certificate": "evomeans.exact.certificate",
+    "CertificateFileError": "evomeans.storage.certificate_file",
     "CheckpointError": "evomeans.storage.checkpoint",
+    "ExactKMeans": "evomeans.estimators.exact_kmeans",
     "HGMeans": "evomeans.estimators.hgmeans",
     "History": "evomeans.search",
     "Individual": "evomeans.search",
     "ModelFileError": "evomeans.storage.model_file",
     "OffspringRecord": "evomeans.search",
     "StopReason": "evomeans.search",
+    "certify": "evomeans.estimators.certifying",
     "load": "evomeans.estimators.hgmeans",
+    "load_certificate": "evomeans.storage.certificate_file",
+    "save_certificate": "evomeans.storage.certificate_file",
 }
 
 

@@ -24,6 +24,7 @@ from benchmarks.best_known import (
     main,
     proposals,
     propose,
+    record_proofs,
 )
 from benchmarks.data import DATASETS, PARTIAL, MissingDataError, reference_runs
 from benchmarks.data.registry import is_listed
@@ -294,3 +295,22 @@ def test_the_command_as_a_module():
         command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
     )
     assert f"{len(all_known())} set-ups are known" in result.stdout
+
+
+def test_proven_bounds_only_rise_and_settle_values(table):
+    """A bound within a millionth of the value settles it; a lower bound replaces nothing."""
+    bounds = {("iris", 3): 78.85144, ("iris", 2): 150.0}
+    assert record_proofs(bounds, table) == 2
+    assert record_proofs({("iris", 3): 70.0}, table) == 2
+    known = all_known(table)
+    assert known["iris", 3].proven_bound == 78.85144
+    assert known["iris", 3].is_settled
+    assert not known["iris", 2].is_settled
+    assert known["skin", 25].proven_bound is None
+
+
+def test_no_proven_bound_is_above_its_value():
+    """Each is a proof: a lower value cannot exist."""
+    for entry in all_known(TABLE).values():
+        if entry.proven_bound is not None:
+            assert entry.proven_bound <= entry.value + entry.printed.rounding

@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from evomeans import HGMeans
+from evomeans import ExactKMeans, HGMeans
 
 QUICK = {"min_population": 3, "max_population": 6, "max_offspring": 20, "random_state": 0}
 COLUMNS = ["a", "b", "c"]
@@ -32,6 +32,7 @@ X = np.random.default_rng(0).normal(size=(40, 3))
         HGMeans.fast(3, engine="reference", strategy="paper", max_offspring=100),
         HGMeans.fast(3),
         HGMeans(max_offspring=50),
+        ExactKMeans(3, max_time=0.2),
     ]
 )
 def test_scikit_learns_own_checks(estimator, check):

@@ -20,6 +20,7 @@ from evomeans.cli.options import (
     ComparisonOptions,
     Flag,
     Jobs,
+    ProofOptions,
     RunOptions,
     SampleOptions,
     SearchOptions,
@@ -29,6 +30,7 @@ from evomeans.cli.options import (
 from evomeans.cli.terminal import ARGUMENTS, Terminal, note_messages
 
 READ, SAMPLES, KEEP, SHOW = TableOptions(), SampleOptions(), RunOptions(), Terminal()
+PROVE = ProofOptions()
 
 app = App(
     name="evomeans",
@@ -132,6 +134,28 @@ def report(
 
 
 @app.command(sort_key=3)
+def certify(
+    run: Path,
+    table: TableName,
+    /,
+    *,
+    proof: ProofOptions = PROVE,
+    read: TableOptions = READ,
+    show: Terminal = SHOW,
+) -> int:
+    """Prove that the clustering of a run is optimal, or how far from it at most.
+
+    Parameters
+    ----------
+    run
+        The folder of a run. The proof is kept there.
+    """
+    from evomeans.cli.certify import certify_run
+
+    return certify_run(run, table, read, proof, show)
+
+
+@app.command(sort_key=4)
 def compare(
     table: TableName,
     /,
@@ -147,7 +171,7 @@ def compare(
     return compare_methods(table, options, read, samples, show)
 
 
-@app.command(sort_key=4)
+@app.command(sort_key=5)
 def info(*, json: Flag = False) -> int:
     """Show versions, engines, threads and the cache of compiled kernels.
 
@@ -161,7 +185,7 @@ def info(*, json: Flag = False) -> int:
     return show_info(as_json=json)
 
 
-@app.command(sort_key=5)
+@app.command(sort_key=6)
 def warmup(*, jobs: Jobs = -1, show: Terminal = SHOW) -> int:
     """Compile all kernels for this machine now, not on the first fit: for images and clusters.
 

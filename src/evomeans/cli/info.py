@@ -18,6 +18,7 @@ EXTRAS = {
     "report": ("jinja2", "matplotlib"),
     "gpu": ("torch", "triton"),
     "dask": ("dask", "distributed"),
+    "plane": ("highspy",),
 }
 
 

@@ -17,12 +17,14 @@ from evomeans.wording import listed, parse_duration, quoted
 
 TABLE = Group("Table", sort_key=1)
 SEARCH = Group("Search", sort_key=2)
+PROOF = Group("Proof", sort_key=2)
 OUTPUT = Group("Output", sort_key=3)
 
 TableFormat = Literal["csv", "tsv", "parquet", "arrow", "npy", "npz"]
 OutputFormat = Literal["csv", "parquet"]
 Engine = Literal["auto", "cpu", "reference", "gpu", "dask"]
 SearchStrategy = Literal["deep", "paper"]
+ProofMethod = Literal["auto", "direct", "separation", "relaxation", "plane", "parts"]
 
 
 def _not_an_option(_: Any, value: str) -> None:
@@ -142,6 +144,35 @@ class SampleOptions:
 
     standardize: Flag = False
     """Bring all columns to mean 0 and deviation 1; centres are written in the original units."""
+
+
+@Parameter(name="*", group=PROOF)
+@dataclass(frozen=True, kw_only=True)
+class ProofOptions:
+    """The proof."""
+
+    weights: str | None = None
+    """The column that says how much each row counts, if the run had one."""
+
+    max_time: Duration = 60.0
+    """Stop after this time, with the best bound so far: 90s, 5m, 1h30m."""
+
+    gap: Annotated[float, Parameter(validator=Number(gte=1e-9, lt=1))] = 1e-6
+    """The clustering counts as optimal if no other one is better by more than this share."""
+
+    method: ProofMethod = "auto"
+    """How to prove it; docs/proof.md explains the methods."""
+
+    sampled_parts: Annotated[Integer | None, Parameter(validator=Number(gte=2))] = None
+    """For large tables: prove this many parts only, for a statistical statement."""
+
+    jobs: Jobs | None = None
+    """Parts of a large table to work on at a time, -1 for as many as there are cores."""
+
+    @property
+    def samples(self) -> SampleOptions:
+        """What is done to the rows."""
+        return SampleOptions(weights=self.weights)
 
 
 @Parameter(name="*", group=SEARCH)

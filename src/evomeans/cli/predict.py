@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from evomeans.cli.failures import CommandError, UsageError
-from evomeans.cli.options import TableOptions
+from evomeans.cli.options import SampleOptions, TableOptions
 from evomeans.cli.reading import load_table
 from evomeans.cli.run_folder import MODEL, RECORD, check_new_file, read_record
 from evomeans.cli.tables.scaling import Standardization
@@ -41,8 +41,15 @@ def predict_table(
     if output is not None:
         check_new_file(output, force)
     terminal = Terminal()
-    model, scaling = _fitted(model_path)
-    table = _matching_table(model, name, read, terminal, standardized=scaling is not None)
+    model, scaling = fitted_model(model_path)
+    table = matching_table(
+        model,
+        name,
+        read,
+        terminal,
+        standardized=scaling is not None,
+        in_dask=Path(name).is_dir(),
+    )
     X: Any = table.X
     if scaling is not None:
         X = X.map_blocks(scaling.apply, dtype=X.dtype) if is_dask(X) else scaling.apply(X)
@@ -63,7 +70,7 @@ def predict_table(
     return 0
 
 
-def _fitted(path: Path) -> tuple[HGMeans, Standardization | None]:
+def fitted_model(path: Path) -> tuple[HGMeans, Standardization | None]:
     """Return a model, and what must be done to samples before it sees them."""
     folder = path if path.is_dir() else path.parent
     file = path / MODEL if path.is_dir() else path
@@ -103,8 +110,15 @@ def _scaling(record: dict[str, Any], model: HGMeans, path: Path) -> Standardizat
     return Standardization(mean, scale)
 
 
-def _matching_table(
-    model: HGMeans, name: str, read: TableOptions, terminal: Terminal, *, standardized: bool
+def matching_table(
+    model: HGMeans,
+    name: str,
+    read: TableOptions,
+    terminal: Terminal,
+    *,
+    standardized: bool,
+    samples: SampleOptions | None = None,
+    in_dask: bool = False,
 ) -> Table:
     """Read the columns of the model by their names, or all if they have none."""
     suffix = STANDARDIZED if standardized else ""
@@ -116,7 +130,7 @@ def _matching_table(
     if set(read.columns or ()) == set(names):
         # In the order of the model, whatever that of the command.
         read = replace(read, columns=names or None)
-    table = load_table(name, read, terminal, expected=names or None, in_dask=Path(name).is_dir())
+    table = load_table(name, read, terminal, samples, expected=names or None, in_dask=in_dask)
     if names and table.named and table.columns != names:
         raise UsageError(
             f"--columns names {listed(map(quoted, table.columns), 12)}, and the model has "

@@ -19,9 +19,10 @@ RECORD = "run.json"
 MODEL = "model.evomeans"
 REPORT_DATA = "report.json"
 REPORT = "report.html"
+CERTIFICATE = "certificate.evomeans"
 TABLES = ("labels", "centers", "history")
 RUN_FILES = frozenset(
-    [RECORD, MODEL, REPORT_DATA, REPORT]
+    [RECORD, MODEL, REPORT_DATA, REPORT, CERTIFICATE]
     + [f"{name}.{suffix}" for name in TABLES for suffix in ("csv", "parquet")]
 )
 

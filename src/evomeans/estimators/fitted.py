@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from typing import Any, Self
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +22,16 @@ from evomeans.engines import Engine, create_engine, is_dask, nearest
 from evomeans.engines.frame import Frame, is_sparse
 from evomeans.engines.protocol import FloatArray
 from evomeans.estimators.parameters import DENSE_ENGINES, check_thread_count
-from evomeans.estimators.solution import Solution, encode_centers, frame_for_new_samples
+from evomeans.estimators.solution import (
+    Solution,
+    canonical_solution,
+    encode_centers,
+    frame_for_new_samples,
+)
 from evomeans.estimators.validation import Features, check_new_samples, check_sample_weight
+
+if TYPE_CHECKING:
+    from evomeans.exact.certificate import Certificate
 
 
 class FittedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -40,6 +49,8 @@ class FittedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         Number of features of the fit.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, if all are strings.
+    certificate_ : Certificate
+        What :meth:`certify` has proven about the last fit, once it was called.
     """
 
     n_clusters: int
@@ -50,6 +61,7 @@ class FittedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     inertia_: float
     n_features_in_: int
     feature_names_in_: NDArray[Any]
+    certificate_: Certificate
     _frame: Frame
 
     @abstractmethod
@@ -175,6 +187,89 @@ class FittedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         engine, centers = self._fitted_engine(X, sample_weight)
         return -engine.assign(centers)[1]
 
+    def certify(
+        self,
+        X: Any,
+        sample_weight: Any = None,
+        *,
+        max_time: float = 60.0,
+        gap: float = 1e-6,
+        n_jobs: int | None = None,
+        method: str = "auto",
+        sampled_parts: int | None = None,
+        update: bool = False,
+        verbose: int = 0,
+        progress: Any = None,
+    ) -> Certificate:
+        """Prove how far the clustering of ``X`` can be from the optimum at most.
+
+        The result is kept as ``certificate_`` until the next fit. See :func:`evomeans.certify` for
+        the parameters, and docs/proof.md for what is proven.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The samples of the fit, in memory.
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            The weights of the fit.
+        max_time : float, default=60
+            Stop after this many seconds, with the best bound so far. Ctrl-C does the same.
+        gap : float, default=1e-6
+            The proof is done when the lower bound is within this share of the upper one.
+        n_jobs : int, default=None
+            Parts that are worked on at a time, if the samples are split into parts.
+        method : {"auto", "direct", "separation", "relaxation", "plane", "parts"}, default="auto"
+            How to prove it.
+        sampled_parts : int, default=None
+            With "parts", work on this many of them, for a statistical statement.
+        update : bool, default=False
+            Whether to take over a better clustering, if the proof finds one.
+        verbose : int, default=0
+            1 prints a line every few seconds.
+        progress : callable, default=None
+            Called with the lower bound, the upper bound and the number of nodes so far.
+
+        Returns
+        -------
+        Certificate
+            ``print`` it for a sentence.
+        """
+        from evomeans.estimators.certifying import certify
+
+        labels = self.predict(X)
+        if is_dask(labels):
+            raise TypeError("certify takes samples in memory; pass X.compute() and engine='auto'.")
+        certificate = certify(
+            X,
+            labels,
+            sample_weight,
+            n_clusters=len(self.cluster_centers_),
+            max_time=max_time,
+            gap=gap,
+            n_jobs=n_jobs,
+            method=method,
+            sampled_parts=sampled_parts,
+            verbose=verbose,
+            progress=progress,
+        )
+        if update and certificate.improved and certificate.labels is not None:
+            self._take(X, sample_weight, certificate.labels)
+        self.certificate_ = certificate
+        return certificate
+
+    def _take(self, X: Any, sample_weight: Any, labels: NDArray[np.int32]) -> None:
+        """Replace the solution by the means of clusters, and what K-means makes of them."""
+        X = check_new_samples(self, X)
+        sample_weight = check_sample_weight(sample_weight, X.shape[0])
+        names = getattr(self, "feature_names_in_", None)
+        w = np.ones(X.shape[0]) if sample_weight is None else sample_weight
+        indicator = np.equal.outer(np.unique(labels), labels) * w
+        means = np.asarray(indicator @ X) / indicator.sum(axis=1, keepdims=True)
+        with closing(create_engine(self.engine, X, sample_weight)) as engine:
+            start = encode_centers(engine.frame, means)
+            solution = canonical_solution(engine, start, self.cluster_centers_.dtype)
+            self._keep_solution(Features(self.n_features_in_, names), engine.frame, solution)
+
     def _keep_solution(self, features: Features, frame: Frame, solution: Solution) -> None:
         """Set the fitted attributes that all clusterers have; nothing in here can fail."""
         self.n_features_in_ = features.count
@@ -186,6 +281,9 @@ class FittedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         self.cluster_centers_ = solution.centers
         self.labels_ = solution.labels
         self.inertia_ = solution.inertia
+        # It was one of another solution.
+        if hasattr(self, "certificate_"):
+            del self.certificate_
 
     def _warn_of_duplicates(self, solution: Solution, stacklevel: int) -> None:
         if solution.n_distinct < self.n_clusters:

@@ -216,6 +216,9 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         clusterings to look at. Their ``centers`` are float64, in units of the data and in no
         particular order.
 
+    certificate_ : Certificate
+        What :meth:`certify` has proven about the last fit. Defined only once it was called.
+
     n_features_in_ : int
         Number of features seen during :term:`fit`.
 

@@ -152,6 +152,7 @@ def _run(model: Any, moments: Moments, shape: tuple[int, int]) -> dict[str, Any]
         "stop_reason": str(model.stop_reason_),
         "n_rediscoveries": int(model.n_rediscoveries_),
         "levels": [int(rows) for rows in model.levels_],
+        "certificate": str(model.certificate_) if hasattr(model, "certificate_") else None,
     }
 
 

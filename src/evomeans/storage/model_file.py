@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,9 @@ from evomeans.storage.arrays import (
     records_from_arrays,
     records_to_arrays,
 )
+
+if TYPE_CHECKING:
+    from evomeans.exact.certificate import Certificate
 
 FORMAT = "evomeans model"
 VERSION = 2
@@ -54,6 +57,7 @@ class StoredModel:
     stop_reason: StopReason
     population: Sequence[Individual]
     history: History
+    certificate: Certificate | None = None
 
 
 def write_model(path: str | os.PathLike[str], model: StoredModel) -> None:
@@ -72,6 +76,11 @@ def write_model(path: str | os.PathLike[str], model: StoredModel) -> None:
         "frame_exponent": model.frame.exponent,
         "labels_stored": model.labels is not None,
     }
+    if model.certificate is not None:
+        # Imported here: it loads Numba.
+        from evomeans.storage.certificate_file import certificate_to_meta
+
+        meta["certificate"] = certificate_to_meta(model.certificate)
     arrays = {
         "cluster_centers": model.cluster_centers,
         "frame_shift": model.frame.shift,
@@ -132,6 +141,7 @@ def _model(archive: Archive) -> StoredModel:
         stop_reason=StopReason(reason),
         population=tuple(population),
         history=history_from_arrays(archive),
+        certificate=_certificate(archive),
     )
 
 
@@ -141,6 +151,16 @@ def _levels(archive: Archive) -> tuple[int, ...]:
     if not isinstance(levels, list) or not all(type(rows) is int and rows > 0 for rows in levels):
         raise ArchiveError("its levels are not a list of numbers of rows")
     return tuple(levels)
+
+
+def _certificate(archive: Archive) -> Certificate | None:
+    """Return the figures of a certificate, without its proof."""
+    if archive.meta.get("certificate") is None:
+        return None
+    # Imported here: it loads Numba.
+    from evomeans.storage.certificate_file import certificate_from_meta
+
+    return certificate_from_meta(Archive(archive.mapping("certificate"), {}))
 
 
 def _feature_names(archive: Archive, n_features: int) -> NDArray[Any] | None:

@@ -1,0 +1,265 @@
+"""From samples and a clustering to a certificate: checks, clock, Ctrl-C, threads and words."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from sklearn.utils import check_array
+from threadpoolctl import threadpool_limits
+
+from evomeans.engines import is_dask
+from evomeans.engines.frame import is_sparse
+from evomeans.estimators.parameters import check_int, check_real, check_thread_count, shown
+from evomeans.estimators.validation import check_sample_weight, from_torch
+from evomeans.search.interrupts import DeferredInterrupt
+
+if TYPE_CHECKING:
+    from evomeans.exact.certificate import Certificate
+
+LARGEST_DENSE = 10**8
+"""Entries of a sparse matrix that are still written out."""
+METHODS = ("auto", "direct", "separation", "relaxation", "plane", "parts")
+SECONDS_BETWEEN_LINES = 5.0
+
+Progress = Callable[[float, float, int], object]
+
+
+def certify(
+    X: Any,
+    clustering: Any,
+    sample_weight: Any = None,
+    *,
+    n_clusters: int | None = None,
+    max_time: float = 60.0,
+    gap: float = 1e-6,
+    n_jobs: int | None = None,
+    method: str = "auto",
+    sampled_parts: int | None = None,
+    verbose: int = 0,
+    progress: Progress | None = None,
+) -> Certificate:
+    """Prove how far a clustering can be from the optimum at most.
+
+    The clustering may come from anywhere. What is proven is a lower bound for the inertia of all
+    clusterings into as many clusters; if both meet, the clustering is optimal. docs/proof.md
+    explains the methods and has the proofs.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        The samples, in memory.
+    clustering : array-like of shape (n_samples,) or (n_clusters, n_features)
+        The labels of the samples, or centres to which the nearest samples belong.
+    sample_weight : float or array-like of shape (n_samples,), default=None
+        The weight of each sample. None means equal weights.
+    n_clusters : int, default=None
+        By default the number of labels or centres.
+    max_time : float, default=60
+        Stop after this many seconds, with the best bound so far. Ctrl-C does the same.
+    gap : float, default=1e-6
+        The proof is done when the lower bound is within this share of the upper one.
+    n_jobs : int, default=None
+        Parts that are worked on at a time, if the samples are split into parts. -1 means one for
+        each core. Other methods use one thread. Within ``joblib.parallel_config("dask")``, the
+        parts go to a Dask cluster.
+    method : {"auto", "direct", "separation", "relaxation", "plane", "parts"}, default="auto"
+        How to prove it. "auto" takes what suits the samples.
+    sampled_parts : int, default=None
+        With "parts", prove bounds for this many of them only, and estimate the rest. The
+        certificate is then statistical.
+    verbose : int, default=0
+        1 prints a line every few seconds.
+    progress : callable, default=None
+        Called with the lower bound, the upper bound and the number of nodes so far.
+
+    Returns
+    -------
+    Certificate
+        ``print`` it for a sentence. Its ``labels`` are the best clustering known, which can be
+        better than the given one.
+
+    Examples
+    --------
+    >>> import evomeans
+    >>> X = [[0, 0], [0, 1], [1, 0], [8, 8], [8, 9], [9, 7]]
+    >>> certificate = evomeans.certify(X, [0, 0, 0, 1, 1, 1])
+    >>> certificate.status, round(certificate.lower_bound, 4)
+    ('optimal', 4.0)
+    >>> round(certificate.verify(X), 4)
+    4.0
+    """
+    X = dense_samples(X)
+    sample_weight = check_sample_weight(sample_weight, X.shape[0])
+    labels, count = check_clustering(clustering, X)
+    k = count if n_clusters is None else check_int("n_clusters", n_clusters, at_least=1)
+    if count > k:
+        raise ValueError(f"n_clusters={k} is less than the {count} clusters of the clustering.")
+    limit, target = check_limits(max_time, gap)
+    n_threads = check_thread_count(1 if n_jobs is None else n_jobs)
+    if sampled_parts is not None:
+        check_int("sampled_parts", sampled_parts, at_least=2)
+    return _certified(
+        X,
+        labels,
+        sample_weight,
+        k,
+        limit,
+        target,
+        n_threads,
+        check_method(method),
+        sampled_parts,
+        _listener(progress, check_int("verbose", int(verbose), at_least=0)),
+    )
+
+
+def _certified(
+    X: NDArray[np.float64],
+    labels: NDArray[np.int64],
+    sample_weight: NDArray[np.float64] | None,
+    k: int,
+    max_time: float,
+    gap: float,
+    n_threads: int,
+    method: str | None,
+    sampled_parts: int | None,
+    progress: Progress,
+) -> Certificate:
+    # Imported here: it loads Numba.
+    from evomeans.exact.certificate import certificate_of
+    from evomeans.exact.certify import attempt, choose_method
+    from evomeans.exact.limits import Limits
+    from evomeans.exact.points import WeightedPoints
+    from evomeans.exact.prepare import prepare
+    from evomeans.exact.proofs import Method
+
+    prepare()
+    points = WeightedPoints.of_samples(X, sample_weight)
+    if points.n == 0:
+        raise ValueError("sample_weight must not be zero for all samples.")
+    known = points.labels_of_points(labels)
+    given = points.in_data_units(points.inertia(known))
+    has_solver = find_spec("highspy") is not None
+    wanted = None if method is None else Method(method)
+    reason = "asked for" if wanted else choose_method(points, k, has_solver).reason
+    with DeferredInterrupt() as interrupt, threadpool_limits(1):
+        limits = Limits(gap, max_time, lambda: interrupt.requested, progress)
+        finding = attempt(
+            points,
+            k,
+            known,
+            limits,
+            method=wanted,
+            has_plane_solver=has_solver,
+            run=parallel_map(n_threads),
+            n_jobs=n_threads,
+            sampled_parts=sampled_parts,
+        )
+        seconds = limits.seconds
+    if interrupt.requested:
+        warnings.warn(
+            "certify was interrupted; the best bound so far is kept.", RuntimeWarning, stacklevel=3
+        )
+    if finding.method is Method.SEPARATION and wanted is None:
+        reason = "the clusters are well separated"
+    best = np.zeros(len(X), np.int32)
+    heavy = points.places >= 0
+    best[heavy] = finding.labels[points.places[heavy]]
+    return certificate_of(
+        points, finding, k, given, gap=gap, reason=reason, seconds=seconds, labels=best
+    )
+
+
+def parallel_map(n_jobs: int) -> Any:
+    """Return a function that calls another one many times, up to ``n_jobs`` at a time."""
+
+    def run(function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> list[Any]:
+        calls = list(arguments)
+        found: list[Any] = Parallel(n_jobs=n_jobs)(delayed(function)(*each) for each in calls)
+        return found
+
+    return run
+
+
+def dense_samples(X: Any) -> NDArray[np.float64]:
+    """Return samples as a dense array of float64, in which every digit is kept."""
+    if is_dask(X):
+        raise TypeError("certify takes samples in memory, got a Dask collection; pass X.compute().")
+    if is_sparse(X):
+        if X.shape[0] * X.shape[1] > LARGEST_DENSE:
+            raise ValueError(
+                f"certify writes sparse samples out; X of shape {X.shape} is too large for that."
+            )
+        X = X.toarray()
+    checked: NDArray[np.float64] = check_array(
+        from_torch(X), dtype=np.float64, order="C", input_name="X"
+    )
+    return checked
+
+
+def check_clustering(clustering: Any, X: NDArray[np.float64]) -> tuple[NDArray[np.int64], int]:
+    """Return labels, and the number of clusters: of labels or of centres."""
+    values = np.asarray(from_torch(clustering))
+    if values.ndim == 1:
+        if values.shape[0] != X.shape[0]:
+            raise ValueError(
+                f"clustering.shape={values.shape} must be ({X.shape[0]},): one label per sample."
+            )
+        if not (np.issubdtype(values.dtype, np.integer) or values.dtype.kind in "bUO"):
+            raise TypeError(f"clustering must be labels or centres, got {shown(clustering)}.")
+        names, labels = np.unique(values, return_inverse=True)
+        return labels.ravel().astype(np.int64), len(names)
+    if values.ndim != 2 or values.shape[1] != X.shape[1] or len(values) == 0:
+        raise ValueError(
+            f"clustering.shape={values.shape} must be ({X.shape[0]},) for labels, or "
+            f"(n_clusters, {X.shape[1]}) for centres."
+        )
+    centres = check_array(values, dtype=np.float64, input_name="clustering")
+    middle = X.mean(axis=0)
+    scores = (X - middle) @ (centres - middle).T
+    scores -= np.square(centres - middle).sum(axis=1) / 2
+    return scores.argmax(axis=1).astype(np.int64), len(centres)
+
+
+def check_limits(max_time: Any, gap: Any) -> tuple[float, float]:
+    """Return the seconds and the gap of a proof."""
+    seconds, share = check_real("max_time", max_time), check_real("gap", gap)
+    if seconds is None or not seconds > 0:
+        raise ValueError(f"max_time={max_time} must be a positive number of seconds.")
+    if share is None or not 1e-9 <= share < 1:
+        raise ValueError(f"gap={gap} must be at least 1e-9 and less than 1.")
+    return seconds, share
+
+
+def check_method(method: Any) -> str | None:
+    """Return the name of a method, None for "auto"."""
+    if method not in METHODS:
+        names = ", ".join(map(repr, METHODS))
+        raise ValueError(f"method={method!r} must be one of {names}.")
+    return None if method == "auto" else str(method)
+
+
+def _listener(progress: Progress | None, verbose: int) -> Progress:
+    """Return what hears of the progress: the caller's function and the printer."""
+    last = time.monotonic()
+
+    def listen(lower: float, upper: float, nodes: int) -> None:
+        nonlocal last
+        if progress is not None:
+            progress(lower, upper, nodes)
+        if verbose and time.monotonic() - last >= SECONDS_BETWEEN_LINES:
+            last = time.monotonic()
+            percent = 100 * (upper - lower) / upper if upper > 0 else 0.0
+            print(
+                f"[certify] {nodes} nodes: {lower:.10g} <= optimum <= {upper:.10g}, "
+                f"gap {percent:.2g} %",
+                flush=True,
+            )
+
+    return listen

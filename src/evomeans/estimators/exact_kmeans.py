@@ -1,0 +1,194 @@
+"""ExactKMeans: search, prove, and split cases until both meet or time is up."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Self
+
+from evomeans.estimators.certifying import check_limits, check_method, dense_samples
+from evomeans.estimators.fitted import FittedCenters
+from evomeans.estimators.hgmeans import HGMeans
+from evomeans.estimators.parameters import check_int
+from evomeans.estimators.validation import check_sample_weight, check_samples
+from evomeans.search import History, StopReason
+
+
+class ExactKMeans(FittedCenters):
+    """K-means clustering with a proof that it is optimal, or how far from it at most.
+
+    :class:`HGMeans` finds a clustering, which is nearly always optimal already. Then a lower bound
+    for all clusterings is raised, and the problem is split into cases, until the bound meets the
+    inertia or time is up. A better clustering that turns up on the way is taken over.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        The number of clusters.
+
+    max_time : float, default=300
+        Stop after this many seconds, with the best clustering and the best bound so far. The search
+        gets half of it at most.
+
+    gap : float, default=1e-6
+        The clustering counts as optimal when the bound is within this share of its inertia.
+
+    method : {"auto", "direct", "separation", "relaxation", "plane", "parts"}, default="auto"
+        How to prove it; see :func:`evomeans.certify`.
+
+    engine : {"auto", "cpu", "reference"}, default="auto"
+        What runs the search; see :class:`HGMeans`.
+
+    n_jobs : int, default=None
+        Threads of the search, and parts that are proven at a time.
+
+    random_state : int, RandomState, Generator or None, default=None
+        An int makes the search reproducible.
+
+    verbose : int, default=0
+        1 prints a line every few seconds.
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        The centres, in lexicographic order.
+
+    labels_ : ndarray of shape (n_samples,), dtype int32
+        The cluster of each sample.
+
+    inertia_ : float
+        Sum of the squared distances of the samples to their closest centre, times their weights.
+
+    certificate_ : Certificate
+        What was proven; ``print`` it for a sentence.
+
+    lower_bound_ : float
+        No clustering into ``n_clusters`` clusters has a lower inertia.
+
+    gap_ : float
+        The share of the inertia by which the optimum can be lower at most.
+
+    stop_reason_ : StopReason
+        "proven_optimal", or what ended the proof before: "max_time" or "interrupted". ``gap_`` is
+        what is left then.
+
+    n_iter_ : int
+        Offspring of the search.
+
+    history_ : History
+        One record for each solution of the search.
+
+    n_features_in_ : int
+        Number of features seen during :term:`fit`.
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of features seen during :term:`fit`. Defined only when `X` has feature names that are
+        all strings.
+
+    See Also
+    --------
+    HGMeans : The search without the proof, for data of any size.
+
+    Notes
+    -----
+    Up to 150 samples take seconds, 350 samples up to some minutes; more samples, or more than ten
+    clusters, often leave a gap. Well-separated clusters are proven for any number of samples, and a
+    single column is solved exactly.
+
+    Examples
+    --------
+    >>> from evomeans import ExactKMeans
+    >>> X = [[1, 2], [1, 4], [1, 0], [10, 2], [10, 4], [10, 0]]
+    >>> model = ExactKMeans(n_clusters=2, random_state=0).fit(X)
+    >>> model.inertia_, str(model.stop_reason_)
+    (16.0, 'proven_optimal')
+    """
+
+    n_iter_: int
+    history_: History
+    stop_reason_: StopReason
+    lower_bound_: float
+    gap_: float
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        max_time: float = 300.0,
+        gap: float = 1e-6,
+        method: str = "auto",
+        engine: str = "auto",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.max_time = max_time
+        self.gap = gap
+        self.method = method
+        self.engine = engine
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Find the clusters of ``X`` and prove that they are optimal.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The samples.
+        y : Ignored
+            Not used, present here for API consistency by convention.
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            The weight of each sample. None means equal weights.
+
+        Returns
+        -------
+        self : ExactKMeans
+            The fitted estimator.
+        """
+        start = time.monotonic()
+        check_int("n_clusters", self.n_clusters, at_least=1)
+        seconds, gap = check_limits(self.max_time, self.gap)
+        check_method(self.method)
+        search = HGMeans(
+            self.n_clusters,
+            max_time=seconds / 2,
+            engine=self.engine,
+            n_jobs=self.n_jobs,
+            random_state=self.random_state,
+            verbose=self.verbose,
+        ).fit(X, sample_weight=sample_weight)
+        X, features = check_samples(self, X)
+        dense_samples(X)
+        sample_weight = check_sample_weight(sample_weight, X.shape[0])
+        self._keep_search(search, features)
+        certificate = self.certify(
+            X,
+            sample_weight,
+            max_time=max(seconds - (time.monotonic() - start), 0.001),
+            gap=gap,
+            n_jobs=self.n_jobs,
+            method=self.method,
+            update=True,
+            verbose=self.verbose,
+        )
+        self.lower_bound_, self.gap_ = certificate.lower_bound, certificate.gap
+        self.stop_reason_ = _stop_reason(search.stop_reason_, certificate.is_optimal)
+        return self
+
+    def _keep_search(self, search: HGMeans, features: Any) -> None:
+        """Take over what the search found."""
+        self.n_features_in_ = features.count
+        if features.names is not None:
+            self.feature_names_in_ = features.names
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        for name in ("cluster_centers_", "labels_", "inertia_", "n_iter_", "history_", "_frame"):
+            setattr(self, name, getattr(search, name))
+
+
+def _stop_reason(search: StopReason, is_optimal: bool) -> StopReason:
+    if is_optimal:
+        return StopReason.PROVEN_OPTIMAL
+    return StopReason.INTERRUPTED if search is StopReason.INTERRUPTED else StopReason.MAX_TIME

@@ -1,0 +1,283 @@
+"""The search for multipliers with a high bound: alternating directions on the relaxation.
+
+The relaxation minimises <C, Y> over matrices that lie in two simple sets: Y = û û' + Y' with
+0 <= Y' <= I and trace k - 1 on the complement of û, and V >= 0 that satisfies the cuts. The method
+of multipliers with two blocks [1]_ projects onto one and the other. The first projection takes an
+eigen-decomposition, the second one a few sweeps over the cuts. The multiplier L of Y = V is
+sum mu B - S. Nothing here has to be exact: `bound` evaluates what is found.
+
+References
+----------
+.. [1] S. Boyd, N. Parikh, E. Chu, B. Peleato, J. Eckstein: "Distributed optimization and
+   statistical learning via the alternating direction method of multipliers", Foundations and
+   Trends in Machine Learning 3, 2011.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.linalg import eigh
+
+from evomeans.exact.admm_kernels import (
+    capped_simplex,
+    finish,
+    point_to_project,
+    relax,
+    shift,
+)
+from evomeans.exact.bound import dual_matrix, proven_bound, quick_bound
+from evomeans.exact.fixing import pairs_to_fix
+from evomeans.exact.limits import Limits
+from evomeans.exact.multipliers import Multipliers
+from evomeans.exact.points import Floats
+from evomeans.exact.star_cuts import LARGEST, CutFinder, Cuts, add_cuts, no_cuts, sweep_cuts
+from evomeans.exact.subproblem import Subproblem
+
+ROUND = 25
+"""Iterations between two evaluations of the bound, which also add cuts."""
+SWEEPS = 3
+RELAXATION = 1.6
+FIXING_ROUNDS = 8
+"""Rounds between two attempts to keep pairs apart."""
+
+
+@dataclass(frozen=True)
+class Iterate:
+    """Where the search stands; children of a subproblem begin where it ended."""
+
+    V: Floats
+    L: Floats
+    cuts: Cuts
+    prices: Floats
+    penalty: float
+
+    @classmethod
+    def at_clustering(cls, problem: Subproblem, labels: np.ndarray | None) -> Iterate:
+        """Begin at the matrix of a clustering, or at the centre of the relaxation."""
+        v, n, k = problem.roots / math.sqrt(problem.weights.sum()), problem.n, problem.k
+        if labels is None:
+            V = np.outer(v, v) * (1 - (k - 1) / (n - 1)) + (k - 1) / (n - 1) * np.eye(n)
+        else:
+            together = labels[:, None] == labels
+            V = together * problem.products / (together @ problem.weights)[:, None]
+        penalty = 1.5 * float(np.linalg.norm(problem.costs)) / math.sqrt(k)
+        return cls(V, np.zeros((n, n)), no_cuts(), np.zeros(0), penalty)
+
+    def merged(self, problem: Subproblem, a: int, b: int, child: Subproblem) -> Iterate:
+        """Return the iterate for the child in which group b has joined a."""
+        places = problem.new_places(a, b)
+        L, Z = self.L * problem.products, self.V / problem.products
+        for matrix in (L, Z):
+            matrix[a] += matrix[b]
+            matrix[:, a] += matrix[:, b]
+        Z[a] /= 2
+        Z[:, a] /= 2
+        kept = np.arange(problem.n) != b
+        cuts = np.where(self.cuts >= 0, places[self.cuts], -1).astype(np.int32)
+        ordered = np.sort(cuts, axis=1)
+        whole = ~((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any(axis=1)
+        return Iterate(
+            Z[np.ix_(kept, kept)] * child.products,
+            L[np.ix_(kept, kept)] / child.products,
+            np.ascontiguousarray(cuts[whole]),
+            self.prices[whole],
+            self.penalty,
+        )
+
+
+@dataclass
+class Search:
+    """One subproblem, and the best multipliers found for it.
+
+    Parameters
+    ----------
+    problem : Subproblem
+        Pairs to keep apart are added on the way.
+    iterate : Iterate
+        Where to begin.
+    """
+
+    problem: Subproblem
+    iterate: Iterate
+    best: Multipliers = field(init=False)
+    bound: float = field(init=False, default=-math.inf)
+    """Quick bound of the best multipliers."""
+    lemmas: list[Multipliers] = field(init=False, default_factory=list)
+    """Multipliers that proved which pairs can be kept apart, in order."""
+    Y: Floats = field(init=False)
+    n_iterations: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        self.best = Multipliers.none(self.problem.n)
+        self.Y = self.iterate.V
+
+    @property
+    def gap(self) -> float:
+        """Relative gap that is left."""
+        return (self.problem.cutoff - self.bound) / self.problem.cutoff
+
+    def run(
+        self, limits: Limits, patience: int, tell: Callable[[float], None] | None = None
+    ) -> None:
+        """Iterate until the gap is closed, time is up, or nothing changes any more.
+
+        Parameters
+        ----------
+        limits : Limits
+        patience : int
+            Rounds without progress before the search ends.
+        tell : callable, optional
+            Called with the best bound after every round.
+        """
+        rounds = Rounds(self)
+        last_progress, reference = 0, -math.inf
+        last_fixing, fixed_gap = 0, math.inf
+        for number in itertools.count(1):
+            primal, dual = rounds.iterate()
+            self.n_iterations += ROUND
+            self._evaluate(rounds)
+            if self.bound > reference + 2e-5 * self.problem.cutoff:
+                reference, last_progress = self.bound, number
+            if tell is not None:
+                tell(self.bound)
+            self.iterate = rounds.state()
+            self.Y = rounds.Y
+            done = self.gap <= 0.9 * limits.gap or number - last_progress > patience
+            if done or limits.expired() or (max(primal, dual) < 1e-6 and rounds.n_found == 0):
+                return
+            worth_fixing = self.gap < 0.02 and self.gap < 0.9 * fixed_gap
+            if worth_fixing and number - last_fixing >= FIXING_ROUNDS:
+                last_fixing, fixed_gap = number, self.gap
+                if self._fix() > self.problem.n // 5:
+                    last_progress = number
+                rounds.problem = self.problem
+            rounds.balance(primal, dual, number)
+            if max(primal, dual) < 3e-3:
+                rounds.renew_cuts(1e-3 if number < 40 else 1e-4)
+
+    def _evaluate(self, rounds: Rounds) -> None:
+        multipliers = rounds.multipliers()
+        try:
+            bound = quick_bound(self.problem, dual_matrix(self.problem, multipliers)[0])
+        except (ValueError, np.linalg.LinAlgError):
+            return
+        if bound > self.bound:
+            self.bound, self.best = bound, multipliers
+
+    def _fix(self) -> int:
+        """Keep pairs apart; return how many are new."""
+        proven = proven_bound(self.problem, self.best)
+        pairs = pairs_to_fix(self.problem, self.best, proven)
+        count = int(np.count_nonzero(pairs & ~self.problem.apart)) // 2
+        if count:
+            self.lemmas.append(self.best.compact())
+            self.problem = self.problem.with_apart(pairs)
+        return count
+
+
+class Rounds:
+    """The arrays of a search, and the steps on them.
+
+    U is L / penalty, and N its part without the cuts: -S / penalty.
+    """
+
+    def __init__(self, search: Search) -> None:
+        self.problem = problem = search.problem
+        start = search.iterate
+        n = problem.n
+        self.cuts, self.prices, self.penalty = start.cuts, start.prices.copy(), start.penalty
+        self.inverse_roots = 1.0 / problem.roots
+        cut_part = np.zeros((n, n))
+        add_cuts(cut_part, np.zeros((n, n)), self.inverse_roots, self.cuts, self.prices)
+        self.V = start.V.copy()
+        self.U = start.L / self.penalty
+        self.N = self.U - cut_part / self.penalty
+        self.Y = start.V
+        self.ages = np.zeros(len(self.cuts))
+        self.v = problem.roots / math.sqrt(problem.weights.sum())
+        self.vv = np.outer(self.v, self.v)
+        self.finder = CutFinder(n)
+        self.A, self.base, self.matrix = (np.empty((n, n)) for _ in range(3))
+        self.rank = n
+        self.n_found = -1
+
+    def state(self) -> Iterate:
+        """Return where the search stands."""
+        L = self.U * self.penalty
+        return Iterate(self.V.copy(), L, self.cuts, self.prices.copy(), self.penalty)
+
+    def multipliers(self) -> Multipliers:
+        """Return S and mu of the current multiplier L = sum mu B - S."""
+        raw = Multipliers(-self.penalty * self.N, self.cuts, self.prices.copy())
+        return Multipliers(raw.admissible_slack(self.problem), raw.cuts, raw.prices)
+
+    def iterate(self) -> tuple[float, float]:
+        """Do a round of iterations; return the primal and the dual residual."""
+        primal = dual = math.inf
+        C, apart = self.problem.costs, self.problem.apart
+        scaled = self.prices / self.penalty
+        for _ in range(ROUND):
+            size = point_to_project(self.V, C, self.U, self.penalty, self.A)
+            self.Y = self.nearest_projector(self.A, size)
+            relax(self.Y, self.V, self.N, RELAXATION, self.base, self.matrix)
+            sweep_cuts(self.matrix, apart, self.inverse_roots, self.cuts, scaled, SWEEPS)
+            arrays = self.Y, self.V, self.U, self.N
+            primal, dual = finish(self.matrix, self.base, apart, *arrays)
+        self.prices = scaled * self.penalty
+        scale = 1 / math.sqrt(self.problem.k)
+        return math.sqrt(primal) * scale, math.sqrt(dual) * scale
+
+    def nearest_projector(self, A: Floats, size: float) -> Floats:
+        """Project A, of this norm, onto the matrices û û' + Y' with 0 <= Y' <= I and trace k - 1.
+
+        A is overwritten.
+        """
+        n, k = self.problem.n, self.problem.k
+        product = A @ self.v
+        # The eigenvalue of û goes to the bottom, below all others.
+        shift(A, product - (float(self.v @ product) / 2 - 1.5 * size) * self.v, self.v)
+        few = self.rank + 8
+        values = None
+        if n > 120 and few < n // 4:
+            values, Q = eigh(A, driver="evr", subset_by_index=[n - few, n - 1], check_finite=False)
+            capped_simplex(values, k - 1)
+            if values[0] > 0:  # there may be more
+                values = None
+        if values is None:
+            values, Q = np.linalg.eigh(A)
+            capped_simplex(values, k - 1)
+        used = values > 0
+        self.rank = int(np.count_nonzero(used))
+        Q = Q[:, used]
+        return (Q * values[used]) @ Q.T + self.vv
+
+    def balance(self, primal: float, dual: float, number: int) -> None:
+        """Let the penalty follow the larger residual."""
+        if number > 24 and number % 4:
+            return
+        factor = 1.4 if primal > 2.5 * dual else 1 / 1.4 if dual > 2.5 * primal else 1.0
+        self.penalty *= factor
+        self.U /= factor
+        self.N /= factor
+
+    def renew_cuts(self, share: float) -> None:
+        """Add violated cuts, and drop those that had no price in two rounds."""
+        Z = self.Y / self.problem.products
+        found = self.finder.find(Z, share * float(np.diag(Z).mean()))
+        self.n_found = len(found)
+        ages = np.where(self.prices > 0, 0, self.ages + 1)
+        kept = ages < 2
+        cuts = np.concatenate([self.cuts[kept], found])
+        zeros = np.zeros(len(found))
+        prices = np.concatenate([self.prices[kept], zeros])
+        ages = np.concatenate([ages[kept], zeros])
+        # Equal keys of different cuts are unlikely, and only lose one of them.
+        keys = (cuts + 2).astype(np.int64) @ (1000003 ** np.arange(LARGEST + 1, dtype=np.int64))
+        first = np.sort(np.unique(keys, return_index=True)[1])
+        self.cuts = np.ascontiguousarray(cuts[first])
+        self.prices, self.ages = prices[first], ages[first]

@@ -1,0 +1,147 @@
+"""The inequality that proves a lower bound, and its rounding errors.
+
+Let u_g = sqrt(w_g), û = u / |u|, and let Y be the matrix of a clustering into exactly k clusters
+(see `subproblem`). Then Y u = u, Y' = Y - û û' is an orthogonal projector of rank k - 1, Y >= 0,
+and <B_c, Y> <= 0 for every star cut c. So for any S that is nonnegative on the pairs that may share
+a cluster, any prices mu >= 0, and any vector b, with M = C - S + sum_c mu_c B_c,
+
+    inertia = <C, Y> >= <M, Y> = û'Mû + <M + û b' + b û', Y'>
+                     >= û'Mû + the sum of the k - 1 smallest eigenvalues of M + û b' + b û'.
+
+The first inequality holds since <S, Y> >= 0 and <B_c, Y> <= 0, the equation since Y û = û and
+Y' û = 0, and the last one is Ky Fan's theorem [1]_. The vector b only moves the eigenvalue that
+belongs to û out of the way. No property of the multipliers enters, so that whatever a solver
+returns, the bound is valid. Entries of M where Y must vanish are free, too.
+
+Rounding
+--------
+`proven_bound` takes the computed C for the data and is then too high by a share of at most
+`relative_error`, since C and Y are nonnegative. The rest is subtracted, with u = 2**-53:
+
+* the entries of M: sqrt(k) |E|_F, where E bounds their errors one by one and |Y|_F = sqrt(k);
+* û'Mû, including the rounding of û itself: (6 n + 60) u |M|_F;
+* the shifted matrix, for each of the k - 1 eigenvalues: (4 n + 60) u (|M|_F + |b|);
+* the eigenvalues. The solver is not trusted. With the returned Q and Λ, the residual
+  |A - Q Λ Q'|_F and |Q'Q - I|_F are computed, each with a bound for its own rounding; then
+  eigenvalue i of A is at least λ_i - |λ_i| |Q'Q - I| - |A - Q Λ Q'| (Ostrowski and Weyl).
+
+Everything that is subtracted is doubled, which covers second-order terms and the rounding of
+the allowance itself.
+
+References
+----------
+.. [1] K. Fan: "On a theorem of Weyl concerning eigenvalues of linear transformations", Proceedings
+   of the National Academy of Sciences 35, 1949.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.linalg import eigh
+
+from evomeans.exact.multipliers import Multipliers
+from evomeans.exact.points import UNIT, Floats, WeightedPoints
+from evomeans.exact.star_cuts import add_cuts, are_valid
+from evomeans.exact.subproblem import Subproblem
+
+
+def proven_bound(problem: Subproblem, multipliers: Multipliers) -> float:
+    """Return a lower bound for the inertia of all clusterings of a subproblem.
+
+    It includes the allowance for rounding, except for the share `relative_error`; minus infinity
+    if it cannot be evaluated.
+    """
+    if not are_valid(multipliers.cuts, problem.n):
+        raise ValueError("The cuts of the proof are not star cuts of this problem.")
+    with np.errstate(all="ignore"):
+        M, error = dual_matrix(problem, multipliers)
+        if not (np.isfinite(M).all() and np.isfinite(error).all()):
+            return -math.inf
+        try:
+            bound, allowance = _eigenvalue_bound(problem, M)
+        except np.linalg.LinAlgError:
+            return -math.inf
+        total = bound - 2 * (allowance + math.sqrt(problem.k) * float(np.linalg.norm(error)))
+    return total if math.isfinite(total) else -math.inf
+
+
+def dual_matrix(problem: Subproblem, multipliers: Multipliers) -> tuple[Floats, Floats]:
+    """Return M = C - S + sum mu B, and bounds for the rounding errors of its entries."""
+    cuts, sizes = np.zeros_like(problem.K), np.zeros_like(problem.K)
+    prices = np.maximum(multipliers.prices, 0.0)
+    add_cuts(cuts, sizes, 1.0 / problem.roots, multipliers.cuts, prices)
+    costs, slack = problem.costs, multipliers.admissible_slack(problem)
+    slack = (slack + slack.T) / 2
+    error = (len(prices) + 10) * sizes + 4 * (np.abs(costs) + np.abs(slack))
+    return costs - slack + cuts, np.where(problem.apart, 0.0, UNIT * error)
+
+
+def shifted_matrix(problem: Subproblem, M: Floats) -> tuple[Floats, float, float]:
+    """Return M + v b' + b v', v'Mv and |b|, where v = û up to rounding is pushed to the top."""
+    v = problem.roots / math.sqrt(problem.weights.sum())
+    product = M @ v
+    middle = float(v @ product)
+    top = float(np.abs(M).sum(axis=1).max())
+    b = (middle + top) / 2 * v - product
+    A = M + np.outer(v, b) + np.outer(b, v)
+    return (A + A.T) / 2, middle, float(np.linalg.norm(b))
+
+
+def _eigenvalue_bound(problem: Subproblem, M: Floats) -> tuple[float, float]:
+    n, rank = problem.n, problem.k - 1
+    A, middle, length = shifted_matrix(problem, M)
+    size = float(np.linalg.norm(M))
+    allowance = (6 * n + 60) * UNIT * size + rank * (4 * n + 60) * UNIT * (size + length)
+    if rank == 0:
+        return middle, allowance
+    values, Q = np.linalg.eigh(A)
+    reach = float(np.abs(values).sum())
+    residual = float(np.linalg.norm(A - (Q * values) @ Q.T))
+    residual += 2 * (n + 4) * UNIT * (reach + float(np.linalg.norm(A)))
+    tilt = float(np.linalg.norm(Q.T @ Q - np.eye(n))) + 2 * (n + 4) * UNIT * n
+    lowest = values[:rank]
+    allowance += rank * residual + tilt * float(np.abs(lowest).sum()) + n * UNIT * reach
+    return middle + float(lowest.sum()), allowance
+
+
+def quick_bound(problem: Subproblem, M: Floats) -> float:
+    """Return the bound without its allowance for rounding: to compare multipliers, not to prove."""
+    A, middle, _ = shifted_matrix(problem, M)
+    rank = problem.k - 1
+    if rank == 0:
+        return middle
+    return middle + float(
+        eigh(
+            A,
+            eigvals_only=True,
+            driver="evr",
+            subset_by_index=[0, rank - 1],
+            check_finite=False,
+            overwrite_a=True,
+        ).sum()
+    )
+
+
+def relative_error(points: WeightedPoints) -> float:
+    """Return the share by which the computed costs may exceed the true ones.
+
+    Inertias are sums of nonnegative costs times weights, so that relative errors of both carry
+    over: of squared distances (d + 3) u, of their sums over the members of groups 2 n u, of
+    weights, products and roots the rest.
+    """
+    n, d = points.values.shape
+    return 4 * ((2 * n + d + 40) * UNIT + points.weight_error)
+
+
+def smallest_cost(points: WeightedPoints) -> float:
+    """Return what underflow may hide of an inertia, in the units of the points."""
+    return 1e-290 * points.n
+
+
+def outward(points: WeightedPoints, bound: float) -> float:
+    """Lower a bound of the computed problem to one of the data."""
+    if bound <= 0:
+        return 0.0
+    return max(0.0, bound * (1 - relative_error(points)) - smallest_cost(points))

@@ -1,0 +1,141 @@
+"""Which proof to attempt, and the attempt: the one place that decides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from evomeans.exact import direct
+from evomeans.exact.limits import Limits
+from evomeans.exact.points import Indices, WeightedPoints
+from evomeans.exact.proofs import DirectProof, Method, Proof, SeparationProof, check_proof
+from evomeans.exact.separation import separation_bound
+from evomeans.exact.tree import Tree
+from evomeans.exact.tree_proof import TreeProof
+
+MOST_POINTS = 1200
+"""Distinct points up to which the relaxation is solved as a whole; an iteration takes 0.3 s."""
+
+Map = Callable[[Callable[..., Any], Iterable[tuple[Any, ...]]], list[Any]]
+"""Calls a function with all these arguments, perhaps several at a time; results in order."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A method, and why it was chosen."""
+
+    method: Method
+    reason: str
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What an attempt has proven, in the units of the points.
+
+    Parameters
+    ----------
+    method : Method
+    lower : float
+        No clustering into k clusters costs less. With a ``confidence`` only as likely as that.
+    labels : (n,) array
+        The best clustering known, perhaps better than the given one.
+    proof : Proof
+    n_nodes, n_cuts : int
+    confidence : float, optional
+        Of a statement from a sample of parts.
+    """
+
+    method: Method
+    lower: float
+    labels: Indices
+    proof: Proof
+    n_nodes: int = 0
+    n_cuts: int = 0
+    confidence: float | None = None
+
+
+def choose_method(points: WeightedPoints, k: int, has_plane_solver: bool) -> Choice:
+    """Return what to attempt after `separation`, which costs next to nothing, has failed."""
+    n, d = points.values.shape
+    if direct.solves(points, k):
+        return Choice(Method.DIRECT, "the problem can be solved exactly without a search")
+    if d == 2 and n > 200 and n <= 40 * k and has_plane_solver:
+        return Choice(
+            Method.PLANE, f"the samples lie in a plane and clusters are small ({n / k:.0f} points)"
+        )
+    if n <= MOST_POINTS:
+        return Choice(Method.RELAXATION, f"there are only {n} distinct samples")
+    return Choice(Method.PARTS, f"{n} distinct samples are too many for one relaxation")
+
+
+def attempt(
+    points: WeightedPoints,
+    k: int,
+    labels: Indices,
+    limits: Limits,
+    *,
+    method: Method | None = None,
+    has_plane_solver: bool = False,
+    run: Map | None = None,
+    n_jobs: int = 1,
+    sampled_parts: int | None = None,
+) -> Finding:
+    """Prove as much as possible about the clusterings of some points.
+
+    Parameters
+    ----------
+    points : WeightedPoints
+    k : int
+        At least one point for each cluster is not required.
+    labels : (n,) array
+        The known clustering, of the points.
+    limits : Limits
+    method : Method, optional
+        By default the one that suits the problem.
+    has_plane_solver : bool
+        Whether `plane` may be chosen.
+    run : callable, optional
+        How to work on several parts at a time.
+    n_jobs : int
+        How many ``run`` works on.
+    sampled_parts : int, optional
+        Prove bounds for so many parts only, for a statistical statement.
+    """
+    wanted = method or choose_method(points, k, has_plane_solver).method
+    if wanted is Method.DIRECT:
+        lower, best = direct.optimum(points, k)
+        labels = best if points.inertia(best) < points.inertia(labels) else labels
+        return Finding(Method.DIRECT, lower, labels, DirectProof())
+    separated = _by_separation(points, k, labels)
+    cutoff = points.inertia(labels)
+    if method is Method.SEPARATION or separated.lower >= cutoff * (1 - limits.gap):
+        return separated
+    if wanted is Method.RELAXATION:
+        found = _by_relaxation(points, k, labels, limits)
+    elif wanted is Method.PLANE:
+        from evomeans.exact.plane import by_columns
+
+        found = by_columns(points, k, labels, limits)
+    else:
+        from evomeans.exact.parts import by_parts
+
+        found = by_parts(points, k, labels, limits, run=run, n_jobs=n_jobs, sampled=sampled_parts)
+    return found if found.lower > separated.lower or found.confidence else separated
+
+
+def _by_separation(points: WeightedPoints, k: int, labels: Indices) -> Finding:
+    lower = separation_bound(points, labels) if labels.max() + 1 == k else 0.0
+    return Finding(Method.SEPARATION, lower, labels, SeparationProof(labels))
+
+
+def _by_relaxation(points: WeightedPoints, k: int, labels: Indices, limits: Limits) -> Finding:
+    known = labels if len(np.unique(labels)) == k else None
+    result = Tree(points, k, points.inertia(labels), known, limits).prove()
+    proof: TreeProof = result.proof
+    # Whatever the search believes, what counts is what the check of the proof returns.
+    lower = check_proof(points, k, proof)
+    best = labels if result.labels is None else result.labels
+    return Finding(Method.RELAXATION, lower, best, proof, proof.n_nodes, proof.n_cuts)

@@ -1,0 +1,61 @@
+"""How long a proof may work, and who hears of it."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+Progress = Callable[[float, float, int], object]
+"""Called with the lower bound and the upper bound in units of the data, and the nodes so far."""
+
+
+def _silent(lower: float, upper: float, nodes: int) -> None:
+    """Tell nobody."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to stop.
+
+    Parameters
+    ----------
+    gap : float
+        Stop when the lower bound is within this share of the upper one.
+    max_time : float
+        Seconds from the start.
+    interrupted : callable
+        Whether a person wants it to end.
+    progress : callable
+        Called every now and then.
+    clock : callable
+        Returns seconds; a benchmark may count those of the processor.
+    start : float
+        What the clock said at the start, by default now.
+    """
+
+    gap: float = 1e-6
+    max_time: float = 60.0
+    interrupted: Callable[[], bool] = lambda: False
+    progress: Progress = _silent
+    clock: Callable[[], float] = time.monotonic
+    start: float = math.nan
+
+    def __post_init__(self) -> None:
+        if math.isnan(self.start):
+            object.__setattr__(self, "start", self.clock())
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the start."""
+        return self.clock() - self.start
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds until ``max_time``."""
+        return self.max_time - self.seconds
+
+    def expired(self) -> bool:
+        """Whether to end with the best bound so far."""
+        return self.interrupted() or self.seconds_left <= 0

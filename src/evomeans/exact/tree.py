@@ -1,0 +1,210 @@
+"""Branch and bound: cases are split where the relaxation cannot decide, the lowest bound first."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from evomeans.exact.admm import Iterate, Search
+from evomeans.exact.bound import proven_bound
+from evomeans.exact.limits import Limits
+from evomeans.exact.points import Indices, WeightedPoints
+from evomeans.exact.rounding import rounded_clustering
+from evomeans.exact.subproblem import Subproblem
+from evomeans.exact.tree_proof import Step, StepKind, TreeProof, end_of_case
+
+ROOT_PATIENCE = 16
+CHILD_PATIENCE = 8
+BETTER = 1e-9
+"""Relative; a clustering replaces the known one if it is better by this much."""
+
+
+@dataclass
+class Case:
+    """A subproblem that was worked on."""
+
+    problem: Subproblem
+    iterate: Iterate
+    bound: float
+    """Proven, for the computed costs; at least that of the case it was split from."""
+    steps: list[Step] = field(default_factory=list)
+    split: tuple[int, int] | None = None
+    children: tuple[Case, Case] | None = None
+    Y: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class TreeResult:
+    """What a search tree found.
+
+    Parameters
+    ----------
+    proof : TreeProof
+    labels : (n,) array, optional
+        Of the points: a clustering that is better than the known one.
+    """
+
+    proof: TreeProof
+    labels: Indices | None
+
+
+class Tree:
+    """A search tree over the clusterings of some points.
+
+    Parameters
+    ----------
+    points : WeightedPoints
+        More than k.
+    k : int
+    cutoff : float
+        Inertia of the known clustering, in the units of the points; also one that is too high gives
+        a valid proof.
+    labels : (n,) array, optional
+        The known clustering.
+    limits : Limits
+    improving : bool
+        Whether to look for better clusterings.
+    max_nodes : int
+        Subproblems at most.
+    """
+
+    def __init__(
+        self,
+        points: WeightedPoints,
+        k: int,
+        cutoff: float,
+        labels: Indices | None,
+        limits: Limits,
+        improving: bool = True,
+        max_nodes: int = 10**9,
+    ) -> None:
+        self.points, self.k, self.limits = points, k, limits
+        self.cutoff, self.labels = cutoff, labels
+        self.improving, self.max_nodes = improving, max_nodes
+        self.n_nodes = 0
+        self._better: Indices | None = None
+
+    def prove(self) -> TreeResult:
+        """Search until the bound meets the cutoff, time is up, or nothing is left to split."""
+        found, start = None, None
+        while True:
+            root = self._grow(start)
+            proof = TreeProof(self.cutoff, tuple(steps_of(root)))
+            if self._better is None:
+                return TreeResult(proof, found)
+            found, self._better = self._better, None
+            if self.limits.expired():
+                return TreeResult(proof, found)
+            # All that was deduced spoke of the former cutoff; a lower one deduces more.
+            self.cutoff, start = self.points.inertia(found), root.iterate
+
+    def _grow(self, start: Iterate | None) -> Case:
+        problem = Subproblem.of_points(self.points, self.k, self.cutoff)
+        start = start or Iterate.at_clustering(problem, self.labels)
+        root = self._worked(problem, start, -math.inf)
+        heap = [(root.bound, 0, root)]
+        count = 0
+        while heap and self._better is None:
+            lower = heap[0][0]
+            self._tell(lower)
+            goal = self.cutoff * (1 - self.limits.gap)
+            if lower >= goal or self.limits.expired() or self.n_nodes >= self.max_nodes:
+                break
+            case = heapq.heappop(heap)[2]
+            if case.problem.n <= self.k:
+                # The only clustering that is left is better than the known one: the bound of the
+                # whole tree cannot rise any more.
+                break
+            self._split(case)
+            for child in case.children or ():
+                count += 1
+                heapq.heappush(heap, (child.bound, count, child))
+        return root
+
+    def _worked(self, problem: Subproblem, start: Iterate, inherited: float) -> Case:
+        """Search for multipliers, and note the steps that prove what was found."""
+        self.n_nodes += 1
+        case = Case(problem, start, inherited)
+        ended = end_of_case(problem, -math.inf)
+        if ended > -math.inf:
+            case.bound = max(inherited, ended)
+            case.steps = [Step(StepKind.END)]
+            self._note(case)
+            return case
+        search = Search(problem, start)
+        is_root = self.n_nodes == 1
+        search.run(
+            self.limits,
+            ROOT_PATIENCE if is_root else CHILD_PATIENCE,
+            self._tell if is_root else None,
+        )
+        best = search.best.compact()
+        case.problem, case.iterate, case.Y = search.problem, search.iterate, search.Y
+        case.bound = max(inherited, proven_bound(search.problem, best))
+        case.steps = [Step(StepKind.FIX, lemma) for lemma in search.lemmas]
+        case.steps.append(Step(StepKind.END, best))
+        self._note(case)
+        return case
+
+    def _note(self, case: Case) -> None:
+        """Keep a clustering that is better than the known one."""
+        if not self.improving or case.bound >= self.cutoff:
+            return
+        if case.problem.n == self.k:
+            labels: Indices | None = case.problem.members
+        elif case.Y is not None:
+            labels = rounded_clustering(self.points, case.problem, case.Y)
+        else:
+            labels = None
+        if labels is not None and self.points.inertia(labels) < self.cutoff * (1 - BETTER):
+            self._better = labels
+
+    def _split(self, case: Case) -> None:
+        a, b = undecided_pair(case)
+        apart, merged = case.problem.separated(a, b), case.problem.merged(a, b)
+        start = case.iterate
+        case.split = a, b
+        case.children = (
+            self._worked(apart, start, case.bound),
+            self._worked(merged, start.merged(case.problem, a, b, merged), case.bound),
+        )
+
+    def _tell(self, lower: float) -> None:
+        points = self.points
+        self.limits.progress(
+            points.in_data_units(min(max(lower, 0.0), self.cutoff)),
+            points.in_data_units(self.cutoff),
+            self.n_nodes,
+        )
+
+
+def undecided_pair(case: Case) -> tuple[int, int]:
+    """Return the pair that Y neither puts together nor keeps apart."""
+    problem = case.problem
+    assert case.Y is not None
+    Z = case.Y / problem.products
+    own = np.diag(Z)
+    score = np.minimum(Z, np.minimum(own[:, None], own) - Z) * problem.products
+    score[problem.apart] = -np.inf
+    np.fill_diagonal(score, -np.inf)
+    a, b = np.unravel_index(int(np.argmax(score)), score.shape)
+    return int(min(a, b)), int(max(a, b))
+
+
+def steps_of(root: Case) -> list[Step]:
+    """List the steps of a tree, the case "apart" before the case "together"."""
+    steps: list[Step] = []
+    pending = [root]
+    while pending:
+        case = pending.pop()
+        if case.children is None or case.split is None:
+            steps += case.steps
+            continue
+        # The multipliers at the end of a split case no longer matter, unless its bound is needed.
+        steps += case.steps[:-1]
+        steps.append(Step(StepKind.SPLIT, case.steps[-1].multipliers, case.split))
+        pending += [case.children[1], case.children[0]]
+    return steps

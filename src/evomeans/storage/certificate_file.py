@@ -1,0 +1,250 @@
+"""Certificates in files, with their proofs; docs/proof.md describes the format."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evomeans.exact.certificate import STATUSES, Certificate
+from evomeans.exact.multipliers import Multipliers
+from evomeans.exact.proofs import (
+    DirectProof,
+    Method,
+    PartsProof,
+    PlaneProof,
+    Proof,
+    SeparationProof,
+)
+from evomeans.exact.star_cuts import LARGEST
+from evomeans.exact.tree_proof import Step, StepKind, TreeProof
+from evomeans.storage.archive import Archive, ArchiveError, read_archive, write_archive
+
+FORMAT = "evomeans certificate"
+VERSION = 1
+KINDS: tuple[type | None, ...] = (None, DirectProof, SeparationProof, TreeProof, PlaneProof)
+"""The kinds of proofs of one part, by their numbers in the file."""
+Arrays = dict[str, NDArray[Any]]
+
+
+class CertificateFileError(ValueError):
+    """A file that :func:`load_certificate` refuses: damaged, or of another format."""
+
+
+def save_certificate(certificate: Certificate, path: str | os.PathLike[str]) -> None:
+    """Write a certificate and its proof to a file that :func:`load_certificate` reads.
+
+    The file is a ZIP of NumPy arrays and a JSON text, without pickle. It is written atomically.
+
+    Parameters
+    ----------
+    certificate : Certificate
+        With its proof.
+    path : path-like
+        The file. A proof by relaxation takes some megabytes.
+    """
+    if certificate.proof is None:
+        raise ValueError(
+            "This certificate was read from a model file, which keeps the figures only; "
+            "certify again to get one with its proof."
+        )
+    arrays = _proof_arrays(certificate.proof)
+    if certificate.labels is not None:
+        arrays["labels"] = certificate.labels
+    write_archive(path, FORMAT, VERSION, certificate_to_meta(certificate), arrays)
+
+
+def load_certificate(path: str | os.PathLike[str]) -> Certificate:
+    """Read a certificate that :func:`save_certificate` wrote.
+
+    What the file says is not believed blindly: ``certificate.verify(X)`` evaluates the proof again.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+
+    Returns
+    -------
+    Certificate
+
+    Raises
+    ------
+    CertificateFileError
+        If the file is not a valid one. It is a ValueError.
+    OSError
+        If there is no such file, or it cannot be read.
+    """
+    try:
+        archive = read_archive(path, FORMAT, VERSION)
+        labels = None
+        if "labels" in archive.arrays:
+            labels = archive.array("labels", "int32", (None,), low=0)
+        return certificate_from_meta(archive, labels, _proof(archive))
+    except ArchiveError as error:
+        text = f"{os.fspath(path)} is not a valid certificate: {error}."
+        raise CertificateFileError(text) from error
+
+
+def certificate_to_meta(certificate: Certificate) -> dict[str, Any]:
+    """Return the figures of a certificate, as JSON."""
+    return {
+        "lower_bound": certificate.lower_bound,
+        "upper_bound": certificate.upper_bound,
+        "status": certificate.status,
+        "method": certificate.method,
+        "reason": certificate.reason,
+        "n_clusters": certificate.n_clusters,
+        "n_samples": certificate.n_samples,
+        "n_nodes": certificate.n_nodes,
+        "n_cuts": certificate.n_cuts,
+        "seconds": certificate.seconds,
+        "confidence": certificate.confidence,
+        "improved": certificate.improved,
+    }
+
+
+def certificate_from_meta(
+    archive: Archive, labels: NDArray[np.int32] | None = None, proof: Proof | None = None
+) -> Certificate:
+    """Return the certificate whose figures an archive holds."""
+    meta = archive.meta
+    if meta.get("status") not in STATUSES:
+        raise ArchiveError("its status is unknown")
+    if meta.get("method") not in set(Method):
+        raise ArchiveError("its method is unknown")
+    if not isinstance(meta.get("reason"), str):
+        raise ArchiveError("its reason is not a text")
+    statistical = meta.get("confidence") is not None
+    return Certificate(
+        lower_bound=archive.number("lower_bound"),
+        upper_bound=archive.number("upper_bound"),
+        status=meta["status"],
+        method=meta["method"],
+        reason=meta["reason"],
+        n_clusters=archive.integer("n_clusters", 1),
+        n_samples=archive.integer("n_samples", 1),
+        n_nodes=archive.integer("n_nodes"),
+        n_cuts=archive.integer("n_cuts"),
+        seconds=archive.number("seconds"),
+        confidence=archive.number("confidence") if statistical else None,
+        improved=archive.flag("improved"),
+        labels=labels,
+        proof=proof,
+    )
+
+
+# Proofs
+
+
+def _proof_arrays(proof: Proof) -> Arrays:
+    """Write a proof as arrays: those of its parts one after the other."""
+    parts = proof.proofs if isinstance(proof, PartsProof) else (proof,)
+    trees = [part for part in parts if isinstance(part, TreeProof)]
+    steps = [step for tree in trees for step in tree.steps]
+    used = [step.multipliers for step in steps if step.multipliers is not None]
+    arrays: Arrays = {
+        "kinds": np.array([KINDS.index(None if p is None else type(p)) for p in parts], np.int64),
+        "cutoffs": np.array([tree.cutoff for tree in trees]),
+        "step_counts": np.array([len(tree.steps) for tree in trees], np.int64),
+        "step_kinds": np.array([int(step.kind) for step in steps], np.int64),
+        "step_pairs": np.array([step.pair for step in steps], np.int64).reshape(-1, 2),
+        "step_groups": np.array([_groups(step) for step in steps], np.int64),
+        "step_cuts": np.array(
+            [len(step.multipliers.cuts) if step.multipliers else 0 for step in steps], np.int64
+        ),
+        "slack": _joined([one.slack[np.triu_indices(len(one.slack))] for one in used]),
+        "cuts": np.concatenate(
+            [np.zeros((0, LARGEST + 1), np.int32), *(one.cuts for one in used)]
+        ).astype(np.int32),
+        "prices": _joined([one.prices for one in used]),
+        "plane_prices": _joined([p.prices for p in parts if isinstance(p, PlaneProof)]),
+        "separated_labels": np.concatenate(
+            [np.zeros(0, np.int64), *(p.labels for p in parts if isinstance(p, SeparationProof))]
+        ),
+    }
+    if isinstance(proof, PartsProof):
+        arrays["parts"] = proof.parts.astype(np.int64)
+    return arrays
+
+
+def _groups(step: Step) -> int:
+    return len(step.multipliers.slack) if step.multipliers is not None else 0
+
+
+def _joined(arrays: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    return np.concatenate([np.zeros(0), *arrays])
+
+
+class _Reader:
+    """Takes so many entries from the front of an array, again and again."""
+
+    def __init__(self, values: NDArray[Any], name: str) -> None:
+        self.values, self.name, self.place = values, name, 0
+
+    def take(self, count: int) -> NDArray[Any]:
+        if not 0 <= count <= len(self.values) - self.place:
+            raise ArchiveError(f"its {self.name} is too short")
+        self.place += count
+        return self.values[self.place - count : self.place]
+
+
+def _proof(archive: Archive) -> Proof:
+    kinds = archive.array("kinds", "int64", (None,), low=0, high=len(KINDS) - 1)
+    trees = _trees(archive)
+    vectors = _Reader(archive.array("plane_prices", "float64", (None,)), "plane_prices")
+    labels = _Reader(archive.array("separated_labels", "int64", (None,), low=0), "separated_labels")
+    parts = archive.array("parts", "int64", (None,), low=0) if "parts" in archive.arrays else None
+    sizes = None if parts is None else np.bincount(parts, minlength=len(kinds))
+    proofs: list[Proof | None] = []
+    for number, kind in enumerate(kinds.tolist()):
+        if KINDS[kind] is TreeProof:
+            found = next(trees, None)
+            if found is None:
+                raise ArchiveError("it lacks the steps of a proof")
+            proofs.append(found)
+        elif KINDS[kind] is PlaneProof:
+            count = len(vectors.values) if sizes is None else int(sizes[number])
+            proofs.append(PlaneProof(vectors.take(count)))
+        elif KINDS[kind] is SeparationProof:
+            count = len(labels.values) if sizes is None else int(sizes[number])
+            proofs.append(SeparationProof(labels.take(count)))
+        else:
+            proofs.append(DirectProof() if KINDS[kind] is DirectProof else None)
+    if parts is not None:
+        return PartsProof(parts, tuple(proofs))
+    if len(proofs) != 1 or proofs[0] is None:
+        raise ArchiveError("it does not hold exactly one proof")
+    return proofs[0]
+
+
+def _trees(archive: Archive) -> Iterator[TreeProof]:
+    counts = archive.array("step_counts", "int64", (None,), low=1)
+    cutoffs = archive.array("cutoffs", "float64", (len(counts),), low=0.0)
+    total = int(counts.sum())
+    kinds = archive.array("step_kinds", "int64", (total,), low=0, high=max(StepKind))
+    pairs = archive.array("step_pairs", "int64", (total, 2), low=-1)
+    groups = archive.array("step_groups", "int64", (total,), low=0, high=10**5)
+    cut_counts = archive.array("step_cuts", "int64", (total,), low=0)
+    slack = _Reader(archive.array("slack", "float64", (None,)), "slack")
+    prices = _Reader(archive.array("prices", "float64", (None,), low=0.0), "prices")
+    cuts = _Reader(archive.array("cuts", "int32", (None, LARGEST + 1), low=-1), "cuts")
+    place = 0
+    for count, cutoff in zip(counts.tolist(), cutoffs.tolist(), strict=True):
+        steps = []
+        for index in range(place, place + count):
+            n, multipliers = int(groups[index]), None
+            if n > 0:
+                triangle = slack.take(n * (n + 1) // 2)
+                full = np.zeros((n, n))
+                full[np.triu_indices(n)] = triangle
+                full += np.triu(full, 1).T
+                m = int(cut_counts[index])
+                multipliers = Multipliers(full, np.ascontiguousarray(cuts.take(m)), prices.take(m))
+            pair = int(pairs[index, 0]), int(pairs[index, 1])
+            steps.append(Step(StepKind(int(kinds[index])), multipliers, pair))
+        place += count
+        yield TreeProof(cutoff, tuple(steps))

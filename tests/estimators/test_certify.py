@@ -1,0 +1,204 @@
+"""certify: labels and centres from anywhere, statuses, words, files, limits and refusals."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+import evomeans
+from evomeans.exact.tree_proof import InvalidProofError
+from evomeans.search import StopReason
+
+
+@pytest.fixture(scope="module")
+def X() -> np.ndarray:
+    rng = np.random.default_rng(0)
+    return np.concatenate([rng.normal(size=(14, 2)), rng.normal(size=(14, 2)) + 2.5])
+
+
+@pytest.fixture(scope="module")
+def certificate(X) -> evomeans.Certificate:
+    return evomeans.HGMeans(3, random_state=0).fit(X).certify(X)
+
+
+def test_a_model_is_proven_optimal(X, certificate) -> None:
+    """The certificate says so, its proof can be checked, and the model keeps it until a refit."""
+    model = evomeans.HGMeans(3, random_state=0).fit(X)
+    assert not hasattr(model, "certificate_")
+    found = model.certify(X)
+    assert found is model.certificate_
+    assert found.status == "optimal"
+    assert found.is_optimal
+    assert found.gap <= 1e-6
+    assert found.upper_bound == pytest.approx(model.inertia_, rel=1e-9)
+    assert found.lower_bound <= model.inertia_
+    assert found.verify(X) == found.lower_bound
+    assert "Proven optimal" in str(found)
+    model.fit(X)
+    assert not hasattr(model, "certificate_")
+
+
+def test_the_proof_does_not_depend_on_the_run(X, certificate) -> None:
+    assert (
+        evomeans.HGMeans(3, random_state=1).fit(X).certify(X).lower_bound == certificate.lower_bound
+    )
+
+
+def test_labels_and_centres_say_the_same(X, certificate) -> None:
+    model = evomeans.HGMeans(3, random_state=0).fit(X)
+    for clustering in (model.labels_, model.cluster_centers_, [f"c{one}" for one in model.labels_]):
+        found = evomeans.certify(X, clustering)
+        assert found.upper_bound == pytest.approx(certificate.upper_bound, rel=1e-12)
+        assert found.status == "optimal"
+
+
+def test_weights_sparse_and_float32_samples_are_understood(X) -> None:
+    rng = np.random.default_rng(1)
+    weights = rng.integers(1, 4, len(X)).astype(float)
+    model = evomeans.HGMeans(2, random_state=0).fit(X, sample_weight=weights)
+    weighted = model.certify(X, weights)
+    assert weighted.status == "optimal"
+    repeated = np.repeat(X, weights.astype(int), axis=0)
+    labels = np.repeat(model.labels_, weights.astype(int))
+    assert evomeans.certify(repeated, labels).lower_bound == pytest.approx(
+        weighted.lower_bound, rel=1e-6
+    )
+    assert evomeans.certify(csr_matrix(X), model.labels_).status == "optimal"
+    assert evomeans.certify(X.astype(np.float32), model.labels_).status == "optimal"
+
+
+def test_a_better_clustering_is_returned_and_taken(X, certificate) -> None:
+    model = evomeans.HGMeans(3, random_state=0).fit(X)
+    best = model.inertia_
+    model.cluster_centers_ = X[:3].copy()
+    found = model.certify(X, update=True)
+    assert found.improved
+    assert "better than the one that was given" in str(found)
+    assert found.upper_bound == pytest.approx(certificate.upper_bound, rel=1e-6)
+    assert model.inertia_ == pytest.approx(best, rel=1e-9)
+    assert model.certificate_ is found
+
+
+def test_a_certificate_survives_its_file(X, certificate, tmp_path) -> None:
+    path = tmp_path / "proof.evomeans"
+    evomeans.save_certificate(certificate, path)
+    loaded = evomeans.load_certificate(path)
+    assert str(loaded) == str(certificate)
+    assert loaded.verify(X) == certificate.lower_bound
+    assert np.array_equal(loaded.labels, certificate.labels)
+
+
+def test_a_proof_of_other_samples_is_refused(X, certificate) -> None:
+    moved = X.copy()
+    moved[0] = X[1] + 0.01
+    with pytest.raises(InvalidProofError, match="The proof proves a lower bound of"):
+        certificate.verify(0.5 * X)
+    with pytest.raises(ValueError):
+        certificate.verify(moved[:-1])
+
+
+def test_a_damaged_file_is_refused(certificate, tmp_path) -> None:
+    path = tmp_path / "proof.evomeans"
+    evomeans.save_certificate(certificate, path)
+    content = bytearray(path.read_bytes())
+    path.write_bytes(content[: len(content) // 2])
+    with pytest.raises(evomeans.CertificateFileError, match="is not a valid certificate"):
+        evomeans.load_certificate(path)
+
+
+def test_the_model_file_keeps_the_figures(X, tmp_path) -> None:
+    """Without the proof, which has a file of its own."""
+    model = evomeans.HGMeans(3, random_state=0).fit(X)
+    model.certify(X)
+    model.save(tmp_path / "model.evomeans")
+    loaded = evomeans.load(tmp_path / "model.evomeans").certificate_
+    assert str(loaded) == str(model.certificate_)
+    with pytest.raises(InvalidProofError, match="holds no proof"):
+        loaded.verify(X)
+    with pytest.raises(ValueError, match="keeps the figures only"):
+        evomeans.save_certificate(loaded, tmp_path / "x")
+
+
+@pytest.mark.parametrize(
+    ("k", "labels"), [(1, np.zeros(28, int)), (28, np.arange(28)), (27, np.arange(28) % 27)]
+)
+def test_trivial_problems_are_proven_at_once(X, k, labels) -> None:
+    found = evomeans.certify(X, labels, n_clusters=k)
+    assert found.method == "direct"
+    assert found.status == "optimal"
+
+
+def test_one_column_is_proven_by_its_dynamic_program(X) -> None:
+    found = evomeans.certify(X[:, :1], np.arange(28) % 4)
+    assert (found.method, found.status, found.improved) == ("direct", "optimal", True)
+    assert found.verify(X[:, :1]) == found.lower_bound
+
+
+def test_time_that_is_up_leaves_a_bound() -> None:
+    X = np.random.default_rng(0).normal(size=(120, 6))
+    labels = evomeans.HGMeans.fast(6, random_state=0).fit(X).labels_
+    found = evomeans.certify(X, labels, max_time=1e-3)
+    assert found.status == "bounded"
+    assert 0 <= found.lower_bound < found.upper_bound
+    assert "Proven within" in str(found)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGINT") or os.name == "nt", reason="needs signals")
+def test_ctrl_c_leaves_a_bound() -> None:
+    X = np.random.default_rng(0).normal(size=(150, 6))
+    labels = evomeans.HGMeans.fast(8, random_state=0).fit(X).labels_
+    evomeans.certify(X[:20], np.arange(20) % 2, max_time=0.01)  # compiles
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.warns(RuntimeWarning, match="certify was interrupted"):
+        found = evomeans.certify(X, labels, max_time=60)
+    assert found.seconds < 50
+    assert found.status == "bounded"
+
+
+def test_progress_is_told(X, capsys) -> None:
+    heard: list[tuple[float, float, int]] = []
+    found = evomeans.certify(
+        X, np.arange(28) % 3, progress=lambda *bounds: heard.append(bounds), verbose=1
+    )
+    assert heard
+    assert all(lower <= upper for lower, upper, _ in heard)
+    assert heard[-1][1] >= found.upper_bound * (1 - 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"clustering": np.zeros(5, int)}, "one label per sample"),
+        ({"clustering": np.zeros((2, 3))}, "for centres"),
+        ({"max_time": 0}, "max_time=0 must be a positive number"),
+        ({"gap": 0}, "gap=0 must be at least 1e-9"),
+        ({"method": "magic"}, "method='magic' must be one of"),
+        ({"n_clusters": 1}, "less than the 2 clusters"),
+        ({"method": "parts"}, "parts"),
+    ],
+)
+def test_bad_arguments_get_one_clear_sentence(X, arguments, text) -> None:
+    given = {"clustering": np.r_[np.zeros(27, int), 1], **arguments}
+    with pytest.raises(ValueError, match=text):
+        evomeans.certify(X, **given)
+
+
+def test_exact_kmeans_proves_what_it_finds(X) -> None:
+    model = evomeans.ExactKMeans(3, random_state=0).fit(X)
+    assert model.stop_reason_ is StopReason.PROVEN_OPTIMAL
+    assert model.gap_ <= 1e-6
+    assert model.lower_bound_ <= model.inertia_ * (1 + 1e-12)
+    assert np.array_equal(model.predict(X), model.labels_)
+
+
+def test_exact_kmeans_says_what_is_left() -> None:
+    X = np.random.default_rng(0).normal(size=(150, 6))
+    model = evomeans.ExactKMeans(8, max_time=0.2, random_state=0).fit(X)
+    assert model.stop_reason_ is StopReason.MAX_TIME
+    assert 0 < model.gap_ <= 1

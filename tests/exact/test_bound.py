@@ -1,0 +1,165 @@
+"""The inequality holds for any multipliers; star cuts and fixing are valid for all clusterings."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from proof_problems import SmallProblem, clusterings, problems
+
+from evomeans.exact.bound import proven_bound
+from evomeans.exact.fixing import pairs_to_fix
+from evomeans.exact.multipliers import Multipliers
+from evomeans.exact.points import WeightedPoints
+from evomeans.exact.star_cuts import LARGEST, CutFinder, add_cuts, are_valid, no_cuts
+from evomeans.exact.subproblem import Subproblem
+
+
+def random_multipliers(rng: np.random.Generator, problem: Subproblem, scale: float) -> Multipliers:
+    """Multipliers that no solver would return."""
+    n = problem.n
+    size = scale * float(problem.costs.max())
+    m = 12
+    cuts = np.full((m, LARGEST + 1), -1, np.int32)
+    for row in cuts:
+        count = int(rng.integers(2, min(n, LARGEST + 1) + 1))
+        row[:count] = rng.permutation(n)[:count]
+    slack = size * rng.normal(size=(n, n))
+    prices = size * rng.normal(size=m) * float(problem.weights.min())
+    return Multipliers(slack, cuts, prices)
+
+
+@given(seed=st.integers(0, 10**6), scale=st.sampled_from([0.0, 1e-6, 1e-2, 1.0, 1e8]))
+def test_any_multipliers_give_a_valid_bound(seed: int, scale: float) -> None:
+    problem = next(problems(seed, 1, largest=7))
+    node = Subproblem.of_points(problem.points, problem.k, 1.1 * problem.optimum)
+    multipliers = random_multipliers(np.random.default_rng(seed), node, scale)
+    assert proven_bound(node, multipliers) <= problem.optimum * (1 + 1e-13)
+
+
+def clustering_matrix(labels: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """Y: sqrt(w_i w_j) / w(cluster) for pairs in one cluster."""
+    together = labels[:, None] == labels
+    return together * np.sqrt(np.outer(w, w)) / (together @ w)[:, None]
+
+
+def test_inertia_is_the_product_of_costs_and_clustering() -> None:
+    """<C, Y> is the inertia, also after groups were merged."""
+    for problem in problems(20, 5):
+        node = Subproblem.of_points(problem.points, problem.k, np.inf)
+        for labels in list(clusterings(problem.points.n, problem.k))[:20]:
+            Y = clustering_matrix(labels, node.weights)
+            inertia = problem.points.inertia(labels)
+            assert np.sum(node.costs * Y) == pytest.approx(inertia, rel=1e-10)
+            pair = next(
+                (a, b) for b in range(len(labels)) for a in range(b) if labels[a] == labels[b]
+            )
+            merged = node.merged(*pair)
+            Y = clustering_matrix(np.delete(labels, pair[1]), merged.weights)
+            assert np.sum(merged.costs * Y) == pytest.approx(inertia, rel=1e-10)
+
+
+def test_no_clustering_violates_a_star_cut() -> None:
+    rng = np.random.default_rng(0)
+    w = rng.random(7) + 0.1
+    for labels in list(clusterings(7, 3))[::5]:
+        Y = clustering_matrix(labels, w)
+        for _ in range(20):
+            cut = np.full((1, LARGEST + 1), -1, np.int32)
+            count = int(rng.integers(2, LARGEST + 2))
+            cut[0, :count] = rng.permutation(7)[:count]
+            B, sizes = np.zeros((7, 7)), np.zeros((7, 7))
+            add_cuts(B, sizes, 1 / np.sqrt(w), cut, np.ones(1))
+            assert np.sum(B * Y) <= 1e-12
+
+
+def test_found_cuts_are_violated_as_much_as_they_claim() -> None:
+    """The finder returns real cuts, each violated by more than the threshold."""
+    rng = np.random.default_rng(1)
+    n = 20
+    Z = rng.random((n, n)) ** 4
+    Z = (Z + Z.T) / 2
+    np.fill_diagonal(Z, 0.6)
+    cuts = CutFinder(n).find(Z, 1e-3)
+    assert len(cuts) > 100
+    assert are_valid(cuts, n)
+    assert {int(np.sum(row >= 0)) for row in cuts} >= {2, 3, 5}
+    for row in cuts:
+        i, members = row[0], row[1:][row[1:] >= 0]
+        pairs = sum(Z[s, t] for s in members for t in members if s < t)
+        assert Z[i, members].sum() - pairs - Z[i, i] > 1e-3 * (1 - 1e-9)
+
+
+@pytest.mark.parametrize(
+    "row", [[0, 0, -1], [0, -1, 1], [-1, 1, 2], [0, 9, -1], [0, 1, 1], [0, -2, -2], [0, -1, -1]]
+)
+def test_what_is_not_a_star_cut_is_refused(row: list[int]) -> None:
+    """A repeated member would make the inequality false."""
+    cuts = np.full((1, LARGEST + 1), -1, np.int32)
+    cuts[0, : len(row)] = row
+    assert not are_valid(cuts, 5)
+    assert are_valid(no_cuts(), 5)
+
+
+def test_fixed_pairs_are_apart_in_every_better_clustering() -> None:
+    """Brute force over all clusterings cheaper than the cutoff, for random multipliers."""
+    fixed = 0
+    for number, problem in enumerate(problems(30, 60, largest=7)):
+        rng = np.random.default_rng(number)
+        cutoff = problem.optimum * (1 + 0.5 * rng.random())
+        node = Subproblem.of_points(problem.points, problem.k, cutoff)
+        slack = np.abs(random_multipliers(rng, node, 0.3).slack) * (rng.random(node.K.shape) < 0.3)
+        multipliers = Multipliers(np.maximum(slack, slack.T), no_cuts(), np.zeros(0))
+        pairs = pairs_to_fix(node, multipliers, proven_bound(node, multipliers)) | node.apart
+        fixed += int(pairs.sum())
+        for labels in clusterings(problem.points.n, problem.k):
+            if problem.points.inertia(labels) < cutoff:
+                assert not (pairs & (labels[:, None] == labels)).any()
+    assert fixed > 50
+
+
+@pytest.mark.parametrize("unit", [1e-150, 1e-20, 1.0, 1e100])
+def test_bounds_follow_the_units(unit: float) -> None:
+    """Tiny and huge units change nothing but the exponent."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(12, 3))
+    plain, scaled = WeightedPoints.of_samples(X), WeightedPoints.of_samples(unit * X)
+    bounds = [
+        points.in_data_units(
+            proven_bound(Subproblem.of_points(points, 2, np.inf), Multipliers.none(points.n))
+        )
+        for points in (plain, scaled)
+    ]
+    assert bounds[1] == pytest.approx(bounds[0] * unit * unit, rel=1e-9)
+
+
+def test_duplicates_and_weights_are_the_same_problem() -> None:
+    """Three equal samples are one point of weight 3."""
+    X = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 0.0], [1.0, 0.0], [-0.0, 0.0], [4.0, 1.0]])
+    repeated = WeightedPoints.of_samples(X)
+    weighted = WeightedPoints.of_samples(X[[0, 1, 5]], np.array([2.0, 3.0, 1.0]))
+    assert np.array_equal(repeated.values, weighted.values)
+    assert np.array_equal(
+        np.ldexp(repeated.weights, repeated.weight_exponent),
+        np.ldexp(weighted.weights, weighted.weight_exponent),
+    )
+
+
+def test_samples_without_weight_do_not_count() -> None:
+    points = WeightedPoints.of_samples(np.array([[0.0], [1.0], [9.0]]), np.array([1.0, 0.0, 2.0]))
+    assert points.n == 2
+    assert points.places.tolist() == [0, -1, 1]
+
+
+def _kept_apart(problem: SmallProblem) -> int:
+    node = Subproblem.of_points(problem.points, problem.k, problem.optimum)
+    return int(node.apart.sum())
+
+
+def test_far_pairs_are_not_together_in_the_optimum() -> None:
+    """An outlier is kept apart from all others, and the optimum agrees."""
+    assert sum(map(_kept_apart, problems(7, 30))) > 0
+    for problem in problems(7, 30):
+        node = Subproblem.of_points(problem.points, problem.k, problem.optimum)
+        assert not (node.apart & (problem.labels[:, None] == problem.labels)).any()

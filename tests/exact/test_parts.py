@@ -1,0 +1,86 @@
+"""Parts: their bounds add up, a sample is called statistical, and the useless is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from proof_problems import brute_force
+
+from evomeans.exact import parts as module
+from evomeans.exact.anticlusters import anticlusters
+from evomeans.exact.limits import Limits
+from evomeans.exact.parts import UselessError, by_parts, estimated_bound
+from evomeans.exact.points import WeightedPoints
+from evomeans.exact.proofs import DirectProof, PartsProof, check_proof
+
+
+def problem(n: int, seed: int = 0) -> tuple[WeightedPoints, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    labels = np.arange(n) % 2
+    points = WeightedPoints.of_samples(rng.normal(size=(n, 2)) + 6 * labels[:, None])
+    return points, points.labels_of_points((points.values[:, 0] > points.values[:, 0].mean()) * 1)
+
+
+def test_parts_have_nearly_the_means_of_the_whole() -> None:
+    """Much nearer than parts that are dealt at random."""
+    points, labels = problem(400)
+    parts = anticlusters(points, labels, 8)
+    shuffled = np.random.default_rng(0).permutation(np.arange(400) % 8)
+    assert np.bincount(parts).min() >= 48
+
+    def spread(of: np.ndarray) -> float:
+        means = [points.restricted(np.flatnonzero(of == q)) for q in range(8)]
+        middle = np.array([one.values.mean(axis=0) for one in means])
+        return float(middle.std(axis=0).sum())
+
+    assert spread(parts) < 0.2 * spread(shuffled)
+
+
+def test_the_sum_is_below_the_optimum(monkeypatch) -> None:
+    """Two parts of a problem that brute force can solve."""
+    monkeypatch.setattr(module, "PART_SIZE", 5)
+    points, _ = problem(11, seed=4)
+    optimum, best = brute_force(points, 2)
+    found = by_parts(points, 2, best, Limits(max_time=20))
+    assert isinstance(found.proof, PartsProof)
+    assert 0.3 * optimum < found.lower <= optimum * (1 + 1e-13)
+    assert check_proof(points, 2, found.proof) == found.lower
+
+
+def test_a_sample_of_parts_is_statistical(monkeypatch) -> None:
+    monkeypatch.setattr(module, "PART_SIZE", 20)
+    points, labels = problem(160)
+    found = by_parts(points, 2, labels, Limits(max_time=30), sampled=4)
+    assert found.confidence == 0.99
+    assert found.lower < points.inertia(labels)
+    everything = by_parts(points, 2, labels, Limits(max_time=30))
+    assert everything.confidence is None
+
+
+def test_the_estimate_covers_what_was_not_sampled() -> None:
+    """In at least 98 of 100 draws, with deficits that are normal."""
+    rng = np.random.default_rng(0)
+    deficits = 1 + 0.1 * rng.normal(size=40)
+    shares = np.full(40, 10.0)
+    truth = float(shares.sum() - deficits.sum())
+    chosen = [rng.permutation(40)[:12] for _ in range(400)]
+    below = [estimated_bound(shares, deficits[one]) <= truth for one in chosen]
+    assert np.mean(below) >= 0.98
+
+
+def test_clusters_smaller_than_the_number_of_parts_are_refused(monkeypatch) -> None:
+    monkeypatch.setattr(module, "MOST_POINTS", 10)
+    points, labels = problem(100)
+    labels = np.where(np.arange(points.n) < 3, 2, labels)
+    with pytest.raises(UselessError, match="3 distinct samples, fewer than the 10 parts"):
+        by_parts(points, 3, labels, Limits())
+
+
+def test_a_part_without_a_proof_counts_as_nothing() -> None:
+    points, _ = problem(12)
+    parts = np.arange(12) % 2
+    whole = PartsProof(parts, (DirectProof(), None))
+    first = points.restricted(np.flatnonzero(parts == 0))
+    assert check_proof(points, 1, whole) == pytest.approx(
+        check_proof(first, 1, DirectProof()), rel=1e-12
+    )

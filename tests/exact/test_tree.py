@@ -1,0 +1,145 @@
+"""Proofs by branch and bound against brute force: never above the optimum."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from proof_problems import SmallProblem, problems
+
+from evomeans.exact import cluster_line
+from evomeans.exact.limits import Limits
+from evomeans.exact.multipliers import Multipliers
+from evomeans.exact.points import WeightedPoints
+from evomeans.exact.tree import Tree
+from evomeans.exact.tree_proof import (
+    InvalidProofError,
+    Step,
+    StepKind,
+    TreeProof,
+    tree_bound,
+)
+
+# Rounding of the brute force itself.
+ROUNDING = 1e-13
+FACTORS = (1.0, 1.02, 1.3)
+
+
+def proven(problem: SmallProblem, factor: float, gap: float = 1e-6) -> tuple[float, TreeProof]:
+    """Lower bound with an upper bound that is too high by a factor, and no better clusterings."""
+    cutoff = factor * problem.optimum
+    limits = Limits(gap=gap, max_time=20)
+    tree = Tree(problem.points, problem.k, cutoff, None, limits, improving=False)
+    proof = tree.prove().proof
+    return tree_bound(problem.points, problem.k, proof), proof
+
+
+@pytest.mark.parametrize("problem", list(problems(0, 12)), ids=lambda p: f"n{p.points.n}k{p.k}")
+@pytest.mark.parametrize("factor", FACTORS)
+def test_bounds_meet_the_optimum_and_never_exceed_it(problem: SmallProblem, factor: float) -> None:
+    """Also if the upper bound is 2 % or 30 % too high, which hides no error."""
+    bound, _ = proven(problem, factor)
+    assert bound <= problem.optimum * (1 + ROUNDING)
+    assert bound >= problem.optimum * (1 - 2e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(8))
+def test_two_thousand_random_problems(block: int) -> None:
+    """No false bound in any of them, whatever the upper bound."""
+    for number, problem in enumerate(problems(1000 + block, 250, largest=7)):
+        bound, _ = proven(problem, FACTORS[number % 3], gap=1e-2)
+        assert bound <= problem.optimum * (1 + ROUNDING), (block, number)
+        assert bound >= problem.optimum * (1 - 2e-2), (block, number)
+
+
+def test_the_optimum_on_a_line_is_another_oracle() -> None:
+    """The dynamic program and the tree, which share no code, agree."""
+    rng = np.random.default_rng(0)
+    for n, k in ((25, 3), (40, 6)):
+        x = rng.normal(size=(n, 1)) ** 3
+        points = WeightedPoints.of_samples(x)
+        best = cluster_line(x[:, 0], k)
+        optimum = points.in_point_units(best.inertia)
+        tree = Tree(points, k, optimum, None, Limits(max_time=30))
+        bound = tree_bound(points, k, tree.prove().proof)
+        assert optimum * (1 - 2e-6) <= bound <= optimum * (1 + ROUNDING)
+
+
+def test_a_better_clustering_is_returned() -> None:
+    """A known clustering that is far too high is replaced by the optimum."""
+    for problem in problems(5, 8):
+        worst = np.arange(problem.points.n) % problem.k
+        start = problem.points.inertia(worst)
+        if start < 1.01 * problem.optimum:
+            continue
+        result = Tree(problem.points, problem.k, start, worst, Limits(max_time=20)).prove()
+        assert result.labels is not None
+        found = problem.points.inertia(result.labels)
+        assert found == pytest.approx(problem.optimum, rel=1e-9)
+        assert result.proof.cutoff == found
+
+
+def test_work_is_deterministic() -> None:
+    """Two runs that are not stopped by time give the same proof, bit by bit."""
+    problem = next(problems(3, 1))
+    first, second = (proven(problem, 1.02)[1] for _ in range(2))
+    assert len(first.steps) == len(second.steps)
+    for one, other in zip(first.steps, second.steps, strict=True):
+        assert one.kind is other.kind
+        assert one.pair == other.pair
+        if one.multipliers is not None and other.multipliers is not None:
+            assert np.array_equal(one.multipliers.slack, other.multipliers.slack)
+            assert np.array_equal(one.multipliers.prices, other.multipliers.prices)
+
+
+def test_interruption_keeps_a_valid_bound() -> None:
+    """A search that is stopped at once still ends with a proof, of a lower bound."""
+    problem = next(problems(4, 1))
+    limits = Limits(max_time=60, interrupted=lambda: True)
+    cutoff = problem.optimum
+    proof = Tree(problem.points, problem.k, cutoff, None, limits).prove().proof
+    assert tree_bound(problem.points, problem.k, proof) <= cutoff
+
+
+@pytest.fixture(scope="module")
+def split_proof() -> tuple[SmallProblem, TreeProof]:
+    """Find a proof that needs more than one case."""
+    for problem in problems(11, 200):
+        proof = proven(problem, 1.3)[1]
+        if proof.n_nodes >= 3:
+            return problem, proof
+    raise AssertionError("no problem needed a split")
+
+
+def without(proof: TreeProof, place: int) -> TreeProof:
+    steps = [step for number, step in enumerate(proof.steps) if number != place]
+    return dataclasses.replace(proof, steps=tuple(steps))
+
+
+def test_a_proof_with_a_missing_case_is_refused(split_proof) -> None:
+    problem, proof = split_proof
+    with pytest.raises(InvalidProofError, match="ends before its last case"):
+        tree_bound(problem.points, problem.k, without(proof, len(proof.steps) - 1))
+
+
+def test_a_proof_with_too_many_steps_is_refused(split_proof) -> None:
+    problem, proof = split_proof
+    longer = dataclasses.replace(proof, steps=(*proof.steps, Step(StepKind.END)))
+    with pytest.raises(InvalidProofError, match="after its last case"):
+        tree_bound(problem.points, problem.k, longer)
+
+
+def test_a_proof_that_splits_on_one_group_is_refused(split_proof) -> None:
+    problem, proof = split_proof
+    steps = (Step(StepKind.SPLIT, None, (1, 1)), Step(StepKind.END), Step(StepKind.END))
+    with pytest.raises(InvalidProofError, match="impossible pair"):
+        tree_bound(problem.points, problem.k, TreeProof(proof.cutoff, steps))
+
+
+def test_multipliers_of_another_size_are_refused() -> None:
+    problem = next(problems(6, 1))
+    step = Step(StepKind.END, Multipliers.none(problem.points.n + 1))
+    with pytest.raises(InvalidProofError, match="do not fit"):
+        tree_bound(problem.points, problem.k, TreeProof(problem.optimum, (step,)))
