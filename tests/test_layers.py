@@ -15,7 +15,7 @@ PACKAGE = Path(evomeans.__file__).parent
 
 # Every floor, and the floors that it may use directly. A floor that is not listed here fails.
 FLOORS: dict[str, set[str]] = {
-    "": {"_version", "estimators", "search", "storage"},
+    "": {"_version", "estimators", "path", "search", "storage"},
     "__main__": {"cli"},
     "_version": set(),
     "wording": set(),
@@ -28,8 +28,10 @@ FLOORS: dict[str, set[str]] = {
         *("engines.protocol", "engines.workers", "sparkline"),
         *("compiled.assignment", "compiled.merging"),
     },
-    "storage": {"_version", "engines", "search"},
-    "estimators": {"engines", "exact", "search", "storage"},
+    "path": {"compiled.merging", "engines.protocol", "search"},
+    "criteria": {"metrics"},
+    "storage": {"_version", "engines", "path", "search"},
+    "estimators": {"criteria", "engines", "exact", "metrics", "path", "search", "storage"},
     "baselines": {"compiled", "engines", "estimators", "search"},
     "plotting": {"engines.frame", "search", "wording"},
     "report": {"_version", "plotting", "search", "storage", "wording"},

@@ -19,10 +19,12 @@ def test_public_names():
     assert set(evomeans.__all__) == {
         "CheckpointError",
         "HGMeans",
+        "HGMeansPath",
         "History",
         "Individual",
         "ModelFileError",
         "OffspringRecord",
+        "PathRecord",
         "StopReason",
         "__version__",
         "load",
@@ -70,7 +72,10 @@ def test_importing_the_estimator_does_not_load_numba():
     assert not loaded & {"numba", "llvmlite", "polars", "matplotlib"}
 
 
-@pytest.mark.parametrize("module", ["evomeans.estimators.hgmeans", "evomeans.exact.line"])
+@pytest.mark.parametrize(
+    "module",
+    ["evomeans.estimators.hgmeans", "evomeans.estimators.path", "evomeans.exact.line"],
+)
 def test_examples_in_docstrings(module):
     """They run, and print what they say."""
     results = doctest.testmod(importlib.import_module(module), optionflags=doctest.ELLIPSIS)

@@ -12,6 +12,8 @@ from evomeans._version import __version__
 
 if TYPE_CHECKING:
     from evomeans.estimators.hgmeans import HGMeans, load
+    from evomeans.estimators.path import HGMeansPath
+    from evomeans.path.record import PathRecord
     from evomeans.search import History, Individual, OffspringRecord, StopReason
     from evomeans.storage.checkpoint import CheckpointError
     from evomeans.storage.model_file import ModelFileError
@@ -19,10 +21,12 @@ if TYPE_CHECKING:
 __all__ = [
     "CheckpointError",
     "HGMeans",
+    "HGMeansPath",
     "History",
     "Individual",
     "ModelFileError",
     "OffspringRecord",
+    "PathRecord",
     "StopReason",
     "__version__",
     "load",
@@ -33,10 +37,12 @@ __all__ = [
 _HOMES = {
     "CheckpointError": "evomeans.storage.checkpoint",
     "HGMeans": "evomeans.estimators.hgmeans",
+    "HGMeansPath": "evomeans.estimators.path",
     "History": "evomeans.search",
     "Individual": "evomeans.search",
     "ModelFileError": "evomeans.storage.model_file",
     "OffspringRecord": "evomeans.search",
+    "PathRecord": "evomeans.path.record",
     "StopReason": "evomeans.search",
     "load": "evomeans.estimators.hgmeans",
 }

@@ -23,6 +23,9 @@ from evomeans.search.stopping import StopReason
 
 # Founders of the searches that unite populations, and of those that listen to a neighbour.
 UNITED, LISTENING = 12, 3
+# Up to so many clusters, populations that agree are not believed before they have settled: there,
+# neighbours lead into the same wrong place more often, and searches cost next to nothing.
+FEW_CLUSTERS = 8
 
 
 class PathKeeper(Protocol):
@@ -132,7 +135,7 @@ def take_step(
             population, patience = UNITED, settings.longer
         case Kind.GROW | Kind.MERGE:
             population, patience = LISTENING, 0.0
-        case Kind.DOWN | Kind.FRESH:
+        case Kind.DOWN | Kind.FRESH if k > FEW_CLUSTERS:
             # It is enough to find what others have found.
             target = entry.best.inertia * (1.0 + settings.tolerance)
     found = evolve(
@@ -213,7 +216,8 @@ def learn(
             if is_deeper:
                 entry.is_united = False
                 entry.alone.append(lowest)
-        case Kind.MEAN:
+        case Kind.MEAN | Kind.EXACT:
+            # There is nothing to be found again.
             entry.alone += [lowest, lowest]
     state.n_steps += 1
     state.seconds = seconds

@@ -53,7 +53,7 @@ class PathSettings:
     patience: int = 12
     patience_per_cluster: float = 0.2
     longer: float = 1.8
-    confirmations: int = 1
+    confirmations: int = 0
     lag: int = 4
     max_offspring: int = 5000
     max_time: float | None = None

@@ -176,9 +176,7 @@ class PathState:
                     return Step(Kind.GROW if j < k else Kind.MERGE, k, j)
         return None
 
-    def _doubt(
-        self, searched: Sequence[int], tolerance: float, confirmations: int
-    ) -> Step | None:
+    def _doubt(self, searched: Sequence[int], tolerance: float, confirmations: int) -> Step | None:
         """Return a number of clusters whose best solution has been found only once."""
         for k in searched:
             entry = self.entries[k]
