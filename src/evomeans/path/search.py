@@ -135,6 +135,9 @@ def take_step(
             population, patience = UNITED, settings.longer
         case Kind.GROW | Kind.MERGE:
             population, patience = LISTENING, 0.0
+        case Kind.UP | Kind.DOWN if not step.source:
+            # A whole sweep begins here.
+            patience = settings.longer
         case Kind.DOWN | Kind.FRESH if k > FEW_CLUSTERS:
             # It is enough to find what others have found.
             target = entry.best.inertia * (1.0 + settings.tolerance)

@@ -34,7 +34,8 @@ class PathSettings:
         Offspring in a row without improvement after which a population has settled: the sum of the
         former and, for each cluster, the latter.
     longer : float
-        How many times as patient a population is that unites two that disagreed.
+        How many times as patient a population is with which a sweep begins, or which unites two
+        that disagreed.
     confirmations : int
         How many populations are begun anew, at most, for a number of clusters at which populations
         have not agreed so far.
