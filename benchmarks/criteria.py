@@ -6,9 +6,10 @@ again; ``--table`` only prints them.
 
 Mixtures of spherical Gaussians as in section 4.5 of the paper (``benchmarks/mixtures.py``), of 600
 samples: 5 in 10 dimensions, 10 in 20 and 15 in 50. Their means are moved apart or together by a
-factor: 1 is the separation of the paper, at which clusters overlap. And real samples with classes:
-iris, wine (standardised), breast cancer (standardised) and digits. Classes need not be clusters, so
-that nobody can be blamed for missing these. The path goes from k = 2 to 20.
+factor: 1 is the separation of the paper, at which clusters overlap. Gaussians in the plane, 4 and 9
+of them on a grid that is shaken, with 3, 5 and 8 deviations between neighbours. And real samples
+with classes: iris, wine and breast cancer (both standardised) and digits. Classes need not be
+clusters, so that nobody can be blamed for missing these. The path goes from k = 2 to 20.
 
 For each criterion the table has the share of samples for which it suggests the true number (*hits*)
 and the mean of the absolute difference (*error*); a criterion that suggests nothing counts as if it
@@ -43,6 +44,7 @@ from evomeans.criteria import (
 FILE = RESULTS / "criteria.csv"
 SHAPES = ((5, 10), (10, 20), (15, 50))
 FACTORS = (0.75, 1.0, 1.5)
+APART = (3.0, 5.0, 8.0)
 N_SAMPLES, LAST = 600, 20
 FREE = (*DEFAULT_CRITERIA, "elbow")
 COSTLY = (
@@ -65,6 +67,23 @@ def mixtures(seeds: Sequence[int]) -> Iterator[Problem]:
                 yield f"mixture:{m}:{d}:{factor}:{seed}", X, m
 
 
+def planes(seeds: Sequence[int]) -> Iterator[Problem]:
+    """Draw Gaussians around the points of a grid, which are shaken by a fifth of their distance."""
+    for seed in seeds:
+        for side in (2, 3):
+            rng = np.random.default_rng([seed, side])
+            grid = np.stack(np.meshgrid(*[np.arange(side)] * 2), axis=-1).reshape(-1, 2)
+            centers = grid + rng.normal(scale=0.2, size=grid.shape)
+            labels = rng.integers(len(grid), size=N_SAMPLES)
+            noise = rng.normal(size=(N_SAMPLES, 2))
+            for apart in APART:
+                yield (
+                    f"plane:{side * side}:2:{apart}:{seed}",
+                    apart * centers[labels] + noise,
+                    side**2,
+                )
+
+
 def real_sets() -> Iterator[Problem]:
     """Load samples with classes."""
     yield "real:iris", load_iris().data, 3
@@ -78,7 +97,7 @@ def measure(seeds: Sequence[int], with_costly: bool) -> None:
     criteria = [*FREE, *(COSTLY if with_costly else ())]
     names = [one if isinstance(one, str) else one.name for one in criteria]
     known = {(row["samples"], row["criterion"]) for row in read_rows(FILE)}
-    for name, X, truth in [*real_sets(), *mixtures(seeds)]:
+    for name, X, truth in [*real_sets(), *planes(seeds), *mixtures(seeds)]:
         if all((name, criterion) in known for criterion in names):
             continue
         path = HGMeansPath((2, LAST), criteria=criteria, select=None, n_jobs=1, random_state=0)
@@ -92,11 +111,11 @@ def measure(seeds: Sequence[int], with_costly: bool) -> None:
 def group_of(name: str) -> str:
     """Return the column of the table that some samples belong to."""
     parts = name.split(":")
-    return "real" if parts[0] == "real" else parts[3]
+    return parts[0] if parts[0] != "mixture" else parts[3]
 
 
 def summaries(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return a line of the table for each criterion, the best on mixtures first."""
+    """Return a line of the table for each criterion, the best on drawn samples first."""
     errors: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         choice = row["choice"] if row["choice"] != "" else LAST
@@ -111,14 +130,14 @@ def summaries(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
                 line[f"hits {group}"] = 100.0 * statistics.fmean(error == 0 for error in own)
                 line[f"error {group}"] = statistics.fmean(own)
         lines.append(line)
-    return sorted(lines, key=lambda line: (-line["hits all"], line["error all"]))
+    return sorted(lines, key=lambda line: (-line.get("hits all", 0.0), line.get("error all", 0.0)))
 
 
 COLUMNS = (
     Column("criterion", "criterion"),
     *(
         Column(f"{kind} {group}", f"{kind} {group}", form)
-        for group in ("0.75", "1.0", "1.5", "all", "real")
+        for group in ("0.75", "1.0", "1.5", "plane", "all", "real")
         for kind, form in (("hits", "{:.0f} %"), ("error", "{:.1f}"))
     ),
 )

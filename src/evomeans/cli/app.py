@@ -20,6 +20,7 @@ from evomeans.cli.options import (
     ComparisonOptions,
     Flag,
     Jobs,
+    PathOptions,
     RunOptions,
     SampleOptions,
     SearchOptions,
@@ -79,6 +80,23 @@ def fit(
 
 
 @app.command(sort_key=1)
+def path(
+    table: Annotated[TableName, Parameter(help=f"{TABLE_HELP} With --engine dask also {FOLDER}.")],
+    /,
+    *,
+    search: PathOptions,
+    read: TableOptions = READ,
+    samples: SampleOptions = SAMPLES,
+    keep: RunOptions = KEEP,
+    show: Terminal = SHOW,
+) -> int:
+    """Find the clusters of a table for a whole range of k, and how many there are."""
+    from evomeans.cli.path import path_of_table
+
+    return path_of_table(table, search, read, samples, keep, show)
+
+
+@app.command(sort_key=2)
 def predict(
     model: Path,
     table: Annotated[TableName, Parameter(help=f"{TABLE_HELP} Also {FOLDER}, read with Dask.")],
@@ -107,7 +125,7 @@ def predict(
     return predict_table(model, table, read, output, force=force, jobs=jobs)
 
 
-@app.command(sort_key=2)
+@app.command(sort_key=3)
 def report(
     run: Path,
     /,
@@ -131,7 +149,7 @@ def report(
     return write_report(run, output, force=force)
 
 
-@app.command(sort_key=3)
+@app.command(sort_key=4)
 def compare(
     table: TableName,
     /,
@@ -147,7 +165,7 @@ def compare(
     return compare_methods(table, options, read, samples, show)
 
 
-@app.command(sort_key=4)
+@app.command(sort_key=5)
 def info(*, json: Flag = False) -> int:
     """Show versions, engines, threads and the cache of compiled kernels.
 
@@ -161,7 +179,7 @@ def info(*, json: Flag = False) -> int:
     return show_info(as_json=json)
 
 
-@app.command(sort_key=5)
+@app.command(sort_key=6)
 def warmup(*, jobs: Jobs = -1, show: Terminal = SHOW) -> int:
     """Compile all kernels for this machine now, not on the first fit: for images and clusters.
 

@@ -19,7 +19,7 @@ RECORD = "run.json"
 MODEL = "model.evomeans"
 REPORT_DATA = "report.json"
 REPORT = "report.html"
-TABLES = ("labels", "centers", "history")
+TABLES = ("labels", "centers", "history", "path")
 RUN_FILES = frozenset(
     [RECORD, MODEL, REPORT_DATA, REPORT]
     + [f"{name}.{suffix}" for name in TABLES for suffix in ("csv", "parquet")]
