@@ -219,7 +219,7 @@ class PathOptions:
     """Criteria to compute; by default all that cost next to nothing."""
 
     select: str | None = None
-    """The criterion that chooses the model, or none (krzanowski_lai)."""
+    """The criterion that chooses the model, or none (simplified_silhouette)."""
 
     strategy: SearchStrategy = "deep"
     """deep finds a lower inertia, more reliably; paper is HG-means as published."""

@@ -46,7 +46,7 @@ DEFAULT_CRITERIA = (
 )
 """Those that cost next to nothing."""
 
-DEFAULT_SELECT = "calinski_harabasz"
+DEFAULT_SELECT = "simplified_silhouette"
 """docs/choosing-k.md has the measurement that speaks for it."""
 
 

@@ -74,7 +74,7 @@ class HGMeansPath(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         "gap", "prediction_strength" and "instability" are computed only if asked for: the first
         needs all distances between up to 10,000 samples, the others search 20 paths more.
 
-    select : str, Criterion, callable or None, default="calinski_harabasz"
+    select : str, Criterion, callable or None, default="simplified_silhouette"
         Which criterion chooses ``best_k_``; docs/choosing-k.md has the measurement that speaks for
         the default. A callable gets ``results_`` and returns one of ``k_values_``. None chooses
         none; :meth:`at` returns the model for any k.
