@@ -175,12 +175,13 @@ def restored(archive: Archive, ks: list[int]) -> PathState:
         for k, end, inertia, alpha in zip(counts, ends, inertias, alphas, strict=True)
     ]
     entries = archive.mapping("entries")
+    n_steps, seconds = archive.integer("n_steps"), archive.number("seconds")
     try:
         state = PathState(
             ks=[_count(k) for k in archive.meta["ks"]],
             entropy=[_count(number) for number in archive.meta["entropy"]],
-            n_steps=archive.integer("n_steps"),
-            seconds=archive.number("seconds"),
+            n_steps=n_steps,
+            seconds=seconds,
             entries={int(k): _entry(entry, int(k), solutions) for k, entry in entries.items()},
         )
     except (KeyError, TypeError, ValueError, IndexError) as error:
