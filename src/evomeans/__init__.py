@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from evomeans.estimators.exact_kmeans import ExactKMeans
     from evomeans.estimators.hgmeans import HGMeans, load
     from evomeans.exact.certificate import Certificate
+    from evomeans.estimators.path import HGMeansPath
+    from evomeans.path.record import PathRecord
     from evomeans.search import History, Individual, OffspringRecord, StopReason
     from evomeans.storage.certificate_file import (
         CertificateFileError,
@@ -30,10 +32,12 @@ __all__ = [
     "CheckpointError",
     "ExactKMeans",
     "HGMeans",
+    "HGMeansPath",
     "History",
     "Individual",
     "ModelFileError",
     "OffspringRecord",
+    "PathRecord",
     "StopReason",
     "__version__",
     "certify",
@@ -50,10 +54,12 @@ _HOMES = {
     "CheckpointError": "evomeans.storage.checkpoint",
     "ExactKMeans": "evomeans.estimators.exact_kmeans",
     "HGMeans": "evomeans.estimators.hgmeans",
+    "HGMeansPath": "evomeans.estimators.path",
     "History": "evomeans.search",
     "Individual": "evomeans.search",
     "ModelFileError": "evomeans.storage.model_file",
     "OffspringRecord": "evomeans.search",
+    "PathRecord": "evomeans.path.record",
     "StopReason": "evomeans.search",
     "certify": "evomeans.estimators.certifying",
     "load": "evomeans.estimators.hgmeans",

@@ -21,6 +21,7 @@ from evomeans.cli.options import (
     Flag,
     Jobs,
     ProofOptions,
+    PathOptions,
     RunOptions,
     SampleOptions,
     SearchOptions,
@@ -81,6 +82,23 @@ def fit(
 
 
 @app.command(sort_key=1)
+def path(
+    table: Annotated[TableName, Parameter(help=f"{TABLE_HELP} With --engine dask also {FOLDER}.")],
+    /,
+    *,
+    search: PathOptions,
+    read: TableOptions = READ,
+    samples: SampleOptions = SAMPLES,
+    keep: RunOptions = KEEP,
+    show: Terminal = SHOW,
+) -> int:
+    """Find the clusters of a table for a whole range of k, and how many there are."""
+    from evomeans.cli.path import path_of_table
+
+    return path_of_table(table, search, read, samples, keep, show)
+
+
+@app.command(sort_key=2)
 def predict(
     model: Path,
     table: Annotated[TableName, Parameter(help=f"{TABLE_HELP} Also {FOLDER}, read with Dask.")],
@@ -109,7 +127,7 @@ def predict(
     return predict_table(model, table, read, output, force=force, jobs=jobs)
 
 
-@app.command(sort_key=2)
+@app.command(sort_key=3)
 def report(
     run: Path,
     /,
@@ -153,6 +171,8 @@ def certify(
     from evomeans.cli.certify import certify_run
 
     return certify_run(run, table, read, proof, show)
+
+
 
 
 @app.command(sort_key=4)

@@ -12,6 +12,8 @@ from evomeans.search import History
 from evomeans.storage.archive import ArchiveError, read_archive
 from evomeans.storage.arrays import history_from_arrays
 from evomeans.storage.checkpoint import FORMAT, VERSION
+from evomeans.storage.path_checkpoint import FORMAT as PATH_FORMAT
+from evomeans.storage.path_checkpoint import VERSION as PATH_VERSION
 
 
 class Unfinished(NamedTuple):
@@ -19,6 +21,13 @@ class Unfinished(NamedTuple):
 
     seed: int | None
     history: History
+
+
+class UnfinishedPath(NamedTuple):
+    """A path that a checkpoint holds: its seed, and how many k have a solution."""
+
+    seed: int | None
+    n_known: int
 
 
 def checkpoint_path(keep: RunOptions) -> Path | None:
@@ -52,6 +61,27 @@ def find_unfinished(path: Path | None, keep: RunOptions) -> Unfinished | None:
             "or name another with --checkpoint."
         ) from error
     return Unfinished(seed if isinstance(seed, int) else None, history) if keep.resume else None
+
+
+def find_unfinished_path(path: Path | None, keep: RunOptions) -> UnfinishedPath | None:
+    """Look at the checkpoint of a path, like :func:`find_unfinished`."""
+    if path is None or not path.exists():
+        return None
+    if not (keep.resume or keep.force):
+        raise CommandError(
+            f"{path} holds a search already: --resume continues it, --force begins a new one."
+        )
+    if not keep.resume:
+        return None
+    try:
+        archive = read_archive(path, PATH_FORMAT, PATH_VERSION)
+        seed, known = archive.meta.get("seed"), archive.mapping("entries")
+    except ArchiveError as error:
+        raise CommandError(
+            f"{path} is not a checkpoint that can be continued: {error}. Remove it, "
+            "or name another with --checkpoint."
+        ) from error
+    return UnfinishedPath(seed if isinstance(seed, int) else None, len(known))
 
 
 def how_to_resume(path: Path | None, table: str) -> str:

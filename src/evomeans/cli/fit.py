@@ -15,7 +15,13 @@ import numpy as np
 
 from evomeans.cli.checkpoints import Unfinished, checkpoint_path, find_unfinished, how_to_resume
 from evomeans.cli.failures import CommandError, ExitCode, UsageError, reason_of
-from evomeans.cli.options import RunOptions, SampleOptions, SearchOptions, TableOptions
+from evomeans.cli.options import (
+    PathOptions,
+    RunOptions,
+    SampleOptions,
+    SearchOptions,
+    TableOptions,
+)
 from evomeans.cli.progress import SearchDisplay
 from evomeans.cli.reading import check_table, load_table
 from evomeans.cli.record import Fit, run_files, run_record, summary
@@ -50,13 +56,13 @@ def fit_table(
     # Whatever can be refused is refused before the search, which may take hours.
     checkpoint = checkpoint_path(keep)
     unfinished = find_unfinished(checkpoint, keep)
-    _check_output(keep, unfinished)
+    check_output(keep, unfinished)
     model = make_model(search, unfinished)
     if is_typed("--max-iter"):
         terminal.note("note: --max-iter is now called --max-offspring; the old name still works.")
     in_dask = search.engine == "dask" and is_dask_table(name)
     _tell_beforehand(checkpoint, unfinished, keep, terminal, in_dask=in_dask)
-    with _cluster_of(search):
+    with cluster_of(search):
         began = time.perf_counter()
         table = load_table(name, read, terminal, samples, in_dask=in_dask)
         check_table(table, search.clusters)
@@ -80,7 +86,7 @@ def fit_table(
 
 
 @contextmanager
-def _cluster_of(search: SearchOptions) -> Iterator[None]:
+def cluster_of(search: SearchOptions | PathOptions) -> Iterator[None]:
     """Work on the cluster that the options name, else on threads of this machine."""
     if search.scheduler is None:
         yield
@@ -106,7 +112,7 @@ def _cluster_of(search: SearchOptions) -> Iterator[None]:
 def make_model(search: SearchOptions, unfinished: Unfinished | None = None) -> HGMeans:
     """Return the estimator that the options describe."""
     if search.engine == "gpu":
-        _check_gpu()
+        check_gpu()
     seed = search.seed
     if seed is None:
         seed = secrets.randbelow(2**32) if unfinished is None else unfinished.seed
@@ -125,7 +131,7 @@ def make_model(search: SearchOptions, unfinished: Unfinished | None = None) -> H
     return model
 
 
-def _check_gpu() -> None:
+def check_gpu() -> None:
     """Say what is missing before anything is read."""
     from evomeans.engines.gpu.devices import GpuNotAvailableError, chosen_device
 
@@ -135,7 +141,8 @@ def _check_gpu() -> None:
         raise CommandError(str(error)) from error
 
 
-def _check_output(keep: RunOptions, unfinished: Unfinished | None) -> None:
+def check_output(keep: RunOptions, unfinished: object) -> None:
+    """Refuse to replace a run, unless it is continued or that is forced."""
     if keep.output is None:
         return
     check_writable(keep.output)
@@ -200,7 +207,7 @@ def _search(
         _fit(model, table)
     times = time.perf_counter() - began[0], time.process_time() - began[1]
     model.set_params(checkpoint=None, observers=None)
-    _name_features(model, table)
+    name_features(model, table)
     return times
 
 
@@ -217,7 +224,7 @@ def _fit(model: HGMeans, table: Table) -> None:
     model.labels_ = np.asarray(model.labels_)
 
 
-def _name_features(model: HGMeans, table: Table) -> None:
+def name_features(model: HGMeans, table: Table) -> None:
     """Let the model remember its columns, so that it recognises them in another table."""
     if table.standardization is not None:
         names = [f"{name} (standardized)" for name in table.columns]

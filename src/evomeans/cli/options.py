@@ -76,6 +76,25 @@ def _subsample(_: Any, tokens: Sequence[Any]) -> int | str:
     return int(text)
 
 
+def _range(_: Any, tokens: Sequence[Any]) -> tuple[int, ...]:
+    """Read "2:20", "2,4,8" or "20"."""
+    text: str = tokens[0].value
+    try:
+        first, colon, last = text.partition(":")
+        if colon:
+            ks = tuple(range(int(first), int(last) + 1))
+        else:
+            ks = tuple(int(part) for part in text.split(","))
+            ks = ks if len(ks) > 1 else tuple(range(2, ks[0] + 1))
+    except ValueError:
+        raise ValueError(f"{quoted(text)} must be like 2:20, 2,4,8 or 20.") from None
+    if not ks:
+        raise ValueError(f"{quoted(text)} is empty: the first number must not exceed the last.")
+    if min(ks) < 1:
+        raise ValueError(f"{quoted(text)} has {min(ks)}; clusters must be at least 1.")
+    return tuple(sorted(set(ks)))
+
+
 TABLE_HELP = (
     "CSV, TSV, Parquet, Arrow or Feather, NPY, or NPZ (file.npz:name for one array of several); "
     "- is standard input."
@@ -95,6 +114,12 @@ AtLeastOne = Annotated[Integer, Parameter(validator=Number(gte=1))]
 Seed = Annotated[Integer, Parameter(validator=Number(gte=0))]
 Jobs = Annotated[Integer, Parameter(validator=_not_zero)]
 Clusters = Annotated[AtLeastOne, Parameter(name=["-k", "--clusters"])]
+Range = Annotated[
+    tuple[int, ...],
+    Parameter(
+        name=["-k", "--clusters"], converter=_range, n_tokens=1, negative="", metavar="RANGE"
+    ),
+]
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 
 
@@ -218,6 +243,45 @@ class SearchOptions:
 
     subsample: Subsample | None = None
     """Rows of the sample on which the search of a large table begins, or all (auto)."""
+
+    engine: Engine = "auto"
+    """What runs K-means; gpu needs an NVIDIA GPU, dask is for tables larger than memory."""
+
+    scheduler: str | None = None
+    """With --engine dask: the address of the cluster, tcp://host:8786; else this machine."""
+
+
+@Parameter(name="*", group=SEARCH)
+@dataclass(frozen=True, kw_only=True)
+class PathOptions:
+    """The path over the number of clusters."""
+
+    clusters: Range
+    """The numbers of clusters: 2:20, both ends included; 2,4,8; or 20 for 2 to 20."""
+
+    criteria: Names | None = None
+    """Criteria to compute; by default all that cost next to nothing."""
+
+    select: str | None = None
+    """The criterion that chooses the model, or none (simplified_silhouette)."""
+
+    strategy: SearchStrategy = "deep"
+    """deep finds a lower inertia, more reliably; paper is HG-means as published."""
+
+    seed: Seed | None = None
+    """The same seed gives the same result; by default one is drawn and shown."""
+
+    jobs: Jobs | None = None
+    """Threads, by default one for each core; the result does not depend on it."""
+
+    max_time: Duration | None = None
+    """Stop after this long: 90s, 5m, 1h30m; every k has a solution then."""
+
+    n_iter_no_change: AtLeastOne | None = None
+    """Offspring without improvement after which a population has settled (12, and 1 per 5 k)."""
+
+    confirmations: Annotated[Integer, Parameter(validator=Number(gte=0))] = 0
+    """For each k at which populations disagree, begin so many anew."""
 
     engine: Engine = "auto"
     """What runs K-means; gpu needs an NVIDIA GPU, dask is for tables larger than memory."""

@@ -20,7 +20,7 @@ MODEL = "model.evomeans"
 REPORT_DATA = "report.json"
 REPORT = "report.html"
 CERTIFICATE = "certificate.evomeans"
-TABLES = ("labels", "centers", "history")
+TABLES = ("labels", "centers", "history", "path")
 RUN_FILES = frozenset(
     [RECORD, MODEL, REPORT_DATA, REPORT, CERTIFICATE]
     + [f"{name}.{suffix}" for name in TABLES for suffix in ("csv", "parquet")]

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.exact.line_program import best_starts, segment_means
+from evomeans.exact.line_program import (
+    Indices,
+    best_starts,
+    best_starts_of_all,
+    segment_means,
+)
 
 Floats = NDArray[np.float64]
 
@@ -59,16 +65,67 @@ def cluster_line(
     >>> result.centers.tolist(), result.labels.tolist(), result.inertia
     ([1.5, 10.0], [0, 1, 0, 1], 2.5)
     """
+    return cluster_line_path(x, [n_clusters], sample_weight)[0]
+
+
+def cluster_line_path(
+    x: NDArray[Any], k_values: Sequence[int], sample_weight: NDArray[Any] | None = None
+) -> list[LineClustering]:
+    """Solve for several numbers of clusters; one dynamic program gives them all.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n,)
+        Finite points, in any order.
+    k_values : sequence of int
+        Numbers of centres, ascending, between 1 and n.
+    sample_weight : ndarray of shape (n,), optional
+        As in :func:`cluster_line`.
+
+    Returns
+    -------
+    list of LineClustering
+        One for each number of centres.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from evomeans.exact import cluster_line_path
+    >>> [one.inertia for one in cluster_line_path(np.array([1.0, 9.0, 2.0, 11.0]), [1, 2, 3])]
+    [74.75, 2.5, 0.5]
+    """
     # Powers of two change no digit, and keep squares away from overflow and underflow.
     x, x_exponent = scale(np.asarray(x, np.float64))
     w = np.ones(x.size) if sample_weight is None else np.asarray(sample_weight, np.float64)
     scaled_w, w_exponent = scale(w)
     values, weights = distinct(x, scaled_w)
-    centers = values
-    if values.size > n_clusters:
-        # Sums of weights carry some 30 digits; 21 of them below the largest weight are plenty.
-        clamped = np.maximum(weights, math.ldexp(float(weights.max()), -70))
-        centers = segment_means(values, weights, best_starts(values, clamped, n_clusters))[0]
+    # Sums of weights carry some 30 digits; 21 of them below the largest weight are plenty.
+    clamped = np.maximum(weights, math.ldexp(float(weights.max()), -70))
+    ks = [k for k in k_values if k < values.size]
+    found: list[Indices] = []
+    if len(ks) == 1:
+        found = [best_starts(values, clamped, ks[0])]
+    elif ks:
+        found = best_starts_of_all(values, clamped, ks)
+    centers = [segment_means(values, weights, starts)[0] for starts in found]
+    centers += [values] * (len(k_values) - len(ks))
+    exponents = x_exponent, w_exponent
+    return [
+        labelled(x, scaled_w, w, one, k, exponents)
+        for one, k in zip(centers, k_values, strict=True)
+    ]
+
+
+def labelled(
+    x: Floats,
+    scaled_w: Floats,
+    w: Floats,
+    centers: Floats,
+    n_clusters: int,
+    exponents: tuple[int, int],
+) -> LineClustering:
+    """Return what follows from optimal centres, in the units of the input."""
+    x_exponent, w_exponent = exponents
     labels = nearest(x, centers)
     inertia = np.sum(scaled_w * (x - centers[labels]) ** 2)
     surplus = np.full(n_clusters - centers.size, centers[-1])

@@ -21,6 +21,7 @@ References
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +54,41 @@ def best_starts(x: Floats, w: Floats, k: int) -> Indices:
     return run_layers(sums, first, k, bound)
 
 
+def best_starts_of_all(x: Floats, w: Floats, ks: Sequence[int]) -> list[Indices]:
+    """Return the starts of the optimal segments for several k, from one program.
+
+    Layer q of the program is the same for every k. What prunes it is the bound for the smallest k:
+    no other optimum is higher.
+
+    Parameters
+    ----------
+    x, w : (n,) arrays
+        As in :func:`best_starts`.
+    ks : sequence of int
+        Ascending, all below n.
+    """
+    if ks[0] == 1:
+        others = best_starts_of_all(x, w, ks[1:]) if len(ks) > 1 else []
+        return [np.zeros(1, np.int64), *others]
+    starts = good_starts(x, w, ks[0])
+    inertia = segment_means(x, w, starts)[2]
+    if inertia == 0.0:
+        return [best_starts(x, w, k) for k in ks]
+    first = forced_starts(x, w, starts, inertia)
+    sums = segment_sums(x, w, first)
+    bound = inertia * (1.0 + SLACK) + math.ldexp(sums[-1, 2], -80)
+    n, last, layers = first.size, 0, []
+    previous, current = np.zeros(n + 1), np.empty(n + 1)
+    argmin = np.empty(n + 1, np.int32)
+    for q in range(1, ks[-1] + 1):
+        # Before the smallest k, no row is needed that leaves too few points for the others.
+        high = n - max(0, ks[0] - q)
+        last = row_minima(sums, first, previous, current, argmin, q, high, q - 1, last, bound)
+        layers.append((q, pack(argmin[: last - q + 1])))
+        previous, current = current, previous
+    return [walk_back(layers[:k], n) for k in ks]
+
+
 def run_layers(sums: Floats, first: NDArray[np.int32], k: int, bound: float) -> Indices:
     """Compute the layers D_1 .. D_k and walk back through their minimisers."""
     n = first.size
@@ -65,9 +101,14 @@ def run_layers(sums: Floats, first: NDArray[np.int32], k: int, bound: float) -> 
         last = row_minima(sums, first, previous, current, argmin, low, high, q - 1, last, bound)
         layers.append((low, pack(argmin[: last - low + 1])))
         previous, current = current, previous
-    starts = np.empty(k, np.int64)
+    return walk_back(layers, n)
+
+
+def walk_back(layers: Sequence[tuple[int, tuple[int, NDArray[np.uint8]]]], n: int) -> Indices:
+    """Return the starts of the segments that layers of minimisers lead to."""
+    starts = np.empty(len(layers), np.int64)
     end = n
-    for q in range(k - 1, -1, -1):
+    for q in range(len(layers) - 1, -1, -1):
         low, packed = layers[q]
         end = starts[q] = unpack(packed, end - low)
     return starts

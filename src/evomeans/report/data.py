@@ -76,33 +76,33 @@ def report_data(
             f"The model was fitted to {len(model.labels_)} samples, X has {X.shape[0]}; "
             "a report needs the samples of the fit."
         )
-    names = [_text(name) for name in column_names(model, feature_names, X.shape[1])]
+    names = [as_text(name) for name in column_names(model, feature_names, X.shape[1])]
     moments = sample_moments(X, model.labels_, model.cluster_centers_, sample_weight)
     shown = np.asarray(model.cluster_centers_, dtype=np.float64)
     if standardization is not None:
         mean, scale = map(np.asarray, standardization)
         shown = shown * scale + mean
-    settings = _parameters(model) if settings is None else settings
+    settings = parameters_of(model) if settings is None else settings
     return {
         "format": FORMAT,
         "version": VERSION,
         "evomeans": __version__,
         "created": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "title": _text(title),
-        "command": _text(command),
+        "title": as_text(title),
+        "command": as_text(command),
         "python": python_snippet(
             model, X.shape, sample_weight is not None, standardization is not None
         ),
-        "settings": {_text(name): _plain(value) for name, value in settings.items()},
+        "settings": {as_text(name): as_plain(value) for name, value in settings.items()},
         "run": _run(model, moments, X.shape),
         "convergence": {x: _convergence(model, x) for x in ("offspring", "seconds")},
-        "projection": _projection(model, X, names),
-        "profiles": _profiles(model, moments, names, shown),
-        "clusters": _clusters(model, moments, names, shown),
+        "projection": projection_part(model, X, names),
+        "profiles": profiles_part(model, moments, names, shown),
+        "clusters": clusters_part(model, moments, names, shown),
     }
 
 
-def _parameters(model: Any) -> dict[str, Any]:
+def parameters_of(model: Any) -> dict[str, Any]:
     """Return the parameters that shape a fit, by their present names."""
     parameters = {
         name: value
@@ -116,16 +116,16 @@ def _parameters(model: Any) -> dict[str, Any]:
     return parameters
 
 
-def _plain(value: Any) -> str | int | float | bool | None:
+def as_plain(value: Any) -> str | int | float | bool | None:
     """Keep what JSON can hold; write the rest, NaN and infinity included, as text."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | int | str):
-        return _text(value) if isinstance(value, str) else value
-    return value if isinstance(value, float) and np.isfinite(value) else _text(value)
+        return as_text(value) if isinstance(value, str) else value
+    return value if isinstance(value, float) and np.isfinite(value) else as_text(value)
 
 
-def _text(value: Any) -> str:
+def as_text(value: Any) -> str:
     """Return text that can be written as UTF-8; names of files need not be."""
     return str(value).encode("utf-8", "replace").decode("utf-8")
 
@@ -159,24 +159,26 @@ def _run(model: Any, moments: Moments, shape: tuple[int, int]) -> dict[str, Any]
 def _convergence(model: Any, x: Any) -> dict[str, Any]:
     data = vars(convergence_data(model.history_, x, limit=SOLUTIONS))
     return {
-        name: _short(value) if isinstance(value, np.ndarray) else value
+        name: short(value) if isinstance(value, np.ndarray) else value
         for name, value in data.items()
     }
 
 
-def _projection(model: Any, X: Any, names: list[str]) -> dict[str, Any]:
-    data = projection_data(X, model.labels_, model.cluster_centers_, names=names, limit=POINTS)
+def projection_part(model: Any, X: Any, names: list[str], limit: int = POINTS) -> dict[str, Any]:
+    """Return some of the samples in the plane."""
+    data = projection_data(X, model.labels_, model.cluster_centers_, names=names, limit=limit)
     return {
-        "points": _short(data.points.T),
+        "points": short(data.points.T),
         "labels": data.labels.tolist(),
-        "centers": _short(data.centers.T),
+        "centers": short(data.centers.T),
         "axis_names": list(data.axis_names),
     }
 
 
-def _profiles(
+def profiles_part(
     model: Any, moments: Moments, names: list[str], shown: NDArray[np.float64]
 ) -> dict[str, Any]:
+    """Return the centres, and how far they are from the mean."""
     data = profile_data(
         model.cluster_centers_,
         moments.weights,
@@ -190,11 +192,11 @@ def _profiles(
         "columns": data.names,
         "clusters": data.clusters.tolist(),
         "values": data.values.round(2).tolist(),
-        "centers": _short(data.centers),
+        "centers": short(data.centers),
     }
 
 
-def _clusters(
+def clusters_part(
     model: Any, moments: Moments, names: list[str], shown: NDArray[np.float64]
 ) -> list[dict[str, Any]]:
     """Describe each cluster: how large and loose it is, and in which columns it stands out."""
@@ -226,10 +228,10 @@ def _clusters(
     ]
 
 
-def _short(values: NDArray[np.float64]) -> list[Any]:
+def short(values: NDArray[np.float64]) -> list[Any]:
     """Five digits are finer than any screen, and keep the page small."""
     if values.ndim > 1:
-        return [_short(row) for row in values]
+        return [short(row) for row in values]
     return [float(f"{value:.5g}") for value in values.tolist()]
 
 
@@ -237,7 +239,7 @@ def python_snippet(model: Any, shape: tuple[int, int], weighted: bool, scaled: b
     """Write the Python code that repeats a fit; what cannot be written down becomes ``...``."""
     defaults = inspect.signature(type(model)).parameters
     changed = [f"n_clusters={model.n_clusters!r}"]
-    for name, value in _parameters(model).items():
+    for name, value in parameters_of(model).items():
         default, is_literal = defaults[name].default, _is_literal(value)
         # Only literals are compared: arrays would answer with an array.
         if name != "n_clusters" and value is not default and not (is_literal and value == default):

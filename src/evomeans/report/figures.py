@@ -41,65 +41,70 @@ def report_figures(data: Mapping[str, Any]) -> dict[str, str]:
         matplotlib.rcdefaults()
         # The browser has fonts for letters that those of matplotlib lack.
         warnings.filterwarnings("ignore", "Glyph .* missing from")
-        return _searches(data) | _clusters(data)
+        return _searches(data) | cluster_figures(data)
 
 
 def _searches(data: Mapping[str, Any]) -> dict[str, str]:
     """Draw the convergence, unless all solutions of the search were equally good."""
     figures = {}
     for x, given in data["convergence"].items():
-        numbers = {name: _floats(each) for name, each in given.items() if isinstance(each, list)}
+        numbers = {name: as_floats(each) for name, each in given.items() if isinstance(each, list)}
         course = Convergence(**(given | numbers))
         if course.gap.any():
             label = f"Best inertia so far by {x}, in {course.unit}"
-            figures[x] = _svg(draw_convergence(_axes(WIDE), course, x), label)
+            figures[x] = as_svg(draw_convergence(new_axes(WIDE), course, x), label)
     return figures
 
 
-def _clusters(data: Mapping[str, Any]) -> dict[str, str]:
+def cluster_figures(data: Mapping[str, Any], which: str = "") -> dict[str, str]:
+    """Draw the clusters; ``which`` tells figures of several models apart."""
     clusters, projection, profiles = data["clusters"], data["projection"], data["profiles"]
     sizes, colors = np.array([(each["size"], each["color"]) for each in clusters], np.intp).T
     x_name, y_name = projection["axis_names"]
     plane = Projection(
-        _floats(projection["points"]).T,
+        as_floats(projection["points"]).T,
         np.array(projection["labels"], np.intp),
-        _floats(projection["centers"]).T,
+        as_floats(projection["centers"]).T,
         sizes,
         (x_name, y_name),
     )
     centers = Profiles(
-        _floats(profiles["values"]),
-        _floats(profiles["centers"]),
+        as_floats(profiles["values"]),
+        as_floats(profiles["centers"]),
         np.array(profiles["clusters"], np.intp),
         profiles["columns"],
         data["run"]["n_features"],
     )
     return {
-        "plane": _svg(
-            draw_clusters(_axes(SQUARE), plane, colors),
-            f"Samples by cluster, on {x_name} and {y_name}",
+        "plane": as_svg(
+            draw_clusters(new_axes(SQUARE), plane, colors),
+            f"Samples by cluster{which}, on {x_name} and {y_name}",
         ),
-        "sizes": _svg(draw_sizes(_axes(SQUARE), sizes, colors), "Number of samples by cluster"),
-        "profiles": _svg(
-            draw_profiles(_axes(profiles_size(centers)), centers),
-            "Difference of each centre from the mean: a row for each cluster",
+        "sizes": as_svg(
+            draw_sizes(new_axes(SQUARE), sizes, colors), f"Number of samples by cluster{which}"
+        ),
+        "profiles": as_svg(
+            draw_profiles(new_axes(profiles_size(centers)), centers),
+            f"Difference of each centre from the mean{which}: a row for each cluster",
             own_width=True,
         ),
     }
 
 
-def _floats(given: Any) -> FloatArray:
+def as_floats(given: Any) -> FloatArray:
+    """Return numbers of JSON as an array."""
     return np.array(given, dtype=np.float64)
 
 
-def _axes(size: tuple[float, float]) -> Axes:
+def new_axes(size: tuple[float, float]) -> Axes:
+    """Return axes in a figure of their own, without a background."""
     from matplotlib.figure import Figure
 
     figure = Figure(size, facecolor="none", layout="constrained")
     return calm(figure.subplots(subplot_kw={"facecolor": "none"}))
 
 
-def _svg(ax: Axes, label: str, own_width: bool = False) -> str:
+def as_svg(ax: Axes, label: str, own_width: bool = False) -> str:
     """Write a figure as an element of the page, which allows no styles but its own.
 
     It is as wide as its place in the page, unless it has a width of its own.

@@ -10,6 +10,8 @@ from typing import Any
 
 from evomeans.report.data import FORMAT, VERSION
 from evomeans.report.figures import report_figures
+from evomeans.report.path_data import FORMAT as PATH_FORMAT
+from evomeans.report.path_page import check_version, path_figures
 from evomeans.report.theme import theme_css
 from evomeans.wording import (
     advice_text,
@@ -31,16 +33,20 @@ def render_report(data: Mapping[str, Any]) -> str:
     Parameters
     ----------
     data : mapping
-        From :func:`~evomeans.report.report_data`, perhaps by way of a JSON file.
+        From :func:`~evomeans.report.report_data` or :func:`~evomeans.report.path_report_data`,
+        perhaps by way of a JSON file.
 
     Returns
     -------
     str
         To be written as UTF-8.
     """
-    if not isinstance(data, Mapping) or data.get("format") != FORMAT:
+    is_path = isinstance(data, Mapping) and data.get("format") == PATH_FORMAT
+    if not isinstance(data, Mapping) or not (is_path or data.get("format") == FORMAT):
         raise ValueError(f'This is not the data of a report: "format" should be {FORMAT!r}.')
-    if data.get("version") != VERSION:
+    if is_path:
+        check_version(data)
+    elif data.get("version") != VERSION:
         raise ValueError(
             f"This report data has version {data.get('version')!r}; this evomeans reads version "
             f"{VERSION}. Run the fit again, or use the evomeans that wrote the data."
@@ -48,7 +54,7 @@ def render_report(data: Mapping[str, Any]) -> str:
     jinja2 = _jinja2()
     broken = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
     try:
-        return _page(data, jinja2)
+        return _path_page(data, jinja2) if is_path else _page(data, jinja2)
     except (*broken, jinja2.TemplateError) as error:
         raise ValueError(
             f"No report can be made from this data: {type(error).__name__}: {error}."
@@ -67,8 +73,31 @@ def _jinja2() -> Any:
 
 
 def _page(data: Mapping[str, Any], jinja2: Any) -> str:
-    run, markup = data["run"], jinja2.utils.markupsafe.Markup
-    style, script = theme_css() + "\n" + _part("page.css"), _part("page.js")
+    run = data["run"]
+    since_improvement = run["n_offspring"] - run["last_improvement"]
+    ended = (run["stop_reason"], run["n_offspring"], since_improvement, run["n_rediscoveries"])
+    return _rendered(
+        jinja2,
+        "page",
+        data,
+        report_figures(data),
+        run=run,
+        stop=f"{stop_text(*ended)} {levels_text(run.get('levels', ()))}".strip(),
+        advice=advice_text(*ended),
+    )
+
+
+def _path_page(data: Mapping[str, Any], jinja2: Any) -> str:
+    return _rendered(jinja2, "path", data, path_figures(data))
+
+
+def _rendered(
+    jinja2: Any, name: str, data: Mapping[str, Any], figures: Mapping[str, Any], **more: Any
+) -> str:
+    """Render a template with its script and with figures, which are safe as they are."""
+    markup = jinja2.utils.markupsafe.Markup
+    style = theme_css() + "\n" + _part("page.css")
+    script = _part("common.js") + _part(f"{name}.js")
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -78,18 +107,20 @@ def _page(data: Mapping[str, Any], jinja2: Any) -> str:
         duration=_unbroken(duration_text),
         plain=_plain_text,
     )
-    since_improvement = run["n_offspring"] - run["last_improvement"]
-    ended = (run["stop_reason"], run["n_offspring"], since_improvement, run["n_rediscoveries"])
-    page: str = environment.from_string(_part("page.html.j2")).render(
+
+    def safe(figure: Any) -> Any:
+        if isinstance(figure, Mapping):
+            return {key: safe(value) for key, value in figure.items()}
+        return markup(figure)
+
+    page: str = environment.from_string(_part(f"{name}.html.j2")).render(
         data=data,
-        run=run,
         style=markup(style),
         script=markup(script),
         policy=_policy(style, script),
-        stop=f"{stop_text(*ended)} {levels_text(run.get('levels', ()))}".strip(),
-        advice=advice_text(*ended),
-        figures={name: markup(figure) for name, figure in report_figures(data).items()},
+        figures=safe(figures),
         counted=counted,
+        **more,
     )
     page.encode()  # raises on lone surrogates, which no file can hold
     return page

@@ -134,7 +134,7 @@ class Checkpoint:
         try:
             archive = read_archive(self.path, FORMAT, VERSION)
             _check_version(archive)
-            self._check_problem(archive)
+            check_problem(archive, self.problem, self.seed)
             restore_state(archive, state, *self._shape)
         except ArchiveError as error:
             raise CheckpointError(
@@ -142,18 +142,19 @@ class Checkpoint:
                 "Choose another path, or remove the file to begin anew."
             ) from error
 
-    def _check_problem(self, archive: Archive) -> None:
-        stored = dict(archive.mapping("problem"))
-        ours = dict(self.problem)
-        if self.seed is not None:
-            stored["random_state"], ours["random_state"] = archive.meta.get("seed"), self.seed
-        differences = [
-            _difference(name, stored.get(name), ours.get(name))
-            for name in sorted(stored.keys() | ours.keys())
-            if stored.get(name) != ours.get(name)
-        ]
-        if differences:
-            raise ArchiveError(f"it is of another search; {', '.join(differences)}")
+
+def check_problem(archive: Archive, problem: Problem, seed: int | None) -> None:
+    """Refuse the file of another problem, or of another seed if one is given."""
+    stored, ours = dict(archive.mapping("problem")), dict(problem)
+    if seed is not None:
+        stored["random_state"], ours["random_state"] = archive.meta.get("seed"), seed
+    differences = [
+        _difference(name, stored.get(name), ours.get(name))
+        for name in sorted(stored.keys() | ours.keys())
+        if stored.get(name) != ours.get(name)
+    ]
+    if differences:
+        raise ArchiveError(f"it is of another search; {', '.join(differences)}")
 
 
 def _check_version(archive: Archive) -> None:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import doctest
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from evomeans import metrics
 from evomeans.metrics import centroid_index
 
 
@@ -108,9 +105,3 @@ def test_kinds_of_numbers(dtype):
 def test_errors_say_which_set_is_wrong(a, b, message):
     with pytest.raises(ValueError, match=message):
         centroid_index(a, b)
-
-
-def test_examples_in_the_docstring():
-    results = doctest.testmod(metrics)
-    assert results.attempted > 0
-    assert results.failed == 0

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
+
+from evomeans.metrics.checks import checked_centers
 
 __all__ = ["centroid_index"]
 
@@ -54,8 +54,8 @@ def centroid_index(centers_a: ArrayLike, centers_b: ArrayLike) -> int:
     >>> centroid_index(truth, [[12.1], [9.8], [0.3]])
     0
     """
-    a = _checked("centers_a", centers_a)
-    b = _checked("centers_b", centers_b)
+    a = checked_centers("centers_a", centers_a)
+    b = checked_centers("centers_b", centers_b)
     if a.shape[1] != b.shape[1]:
         raise ValueError(
             f"centers_a has {a.shape[1]} features and centers_b has {b.shape[1]}; "
@@ -67,18 +67,3 @@ def centroid_index(centers_a: ArrayLike, centers_b: ArrayLike) -> int:
     orphans_of_b = len(b) - len(np.unique(distances.argmin(axis=1)))
     orphans_of_a = len(a) - len(np.unique(distances.argmin(axis=0)))
     return max(orphans_of_a, orphans_of_b)
-
-
-def _checked(name: str, centers: ArrayLike) -> NDArray[np.float64]:
-    """Return centres as a finite array of two dimensions, or say what is wrong with them."""
-    array: NDArray[Any] = np.asarray(centers)
-    if array.ndim != 2 or 0 in array.shape:
-        raise ValueError(
-            f"{name} has shape {array.shape}; expected (n_clusters, n_features), neither of them 0."
-        )
-    if array.dtype.kind not in "biuf":
-        raise ValueError(f"{name} has dtype {array.dtype}; expected real numbers.")
-    array = array.astype(np.float64)
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} has NaN or infinite coordinates; expected finite numbers.")
-    return array

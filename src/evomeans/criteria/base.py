@@ -1,0 +1,117 @@
+"""What a criterion is, and what it may look at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evomeans.metrics.checks import FloatArray
+from evomeans.metrics.sums import ClusterSums
+
+
+class Samples(Protocol):
+    """Samples with their weights, wherever they are."""
+
+    def sums(self, centers: FloatArray) -> ClusterSums:
+        """Sum up over the samples of each cluster, in one pass."""
+        ...
+
+    def in_memory(self, purpose: str) -> tuple[Any, FloatArray | None]:
+        """Return the samples and their weights, or say that they are too many for a purpose."""
+        ...
+
+
+class Searched(NamedTuple):
+    """What a search of other samples found, by number of clusters."""
+
+    inertias: Mapping[int, float]
+    centers: Mapping[int, FloatArray]
+
+
+SearchOthers = Callable[[Any, FloatArray | None, Sequence[int], int], Searched]
+"""Searches other samples with the same effort: samples, weights, numbers of clusters, seed."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All that criteria may look at.
+
+    Parameters
+    ----------
+    k_values : (q,) array of int
+        The numbers of clusters of the path, 1 included, ascending.
+    inertias : (q,) array
+        The lowest for each of them.
+    centers : mapping of int to (k, d) array
+        In data units.
+    labels : callable
+        Returns the labels of all samples for a number of clusters.
+    cluster_weights : mapping of int to (k,) array
+    n_samples : float
+        Their number, or their total weight.
+    n_features : int
+    samples : Samples
+    search : callable
+        See :data:`SearchOthers`.
+    populations : mapping of int to sequence of (k, d) arrays
+        The best centres of each independent population.
+    seed : int
+        For criteria that draw random numbers.
+    """
+
+    k_values: NDArray[np.int64]
+    inertias: FloatArray
+    centers: Mapping[int, FloatArray]
+    labels: Callable[[int], NDArray[np.int32]]
+    cluster_weights: Mapping[int, FloatArray]
+    n_samples: float
+    n_features: int
+    samples: Samples
+    search: SearchOthers
+    populations: Mapping[int, Sequence[FloatArray]] = field(default_factory=dict)
+    seed: int = 0
+
+    @cached_property
+    def sums(self) -> dict[int, ClusterSums]:
+        """The sums over the clusters of each solution, from one pass over the samples each."""
+        return {int(k): self.samples.sums(self.centers[int(k)]) for k in self.k_values}
+
+    def per_k(self, value: Callable[[int], float]) -> FloatArray:
+        """Return a value for each number of clusters; NaN for 1, where most are not defined."""
+        return np.array([value(int(k)) if k > 1 else np.nan for k in self.k_values])
+
+
+class Verdict(NamedTuple):
+    """What a criterion says.
+
+    Parameters
+    ----------
+    values : (q,) array
+        One for each number of clusters, NaN where it is not defined.
+    choice : int or None
+        The number of clusters it suggests; None if its rule finds none.
+    extra : dict of str to (q,) array
+        Further columns, such as standard errors.
+    """
+
+    values: FloatArray
+    choice: int | None
+    extra: dict[str, FloatArray]
+
+
+class Criterion(Protocol):
+    """A value for each number of clusters, and the rule that chooses one of them."""
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    rule: ClassVar[str]
+    is_costly: ClassVar[bool]
+
+    def judge(self, evidence: Evidence, allowed: NDArray[np.int64]) -> Verdict:
+        """Compute the values, and choose among the numbers of clusters that are allowed."""
+        ...

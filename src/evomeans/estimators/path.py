@@ -1,0 +1,693 @@
+"""HGMeansPath: the best clusterings for a whole range of k, and criteria to choose among them."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import asdict
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from evomeans.criteria import DEFAULT_CRITERIA, DEFAULT_SELECT, Criterion, Evidence
+from evomeans.engines import Engine, create_engine
+from evomeans.engines.frame import Frame
+from evomeans.engines.protocol import FloatArray
+from evomeans.estimators.hgmeans import HGMeans
+from evomeans.estimators.parameters import DENSE_ENGINES, check_int, generator_from
+from evomeans.estimators.path_parameters import (
+    PathParameters,
+    check_k_range,
+    check_path_parameters,
+)
+from evomeans.estimators.path_samples import samples_of
+from evomeans.estimators.path_solving import (
+    PathInterruptedError,
+    is_line,
+    lazy_columns,
+    prepare_path,
+    search_others,
+    search_path,
+)
+from evomeans.estimators.solution import Solution, canonical_solution, in_data_units
+from evomeans.estimators.validation import (
+    Features,
+    check_resolved,
+    check_sample_weight,
+    check_samples,
+)
+from evomeans.path.settings import FRESH
+from evomeans.path.state import Entry, PathState
+from evomeans.search import History, SearchResult, StopReason, Strategy
+from evomeans.search.interrupts import DeferredInterrupt
+from evomeans.search.plan import missing_abilities
+from evomeans.storage.path_checkpoint import PathCheckpoint
+from evomeans.storage.problem import describe_problem
+
+UNFINISHED = (StopReason.INTERRUPTED, StopReason.MAX_TIME, StopReason.OBSERVER)
+
+
+class HGMeansPath(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """The best k-means clustering for every k of a range, and which k the samples suggest.
+
+    It finds what an :class:`HGMeans` for each k would find, in a fraction of the time: neighbouring
+    k teach each other. One sweep goes up and divides clusters, an independent one goes down and
+    merges them; where both find the same inertia, two independent populations agree. Criteria then
+    say what they make of it, each for itself: they often disagree, and ``suggestions_`` shows it.
+
+    Parameters
+    ----------
+    k_range : (int, int), int or collection of int, default=(2, 20)
+        The numbers of clusters. A pair is a range that includes both ends; an int K means 2 to K;
+        lists, ranges and arrays are taken as they are. Criteria that compare with a single cluster
+        get it in any case.
+
+    criteria : list of str or Criterion, default=those that cost next to nothing
+        What to compute, by the names in :data:`evomeans.criteria.CRITERIA`, or criteria with
+        settings of their own such as ``evomeans.criteria.Gap(n_references=50)``. "silhouette",
+        "gap", "prediction_strength" and "instability" are computed only if asked for: the first
+        needs all distances between up to 10,000 samples, the others search 20 paths more.
+
+    select : str, Criterion, callable or None, default="simplified_silhouette"
+        Which criterion chooses ``best_k_``; docs/choosing-k.md has the measurement that speaks for
+        the default. A callable gets ``results_`` and returns one of ``k_values_``. None chooses
+        none; :meth:`at` returns the model for any k.
+
+    strategy : {"deep", "paper"} or Strategy, default="deep"
+        The operators of the search, see :class:`HGMeans`.
+
+    n_iter_no_change : int, default=None
+        A population has settled after this many offspring in a row that did not improve its best.
+        By default 12 and one more for every five clusters. More search longer.
+
+    confirmations : int, default=0
+        For each k at which the two sweeps disagree, begin up to this many populations anew, until
+        one finds the best again. 0 leaves such a k with ``n_rediscoveries_`` of 0.
+
+    max_offspring : int, default=5000
+        Offspring of one population at most.
+
+    max_time : float, default=None
+        Seconds for the path, without criteria. Every k gets a solution, however little time there
+        is. Results then depend on the speed of the machine.
+
+    engine : {"auto", "cpu", "gpu", "dask", "reference"}, default="auto"
+        What holds the samples, see :class:`HGMeans`. With "auto" and one feature, one dynamic
+        program solves all k exactly.
+
+    n_jobs : int, default=None
+        Threads, see :class:`HGMeans`. The result does not depend on it.
+
+    random_state : int, RandomState, Generator or None, default=None
+        An int makes the result reproducible.
+
+    checkpoint : path-like, default=None
+        A file in which the path keeps its state: every half minute, at its end, and when it is
+        interrupted. If the file exists, :meth:`fit` continues from it, and ends with the same bits
+        as if it had never stopped.
+
+    observers : callable or list of callables, default=None
+        Each is called with the :class:`~evomeans.PathRecord` of every step. One that returns
+        ``True`` ends the path.
+
+    verbose : int, default=0
+        1 prints a line for every k that has a new best solution, 2 one for every step.
+
+    Attributes
+    ----------
+    k_values_ : ndarray of shape (n_values,)
+        The numbers of clusters, ascending.
+
+    inertias_ : ndarray of shape (n_values,)
+        The lowest inertia for each of them.
+
+    cluster_centers_ : dict of int to ndarray of shape (k, n_features)
+        The centres, in the precision of ``X`` and in lexicographic order.
+
+    labels_ : ndarray of shape (n_samples, n_values), dtype int32
+        The cluster of each sample, a column for each k. Of samples in Dask a lazy Dask array.
+
+    n_rediscoveries_ : ndarray of shape (n_values,)
+        How many further independent populations came to the best solution, within 0.001 % of its
+        inertia.
+
+    results_ : dict of str to ndarray of shape (n_values,)
+        "k", "inertia", "n_rediscoveries", "n_solutions", and a column for each criterion, with its
+        standard error where it has one. ``pandas.DataFrame(path.results_)`` makes a table of it.
+
+    suggestions_ : dict of str to int or None
+        The k that each criterion suggests; None if its rule finds none in the range.
+
+    best_k_ : int or None
+        The choice of ``select``.
+
+    best_estimator_ : HGMeans
+        The model for ``best_k_``; :meth:`predict`, :meth:`transform` and :meth:`score` are its own.
+
+    stop_reason_ : StopReason
+        Why the path ended: "agreement" when there was nothing left to do, "proven_optimal" with one
+        feature, else "max_time", "observer" or "interrupted".
+
+    n_features_in_ : int
+        Number of features seen during :term:`fit`.
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of features seen during :term:`fit`. Defined only when `X` has feature names that are
+        all strings.
+
+    See Also
+    --------
+    HGMeans : For one number of clusters.
+
+    Notes
+    -----
+    **Interruption.** Ctrl-C ends the path after the present step is given up. The numbers of
+    clusters that have a solution are kept, and a RuntimeWarning says so. With a ``checkpoint``, the
+    next fit continues.
+
+    **Consistency.** Inertias fall strictly with k, as long as there are enough distinct samples; a
+    merger of the best solution for k + 1 never beats that for k, nor does a division of the one for
+    k − 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from evomeans import HGMeansPath
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.repeat([[0, 0], [9, 0], [0, 9], [9, 9]], 25, axis=0) + rng.normal(size=(100, 2))
+    >>> path = HGMeansPath((2, 6), random_state=0).fit(X)
+    >>> path.k_values_
+    array([2, 3, 4, 5, 6])
+    >>> path.best_k_, path.suggestions_["bic"]
+    (4, 4)
+    >>> path.predict([[0, 1], [8, 9]])
+    array([1, 2], dtype=int32)
+    >>> path.at(3).n_clusters
+    3
+    """
+
+    def __init__(
+        self,
+        k_range: Any = (2, 20),
+        *,
+        criteria: Any = DEFAULT_CRITERIA,
+        select: str | Criterion | Callable[[Mapping[str, Any]], int] | None = DEFAULT_SELECT,
+        strategy: str | Strategy = "deep",
+        n_iter_no_change: int | None = None,
+        confirmations: int = 0,
+        max_offspring: int = 5000,
+        max_time: float | None = None,
+        engine: str = "auto",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        observers: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.k_range = k_range
+        self.criteria = criteria
+        self.select = select
+        self.strategy = strategy
+        self.n_iter_no_change = n_iter_no_change
+        self.confirmations = confirmations
+        self.max_offspring = max_offspring
+        self.max_time = max_time
+        self.engine = engine
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.checkpoint = checkpoint
+        self.observers = observers
+        self.verbose = verbose
+
+    # Fitting
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Find the best clusterings of ``X`` for all numbers of clusters.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, Dask array or dataframe} of shape (n_samples, n_features)
+            The samples, as in :meth:`HGMeans.fit`.
+        y : Ignored
+            Not used, present here for API consistency by convention.
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            The weight of each sample. None means equal weights.
+
+        Returns
+        -------
+        self : HGMeansPath
+            The fitted estimator.
+        """
+        parameters = check_path_parameters(self)
+        X, features = check_samples(self, X)
+        sample_weight = check_sample_weight(sample_weight, X.shape[0], X)
+        check_most_clusters(parameters.ks, X.shape[0])
+        rng = generator_from(parameters.random_source)
+        state = PathState(
+            sorted({1, *parameters.ks}), rng.integers(2**32, size=4, dtype=np.uint32).tolist()
+        )
+        return self._follow(parameters, parameters.ks, X, features, sample_weight, state)
+
+    def add_k(self, ks: Any, X: Any = None, sample_weight: Any = None) -> Self:
+        """Extend a fitted path by further numbers of clusters.
+
+        What is known of others is where the new ones begin, and may itself be improved by them.
+
+        Parameters
+        ----------
+        ks : int or collection of int
+            The numbers of clusters to add; as in ``k_range``, a pair is an inclusive range. An int
+            is a single number here.
+        X : array-like or sparse matrix, default=None
+            The samples of the fit. They are needed only if the estimator has been loaded from a
+            file since, because a file does not contain them.
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            The weights of the fit, together with ``X``.
+
+        Returns
+        -------
+        self : HGMeansPath
+        """
+        check_is_fitted(self, "k_values_")
+        parameters = check_path_parameters(self)
+        wanted = check_k_range([ks] if isinstance(ks, int | np.integer) else ks, "ks")
+        features = Features(self.n_features_in_, getattr(self, "feature_names_in_", None))
+        if X is not None:
+            X, features = check_samples(self, X)
+            sample_weight = check_sample_weight(sample_weight, X.shape[0], X)
+        elif getattr(self, "_samples", None) is None:
+            raise ValueError("The samples of the fit are not there any more; pass X to add_k.")
+        else:
+            X, sample_weight = self._samples
+        if X.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {X.shape[1]} features, and the path was fitted with {self.n_features_in_}."
+            )
+        check_most_clusters(wanted, X.shape[0])
+        self._state.add_ks(wanted)
+        every = tuple(sorted({*self.k_values_.tolist(), *wanted}))
+        return self._follow(parameters, every, X, features, sample_weight, self._state)
+
+    def _follow(
+        self,
+        parameters: PathParameters,
+        ks: tuple[int, ...],
+        X: Any,
+        features: Features,
+        sample_weight: Any,
+        state: PathState,
+    ) -> Self:
+        """Search the path, compute criteria and set all fitted attributes."""
+        prepare_path(parameters.engine, X, ks, parameters.settings)
+        exactly = is_line(parameters.engine, X)
+        with (
+            DeferredInterrupt() as interrupt,
+            closing(
+                create_engine(parameters.engine, X, sample_weight, n_jobs=parameters.n_threads)
+            ) as engine,
+        ):
+            keeper = None if exactly else _keeper(parameters, engine, X, sample_weight, state.ks)
+            state = state if keeper is None else keeper.begin(state)
+            reason = search_path(
+                engine,
+                X,
+                sample_weight,
+                state,
+                parameters.settings,
+                exactly=exactly,
+                interrupt=interrupt,
+                observers=parameters.observers,
+                keeper=keeper,
+            )
+            known = [k for k in ks if k in state.entries]
+            if not known:
+                raise KeyboardInterrupt
+            solutions = {
+                k: canonical_solution(engine, state.entries[k].best.centers, X.dtype)
+                for k in sorted({1, *known})
+                if k in state.entries
+            }
+            if not exactly:
+                check_resolved(engine, X, sample_weight, solutions[known[-1]])
+            evidence = self._evidence(
+                parameters, engine, X, sample_weight, state, solutions, interrupt
+            )
+            results, suggestions, left_out = _judge(parameters, evidence, state, known)
+            best_k = _chosen(parameters, results, suggestions, known)
+            self._keep(parameters, features, engine, state, solutions, reason)
+        self.k_values_ = np.array(known)
+        self.inertias_ = results["inertia"]
+        self.labels_ = lazy_columns([solutions[k].labels for k in known])
+        self.cluster_centers_ = {k: solutions[k].centers for k in known}
+        self.n_rediscoveries_ = results["n_rediscoveries"]
+        self.results_, self.suggestions_ = results, suggestions
+        self.best_k_ = best_k
+        self._samples = X, sample_weight
+        self.__dict__.pop("best_estimator_", None)
+        if best_k is not None:
+            self.best_estimator_ = self.at(best_k)
+        self._report(ks, known, solutions, reason, left_out)
+        return self
+
+    def _keep(
+        self,
+        parameters: PathParameters,
+        features: Features,
+        engine: Engine,
+        state: PathState,
+        solutions: Mapping[int, Solution],
+        reason: StopReason,
+    ) -> None:
+        """Remember what models for single k are made of."""
+        self.n_features_in_ = features.count
+        self.__dict__.pop("feature_names_in_", None)
+        if features.names is not None:
+            self.feature_names_in_ = features.names
+        self.stop_reason_ = reason
+        self._features = features
+        self._frame: Frame = engine.frame
+        self._state = state
+        self._solutions = dict(solutions)
+        self._tolerance = parameters.settings.tolerance
+        self._missing = missing_abilities(parameters.settings.strategy, engine.abilities)
+
+    def _evidence(
+        self,
+        parameters: PathParameters,
+        engine: Engine,
+        X: Any,
+        sample_weight: FloatArray | None,
+        state: PathState,
+        solutions: Mapping[int, Solution],
+        interrupt: DeferredInterrupt,
+    ) -> Evidence:
+        ks = sorted(solutions)
+        entries = {k: state.entries[k] for k in ks}
+
+        def search(others: Any, weights: FloatArray | None, wanted: Any, number: int) -> Any:
+            entropy = [*state.entropy, 1, number, others.shape[0]]
+            return search_others(
+                others,
+                weights,
+                wanted,
+                entropy,
+                parameters.engine,
+                parameters.n_threads,
+                parameters.settings,
+                interrupt,
+            )
+
+        return Evidence(
+            k_values=np.array(ks),
+            inertias=np.array([solutions[k].inertia for k in ks]),
+            centers={k: solutions[k].centers for k in ks},
+            labels=lambda k: solutions[k].labels,
+            cluster_weights={k: entries[k].best.cluster_weights for k in ks},
+            n_samples=engine.total_weight,
+            n_features=X.shape[1],
+            samples=samples_of(X, sample_weight),
+            search=search,
+            populations={
+                k: [one[0].centers for one in (entry.up, entry.down) if one]
+                for k, entry in entries.items()
+            },
+            seed=state.entropy[0],
+        )
+
+    def _report(
+        self,
+        ks: tuple[int, ...],
+        known: list[int],
+        solutions: Mapping[int, Solution],
+        reason: StopReason,
+        left_out: list[str],
+    ) -> None:
+        """Say what the user should know about how the fit ended."""
+        if reason is StopReason.INTERRUPTED:
+            text = f"fit was interrupted; {len(known)} of {len(ks)} numbers of clusters are kept."
+            if self.checkpoint is not None:
+                text += f" To go on, fit again with checkpoint={os.fspath(self.checkpoint)!r}."
+            warnings.warn(text, RuntimeWarning, stacklevel=4)
+        if left_out:
+            warnings.warn(
+                f"Criteria were interrupted, and their values are missing: {', '.join(left_out)}.",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+        if self.best_k_ is None and self.select is not None:
+            warnings.warn(
+                f"select={getattr(self.select, 'name', self.select)!r} suggests no k between "
+                f"{known[0]} and {known[-1]}. Choose one with at(k), or extend the path with "
+                "add_k.",
+                UserWarning,
+                stacklevel=4,
+            )
+        if short := [k for k in known if solutions[k].n_distinct < k]:
+            most = solutions[short[0]].n_distinct
+            warnings.warn(
+                f"X has only {most} distinct samples, so that solutions for k={short[0]} and more "
+                "have empty clusters. Leave out the k above.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    # Using
+
+    def at(self, k: int) -> HGMeans:
+        """Return the model for one number of clusters of the path.
+
+        Parameters
+        ----------
+        k : int
+            One of ``k_values_``.
+
+        Returns
+        -------
+        model : HGMeans
+            Fitted: it predicts, transforms, and can be saved. ``population_`` has the best
+            solutions of the path, with which ``warm_start=True`` continues; ``history_`` is empty.
+        """
+        check_is_fitted(self, "k_values_")
+        k = check_int("k", int(k) if isinstance(k, np.integer) else k)
+        if k not in self.cluster_centers_:
+            raise ValueError(
+                f"k={k} is not on the path, which has k from {self.k_values_[0]} to "
+                f"{self.k_values_[-1]}. Extend it with add_k({k})."
+            )
+        entry: Entry = self._state.entries[k]
+        seed = self.random_state if isinstance(self.random_state, int | np.integer) else None
+        model = HGMeans(
+            k,
+            strategy=self.strategy,
+            max_offspring=self.max_offspring,
+            engine=self.engine,
+            n_jobs=self.n_jobs,
+            random_state=seed,
+        )
+        population = in_data_units(entry.members, self._frame)
+        result = SearchResult(
+            best=entry.best,
+            population=tuple(entry.members),
+            history=History(),
+            stop_reason=self._reason_at(entry),
+            n_offspring=entry.n_solutions,
+            n_rediscoveries=entry.n_agreeing(self._tolerance) - 1 if entry.up else 0,
+            missing_abilities=self._missing,
+        )
+        model._keep(self._features, self._frame, result, self._solutions[k])
+        model.population_ = population
+        return model
+
+    def _reason_at(self, entry: Entry) -> StopReason:
+        if self.stop_reason_ is StopReason.PROVEN_OPTIMAL or entry.best.inertia == 0.0:
+            return StopReason.PROVEN_OPTIMAL
+        if entry.n_agreeing(self._tolerance) > 1:
+            return StopReason.AGREEMENT
+        if self.stop_reason_ in UNFINISHED:
+            return self.stop_reason_
+        return StopReason.NO_IMPROVEMENT
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[np.int32]:
+        """Fit the path and return the labels of its samples for ``best_k_``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The samples.
+        y : Ignored
+            Not used, present here for API consistency by convention.
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            The weight of each sample. None means equal weights.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,), dtype int32
+        """
+        return self.fit(X, sample_weight=sample_weight)._best().labels_
+
+    def predict(self, X: Any) -> NDArray[np.int32]:
+        """Find the closest cluster of each sample, of the model for ``best_k_``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, Dask array or dataframe} of shape (n_samples, n_features)
+            New samples.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,), dtype int32
+        """
+        return self._best().predict(X)
+
+    def transform(self, X: Any) -> NDArray[Any]:
+        """Transform samples to their distances to the centres of the model for ``best_k_``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, Dask array or dataframe} of shape (n_samples, n_features)
+            New samples.
+
+        Returns
+        -------
+        X_new : ndarray of shape (n_samples, best_k_)
+        """
+        return self._best().transform(X)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Opposite of the value of the K-means objective of the model for ``best_k_``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, Dask array or dataframe} of shape (n_samples, n_features)
+            New samples.
+        y : Ignored
+            Not used, present here for API consistency by convention.
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            The weight of each sample. None means equal weights.
+
+        Returns
+        -------
+        score : float
+        """
+        return self._best().score(X, sample_weight=sample_weight)
+
+    def _best(self) -> HGMeans:
+        check_is_fitted(self, "k_values_")
+        if self.best_k_ is None:
+            raise ValueError(
+                "No number of clusters has been selected; at(k) returns the model for any k."
+            )
+        best: HGMeans = self.best_estimator_
+        return best
+
+    @property
+    def _n_features_out(self) -> int:
+        """What get_feature_names_out counts up to."""
+        return len(self._best().cluster_centers_)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Samples belong into no file.
+        state = dict(super().__getstate__())
+        state.pop("_samples", None)
+        return state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.engine not in DENSE_ENGINES
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def check_most_clusters(ks: tuple[int, ...], n_samples: int) -> None:
+    """Reject more clusters than samples."""
+    if ks[-1] > n_samples:
+        raise ValueError(
+            f"n_samples={n_samples} should be >= {ks[-1]}, the largest number of clusters asked "
+            "for. Lower it."
+        )
+
+
+def _keeper(
+    parameters: PathParameters,
+    engine: Engine,
+    X: Any,
+    sample_weight: FloatArray | None,
+    ks: list[int],
+) -> PathCheckpoint | None:
+    """Return what keeps the state in a file, if there is to be one."""
+    if parameters.checkpoint is None:
+        return None
+    settings, source = parameters.settings, parameters.random_source
+    plain = settings.search(1, FRESH, 1)
+    own = {
+        name: str(value)
+        for name, value in asdict(settings).items()
+        if name not in ("strategy", "max_time")
+    }
+    problem = {
+        **describe_problem(engine, X, sample_weight, 1, plain, ()),
+        "n_clusters": ", ".join(map(str, ks)),
+        **own,
+    }
+    seed = source if isinstance(source, int) else None
+    return PathCheckpoint(parameters.checkpoint, problem, seed=seed)
+
+
+def _judge(
+    parameters: PathParameters, evidence: Evidence, state: PathState, known: list[int]
+) -> tuple[dict[str, Any], dict[str, int | None], list[str]]:
+    """Return results and suggestions, and the criteria that were interrupted."""
+    places = np.searchsorted(evidence.k_values, known)
+    entries = [state.entries[k] for k in known]
+    tolerance = parameters.settings.tolerance
+    results: dict[str, Any] = {
+        "k": np.array(known),
+        "inertia": evidence.inertias[places],
+        "n_rediscoveries": np.array(
+            [one.n_agreeing(tolerance) - 1 if one.up else 0 for one in entries]
+        ),
+        "n_solutions": np.array([one.n_solutions for one in entries]),
+    }
+    suggestions: dict[str, int | None] = {}
+    left_out: list[str] = []
+    for criterion in parameters.criteria:
+        try:
+            verdict = criterion.judge(evidence, np.array(known))
+        except PathInterruptedError:
+            left_out.append(criterion.name)
+            continue
+        results[criterion.name] = verdict.values[places]
+        results |= {name: values[places] for name, values in verdict.extra.items()}
+        suggestions[criterion.name] = verdict.choice
+    return results, suggestions, left_out
+
+
+def _chosen(
+    parameters: PathParameters,
+    results: Mapping[str, Any],
+    suggestions: Mapping[str, int | None],
+    known: list[int],
+) -> int | None:
+    """Return the number of clusters that ``select`` chooses."""
+    select = parameters.select
+    if select is None:
+        return None
+    if hasattr(select, "judge"):
+        return suggestions.get(select.name)
+    choice = check_int("the value that select returns", _plain(select(results)))
+    if choice not in known:
+        raise ValueError(
+            f"select returned k={choice}, which is not on the path: it has k from {known[0]} to "
+            f"{known[-1]}."
+        )
+    return choice
+
+
+def _plain(value: Any) -> Any:
+    return int(value) if isinstance(value, np.integer) else value

@@ -1,0 +1,242 @@
+"""The search for a path: short searches that learn from their neighbours, until they agree."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from evomeans.engines.protocol import Engine, FloatArray, Start
+from evomeans.path.neighbours import Grown, Merged
+from evomeans.path.record import PathObserver, PathRecord
+from evomeans.path.settings import FRESH, TAUGHT, PathSettings
+from evomeans.path.state import MOST_OF_A_POPULATION, Entry, Kind, PathState, Step, without_handle
+from evomeans.search.founding import Founding, KMeansPlusPlus
+from evomeans.search.genetic import evolve
+from evomeans.search.individual import Individual
+from evomeans.search.interrupts import DeferredInterrupt
+from evomeans.search.result import SearchResult
+from evomeans.search.stopping import StopReason
+
+# Founders of the searches that unite populations, and of those that listen to a neighbour.
+UNITED, LISTENING = 12, 3
+# Up to so many clusters, populations that agree are not believed before they have settled: there,
+# neighbours lead into the same wrong place more often, and searches cost next to nothing.
+FEW_CLUSTERS = 8
+
+
+class PathKeeper(Protocol):
+    """Stores the state of a path from time to time."""
+
+    def keep(self, state: PathState) -> None:
+        """Store the state if it is time to."""
+        ...
+
+    def end(self, state: PathState) -> None:
+        """Store the last state."""
+        ...
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a step brought: solutions, best first, and how many were made."""
+
+    solutions: Sequence[Individual]
+    n_solutions: int
+
+
+def follow_path(
+    engine: Engine,
+    state: PathState,
+    settings: PathSettings,
+    *,
+    observers: Sequence[PathObserver] = (),
+    interrupt: DeferredInterrupt,
+    keeper: PathKeeper | None = None,
+    clock: Callable[[], float] = time.perf_counter,
+) -> StopReason:
+    """Search for the deepest clusterings with all numbers of clusters of the state.
+
+    One sweep goes up: every population begins with solutions that have one centre fewer, and
+    divides a cluster of theirs. Another one goes down: two clusters of solutions with one centre
+    more are merged. They know nothing of each other, so that where both come to the same inertia,
+    two independent populations agree. Where they do not, they are united. Whatever is found is
+    shown to the neighbours, until nobody learns anything from anybody; and what has been found
+    only once is searched for anew.
+
+    Parameters
+    ----------
+    engine : Engine
+        Holds the samples, for all numbers of clusters.
+    state : PathState, in and out
+        A new one, or one to continue from.
+    settings : PathSettings
+    observers : sequence of callables
+        Each is called with every :class:`~evomeans.path.record.PathRecord`; ``True`` ends the path.
+    interrupt : DeferredInterrupt
+        One that the caller has entered.
+    keeper : PathKeeper, optional
+        Stores the state.
+    clock : callable
+        Seconds.
+
+    Returns
+    -------
+    reason : StopReason
+        ``AGREEMENT`` if there is nothing left to do.
+    """
+    began = clock() - state.seconds
+    reason = StopReason.AGREEMENT
+    while (step := state.next_step(settings.tolerance, settings.confirmations)) is not None:
+        left = None if settings.max_time is None else began + settings.max_time - clock()
+        # Every number of clusters gets a solution, however little time there is.
+        if left is not None and left <= 0.0 and len(state.entries) == len(state.ks):
+            reason = StopReason.MAX_TIME
+            break
+        outcome = take_step(engine, state, settings, step, interrupt, left)
+        if interrupt.requested:
+            # What was interrupted begins anew when the path continues, with the same numbers.
+            reason = StopReason.INTERRUPTED
+            break
+        record = learn(state, step, outcome, settings.tolerance, clock() - began)
+        answers = [observer(record) for observer in observers]
+        if keeper is not None:
+            keeper.keep(state)
+        if any(isinstance(answer, bool | np.bool_) and bool(answer) for answer in answers):
+            reason = StopReason.OBSERVER
+            break
+    if keeper is not None:
+        keeper.end(state)
+    return reason
+
+
+def take_step(
+    engine: Engine,
+    state: PathState,
+    settings: PathSettings,
+    step: Step,
+    interrupt: DeferredInterrupt,
+    seconds_left: float | None,
+) -> Outcome:
+    """Make the solutions of a step; the state is only read."""
+    if step.kind is Kind.MEAN:
+        (mean,) = engine.refine([Start(engine.samples_at(np.array([0.5])))])
+        alone = Individual(mean.centers, mean.inertia, mean.cluster_weights, alpha=0.0)
+        return Outcome([alone], 1)
+    k, entry = step.k, state.entries.get(step.k, Entry())
+    founding, given = founders(state, step)
+    population = settings.population_for(k) if step.source else settings.fresh_population
+    patience, target = 1.0, None
+    match step.kind:
+        case Kind.UNITE:
+            population, patience = UNITED, settings.longer
+        case Kind.GROW | Kind.MERGE:
+            population, patience = LISTENING, 0.0
+        case Kind.UP | Kind.DOWN if not step.source:
+            # A whole sweep begins here.
+            patience = settings.longer
+        case Kind.DOWN | Kind.FRESH if k > FEW_CLUSTERS:
+            # It is enough to find what others have found.
+            target = entry.best.inertia * (1.0 + settings.tolerance)
+    found = evolve(
+        engine,
+        k,
+        settings.search(
+            k,
+            founding,
+            population,
+            patience=patience,
+            target=target,
+            max_time=None if seconds_left is None else max(seconds_left, 1e-3),
+        ),
+        np.random.default_rng([*state.entropy, state.n_steps]),
+        initial=given,
+        interrupt=interrupt,
+    )
+    return Outcome(best_of(found), len(found.history))
+
+
+def founders(state: PathState, step: Step) -> tuple[tuple[Founding, ...], list[FloatArray]]:
+    """Return how the population of a step begins, and the solutions that join it as they are."""
+    entries = state.entries
+    match step.kind:
+        case Kind.UP if step.source:
+            return (*[Grown(tuple(entries[step.source].up))] * TAUGHT, *FRESH), []
+        case Kind.DOWN if step.source:
+            return (*[Merged(tuple(entries[step.source].down))] * TAUGHT, *FRESH), []
+        case Kind.GROW:
+            return (Grown(tuple(entries[step.source].members[:MOST_OF_A_POPULATION])),), []
+        case Kind.MERGE:
+            return (Merged(tuple(entries[step.source].members[:MOST_OF_A_POPULATION])),), []
+        case Kind.UNITE:
+            around = [
+                (Grown if j < step.k else Merged)(tuple(entries[j].members[:MOST_OF_A_POPULATION]))
+                for j in state.neighbours(step.k)
+            ]
+            given = [member.centers for member in entries[step.k].members]
+            return (*around, KMeansPlusPlus()), given
+    return FRESH, []
+
+
+def best_of(found: SearchResult) -> list[Individual]:
+    """Return the best members of the last population, without what the engine knows of them."""
+    return [without_handle(one) for one in found.population[:MOST_OF_A_POPULATION]]
+
+
+def learn(
+    state: PathState, step: Step, outcome: Outcome, tolerance: float, seconds: float
+) -> PathRecord:
+    """Let the state know what a step brought, and return its record."""
+    k, lowest = step.k, outcome.solutions[0].inertia
+    entry = state.entries.setdefault(k, Entry())
+    before = entry.best.inertia if entry.members else np.inf
+    is_deeper = lowest < before * (1.0 - tolerance)
+    entry.add(outcome.solutions)
+    entry.n_solutions += outcome.n_solutions
+    match step.kind:
+        case Kind.UP | Kind.DOWN:
+            setattr(entry, step.kind.value, list(outcome.solutions))
+            entry.alone.append(lowest)
+            if step.source:
+                neighbour = getattr(state.entries[step.source], step.kind.value)
+                entry.tested[step.source] = neighbour[0].inertia
+        case Kind.FRESH:
+            entry.n_fresh += 1
+            # One that is shallower has nothing to give.
+            entry.is_united &= not is_deeper
+            entry.alone.append(lowest)
+        case Kind.UNITE:
+            entry.is_united = True
+            for j in state.neighbours(k):
+                entry.tested[j] = state.entries[j].best.inertia
+            if is_deeper:
+                entry.alone.append(lowest)
+        case Kind.GROW | Kind.MERGE:
+            entry.tested[step.source] = state.entries[step.source].best.inertia
+            if is_deeper:
+                entry.is_united = False
+                entry.alone.append(lowest)
+        case Kind.MEAN | Kind.EXACT:
+            # There is nothing to be found again.
+            entry.alone += [lowest, lowest]
+    state.n_steps += 1
+    state.seconds = seconds
+    counts = [one.n_agreeing(tolerance) for one in state.entries.values()]
+    return PathRecord(
+        number=state.n_steps,
+        kind=str(step.kind),
+        k=k,
+        source=step.source,
+        inertia=lowest,
+        best=entry.best.inertia,
+        improvement=1.0 - lowest / before if lowest < before < np.inf else 0.0,
+        n_agreeing=entry.n_agreeing(tolerance),
+        n_solutions=outcome.n_solutions,
+        n_known=len(state.entries),
+        n_open=sum(count < 2 for count in counts),
+        n_total=len(state.ks),
+        seconds=seconds,
+    )

@@ -1,0 +1,189 @@
+"""What the plots of a path over k show, as numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evomeans.plotting.samples import FloatArray, as_rows, dense
+
+# Columns of results_ that are not values of criteria.
+NOT_CRITERIA = ("k", "inertia", "n_rediscoveries", "n_solutions")
+TITLES = {
+    "calinski_harabasz": "Calinski-Harabasz",
+    "bic": "BIC",
+    "simplified_silhouette": "Simplified silhouette",
+    "silhouette": "Silhouette",
+    "davies_bouldin": "Davies-Bouldin",
+    "jump": "Jump",
+    "hartigan": "Hartigan",
+    "krzanowski_lai": "Krzanowski-Lai",
+    "gap": "Gap statistic",
+    "prediction_strength": "Prediction strength",
+    "instability": "Bootstrap instability",
+    "agreement": "Agreement of populations",
+    "elbow": "Elbow (not recommended)",
+}
+# Axes of the principal component do not change visibly with more rows than this.
+ROWS_FOR_AXIS = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """One curve over k.
+
+    Parameters
+    ----------
+    name, title : str
+    values : (q,) array
+    errors : (q,) array, optional
+        Standard errors.
+    choice : int, optional
+        The k that is suggested.
+    """
+
+    name: str
+    title: str
+    values: FloatArray
+    errors: FloatArray | None = None
+    choice: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class PathCurves:
+    """All curves of a path.
+
+    Parameters
+    ----------
+    k_values : (q,) array
+    inertia : Curve
+        With ``reference`` and its errors if the gap statistic was computed.
+    reference, reference_errors : (q,) arrays, optional
+        Inertia of samples without clusters: geometric mean, and standard error of its logarithm.
+    is_confirmed : (q,) array of bool
+        Whether independent populations agree.
+    criteria : list of Curve
+    best_k : int, optional
+    """
+
+    k_values: NDArray[np.int64]
+    inertia: Curve
+    reference: FloatArray | None
+    reference_errors: FloatArray | None
+    is_confirmed: NDArray[np.bool_]
+    criteria: list[Curve]
+    best_k: int | None
+
+
+def path_curves(path: Any) -> PathCurves:
+    """Return the curves of a fitted path."""
+    results, suggestions = path.results_, path.suggestions_
+    inertia = np.asarray(results["inertia"], dtype=np.float64)
+    reference = errors = None
+    if "gap" in results:
+        reference, errors = inertia * np.exp(results["gap"]), results["gap_error"]
+    criteria = [
+        Curve(
+            name,
+            TITLES.get(name, name.replace("_", " ")),
+            np.asarray(results[name], dtype=np.float64),
+            results.get(f"{name}_error"),
+            suggestions[name],
+        )
+        for name in results
+        if name in suggestions and name != "elbow"
+    ]
+    is_exact = str(path.stop_reason_) == "proven_optimal"
+    return PathCurves(
+        np.asarray(results["k"]),
+        Curve("inertia", "Inertia", inertia, choice=suggestions.get("elbow")),
+        reference,
+        errors,
+        np.asarray(results["n_rediscoveries"]) > 0 if not is_exact else np.ones(len(inertia), bool),
+        criteria,
+        path.best_k_,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Clustergram:
+    """Clusters of every k as points on a line, and how many samples flow between them.
+
+    Parameters
+    ----------
+    k_values : (q,) array
+    places : list of (k,) arrays
+        Where each cluster is, on the first principal component.
+    sizes : list of (k,) arrays
+    flows : list of (k, k') arrays
+        Samples that clusters of one k have in common with those of the next.
+    """
+
+    k_values: NDArray[np.int64]
+    places: list[FloatArray]
+    sizes: list[NDArray[np.intp]]
+    flows: list[NDArray[np.intp]]
+
+
+def clustergram_data(path: Any, X: Any) -> Clustergram:
+    """Return what a clustergram shows."""
+    rows, labels = as_rows(X), np.asarray(path.labels_)
+    if rows.shape[0] != len(labels):
+        raise ValueError(
+            f"The path was fitted to {len(labels)} samples, X has {rows.shape[0]}; a clustergram "
+            "needs the samples of the fit."
+        )
+    mean, axis = first_component(rows)
+    ks = np.asarray(path.k_values_)
+    places = [(np.asarray(path.cluster_centers_[int(k)], float) - mean) @ axis for k in ks]
+    sizes = [np.bincount(column, minlength=int(k)) for k, column in zip(ks, labels.T, strict=True)]
+    flows = []
+    for place in range(len(ks) - 1):
+        k, after = int(ks[place]), int(ks[place + 1])
+        pairs = labels[:, place].astype(np.intp) * after + labels[:, place + 1]
+        flows.append(np.bincount(pairs, minlength=k * after).reshape(k, after))
+    return Clustergram(ks, places, sizes, flows)
+
+
+def first_component(rows: Any) -> tuple[FloatArray, FloatArray]:
+    """Return the mean of samples and the direction in which they vary most."""
+    step = max(1, rows.shape[0] // ROWS_FOR_AXIS)
+    some = dense(rows[::step])
+    mean = some.mean(axis=0)
+    axis = np.linalg.svd(some - mean, full_matrices=False)[2][0]
+    # The sign is arbitrary; so that pictures can be compared, the largest part is positive.
+    return mean, axis * np.sign(axis[np.abs(axis).argmax()] or 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class SilhouetteBars:
+    """Silhouettes of the samples of each cluster, sorted; the clusters from top to bottom.
+
+    Parameters
+    ----------
+    bars : list of arrays
+        One for each cluster, descending.
+    mean : float
+    """
+
+    bars: list[FloatArray]
+    mean: float
+
+
+def silhouette_bars(model: Any, X: Any, *, simplified: bool) -> SilhouetteBars:
+    """Return the silhouettes of samples by cluster."""
+    # Imported here: the report and the command line do without it.
+    from evomeans.metrics import silhouette_samples, simplified_silhouette_samples
+
+    labels = np.asarray(model.predict(X))
+    rows = as_rows(X)
+    if simplified:
+        values = simplified_silhouette_samples(rows, model.cluster_centers_)
+    else:
+        values = silhouette_samples(rows, labels)
+    k = len(model.cluster_centers_)
+    bars = [np.sort(values[labels == cluster])[::-1] for cluster in range(k)]
+    return SilhouetteBars(bars, float(values.mean()))

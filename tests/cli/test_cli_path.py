@@ -1,0 +1,159 @@
+"""``evomeans path``: what it finds, writes, tells and refuses."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import evomeans as package
+from evomeans import HGMeansPath
+from evomeans.cli.path_progress import PathDisplay
+from evomeans.cli.terminal import Terminal
+from evomeans.path.record import PathRecord
+
+FILES = {
+    *("labels.csv", "centers.csv", "path.csv", "model.evomeans"),
+    *("run.json", "report.json", "report.html"),
+}
+PATH = ("path", "blobs.csv", "-k", "2:5", "--id", "name", "--exclude", "w", "--seed", 1)
+
+
+def names(folder: str | Path = ".") -> set[str]:
+    return {path.name for path in Path(folder).iterdir()}
+
+
+def test_the_run_is_what_python_would_find(evomeans, blobs):
+    """Labels and centres of every k, the results, the model of the chosen k and the record."""
+    result = evomeans(*PATH, "--select", "bic", "-o", "out")
+    assert result.code == 0
+    assert names("out") == FILES
+    assert names() == {"blobs.csv", "out"}
+    path = HGMeansPath((2, 5), select="bic", random_state=1).fit(blobs)
+    labels = pl.read_csv("out/labels.csv")
+    assert labels.columns == ["name", "k2", "k3", "k4", "k5"]
+    np.testing.assert_array_equal(labels.drop("name").to_numpy(), path.labels_)
+    centers = pl.read_csv("out/centers.csv")
+    assert centers["k"].to_list() == [2] * 2 + [3] * 3 + [4] * 4 + [5] * 5
+    three = centers.filter(pl.col("k") == 3).to_numpy()[:, 2:]
+    np.testing.assert_array_equal(three, path.cluster_centers_[3])
+    results = pl.read_csv("out/path.csv")
+    np.testing.assert_array_equal(results["inertia"].to_numpy(), path.inertias_)
+    assert set(path.suggestions_) <= set(results.columns)
+    model = package.load("out/model.evomeans")
+    assert model.n_clusters == path.best_k_ == 3
+    assert list(model.feature_names_in_) == ["größe (m)", "b"]
+    record = json.loads(Path("out/run.json").read_text(encoding="utf-8"))
+    assert record["result"]["suggestions"] == path.suggestions_
+    assert set(record["files"]) == FILES
+    assert "chosen    k = 3 by bic" in result.out
+    report = Path("out/report.html").read_text(encoding="utf-8")
+    Path("out/report.html").unlink()
+    assert evomeans("report", "out").code == 0
+    assert Path("out/report.html").read_text(encoding="utf-8") == report
+    predicted = evomeans("predict", "out", "blobs.csv", "--id", "name")
+    assert predicted.code == 0
+    assert predicted.out.count("\n") == 61
+
+
+def test_ranges_criteria_and_no_choice(evomeans, blobs):
+    result = evomeans(*PATH[:3], "2,4", *PATH[4:], "--criteria", "bic,jump", "--select", "none")
+    assert result.code == 0
+    assert "none was selected" in result.out
+    assert "written   nothing" in result.out
+    result = evomeans(*PATH, "--select", "none", "-o", "out", "--no-report", "--json")
+    assert names("out") == FILES - {"model.evomeans", "report.html"}
+    assert json.loads(result.out)["result"]["best_k"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["-k", "5:2"], 2, "is empty"),
+        (["-k", "two"], 2, "must be like 2:20"),
+        (["-k", "0:3"], 2, "at least 1"),
+        (["-k", "2:61"], 1, "60 rows, too few for 61 clusters"),
+        (["-k", "2:4", "--criteria", "elbows"], 2, "criterion 'elbows' is unknown"),
+        (["-k", "2:4", "--select", "best"], 2, "criterion 'best' is unknown"),
+        (["-k", "1:1"], 2, "is not defined for k=1"),
+        (["-k", "2:4", "--resume"], 2, "--resume needs"),
+    ],
+)
+def test_mistakes_are_one_clear_message(evomeans, blobs, arguments, code, message):
+    result = evomeans("path", "blobs.csv", "--exclude", "w,name", *arguments)
+    assert result.code == code
+    assert message in " ".join(result.err.replace("│", " ").split())
+    assert names() == {"blobs.csv"}
+
+
+def test_an_interrupted_path_is_kept_and_continues_to_the_same_bits(evomeans, blobs, monkeypatch):
+    assert evomeans(*PATH, "-o", "whole").code == 0
+
+    def interrupt(self, record):
+        if record.number == 3:
+            signal.raise_signal(signal.SIGINT)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PathDisplay, "__call__", interrupt)
+        result = evomeans(*PATH, "-o", "out")
+    assert result.code == 130
+    assert "--resume" in result.err
+    assert pl.read_csv("out/path.csv")["k"].to_list() == [2, 3]
+    assert "out.checkpoint" in names()
+    assert evomeans(*PATH, "-o", "out").code == 1
+    result = evomeans(*PATH, "-o", "out", "--resume")
+    assert result.code == 0
+    assert "found out.checkpoint, with solutions for 3 numbers of k" in result.err
+    assert "out.checkpoint" not in names()
+    for file in ("labels.csv", "centers.csv", "path.csv"):
+        assert Path("out", file).read_bytes() == Path("whole", file).read_bytes()
+
+
+def records():
+    shared = {"source": 0, "inertia": 0.0, "improvement": 0.0, "n_agreeing": 1, "n_solutions": 5}
+    for number, k in enumerate((1, 2, 3, 4), 1):
+        yield PathRecord(
+            number=number,
+            kind="up",
+            k=k,
+            best=100.0 / k**2,
+            n_known=number,
+            n_open=number - 1,
+            n_total=6,
+            seconds=10.0 * number,
+            **shared,
+        )
+
+
+def test_the_display_has_a_curve_that_grows(monkeypatch, capsys):
+    from rich.console import Console
+
+    monkeypatch.setattr(Terminal, "is_live", True)
+    display = PathDisplay(Terminal())
+    curves = []
+    for record in records():
+        display(record)
+        curves.append(display.curve())
+    assert [len(curve) for curve in curves] == [1, 2, 3, 4]
+    assert curves[-1][0] == "█"
+    assert curves[-1][-1] == "▁"
+    console = Console(width=100, record=True, file=None)
+    console.print(display.render())
+    shown = console.export_text()
+    assert "4 of 6" in shown
+    assert "first sweep" in shown
+
+
+def test_without_a_terminal_there_are_lines_at_growing_intervals(monkeypatch, capsys):
+    monkeypatch.setattr(Terminal, "is_live", False)
+    display = PathDisplay(Terminal())
+    for record in records():
+        display(record)
+    lines = capsys.readouterr().err.splitlines()
+    # The pauses are 2, 4, 8 and 16 seconds.
+    assert len(lines) == 3
+    assert "3 of 6 k have a solution" in lines[-1]

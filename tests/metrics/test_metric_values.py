@@ -1,0 +1,239 @@
+"""Metrics against scikit-learn where it has them, and against the formulas word by word."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from sklearn import metrics as theirs
+
+from evomeans import metrics
+
+MODULES = ("centroid_index", "compactness", "curves", "gap", "silhouette", "stability")
+
+
+def clustered(seed, offset=0.0, n=60, d=3, k=4):
+    """Return samples, labels that are none of K-means, and whole weights."""
+    rng = np.random.default_rng(seed)
+    labels = np.append(np.arange(k), rng.integers(k, size=n - k))
+    X = rng.normal(size=(n, d)) + 2.0 * labels[:, None] + offset
+    return X, labels, rng.integers(1, 4, size=n)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_examples_in_docstrings(module):
+    results = doctest.testmod(importlib.import_module(f"evomeans.metrics.{module}"))
+    assert results.attempted > 0
+    assert results.failed == 0
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("offset", [0.0, 1e5])
+def test_scikit_learn_agrees(seed, offset):
+    """To 1e-9, also far from the origin."""
+    X, labels, _ = clustered(seed, offset)
+    for ours, other in (
+        (metrics.calinski_harabasz_score, theirs.calinski_harabasz_score),
+        (metrics.davies_bouldin_score, theirs.davies_bouldin_score),
+        (metrics.silhouette_score, theirs.silhouette_score),
+    ):
+        # Of numbers with an offset, scikit-learn itself loses digits: it is asked without.
+        assert_allclose(ours(X, labels), other(X - offset, labels), rtol=1e-9)
+    expected = theirs.silhouette_samples(X - offset, labels)
+    assert_allclose(metrics.silhouette_samples(X, labels), expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "score",
+    [
+        metrics.calinski_harabasz_score,
+        metrics.davies_bouldin_score,
+        metrics.bic_score,
+        metrics.silhouette_score,
+    ],
+)
+@pytest.mark.parametrize("seed", range(3))
+def test_weights_are_repetitions_and_sparse_is_dense(score, seed):
+    X, labels, counts = clustered(seed)
+    repeated = np.repeat(X, counts, axis=0), np.repeat(labels, counts)
+    assert_allclose(score(X, labels, counts), score(*repeated), rtol=1e-9)
+    assert_allclose(score(sp.csr_array(X), labels), score(X, labels), rtol=1e-12)
+    assert_allclose(score(X, labels + 7), score(X, labels), rtol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_bic_is_that_of_the_likelihood(seed):
+    """Summed up sample by sample."""
+    X, labels, _ = clustered(seed)
+    n, d = X.shape
+    k = labels.max() + 1
+    means = np.array([X[labels == j].mean(axis=0) for j in range(k)])
+    variance = ((X - means[labels]) ** 2).sum() / (n * d)
+    likelihood = sum(
+        np.log(np.mean(labels == labels[i]))
+        - 0.5 * d * np.log(2 * np.pi * variance)
+        - 0.5 * ((X[i] - means[labels[i]]) ** 2).sum() / variance
+        for i in range(n)
+    )
+    expected = -2 * likelihood + (k - 1 + k * d + 1) * np.log(n)
+    assert_allclose(metrics.bic_score(X, labels), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_simplified_silhouette_sample_by_sample(seed):
+    X, _, weights = clustered(seed)
+    centers = X[:5]
+    expected = []
+    for x in X:
+        a, b = sorted(np.linalg.norm(x - c) for c in centers)[:2]
+        expected.append((b - a) / max(a, b))
+    values = metrics.simplified_silhouette_samples(X, centers)
+    assert_allclose(values, expected, rtol=1e-9, atol=1e-12)
+    score = metrics.simplified_silhouette_score(X, centers, weights)
+    assert_allclose(score, np.average(expected, weights=weights), rtol=1e-9)
+
+
+def test_silhouette_of_a_sample_of_the_samples():
+    """The same rows as those drawn by hand, and all of them if there are not more."""
+    X, labels, _ = clustered(0)
+    rows = np.sort(np.random.default_rng(3).choice(len(X), 40, replace=False))
+    some = metrics.silhouette_score(X, labels, sample_size=40, random_state=3)
+    assert_allclose(some, theirs.silhouette_score(X[rows], labels[rows]), rtol=1e-9)
+    assert metrics.silhouette_score(X, labels, sample_size=99) == metrics.silhouette_score(
+        X, labels
+    )
+
+
+INERTIAS, KS = np.array([90.0, 40.0, 17.0, 15.0, 14.0]), np.arange(1, 6)
+
+
+def test_jump_by_its_definition():
+    """For few features, where nothing overflows, up to the common factor."""
+    distortion = INERTIAS / (30 * 4)
+    powers = distortion ** (-2.0)
+    expected = np.diff(np.append(0.0, powers)) / powers[-1]
+    assert_allclose(metrics.jump_statistic(INERTIAS, KS, 30, 4), expected, rtol=1e-9)
+    powers = distortion ** (-0.7)
+    expected = np.diff(np.append(0.0, powers)) / powers[-1]
+    assert_allclose(metrics.jump_statistic(INERTIAS, KS, 30, 4, power=0.7), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-5, 1.0, 1e300])
+def test_jump_neither_overflows_nor_vanishes(scale):
+    """With 2,000 features, and whatever the unit."""
+    values = metrics.jump_statistic(INERTIAS * scale, KS, 30, 2000)
+    assert np.isfinite(values).all()
+    assert values.argmax() == 4
+
+
+def test_jump_knows_only_neighbours():
+    values = metrics.jump_statistic([40.0, 17.0, 14.0, 0.0], [2, 3, 5, 6], 30, 4)
+    assert np.isnan(values).tolist() == [True, False, True, True]
+
+
+def test_hartigan_and_krzanowski_lai_by_their_definitions():
+    n, d = 30, 3
+    W = dict(zip(KS.tolist(), INERTIAS.tolist(), strict=True))
+    H = metrics.hartigan_statistic(INERTIAS, KS, n)
+    assert_allclose(H[:-1], [(W[k] / W[k + 1] - 1) * (n - k - 1) for k in range(1, 5)], rtol=1e-9)
+    assert np.isnan(H[-1])
+
+    def diff(k):
+        return (k - 1) ** (2 / d) * W[k - 1] - k ** (2 / d) * W[k]
+
+    KL = metrics.krzanowski_lai_index(INERTIAS, KS, d)
+    assert_allclose(KL[1:-1], [abs(diff(k) / diff(k + 1)) for k in range(2, 5)], rtol=1e-9)
+    assert np.isnan(KL[[0, -1]]).all()
+
+
+def test_gap_by_its_definition():
+    references = np.random.default_rng(0).uniform(1, 2, size=(7, 5)) * INERTIAS
+    gaps, errors = metrics.gap_statistic(INERTIAS, references)
+    for k in range(5):
+        logs = [np.log(one) for one in references[:, k]]
+        mean = sum(logs) / 7
+        deviation = np.sqrt(sum((log - mean) ** 2 for log in logs) / 7)
+        assert_allclose(gaps[k], mean - np.log(INERTIAS[k]), rtol=1e-9)
+        assert_allclose(errors[k], deviation * np.sqrt(1 + 1 / 7), rtol=1e-9)
+
+
+labellings = st.integers(2, 25).flatmap(
+    lambda n: st.tuples(*[st.lists(st.integers(0, 4), min_size=n, max_size=n)] * 2)
+)
+
+
+@given(labellings)
+@settings(max_examples=60, deadline=None)
+def test_instability_pair_by_pair(both):
+    """All ordered pairs, a sample with itself included."""
+    a, b = both
+    pairs = list(product(range(len(a)), repeat=2))
+    apart = np.mean([(a[i] == a[j]) != (b[i] == b[j]) for i, j in pairs])
+    assert_allclose(metrics.clustering_instability(a, b, normalized=False), apart, atol=1e-12)
+    together = [np.mean([one[i] == one[j] for i, j in pairs]) for one in (a, b)]
+    expected = together[0] * (1 - together[1]) + together[1] * (1 - together[0])
+    if expected > 0:
+        assert_allclose(metrics.clustering_instability(a, b), apart / expected, atol=1e-12)
+    swapped = metrics.clustering_instability(b, a)
+    assert_allclose(swapped, metrics.clustering_instability(a, b), atol=1e-12)
+
+
+@given(labellings)
+@settings(max_examples=60, deadline=None)
+def test_prediction_strength_pair_by_pair(both):
+    own, predicted = both
+    shares = []
+    for cluster in set(own):
+        members = [i for i, label in enumerate(own) if label == cluster]
+        pairs = list(combinations(members, 2))
+        if pairs:
+            shares.append(np.mean([predicted[i] == predicted[j] for i, j in pairs]))
+    expected = min(shares) if shares else 0.0
+    assert_allclose(metrics.prediction_strength(own, predicted), expected, atol=1e-12)
+
+
+def test_normalised_instability_of_unrelated_labels_is_about_one():
+    rng = np.random.default_rng(0)
+    for k in (2, 5, 20):
+        a, b = rng.integers(k, size=(2, 5000))
+        assert 0.95 < metrics.clustering_instability(a, b) < 1.05
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: metrics.silhouette_score([[0.0], [1.0]], [0, 0]), "at least 2"),
+        (lambda: metrics.simplified_silhouette_score([[0.0]], [[1.0]]), "at least 2 clusters"),
+        (lambda: metrics.simplified_silhouette_score([[0.0]], [[1, 2], [3, 4]]), "2 features"),
+        (lambda: metrics.bic_score([[0.0], [1.0]], [0]), "1 labels for 2 samples"),
+        (lambda: metrics.bic_score([0.0, 1.0], [0, 1]), r"X has shape \(2,\)"),
+        (lambda: metrics.bic_score([["a"]], [0]), "expected real numbers"),
+        (lambda: metrics.bic_score([[0.0]], [0], [-1.0]), "not negative"),
+        (lambda: metrics.bic_score([[0.0]], [0], [1.0, 2.0]), "one per sample"),
+        (lambda: metrics.jump_statistic([1.0], [1], 5, 2, power=0), "power=0 must be positive"),
+        (lambda: metrics.jump_statistic([1.0, 2.0], [1], 5, 2), "one inertia for each"),
+        (lambda: metrics.hartigan_statistic([1.0, 2.0], [2, 1], 5), "must ascend"),
+        (lambda: metrics.gap_statistic([1.0], [1.0]), "n_references, n_values"),
+        (lambda: metrics.clustering_instability([0, 1], [0]), "1 labels for 2 samples"),
+    ],
+)
+def test_errors_say_what_is_wrong(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_degenerate_samples():
+    """All on their means: no scatter, and an infinite ratio."""
+    X, labels = [[0.0], [0.0], [3.0]], [0, 0, 1]
+    assert metrics.calinski_harabasz_score(X, labels) == np.inf
+    assert metrics.davies_bouldin_score(X, labels) == 0.0
+    assert metrics.bic_score(X, labels) == -np.inf
+    assert np.isnan(metrics.calinski_harabasz_score(X, [0, 0, 0]))
+    assert metrics.simplified_silhouette_samples([[1.0]], [[1.0], [1.0]]).tolist() == [0.0]

@@ -1,0 +1,208 @@
+"""The path: what it does next, what it learns, and what has to hold at its end."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from evomeans.engines import create_engine
+from evomeans.engines.protocol import Start
+from evomeans.path.neighbours import merge_pair
+from evomeans.path.search import Outcome, follow_path, learn
+from evomeans.path.settings import PathSettings
+from evomeans.path.state import Entry, Kind, PathState, Step
+from evomeans.search import StopReason
+from evomeans.search.individual import Individual
+from evomeans.search.interrupts import DeferredInterrupt
+
+TOLERANCE = 1e-5
+X = np.random.default_rng(0).normal(size=(150, 3))
+
+
+def found(k, inertia, seed=0):
+    centers = np.random.default_rng([k, seed]).normal(size=(k, 2))
+    return Individual(centers, inertia, np.full(k, 10.0 + seed), 0.5)
+
+
+def brought(k, inertia):
+    return Outcome([found(k, inertia)], 5)
+
+
+def swept(up, down):
+    """Return a state after both sweeps, with these inertias for 2, 3, … clusters."""
+    ks = list(range(2, 2 + len(up)))
+    state = PathState([1, *ks], [1])
+    learn(state, Step(Kind.MEAN, 1), brought(1, 100.0), TOLERANCE, 0.0)
+    for k in ks:
+        learn(state, Step(Kind.UP, k, k - 1 if k > 2 else 0), brought(k, up[k - 2]), TOLERANCE, 0.0)
+    for k in reversed(ks):
+        source = k + 1 if k < ks[-1] else 0
+        learn(state, Step(Kind.DOWN, k, source), brought(k, down[k - 2]), TOLERANCE, 0.0)
+    return state
+
+
+def followed(engine="cpu", ks=range(2, 9), seed=1, n_jobs=1, stop_after=None, state=None, **more):
+    state = state or PathState([1, *ks], [seed])
+    records = []
+
+    def observe(record):
+        records.append(record)
+        return record.number == stop_after
+
+    with DeferredInterrupt() as interrupt:
+        reason = follow_path(
+            create_engine(engine, X, None, n_jobs=n_jobs),
+            state,
+            PathSettings(**more),
+            observers=[observe],
+            interrupt=interrupt,
+        )
+    return state, reason, records
+
+
+def test_first_up_then_down():
+    """Each step of a sweep begins with what the one before it has found."""
+    state, steps = PathState([1, 2, 3, 5], [1]), []
+    while (step := state.next_step(TOLERANCE, 0)) is not None and len(steps) < 7:
+        steps.append((str(step.kind), step.k, step.source))
+        learn(state, step, brought(step.k, 100.0 / step.k), TOLERANCE, 0.0)
+    up = [("up", 2, 0), ("up", 3, 2), ("up", 5, 3)]
+    down = [("down", 5, 0), ("down", 3, 5), ("down", 2, 3)]
+    assert steps == [("mean", 1, 0), *up, *down]
+    assert step is None
+
+
+def test_nothing_is_left_where_sweeps_agree():
+    assert swept([50, 30, 20], [50, 30 * (1 + 1e-6), 20]).next_step(TOLERANCE, 5) is None
+
+
+def test_those_that_disagree_are_united_and_neighbours_hear_of_it():
+    """The sweep up was better at k = 3: the sweep down has to learn it at k = 2."""
+    state = swept([50, 29, 20], [50, 30, 20])
+    assert state.next_step(TOLERANCE, 0) == Step(Kind.UNITE, 3)
+    learn(state, Step(Kind.UNITE, 3), brought(3, 29), TOLERANCE, 0.0)
+    assert state.next_step(TOLERANCE, 0) == Step(Kind.MERGE, 2, 3)
+    learn(state, Step(Kind.MERGE, 2, 3), brought(2, 55), TOLERANCE, 0.0)
+    # What 4 began with on the way up was this very solution.
+    assert state.next_step(TOLERANCE, 0) is None
+    assert state.entries[3].n_agreeing(TOLERANCE) == 1
+    assert state.next_step(TOLERANCE, 1) == Step(Kind.FRESH, 3)
+    learn(state, Step(Kind.FRESH, 3), brought(3, 29.5), TOLERANCE, 0.0)
+    assert state.next_step(TOLERANCE, 1) is None
+    learn(state, Step(Kind.FRESH, 3), brought(3, 29), TOLERANCE, 0.0)
+    assert state.entries[3].n_agreeing(TOLERANCE) == 2
+
+
+def test_a_neighbour_that_teaches_something_is_heard_by_others():
+    state = swept([50, 29, 20], [50, 30, 20])
+    learn(state, Step(Kind.UNITE, 3), brought(3, 28), TOLERANCE, 0.0)
+    assert state.next_step(TOLERANCE, 0) == Step(Kind.MERGE, 2, 3)
+    record = learn(state, Step(Kind.MERGE, 2, 3), brought(2, 49), TOLERANCE, 0.0)
+    assert record.improvement == pytest.approx(1 / 50)
+    # Two agreed at 50, and they were wrong.
+    assert state.entries[2].n_agreeing(TOLERANCE) == 1
+    assert state.next_step(TOLERANCE, 0) == Step(Kind.UNITE, 2)
+
+
+def test_populations_that_were_united_count_as_one():
+    entry = Entry([found(3, 28.0)], alone=[29.0, 30.0, 28.0])
+    assert entry.n_agreeing(TOLERANCE) == 1
+    entry.alone.append(28.0)
+    assert entry.n_agreeing(TOLERANCE) == 2
+
+
+def test_members_are_distinct_and_sorted():
+    entry = Entry()
+    entry.add([found(3, 30.0), found(3, 28.0, seed=1), found(3, 28.0, seed=1)])
+    entry.add([found(3, 29.0, seed=2)])
+    assert [one.inertia for one in entry.members] == [28.0, 29.0, 30.0]
+
+
+def test_the_path_is_consistent_at_its_end():
+    """It falls strictly, and no merger of one solution, once refined, beats the next."""
+    state, reason, records = followed(confirmations=1)
+    assert reason is StopReason.AGREEMENT
+    assert records[-1].n_known == 8
+    best = {k: entry.best for k, entry in state.entries.items()}
+    assert all(best[b].inertia < best[a].inertia for a, b in pairwise(sorted(best)))
+    engine = create_engine("cpu", X, None, n_jobs=1)
+    for k in range(2, 8):
+        merged, _ = merge_pair(best[k + 1].centers, best[k + 1].cluster_weights)
+        (refined,) = engine.refine([Start(merged)])
+        assert best[k].inertia <= refined.inertia * (1 + TOLERANCE)
+
+
+def same(a, b):
+    return all(
+        a.entries[k].best.inertia == b.entries[k].best.inertia
+        and (a.entries[k].best.centers == b.entries[k].best.centers).all()
+        for k in a.ks
+    )
+
+
+def test_bits_depend_neither_on_threads_nor_on_interruptions():
+    whole, _, records = followed()
+    threads, _, _ = followed(n_jobs=3)
+    assert same(whole, threads)
+    for stop in (1, 5, len(records) - 1):
+        part, reason, _ = followed(stop_after=stop)
+        assert reason is StopReason.OBSERVER
+        assert part.n_steps == stop
+        rest, reason, _ = followed(state=part)
+        assert reason is StopReason.AGREEMENT
+        assert same(whole, rest)
+
+
+def test_an_interrupted_step_leaves_no_trace():
+    """What it found is given up, so that the path can continue with the same numbers."""
+    whole, _, _ = followed()
+    state = PathState([1, *range(2, 9)], [1])
+    with DeferredInterrupt() as interrupt:
+
+        def interrupt_it(record):
+            interrupt.requested = record.number == 4
+
+        engine = create_engine("cpu", X, None, n_jobs=1)
+        reason = follow_path(
+            engine, state, PathSettings(), observers=[interrupt_it], interrupt=interrupt
+        )
+    assert reason is StopReason.INTERRUPTED
+    assert state.n_steps == 4
+    assert same(whole, followed(state=state)[0])
+
+
+def test_added_numbers_of_clusters_join_the_path():
+    state, _, _ = followed(ks=[2, 3, 6])
+    before = {k: state.entries[k].best.inertia for k in state.ks}
+    state.add_ks([4, 9])
+    state, reason, records = followed(state=state)
+    assert reason is StopReason.AGREEMENT
+    assert sorted(state.entries) == [1, 2, 3, 4, 6, 9]
+    assert all(state.entries[k].best.inertia <= before[k] for k in before)
+    assert {record.k for record in records} >= {4, 9}
+    inertias = [state.entries[k].best.inertia for k in state.ks]
+    assert all(b < a for a, b in pairwise(inertias))
+
+
+def test_however_little_time_there_is_every_k_has_a_solution():
+    state, reason, _ = followed(max_time=1e-9)
+    assert reason is StopReason.MAX_TIME
+    assert sorted(state.entries) == state.ks
+
+
+def test_the_reference_engine_and_the_papers_operators_do_it_too():
+    from evomeans.search import PAPER
+
+    state, reason, _ = followed("reference", ks=[2, 3, 4], strategy=PAPER)
+    assert reason is StopReason.AGREEMENT
+    fast, _, _ = followed(ks=[2, 3, 4])
+    for k in (2, 3, 4):
+        assert state.entries[k].best.inertia == pytest.approx(fast.entries[k].best.inertia, 1e-2)
+
+
+@pytest.mark.parametrize("name", ["patience", "lag", "max_offspring", "fresh_population"])
+def test_settings_have_a_range(name):
+    with pytest.raises(ValueError, match=f"{name}=0 must be at least 1"):
+        PathSettings(**{name: 0})

@@ -1,0 +1,121 @@
+"""The report of a path: its data, its page, and another k in a real browser."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import pytest
+from reports import HOSTILE, samples
+
+from evomeans import HGMeansPath
+from evomeans.report import path_report_data, render_report
+
+pytest_plugins = ["report_fixtures"]
+
+SHOWN = (
+    "[...document.querySelectorAll('.model')].filter(m => m.checkVisibility())"
+    ".map(m => Number(m.dataset.k))"
+)
+ROWS = "document.querySelectorAll('.model:not([hidden]) tbody tr').length"
+
+
+@pytest.fixture(scope="module")
+def path():
+    return HGMeansPath((2, 6), random_state=0).fit(samples())
+
+
+@pytest.fixture(scope="module")
+def path_data(path):
+    names = ["height", "width", "depth", "cost"]
+    command = "evomeans path clouds.csv -k 2:6"
+    data = path_report_data(
+        path, samples(), feature_names=names, title="clouds.csv", command=command
+    )
+    return json.loads(json.dumps(data, allow_nan=False))
+
+
+@pytest.fixture
+def show(browser, tmp_path):
+    """Open a page; whatever the test did, the console must have stayed silent."""
+    tabs = []
+
+    def open_page(page, **how):
+        file = tmp_path / "report.html"
+        file.write_text(page, encoding="utf-8")
+        tabs.append(browser.open(file, **how))
+        return tabs[-1]
+
+    yield open_page
+    for tab in tabs:
+        complaints, requests = tab.complaints(), tab.requests()
+        tab.close()
+        assert complaints == []
+        assert len(requests) == 1
+
+
+def test_the_data_has_every_k(path, path_data):
+    assert list(path_data["models"]) == ["2", "3", "4", "5", "6"]
+    for k, model in path_data["models"].items():
+        assert model["inertia"] == path.at(int(k)).inertia_
+        assert sum(cluster["size"] for cluster in model["clusters"]) == 200
+    assert path_data["best_k"] == path.best_k_
+
+
+def test_the_page_suggests_what_the_criteria_do(path, path_data):
+    page = render_report(path_data)
+    assert "clouds.csv" in page
+    for k in path.suggestions_.values():
+        assert k is None or f"k = {k}</td>" in page
+    assert render_report(path_data) == page
+
+
+def test_choosing_another_k_shows_its_map_sizes_and_centres(show, path, path_data):
+    tab = show(render_report(path_data))
+    assert tab.evaluate(SHOWN) == [path.best_k_]
+    for k in (6, 3):
+        tab.click(f"[data-choose='{k}']")
+        assert tab.evaluate(SHOWN) == [k]
+        assert tab.evaluate(ROWS) == k
+        assert (
+            tab.evaluate("document.querySelectorAll('.model:not([hidden]) svg.chart').length") == 3
+        )
+        pressed = "[...document.querySelectorAll('[data-choose][aria-pressed=true]')]"
+        assert tab.evaluate(f"{pressed}.map(b => Number(b.dataset.choose))") == [k]
+    tab.press("ArrowRight", 39)
+    assert tab.evaluate(SHOWN) == [4]
+    before = tab.evaluate("getComputedStyle(document.body).backgroundColor")
+    tab.click("#theme")
+    assert tab.evaluate("getComputedStyle(document.body).backgroundColor") != before
+
+
+def test_it_fits_on_a_phone(show, path_data):
+    tab = show(render_report(path_data), width=390, height=800)
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_texts_stay_texts(show, path):
+    data = path_report_data(
+        path,
+        samples(),
+        feature_names=HOSTILE,
+        title=HOSTILE[0],
+        command=HOSTILE[1],
+        settings={name: name for name in HOSTILE},
+    )
+    tab = show(render_report(json.loads(json.dumps(data))))
+    assert tab.evaluate("window.pwned") is None
+    assert tab.evaluate("document.querySelector('h1').textContent") == HOSTILE[0]
+
+
+def test_damaged_and_foreign_data_are_refused(path_data):
+    data = copy.deepcopy(path_data)
+    data["version"] = 99
+    with pytest.raises(ValueError, match="has version 99"):
+        render_report(data)
+    data = copy.deepcopy(path_data)
+    del data["curves"]
+    with pytest.raises(ValueError, match="No report can be made from this data"):
+        render_report(data)
+    with pytest.raises(ValueError, match="fitted to 200 samples, X has 5"):
+        path_report_data(HGMeansPath((2, 3), random_state=0).fit(samples()), samples()[:5])

@@ -1,0 +1,137 @@
+"""The file of a path: it holds the whole state, and refuses what no path can come to."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from evomeans import CheckpointError
+from evomeans.path.state import Entry, PathState
+from evomeans.search.individual import Individual
+from evomeans.storage.path_checkpoint import PathCheckpoint
+
+PROBLEM = {"samples": "a" * 64, "n_clusters": "1, 2, 3"}
+
+
+def found(k, inertia, seed=0):
+    rng = np.random.default_rng([k, seed])
+    return Individual(rng.normal(size=(k, 4)), inertia, rng.random(k), rng.random())
+
+
+def filled():
+    """Return a state in which everything is different from its default."""
+    state = PathState([1, 2, 3], [7, 8], n_steps=5, seconds=1.25)
+    for k in (1, 2, 3):
+        members = [found(k, 0.1 + 1 / k, seed) for seed in range(3)]
+        state.entries[k] = Entry(
+            members,
+            up=members[:2],
+            down=[found(k, 9.0, 5)],
+            alone=[0.1 + 1 / k, 9.0],
+            is_united=k == 2,
+            n_fresh=k,
+            tested={k + 1: 1 / 3},
+            n_solutions=40 + k,
+        )
+    return state
+
+
+def same(one, other):
+    assert (one.ks, one.entropy, one.n_steps) == (other.ks, other.entropy, other.n_steps)
+    assert one.seconds == other.seconds
+    assert list(one.entries) == list(other.entries)
+    for k, entry in one.entries.items():
+        twin = other.entries[k]
+        for name in ("alone", "is_united", "n_fresh", "tested", "n_solutions"):
+            assert getattr(entry, name) == getattr(twin, name)
+        for name in ("members", "up", "down"):
+            for a, b in zip(getattr(entry, name), getattr(twin, name), strict=True):
+                assert (a.inertia, a.alpha) == (b.inertia, b.alpha)
+                assert_array_equal(a.centers, b.centers)
+                assert_array_equal(a.cluster_weights, b.cluster_weights)
+
+
+def test_the_state_comes_back_as_it_was(tmp_path):
+    file = tmp_path / "path.checkpoint"
+    state = filled()
+    keeper = PathCheckpoint(file, PROBLEM, seed=3, every=100.0)
+    assert keeper.begin(state) is state
+    state.n_steps = 6
+    keeper.keep(state)
+    same(PathCheckpoint(file, PROBLEM, seed=3).begin(PathState([1, 2, 3], [0])), filled())
+    keeper.end(state)
+    back = PathCheckpoint(file, PROBLEM).begin(PathState([1, 2, 3], [0]))
+    same(back, state)
+    empty = PathState([1, 2], [0])
+    PathCheckpoint(tmp_path / "new", PROBLEM).begin(empty)
+    same(PathCheckpoint(tmp_path / "new", PROBLEM).begin(PathState([1, 2], [5])), empty)
+
+
+def test_it_is_written_when_it_is_time_to(tmp_path):
+    file = tmp_path / "path.checkpoint"
+    state = filled()
+    keeper = PathCheckpoint(file, PROBLEM, every=10.0, clock=lambda: 0.0)
+    keeper.begin(state)
+    before = file.read_bytes()
+    state.n_steps, state.seconds = 6, 9.9
+    keeper.keep(state)
+    assert file.read_bytes() == before
+    state.seconds = 10.0
+    keeper.keep(state)
+    assert file.read_bytes() != before
+
+
+def changed(file, change):
+    """Rewrite the JSON object of a file."""
+    with zipfile.ZipFile(file) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    meta = json.loads(members["meta.json"])
+    change(meta)
+    members["meta.json"] = json.dumps(meta).encode()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(zipfile.ZipInfo(name), content)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda meta: meta.update(ks=[1, 2]), "numbers of clusters are not those"),
+        (lambda meta: meta.update(ks="123"), "impossible"),
+        (lambda meta: meta["entries"]["2"].update(members=[]), "impossible"),
+        (lambda meta: meta["entries"]["2"].update(members=[0]), "impossible"),
+        (lambda meta: meta["entries"]["2"].update(up=[-1]), "impossible"),
+        (lambda meta: meta["entries"]["2"].update(up=[999]), "impossible"),
+        (lambda meta: meta["entries"]["2"].update(alone=["x"]), "impossible"),
+        (lambda meta: meta["entries"]["2"].pop("tested"), "impossible"),
+        (lambda meta: meta.update(entries=[]), "entries is not a JSON object"),
+        (lambda meta: meta.update(n_steps=-1), "n_steps"),
+        (lambda meta: meta.update(version=2), "Update evomeans"),
+        (lambda meta: meta["problem"].update(samples="b" * 64), "samples differs"),
+    ],
+)
+def test_what_is_wrong_is_refused(tmp_path, change, message):
+    file = tmp_path / "path.checkpoint"
+    PathCheckpoint(file, PROBLEM).begin(filled())
+    changed(file, change)
+    before = file.read_bytes()
+    with pytest.raises(CheckpointError, match=message):
+        PathCheckpoint(file, PROBLEM).begin(PathState([1, 2, 3], [0]))
+    assert file.read_bytes() == before
+
+
+def test_a_write_that_fails_is_a_warning(tmp_path):
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    keeper = PathCheckpoint(folder / "path.checkpoint", PROBLEM)
+    state = filled()
+    keeper.begin(state)
+    (folder / "path.checkpoint").unlink()
+    folder.rmdir()
+    state.n_steps += 1
+    with pytest.warns(RuntimeWarning, match="could not be written"):
+        keeper.end(state)
