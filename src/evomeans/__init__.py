@@ -11,19 +11,28 @@ from typing import TYPE_CHECKING
 from evomeans._version import __version__
 
 if TYPE_CHECKING:
-    from evomeans.estimators.hgmeans import HGMeans, load
+    from evomeans.estimators.constrained import ConstrainedHGMeans
+    from evomeans.estimators.hgmeans import HGMeans
+    from evomeans.estimators.kernel import KernelHGMeans
+    from evomeans.estimators.loading import load
+    from evomeans.estimators.spherical import SphericalHGMeans
+    from evomeans.estimators.trimmed import TrimmedHGMeans
     from evomeans.search import History, Individual, OffspringRecord, StopReason
     from evomeans.storage.checkpoint import CheckpointError
     from evomeans.storage.model_file import ModelFileError
 
 __all__ = [
     "CheckpointError",
+    "ConstrainedHGMeans",
     "HGMeans",
     "History",
     "Individual",
+    "KernelHGMeans",
     "ModelFileError",
     "OffspringRecord",
+    "SphericalHGMeans",
     "StopReason",
+    "TrimmedHGMeans",
     "__version__",
     "load",
 ]
@@ -32,13 +41,17 @@ __all__ = [
 # alone, as the command line does, loads neither scikit-learn nor SciPy nor Numba.
 _HOMES = {
     "CheckpointError": "evomeans.storage.checkpoint",
+    "ConstrainedHGMeans": "evomeans.estimators.constrained",
     "HGMeans": "evomeans.estimators.hgmeans",
     "History": "evomeans.search",
     "Individual": "evomeans.search",
+    "KernelHGMeans": "evomeans.estimators.kernel",
     "ModelFileError": "evomeans.storage.model_file",
     "OffspringRecord": "evomeans.search",
+    "SphericalHGMeans": "evomeans.estimators.spherical",
     "StopReason": "evomeans.search",
-    "load": "evomeans.estimators.hgmeans",
+    "TrimmedHGMeans": "evomeans.estimators.trimmed",
+    "load": "evomeans.estimators.loading",
 }
 
 

@@ -20,7 +20,7 @@ from evomeans.cli.tables.writing import labels_frame, table_bytes
 from evomeans.cli.terminal import Terminal
 from evomeans.engines import is_dask
 from evomeans.estimators.hgmeans import HGMeans
-from evomeans.estimators.hgmeans import load as load_model
+from evomeans.estimators.loading import load as load_model
 from evomeans.storage.files import write_atomically
 from evomeans.storage.model_file import ModelFileError
 from evomeans.wording import counted, listed, quoted

@@ -21,7 +21,7 @@ from evomeans.cli.tables.writing import centers_frame, history_frame, labels_fra
 from evomeans.cli.terminal import as_typed
 from evomeans.engines import is_dask
 from evomeans.estimators.hgmeans import HGMeans
-from evomeans.estimators.persistence import PARAMETERS, stored_parameters
+from evomeans.estimators.persistence import parameter_names, stored_parameters
 from evomeans.wording import counted, duration_text, listed, number_text, percent_text, stop_text
 
 VERSION = 1
@@ -48,7 +48,8 @@ class Fit:
     def settings(self) -> dict[str, Any]:
         """The parameters of the search, by their names in Python."""
         stored = stored_parameters(self.model)
-        return {PARAMETERS[name]: stored[name] for name in stored if name not in LEFT_OUT}
+        names = parameter_names(type(self.model))
+        return {names[name]: stored[name] for name in stored if name not in LEFT_OUT}
 
     @property
     def gain(self) -> float | None:

@@ -186,6 +186,7 @@ class FittedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         self.cluster_centers_ = solution.centers
         self.labels_ = solution.labels
         self.inertia_ = solution.inertia
+        self.__dict__.update(solution.fitted)
 
     def _warn_of_duplicates(self, solution: Solution, stacklevel: int) -> None:
         if solution.n_distinct < self.n_clusters:

@@ -249,6 +249,7 @@ class Search:
             refinement.cluster_weights,
             draft.alpha,
             refinement.handle,
+            refinement.labels,
         )
         inertia = individual.inertia
         is_clone = any(
