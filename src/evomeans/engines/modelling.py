@@ -29,6 +29,10 @@ from evomeans.engines.protocol import (
 from evomeans.engines.rules import BETTER, split_mixture
 
 
+# Single moves follow a swap only if it comes this close to the best without them.
+NEARLY = 1.003
+
+
 class AbandonedError(Exception):
     """A refinement that nobody waits for any more has ended."""
 
@@ -121,8 +125,11 @@ class ModelEngine(ABC):
         rng = np.random.default_rng(int(start.quantile * 2**53))
         for _ in range(start.local_search.swaps if len(centers) > 1 else 0):
             self.check_abandoned()
-            swapped = self.descend(self._swap(best, rng), moves)
+            swapped = self.descend(self._swap(best, rng), False)
             n_iter += swapped.n_iter
+            if moves and swapped.objective < best.objective * NEARLY:
+                swapped = self.descend(swapped.centers, True)
+                n_iter += swapped.n_iter
             if swapped.objective < best.objective * BETTER:
                 best = swapped
         return Refinement(

@@ -49,8 +49,6 @@ from evomeans.storage.problem import describe_problem
 
 FAST = {"min_population": 5, "max_population": 10, "max_offspring": 500, "n_iter_no_change": 50}
 """The paper's fast setting."""
-# What this process has compiled already; looking again takes milliseconds.
-_prepared: set[object] = set()
 
 
 class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
@@ -184,11 +182,10 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
             matching=matching_crossover in crossovers,
             merging=merging_crossover in crossovers,
         )
-        if task.kernel_calls is not None and task.kernel_calls not in _prepared:
+        if task.kernel_calls is not None:
             from evomeans.compiled.ready import ready
 
             ready(task.kernel_calls())
-            _prepared.add(task.kernel_calls)
 
     def _previous_solutions(self, n_features: int) -> list[FloatArray]:
         """Centres in data units with which a warm start begins."""

@@ -110,6 +110,8 @@ class ConstrainedEngine(ModelEngine):
         (m, d), k = self.points.shape, len(self.low)
         self._work = Workspace.allocate(m, k, d)
         self._costs = np.empty((m, k))
+        # Of no centre the costs have been computed.
+        self._measured, self._columns = np.full((k, d), np.nan), np.empty(k, np.int64)
         self._heaps = Heaps.allocate(len(self.free), k) if self.is_limited else Heaps.allocate(0, k)
         self._candidates = np.empty((k, k, CANDIDATES), np.int64)
 
@@ -150,8 +152,10 @@ class ConstrainedEngine(ModelEngine):
 
     def nearest(self, centers: FloatArray) -> FloatArray:
         """Squared distances to the closest centres."""
-        costs = np.empty((self.n_samples, len(centers)))
-        measure(self.items._replace(weights=np.ones(self.n_samples)), costs, centers, 0.0)
+        k = len(centers)
+        costs, memory = np.empty((self.n_samples, k)), np.full(centers.shape, np.nan)
+        items = self.items._replace(weights=np.ones(self.n_samples))
+        measure(items, costs, np.ascontiguousarray(centers), memory, np.empty(k, np.int64), 0.0)
         return costs.min(axis=1)
 
     def assign(self, centers: FloatArray) -> tuple[Labels, float]:
@@ -203,7 +207,8 @@ class ConstrainedEngine(ModelEngine):
         return Clusters(labels, means, np.zeros(k), np.zeros(k, np.int64), self.low, self.high)
 
     def _measure(self, centers: FloatArray) -> None:
-        measure(self.items, self._costs, centers, self.least_weight)
+        memory = self._measured, self._columns
+        measure(self.items, self._costs, centers, *memory, self.least_weight)
 
     def _centre(self, clusters: Clusters) -> float:
         """Move centres to the means; return the objective."""
@@ -370,7 +375,7 @@ def kernel_calls() -> Sequence[Call]:
     candidates = np.zeros((1, 1, CANDIDATES), np.int64)
     flow: Any = Flow.allocate(1)
     return [
-        Call(measure, (items, grid, grid, 0.0), 0.3),
+        Call(measure, (items, grid, grid, grid, one, 0.0), 0.4),
         Call(centre, (items, clusters, work), 0.4),
         Call(penalty, (items, one), 0.3),
         Call(move_items, (items, clusters, work), 1.0),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -45,12 +47,32 @@ def exchange_items(
                         break
                     if clusters.labels[i] != a or clusters.labels[j] != b:
                         continue
+                    if not can_pay(items, clusters, costs, i, j, a, b):
+                        continue
                     work.chain[0], work.chain[1] = i, j
                     if is_better(items, clusters, a, b, 2, work):
                         put(items, clusters, i, b)
                         put(items, clusters, j, a)
                         exchanged += 1
     return exchanged
+
+
+@jit
+def can_pay(
+    items: Items, clusters: Clusters, costs: FloatArray, i: int, j: int, a: int, b: int
+) -> bool:
+    """Whether an exchange of i in a and j in b could lower the objective, by a quick bound.
+
+    Means that move along lower it by no more than (wᵢ‖xᵢ − c‖ + wⱼ‖xⱼ − c‖)² / W each.
+    """
+    if items.soft_start[i] < items.soft_start[i + 1] or items.soft_start[j] < items.soft_start[j + 1]:
+        return True
+    one, other = items.weights[i], items.weights[j]
+    more = costs[i, b] - costs[i, a] + costs[j, a] - costs[j, b]
+    first = math.sqrt(one * costs[i, a]) + math.sqrt(other * costs[j, a])
+    second = math.sqrt(one * costs[i, b]) + math.sqrt(other * costs[j, b])
+    rest = clusters.weights[a] - one + other, clusters.weights[b] - other + one
+    return more * rest[0] * rest[1] < first * first * rest[1] + second * second * rest[0]
 
 
 @jit

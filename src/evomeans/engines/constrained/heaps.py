@@ -3,7 +3,8 @@
 Heap (a, b) holds the samples of cluster a, ordered by what they would cost more in cluster b. A
 sample leaves all heaps of its cluster when it moves, so that heaps need deletion from the middle.
 Nodes are numbers, ``place * k + b``, and a heap is the number of its root. Pairing heaps [1]_ are
-built in linear time, which matters more here than anything that follows.
+built in linear time, and each is built only when its smallest sample leaves: until then it is known
+by that one alone.
 
 References
 ----------
@@ -32,6 +33,10 @@ class Heaps(NamedTuple):
     ----------
     root : (k, k) array
         The node with the smallest key, −1 in an empty heap.
+    least : (k, k) array
+        The smallest key of heaps that are not built.
+    is_built : (k, k) array
+        Whether the other nodes are in the heap too.
     key : (n·k,) array
     child, next, before : (n·k,) arrays
         The first child of a node; its next sibling; and its previous one, or its parent if it is
@@ -39,6 +44,8 @@ class Heaps(NamedTuple):
     """
 
     root: NDArray[np.int64]
+    least: NDArray[np.float64]
+    is_built: NDArray[np.bool_]
     key: NDArray[np.float64]
     child: NDArray[np.int64]
     next: NDArray[np.int64]
@@ -49,7 +56,9 @@ class Heaps(NamedTuple):
         """Reserve memory."""
         size = n_samples * n_clusters
         links: list[Any] = [np.empty(size, np.int64) for _ in range(3)]
-        return cls(np.empty((n_clusters, n_clusters), np.int64), np.empty(size), *links)
+        pairs = (n_clusters, n_clusters)
+        root, least = np.empty(pairs, np.int64), np.empty(pairs)
+        return cls(root, least, np.empty(pairs, np.bool_), np.empty(size), *links)
 
 
 @jit

@@ -25,14 +25,42 @@ LEFT, CAME, CHANGE, SIZE = range(4)
 
 
 @jit(inline=False)
-def measure(items: Items, costs: FloatArray, means: FloatArray, least_weight: float) -> None:
+def measure(
+    items: Items,
+    costs: FloatArray,
+    means: FloatArray,
+    measured: FloatArray,
+    columns: Integers,
+    least_weight: float,
+) -> None:
     """Fill in what every item costs in every cluster, its weight times the squared distance.
 
     Items without weight count a little, so that they go where they are closest.
+
+    Parameters
+    ----------
+    items : Items
+    costs : (n, k) array, out
+    means : (k, d) array
+    measured : (k, d) array
+        The means for which ``costs`` has been filled in before; what did not move is left as it is.
+    columns : (k,) array
+        Working memory.
+    least_weight : float
     """
+    count = 0
+    for j in range(means.shape[0]):
+        has_moved = False
+        for t in range(means.shape[1]):
+            has_moved = has_moved or means[j, t] != measured[j, t]
+            measured[j, t] = means[j, t]
+        if has_moved:
+            columns[count] = j
+            count += 1
     for i in range(costs.shape[0]):
         weight = max(items.weights[i], least_weight)
-        for j in range(costs.shape[1]):
+        for c in range(count):
+            j = columns[c]
             costs[i, j] = weight * squared_difference(items.points, i, means, j)
 
 

@@ -163,11 +163,13 @@ def begin(
 
 @jit
 def fill_heaps(costs: FloatArray, items: Integers, labels: Integers, heaps: Heaps) -> None:
-    """Put all samples into the heaps of their clusters."""
+    """Find the cheapest sample of every heap."""
     k = costs.shape[1]
     for a in range(k):
         for b in range(k):
             heaps.root[a, b] = NONE
+            heaps.least[a, b] = ENDLESS
+            heaps.is_built[a, b] = False
     for p in range(items.shape[0]):
         enter(costs, items, p, labels[items[p]], heaps)
 
@@ -177,8 +179,43 @@ def enter(costs: FloatArray, items: Integers, p: int, a: int, heaps: Heaps) -> N
     """Put a sample into all heaps of its cluster."""
     i, k = items[p], costs.shape[1]
     for b in range(k):
-        if b != a:
-            insert(heaps, a, b, p * k + b, costs[i, b] - costs[i, a])
+        if b == a:
+            continue
+        key = costs[i, b] - costs[i, a]
+        if heaps.is_built[a, b]:
+            insert(heaps, a, b, p * k + b, key)
+        elif key < heaps.least[a, b]:
+            heaps.root[a, b] = p * k + b
+            heaps.least[a, b] = key
+
+
+@jit
+def leave(
+    costs: FloatArray, items: Integers, labels: Integers, p: int, a: int, heaps: Heaps
+) -> None:
+    """Take a sample out of all heaps of its cluster."""
+    k = costs.shape[1]
+    for b in range(k):
+        if b == a:
+            continue
+        if heaps.is_built[a, b]:
+            remove(heaps, a, b, p * k + b)
+        elif heaps.root[a, b] == p * k + b:
+            build(costs, items, labels, p, a, b, heaps)
+
+
+@jit(inline=False)
+def build(
+    costs: FloatArray, items: Integers, labels: Integers, p: int, a: int, b: int, heaps: Heaps
+) -> None:
+    """Put all samples of cluster a into heap (a, b), except for one."""
+    k = costs.shape[1]
+    heaps.root[a, b] = NONE
+    heaps.is_built[a, b] = True
+    for other in range(items.shape[0]):
+        i = items[other]
+        if labels[i] == a and other != p:
+            insert(heaps, a, b, other * k + b, costs[i, b] - costs[i, a])
 
 
 @jit
@@ -224,6 +261,8 @@ def arc(a: int, b: int, low: Integers, high: Integers, state: Flow, heaps: Heaps
         return 0.0 if state.flow[a] < high[a] else ENDLESS
     if a == k:
         return 0.0 if state.flow[b] > low[b] else ENDLESS
+    if not heaps.is_built[a, b]:
+        return heaps.least[a, b]
     root = heaps.root[a, b]
     return ENDLESS if root == NONE else heaps.key[root]
 
@@ -247,9 +286,7 @@ def shift(
             state.flow[node] -= 1
         else:
             p = heaps.root[before, node] // k
-            for other in range(k):
-                if other != before:
-                    remove(heaps, before, other, p * k + other)
+            leave(costs, items, labels, p, before, heaps)
             labels[items[p]] = node
             enter(costs, items, p, node, heaps)
             state.sizes[before] -= 1
