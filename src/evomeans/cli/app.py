@@ -20,6 +20,7 @@ from evomeans.cli.options import (
     ComparisonOptions,
     Flag,
     Jobs,
+    ModelOptions,
     RunOptions,
     SampleOptions,
     SearchOptions,
@@ -29,6 +30,7 @@ from evomeans.cli.options import (
 from evomeans.cli.terminal import ARGUMENTS, Terminal, note_messages
 
 READ, SAMPLES, KEEP, SHOW = TableOptions(), SampleOptions(), RunOptions(), Terminal()
+PLAIN = ModelOptions()
 
 app = App(
     name="evomeans",
@@ -67,6 +69,7 @@ def fit(
     /,
     *,
     search: SearchOptions,
+    model: ModelOptions = PLAIN,
     read: TableOptions = READ,
     samples: SampleOptions = SAMPLES,
     keep: RunOptions = KEEP,
@@ -75,7 +78,7 @@ def fit(
     """Find the clusters of a table."""
     from evomeans.cli.fit import fit_table
 
-    return fit_table(table, search, read, samples, keep, show)
+    return fit_table(table, search, model, read, samples, keep, show)
 
 
 @app.command(sort_key=1)

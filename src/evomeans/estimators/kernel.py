@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
 from evomeans.engines import Engine
+from evomeans.engines.constrained.links import contract
 from evomeans.engines.protocol import FloatArray
 from evomeans.estimators.callbacks import EXTRA_FRAMES, with_callbacks
 from evomeans.estimators.feature_map import apply_map, find_coordinates
@@ -106,7 +107,7 @@ class KernelHGMeans(Model):
     >>> X = np.concatenate([ring, 5 * ring])
     >>> labels = KernelHGMeans(2, gamma=0.5, random_state=0).fit(X).labels_
     >>> len(set(labels[:30])), len(set(labels[30:])), labels[0] != labels[30]
-    (1, 2, np.True_)
+    (1, 1, np.True_)
     """
 
     kernel: Any = "rbf"
@@ -121,6 +122,7 @@ class KernelHGMeans(Model):
     is_exact_: int = field(init=False)
     _fitted_numbers: ClassVar[tuple[str, ...]] = ("is_exact",)
     _fitted_arrays: ClassVar[tuple[str, ...]] = ("landmarks", "factor")
+    _is_euclidean: ClassVar[bool] = False
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -152,15 +154,15 @@ class KernelHGMeans(Model):
             none = np.empty((0, X.shape[1])), np.empty((0, 0)), 1
             task = plain_task(X, sample_weight, k, parameters, is_line=X.shape[1] == 1)
             return self._keeping(task, *none)
-        chosen, is_exact = self._candidates(X.shape[0])
-        candidates = X if is_exact else X[chosen]
+        chosen, is_exact = self._candidates(X.shape[0], sample_weight)
+        candidates = X[chosen]
         gram = self._products(candidates, candidates, chosen)
         found = find_coordinates(gram)
         landmarks = candidates[found.chosen]
         if self.kernel == PRECOMPUTED:
             landmarks = chosen[found.chosen, None].astype(np.float64)
         rows = self._embedded(X, landmarks, found.factor)
-        task = plain_task(rows, sample_weight, k, parameters)
+        task = in_order_of_samples(plain_task(rows, sample_weight, k, parameters), X)
         return self._keeping(task, landmarks.astype(np.float64), found.factor, int(is_exact))
 
     def _keeping(self, task: Task, landmarks: Any, factor: FloatArray, is_exact: int) -> Task:
@@ -194,9 +196,14 @@ class KernelHGMeans(Model):
         if self.kernel == PRECOMPUTED:
             _check_precomputed(X)
 
-    def _candidates(self, n_samples: int) -> tuple[NDArray[np.intp], bool]:
-        """Return the samples among which landmarks are, and whether these are all."""
-        wanted = self.n_components
+    def _candidates(
+        self, n_samples: int, sample_weight: FloatArray | None
+    ) -> tuple[NDArray[np.intp], bool]:
+        """Return the samples among which landmarks are, and whether these are all that count."""
+        counted = np.arange(n_samples)
+        if sample_weight is not None:
+            counted = np.flatnonzero(sample_weight)
+        n_samples, wanted = len(counted), self.n_components
         if wanted is None and n_samples > MOST_EXACT:
             wanted = DEFAULT_LANDMARKS
             warnings.warn(
@@ -207,12 +214,12 @@ class KernelHGMeans(Model):
                 stacklevel=5 + EXTRA_FRAMES,
             )
         if wanted is None or wanted >= n_samples:
-            return np.arange(n_samples), True
+            return counted, True
         source = check_random_source(self.random_state)
         # A stream of its own: an int gives the same search with and without it.
         rng = np.random.default_rng([source, 1]) if isinstance(source, int) else None
         rng = generator_from(source) if rng is None else rng
-        return np.sort(rng.choice(n_samples, wanted, replace=False)), False
+        return np.sort(rng.choice(counted, wanted, replace=False)), False
 
     def _products(
         self, one: NDArray[Any], other: NDArray[Any], columns: NDArray[Any] | None = None
@@ -260,6 +267,26 @@ class KernelHGMeans(Model):
         tags.input_tags.sparse = False
         tags.input_tags.pairwise = self.kernel == PRECOMPUTED
         return tags
+
+
+def in_order_of_samples(task: Task, X: NDArray[Any]) -> Task:
+    """Let clusters be numbered by the means of their samples, in lexicographic order.
+
+    The coordinates in the space of a kernel depend on the choice of landmarks.
+    """
+
+    def settle(engine: Engine, best: Individual) -> Solution:
+        solution = task.settle(engine, best)
+        labels, k = solution.labels, len(solution.centers)
+        present, compact = np.unique(labels, return_inverse=True)
+        means = contract(X, task.weights, compact.reshape(-1)).points
+        order = np.arange(k)
+        order[: len(present)] = present[np.lexsort(means.T[::-1])]
+        place = np.empty(k, np.int32)
+        place[order] = np.arange(k, dtype=np.int32)
+        return replace(solution, centers=solution.centers[order], labels=place[labels])
+
+    return replace(task, settle=settle)
 
 
 def _check_precomputed(X: NDArray[Any]) -> None:

@@ -77,6 +77,8 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
     # Fitted attributes that model files hold besides those of HGMeans, without underscores.
     _fitted_numbers: ClassVar[tuple[str, ...]] = ()
     _fitted_arrays: ClassVar[tuple[str, ...]] = ()
+    # Whether centres and distances are those of the space of the samples.
+    _is_euclidean: ClassVar[bool] = True
 
     strategy: str | Strategy
     verbose: int

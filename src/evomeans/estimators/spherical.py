@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from evomeans.engines import Engine
 from evomeans.engines.protocol import FloatArray
@@ -52,6 +52,8 @@ class SphericalHGMeans(Model):
     >>> model.predict([[100.0, 3.0]])
     array([1], dtype=int32)
     """
+
+    _is_euclidean: ClassVar[bool] = False
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

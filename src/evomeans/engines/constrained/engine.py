@@ -260,6 +260,8 @@ class ConstrainedEngine(ModelEngine):
         bound = self.bound.copy()
         if not self.is_limited:
             for clique in self.cliques:
+                if len(clique) > len(self.low):
+                    return False
                 clusters.labels[clique] = assign_clique(self._costs[clique])
             bound = bound[clusters.labels[bound] < 0]
         window = len(bound) if len(bound) <= FEW else WINDOW
