@@ -18,12 +18,16 @@ def test_public_names():
     """Everything announced exists, and nothing else is shown."""
     assert set(evomeans.__all__) == {
         "CheckpointError",
+        "ConstrainedHGMeans",
         "HGMeans",
         "History",
         "Individual",
+        "KernelHGMeans",
         "ModelFileError",
         "OffspringRecord",
+        "SphericalHGMeans",
         "StopReason",
+        "TrimmedHGMeans",
         "__version__",
         "load",
     }
@@ -70,7 +74,18 @@ def test_importing_the_estimator_does_not_load_numba():
     assert not loaded & {"numba", "llvmlite", "polars", "matplotlib"}
 
 
-@pytest.mark.parametrize("module", ["evomeans.estimators.hgmeans", "evomeans.exact.line"])
+@pytest.mark.parametrize(
+    "module",
+    [
+        "evomeans.estimators.hgmeans",
+        "evomeans.estimators.searching",
+        "evomeans.estimators.constrained",
+        "evomeans.estimators.spherical",
+        "evomeans.estimators.trimmed",
+        "evomeans.estimators.kernel",
+        "evomeans.exact.line",
+    ],
+)
 def test_examples_in_docstrings(module):
     """They run, and print what they say."""
     results = doctest.testmod(importlib.import_module(module), optionflags=doctest.ELLIPSIS)

@@ -11,10 +11,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from evomeans import ConstrainedHGMeans, KernelHGMeans, SphericalHGMeans, TrimmedHGMeans
 
-QUICK = {"min_population": 3, "max_population": 5, "max_offspring": 10, "n_jobs": 1}
+QUICK = {"min_population": 2, "max_population": 3, "max_offspring": 3, "n_jobs": 1}
 MODELS = (ConstrainedHGMeans, SphericalHGMeans, TrimmedHGMeans, KernelHGMeans)
 
 
+@pytest.mark.slow
 # Some checks have fewer distinct samples than clusters.
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(

@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
-from evomeans.engines import Engine, prepare_kernels
+from evomeans.engines import Engine, prepare_calls, prepare_kernels
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import FloatArray
 from evomeans.estimators.callbacks import EXTRA_FRAMES, CallbackSupport, fit_task
@@ -185,9 +185,7 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
             merging=merging_crossover in crossovers,
         )
         if task.kernel_calls is not None:
-            from evomeans.compiled.ready import ready
-
-            ready(task.kernel_calls())
+            prepare_calls(task.kernel_calls())
 
     def _previous_solutions(self, n_features: int) -> list[FloatArray]:
         """Centres in data units with which a warm start begins."""
