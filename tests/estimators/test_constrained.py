@@ -180,7 +180,11 @@ def test_predict_is_nearest_centre_or_fills_sizes():
     [
         ({"size_max": 2}, {}, "3 clusters of size_max hold 6 samples, and X has 12"),
         ({"size_min": 5}, {}, "3 clusters of size_min need 15 samples, and X has 12"),
-        ({"size_min": [4, 1, 1], "size_max": [3, 9, 9]}, {}, "size_min=4 is larger than size_max=3"),
+        (
+            {"size_min": [4, 1, 1], "size_max": [3, 9, 9]},
+            {},
+            "size_min=4 is larger than size_max=3",
+        ),
         (
             {},
             {"must_link": [(0, 5), (5, 7)], "cannot_link": [(7, 0)]},

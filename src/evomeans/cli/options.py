@@ -162,7 +162,9 @@ class SampleOptions:
 
 
 Sizes = Annotated[Any, Parameter(converter=_sizes, n_tokens=1, metavar="SIZE", show_default=False)]
-Amount = Annotated[Any, Parameter(converter=_amount, n_tokens=1, metavar="AMOUNT", show_default=False)]
+Amount = Annotated[
+    Any, Parameter(converter=_amount, n_tokens=1, metavar="AMOUNT", show_default=False)
+]
 
 
 @Parameter(name="*", group=MODEL)

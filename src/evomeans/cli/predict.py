@@ -105,7 +105,12 @@ def _scaling(record: dict[str, Any], model: SearchingEstimator, path: Path) -> S
 
 
 def _matching_table(
-    model: SearchingEstimator, name: str, read: TableOptions, terminal: Terminal, *, standardized: bool
+    model: SearchingEstimator,
+    name: str,
+    read: TableOptions,
+    terminal: Terminal,
+    *,
+    standardized: bool,
 ) -> Table:
     """Read the columns of the model by their names, or all if they have none."""
     suffix = STANDARDIZED if standardized else ""

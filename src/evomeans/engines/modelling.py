@@ -8,6 +8,7 @@ the same for all of them, and it is told here in plain NumPy.
 from __future__ import annotations
 
 import copy
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ from evomeans.engines.rules import BETTER, split_mixture
 
 # Single moves follow a swap only if it comes this close to the best without them.
 NEARLY = 1.003
+# A descent is given up if it would need more steps like its last one to come as deep as wanted.
+STEPS_AHEAD = 10.0
 
 
 class AbandonedError(Exception):
@@ -83,8 +86,11 @@ class ModelEngine(ABC):
         self._is_abandoned = False
 
     @abstractmethod
-    def descend(self, centers: FloatArray, single_moves: bool) -> Descent:
-        """Run the local search of the model from centres, which it may change."""
+    def descend(self, centers: FloatArray, single_moves: bool, goal: float = math.inf) -> Descent:
+        """Run the local search of the model from centres, which it may change.
+
+        It may end as soon as it is not on its way to an objective below ``goal``.
+        """
 
     @abstractmethod
     def rows(self, chosen: NDArray[np.intp]) -> FloatArray:
@@ -125,9 +131,10 @@ class ModelEngine(ABC):
         rng = np.random.default_rng(int(start.quantile * 2**53))
         for _ in range(start.local_search.swaps if len(centers) > 1 else 0):
             self.check_abandoned()
-            swapped = self.descend(self._swap(best, rng), False)
+            goal = best.objective * NEARLY
+            swapped = self.descend(self._swap(best, rng), False, goal)
             n_iter += swapped.n_iter
-            if moves and swapped.objective < best.objective * NEARLY:
+            if moves and swapped.objective < goal:
                 swapped = self.descend(swapped.centers, True)
                 n_iter += swapped.n_iter
             if swapped.objective < best.objective * BETTER:
@@ -214,6 +221,14 @@ class ModelEngine(ABC):
 
     def close(self) -> None:
         """Release nothing."""
+
+
+def is_hopeless(before: float, now: float, goal: float) -> bool:
+    """Whether a descent that came from one objective to another will not get below a goal.
+
+    Each step gains less than the one before, by and large.
+    """
+    return now - goal > STEPS_AHEAD * (before - now)
 
 
 def draw(chance: FloatArray, quantiles: FloatArray) -> NDArray[np.intp]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ from evomeans.engines.constrained.engine import kernel_calls as constrained_call
 from evomeans.engines.constrained.layout import Clusters, Items, Workspace
 from evomeans.engines.constrained.moves import centre, measure, move_items
 from evomeans.engines.frame import Frame
-from evomeans.engines.modelling import Descent, ModelEngine
+from evomeans.engines.modelling import Descent, ModelEngine, is_hopeless
 from evomeans.engines.protocol import FloatArray, Labels
 
 MOST_ROUNDS = 10_000
@@ -75,9 +76,7 @@ class TrimmedEngine(ModelEngine):
         points = np.ascontiguousarray(self.frame.encode(X).astype(np.float64))
         starts, none = np.zeros(len(X) + 1, np.int64), np.empty(0, np.int64)
         counts = np.ones(len(X), np.int64)
-        self.items = Items(
-            points, weights, counts, starts, none, starts, none, np.empty(0)
-        )
+        self.items = Items(points, weights, counts, starts, none, starts, none, np.empty(0))
         self._ones = np.ones(len(X))
 
     def rows(self, chosen: NDArray[np.intp]) -> FloatArray:
@@ -116,7 +115,7 @@ class TrimmedEngine(ModelEngine):
         """Distances of all samples to all centres."""
         return np.ldexp(np.sqrt(self.squares(centers)), -self.frame.exponent)
 
-    def descend(self, centers: FloatArray, single_moves: bool) -> Descent:
+    def descend(self, centers: FloatArray, single_moves: bool, goal: float = math.inf) -> Descent:
         """Alternate assignment, trimming, means and single moves until nothing improves."""
         (n, d), k = self.items.points.shape, len(centers)
         work = Workspace.allocate(n, k, d)
@@ -128,7 +127,7 @@ class TrimmedEngine(ModelEngine):
             self.check_abandoned()
             found = self.trim(self.squares(means))
             n_iter += 1
-            if found.objective >= best * BETTER:
+            if found.objective >= best * BETTER or is_hopeless(best, found.objective, goal):
                 break
             best, best_means = found.objective, means.copy()
             items = self.items._replace(weights=found.kept)
@@ -136,7 +135,7 @@ class TrimmedEngine(ModelEngine):
             clusters = Clusters(found.labels, means, np.zeros(k), counts, *limits)
             lower = float(centre(items, clusters, work))
             # Only moves fill clusters that are empty.
-            if single_moves and lower >= best * BETTER or not clusters.weights.all():
+            if (single_moves and lower >= best * BETTER) or not clusters.weights.all():
                 self._move(items, clusters, work)
         found = self.trim(self.squares(best_means))
         totals = np.bincount(found.labels, found.kept, k).astype(np.float64)

@@ -282,9 +282,7 @@ class Answer:
             centers = solution.centers.astype(self.X.dtype)
             inertia = self._squares(centers[labels]) if is_contracted else solution.inertia
             fitted = {"penalty_": 0.0, "n_violations_": 0}
-            return replace(
-                solution, centers=centers, labels=labels, inertia=inertia, fitted=fitted
-            )
+            return replace(solution, centers=centers, labels=labels, inertia=inertia, fitted=fitted)
 
         return replace(task, settle=settle, identity=self.identity, constant=self.constant)
 
@@ -311,9 +309,7 @@ class Answer:
         return Solution(rounded, labels, inertia, len(present), fitted)
 
 
-def order_within_limits(
-    centers: NDArray[Any], low: Integers, high: Integers
-) -> NDArray[np.intp]:
+def order_within_limits(centers: NDArray[Any], low: Integers, high: Integers) -> NDArray[np.intp]:
     """Return the lexicographic order of centres; each keeps a place with its own limits."""
     order = np.empty(len(centers), np.intp)
     kinds = np.unique(np.column_stack([low, high]), axis=0, return_inverse=True)[1].reshape(-1)

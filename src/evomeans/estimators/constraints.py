@@ -67,7 +67,9 @@ def check_penalty(penalty: Any) -> float:
     if isinstance(penalty, bool) or not isinstance(penalty, Real):
         raise TypeError(f"penalty must be a number or None, got {shown(penalty)}.")
     if not penalty > 0:
-        raise ValueError(f"penalty={penalty} must be positive, or None for links without exception.")
+        raise ValueError(
+            f"penalty={penalty} must be positive, or None for links without exception."
+        )
     return float(penalty)
 
 

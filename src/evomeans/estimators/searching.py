@@ -200,9 +200,7 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
         if parameters.checkpoint is None:
             return None
         settings, source = parameters.settings, parameters.random_source
-        problem = describe_problem(
-            engine, task.rows, task.weights, self.n_clusters, settings, init
-        )
+        problem = describe_problem(engine, task.rows, task.weights, self.n_clusters, settings, init)
         seed = source if isinstance(source, int) else None
         return Checkpoint(parameters.checkpoint, {**problem, **task.identity}, seed=seed)
 

@@ -69,7 +69,9 @@ def plot_clusters(
     names = column_names(model, getattr(X, "columns", None), centers.shape[1])
     shown = np.asarray(model.predict(X) if labels is None else labels)
     if shown.shape != (rows.shape[0],):
-        raise ValueError(f"labels must have {rows.shape[0]} values, and has the shape {shown.shape}.")
+        raise ValueError(
+            f"labels must have {rows.shape[0]} values, and has the shape {shown.shape}."
+        )
     data = projection_data(rows, shown, centers, names=names, columns=columns)
     return draw_clusters(get_axes(ax, (7.0, 5.6)), data, cluster_colors(centers))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -26,7 +27,7 @@ from evomeans.engines.constrained.placing import place_bound
 from evomeans.engines.constrained.program import Verdict, assign_clique, place_exactly
 from evomeans.engines.constrained.transport import Flow, transport
 from evomeans.engines.frame import Frame
-from evomeans.engines.modelling import Descent, ModelEngine
+from evomeans.engines.modelling import Descent, ModelEngine, is_hopeless
 from evomeans.engines.protocol import FloatArray, Labels
 
 # Rounds of assignment and moves; no real search took a tenth of it.
@@ -37,6 +38,9 @@ BETTER = 1.0 - 1e-10
 FEW, WINDOW = 400, 64
 # The largest integer program to repair a placement with, and the size of its search tree.
 MOST_VARIABLES, MOST_NODES = 6000, 50
+# A transport without prices begins with every so manieth item, to have prices for all of them, if
+# that leaves so many for each cluster.
+STRIDES, FEWEST_PER_CLUSTER = (64, 8, 1), 10
 # What items without weight count when they are placed.
 LEAST_SHARE = 1e-12
 
@@ -171,7 +175,7 @@ class ConstrainedEngine(ModelEngine):
         weights = np.maximum(self.weights, self.least_weight)[:, None]
         return np.ldexp(np.sqrt(self._costs / weights), -self.frame.exponent)
 
-    def descend(self, centers: FloatArray, single_moves: bool) -> Descent:
+    def descend(self, centers: FloatArray, single_moves: bool, goal: float = math.inf) -> Descent:
         """Assign and average, then move and exchange items, until nothing changes."""
         clusters, flow = self._placed(self._blank(centers))
         objective = self._centre(clusters)
@@ -190,6 +194,8 @@ class ConstrainedEngine(ModelEngine):
                 lower = self._centre(clusters)
                 if lower >= objective * BETTER:
                     break
+            elif is_hopeless(objective, lower, goal):
+                break
             objective = lower
         objective = self._centre(clusters)
         return Descent(
@@ -311,23 +317,36 @@ class ConstrainedEngine(ModelEngine):
 
     def _fill(self, clusters: Clusters, flow: Flow) -> bool:
         """Assign the free items at the least total cost; return whether limits allow it."""
-        k = len(self.low)
-        if self.is_limited:
-            bound = self.bound
-            taken = np.bincount(clusters.labels[bound], self.groups.counts[bound], k)
-            high = self.high - taken.astype(np.int64)
-            low = np.maximum(self.low - taken.astype(np.int64), 0)
-            n_free = len(self.free)
-            if (high < 0).any() or low.sum() > n_free or high.sum() < n_free:
-                return False
-        else:
-            low, high = self._no_limits
-        # More than all there are is never needed, and would be filled with nothing.
-        high = np.minimum(high, len(self.free)) if self.is_limited else high
-        possible: bool = transport(
-            self._costs, self.free, low, high, clusters.labels, flow, self._heaps
-        )
+        low, high = self._room(clusters) if self.is_limited else self._no_limits
+        n_free = len(self.free)
+        if (high < 0).any() or low.sum() > n_free or high.sum() < n_free:
+            return False
+        possible: bool = True
+        first = self.is_limited and not flow.prices.any()
+        for stride in STRIDES if first else (1,):
+            items = self.free[::stride]
+            if stride > 1:
+                if len(items) < FEWEST_PER_CLUSTER * len(low):
+                    continue
+                share = len(items) / n_free
+                limits = np.floor(share * low), np.ceil(share * high)
+            else:
+                limits = low, high
+            some_low, some_high = (one.astype(np.int64) for one in limits)
+            # More than all there are is never needed, and would be filled with nothing.
+            some_high = np.minimum(some_high, len(items)) if self.is_limited else some_high
+            possible = transport(
+                self._costs, items, some_low, some_high, clusters.labels, flow, self._heaps
+            )
         return possible
+
+    def _room(self, clusters: Clusters) -> tuple[Integers, Integers]:
+        """Return how many free items clusters must and may have."""
+        if not len(self.bound):
+            return self.low, self.high
+        counts = self.groups.counts[self.bound]
+        taken = np.bincount(clusters.labels[self.bound], counts, len(self.low)).astype(np.int64)
+        return np.maximum(self.low - taken, 0), self.high - taken
 
     def _reassign(self, clusters: Clusters, flow: Flow, objective: float) -> float:
         """Assign the free items anew with centres where they are; return the new objective.
@@ -355,9 +374,7 @@ class ConstrainedEngine(ModelEngine):
             if not now and self.is_limited:
                 self._measure(clusters.means)
                 now = int(
-                    exchange_items(
-                        self.items, clusters, self._costs, self._candidates, self._work
-                    )
+                    exchange_items(self.items, clusters, self._costs, self._candidates, self._work)
                 )
             if not now:
                 break

@@ -65,7 +65,10 @@ def can_pay(
 
     Means that move along lower it by no more than (wᵢ‖xᵢ − c‖ + wⱼ‖xⱼ − c‖)² / W each.
     """
-    if items.soft_start[i] < items.soft_start[i + 1] or items.soft_start[j] < items.soft_start[j + 1]:
+    if (
+        items.soft_start[i] < items.soft_start[i + 1]
+        or items.soft_start[j] < items.soft_start[j + 1]
+    ):
         return True
     one, other = items.weights[i], items.weights[j]
     more = costs[i, b] - costs[i, a] + costs[j, a] - costs[j, b]

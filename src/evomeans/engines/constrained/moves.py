@@ -248,9 +248,7 @@ def is_better(
 
 
 @jit
-def add_up(
-    items: Items, clusters: Clusters, a: int, b: int, length: int, work: Workspace
-) -> None:
+def add_up(items: Items, clusters: Clusters, a: int, b: int, length: int, work: Workspace) -> None:
     """Add up what changes for the items of a chain, with all centres where they are."""
     d = items.points.shape[1]
     left = came = change = size = 0.0

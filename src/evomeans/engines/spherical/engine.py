@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from evomeans.compiled.ready import Call
 from evomeans.engines.frame import Frame, is_sparse
-from evomeans.engines.modelling import Descent, ModelEngine
+from evomeans.engines.modelling import Descent, ModelEngine, is_hopeless
 from evomeans.engines.protocol import FloatArray, Labels
 from evomeans.engines.spherical.kernels import Rows, add_up, find_closest, move_singles
 
@@ -65,7 +66,7 @@ class SphericalEngine(ModelEngine):
         changed = int(find_closest(self.data, units, labels, costs, np.empty(units.shape[1])))
         return labels, costs, changed
 
-    def descend(self, centers: FloatArray, single_moves: bool) -> Descent:
+    def descend(self, centers: FloatArray, single_moves: bool, goal: float = math.inf) -> Descent:
         """Alternate assignments, sums and single moves until nothing changes."""
         units = unit_columns(centers)
         k = units.shape[1]
@@ -81,6 +82,8 @@ class SphericalEngine(ModelEngine):
             if objective >= best * BETTER and not changed:
                 break
             is_lower = objective < best * BETTER
+            if is_lower and is_hopeless(best, objective, goal):
+                break
             best, kept = min(objective, best), units
             add_up(self.data, labels, sums, norms)
             # Only moves fill clusters that are empty.
@@ -95,9 +98,7 @@ class SphericalEngine(ModelEngine):
         labels, costs, _ = self._closest(kept, labels)
         totals = np.bincount(labels, self.weights, k).astype(np.float64)
         found = np.ascontiguousarray(kept.T)
-        return Descent(
-            found, labels.astype(np.int32), float(self.weights @ costs), totals, n_iter
-        )
+        return Descent(found, labels.astype(np.int32), float(self.weights @ costs), totals, n_iter)
 
 
 def unit_rows(X: Any) -> Any:
