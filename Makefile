@@ -72,9 +72,10 @@ paper: $(VENV)/.installed-plot ## the paper's experiments, ours beside theirs: S
 	fi
 	$(PY) -m benchmarks all --size $(SIZE) $(PAPER_ARGS)
 
-picture: $(VENV)/.installed-plot ## draw the pictures of the README and of docs/search.md again
+picture: $(VENV)/.installed-plot ## draw the pictures of the README, of docs/search.md and of docs/models.md again
 	$(PY) examples/picture.py
 	$(PY) examples/search_pictures.py
+	$(PY) examples/model_pictures.py
 
 clean: ## remove caches, builds and the virtual environment that make created
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

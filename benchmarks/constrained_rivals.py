@@ -81,8 +81,8 @@ def cop_kmeans(X: FloatArray, links: Links, k: int, seed: int) -> Iterator[float
         chosen = rng.choice(len(groups.points), k, replace=False)
         centers = groups.points[chosen].astype(float)
         labels: NDArray[np.int64] | None = None
+        order = rng.permutation(len(groups.points))
         for _ in range(MOST_STEPS):
-            order = rng.permutation(len(groups.points)) if labels is None else order
             new = _assigned(groups, centers, starts, partners, order)
             if new is None:
                 labels = None

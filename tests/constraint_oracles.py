@@ -16,7 +16,7 @@ def all_labels(n: int, k: int) -> NDArray[np.int64]:
 
 
 def inertias(X, weights, labels, k):
-    """Sums of squares of many clusterings, around the means of their clusters."""
+    """Return sums of squares of many clusterings, around the means of their clusters."""
     total = np.zeros(len(labels))
     squares = weights @ (X**2).sum(axis=1)
     for j in range(k):
@@ -28,7 +28,7 @@ def inertias(X, weights, labels, k):
 
 
 def best_constrained(X, weights, k, low, high, must, cannot, penalty=np.inf):
-    """The lowest objective within size limits and links; infinite if there is none."""
+    """Return the lowest objective within size limits and links; infinite if there is none."""
     labels = all_labels(len(X), k)
     sizes = (labels[:, :, None] == np.arange(k)).sum(axis=1)
     allowed = ((sizes >= low) & (sizes <= high)).all(axis=1)

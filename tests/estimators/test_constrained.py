@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from constraint_oracles import best_constrained
 from numpy.testing import assert_allclose, assert_array_equal
 
 import evomeans
+from constraint_oracles import best_constrained
 from evomeans import ConstrainedHGMeans, HGMeans
 from evomeans.engines.constrained.feasibility import InfeasibleError
 from evomeans.engines.constrained.links import contract, group_samples
@@ -22,7 +22,7 @@ def blobs(n=120, seed=0):
 
 
 def random_problem(seed):
-    """A few samples with weights, size limits and links."""
+    """Draw a few samples with weights, size limits and links."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(3, 9))
     k = int(rng.integers(1, min(n, 3) + 1))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from constraint_oracles import all_labels
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import make_circles, make_moons
 from sklearn.metrics import adjusted_rand_score
@@ -12,6 +11,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 
 import evomeans
 from benchmarks.models import diffusion_kernel
+from constraint_oracles import all_labels
 from evomeans import HGMeans, KernelHGMeans
 from evomeans.estimators.feature_map import IndefiniteKernelError, apply_map, find_coordinates
 

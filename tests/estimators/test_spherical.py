@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from constraint_oracles import all_labels
 from numpy.testing import assert_allclose, assert_array_equal
 
 import evomeans
+from constraint_oracles import all_labels
 from evomeans import SphericalHGMeans
 from evomeans.engines.protocol import LocalSearch, Start
 from evomeans.engines.spherical.engine import SphericalEngine, unit_rows

@@ -6,11 +6,11 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from constraint_oracles import all_labels, inertias
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import adjusted_rand_score
 
 import evomeans
+from constraint_oracles import all_labels, inertias
 from evomeans import HGMeans, TrimmedHGMeans
 
 QUICK = {"n_jobs": 1, "random_state": 0}
@@ -28,7 +28,7 @@ def noisy(share, seed=0):
 
 
 def brute_force(X, k, n_outliers):
-    """The lowest sum of squares of any clustering of any samples that are kept."""
+    """Return the lowest sum of squares of any clustering of any samples that are kept."""
     kept = combinations(range(len(X)), len(X) - n_outliers)
     labels = all_labels(len(X) - n_outliers, k)
     ones = np.ones(len(X) - n_outliers)

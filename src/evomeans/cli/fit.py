@@ -133,7 +133,8 @@ def make_model(
     elif search.engine not in ("auto", "cpu"):
         raise UsageError(f"--engine {search.engine} is for plain k-means; leave it out.")
     make = kind.fast if search.fast else kind
-    model = make(search.clusters, n_jobs=search.jobs, random_state=seed, **chosen, **own)
+    parameters = {"n_jobs": search.jobs, "random_state": seed, **chosen, **own}
+    model: SearchingEstimator = make(search.clusters, **parameters)
     try:
         check_parameters(model)
     except (TypeError, ValueError) as error:

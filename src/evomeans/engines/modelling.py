@@ -29,7 +29,6 @@ from evomeans.engines.protocol import (
 )
 from evomeans.engines.rules import BETTER, split_mixture
 
-
 # Single moves follow a swap only if it comes this close to the best without them.
 NEARLY = 1.003
 # A descent is given up if it would need more steps like its last one to come as deep as wanted.
@@ -219,7 +218,7 @@ class ModelEngine(ABC):
         if self._is_abandoned:
             raise AbandonedError
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027
         """Release nothing."""
 
 

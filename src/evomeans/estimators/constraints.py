@@ -40,7 +40,7 @@ def _sizes(name: str, value: Any, n_clusters: int, default: int) -> Integers:
     if value is None:
         return np.full(n_clusters, default)
     expected = f"None, 'balanced', an int, or {n_clusters} ints, one for each cluster"
-    if isinstance(value, str) or isinstance(value, bool):
+    if isinstance(value, str | bool):
         raise TypeError(f"{name} must be {expected}, got {shown(value)}.")
     if isinstance(value, Real) and not isinstance(value, Integral):
         raise TypeError(f"{name} must be {expected}, got {shown(value)}.")
@@ -66,7 +66,7 @@ def check_penalty(penalty: Any) -> float:
         return np.inf
     if isinstance(penalty, bool) or not isinstance(penalty, Real):
         raise TypeError(f"penalty must be a number or None, got {shown(penalty)}.")
-    if not penalty > 0:
+    if not float(penalty) > 0.0:
         raise ValueError(
             f"penalty={penalty} must be positive, or None for links without exception."
         )

@@ -98,8 +98,8 @@ def _plain(name: str, value: Any) -> object:
         return value.name if value.name in STRATEGIES else DEEP.name
     if callable(value):
         raise ValueError(
-            f"{name}={value!r} is a function, which a model file cannot hold. Use a name for it, or "
-            "keep the model with pickle."
+            f"{name}={value!r} is a function, which a model file cannot hold. Keep the model with "
+            "pickle."
         )
     if isinstance(value, np.ndarray | list | tuple):
         return np.asarray(value).tolist()

@@ -38,8 +38,8 @@ class SphericalHGMeans(Model):
 
     References
     ----------
-    .. [1] Dhillon, I. S. and Modha, D. S. (2001). "Concept decompositions for large sparse text data
-       using clustering". Machine Learning 42, 143-175.
+    .. [1] Dhillon, I. S. and Modha, D. S. (2001). "Concept decompositions for large sparse text
+       data using clustering". Machine Learning 42, 143-175.
 
     Examples
     --------

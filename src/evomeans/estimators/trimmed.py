@@ -57,8 +57,8 @@ class TrimmedHGMeans(Model):
     ----------
     .. [1] Cuesta-Albertos, J. A., Gordaliza, A. and Matrán, C. (1997). "Trimmed k-means: an attempt
        to robustify quantizers". The Annals of Statistics 25, 553-576.
-    .. [2] Chawla, S. and Gionis, A. (2013). "k-means--: A unified approach to clustering and outlier
-       detection". SIAM International Conference on Data Mining, 189-197.
+    .. [2] Chawla, S. and Gionis, A. (2013). "k-means--: A unified approach to clustering and
+       outlier detection". SIAM International Conference on Data Mining, 189-197.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def check_outliers(
         raise TypeError(f"n_outliers must be an int or a float, got {shown(n_outliers)}.")
     total = float(n_samples if sample_weight is None else sample_weight.sum())
     if not isinstance(n_outliers, Integral):
-        if not 0.0 <= n_outliers < 1.0:
+        if not 0.0 <= float(n_outliers) < 1.0:
             raise ValueError(
                 f"n_outliers={n_outliers} must be a share of at least 0 and below 1, or an int, "
                 "which is a number of samples."

@@ -30,7 +30,7 @@ def problems(draw):
 
 
 def least_cost(costs, low, high):
-    """The optimum of the transport problem as a linear program."""
+    """Return the optimum of the transport problem as a linear program."""
     n, k = costs.shape
     once, sizes = np.kron(np.eye(n), np.ones(k)), np.kron(np.ones(n), np.eye(k))
     result = linprog(

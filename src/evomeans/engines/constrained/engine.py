@@ -90,11 +90,13 @@ class ConstrainedEngine(ModelEngine):
         # Penalties are in the units of the data, and all computing is done in the frame.
         penalties = np.ldexp(penalties, 2 * frame.exponent)
         self.least_penalty = float(np.ldexp(constant, 2 * frame.exponent))
+        hard_start, hard, _ = neighbours(m, self.pairs)
         self.items = Items(
             self.points,
             np.ascontiguousarray(groups.weights),
             groups.counts,
-            *neighbours(m, self.pairs)[:2],
+            hard_start,
+            hard,
             *neighbours(m, soft, penalties),
         )
         self.least_weight = LEAST_SHARE * self.total_weight / m
@@ -160,7 +162,8 @@ class ConstrainedEngine(ModelEngine):
         costs, memory = np.empty((self.n_samples, k)), np.full(centers.shape, np.nan)
         items = self.items._replace(weights=np.ones(self.n_samples))
         measure(items, costs, np.ascontiguousarray(centers), memory, np.empty(k, np.int64), 0.0)
-        return costs.min(axis=1)
+        nearest: FloatArray = costs.min(axis=1)
+        return nearest
 
     def assign(self, centers: FloatArray) -> tuple[Labels, float]:
         """Place all items with centres where they are; return the objective too."""

@@ -86,7 +86,7 @@ def contract(X: NDArray[Any], sample_weight: FloatArray | None, of_sample: Integ
     weights = np.ones(len(X)) if sample_weight is None else sample_weight
     m = int(of_sample.max()) + 1
     counts = np.bincount(of_sample, minlength=m)
-    totals = np.bincount(of_sample, weights, minlength=m)
+    totals = np.bincount(of_sample, weights, minlength=m).astype(np.float64)
     if np.array_equal(of_sample, np.arange(len(X))):
         return Groups(of_sample, X, weights, counts)
     # A group without weight has a plain mean.
@@ -96,7 +96,8 @@ def contract(X: NDArray[Any], sample_weight: FloatArray | None, of_sample: Integ
     # From their first samples on, so that few digits cancel, and single ones are kept as they are.
     offsets = (X - points[of_sample]) * shares[:, None]
     member = csr_array((np.ones(len(X)), (of_sample, np.arange(len(X)))), (m, len(X)))
-    points += (member @ offsets) / np.bincount(of_sample, shares, minlength=m)[:, None]
+    sums: FloatArray = np.asarray(member @ offsets)
+    points += sums / np.bincount(of_sample, shares, minlength=m)[:, None]
     return Groups(of_sample, points, totals, counts)
 
 
