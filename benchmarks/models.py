@@ -46,7 +46,7 @@ from evomeans import (
     SphericalHGMeans,
     TrimmedHGMeans,
 )
-from evomeans.engines.constrained.feasibility import InfeasibleError
+from evomeans.engines.constrained.links import InfeasibleError
 from evomeans.engines.constrained.links import Links
 
 FloatArray = NDArray[np.float64]

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import evomeans
 from constraint_oracles import best_constrained
 from evomeans import ConstrainedHGMeans, HGMeans
-from evomeans.engines.constrained.feasibility import InfeasibleError
+from evomeans.engines.constrained.links import InfeasibleError
 from evomeans.engines.constrained.links import contract, group_samples
 
 QUICK = {"n_jobs": 1, "random_state": 0}

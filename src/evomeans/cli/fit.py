@@ -32,7 +32,7 @@ from evomeans.cli.tables.dask_tables import is_dask_table
 from evomeans.cli.tables.table import Table
 from evomeans.cli.terminal import Terminal, as_typed, is_typed
 from evomeans.engines import is_dask
-from evomeans.engines.constrained.feasibility import InfeasibleError
+from evomeans.engines.constrained.links import InfeasibleError
 from evomeans.estimators.hgmeans import HGMeans
 from evomeans.estimators.parameters import check_parameters
 from evomeans.estimators.searching import SearchingEstimator

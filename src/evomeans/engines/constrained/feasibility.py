@@ -9,16 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.engines.constrained.links import Groups, Integers, Links, group_samples
+from evomeans.engines.constrained.links import (
+    Groups,
+    InfeasibleError,
+    Integers,
+    Links,
+    group_samples,
+)
 from evomeans.engines.constrained.program import Verdict, place_exactly
 
 # Cliques are looked for in so many steps, and the smallest impossible part among so many items.
 CLIQUE_STEPS, MOST_TO_SHRINK = 50_000, 40
 NAMED = 12
-
-
-class InfeasibleError(ValueError):
-    """Constraints that no clustering can heed; the text says which."""
 
 
 def check_sizes(low: Integers, high: Integers, n_samples: int) -> None:

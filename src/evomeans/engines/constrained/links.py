@@ -14,6 +14,10 @@ FloatArray = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
+class InfeasibleError(ValueError):
+    """Constraints that no clustering can heed; the text says which."""
+
+
 @dataclass(frozen=True)
 class Links:
     """Pairs of samples, by their rows, and what it costs not to heed them.
