@@ -25,7 +25,7 @@ from evomeans.engines.constrained.links import (
 from evomeans.engines.constrained.moves import centre, measure, move_items, penalty
 from evomeans.engines.constrained.placing import place_bound
 from evomeans.engines.constrained.program import Verdict, assign_clique, place_exactly
-from evomeans.engines.constrained.transport import Flow, transport
+from evomeans.engines.constrained.transport import Flow, begin, transport
 from evomeans.engines.frame import Frame
 from evomeans.engines.modelling import Descent, ModelEngine, is_hopeless
 from evomeans.engines.protocol import FloatArray, Labels
@@ -38,9 +38,9 @@ BETTER = 1.0 - 1e-10
 FEW, WINDOW = 400, 64
 # The largest integer program to repair a placement with, and the size of its search tree.
 MOST_VARIABLES, MOST_NODES = 6000, 50
-# A transport without prices begins with every so manieth item, to have prices for all of them, if
-# that leaves so many for each cluster.
-STRIDES, FEWEST_PER_CLUSTER = (64, 8, 1), 10
+# To find prices for all items, a transport begins with one of every so many, if that leaves so many
+# for each cluster.
+STRIDES, FEWEST_PER_CLUSTER = (64, 8), 10
 # What items without weight count when they are placed.
 LEAST_SHARE = 1e-12
 
@@ -324,24 +324,39 @@ class ConstrainedEngine(ModelEngine):
         n_free = len(self.free)
         if (high < 0).any() or low.sum() > n_free or high.sum() < n_free:
             return False
-        possible: bool = True
-        first = self.is_limited and not flow.prices.any()
-        for stride in STRIDES if first else (1,):
-            items = self.free[::stride]
-            if stride > 1:
-                if len(items) < FEWEST_PER_CLUSTER * len(low):
-                    continue
-                share = len(items) / n_free
-                limits = np.floor(share * low), np.ceil(share * high)
-            else:
-                limits = low, high
-            some_low, some_high = (one.astype(np.int64) for one in limits)
+        if self.is_limited:
             # More than all there are is never needed, and would be filled with nothing.
-            some_high = np.minimum(some_high, len(items)) if self.is_limited else some_high
-            possible = transport(
+            high = np.minimum(high, n_free)
+            self._find_prices(clusters, flow, low, high)
+        possible: bool = transport(
+            self._costs, self.free, low, high, clusters.labels, flow, self._heaps
+        )
+        return possible
+
+    def _find_prices(
+        self, clusters: Clusters, flow: Flow, low: Integers, high: Integers
+    ) -> None:
+        """Solve the problem for some of the items first, if prices are far from what they will be.
+
+        Prices of a share of the items are off by what is left to chance, so that this does not pay
+        if less than that has to be shifted.
+        """
+        n_free, k = len(self.free), len(low)
+        for stride in STRIDES:
+            items = self.free[::stride]
+            if len(items) < FEWEST_PER_CLUSTER * k:
+                continue
+            if flow.prices.any():
+                begin(self._costs, self.free, low, high, clusters.labels, flow)
+                too_many = int(flow.excess[flow.excess > 0].sum())
+                if too_many < math.sqrt(stride * n_free * k):
+                    continue
+            share = len(items) / n_free
+            some_low = np.floor(share * low).astype(np.int64)
+            some_high = np.minimum(np.ceil(share * high), len(items)).astype(np.int64)
+            transport(
                 self._costs, items, some_low, some_high, clusters.labels, flow, self._heaps
             )
-        return possible
 
     def _room(self, clusters: Clusters) -> tuple[Integers, Integers]:
         """Return how many free items clusters must and may have."""
@@ -404,4 +419,5 @@ def kernel_calls() -> Sequence[Call]:
         Call(exchange_items, (items, clusters, grid, candidates, work), 1.0),
         Call(place_bound, (items, grid, one, one, 1, one, one), 0.6),
         Call(transport, (grid, one, one, one, one, flow, heaps), 1.2),
+        Call(begin, (grid, one, one, one, one, flow), 0.3),
     ]

@@ -3,8 +3,8 @@
 Heap (a, b) holds the samples of cluster a, ordered by what they would cost more in cluster b. A
 sample leaves all heaps of its cluster when it moves, so that heaps need deletion from the middle.
 Nodes are numbers, ``place * k + b``, and a heap is the number of its root. Pairing heaps [1]_ are
-built in linear time, and each is built only when its smallest sample leaves: until then it is known
-by that one alone.
+built in linear time. Each is built only when its smallest sample leaves, and then from the samples
+with small keys; all others follow if these have left too.
 
 References
 ----------
@@ -35,8 +35,10 @@ class Heaps(NamedTuple):
         The node with the smallest key, −1 in an empty heap.
     least : (k, k) array
         The smallest key of heaps that are not built.
+    cut : (k, k) array
+        Heaps that are built hold all samples whose keys are not larger than this.
     is_built : (k, k) array
-        Whether the other nodes are in the heap too.
+        Whether other nodes than the root are in the heap.
     key : (n·k,) array
     child, next, before : (n·k,) arrays
         The first child of a node; its next sibling; and its previous one, or its parent if it is
@@ -45,6 +47,7 @@ class Heaps(NamedTuple):
 
     root: NDArray[np.int64]
     least: NDArray[np.float64]
+    cut: NDArray[np.float64]
     is_built: NDArray[np.bool_]
     key: NDArray[np.float64]
     child: NDArray[np.int64]
@@ -57,8 +60,8 @@ class Heaps(NamedTuple):
         size = n_samples * n_clusters
         links: list[Any] = [np.empty(size, np.int64) for _ in range(3)]
         pairs = (n_clusters, n_clusters)
-        root, least = np.empty(pairs, np.int64), np.empty(pairs)
-        return cls(root, least, np.empty(pairs, np.bool_), np.empty(size), *links)
+        root, is_built = np.empty(pairs, np.int64), np.empty(pairs, np.bool_)
+        return cls(root, np.empty(pairs), np.empty(pairs), is_built, np.empty(size), *links)
 
 
 @jit

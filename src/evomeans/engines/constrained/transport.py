@@ -27,6 +27,8 @@ Integers = NDArray[np.int64]
 ENDLESS = 1e300
 # Prices that differ from that of the sink by less than this share of the largest are its price.
 ROUNDING = 1e-10
+# Heaps are built from the samples whose keys are this far, or less, from the smallest to the mean.
+SMALL = 0.35
 
 
 @bundle
@@ -101,7 +103,7 @@ def transport(
         is_balanced = is_balanced and state.excess[node] == 0
     if is_balanced:
         return True
-    fill_heaps(costs, items, labels, heaps)
+    fill_heaps(costs, items, labels, state, heaps)
     while True:
         source = NONE
         for node in range(k + 1):
@@ -162,28 +164,41 @@ def begin(
 
 
 @jit
-def fill_heaps(costs: FloatArray, items: Integers, labels: Integers, heaps: Heaps) -> None:
-    """Find the cheapest sample of every heap."""
+def fill_heaps(
+    costs: FloatArray, items: Integers, labels: Integers, state: Flow, heaps: Heaps
+) -> None:
+    """Find the cheapest sample of every heap, and how cheap those are that it will hold."""
     k = costs.shape[1]
     for a in range(k):
         for b in range(k):
             heaps.root[a, b] = NONE
             heaps.least[a, b] = ENDLESS
+            heaps.cut[a, b] = 0.0
             heaps.is_built[a, b] = False
     for p in range(items.shape[0]):
-        enter(costs, items, p, labels[items[p]], heaps)
+        i = items[p]
+        a = labels[i]
+        own = costs[i, a]
+        for b in range(k):
+            heaps.cut[a, b] += costs[i, b] - own
+        enter(costs, items, p, a, heaps)
+    for a in range(k):
+        for b in range(k):
+            mean = heaps.cut[a, b] / max(state.sizes[a], 1)
+            heaps.cut[a, b] = heaps.least[a, b] + SMALL * (mean - heaps.least[a, b])
 
 
 @jit
 def enter(costs: FloatArray, items: Integers, p: int, a: int, heaps: Heaps) -> None:
-    """Put a sample into all heaps of its cluster."""
+    """Put a sample into all heaps of its cluster that hold such keys."""
     i, k = items[p], costs.shape[1]
     for b in range(k):
         if b == a:
             continue
         key = costs[i, b] - costs[i, a]
         if heaps.is_built[a, b]:
-            insert(heaps, a, b, p * k + b, key)
+            if key <= heaps.cut[a, b]:
+                insert(heaps, a, b, p * k + b, key)
         elif key < heaps.least[a, b]:
             heaps.root[a, b] = p * k + b
             heaps.least[a, b] = key
@@ -194,28 +209,54 @@ def leave(
     costs: FloatArray, items: Integers, labels: Integers, p: int, a: int, heaps: Heaps
 ) -> None:
     """Take a sample out of all heaps of its cluster."""
-    k = costs.shape[1]
+    i, k, is_root = items[p], costs.shape[1], False
     for b in range(k):
         if b == a:
             continue
-        if heaps.is_built[a, b]:
+        if not heaps.is_built[a, b]:
+            is_root = is_root or heaps.root[a, b] == p * k + b
+        elif costs[i, b] - costs[i, a] <= heaps.cut[a, b]:
             remove(heaps, a, b, p * k + b)
-        elif heaps.root[a, b] == p * k + b:
-            build(costs, items, labels, p, a, b, heaps)
+    if is_root:
+        build(costs, items, labels, p, a, heaps)
+    for b in range(k):
+        if b != a and heaps.is_built[a, b] and heaps.root[a, b] == NONE:
+            complete(costs, items, labels, p, a, b, heaps)
 
 
 @jit(inline=False)
 def build(
+    costs: FloatArray, items: Integers, labels: Integers, p: int, a: int, heaps: Heaps
+) -> None:
+    """Build the heaps of cluster a that are not, from its samples with small keys, but for one."""
+    k = costs.shape[1]
+    for b in range(k):
+        if not heaps.is_built[a, b]:
+            heaps.root[a, b] = NONE
+    for other in range(items.shape[0]):
+        i = items[other]
+        if labels[i] != a or other == p:
+            continue
+        for b in range(k):
+            key = costs[i, b] - costs[i, a]
+            if b != a and not heaps.is_built[a, b] and key <= heaps.cut[a, b]:
+                insert(heaps, a, b, other * k + b, key)
+    for b in range(k):
+        heaps.is_built[a, b] = True
+
+
+@jit(inline=False)
+def complete(
     costs: FloatArray, items: Integers, labels: Integers, p: int, a: int, b: int, heaps: Heaps
 ) -> None:
-    """Put all samples of cluster a into heap (a, b), except for one."""
-    k = costs.shape[1]
-    heaps.root[a, b] = NONE
-    heaps.is_built[a, b] = True
+    """Put all samples of cluster a into heap (a, b), which is empty, but for one."""
+    if heaps.cut[a, b] == ENDLESS:
+        return
+    heaps.cut[a, b] = ENDLESS
     for other in range(items.shape[0]):
         i = items[other]
         if labels[i] == a and other != p:
-            insert(heaps, a, b, other * k + b, costs[i, b] - costs[i, a])
+            insert(heaps, a, b, other * costs.shape[1] + b, costs[i, b] - costs[i, a])
 
 
 @jit
