@@ -76,6 +76,7 @@ picture: $(VENV)/.installed-plot ## draw the pictures of the README and of the d
 	$(PY) examples/picture.py
 	$(PY) examples/search_pictures.py
 	$(PY) examples/proof_picture.py
+	$(PY) examples/model_pictures.py
 
 clean: ## remove caches, builds and the virtual environment that make created
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

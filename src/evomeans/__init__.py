@@ -12,10 +12,15 @@ from evomeans._version import __version__
 
 if TYPE_CHECKING:
     from evomeans.estimators.certifying import certify
+    from evomeans.estimators.constrained import ConstrainedHGMeans
     from evomeans.estimators.exact_kmeans import ExactKMeans
-    from evomeans.estimators.hgmeans import HGMeans, load
-    from evomeans.exact.certificate import Certificate
+    from evomeans.estimators.hgmeans import HGMeans
+    from evomeans.estimators.kernel import KernelHGMeans
+    from evomeans.estimators.loading import load
     from evomeans.estimators.path import HGMeansPath
+    from evomeans.estimators.spherical import SphericalHGMeans
+    from evomeans.estimators.trimmed import TrimmedHGMeans
+    from evomeans.exact.certificate import Certificate
     from evomeans.path.record import PathRecord
     from evomeans.search import History, Individual, OffspringRecord, StopReason
     from evomeans.storage.certificate_file import (
@@ -30,15 +35,19 @@ __all__ = [
     "Certificate",
     "CertificateFileError",
     "CheckpointError",
+    "ConstrainedHGMeans",
     "ExactKMeans",
     "HGMeans",
     "HGMeansPath",
     "History",
     "Individual",
+    "KernelHGMeans",
     "ModelFileError",
     "OffspringRecord",
     "PathRecord",
+    "SphericalHGMeans",
     "StopReason",
+    "TrimmedHGMeans",
     "__version__",
     "certify",
     "load",
@@ -53,18 +62,22 @@ _HOMES = {
     "CertificateFileError": "evomeans.storage.certificate_file",
     "CheckpointError": "evomeans.storage.checkpoint",
     "ExactKMeans": "evomeans.estimators.exact_kmeans",
+    "ConstrainedHGMeans": "evomeans.estimators.constrained",
     "HGMeans": "evomeans.estimators.hgmeans",
     "HGMeansPath": "evomeans.estimators.path",
     "History": "evomeans.search",
     "Individual": "evomeans.search",
+    "KernelHGMeans": "evomeans.estimators.kernel",
     "ModelFileError": "evomeans.storage.model_file",
     "OffspringRecord": "evomeans.search",
     "PathRecord": "evomeans.path.record",
     "StopReason": "evomeans.search",
     "certify": "evomeans.estimators.certifying",
-    "load": "evomeans.estimators.hgmeans",
     "load_certificate": "evomeans.storage.certificate_file",
     "save_certificate": "evomeans.storage.certificate_file",
+    "SphericalHGMeans": "evomeans.estimators.spherical",
+    "TrimmedHGMeans": "evomeans.estimators.trimmed",
+    "load": "evomeans.estimators.loading",
 }
 
 

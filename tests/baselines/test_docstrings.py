@@ -10,7 +10,7 @@ from baseline_methods import METHODS
 from sklearn.base import clone
 
 from evomeans import baselines
-from evomeans.baselines.docstrings import completed
+from evomeans.estimators.docstrings import completed
 
 
 class Vehicle:

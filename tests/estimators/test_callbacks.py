@@ -216,7 +216,7 @@ def test_warnings_point_at_whoever_calls_fit():
 
 def test_without_callbacks_the_search_gets_the_engine_itself(monkeypatch):
     """Nothing stands between the search and the engine, and nobody watches."""
-    import evomeans.estimators.hgmeans as module
+    import evomeans.estimators.searching as module
 
     seen = {}
 

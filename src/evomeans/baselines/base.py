@@ -10,11 +10,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from evomeans.baselines.docstrings import completed
 from evomeans.baselines.engine import ENGINES, BaselineEngine
 from evomeans.baselines.pursuit import RunRecord, pursue
 from evomeans.engines import create_engine, is_dask, prepare_kernels
 from evomeans.engines.protocol import Ability, FloatArray, Refinement
+from evomeans.estimators.docstrings import completed
 from evomeans.estimators.fitted import FittedCenters
 from evomeans.estimators.parameters import (
     check_engine,

@@ -20,8 +20,9 @@ from evomeans.cli.options import (
     ComparisonOptions,
     Flag,
     Jobs,
-    ProofOptions,
+    ModelOptions,
     PathOptions,
+    ProofOptions,
     RunOptions,
     SampleOptions,
     SearchOptions,
@@ -32,6 +33,7 @@ from evomeans.cli.terminal import ARGUMENTS, Terminal, note_messages
 
 READ, SAMPLES, KEEP, SHOW = TableOptions(), SampleOptions(), RunOptions(), Terminal()
 PROVE = ProofOptions()
+PLAIN = ModelOptions()
 
 app = App(
     name="evomeans",
@@ -70,6 +72,7 @@ def fit(
     /,
     *,
     search: SearchOptions,
+    model: ModelOptions = PLAIN,
     read: TableOptions = READ,
     samples: SampleOptions = SAMPLES,
     keep: RunOptions = KEEP,
@@ -78,7 +81,7 @@ def fit(
     """Find the clusters of a table."""
     from evomeans.cli.fit import fit_table
 
-    return fit_table(table, search, read, samples, keep, show)
+    return fit_table(table, search, model, read, samples, keep, show)
 
 
 @app.command(sort_key=1)
@@ -171,8 +174,6 @@ def certify(
     from evomeans.cli.certify import certify_run
 
     return certify_run(run, table, read, proof, show)
-
-
 
 
 @app.command(sort_key=4)

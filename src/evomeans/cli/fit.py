@@ -15,7 +15,9 @@ import numpy as np
 
 from evomeans.cli.checkpoints import Unfinished, checkpoint_path, find_unfinished, how_to_resume
 from evomeans.cli.failures import CommandError, ExitCode, UsageError, reason_of
+from evomeans.cli.models import NO_DISTANCES, ROWS_FROM_ZERO, chosen_model, read_links
 from evomeans.cli.options import (
+    ModelOptions,
     PathOptions,
     RunOptions,
     SampleOptions,
@@ -31,8 +33,10 @@ from evomeans.cli.tables.dask_tables import is_dask_table
 from evomeans.cli.tables.table import Table
 from evomeans.cli.terminal import Terminal, as_typed, is_typed
 from evomeans.engines import is_dask
+from evomeans.engines.constrained.links import InfeasibleError
 from evomeans.estimators.hgmeans import HGMeans
 from evomeans.estimators.parameters import check_parameters
+from evomeans.estimators.searching import SearchingEstimator
 from evomeans.search import StopReason
 from evomeans.search.interrupts import DeferredInterrupt
 from evomeans.storage.checkpoint import CheckpointError
@@ -47,6 +51,7 @@ PASSED_ON = (
 def fit_table(
     name: str,
     search: SearchOptions,
+    options: ModelOptions,
     read: TableOptions,
     samples: SampleOptions,
     keep: RunOptions,
@@ -57,19 +62,20 @@ def fit_table(
     checkpoint = checkpoint_path(keep)
     unfinished = find_unfinished(checkpoint, keep)
     check_output(keep, unfinished)
-    model = make_model(search, unfinished)
+    model = make_model(search, unfinished, options)
     if is_typed("--max-iter"):
         terminal.note("note: --max-iter is now called --max-offspring; the old name still works.")
     in_dask = search.engine == "dask" and is_dask_table(name)
-    _tell_beforehand(checkpoint, unfinished, keep, terminal, in_dask=in_dask)
+    _tell_beforehand(checkpoint, unfinished, keep, terminal, model, in_dask=in_dask)
     with cluster_of(search):
         began = time.perf_counter()
         table = load_table(name, read, terminal, samples, in_dask=in_dask)
         check_table(table, search.clusters)
+        links = read_links(options, table)
         reading_seconds = time.perf_counter() - began
 
         started = datetime.now(UTC)
-        times = _search(model, table, checkpoint, unfinished, terminal)
+        times = _search(model, table, links, checkpoint, unfinished, terminal)
     fit = Fit(model, table, started, reading_seconds, *times)
     interrupted = model.stop_reason_ == StopReason.INTERRUPTED
     # A checkpoint without --checkpoint is kept only as long as it is needed.
@@ -109,8 +115,13 @@ def cluster_of(search: SearchOptions | PathOptions) -> Iterator[None]:
         yield
 
 
-def make_model(search: SearchOptions, unfinished: Unfinished | None = None) -> HGMeans:
+def make_model(
+    search: SearchOptions,
+    unfinished: Unfinished | None = None,
+    options: ModelOptions | None = None,
+) -> SearchingEstimator:
     """Return the estimator that the options describe."""
+    kind, own = chosen_model(options or ModelOptions())
     if search.engine == "gpu":
         check_gpu()
     seed = search.seed
@@ -118,12 +129,17 @@ def make_model(search: SearchOptions, unfinished: Unfinished | None = None) -> H
         seed = secrets.randbelow(2**32) if unfinished is None else unfinished.seed
     given = ((name, getattr(search, name)) for name in PASSED_ON)
     chosen: dict[str, Any] = {name: value for name, value in given if value is not None}
-    if search.subsample == "all":
-        chosen["subsample"] = None
-    make = HGMeans.fast if search.fast else HGMeans
-    model = make(
-        search.clusters, engine=search.engine, n_jobs=search.jobs, random_state=seed, **chosen
-    )
+    if kind is HGMeans:
+        own["engine"] = search.engine
+        if search.subsample == "all":
+            chosen["subsample"] = None
+    elif search.engine not in ("auto", "cpu"):
+        raise UsageError(f"--engine {search.engine} is for plain k-means; leave it out.")
+    elif search.subsample is not None:
+        raise UsageError("--subsample is for plain k-means; leave it out.")
+    make = kind.fast if search.fast else kind
+    parameters = {"n_jobs": search.jobs, "random_state": seed, **chosen, **own}
+    model: SearchingEstimator = make(search.clusters, **parameters)
     try:
         check_parameters(model)
     except (TypeError, ValueError) as error:
@@ -168,6 +184,7 @@ def _tell_beforehand(
     unfinished: Unfinished | None,
     keep: RunOptions,
     terminal: Terminal,
+    model: SearchingEstimator,
     *,
     in_dask: bool,
 ) -> None:
@@ -180,6 +197,8 @@ def _tell_beforehand(
         return
     if in_dask:
         terminal.note(f"note: {NO_ROWS}")
+    elif not model._is_euclidean:
+        terminal.note(f"note: {NO_DISTANCES}")
     elif not can_report():
         terminal.note(
             "note: report.html is left out, it needs jinja2 and matplotlib: "
@@ -189,8 +208,9 @@ def _tell_beforehand(
 
 
 def _search(
-    model: HGMeans,
+    model: SearchingEstimator,
     table: Table,
+    links: dict[str, Any],
     checkpoint: Path | None,
     unfinished: Unfinished | None,
     terminal: Terminal,
@@ -204,27 +224,29 @@ def _search(
     model.set_params(checkpoint=checkpoint, observers=[display])
     began = time.perf_counter(), time.process_time()
     with terminal.noting_warnings("fit was interrupted"), display.shown():
-        _fit(model, table)
+        _fit(model, table, links)
     times = time.perf_counter() - began[0], time.process_time() - began[1]
     model.set_params(checkpoint=None, observers=None)
     name_features(model, table)
     return times
 
 
-def _fit(model: HGMeans, table: Table) -> None:
+def _fit(model: SearchingEstimator, table: Table, links: dict[str, Any]) -> None:
     try:
-        model.fit(table.X, sample_weight=table.weights)
+        model.fit(table.X, sample_weight=table.weights, **links)
     except CheckpointError as error:
         raise CommandError(str(error)) from error
+    except InfeasibleError as error:
+        raise CommandError(f"{table.name}: {error}{ROWS_FROM_ZERO if links else ''}") from error
     except ValueError as error:
-        # Rows that stay on disk are looked at only now.
-        if not is_dask(table.X):
+        # Rows that stay on disk are looked at only now, and so is what models make of rows.
+        if not is_dask(table.X) and isinstance(model, HGMeans):
             raise
         raise CommandError(f"{table.name}: {error}") from error
     model.labels_ = np.asarray(model.labels_)
 
 
-def name_features(model: HGMeans, table: Table) -> None:
+def name_features(model: SearchingEstimator, table: Table) -> None:
     """Let the model remember its columns, so that it recognises them in another table."""
     if table.standardization is not None:
         names = [f"{name} (standardized)" for name in table.columns]

@@ -16,15 +16,17 @@ from evomeans.cli.failures import UsageError
 from evomeans.wording import listed, parse_duration, quoted
 
 TABLE = Group("Table", sort_key=1)
-SEARCH = Group("Search", sort_key=2)
-PROOF = Group("Proof", sort_key=2)
-OUTPUT = Group("Output", sort_key=3)
+MODEL = Group("Model", sort_key=2)
+SEARCH = Group("Search", sort_key=3)
+PROOF = Group("Proof", sort_key=3)
+OUTPUT = Group("Output", sort_key=4)
 
 TableFormat = Literal["csv", "tsv", "parquet", "arrow", "npy", "npz"]
 OutputFormat = Literal["csv", "parquet"]
 Engine = Literal["auto", "cpu", "reference", "gpu", "dask"]
 SearchStrategy = Literal["deep", "paper"]
 ProofMethod = Literal["auto", "direct", "separation", "relaxation", "plane", "parts"]
+Metric = Literal["euclidean", "cosine"]
 
 
 def _not_an_option(_: Any, value: str) -> None:
@@ -93,6 +95,31 @@ def _range(_: Any, tokens: Sequence[Any]) -> tuple[int, ...]:
     if min(ks) < 1:
         raise ValueError(f"{quoted(text)} has {min(ks)}; clusters must be at least 1.")
     return tuple(sorted(set(ks)))
+
+
+def _sizes(_: Any, tokens: Sequence[Any]) -> int | str | tuple[int, ...]:
+    """Read a size, one for each cluster, or the word for equal sizes."""
+    text = tokens[0].value
+    if text == "balanced":
+        return str(text)
+    try:
+        sizes = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise ValueError(f"{quoted(text)} is not a whole number, nor 'balanced'.") from None
+    if min(sizes) < 0:
+        raise ValueError(f"{quoted(text)} must not be negative.")
+    return sizes[0] if len(sizes) == 1 else sizes
+
+
+def _amount(_: Any, tokens: Sequence[Any]) -> int | float:
+    """Read a number of rows, or a share of them: 20, 0.05 or 5%."""
+    text = tokens[0].value
+    try:
+        if text.endswith("%"):
+            return float(text[:-1]) / 100.0
+        return int(text) if text.lstrip("-").isdigit() else float(text)
+    except ValueError:
+        raise ValueError(f"{quoted(text)} is neither a number of rows nor a share.") from None
 
 
 TABLE_HELP = (
@@ -198,6 +225,45 @@ class ProofOptions:
     def samples(self) -> SampleOptions:
         """What is done to the rows."""
         return SampleOptions(weights=self.weights)
+
+
+Sizes = Annotated[Any, Parameter(converter=_sizes, n_tokens=1, metavar="SIZE", show_default=False)]
+Amount = Annotated[
+    Any, Parameter(converter=_amount, n_tokens=1, metavar="AMOUNT", show_default=False)
+]
+
+
+@Parameter(name="*", group=MODEL)
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions:
+    """What clusters are, if not those of plain k-means."""
+
+    size_min: Sizes = None
+    """The fewest rows of a cluster, one number or one for each: 50 or 50,20,20."""
+
+    size_max: Sizes = None
+    """The most rows of a cluster; balanced makes all sizes equal."""
+
+    must_link: Path | None = None
+    """A CSV with pairs of rows that belong together, by --id, else by their numbers from 1."""
+
+    cannot_link: Path | None = None
+    """A CSV with pairs of rows that must be in different clusters."""
+
+    penalty: Annotated[float | None, Parameter(validator=Number(gt=0))] = None
+    """What each pair costs that is not heeded; by default all are heeded."""
+
+    outliers: Amount = None
+    """Leave out the rows that are farthest from their centres: 20, 0.05 or 5%."""
+
+    metric: Metric = "euclidean"
+    """cosine compares rows by their directions (spherical k-means)."""
+
+    kernel: str | None = None
+    """Cluster in the space of a kernel of scikit-learn: rbf, poly, laplacian, cosine and others."""
+
+    gamma: Annotated[float | None, Parameter(validator=Number(gt=0))] = None
+    """With --kernel: its gamma."""
 
 
 @Parameter(name="*", group=SEARCH)

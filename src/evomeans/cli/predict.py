@@ -19,8 +19,8 @@ from evomeans.cli.tables.table import Table
 from evomeans.cli.tables.writing import labels_frame, table_bytes
 from evomeans.cli.terminal import Terminal
 from evomeans.engines import is_dask
-from evomeans.estimators.hgmeans import HGMeans
-from evomeans.estimators.hgmeans import load as load_model
+from evomeans.estimators.loading import load as load_model
+from evomeans.estimators.searching import SearchingEstimator
 from evomeans.storage.files import write_atomically
 from evomeans.storage.model_file import ModelFileError
 from evomeans.wording import counted, listed, quoted
@@ -70,7 +70,7 @@ def predict_table(
     return 0
 
 
-def fitted_model(path: Path) -> tuple[HGMeans, Standardization | None]:
+def fitted_model(path: Path) -> tuple[SearchingEstimator, Standardization | None]:
     """Return a model, and what must be done to samples before it sees them."""
     folder = path if path.is_dir() else path.parent
     file = path / MODEL if path.is_dir() else path
@@ -83,7 +83,8 @@ def fitted_model(path: Path) -> tuple[HGMeans, Standardization | None]:
     except ModelFileError as error:
         raise CommandError(str(error)) from error
     # Every engine gives the same labels; the one of the fit need not be there, a GPU for instance.
-    model.set_params(engine="auto")
+    if "engine" in model.get_params():
+        model.set_params(engine="auto")
     names = [str(name) for name in getattr(model, "feature_names_in_", [])]
     if not names or not all(name.endswith(STANDARDIZED) for name in names):
         return model, None
@@ -99,7 +100,7 @@ def fitted_model(path: Path) -> tuple[HGMeans, Standardization | None]:
     return model, _scaling(record, model, folder / RECORD)
 
 
-def _scaling(record: dict[str, Any], model: HGMeans, path: Path) -> Standardization:
+def _scaling(record: dict[str, Any], model: SearchingEstimator, path: Path) -> Standardization:
     try:
         kept = record["standardization"]
         mean, scale = tuple(map(float, kept["mean"])), tuple(map(float, kept["scale"]))
@@ -111,7 +112,7 @@ def _scaling(record: dict[str, Any], model: HGMeans, path: Path) -> Standardizat
 
 
 def matching_table(
-    model: HGMeans,
+    model: SearchingEstimator,
     name: str,
     read: TableOptions,
     terminal: Terminal,

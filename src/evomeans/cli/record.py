@@ -20,8 +20,8 @@ from evomeans.cli.tables.table import Table
 from evomeans.cli.tables.writing import centers_frame, history_frame, labels_frame, table_bytes
 from evomeans.cli.terminal import as_typed
 from evomeans.engines import is_dask
-from evomeans.estimators.hgmeans import HGMeans
-from evomeans.estimators.persistence import PARAMETERS, stored_parameters
+from evomeans.estimators.persistence import parameter_names, stored_parameters
+from evomeans.estimators.searching import SearchingEstimator
 from evomeans.wording import (
     counted,
     duration_text,
@@ -43,7 +43,7 @@ SIZES_SHOWN = 12
 class Fit:
     """A table, the model fitted to it, and how long that took."""
 
-    model: HGMeans
+    model: SearchingEstimator
     table: Table
     started: datetime
     reading_seconds: float
@@ -56,7 +56,8 @@ class Fit:
     def settings(self) -> dict[str, Any]:
         """The parameters of the search, by their names in Python."""
         stored = stored_parameters(self.model)
-        return {PARAMETERS[name]: stored[name] for name in stored if name not in LEFT_OUT}
+        names = parameter_names(type(self.model))
+        return {names[name]: stored[name] for name in stored if name not in LEFT_OUT}
 
     @property
     def gain(self) -> float | None:
@@ -69,7 +70,7 @@ def run_record(fit: Fit, keep: RunOptions, checkpoint: Path | None) -> dict[str,
     """Return all that a run says about itself, as plain JSON."""
     model, table, history = fit.model, fit.table, fit.model.history_
     scaling = table.standardization
-    sizes = np.bincount(model.labels_, minlength=len(model.cluster_centers_))
+    sizes = np.bincount(model.labels_[model.labels_ >= 0], minlength=len(model.cluster_centers_))
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -86,6 +87,7 @@ def run_record(fit: Fit, keep: RunOptions, checkpoint: Path | None) -> dict[str,
             "weighted": table.weights is not None,
         },
         "standardization": None if scaling is None else asdict(scaling),
+        "model": type(model).__name__,
         "settings": fit.settings,
         "result": {
             "inertia": model.inertia_,
@@ -94,6 +96,7 @@ def run_record(fit: Fit, keep: RunOptions, checkpoint: Path | None) -> dict[str,
             "first_inertia": history[0].inertia if history else None,
             "gain_percent": fit.gain,
             "cluster_sizes": sizes.tolist(),
+            **{name: getattr(model, f"{name}_") for name in type(model)._fitted_numbers},
         },
         "times": {
             "started": fit.started.astimezone(UTC).isoformat(timespec="seconds"),
@@ -114,16 +117,18 @@ def run_files(fit: Fit, record: dict[str, Any], keep: RunOptions) -> dict[str, C
     model, table = fit.model, fit.table
     frames = {
         "labels": labels_frame(table, model.labels_),
-        "centers": centers_frame(table, model.cluster_centers_),
         "history": history_frame(model.history_),
     }
+    # Of a kernel, they are not in the columns of the table.
+    if model.cluster_centers_.shape[1] == len(table.columns):
+        frames["centers"] = centers_frame(table, model.cluster_centers_)
     files: dict[str, Content] = {
         f"{name}.{keep.format_out}": table_bytes(frame, keep.format_out)
         for name, frame in frames.items()
     }
     files[MODEL] = model.save
     # The report is made from rows, and those of a table in Dask stay where they are.
-    if not is_dask(table.X):
+    if not is_dask(table.X) and model._is_euclidean:
         data = _report_data(fit)
         files[REPORT_DATA] = as_json(data)
         if keep.report and can_report():
@@ -175,12 +180,24 @@ def summary(fit: Fit, record: dict[str, Any]) -> str:
         f"  inertia   {number_text(model.inertia_)}{unit}{_gained(fit.gain)}",
         *_how_it_ended(fit, record["times"]["search_seconds"]),
         f"  sizes     {_sizes(result['cluster_sizes'])}",
+        *_of_model(result),
     ]
     if record["output"] is None:
         lines.append("  written   nothing; -o FOLDER keeps labels, centers, model and report")
     else:
         lines.append(f"  written   {record['output']}: {', '.join(record['files'])}")
     return "\n".join(lines)
+
+
+def _of_model(result: dict[str, Any]) -> list[str]:
+    """Say what only some models have to say."""
+    lines = []
+    if "n_outliers" in result:
+        lines.append(f"  left out  {result['n_outliers']:,g} rows, labelled -1")
+    if result.get("n_violations"):
+        pairs = counted(result["n_violations"], "pair")
+        lines.append(f"  links     {pairs} not heeded, penalty {number_text(result['penalty'])}")
+    return lines
 
 
 def _gained(gain: float | None) -> str:

@@ -1,7 +1,13 @@
 """Engines hold the samples and run K-means on them; they know nothing of genetics."""
 
 from evomeans.engines.protocol import Engine, Refinement, Start
-from evomeans.engines.registry import ENGINE_NAMES, create_engine, is_dask, prepare_kernels
+from evomeans.engines.registry import (
+    ENGINE_NAMES,
+    create_engine,
+    is_dask,
+    prepare_calls,
+    prepare_kernels,
+)
 
 __all__ = [
     "ENGINE_NAMES",
@@ -10,5 +16,6 @@ __all__ = [
     "Start",
     "create_engine",
     "is_dask",
+    "prepare_calls",
     "prepare_kernels",
 ]

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float64]
 Flags = NDArray[np.bool_]
+Labels = NDArray[np.int32]
 Handle = object
 """What an engine remembers of a refined solution. Opaque to everyone else."""
 
@@ -162,6 +163,9 @@ class Refinement:
         Assignments of all samples that K-means made.
     handle : handle, optional
         Droppable memory of this solution, to be given as ``Start.parent``.
+    labels : (n,) array, optional
+        The cluster of each sample, −1 for none. Only models give it in which a sample need not be
+        in the cluster of its closest centre.
     """
 
     centers: FloatArray
@@ -169,6 +173,7 @@ class Refinement:
     cluster_weights: FloatArray
     n_iter: int
     handle: Handle | None = None
+    labels: Labels | None = None
 
 
 class Engine(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from evomeans.engines.frame import Frame
@@ -109,6 +110,19 @@ def prepare_kernels(
         calls += prepare.calls(X, n_clusters, abilities)
     ready(calls)
     _prepared.add(needed)
+
+
+def prepare_calls(calls: Sequence[Any]) -> None:
+    """Compile what an engine with kernels of its own needs, see :func:`prepare_kernels`.
+
+    Parameters
+    ----------
+    calls : sequence of Call
+        See :class:`~evomeans.compiled.ready.Call`.
+    """
+    from evomeans.compiled.ready import ready
+
+    ready(calls)
 
 
 def is_dask(X: Any) -> bool:

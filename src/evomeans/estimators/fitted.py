@@ -284,6 +284,7 @@ class FittedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         # It was one of another solution.
         if hasattr(self, "certificate_"):
             del self.certificate_
+        self.__dict__.update(solution.fitted)
 
     def _warn_of_duplicates(self, solution: Solution, stacklevel: int) -> None:
         if solution.n_distinct < self.n_clusters:

@@ -4,57 +4,26 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Sequence
-from contextlib import closing
 from typing import Any, Self
 
-from sklearn.exceptions import ConvergenceWarning
-
-from evomeans.engines import Engine, create_engine, is_dask, prepare_kernels
-from evomeans.engines.frame import Frame
+from evomeans.engines import is_dask
 from evomeans.engines.protocol import FloatArray
-from evomeans.estimators.callbacks import EXTRA_FRAMES, CallbackSupport, fit_task, with_callbacks
-from evomeans.estimators.fitted import FittedCenters
+from evomeans.estimators.callbacks import EXTRA_FRAMES, with_callbacks
 from evomeans.estimators.parameters import (
     DEFAULT_MAX_OFFSPRING,
     NOT_SET,
     Parameters,
     check_parameters,
     explaining_kmeans_parameters,
-    generator_from,
 )
-from evomeans.estimators.persistence import restored_model, stored_model
-from evomeans.estimators.solution import (
-    Solution,
-    canonical_solution,
-    encode_starts,
-    in_data_units,
-    proven_optimum,
-)
-from evomeans.estimators.validation import (
-    Features,
-    check_cluster_count,
-    check_init,
-    check_resolved,
-    check_sample_weight,
-    check_samples,
-    check_warm_start,
-)
-from evomeans.search import History, Individual, SearchResult, StopReason, Strategy, evolve
-from evomeans.search.crossover import matching_crossover, merging_crossover
-from evomeans.search.interrupts import DeferredInterrupt
-from evomeans.search.levels import level_sizes
-from evomeans.search.plan import needed_abilities
-from evomeans.storage.checkpoint import Checkpoint
-from evomeans.storage.model_file import write_model
-from evomeans.storage.problem import describe_problem
-from evomeans.wording import levels_text
+from evomeans.estimators.searching import FAST, SearchingEstimator
+from evomeans.estimators.tasks import Task, plain_task
+from evomeans.search import Strategy
 
-FAST = {"min_population": 5, "max_population": 10, "max_offspring": 500, "n_iter_no_change": 50}
-"""The paper's fast setting."""
+__all__ = ["FAST", "HGMeans"]
 
 
-class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
+class HGMeans(SearchingEstimator):
     """K-means clustering by HG-means, a hybrid genetic search for the global minimum.
 
     The model is that of :class:`sklearn.cluster.KMeans`: ``n_clusters`` centres that minimise the
@@ -300,14 +269,6 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
     (array([0.5, 6. ]), 'proven_optimal')
     """
 
-    n_iter_: int
-    n_rediscoveries_: int
-    levels_: tuple[int, ...]
-    missing_abilities_: tuple[str, ...]
-    history_: History
-    stop_reason_: StopReason
-    population_: tuple[Individual, ...]
-
     @explaining_kmeans_parameters
     def __init__(
         self,
@@ -350,36 +311,6 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         self.verbose = verbose
         self.max_iter = max_iter
 
-    @classmethod
-    def fast(cls, n_clusters: int, **parameters: Any) -> Self:
-        """Make an estimator with the paper's fast setting.
-
-        Populations of 5 to 10, at most 500 offspring, 50 without improvement; the strategy is
-        "deep" unless you say otherwise. It takes about a tenth of the default's offspring, and can
-        miss what the default finds, above all with many well-separated clusters.
-
-        Parameters
-        ----------
-        n_clusters : int
-            The number of clusters.
-        **parameters
-            Any other parameters; they take precedence over the fast setting.
-
-        Returns
-        -------
-        HGMeans
-
-        Examples
-        --------
-        >>> from evomeans import HGMeans
-        >>> HGMeans.fast(3).max_offspring
-        500
-        """
-        setting: dict[str, Any] = {**FAST, **parameters}
-        if "max_iter" in parameters and "max_offspring" not in parameters:
-            del setting["max_offspring"]
-        return cls(n_clusters, **setting)
-
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the clusters of ``X``.
@@ -401,102 +332,16 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         self : HGMeans
             The fitted estimator.
         """
-        parameters = check_parameters(self)
+        check_parameters(self)
         self._warn_of_max_iter()
-        settings = parameters.settings
-        X, features = check_samples(self, X)
-        sample_weight = check_sample_weight(sample_weight, X.shape[0], X)
-        check_cluster_count(self.n_clusters, X.shape[0])
-        init = check_init(self.init, self.n_clusters, X.shape[1])
-        given = [*self._previous_solutions(X.shape[1]), *init]
-        rng = generator_from(parameters.random_source)
+        return self._fit(X, y, sample_weight)
+
+    def _pose(
+        self, X: Any, sample_weight: FloatArray | None, parameters: Parameters, **constraints: Any
+    ) -> Task:
+        """K-means on the samples as they are; one feature is solved exactly."""
         is_line = self.engine == "auto" and X.shape[1] == 1 and not is_dask(X)
-        self._prepare(parameters, X, is_line)
-
-        # Ctrl-C ends the search, but neither loses what it found nor leaves half a fit.
-        with (
-            DeferredInterrupt() as interrupt,
-            closing(
-                create_engine(parameters.engine, X, sample_weight, n_jobs=parameters.n_threads)
-            ) as engine,
-            fit_task(
-                self, X, y, sample_weight, features, engine.frame, settings, len(given)
-            ) as watching,
-        ):
-            if is_line:
-                result = proven_optimum(engine, X, self.n_clusters, sample_weight)
-            else:
-                result = evolve(
-                    engine,
-                    self.n_clusters,
-                    settings,
-                    rng,
-                    initial=encode_starts(engine.frame, given),
-                    observers=(*parameters.observers, *watching),
-                    interrupt=interrupt,
-                    keeper=self._checkpoint(engine, X, sample_weight, parameters, init),
-                )
-            solution = canonical_solution(
-                engine, result.best.centers, X.dtype, is_final=result.is_unfinished
-            )
-            if result.history:
-                check_resolved(engine, X, sample_weight, solution)
-            self._keep(features, engine.frame, result, solution)
-        self._report(result, solution)
-        return self
-
-    def _prepare(self, parameters: Parameters, X: Any, is_line: bool) -> None:
-        """Compile what the fit needs, before the clock of the search starts."""
-        strategy, k = parameters.settings.strategy, self.n_clusters
-        abilities = frozenset() if is_line else needed_abilities(strategy)
-        crossovers = () if is_line else [one.crossover for one in strategy.crossovers]
-        levels = () if is_line else level_sizes(parameters.settings, X.shape[0], k)
-        prepare_kernels(
-            # Samples are searched on the CPU.
-            "cpu" if levels else parameters.engine,
-            X,
-            k,
-            abilities,
-            matching=matching_crossover in crossovers,
-            merging=merging_crossover in crossovers,
-        )
-        if self.verbose and levels:
-            print(f"[HGMeans] {levels_text((X.shape[0], *levels))}", flush=True)
-
-    def _previous_solutions(self, n_features: int) -> list[FloatArray]:
-        """Centres in data units with which a warm start begins."""
-        if not self.warm_start or not hasattr(self, "population_"):
-            return []
-        check_warm_start(self.population_, self.n_clusters, n_features)
-        return [member.centers for member in self.population_]
-
-    def _checkpoint(
-        self,
-        engine: Engine,
-        X: Any,
-        sample_weight: FloatArray | None,
-        parameters: Parameters,
-        init: Sequence[FloatArray],
-    ) -> Checkpoint | None:
-        if parameters.checkpoint is None:
-            return None
-        settings, source = parameters.settings, parameters.random_source
-        problem = describe_problem(engine, X, sample_weight, self.n_clusters, settings, init)
-        seed = source if isinstance(source, int) else None
-        return Checkpoint(parameters.checkpoint, problem, seed=seed)
-
-    def _keep(
-        self, features: Features, frame: Frame, result: SearchResult, solution: Solution
-    ) -> None:
-        """Set all fitted attributes; nothing in here can fail."""
-        self._keep_solution(features, frame, solution)
-        self.n_iter_ = result.n_offspring
-        self.n_rediscoveries_ = result.n_rediscoveries
-        self.missing_abilities_ = tuple(sorted(map(str, result.missing_abilities)))
-        self.levels_ = result.levels
-        self.history_ = result.history
-        self.stop_reason_ = result.stop_reason
-        self.population_ = in_data_units(result.population, frame)
+        return plain_task(X, sample_weight, self.n_clusters, parameters, is_line=is_line)
 
     def _warn_of_max_iter(self) -> None:
         if self.max_iter != NOT_SET:
@@ -507,86 +352,3 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
                 FutureWarning,
                 stacklevel=3 + EXTRA_FRAMES,
             )
-
-    def _report(self, result: SearchResult, solution: Solution) -> None:
-        """Say what the user should know about how the fit ended."""
-        if self.verbose:
-            print(
-                f"[HGMeans] {result.stop_reason} after {result.n_offspring} offspring: "
-                f"inertia {solution.inertia:.8g}",
-                flush=True,
-            )
-        if result.is_unfinished:
-            warnings.warn(
-                f"max_time={self.max_time} was up before the first run of K-means on all samples "
-                "had ended. The centres are where it had come to, and not the means of their "
-                "clusters. Give it more time.",
-                ConvergenceWarning,
-                stacklevel=3 + EXTRA_FRAMES,
-            )
-        if result.stop_reason is StopReason.INTERRUPTED:
-            text = (
-                f"fit was interrupted after {result.n_offspring} offspring; the best solution so "
-                "far is kept."
-            )
-            if self.checkpoint is not None:
-                text += f" To go on, fit again with checkpoint={os.fspath(self.checkpoint)!r}."
-            warnings.warn(text, RuntimeWarning, stacklevel=3 + EXTRA_FRAMES)
-        self._warn_of_duplicates(solution, stacklevel=4 + EXTRA_FRAMES)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted estimator to a file that :func:`evomeans.load` reads.
-
-        The file is a ZIP of NumPy arrays and a JSON text, without pickle, and described in
-        docs/model-file.md. It is written atomically: an older file of this name is replaced by a
-        complete one or not at all.
-
-        Parameters
-        ----------
-        path : path-like
-            The file. ``checkpoint``, ``observers`` and a ``random_state`` that is not an int are
-            not stored, nor are labels of samples in Dask. A ``strategy`` of your own is not stored
-            either, and a UserWarning says so. All other parameters and all fitted attributes are
-            stored.
-
-        Examples
-        --------
-        >>> import evomeans, tempfile
-        >>> from pathlib import Path
-        >>> model = evomeans.HGMeans(2).fit([[0.0], [1.0], [5.0], [6.0], [7.0]])
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     model.save(Path(folder) / "model.evomeans")
-        ...     evomeans.load(Path(folder) / "model.evomeans").predict([[2.0], [4.0]])
-        array([0, 1], dtype=int32)
-        """
-        write_model(path, stored_model(self))
-
-
-def load(path: str | os.PathLike[str]) -> HGMeans:
-    """Read an estimator that :meth:`HGMeans.save` wrote.
-
-    It predicts with the same bits, can be cloned and refitted, and with ``warm_start=True`` its
-    next fit begins with the population it has. Nothing in the file is run: loading a file from a
-    stranger can fail, but does no harm.
-
-    Parameters
-    ----------
-    path : path-like
-        The file.
-
-    Returns
-    -------
-    model : HGMeans
-        Some parameters are not stored. ``checkpoint`` and ``observers`` are None, and so is
-        ``random_state`` if it was not an int. ``strategy`` is "deep", the default, if the saved
-        model had one of its own.
-
-    Raises
-    ------
-    ModelFileError
-        If the file is not a valid model file. It is a ValueError.
-    OSError
-        If there is no such file, or it cannot be read.
-    """
-    model: HGMeans = restored_model(HGMeans, path)
-    return model

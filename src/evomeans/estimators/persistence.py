@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from numbers import Integral, Real
 from typing import Any
@@ -36,12 +36,24 @@ PARAMETERS = {
     "warm_start": "warm_start",
     "verbose": "verbose",
 }
+NOT_STORED = {"init", "checkpoint", "observers", "max_iter"}
 # All other fields are fitted attributes, whose names have an underscore at the end.
-FITTED = {field.name for field in fields(StoredModel)} - {"parameters", "init", "frame"}
+FITTED = {field.name for field in fields(StoredModel)} - {
+    *("parameters", "init", "frame"),
+    *("estimator", "n_features_in", "fitted_numbers", "fitted_arrays"),
+}
+
+
+def parameter_names(kind: Any) -> dict[str, str]:
+    """Return the names of parameters in files, and in a class of estimators."""
+    theirs = set(kind._get_param_names())
+    common = {stored: name for stored, name in PARAMETERS.items() if name in theirs}
+    own = sorted(theirs - set(PARAMETERS.values()) - NOT_STORED)
+    return common | {name: name for name in own}
 
 
 def stored_model(model: Any) -> StoredModel:
-    """Return what a file stores of a fitted HGMeans."""
+    """Return what a file stores of a fitted estimator."""
     check_is_fitted(model, "cluster_centers_")
     init = check_init(model.init, model.n_clusters, model.cluster_centers_.shape[1])
     fitted: dict[str, Any] = {name: getattr(model, f"{name}_", None) for name in FITTED}
@@ -56,7 +68,12 @@ def stored_model(model: Any) -> StoredModel:
             UserWarning,
             stacklevel=3,
         )
+    kind = type(model)
     return StoredModel(
+        estimator=kind.__name__,
+        n_features_in=model.n_features_in_,
+        fitted_numbers={name: getattr(model, f"{name}_") for name in kind._fitted_numbers},
+        fitted_arrays={name: getattr(model, f"{name}_") for name in kind._fitted_arrays},
         parameters=parameters,
         init=np.asarray(init) if init else None,
         frame=model._frame,
@@ -67,7 +84,8 @@ def stored_model(model: Any) -> StoredModel:
 def stored_parameters(model: Any) -> dict[str, object]:
     """Return what JSON can hold of the parameters, by their names in the file."""
     limit = check_parameters(model).settings.max_offspring
-    stored = {name: _plain(name, getattr(model, ours)) for name, ours in PARAMETERS.items()}
+    names = parameter_names(type(model))
+    stored = {name: _plain(name, getattr(model, ours)) for name, ours in names.items()}
     # It may have been given by its old name.
     return {**stored, "max_iter": limit}
 
@@ -79,6 +97,13 @@ def _plain(name: str, value: Any) -> object:
     if isinstance(value, Strategy):
         # Functions cannot be stored; stored_model warns.
         return value.name if value.name in STRATEGIES else DEEP.name
+    if callable(value):
+        raise ValueError(
+            f"{name}={value!r} is a function, which a model file cannot hold. Keep the model with "
+            "pickle."
+        )
+    if isinstance(value, np.ndarray | list | tuple):
+        return np.asarray(value).tolist()
     if isinstance(value, bool | np.bool_):
         return bool(value)
     if isinstance(value, Integral):
@@ -88,24 +113,41 @@ def _plain(name: str, value: Any) -> object:
     return value
 
 
-def restored_model(make: Callable[..., Any], path: str | os.PathLike[str]) -> Any:
-    """Read a model file and give its contents to the estimator that ``make`` returns."""
+def restored_model(kinds: Mapping[str, Callable[[], Any]], path: str | os.PathLike[str]) -> Any:
+    """Read a model file and give its contents to an estimator.
+
+    ``kinds`` are functions that return classes, by the names of these.
+    """
     stored = read_model(path)
-    if unknown := sorted(stored.parameters.keys() - PARAMETERS.keys()):
+    if stored.estimator not in kinds:
+        raise refusal(path, f"it has the unknown estimator {stored.estimator[:60]!r}")
+    kind = kinds[stored.estimator]()
+    names = parameter_names(kind)
+    if unknown := sorted(stored.parameters.keys() - names.keys()):
         raise refusal(path, f"it has the unknown parameter {unknown[0][:60]!r}")
-    parameters = {PARAMETERS[name]: value for name, value in stored.parameters.items()}
+    parameters = {names[name]: value for name, value in stored.parameters.items()}
     # Files without a strategy were written when there was only that of the paper.
-    model = make(**{"strategy": PAPER.name, **parameters})
-    model.n_features_in_ = stored.cluster_centers.shape[1]
+    model = kind(**{"strategy": PAPER.name, **parameters})
+    model.n_features_in_ = stored.n_features_in
     if stored.init is not None:
         model.init = stored.init[0] if len(stored.init) == 1 else stored.init
     try:
         check_parameters(model)
-        check_init(model.init, model.n_clusters, model.n_features_in_)
+        check_init(model.init, model.n_clusters, stored.cluster_centers.shape[1])
     except (TypeError, ValueError) as error:
         raise refusal(path, f"one of its parameters is impossible: {error}") from error
     model._frame = stored.frame
     for name in FITTED:
         if (value := getattr(stored, name)) is not None:
             setattr(model, f"{name}_", value)
+    for wanted, given in (
+        (kind._fitted_numbers, stored.fitted_numbers),
+        (kind._fitted_arrays, stored.fitted_arrays),
+    ):
+        if set(wanted) != given.keys():
+            raise refusal(path, f"its fitted attributes are not those of {stored.estimator}")
+        for name in wanted:
+            setattr(model, f"{name}_", given[name])
+    if not model._is_consistent():
+        raise refusal(path, "its arrays do not fit together")
     return model

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -30,12 +30,15 @@ class Solution:
         Weighted sum of the squared distances to them.
     n_distinct : int
         The number of centres that own a sample.
+    fitted : dict
+        Further attributes of the fitted estimator, by name.
     """
 
     centers: NDArray[Any]
     labels: NDArray[np.int32]
     inertia: float
     n_distinct: int
+    fitted: dict[str, Any] = field(default_factory=dict)
 
 
 def canonical_solution(

@@ -40,7 +40,8 @@ def thin_out(labels: NDArray[Any], limit: int, at_least: int = 5) -> NDArray[np.
     order = np.random.default_rng(0).permutation(len(labels))
     if len(order) <= limit:
         return order
-    counts = np.bincount(labels)
+    # Outliers, labelled −1, are a cluster here.
+    counts = np.bincount(labels - labels.min())
     rank = np.empty_like(order)
     by_cluster = np.argsort(labels[order], kind="stable")
     rank[by_cluster] = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -54,7 +55,7 @@ def thin_out(labels: NDArray[Any], limit: int, at_least: int = 5) -> NDArray[np.
 class Projection:
     """Some of the samples in the plane with their labels, and all centres.
 
-    ``sizes`` counts all samples of each cluster.
+    ``sizes`` counts all samples of each cluster. The label −1 is that of outliers.
     """
 
     points: FloatArray
@@ -118,8 +119,14 @@ def projection_data(
             f"principal component {i} ({share:.0%} of the variance)"
             for i, share in enumerate(shares, start=1)
         )
-    sizes = np.bincount(labels, minlength=len(middles))
+    sizes = cluster_sizes(labels, len(middles))
     return Projection(points, labels[kept], plane, sizes, axis_names)
+
+
+def cluster_sizes(labels: NDArray[Any], n_clusters: int) -> NDArray[np.intp]:
+    """Count the samples of clusters; outliers, labelled −1, belong to none."""
+    sizes: NDArray[np.intp] = np.bincount(labels[labels >= 0], minlength=n_clusters)
+    return sizes
 
 
 def _column_index(column: str | int, names: Sequence[str]) -> int:

@@ -12,6 +12,7 @@ from evomeans.plotting.axes import get_axes, plain
 from evomeans.plotting.cluster_data import (
     Profiles,
     Projection,
+    cluster_sizes,
     column_names,
     profile_data,
     projection_data,
@@ -42,12 +43,13 @@ def plot_clusters(
     X: Any,
     *,
     columns: Sequence[str | int] | None = None,
+    labels: Any = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw the samples in the plane, coloured by cluster, with the numbers of the clusters.
 
     Beyond eight clusters colours repeat, but neighbours have different ones. Of many samples
-    only some are drawn, at least a few of every cluster.
+    only some are drawn, at least a few of every cluster. Outliers, labelled -1, are grey crosses.
 
     Parameters
     ----------
@@ -57,14 +59,20 @@ def plot_clusters(
         The samples to show.
     columns : two column names or indices, optional
         What to show; the first two principal components by default.
+    labels : array-like of shape (n_samples,), optional
+        The clusters of the samples; by default those that the model predicts. Pass
+        ``model.labels_`` of models with constraints or outliers, which predict something else.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
     """
     rows, centers = fitted_rows(model, X), model.cluster_centers_
     names = column_names(model, getattr(X, "columns", None), centers.shape[1])
-    data = projection_data(
-        rows, np.asarray(model.predict(X)), centers, names=names, columns=columns
-    )
+    shown = np.asarray(model.predict(X) if labels is None else labels)
+    if shown.shape != (rows.shape[0],):
+        raise ValueError(
+            f"labels must have {rows.shape[0]} values, and has the shape {shown.shape}."
+        )
+    data = projection_data(rows, shown, centers, names=names, columns=columns)
     return draw_clusters(get_axes(ax, (7.0, 5.6)), data, cluster_colors(centers))
 
 
@@ -77,9 +85,10 @@ def draw_clusters(ax: Axes, data: Projection, palette_indices: NDArray[np.intp])
             x,
             y,
             s=float(np.clip(40_000 / n_shown, 5, 26)),
-            color=colors[cluster],
+            color=colors[cluster] if cluster >= 0 else MUTED,
+            marker="o" if cluster >= 0 else "x",
             alpha=0.65 if n_shown > 500 else 0.85,
-            linewidths=0,
+            linewidths=0 if cluster >= 0 else 0.8,
             rasterized=n_shown > 5000,
             gid=f"{CLUSTER_ID}{cluster}",
         )
@@ -88,8 +97,9 @@ def draw_clusters(ax: Axes, data: Projection, palette_indices: NDArray[np.intp])
     x_name, y_name = map(plain, data.axis_names)
     ax.set(xlim=x_limits, ylim=y_limits, xlabel=x_name, ylabel=y_name)
     _draw_centers(ax, data, colors)
-    if n_shown < data.sizes.sum():
-        shown = f"{n_shown:,} of {data.sizes.sum():,} samples shown"
+    n_counted = np.count_nonzero(data.labels >= 0)
+    if n_counted < data.sizes.sum():
+        shown = f"{n_counted:,} of {data.sizes.sum():,} samples shown"
         ax.set_title(shown, loc="right", fontsize="small", color=MUTED)
     return ax
 
@@ -158,7 +168,7 @@ def plot_profiles(
     check_fitted(model)
     k, d = model.cluster_centers_.shape
     names = column_names(model, feature_names, d)
-    sizes = np.bincount(model.labels_, minlength=k)
+    sizes = cluster_sizes(model.labels_, k)
     data = profile_data(model.cluster_centers_, sizes, names)
     return draw_profiles(get_axes(ax, profiles_size(data)), data)
 
@@ -239,7 +249,7 @@ def plot_sizes(model: Any, ax: Axes | None = None) -> Axes:
         Where to draw; a new figure by default.
     """
     check_fitted(model)
-    sizes = np.bincount(model.labels_, minlength=len(model.cluster_centers_))
+    sizes = cluster_sizes(model.labels_, len(model.cluster_centers_))
     ax = get_axes(ax, (float(np.clip(1.5 + 0.4 * len(sizes), 4.5, 9.0)), 3.8))
     return draw_sizes(ax, sizes, cluster_colors(model.cluster_centers_))
 

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evomeans._version import __version__
 from evomeans.plotting.cluster_data import (
+    cluster_sizes,
     column_names,
     profile_data,
     projection_data,
@@ -77,7 +78,7 @@ def report_data(
             "a report needs the samples of the fit."
         )
     names = [as_text(name) for name in column_names(model, feature_names, X.shape[1])]
-    moments = sample_moments(X, model.labels_, model.cluster_centers_, sample_weight)
+    moments = _moments(model, X, sample_weight)
     shown = np.asarray(model.cluster_centers_, dtype=np.float64)
     if standardization is not None:
         mean, scale = map(np.asarray, standardization)
@@ -100,6 +101,17 @@ def report_data(
         "profiles": profiles_part(model, moments, names, shown),
         "clusters": clusters_part(model, moments, names, shown),
     }
+
+
+def _moments(model: Any, X: Any, sample_weight: Any) -> Moments:
+    """Describe samples and clusters; outliers, labelled −1, do not count."""
+    labels, weights = model.labels_, sample_weight
+    is_counted = labels >= 0
+    if not is_counted.all():
+        if weights is not None:
+            weights = np.broadcast_to(weights, len(labels))[is_counted]
+        X, labels = X[is_counted], labels[is_counted]
+    return sample_moments(X, labels, model.cluster_centers_, weights)
 
 
 def parameters_of(model: Any) -> dict[str, Any]:
@@ -202,7 +214,7 @@ def clusters_part(
     """Describe each cluster: how large and loose it is, and in which columns it stands out."""
     middles = np.asarray(model.cluster_centers_, dtype=np.float64)
     values = standardized(middles, moments.mean, moments.spread)
-    sizes = np.bincount(model.labels_, minlength=len(middles))
+    sizes = cluster_sizes(model.labels_, len(middles))
     shares = moments.inertia / (moments.inertia.sum() or 1.0)
     spreads = np.sqrt(moments.inertia / np.where(moments.weights > 0, moments.weights, 1.0))
     colors = cluster_colors(middles)

@@ -297,6 +297,7 @@ class Search:
             refinement.cluster_weights,
             draft.alpha,
             refinement.handle,
+            refinement.labels,
         )
         inertia = individual.inertia
         is_clone = any(

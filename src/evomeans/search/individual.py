@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from evomeans.engines.protocol import FloatArray
+from evomeans.engines.protocol import FloatArray, Labels
 
 # Sums of squares that agree to this relative difference come from the same clusters: rounding
 # stays far below it, and distinct local minima this close are not worth telling apart.
@@ -22,7 +22,9 @@ ALPHA_STEP = 0.2
 
 @dataclass(frozen=True, eq=False)
 class Individual:
-    """A local minimum: the paper's triplet (membership, coordinates, α) without the membership.
+    """A local minimum: the paper's triplet (membership, coordinates, α).
+
+    The membership is left out where it follows from the coordinates.
 
     Parameters
     ----------
@@ -36,6 +38,8 @@ class Individual:
         Mutation parameter in [0, 1].
     handle : object, optional
         The engine's memory of this solution.
+    labels : (n,) array, optional
+        The membership, of models in which samples need not belong to their closest centre.
     """
 
     centers: FloatArray
@@ -43,6 +47,7 @@ class Individual:
     cluster_weights: FloatArray
     alpha: float
     handle: Any = field(default=None, repr=False)
+    labels: Labels | None = field(default=None, repr=False)
 
     def is_as_deep_as(self, other: Individual, tolerance: float) -> bool:
         """Whether the inertia is not higher by more than a relative difference."""

@@ -6,7 +6,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,8 @@ VERSION = 6
 SECONDS_BETWEEN = 30.0
 # Writing takes at most a twentieth of the time, however large the state.
 PAUSE_PER_WRITE = 20.0
+# The member with the labels of all solutions, of models whose solutions have them.
+LABELS = "solution_labels"
 # Of the integers in states of NumPy's bit generators. Some are positions in arrays, and NumPy
 # believes them.
 LARGEST_INTEGER = {
@@ -208,7 +210,10 @@ def encode_state(state: SearchState, k: int, d: int) -> tuple[dict[str, Any], Ar
                 arrays |= records_to_arrays(OffspringRecord, value, name)
             case unknown:
                 raise TypeError(f"A checkpoint cannot store {name} of type {unknown}.")
-    return meta, arrays | records_to_arrays(Individual, solutions, "solution", k, d)
+    arrays |= records_to_arrays(Individual, solutions, "solution", k, d)
+    if solutions and all(one.labels is not None for one in solutions):
+        arrays[LABELS] = np.array([one.labels for one in solutions], dtype=np.int32)
+    return meta, arrays
 
 
 def _place(solutions: list[Individual], wanted: Individual) -> int:
@@ -222,8 +227,14 @@ def _place(solutions: list[Individual], wanted: Individual) -> int:
 
 def restore_state(archive: Archive, state: SearchState, k: int, d: int) -> None:
     """Give a new state the values of a stored one, unless anything is wrong with them."""
-    archive.expect(encode_state(state, k, d)[1])
+    archive.expect(encode_state(state, k, d)[1], optional=[LABELS])
     solutions = records_from_arrays(archive, Individual, "solution", k, d)
+    if LABELS in archive.arrays:
+        shape = (len(solutions), None)
+        labels = archive.array(LABELS, "int32", shape, low=-1, high=k - 1)
+        solutions = [
+            replace(one, labels=row.copy()) for one, row in zip(solutions, labels, strict=True)
+        ]
     last = len(solutions) - 1
     stored: dict[str, Any] = {}
     for field in fields(state):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 FORMAT = "evomeans model"
 VERSION = 2
+HGMEANS = "HGMeans"
+# Beginning of the names of arrays that only some models have.
+FITTED = "fitted_"
 MEMBERS = ("cluster_centers", "frame_shift", *POPULATION_MEMBERS, *HISTORY_MEMBERS)
 # The squares of coordinates in the frame must not overflow, nor must their sums.
 LARGEST_COORDINATE = 1e150
@@ -58,6 +61,10 @@ class StoredModel:
     population: Sequence[Individual]
     history: History
     certificate: Certificate | None = None
+    estimator: str = HGMEANS
+    n_features_in: int | None = None
+    fitted_numbers: dict[str, float] = field(default_factory=dict)
+    fitted_arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
 
 
 def write_model(path: str | os.PathLike[str], model: StoredModel) -> None:
@@ -81,6 +88,10 @@ def write_model(path: str | os.PathLike[str], model: StoredModel) -> None:
         from evomeans.storage.certificate_file import certificate_to_meta
 
         meta["certificate"] = certificate_to_meta(model.certificate)
+    if model.estimator != HGMEANS:
+        meta["estimator"] = model.estimator
+        meta["n_features_in"] = d if model.n_features_in is None else model.n_features_in
+        meta["fitted"] = model.fitted_numbers
     arrays = {
         "cluster_centers": model.cluster_centers,
         "frame_shift": model.frame.shift,
@@ -88,6 +99,7 @@ def write_model(path: str | os.PathLike[str], model: StoredModel) -> None:
         **records_to_arrays(OffspringRecord, model.history, "history"),
         "labels": model.labels,
         "init": model.init,
+        **{f"{FITTED}{name}": values for name, values in model.fitted_arrays.items()},
     }
     given = {name: values for name, values in arrays.items() if values is not None}
     write_archive(path, FORMAT, VERSION, meta, given)
@@ -109,12 +121,19 @@ def refusal(path: str | os.PathLike[str], reason: object) -> ModelFileError:
 def _model(archive: Archive) -> StoredModel:
     stored = ["labels"] if archive.meta.get("labels_stored", True) else []
     required = set(MEMBERS).difference(LATER_HISTORY_MEMBERS if archive.meta["version"] < 2 else ())
-    archive.expect([*required, *stored], optional=["init"])
+    estimator = archive.meta.get("estimator", HGMEANS)
+    if not isinstance(estimator, str):
+        raise ArchiveError("its estimator is not a text")
+    is_plain = estimator == HGMEANS
+    fitted = [] if is_plain else [name for name in archive.arrays if name.startswith(FITTED)]
+    archive.expect([*required, *stored], optional=["init", *fitted])
     centers = archive.array("cluster_centers", ("float32", "float64"), (None, None))
     k, d = centers.shape
     if k == 0 or d == 0:
         raise ArchiveError("it has no centres")
-    labels = archive.array("labels", "int32", (None,), low=0, high=k - 1) if stored else None
+    # Only plain k-means gives every sample a cluster.
+    low = 0 if is_plain else -1
+    labels = archive.array("labels", "int32", (None,), low=low, high=k - 1) if stored else None
     if labels is not None and len(labels) == 0:
         raise ArchiveError("it has no labels")
     population = records_from_arrays(archive, Individual, "population", k, d)
@@ -124,13 +143,14 @@ def _model(archive: Archive) -> StoredModel:
     if not isinstance(reason, str) or reason not in set(StopReason):
         raise ArchiveError("its stop_reason is unknown")
     has_init = "init" in archive.arrays
+    n_features = d if is_plain else archive.integer("n_features_in", 1)
     # The first evomeans did not count them.
     is_older = "n_rediscoveries" not in archive.meta
     return StoredModel(
         parameters=archive.mapping("parameters"),
         init=archive.array("init", "float64", (None, None, None)) if has_init else None,
         frame=_frame(archive, centers),
-        feature_names_in=_feature_names(archive, d),
+        feature_names_in=_feature_names(archive, n_features),
         cluster_centers=centers,
         labels=labels,
         inertia=archive.number("inertia"),
@@ -142,6 +162,13 @@ def _model(archive: Archive) -> StoredModel:
         population=tuple(population),
         history=history_from_arrays(archive),
         certificate=_certificate(archive),
+        estimator=estimator,
+        n_features_in=n_features,
+        fitted_numbers={} if is_plain else _numbers(archive.mapping("fitted")),
+        fitted_arrays={
+            name.removeprefix(FITTED): archive.array(name, "float64", (None, None))
+            for name in fitted
+        },
     )
 
 
@@ -161,6 +188,14 @@ def _certificate(archive: Archive) -> Certificate | None:
     from evomeans.storage.certificate_file import certificate_from_meta
 
     return certificate_from_meta(Archive(archive.mapping("certificate"), {}))
+
+
+def _numbers(given: dict[str, Any]) -> dict[str, float]:
+    """Return an object of the JSON text whose values are finite numbers."""
+    for name, value in given.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
+            raise ArchiveError(f"its {name[:40]} is not a number")
+    return given
 
 
 def _feature_names(archive: Archive, n_features: int) -> NDArray[Any] | None:

@@ -1,0 +1,227 @@
+"""Whether constraints leave any clustering: one that heeds them all, or why there is none."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evomeans.engines.constrained.links import (
+    Groups,
+    InfeasibleError,
+    Integers,
+    Links,
+    group_samples,
+)
+from evomeans.engines.constrained.program import Verdict, place_exactly
+
+# Cliques are looked for in so many steps, and the smallest impossible part among so many items.
+CLIQUE_STEPS, MOST_TO_SHRINK = 50_000, 40
+NAMED = 12
+
+
+def check_sizes(low: Integers, high: Integers, n_samples: int) -> None:
+    """Refuse size limits that contradict each other or the number of samples."""
+    if (low > high).any():
+        j = int(np.argmax(low > high))
+        raise InfeasibleError(
+            f"size_min={low[j]} is larger than size_max={high[j]} for cluster {j}."
+        )
+    if low.sum() > n_samples:
+        raise InfeasibleError(
+            f"{len(low)} clusters of size_min need {low.sum()} samples, and X has {n_samples}. "
+            "Lower size_min, or n_clusters."
+        )
+    if high.sum() < n_samples:
+        raise InfeasibleError(
+            f"{len(high)} clusters of size_max hold {high.sum()} samples, and X has {n_samples}. "
+            "Raise size_max, or n_clusters."
+        )
+
+
+def check_links(links: Links, of_sample: Integers, counts: Integers, high: Integers) -> None:
+    """Refuse pairs that must and cannot be together, and groups that fit into no cluster."""
+    for one, other in links.hard_cannot.tolist():
+        if of_sample[one] == of_sample[other]:
+            path = shortest_path(len(of_sample), links.hard_must, one, other)
+            through = " - ".join(map(str, path))
+            reason = f"must_link joins them: {through}" if len(path) > 1 else "they are the same"
+            raise InfeasibleError(
+                f"cannot_link keeps samples {one} and {other} apart, but {reason}."
+            )
+    largest = int(counts.argmax())
+    if counts[largest] > high.max():
+        members = np.flatnonzero(of_sample == largest)
+        raise InfeasibleError(
+            f"must_link joins {counts[largest]} samples ({_named(members)}), and no cluster may "
+            f"have more than size_max={high.max()}."
+        )
+
+
+def shortest_path(n_samples: int, pairs: Integers, begin: int, end: int) -> list[int]:
+    """Return the samples on a shortest chain of links between two that are connected."""
+    partners: list[list[int]] = [[] for _ in range(n_samples)]
+    for one, other in pairs.tolist():
+        partners[one].append(other)
+        partners[other].append(one)
+    before = {begin: begin}
+    waiting = deque([begin])
+    while end not in before:
+        sample = waiting.popleft()
+        for partner in partners[sample]:
+            if partner not in before:
+                before[partner] = sample
+                waiting.append(partner)
+    path = [end]
+    while path[-1] != begin:
+        path.append(before[path[-1]])
+    return path[::-1]
+
+
+def find_clustering(
+    groups: Groups, bound: Integers, pairs: Integers, low: Integers, high: Integers
+) -> Integers:
+    """Place bound items somewhere within all constraints, or prove that it cannot be done.
+
+    Parameters
+    ----------
+    groups : Groups
+    bound : (b,) array
+        The items whose places matter; all others are single samples that can go anywhere.
+    pairs : (p, 2) array
+        Items that must be apart.
+    low, high : (k,) arrays
+
+    Returns
+    -------
+    labels : (b,) array
+
+    Raises
+    ------
+    InfeasibleError
+        With the samples that are to blame.
+    """
+    place = np.full(len(groups.counts), -1)
+    place[bound] = np.arange(len(bound))
+    local = place[pairs]
+    k, counts = len(low), groups.counts[bound]
+    n_free = int(groups.counts.sum() - counts.sum())
+    clique = largest_clique(len(bound), local, more_than=k)
+    if len(clique) > k:
+        raise InfeasibleError(
+            f"cannot_link keeps {len(clique)} samples apart from each other "
+            f"({_named(_first_samples(groups, bound[clique]))}), and there are only {k} clusters. "
+            "Raise n_clusters, or leave out some of their pairs."
+        )
+    costs = _breaking_symmetry(len(bound), k, clique, low, high)
+    verdict, labels = place_exactly(costs, local, counts, n_free, low, high)
+    if verdict is Verdict.FOUND:
+        return labels
+    _raise_for(groups, bound, local, low, high, n_free)
+    raise AssertionError("unreachable")
+
+
+def _breaking_symmetry(
+    n_bound: int, k: int, clique: list[int], low: Integers, high: Integers
+) -> Any:
+    """Return costs that give items of a clique clusters of their own.
+
+    Clusters with equal limits can be exchanged, and a proof should not try all orders of them.
+    """
+    costs = np.zeros((n_bound, k))
+    if len({*zip(low.tolist(), high.tolist(), strict=True)}) == 1:
+        for place, item in enumerate(clique):
+            costs[item] = 1.0
+            costs[item, place] = 0.0
+    return costs
+
+
+def _raise_for(
+    groups: Groups, bound: Integers, pairs: Integers, low: Integers, high: Integers, n_free: int
+) -> None:
+    k, counts = len(low), groups.counts[bound]
+    n = int(counts.sum()) + n_free
+    unlimited = np.zeros(k, np.int64), np.full(k, n)
+    parts = group_samples(len(bound), pairs)
+    for part in range(int(parts.max(initial=-1)) + 1):
+        items = np.flatnonzero(parts == part)
+        if not can_be_placed(items, pairs, counts, *unlimited):
+            items = _shrunk(items, pairs, counts, *unlimited)
+            raise InfeasibleError(
+                f"{k} clusters are too few for the cannot_link pairs among {len(items)} samples "
+                f"({_named(_first_samples(groups, bound[items]))}). Raise n_clusters, or leave "
+                "out some of these pairs."
+            )
+    together = sorted(counts[counts > 1].tolist(), reverse=True)
+    joined = f"must_link joins groups of {_named(together)} samples, and " if together else ""
+    raise InfeasibleError(
+        f"{joined}no assignment heeds all links with clusters of {low.min()} to {high.max()} "
+        "samples, which was proven. Widen size_min and size_max, or leave out some links."
+    )
+
+
+def can_be_placed(
+    items: NDArray[Any], pairs: Integers, counts: Integers, low: Integers, high: Integers
+) -> bool:
+    """Whether some of the items can be placed, proven."""
+    place = np.full(len(counts), -1)
+    place[items] = np.arange(len(items))
+    local = place[pairs]
+    local = local[(local >= 0).all(axis=1)]
+    costs = np.zeros((len(items), len(low)))
+    verdict, _ = place_exactly(costs, local, counts[items], 0, low, high)
+    return verdict is Verdict.FOUND
+
+
+def _shrunk(
+    items: NDArray[Any], pairs: Integers, counts: Integers, low: Integers, high: Integers
+) -> NDArray[Any]:
+    """Leave out items as long as the rest cannot be placed; only of few is the rest minimal."""
+    if len(items) > MOST_TO_SHRINK:
+        return items
+    for item in items.tolist():
+        fewer = items[items != item]
+        if not can_be_placed(fewer, pairs, counts, low, high):
+            items = fewer
+    return items
+
+
+def largest_clique(n_items: int, pairs: Integers, more_than: int) -> list[int]:
+    """Return a large clique; the search ends early with one larger than asked for."""
+    partners = [0] * n_items
+    for one, other in pairs.tolist():
+        partners[one] |= 1 << other
+        partners[other] |= 1 << one
+    best: list[int] = []
+    steps = 0
+
+    def extend(clique: list[int], candidates: int) -> bool:
+        nonlocal best, steps
+        steps += 1
+        if len(clique) > len(best):
+            best = clique
+        if len(best) > more_than or steps > CLIQUE_STEPS:
+            return True
+        while candidates and len(clique) + candidates.bit_count() > len(best):
+            item = candidates.bit_length() - 1
+            candidates ^= 1 << item
+            if extend([*clique, item], candidates & partners[item]):
+                return True
+        return False
+
+    extend([], (1 << n_items) - 1)
+    return sorted(best)
+
+
+def _first_samples(groups: Groups, items: NDArray[Any]) -> NDArray[Any]:
+    """Return one sample of each item, to name it by."""
+    first = np.unique(groups.of_sample, return_index=True)[1]
+    return np.sort(first[items])
+
+
+def _named(numbers: Iterable[Any]) -> str:
+    listed = [str(number) for number in numbers]
+    return ", ".join(listed[:NAMED]) + (", ..." if len(listed) > NAMED else "")

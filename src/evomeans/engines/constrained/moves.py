@@ -1,0 +1,300 @@
+"""Moves that keep a clustering within its constraints, and lower its objective.
+
+An item moves to another cluster if sizes allow it. If it meets an item there from which it must be
+kept apart, that one takes its place, and so on: the items of two clusters that are connected by
+cannot-links change sides together, as in the chains of Kempe for colourings of graphs. What a move
+changes is computed exactly, with the means moving along, as in Hartigan's method.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evomeans.compiled.jit import jit
+from evomeans.compiled.vectors import squared_difference
+from evomeans.engines.constrained.layout import Clusters, Items, Workspace
+
+FloatArray = NDArray[np.float64]
+Integers = NDArray[np.int64]
+# What is less than this share of the terms that make it up is rounding.
+WORTHWHILE = 1e-9
+# The most items that change sides together.
+LONGEST_CHAIN = 256
+LEFT, CAME, CHANGE, SIZE = range(4)
+
+
+@jit(inline=False)
+def measure(
+    items: Items,
+    costs: FloatArray,
+    means: FloatArray,
+    measured: FloatArray,
+    columns: Integers,
+    least_weight: float,
+) -> None:
+    """Fill in what every item costs in every cluster, its weight times the squared distance.
+
+    Items without weight count a little, so that they go where they are closest.
+
+    Parameters
+    ----------
+    items : Items
+    costs : (n, k) array, out
+    means : (k, d) array
+    measured : (k, d) array
+        The means for which ``costs`` has been filled in before; what did not move is left as it is.
+    columns : (k,) array
+        Working memory.
+    least_weight : float
+    """
+    count = 0
+    for j in range(means.shape[0]):
+        has_moved = False
+        for t in range(means.shape[1]):
+            has_moved = has_moved or means[j, t] != measured[j, t]
+            measured[j, t] = means[j, t]
+        if has_moved:
+            columns[count] = j
+            count += 1
+    for i in range(costs.shape[0]):
+        weight = max(items.weights[i], least_weight)
+        for c in range(count):
+            j = columns[c]
+            costs[i, j] = weight * squared_difference(items.points, i, means, j)
+
+
+@jit(inline=False)
+def centre(items: Items, clusters: Clusters, work: Workspace) -> float:
+    """Compute means, weights and counts from the labels; return the sum of squares.
+
+    Those of empty clusters stay where they are.
+    """
+    (n, d), k = items.points.shape, clusters.means.shape[0]
+    labels, means, weights = clusters.labels, clusters.means, clusters.weights
+    for j in range(k):
+        weights[j] = 0.0
+        clusters.counts[j] = 0
+    for i in range(n):
+        weights[labels[i]] += items.weights[i]
+        clusters.counts[labels[i]] += items.counts[i]
+    # From where they are, and twice: the second time, differences are as small as clusters are.
+    for _ in range(2):
+        for j in range(k):
+            for t in range(d):
+                work.sums[j, t] = 0.0
+        for i in range(n):
+            j, weight = labels[i], items.weights[i]
+            for t in range(d):
+                work.sums[j, t] += weight * (items.points[i, t] - means[j, t])
+        for j in range(k):
+            if weights[j] > 0.0:
+                for t in range(d):
+                    means[j, t] += work.sums[j, t] / weights[j]
+    total = 0.0
+    for i in range(n):
+        total += items.weights[i] * squared_difference(items.points, i, means, labels[i])
+    return total
+
+
+@jit(inline=False)
+def penalty(items: Items, labels: Integers) -> float:
+    """Add up what all pairs cost that are together; every pair is listed twice."""
+    total = 0.0
+    for i in range(items.points.shape[0]):
+        for e in range(items.soft_start[i], items.soft_start[i + 1]):
+            if labels[items.soft[e]] == labels[i]:
+                total += 0.5 * items.penalties[e]
+    return total
+
+
+@jit(inline=False)
+def move_items(items: Items, clusters: Clusters, work: Workspace) -> int:
+    """Visit all items once; move those that lower the objective, and return how many did."""
+    moved = 0
+    for i in range(items.points.shape[0]):
+        if items.weights[i] > 0.0 or items.soft_start[i] < items.soft_start[i + 1]:
+            moved += move_item(items, clusters, i, work)
+    return moved
+
+
+@jit(inline=False)
+def move_item(items: Items, clusters: Clusters, i: int, work: Workspace) -> bool:
+    """Move an item, or a chain that begins with it, to the best cluster if that pays."""
+    k, a, weight = clusters.means.shape[0], clusters.labels[i], items.weights[i]
+    look_around(items, clusters, i, work)
+    rest = clusters.weights[a] - weight
+    saved = 0.0
+    if rest > 0.0:
+        saved = work.squares[a] * weight * clusters.weights[a] / rest
+    saved += work.extra[a]
+    best, lowest = a, 0.0
+    for b in range(k):
+        if b == a or work.is_blocked[b] or not has_room(clusters, a, b, items.counts[i], 0):
+            continue
+        total = clusters.weights[b]
+        spent = work.extra[b]
+        if total > 0.0:
+            spent += work.squares[b] * weight * total / (total + weight)
+        change = spent - saved
+        if change < lowest and -change > WORTHWHILE * (abs(saved) + abs(spent)):
+            best, lowest = b, change
+    if best != a:
+        put(items, clusters, i, best)
+        return True
+    if items.hard_start[i] == items.hard_start[i + 1]:
+        return False
+    for b in range(k):
+        if work.is_blocked[b] and b != a:
+            length = follow_chain(items, clusters, i, b, work)
+            if length > 0 and is_better(items, clusters, a, b, length, work):
+                for p in range(length):
+                    mover = work.chain[p]
+                    put(items, clusters, mover, b if clusters.labels[mover] == a else a)
+                return True
+    return False
+
+
+@jit
+def look_around(items: Items, clusters: Clusters, i: int, work: Workspace) -> None:
+    """Measure how far all clusters are from an item, and whom it meets there."""
+    for j in range(clusters.means.shape[0]):
+        work.squares[j] = squared_difference(items.points, i, clusters.means, j)
+        work.extra[j] = 0.0
+        work.is_blocked[j] = False
+    for e in range(items.hard_start[i], items.hard_start[i + 1]):
+        work.is_blocked[clusters.labels[items.hard[e]]] = True
+    for e in range(items.soft_start[i], items.soft_start[i + 1]):
+        work.extra[clusters.labels[items.soft[e]]] += items.penalties[e]
+
+
+@jit
+def has_room(clusters: Clusters, a: int, b: int, leave: int, come: int) -> bool:
+    """Whether so many samples may leave cluster a for b, and so many come back."""
+    first, second = clusters.counts[a] - leave + come, clusters.counts[b] + leave - come
+    is_first = clusters.low[a] <= first <= clusters.high[a]
+    return is_first and clusters.low[b] <= second <= clusters.high[b]
+
+
+@jit
+def put(items: Items, clusters: Clusters, i: int, b: int) -> None:
+    """Move one item; the means follow."""
+    a, weight = clusters.labels[i], items.weights[i]
+    rest, total = clusters.weights[a] - weight, clusters.weights[b] + weight
+    for t in range(items.points.shape[1]):
+        x = items.points[i, t]
+        if rest > 0.0:
+            clusters.means[a, t] += (clusters.means[a, t] - x) * (weight / rest)
+        if total > 0.0:
+            clusters.means[b, t] += (x - clusters.means[b, t]) * (weight / total)
+    clusters.labels[i] = b
+    clusters.weights[a], clusters.weights[b] = max(rest, 0.0), total
+    clusters.counts[a] -= items.counts[i]
+    clusters.counts[b] += items.counts[i]
+
+
+@jit
+def follow_chain(items: Items, clusters: Clusters, i: int, b: int, work: Workspace) -> int:
+    """Collect the items that change sides if one moves to cluster b; return how many.
+
+    Zero if they are too many.
+    """
+    a = clusters.labels[i]
+    work.chain[0] = i
+    work.is_in_chain[i] = True
+    length, place = 1, 0
+    while place < length and length <= LONGEST_CHAIN:
+        item = work.chain[place]
+        other = b if clusters.labels[item] == a else a
+        for e in range(items.hard_start[item], items.hard_start[item + 1]):
+            neighbour = items.hard[e]
+            if clusters.labels[neighbour] == other and not work.is_in_chain[neighbour]:
+                work.is_in_chain[neighbour] = True
+                work.chain[length] = neighbour
+                length += 1
+        place += 1
+    for p in range(length):
+        work.is_in_chain[work.chain[p]] = False
+    return length if length <= LONGEST_CHAIN else 0
+
+
+@jit(inline=False)
+def is_better(
+    items: Items, clusters: Clusters, a: int, b: int, length: int, work: Workspace
+) -> bool:
+    """Whether the objective falls if the items of a chain change sides, and sizes allow it.
+
+    With centres where they are, the sum of squares changes by the terms of these items. Then each
+    mean moves to the new one, by the change of the moment over the new weight, which lowers the sum
+    by that squared times the new weight.
+    """
+    leave = come = 0
+    for p in range(length):
+        if clusters.labels[work.chain[p]] == a:
+            leave += items.counts[work.chain[p]]
+        else:
+            come += items.counts[work.chain[p]]
+    if not has_room(clusters, a, b, leave, come):
+        return False
+    add_up(items, clusters, a, b, length, work)
+    change, size = work.numbers[CHANGE], work.numbers[SIZE]
+    more = work.numbers[CAME] - work.numbers[LEFT]
+    for side in range(2):
+        weight = clusters.weights[a] + more if side == 0 else clusters.weights[b] - more
+        if weight > 0.0:
+            for t in range(items.points.shape[1]):
+                change -= work.shifts[side, t] * (work.shifts[side, t] / weight)
+    return -change > WORTHWHILE * size
+
+
+@jit
+def add_up(items: Items, clusters: Clusters, a: int, b: int, length: int, work: Workspace) -> None:
+    """Add up what changes for the items of a chain, with all centres where they are."""
+    d = items.points.shape[1]
+    left = came = change = size = 0.0
+    for t in range(d):
+        work.shifts[0, t] = work.shifts[1, t] = 0.0
+    for p in range(length):
+        work.is_in_chain[work.chain[p]] = True
+    for p in range(length):
+        i = work.chain[p]
+        weight, is_leaving = items.weights[i], clusters.labels[i] == a
+        first = weight * squared_difference(items.points, i, clusters.means, a)
+        second = weight * squared_difference(items.points, i, clusters.means, b)
+        change += second - first if is_leaving else first - second
+        size += first + second
+        if is_leaving:
+            left += weight
+        else:
+            came += weight
+        signed = -weight if is_leaving else weight
+        for t in range(d):
+            work.shifts[0, t] += signed * (items.points[i, t] - clusters.means[a, t])
+            work.shifts[1, t] -= signed * (items.points[i, t] - clusters.means[b, t])
+        soft = penalty_change(items, clusters, i, a, b, work)
+        change += soft
+        size += abs(soft)
+    for p in range(length):
+        work.is_in_chain[work.chain[p]] = False
+    work.numbers[LEFT], work.numbers[CAME] = left, came
+    work.numbers[CHANGE], work.numbers[SIZE] = change, size
+
+
+@jit
+def penalty_change(
+    items: Items, clusters: Clusters, i: int, a: int, b: int, work: Workspace
+) -> float:
+    """Return how the penalties of an item change if it changes sides, with its chain.
+
+    Of two items of the chain, both change sides, and nothing changes between them.
+    """
+    own = clusters.labels[i]
+    new, change = b if own == a else a, 0.0
+    for e in range(items.soft_start[i], items.soft_start[i + 1]):
+        there = clusters.labels[items.soft[e]]
+        if not work.is_in_chain[items.soft[e]]:
+            if there == new:
+                change += items.penalties[e]
+            elif there == own:
+                change -= items.penalties[e]
+    return change

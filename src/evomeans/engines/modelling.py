@@ -1,0 +1,247 @@
+"""What the engines of other models than plain k-means share: all but the model itself.
+
+A model says how samples are assigned to centres and what that costs (:meth:`ModelEngine.descend`).
+Where a centre lands that is relocated, which centres are swapped, and how k-means++ draws them, is
+the same for all of them, and it is told here in plain NumPy.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evomeans.engines.frame import Frame
+from evomeans.engines.protocol import (
+    Abandoned,
+    Ability,
+    CountingSamples,
+    FloatArray,
+    Handle,
+    Labels,
+    Refinement,
+    Start,
+    require_abilities,
+)
+from evomeans.engines.rules import BETTER, split_mixture
+from evomeans.engines.sampling import Drawing
+
+# Single moves follow a swap only if it comes this close to the best without them.
+NEARLY = 1.003
+# A descent is given up if it would need more steps like its last one to come as deep as wanted.
+STEPS_AHEAD = 10.0
+
+
+@dataclass(frozen=True)
+class Descent:
+    """Where a local search ended, in the frame.
+
+    Parameters
+    ----------
+    centers : (k, d) array
+    labels : (n,) array
+    objective : float
+    cluster_weights : (k,) array
+    n_iter : int
+        Assignments of all samples.
+    """
+
+    centers: FloatArray
+    labels: Labels
+    objective: float
+    cluster_weights: FloatArray
+    n_iter: int
+
+
+class ModelEngine(CountingSamples, ABC):
+    """Samples in memory, and the course of a refinement around the local search of a model.
+
+    Parameters
+    ----------
+    weights : (n,) array
+        Of the samples.
+    frame : Frame
+        The coordinates of samples and centres.
+    n_jobs : int
+        Refinements at a time.
+    """
+
+    batch = 1
+    # A sample would have to be one of the constraints too.
+    most_sampled = 0
+    abilities = frozenset({Ability.SEEDING, Ability.SINGLE_MOVES, Ability.SWAPS})
+
+    def __init__(self, weights: FloatArray, frame: Frame, n_jobs: int = 1) -> None:
+        self.weights = weights
+        self.frame = frame
+        self.n_jobs = n_jobs
+        self.n_samples = len(weights)
+        self.total_weight = float(weights.sum())
+        self._is_abandoned = False
+
+    @abstractmethod
+    def descend(self, centers: FloatArray, single_moves: bool, goal: float = math.inf) -> Descent:
+        """Run the local search of the model from centres, which it may change.
+
+        It may end as soon as it is not on its way to an objective below ``goal``.
+        """
+
+    @abstractmethod
+    def rows(self, chosen: NDArray[np.intp]) -> FloatArray:
+        """Return a few samples as centres."""
+
+    @abstractmethod
+    def nearest(self, centers: FloatArray) -> FloatArray:
+        """Return what every sample costs with the closest centre, per unit of weight."""
+
+    @abstractmethod
+    def assign(self, centers: FloatArray) -> tuple[Labels, float]:
+        """Label the samples by these centres; return the objective in data units too."""
+
+    @abstractmethod
+    def distances(self, centers: FloatArray) -> FloatArray:
+        """Distances of all samples to all centres, in data units."""
+
+    def in_data_units(self, objective: float) -> float:
+        """Convert an objective from the frame."""
+        return self.frame.inertia_in_data_units(objective)
+
+    def samples_at(self, quantiles: FloatArray) -> FloatArray:
+        """Rows at quantiles of the cumulated weight."""
+        return self.rows(draw(self.weights, quantiles))
+
+    def refine(self, starts: Sequence[Start]) -> list[Refinement]:
+        """Refine every start, one after the other."""
+        require_abilities(starts, self.abilities, type(self).__name__)
+        return [self._refine(start) for start in starts]
+
+    def _refine(self, start: Start) -> Refinement:
+        centers, moves = start.centers.copy(), start.local_search.single_moves
+        if start.removed >= 0:
+            self._relocate(centers, start)
+        best = self.descend(centers, moves)
+        n_iter = best.n_iter
+        # The engine has no randomness of its own: all draws follow from that of the start.
+        rng = np.random.default_rng(int(start.quantile * 2**53))
+        for _ in range(start.local_search.swaps if len(centers) > 1 else 0):
+            self.check_abandoned()
+            goal = best.objective * NEARLY
+            swapped = self.descend(self._swap(best, rng), False, goal)
+            n_iter += swapped.n_iter
+            if moves and swapped.objective < goal:
+                swapped = self.descend(swapped.centers, True)
+                n_iter += swapped.n_iter
+            if swapped.objective < best.objective * BETTER:
+                best = swapped
+        return Refinement(
+            best.centers,
+            self.in_data_units(best.objective),
+            best.cluster_weights,
+            n_iter,
+            labels=best.labels,
+        )
+
+    def _relocate(self, centers: FloatArray, start: Start) -> None:
+        """Put one centre onto a sample drawn from the mixture (the paper's eq. 5)."""
+        by_distance, quantile = split_mixture(start.alpha, start.quantile)
+        chance = self.weights
+        if by_distance and len(centers) > 1:
+            nearest = self.nearest(np.delete(centers, start.removed, axis=0))
+            chance = self._chance(nearest ** (start.power / 2))
+        centers[start.removed] = self.rows(draw(chance, np.array([quantile])))[0]
+
+    def _swap(self, solution: Descent, rng: np.random.Generator) -> FloatArray:
+        """Take away a centre of little use, and put it onto a sample that costs much.
+
+        The use of a cluster is what merging it with the cheapest other one would cost, wₐwᵦ/(wₐ+wᵦ)
+        times the squared distance of their centres; of a few clusters drawn, the least useful one
+        goes. The sample is drawn by its share of the objective.
+        """
+        centers, weights = solution.centers, solution.cluster_weights
+        k = len(centers)
+        drawn = rng.integers(k, size=max(2, k // 10))
+        apart = np.sum((centers[drawn][:, None] - centers) ** 2, axis=2)
+        products, totals = np.outer(weights[drawn], weights), np.add.outer(weights[drawn], weights)
+        costs = apart * products / np.where(totals > 0.0, totals, 1.0)
+        costs[np.arange(len(drawn)), drawn] = np.inf
+        swapped = centers.copy()
+        chance = self._chance(self.nearest(centers))
+        swapped[drawn[costs.min(axis=1).argmin()]] = self.rows(draw(chance, rng.random(1)))[0]
+        return swapped
+
+    def seed(self, quantiles: FloatArray) -> FloatArray:
+        """Draw centres by k-means++."""
+        first, *later = quantiles.reshape(len(quantiles), -1)
+        centers = self.samples_at(first[:1])
+        nearest = self.nearest(centers)
+        for trials in later:
+            drawn = self.rows(draw(self._chance(nearest), trials))
+            closer = [np.minimum(nearest, self.nearest(one[None])) for one in drawn]
+            best = int(np.argmin([self.weights @ one for one in closer]))
+            centers, nearest = np.vstack([centers, drawn[best]]), closer[best]
+        return centers
+
+    def _chance(self, nearest: FloatArray) -> FloatArray:
+        """Weights times distances; weights alone if all of these are zero."""
+        chance = self.weights * nearest
+        return chance if chance.any() else self.weights
+
+    def better_parts(
+        self,
+        first: FloatArray,
+        second: FloatArray,
+        first_handle: Handle | None = None,
+        second_handle: Handle | None = None,
+    ) -> Any:
+        """Refuse: the parts of such models do not add up."""
+        raise NotImplementedError(f"{type(self).__name__} cannot combine parts of solutions.")
+
+    def workers(self, n_clusters: int, most: int) -> list[Self]:
+        """Return engines over the same samples, one for each thread."""
+        return [self.twin() for _ in range(min(self.n_jobs, most))]
+
+    def twin(self) -> Self:
+        """Return an engine that shares the samples, and nothing that is written to."""
+        return copy.copy(self)
+
+    def subsample(self, drawing: Drawing) -> Self:
+        """Refuse: there are no engines over some of the samples."""
+        raise NotImplementedError(f"{type(self).__name__} has no samples of its samples.")
+
+    def takes_long(self, n_clusters: int) -> bool:
+        """Leave refinements to their end when time is up, unless other threads run them."""
+        return False
+
+    def abandon(self, is_abandoned: bool) -> None:
+        """End the refinement that another thread is running, and those that follow."""
+        self._is_abandoned = is_abandoned
+
+    def check_abandoned(self) -> None:
+        """End a refinement that nobody waits for; for loops that take their time."""
+        if self._is_abandoned:
+            raise Abandoned
+
+    def close(self) -> None:
+        """Release nothing."""
+
+
+def is_hopeless(before: float, now: float, goal: float) -> bool:
+    """Whether a descent that came from one objective to another will not get below a goal.
+
+    Each step gains less than the one before, by and large.
+    """
+    return now - goal > STEPS_AHEAD * (before - now)
+
+
+def draw(chance: FloatArray, quantiles: FloatArray) -> NDArray[np.intp]:
+    """Roulette wheel: indices whose share of the cumulated ``chance`` holds the quantiles."""
+    cumulated = np.cumsum(chance)
+    indices = np.searchsorted(cumulated, quantiles * cumulated[-1], side="right")
+    drawn: NDArray[np.intp] = np.minimum(indices, np.flatnonzero(chance)[-1])
+    return drawn

@@ -1,0 +1,1 @@
+"""Spherical k-means: samples and centres are directions, compared by their cosine."""

@@ -1,0 +1,157 @@
+"""The engine of trimmed k-means: the farthest samples do not count."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evomeans.engines.constrained.engine import kernel_calls as constrained_calls
+from evomeans.engines.constrained.layout import Clusters, Items, Workspace
+from evomeans.engines.constrained.moves import centre, measure, move_items
+from evomeans.engines.frame import Frame
+from evomeans.engines.modelling import Descent, ModelEngine, is_hopeless
+from evomeans.engines.protocol import FloatArray, Labels
+
+MOST_ROUNDS = 10_000
+BETTER = 1.0 - 1e-12
+OUTLIER = -1
+
+
+class Trimming(NamedTuple):
+    """Samples with the centres closest to them, and how much of each counts.
+
+    Parameters
+    ----------
+    labels : (n,) array
+        Closest centres.
+    squares : (n,) array
+        Squared distances to them.
+    kept : (n,) array
+        What is left of the weights.
+    """
+
+    labels: NDArray[np.int64]
+    squares: FloatArray
+    kept: FloatArray
+
+    @property
+    def objective(self) -> float:
+        """Weighted sum of the squared distances that count."""
+        return float(self.kept @ self.squares)
+
+    def labels_with_outliers(self, weights: FloatArray) -> Labels:
+        """Return the labels, −1 for samples of which nothing counts."""
+        is_outlier = (self.kept == 0.0) & (weights > 0.0)
+        return np.where(is_outlier, OUTLIER, self.labels).astype(np.int32)
+
+
+class TrimmedEngine(ModelEngine):
+    """Dense samples, of which a given weight is left out: that of those farthest from centres.
+
+    Parameters
+    ----------
+    X : (n, d) array
+        Samples in data units.
+    sample_weight : (n,) array, optional
+    trimmed : float
+        The weight to leave out. The last sample may be left out in part.
+    n_jobs : int
+        Refinements at a time.
+    """
+
+    def __init__(
+        self,
+        X: NDArray[Any],
+        sample_weight: FloatArray | None,
+        trimmed: float,
+        *,
+        n_jobs: int = 1,
+    ) -> None:
+        weights = np.ones(len(X)) if sample_weight is None else sample_weight
+        super().__init__(weights, Frame.around(X), n_jobs)
+        self.trimmed = trimmed
+        points = np.ascontiguousarray(self.frame.encode(X).astype(np.float64))
+        starts, none = np.zeros(len(X) + 1, np.int64), np.empty(0, np.int64)
+        counts = np.ones(len(X), np.int64)
+        self.items = Items(points, weights, counts, starts, none, starts, none, np.empty(0))
+        self._ones = np.ones(len(X))
+
+    def rows(self, chosen: NDArray[np.intp]) -> FloatArray:
+        """Return a few samples."""
+        return self.items.points[chosen]
+
+    def squares(self, centers: FloatArray) -> FloatArray:
+        """Squared distances of all samples to all centres."""
+        k = len(centers)
+        squares, memory = np.empty((self.n_samples, k)), np.full(centers.shape, np.nan)
+        items = self.items._replace(weights=self._ones)
+        measure(items, squares, np.ascontiguousarray(centers), memory, np.empty(k, np.int64), 0.0)
+        return squares
+
+    def trim(self, squares: FloatArray) -> Trimming:
+        """Find the closest centres, and leave out the samples that are farthest from theirs."""
+        labels, nearest = squares.argmin(axis=1), squares.min(axis=1)
+        # The first of equals goes first.
+        order = np.argsort(-nearest, kind="stable")
+        kept = self.weights.copy()
+        left = self.trimmed - np.concatenate([[0.0], np.cumsum(self.weights[order])[:-1]])
+        kept[order] -= np.clip(left, 0.0, self.weights[order])
+        return Trimming(labels, nearest, np.maximum(kept, 0.0))
+
+    def nearest(self, centers: FloatArray) -> FloatArray:
+        """Squared distances to the closest centres; zero for what is left out."""
+        found = self.trim(self.squares(centers))
+        return np.where(found.kept > 0.0, found.squares, 0.0)
+
+    def assign(self, centers: FloatArray) -> tuple[Labels, float]:
+        """Label the samples, −1 for those left out; return the objective too."""
+        found = self.trim(self.squares(centers))
+        return found.labels_with_outliers(self.weights), self.in_data_units(found.objective)
+
+    def distances(self, centers: FloatArray) -> FloatArray:
+        """Distances of all samples to all centres."""
+        return np.ldexp(np.sqrt(self.squares(centers)), -self.frame.exponent)
+
+    def descend(self, centers: FloatArray, single_moves: bool, goal: float = math.inf) -> Descent:
+        """Alternate assignment, trimming, means and single moves until nothing improves."""
+        (n, d), k = self.items.points.shape, len(centers)
+        work = Workspace.allocate(n, k, d)
+        limits = np.zeros(k, np.int64), np.full(k, n)
+        means = np.array(centers, dtype=np.float64)
+        best, best_means = np.inf, means
+        n_iter = 0
+        for _ in range(MOST_ROUNDS):
+            self.check_abandoned()
+            found = self.trim(self.squares(means))
+            n_iter += 1
+            if found.objective >= best * BETTER or is_hopeless(best, found.objective, goal):
+                break
+            best, best_means = found.objective, means.copy()
+            items = self.items._replace(weights=found.kept)
+            counts = np.zeros(k, np.int64)
+            clusters = Clusters(found.labels, means, np.zeros(k), counts, *limits)
+            lower = float(centre(items, clusters, work))
+            # Only moves fill clusters that are empty.
+            if (single_moves and lower >= best * BETTER) or not clusters.weights.all():
+                self._move(items, clusters, work)
+        found = self.trim(self.squares(best_means))
+        totals = np.bincount(found.labels, found.kept, k).astype(np.float64)
+        labels = found.labels_with_outliers(self.weights)
+        return Descent(best_means, labels, found.objective, totals, n_iter)
+
+    def _move(self, items: Items, clusters: Clusters, work: Workspace) -> None:
+        """Move single samples until none can be."""
+        for _ in range(MOST_ROUNDS):
+            if not move_items(items, clusters, work):
+                break
+            # What is added up move by move drifts by rounding.
+            centre(items, clusters, work)
+
+
+def kernel_calls() -> list[Any]:
+    """Return what a search calls, see :func:`~evomeans.compiled.ready.ready`."""
+    ours = (measure, centre, move_items)
+    return [call for call in constrained_calls() if call.kernel in ours]

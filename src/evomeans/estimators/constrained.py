@@ -1,0 +1,322 @@
+"""ConstrainedHGMeans: clusters of limited sizes, samples kept together or apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evomeans.engines import Engine
+from evomeans.engines.constrained import feasibility
+from evomeans.engines.constrained.links import Groups, Integers, Links, contract, group_samples
+from evomeans.engines.protocol import FloatArray, Start
+from evomeans.estimators.callbacks import with_callbacks
+from evomeans.estimators.constraints import check_limits, check_links, check_penalty
+from evomeans.estimators.model import Model
+from evomeans.estimators.parameters import Parameters
+from evomeans.estimators.solution import Solution
+from evomeans.estimators.tasks import Task, plain_task
+from evomeans.search import Individual
+from evomeans.storage.problem import digest
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ConstrainedHGMeans(Model):
+    """K-means with limited cluster sizes, must-links and cannot-links.
+
+    The objective is that of k-means. Clusters have at least ``size_min`` and at most ``size_max``
+    samples, pairs in ``must_link`` are in the same cluster, and pairs in ``cannot_link`` in
+    different ones. All constraints hold in every solution; if none exists, :meth:`fit` raises a
+    ValueError that names the constraints to blame.
+
+    Parameters
+    ----------
+    size_min, size_max : int, array-like of shape (n_clusters,) or "balanced", default=None
+        How many samples clusters must and may have. Arrays have a limit for each cluster, and
+        label j then belongs to limit j. "balanced", for one of the two, means sizes that differ by
+        at most one. Sizes count samples, whatever their weights.
+
+    penalty : float, default=None
+        What each pair costs that is not heeded, in units of the objective. None heeds all of them.
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        Means of the clusters, in lexicographic order among clusters with equal limits.
+
+    labels_ : ndarray of shape (n_samples,), dtype int32
+        The cluster of each sample. It need not be the one with the closest centre, so that
+        ``predict(X)`` may differ.
+
+    inertia_ : float
+        Sum of the squared distances of the samples to the centres of their clusters, times their
+        weights. Penalties are not included; ``history_`` has the sum of both.
+
+    penalty_ : float
+        Penalties of all pairs that are not heeded.
+
+    n_violations_ : int
+        How many pairs are not heeded; 0 unless there are penalties.
+
+    Notes
+    -----
+    **Must-links** are exact: samples that they join are replaced by their weighted mean. Without
+    other constraints this is a plain k-means problem, which the engine of HGMeans solves.
+
+    **Sizes** are met by an exact transport of all samples in each step [1]_, followed by moves of
+    single samples and exchanges of two that keep them. Memory grows with n_samples times
+    n_clusters: 40 bytes for each pair of them.
+
+    **Cannot-links** are heeded from the first placement on. Samples are placed in the order of
+    their regret; if that leaves one without a cluster, an integer program places all that are
+    connected with it. Then single samples move, and where they meet one from which they must be
+    kept apart, these change places, and so on.
+
+    References
+    ----------
+    .. [1] Bradley, P. S., Bennett, K. P. and Demiriz, A. (2000). "Constrained k-means clustering".
+       Microsoft Research, MSR-TR-2000-65.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from evomeans import ConstrainedHGMeans
+    >>> X = np.array([[0.0], [1.0], [2.0], [3.0], [10.0], [11.0]])
+    >>> ConstrainedHGMeans(2, size_max="balanced", random_state=0).fit(X).labels_
+    array([0, 0, 0, 1, 1, 1], dtype=int32)
+    >>> model = ConstrainedHGMeans(2, random_state=0)
+    >>> model.fit(X, must_link=[(0, 4)], cannot_link=[(4, 5)]).labels_
+    array([0, 0, 0, 0, 0, 1], dtype=int32)
+    """
+
+    size_min: Any = None
+    size_max: Any = None
+    penalty: float | None = None
+
+    penalty_: float = field(init=False)
+    n_violations_: int = field(init=False)
+    _fitted_numbers: ClassVar[tuple[str, ...]] = ("penalty", "n_violations")
+
+    @with_callbacks
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        must_link: Any = None,
+        cannot_link: Any = None,
+    ) -> Self:
+        """Find the clusters of ``X`` that heed all constraints.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The samples, dense.
+        y : Ignored
+            Not used, present here for API consistency by convention.
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            The weight of each sample. None means equal weights.
+        must_link, cannot_link : array-like of shape (n_pairs, 2) or (n_pairs, 3), default=None
+            Pairs of samples, by their rows in ``X``, that belong into the same cluster, and into
+            different ones. A third column is the penalty of each pair, inf for none that may be
+            paid; it takes the place of ``penalty``.
+
+        Returns
+        -------
+        self : ConstrainedHGMeans
+            The fitted estimator.
+        """
+        return self._fit(X, y, sample_weight, must_link=must_link, cannot_link=cannot_link)
+
+    def fit_predict(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        must_link: Any = None,
+        cannot_link: Any = None,
+    ) -> NDArray[np.int32]:
+        """Find the clusters of ``X`` and return the labels of its samples.
+
+        The parameters are those of :meth:`fit`.
+        """
+        return self.fit(X, y, sample_weight, must_link, cannot_link).labels_
+
+    def fit_transform(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        must_link: Any = None,
+        cannot_link: Any = None,
+    ) -> NDArray[Any]:
+        """Find the clusters of ``X`` and return the distances of its samples to the centres.
+
+        The parameters are those of :meth:`fit`.
+        """
+        return self.fit(X, y, sample_weight, must_link, cannot_link).transform(X)
+
+    def predict(self, X: Any, fill_sizes: bool = False) -> NDArray[np.int32]:
+        """Find the cluster of each new sample.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New samples.
+        fill_sizes : bool, default=False
+            Whether clusters of new samples have to have sizes within ``size_min`` and ``size_max``
+            as well. All of ``X`` is then assigned together, at the least total cost. By default
+            each sample goes to the closest centre.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,), dtype int32
+            Index of the cluster.
+        """
+        if not fill_sizes:
+            return super().predict(X)
+        X = self._checked(X)
+        limits = check_limits(self.size_min, self.size_max, self.n_clusters, X.shape[0])
+        feasibility.check_sizes(*limits, X.shape[0])
+        # Imported here: it loads Numba.
+        from evomeans.engines.constrained.assignment import assign_within
+
+        return assign_within(self.transform(X).astype(np.float64) ** 2, *limits)
+
+    def _pose(
+        self,
+        X: Any,
+        sample_weight: FloatArray | None,
+        parameters: Parameters,
+        must_link: Any = None,
+        cannot_link: Any = None,
+        **constraints: Any,
+    ) -> Task:
+        self._refuse(X, sparse=True)
+        n, k = X.shape[0], self.n_clusters
+        low, high = check_limits(self.size_min, self.size_max, k, n)
+        links = check_links(must_link, cannot_link, check_penalty(self.penalty), n)
+        feasibility.check_sizes(low, high, n)
+        of_sample = group_samples(n, links.hard_must)
+        groups = contract(X, sample_weight, of_sample)
+        feasibility.check_links(links, of_sample, groups.counts, high)
+        answer = Answer(X, sample_weight, groups, links, low, high)
+        is_plain = not (low.any() or (high < n).any() or len(links.cannot))
+        if is_plain and len(links.must) == len(links.hard_must) and len(groups.counts) >= k:
+            return answer.of_plain_task(k, parameters)
+        # Imported here: it loads Numba.
+        from evomeans.engines.constrained.engine import ConstrainedEngine, kernel_calls
+
+        return Task(
+            partial(ConstrainedEngine, groups, links, low, high, n_jobs=parameters.n_threads),
+            answer.of_engine,
+            groups.points,
+            groups.weights,
+            kernel_calls=kernel_calls,
+            identity=answer.identity,
+            constant=answer.constant,
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        return tags
+
+
+@dataclass(frozen=True)
+class Answer:
+    """From solutions for groups of samples to solutions for samples.
+
+    Parameters
+    ----------
+    X, sample_weight
+        The samples.
+    groups, links, low, high
+        The constraints on them.
+    """
+
+    X: NDArray[Any]
+    sample_weight: FloatArray | None
+    groups: Groups
+    links: Links
+    low: Integers
+    high: Integers
+
+    @property
+    def constant(self) -> float:
+        """What the samples of groups cost around their means, whatever the clusters."""
+        if len(self.groups.counts) == len(self.X):
+            return 0.0
+        return self._squares(self.groups.points[self.groups.of_sample])
+
+    @property
+    def identity(self) -> dict[str, int | str | None]:
+        """What a checkpoint compares."""
+        links = self.links
+        pairs = links.must, links.must_penalties, links.cannot, links.cannot_penalties
+        return {
+            "model": "constrained",
+            "links": digest(*pairs),
+            "sizes": digest(self.low, self.high),
+        }
+
+    def _squares(self, centers: NDArray[Any]) -> float:
+        """Sum up weighted squared distances of samples to points of their own."""
+        squares = ((self.X.astype(np.float64) - centers) ** 2).sum(axis=1)
+        return float(squares.sum() if self.sample_weight is None else self.sample_weight @ squares)
+
+    def of_plain_task(self, n_clusters: int, parameters: Parameters) -> Task:
+        """Return the task of k-means on the groups, which no other constraint concerns."""
+        groups = self.groups
+        is_contracted = len(groups.counts) < len(self.X)
+        weights = groups.weights if is_contracted else self.sample_weight
+        is_line = groups.points.shape[1] == 1
+        task = plain_task(groups.points, weights, n_clusters, parameters, is_line=is_line)
+
+        def settle(engine: Engine, best: Individual, is_final: bool) -> Solution:
+            solution = task.settle(engine, best, is_final)
+            labels = solution.labels[groups.of_sample]
+            centers = solution.centers.astype(self.X.dtype)
+            inertia = self._squares(centers[labels]) if is_contracted else solution.inertia
+            fitted = {"penalty_": 0.0, "n_violations_": 0}
+            return replace(solution, centers=centers, labels=labels, inertia=inertia, fitted=fitted)
+
+        return replace(task, settle=settle, identity=self.identity, constant=self.constant)
+
+    def of_engine(self, engine: Engine, best: Individual, is_final: bool) -> Solution:
+        """Return the answer from the labels of the groups."""
+        given = best.labels
+        if given is None or len(given) != len(self.groups.counts):
+            best_again = engine.refine([Start(best.centers)])[0]
+            given = best_again.labels
+            assert given is not None
+        labels = given[self.groups.of_sample]
+        k, dtype = len(self.low), self.X.dtype
+        centers = engine.frame.decode(best.centers)
+        present, compact = np.unique(labels, return_inverse=True)
+        centers[present] = contract(self.X, self.sample_weight, compact.reshape(-1)).points
+        rounded = centers.astype(dtype)
+        order = order_within_limits(rounded, self.low, self.high)
+        place = np.empty(k, np.int32)
+        place[order] = np.arange(k, dtype=np.int32)
+        rounded, labels = rounded[order], place[labels]
+        violations, penalty = self.links.count_violations(labels)
+        fitted = {"penalty_": penalty, "n_violations_": violations}
+        inertia = self._squares(rounded[labels])
+        return Solution(rounded, labels, inertia, len(present), fitted)
+
+
+def order_within_limits(centers: NDArray[Any], low: Integers, high: Integers) -> NDArray[np.intp]:
+    """Return the lexicographic order of centres; each keeps a place with its own limits."""
+    order = np.empty(len(centers), np.intp)
+    kinds = np.unique(np.column_stack([low, high]), axis=0, return_inverse=True)[1].reshape(-1)
+    for kind in range(int(kinds.max()) + 1):
+        places = np.flatnonzero(kinds == kind)
+        order[places] = places[np.lexsort(centers[places].T[::-1])]
+    return order
+
+
+__all__ = ["ConstrainedHGMeans"]

@@ -1,0 +1,299 @@
+"""KernelHGMeans: k-means in the space of a kernel."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
+
+from evomeans.engines import Engine
+from evomeans.engines.constrained.links import contract
+from evomeans.engines.protocol import FloatArray
+from evomeans.estimators.callbacks import EXTRA_FRAMES, with_callbacks
+from evomeans.estimators.feature_map import apply_map, find_coordinates
+from evomeans.estimators.model import Model
+from evomeans.estimators.parameters import (
+    Parameters,
+    check_int,
+    check_random_source,
+    check_real,
+    generator_from,
+    shown,
+)
+from evomeans.estimators.solution import Solution
+from evomeans.estimators.tasks import Task, plain_task
+from evomeans.search import Individual
+
+LINEAR, PRECOMPUTED = "linear", "precomputed"
+# Up to so many samples, the kernel of all pairs is computed: 800 MB, and twice that to factorise.
+MOST_EXACT = 10_000
+# Landmarks beyond that, unless n_components says otherwise.
+DEFAULT_LANDMARKS = 1000
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class KernelHGMeans(Model):
+    """Kernel k-means with the search of HGMeans.
+
+    Clusters minimise the sum of squared distances in the space of a kernel, where clusters can be
+    separated that no straight line separates in the space of the samples [1]_. Samples get
+    coordinates whose products are the kernel, and the CPU engine of HGMeans searches among them.
+
+    Parameters
+    ----------
+    kernel : str or callable, default="rbf"
+        A kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`: "linear", "rbf", "poly",
+        "cosine", "laplacian", "chi2" and so on; or "precomputed", if ``X`` is the kernel of all
+        pairs of samples. A callable takes two samples and returns a number. Kernels that are not
+        positive semi-definite are refused.
+
+    gamma : float, default=None
+        For the kernels that have it. None means that of scikit-learn, 1 / n_features for most.
+
+    degree : float, default=3
+        Of the kernel "poly".
+
+    coef0 : float, default=1
+        Of the kernels "poly" and "sigmoid".
+
+    kernel_params : dict, default=None
+        Further arguments of a callable kernel.
+
+    n_components : int, default=None
+        How many samples are landmarks of the Nyström approximation [2]_. None means no
+        approximation up to 10,000 samples, and 1000 landmarks beyond, with a UserWarning.
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (n_clusters, n_components_)
+        The centres, as coordinates in the space of the kernel; with kernel="linear" in that of the
+        samples.
+
+    labels_ : ndarray of shape (n_samples,), dtype int32
+        The cluster of each sample.
+
+    inertia_ : float
+        Sum of squared distances in the space of the kernel, times the weights; with an
+        approximation, that of the approximated kernel.
+
+    landmarks_ : ndarray of shape (n_components_, n_features)
+        Samples that span the space. With kernel="precomputed", their numbers; with kernel="linear",
+        none.
+
+    factor_ : ndarray of shape (n_components_, n_components_)
+        Lower triangular; the coordinates of a sample are the solution of ``factor_ @ z = k`` with
+        its kernel values k with the landmarks.
+
+    is_exact_ : int
+        1 if the kernel is that of all pairs of samples, 0 if it is approximated.
+
+    References
+    ----------
+    .. [1] Schölkopf, B., Smola, A. and Müller, K.-R. (1998). "Nonlinear component analysis as a
+       kernel eigenvalue problem". Neural Computation 10, 1299-1319.
+    .. [2] Williams, C. K. I. and Seeger, M. (2001). "Using the Nyström method to speed up kernel
+       machines". NIPS 13, 682-688.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from evomeans import KernelHGMeans
+    >>> angle = np.linspace(0, 2 * np.pi, 30, endpoint=False)
+    >>> ring = np.column_stack([np.cos(angle), np.sin(angle)])
+    >>> X = np.concatenate([ring, 5 * ring])
+    >>> labels = KernelHGMeans(2, gamma=0.5, random_state=0).fit(X).labels_
+    >>> len(set(labels[:30])), len(set(labels[30:])), labels[0] != labels[30]
+    (1, 1, np.True_)
+    """
+
+    kernel: Any = "rbf"
+    gamma: float | None = None
+    degree: float = 3
+    coef0: float = 1
+    kernel_params: dict[str, Any] | None = None
+    n_components: int | None = None
+
+    landmarks_: NDArray[Any] = field(init=False)
+    factor_: FloatArray = field(init=False)
+    is_exact_: int = field(init=False)
+    _fitted_numbers: ClassVar[tuple[str, ...]] = ("is_exact",)
+    _fitted_arrays: ClassVar[tuple[str, ...]] = ("landmarks", "factor")
+    _is_euclidean: ClassVar[bool] = False
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Find the clusters of ``X``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features) or (n_samples, n_samples)
+            The samples, dense; or their kernel if that is precomputed.
+        y : Ignored
+            Not used, present here for API consistency by convention.
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            The weight of each sample. None means equal weights.
+
+        Returns
+        -------
+        self : KernelHGMeans
+            The fitted estimator.
+        """
+        return self._fit(X, y, sample_weight)
+
+    def _pose(
+        self, X: Any, sample_weight: FloatArray | None, parameters: Parameters, **constraints: Any
+    ) -> Task:
+        self._refuse(X, sparse=True)
+        self._check(X)
+        k = self.n_clusters
+        if self.kernel == LINEAR:
+            none = np.empty((0, X.shape[1])), np.empty((0, 0)), 1
+            task = plain_task(X, sample_weight, k, parameters, is_line=X.shape[1] == 1)
+            return self._keeping(task, *none)
+        chosen, is_exact = self._candidates(X.shape[0], sample_weight)
+        candidates = X[chosen]
+        gram = self._products(candidates, candidates, chosen)
+        found = find_coordinates(gram)
+        landmarks = candidates[found.chosen]
+        if self.kernel == PRECOMPUTED:
+            landmarks = chosen[found.chosen, None].astype(np.float64)
+        rows = self._embedded(X, landmarks, found.factor)
+        task = in_order_of_samples(plain_task(rows, sample_weight, k, parameters), X)
+        return self._keeping(task, landmarks.astype(np.float64), found.factor, int(is_exact))
+
+    def _keeping(self, task: Task, landmarks: Any, factor: FloatArray, is_exact: int) -> Task:
+        """Let the solution of a task keep the map of its samples."""
+
+        def settle(engine: Engine, best: Individual, is_final: bool) -> Solution:
+            fitted = {"landmarks_": landmarks, "factor_": factor, "is_exact_": is_exact}
+            return replace(task.settle(engine, best, is_final), fitted=fitted)
+
+        return replace(task, settle=settle, identity={"model": "kernel"})
+
+    def _check(self, X: NDArray[Any]) -> None:
+        """Check all parameters of the kernel."""
+        names = sorted([*PAIRWISE_KERNEL_FUNCTIONS, PRECOMPUTED])
+        if not isinstance(self.kernel, str) and not callable(self.kernel):
+            raise TypeError(f"kernel must be a name or a callable, got {shown(self.kernel)}.")
+        if isinstance(self.kernel, str) and self.kernel not in names:
+            raise ValueError(f"kernel={self.kernel!r} must be one of {', '.join(names)}.")
+        for name in ("gamma", "degree", "coef0"):
+            check_real(name, getattr(self, name))
+        if self.kernel_params is not None and not callable(self.kernel):
+            raise ValueError("kernel_params are for callable kernels; leave them out.")
+        if self.n_components is not None:
+            check_int("n_components", self.n_components, at_least=1)
+        if self.init is not None or self.warm_start:
+            name = "warm_start=True" if self.init is None else "init"
+            raise ValueError(
+                f"{name} cannot be used with KernelHGMeans, because coordinates in the space of a "
+                "kernel are made anew for every fit. Leave it out."
+            )
+        if self.kernel == PRECOMPUTED:
+            _check_precomputed(X)
+
+    def _candidates(
+        self, n_samples: int, sample_weight: FloatArray | None
+    ) -> tuple[NDArray[np.intp], bool]:
+        """Return the samples among which landmarks are, and whether these are all that count."""
+        counted = np.arange(n_samples)
+        if sample_weight is not None:
+            counted = np.flatnonzero(sample_weight)
+        n_samples, wanted = len(counted), self.n_components
+        if wanted is None and n_samples > MOST_EXACT:
+            wanted = DEFAULT_LANDMARKS
+            warnings.warn(
+                f"The kernel of {n_samples} samples is approximated by {wanted} landmarks "
+                f"(Nyström), because X has more than {MOST_EXACT} samples. Set n_components to "
+                "choose their number.",
+                UserWarning,
+                stacklevel=5 + EXTRA_FRAMES,
+            )
+        if wanted is None or wanted >= n_samples:
+            return counted, True
+        source = check_random_source(self.random_state)
+        # A stream of its own: an int gives the same search with and without it.
+        rng = np.random.default_rng([source, 1]) if isinstance(source, int) else None
+        rng = generator_from(source) if rng is None else rng
+        return np.sort(rng.choice(counted, wanted, replace=False)), False
+
+    def _products(
+        self, one: NDArray[Any], other: NDArray[Any], columns: NDArray[Any] | None = None
+    ) -> FloatArray:
+        """Return the kernel of all pairs of two sets of samples."""
+        if self.kernel == PRECOMPUTED:
+            return np.asarray(one[:, columns], dtype=np.float64)
+        given: dict[str, Any] = self.kernel_params or {}
+        if isinstance(self.kernel, str):
+            own = {name: getattr(self, name) for name in ("gamma", "degree", "coef0")}
+            given = {"filter_params": True, **own}
+        wide = one.astype(np.float64), other.astype(np.float64)
+        found = np.asarray(pairwise_kernels(*wide, metric=self.kernel, **given), dtype=np.float64)
+        if not np.isfinite(found).all():
+            raise ValueError(f"kernel={self.kernel!r} is not finite for some samples of X.")
+        return found
+
+    def _embedded(self, X: NDArray[Any], landmarks: NDArray[Any], factor: FloatArray) -> Any:
+        """Return the coordinates of samples, in their precision."""
+        columns = landmarks[:, 0].astype(np.intp) if self.kernel == PRECOMPUTED else None
+        products = self._products(X, landmarks, columns)
+        return apply_map(products.T, factor).astype(X.dtype)
+
+    def _checked(self, X: Any) -> Any:
+        X = super()._checked(X)
+        self._refuse(X, sparse=True)
+        if self.kernel == LINEAR:
+            return X
+        return self._embedded(X, self.landmarks_, self.factor_)
+
+    def _is_consistent(self) -> bool:
+        r, d = self.cluster_centers_.shape[1], self.n_features_in_
+        if self.kernel == LINEAR:
+            return bool(r == d)
+        width = 1 if self.kernel == PRECOMPUTED else d
+        is_indexed = self.kernel != PRECOMPUTED or bool(
+            ((self.landmarks_ >= 0) & (self.landmarks_ < d)).all()
+        )
+        is_regular = bool(np.diagonal(self.factor_).all())
+        shapes = self.landmarks_.shape == (r, width) and self.factor_.shape == (r, r)
+        return shapes and is_indexed and is_regular
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        tags.input_tags.pairwise = self.kernel == PRECOMPUTED
+        return tags
+
+
+def in_order_of_samples(task: Task, X: NDArray[Any]) -> Task:
+    """Let clusters be numbered by the means of their samples, in lexicographic order.
+
+    The coordinates in the space of a kernel depend on the choice of landmarks.
+    """
+
+    def settle(engine: Engine, best: Individual, is_final: bool) -> Solution:
+        solution = task.settle(engine, best, is_final)
+        labels, k = solution.labels, len(solution.centers)
+        present, compact = np.unique(labels, return_inverse=True)
+        means = contract(X, task.weights, compact.reshape(-1)).points
+        order = np.arange(k)
+        order[: len(present)] = present[np.lexsort(means.T[::-1])]
+        place = np.empty(k, np.int32)
+        place[order] = np.arange(k, dtype=np.int32)
+        return replace(solution, centers=solution.centers[order], labels=place[labels])
+
+    return replace(task, settle=settle)
+
+
+def _check_precomputed(X: NDArray[Any]) -> None:
+    if X.shape[0] != X.shape[1]:
+        raise ValueError(
+            f"kernel='precomputed' needs the kernel of all pairs of samples, a square matrix; "
+            f"X.shape={X.shape}."
+        )
+    if not np.allclose(X, X.T):
+        raise ValueError("kernel='precomputed' needs a symmetric matrix, and X is not.")

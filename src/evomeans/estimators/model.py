@@ -1,0 +1,104 @@
+"""What the estimators of other models than plain k-means have in common with HGMeans."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+from evomeans.engines import is_dask
+from evomeans.engines.frame import is_sparse
+from evomeans.estimators.docstrings import completed
+from evomeans.estimators.parameters import DEFAULT_MAX_OFFSPRING
+from evomeans.estimators.searching import SearchingEstimator
+from evomeans.search import Strategy
+
+
+@dataclass(eq=False, repr=False)
+class Model(SearchingEstimator):
+    """A model of its own with the search of HGMeans; subclasses document only what they add.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        The number of clusters.
+
+    strategy : {"deep", "paper"} or Strategy, default="deep"
+        How to search, see :class:`~evomeans.HGMeans`.
+
+    min_population, max_population : int, default=10 and 20
+        Solutions that survive when the population is cut down, and with which it begins.
+
+    max_offspring : int, default=5000
+        Stop after this many offspring.
+
+    n_iter_no_change : int, default=None
+        Offspring in a row without improvement after which a population has settled, see
+        :class:`~evomeans.HGMeans`.
+
+    max_time : float, default=None
+        Stop after this many seconds. Results then depend on the speed of the machine.
+
+    target_inertia : float, default=None
+        Stop as soon as the objective is at most this.
+
+    init : array-like of shape (n_clusters, n_features) or \
+            (n_solutions, n_clusters, n_features), default=None
+        Centres, or several sets of them, that join the first population.
+
+    n_jobs : int, default=None
+        Threads to use, as for :class:`~evomeans.HGMeans`. The result does not depend on it.
+
+    random_state : int, RandomState, Generator or None, default=None
+        An int makes the result reproducible.
+
+    warm_start : bool, default=False
+        Begin with ``population_`` of the previous fit.
+
+    checkpoint : path-like, default=None
+        A file in which the search keeps its state, and from which it continues, see
+        :class:`~evomeans.HGMeans`.
+
+    observers : callable or list of callables, default=None
+        Each is called with the record of every solution made. One that returns ``True`` ends the
+        search.
+
+    verbose : int, default=0
+        1 prints a line every few seconds, 2 one for each improvement as well, 3 one for each
+        offspring.
+    """
+
+    n_clusters: int = 8
+    _: KW_ONLY
+    strategy: str | Strategy = "deep"
+    min_population: int = 10
+    max_population: int = 20
+    max_offspring: int = DEFAULT_MAX_OFFSPRING
+    n_iter_no_change: int | None = None
+    max_time: float | None = None
+    target_inertia: float | None = None
+    init: Any = None
+    n_jobs: int | None = None
+    random_state: Any = None
+    warm_start: bool = False
+    checkpoint: str | os.PathLike[str] | None = None
+    observers: Any = None
+    verbose: int = 0
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.__doc__ = completed(cls, root=SearchingEstimator)
+
+    def _refuse(self, X: Any, *, sparse: bool) -> None:
+        """Refuse samples that only HGMeans can hold: those in Dask, and sparse ones if asked to."""
+        name = type(self).__name__
+        if is_dask(X):
+            raise ValueError(
+                f"{name} cannot hold a Dask collection, only HGMeans can. Pass X.compute() if it "
+                "fits into memory."
+            )
+        if sparse and is_sparse(X):
+            raise ValueError(
+                f"{name} takes dense X only, got a sparse matrix. Pass X.toarray() if it fits into "
+                "memory."
+            )

@@ -1,0 +1,314 @@
+"""What all estimators share that search for centres: limits, seeds, files, checkpoints, reports."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
+from typing import Any, ClassVar, Self
+
+from sklearn.exceptions import ConvergenceWarning
+
+from evomeans.engines import Engine, prepare_calls, prepare_kernels
+from evomeans.engines.frame import Frame
+from evomeans.engines.protocol import FloatArray
+from evomeans.estimators.callbacks import EXTRA_FRAMES, CallbackSupport, fit_task
+from evomeans.estimators.fitted import FittedCenters
+from evomeans.estimators.parameters import (
+    NOT_SET,
+    Parameters,
+    check_parameters,
+    generator_from,
+)
+from evomeans.estimators.persistence import stored_model
+from evomeans.estimators.solution import Solution, encode_starts, in_data_units
+from evomeans.estimators.tasks import Task
+from evomeans.estimators.validation import (
+    Features,
+    check_cluster_count,
+    check_init,
+    check_sample_weight,
+    check_samples,
+    check_warm_start,
+)
+from evomeans.search import (
+    History,
+    Individual,
+    SearchResult,
+    SearchSettings,
+    StopReason,
+    Strategy,
+    evolve,
+)
+from evomeans.search.crossover import matching_crossover, merging_crossover
+from evomeans.search.interrupts import DeferredInterrupt
+from evomeans.search.levels import level_sizes
+from evomeans.search.plan import needed_abilities
+from evomeans.storage.checkpoint import Checkpoint
+from evomeans.storage.model_file import write_model
+from evomeans.storage.problem import describe_problem
+from evomeans.wording import levels_text
+
+FAST = {"min_population": 5, "max_population": 10, "max_offspring": 500, "n_iter_no_change": 50}
+"""The paper's fast setting."""
+
+
+class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
+    """An estimator that lacks only its model, which is what :meth:`_pose` makes of samples.
+
+    Attributes
+    ----------
+    n_iter_ : int
+        Offspring made.
+    n_rediscoveries_ : int
+        How many further populations came to the same best solution.
+    levels_ : tuple of int
+        Rows of the levels of the search, all rows first.
+    missing_abilities_ : tuple of str
+        What the strategy would have used and the engine cannot do.
+    history_ : History
+        One record for each solution made.
+    stop_reason_ : StopReason
+        Why the search ended.
+    population_ : tuple of Individual
+        The last population, best first.
+    """
+
+    # Of HGMeans, these are parameters.
+    engine: Any = "auto"
+    subsample: Any = None
+    max_iter: Any = NOT_SET
+    init: Any = None
+    # Fitted attributes that model files hold besides those of HGMeans, without underscores.
+    _fitted_numbers: ClassVar[tuple[str, ...]] = ()
+    _fitted_arrays: ClassVar[tuple[str, ...]] = ()
+    # Whether centres and distances are those of the space of the samples.
+    _is_euclidean: ClassVar[bool] = True
+
+    strategy: str | Strategy
+    verbose: int
+    warm_start: bool
+    checkpoint: str | os.PathLike[str] | None
+    max_time: float | None
+    n_iter_: int
+    n_rediscoveries_: int
+    levels_: tuple[int, ...]
+    missing_abilities_: tuple[str, ...]
+    history_: History
+    stop_reason_: StopReason
+    population_: tuple[Individual, ...]
+
+    @classmethod
+    def fast(cls, n_clusters: int, **parameters: Any) -> Self:
+        """Make an estimator with the paper's fast setting.
+
+        Populations of 5 to 10, at most 500 offspring, 50 without improvement; the strategy is
+        "deep" unless you say otherwise. It takes about a tenth of the default's offspring, and can
+        miss what the default finds, above all with many well-separated clusters.
+
+        Parameters
+        ----------
+        n_clusters : int
+            The number of clusters.
+        **parameters
+            Any other parameters; they take precedence over the fast setting.
+
+        Returns
+        -------
+        self : object
+            An estimator of this class.
+
+        Examples
+        --------
+        >>> from evomeans import HGMeans
+        >>> HGMeans.fast(3).max_offspring
+        500
+        """
+        setting: dict[str, Any] = {**FAST, **parameters}
+        if "max_iter" in parameters and "max_offspring" not in parameters:
+            del setting["max_offspring"]
+        return cls(n_clusters, **setting)
+
+    def _is_consistent(self) -> bool:
+        """Whether fitted attributes that were read from a file fit together."""
+        return bool(self.cluster_centers_.shape[1] == self.n_features_in_)
+
+    def _pose(
+        self, X: Any, sample_weight: FloatArray | None, parameters: Parameters, **constraints: Any
+    ) -> Task:
+        """Say what to search for, given checked samples and parameters."""
+        raise NotImplementedError
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, **constraints: Any) -> Self:
+        """Check everything, search, and keep the answer."""
+        parameters = check_parameters(self)
+        X, features = check_samples(self, X)
+        sample_weight = check_sample_weight(sample_weight, X.shape[0], X)
+        check_cluster_count(self.n_clusters, X.shape[0])
+        task = self._pose(X, sample_weight, parameters, **constraints)
+        init = check_init(self.init, self.n_clusters, task.rows.shape[1])
+        given = [*self._previous_solutions(task.rows.shape[1]), *init]
+        settings = lowered(parameters.settings, task.constant)
+        rng = generator_from(parameters.random_source)
+        self._prepare(parameters, task)
+
+        # Ctrl-C ends the search, but neither loses what it found nor leaves half a fit.
+        with (
+            DeferredInterrupt() as interrupt,
+            closing(task.open_engine()) as engine,
+            fit_task(
+                self, X, y, sample_weight, features, engine.frame, settings, len(given)
+            ) as watching,
+        ):
+            if task.solve is not None:
+                result = task.solve(engine)
+            else:
+                result = evolve(
+                    engine,
+                    self.n_clusters,
+                    settings,
+                    rng,
+                    initial=encode_starts(engine.frame, given),
+                    observers=(*parameters.observers, *watching),
+                    interrupt=interrupt,
+                    keeper=self._checkpoint(engine, task, parameters, init),
+                )
+            result = raised(result, task.constant)
+            solution = task.settle(engine, result.best, result.is_unfinished)
+            self._keep(features, engine.frame, result, solution)
+        self._report(result, solution)
+        return self
+
+    def _prepare(self, parameters: Parameters, task: Task) -> None:
+        """Compile what the fit needs, before the clock of the search starts."""
+        strategy, is_search = parameters.settings.strategy, task.solve is None
+        crossovers = [one.crossover for one in strategy.crossovers] if is_search else ()
+        levels: tuple[int, ...] = ()
+        if is_search:
+            levels = level_sizes(parameters.settings, task.rows.shape[0], self.n_clusters)
+        prepare_kernels(
+            # Samples are searched on the CPU.
+            "cpu" if levels else task.engine,
+            task.rows,
+            self.n_clusters,
+            needed_abilities(strategy) if is_search else frozenset(),
+            matching=matching_crossover in crossovers,
+            merging=merging_crossover in crossovers,
+        )
+        if task.kernel_calls is not None:
+            prepare_calls(task.kernel_calls())
+        if self.verbose and levels:
+            said = levels_text((task.rows.shape[0], *levels))
+            print(f"[{type(self).__name__}] {said}", flush=True)
+
+    def _previous_solutions(self, n_features: int) -> list[FloatArray]:
+        """Centres in data units with which a warm start begins."""
+        if not self.warm_start or not hasattr(self, "population_"):
+            return []
+        check_warm_start(self.population_, self.n_clusters, n_features)
+        return [member.centers for member in self.population_]
+
+    def _checkpoint(
+        self, engine: Engine, task: Task, parameters: Parameters, init: Sequence[FloatArray]
+    ) -> Checkpoint | None:
+        if parameters.checkpoint is None:
+            return None
+        settings, source = parameters.settings, parameters.random_source
+        problem = describe_problem(engine, task.rows, task.weights, self.n_clusters, settings, init)
+        seed = source if isinstance(source, int) else None
+        return Checkpoint(parameters.checkpoint, {**problem, **task.identity}, seed=seed)
+
+    def _keep(
+        self, features: Features, frame: Frame, result: SearchResult, solution: Solution
+    ) -> None:
+        """Set all fitted attributes; nothing in here can fail."""
+        self._keep_solution(features, frame, solution)
+        self.n_iter_ = result.n_offspring
+        self.n_rediscoveries_ = result.n_rediscoveries
+        self.missing_abilities_ = tuple(sorted(map(str, result.missing_abilities)))
+        self.levels_ = result.levels
+        self.history_ = result.history
+        self.stop_reason_ = result.stop_reason
+        self.population_ = in_data_units(result.population, frame)
+
+    def _report(self, result: SearchResult, solution: Solution) -> None:
+        """Say what the user should know about how the fit ended."""
+        if self.verbose:
+            print(
+                f"[{type(self).__name__}] {result.stop_reason} after {result.n_offspring} "
+                f"offspring: inertia {solution.inertia:.8g}",
+                flush=True,
+            )
+        if result.is_unfinished:
+            warnings.warn(
+                f"max_time={self.max_time} was up before the first run of K-means on all samples "
+                "had ended. The centres are where it had come to, and not the means of their "
+                "clusters. Give it more time.",
+                ConvergenceWarning,
+                stacklevel=4 + EXTRA_FRAMES,
+            )
+        if result.stop_reason is StopReason.INTERRUPTED:
+            text = (
+                f"fit was interrupted after {result.n_offspring} offspring; the best solution so "
+                "far is kept."
+            )
+            if self.checkpoint is not None:
+                text += f" To go on, fit again with checkpoint={os.fspath(self.checkpoint)!r}."
+            warnings.warn(text, RuntimeWarning, stacklevel=4 + EXTRA_FRAMES)
+        self._warn_of_duplicates(solution, stacklevel=5 + EXTRA_FRAMES)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted estimator to a file that :func:`evomeans.load` reads.
+
+        The file is a ZIP of NumPy arrays and a JSON text, without pickle, and described in
+        docs/model-file.md. It is written atomically: an older file of this name is replaced by a
+        complete one or not at all.
+
+        Parameters
+        ----------
+        path : path-like
+            The file. ``checkpoint``, ``observers`` and a ``random_state`` that is not an int are
+            not stored, nor are labels of samples in Dask. A ``strategy`` of your own is not stored
+            either, and a UserWarning says so. All other parameters and all fitted attributes are
+            stored.
+
+        Examples
+        --------
+        >>> import evomeans, tempfile
+        >>> from pathlib import Path
+        >>> model = evomeans.HGMeans(2).fit([[0.0], [1.0], [5.0], [6.0], [7.0]])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(Path(folder) / "model.evomeans")
+        ...     evomeans.load(Path(folder) / "model.evomeans").predict([[2.0], [4.0]])
+        array([0, 1], dtype=int32)
+        """
+        write_model(path, stored_model(self))
+
+
+def lowered(settings: SearchSettings, constant: float) -> SearchSettings:
+    """Return settings for a search whose objective is lower by a constant."""
+    target = settings.target_inertia
+    if constant == 0.0 or target is None:
+        return settings
+    # Less than the constant cannot be reached.
+    return replace(settings, target_inertia=target - constant if target >= constant else None)
+
+
+def raised(result: SearchResult, constant: float) -> SearchResult:
+    """Add a constant to every objective in the result of a search."""
+    if constant == 0.0:
+        return result
+    names = ("inertia", "best", "population_best", "population_median", "population_worst")
+    history = History(
+        [
+            replace(record, **{name: getattr(record, name) + constant for name in names})
+            for record in result.history
+        ]
+    )
+    population = tuple(
+        replace(member, inertia=member.inertia + constant) for member in result.population
+    )
+    best = replace(result.best, inertia=result.best.inertia + constant)
+    return replace(result, best=best, population=population, history=history)

@@ -1,0 +1,272 @@
+"""ConstrainedHGMeans heeds its constraints, and finds the best clusters that do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import evomeans
+from constraint_oracles import best_constrained
+from evomeans import ConstrainedHGMeans, HGMeans
+from evomeans.engines.constrained.links import InfeasibleError, contract, group_samples
+
+QUICK = {"n_jobs": 1, "random_state": 0}
+TINY = {**QUICK, "min_population": 2, "max_population": 3, "max_offspring": 2}
+
+
+def blobs(n=120, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, 2)) + 6.0 * rng.integers(0, 2, size=(n, 2))
+
+
+def random_problem(seed):
+    """Draw a few samples with weights, size limits and links."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(3, 9))
+    k = int(rng.integers(1, min(n, 3) + 1))
+    X, weights = rng.normal(size=(n, 2)), rng.integers(1, 4, n).astype(float)
+    low, high = np.zeros(k, int), np.full(k, n)
+    if seed % 3:
+        low, high = rng.integers(0, n // k + 1, k), rng.integers(n // k, n + 1, k)
+    pairs = [rng.integers(0, n, (int(rng.integers(0, most)), 2)) for most in (3, 6)]
+    must, cannot = [one[one[:, 0] != one[:, 1]] for one in pairs]
+    penalty = float(rng.uniform(0.01, 3.0)) if seed % 5 == 0 else None
+    return X, weights, k, low, high, must, cannot, penalty
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("seeds", [range(15), range(15, 30)])
+def test_agrees_with_the_enumeration_of_all_clusterings(seeds):
+    """Sizes, hard and soft links, weights: the optimum, or the proof that there is none."""
+    for seed in seeds:
+        X, weights, k, low, high, must, cannot, penalty = random_problem(seed)
+        cost = np.inf if penalty is None else penalty
+        expected = best_constrained(X, weights, k, low, high, must, cannot, cost)
+        model = ConstrainedHGMeans.fast(k, size_min=low, size_max=high, penalty=penalty, **QUICK)
+        links = {"sample_weight": weights, "must_link": must, "cannot_link": cannot}
+        if expected == np.inf:
+            with pytest.raises(InfeasibleError):
+                model.fit(X, **links)
+            continue
+        model.fit(X, **links)
+        assert model.inertia_ + model.penalty_ == pytest.approx(expected, abs=1e-12), seed
+        assert model.history_[-1].best == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_sizes_hold_in_500_random_problems():
+    """Whatever the samples, duplicates included, every cluster is within its limits."""
+    for seed in range(500):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(2, 40))
+        k = int(rng.integers(1, min(n, 6) + 1))
+        X = rng.normal(size=(n, int(rng.integers(1, 4))))
+        if seed % 4 == 0:
+            X = np.round(X)
+        sizes = rng.multinomial(n, rng.dirichlet(np.ones(k)))
+        slack = rng.integers(0, 3, (2, k))
+        low, high = np.maximum(sizes - slack[0], 0), sizes + slack[1]
+        if seed % 3 == 0:
+            low, high = np.full(k, low.min()), np.full(k, high.max())
+        quick = {**QUICK, "min_population": 1, "max_population": 2, "max_offspring": 1}
+        strategy = "paper" if seed % 5 else "deep"
+        model = ConstrainedHGMeans(k, size_min=low, size_max=high, strategy=strategy, **quick)
+        labels = model.fit_predict(X)
+        counts = np.bincount(labels, minlength=k)
+        assert (counts >= low).all(), seed
+        assert (counts <= high).all(), seed
+
+
+def test_balanced_is_one_word():
+    """Sizes differ by one at most, whichever limit says so."""
+    X = blobs(50)
+    for limit in ({"size_max": "balanced"}, {"size_min": "balanced"}):
+        sizes = np.bincount(ConstrainedHGMeans(4, **limit, **TINY).fit(X).labels_)
+        assert sizes.max() - sizes.min() <= 1
+
+
+def test_must_links_alone_are_the_contracted_problem_to_the_last_bit():
+    """Groups become weighted samples of a plain HGMeans."""
+    X = blobs(80)
+    weights = np.random.default_rng(1).random(80)
+    pairs = np.random.default_rng(2).integers(0, 80, (25, 2))
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    groups = contract(X, weights, group_samples(80, pairs))
+    plain = HGMeans.fast(5, **QUICK).fit(groups.points, sample_weight=groups.weights)
+    model = ConstrainedHGMeans.fast(5, **QUICK)
+    model.fit(X, sample_weight=weights, must_link=pairs)
+    assert model.cluster_centers_.tobytes() == plain.cluster_centers_.tobytes()
+    assert_array_equal(model.labels_, plain.labels_[groups.of_sample])
+    squares = ((X - model.cluster_centers_[model.labels_]) ** 2).sum(axis=1)
+    assert model.inertia_ == pytest.approx(weights @ squares)
+    assert model.history_[-1].best == pytest.approx(model.inertia_)
+
+
+def test_contraction_keeps_weights_and_moments():
+    """The mean of a group is weighted; single samples are kept bit by bit."""
+    X, weights = blobs(6), np.array([1.0, 2.0, 3.0, 0.0, 0.0, 5.0])
+    groups = contract(X, weights, np.array([0, 0, 1, 2, 2, 3]))
+    assert_allclose(groups.points[0], (X[0] + 2 * X[1]) / 3)
+    assert_allclose(groups.points[2], (X[3] + X[4]) / 2)
+    assert groups.points[1].tobytes() == X[2].tobytes()
+    assert_array_equal(groups.weights, [3.0, 3.0, 0.0, 5.0])
+    assert_array_equal(groups.counts, [2, 1, 2, 1])
+
+
+def test_without_constraints_it_is_hgmeans():
+    """To the last bit."""
+    X = blobs()
+    ours, plain = ConstrainedHGMeans.fast(5, **QUICK).fit(X), HGMeans.fast(5, **QUICK).fit(X)
+    assert ours.cluster_centers_.tobytes() == plain.cluster_centers_.tobytes()
+    assert ours.inertia_ == plain.inertia_
+
+
+def test_links_from_classes_are_never_violated():
+    """Many cannot-links in one component, some of them with sizes."""
+    rng = np.random.default_rng(0)
+    X, classes = blobs(100), rng.integers(0, 4, 100)
+    pairs = rng.integers(0, 100, (120, 2))
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    same = classes[pairs[:, 0]] == classes[pairs[:, 1]]
+    for limits in ({}, {"size_min": 10, "size_max": 40}):
+        model = ConstrainedHGMeans(4, **limits, **TINY)
+        model.fit(X, must_link=pairs[same], cannot_link=pairs[~same])
+        assert model.n_violations_ == 0
+        labels = model.labels_
+        assert (labels[pairs[same][:, 0]] == labels[pairs[same][:, 1]]).all()
+        assert (labels[pairs[~same][:, 0]] != labels[pairs[~same][:, 1]]).all()
+
+
+def test_penalties_decide_whether_a_pair_is_heeded():
+    """A cheap pair is not, a dear one is, and an infinite one must be."""
+    X = np.array([[0.0], [0.1], [5.0], [5.1]])
+    for penalty, heeded in ((0.001, False), (1e6, True)):
+        model = ConstrainedHGMeans(2, penalty=penalty, **TINY).fit(X, cannot_link=[(0, 1)])
+        assert (model.labels_[0] != model.labels_[1]) == heeded
+        assert model.n_violations_ == (not heeded)
+        assert model.penalty_ == (0.0 if heeded else penalty)
+    own = ConstrainedHGMeans(2, **TINY).fit(X, cannot_link=[(0, 1, 0.001), (2, 3, np.inf)])
+    assert own.labels_[2] != own.labels_[3]
+    assert own.labels_[0] == own.labels_[1]
+
+
+def test_limits_belong_to_their_clusters():
+    """Cluster j has limit j, and the large cluster got the large limit."""
+    X = np.concatenate([np.zeros((10, 1)), np.ones((30, 1)), 3 * np.ones((20, 1))])
+    X = X + 0.01 * np.random.default_rng(0).normal(size=X.shape)
+    model = ConstrainedHGMeans(3, size_min=[20, 10, 30], size_max=[20, 10, 30], **TINY).fit(X)
+    assert_array_equal(np.bincount(model.labels_), [20, 10, 30])
+    assert_allclose(model.cluster_centers_.ravel(), [3.0, 0.0, 1.0], atol=0.05)
+
+
+def test_predict_is_nearest_centre_or_fills_sizes():
+    """New samples need not heed the limits, unless that is asked for."""
+    X = blobs(60)
+    model = ConstrainedHGMeans(3, size_max="balanced", **TINY).fit(X)
+    distances = model.transform(X)
+    assert_array_equal(model.predict(X), distances.argmin(axis=1))
+    filled = model.predict(X[:31], fill_sizes=True)
+    assert sorted(np.bincount(filled)) == [10, 10, 11]
+    assert_array_equal(model.predict(X, fill_sizes=True), model.labels_)
+    fixed = ConstrainedHGMeans(3, size_max=20, **TINY).fit(X)
+    with pytest.raises(ValueError, match="3 clusters of size_max hold 60 samples, and X has 61"):
+        fixed.predict(np.vstack([X, X[:1]]), fill_sizes=True)
+
+
+@pytest.mark.parametrize(
+    ("limits", "links", "text"),
+    [
+        ({"size_max": 2}, {}, "3 clusters of size_max hold 6 samples, and X has 12"),
+        ({"size_min": 5}, {}, "3 clusters of size_min need 15 samples, and X has 12"),
+        (
+            {"size_min": [4, 1, 1], "size_max": [3, 9, 9]},
+            {},
+            "size_min=4 is larger than size_max=3",
+        ),
+        (
+            {},
+            {"must_link": [(0, 5), (5, 7)], "cannot_link": [(7, 0)]},
+            "samples 7 and 0 apart, but must_link joins them: 7 - 5 - 0",
+        ),
+        ({}, {"cannot_link": [(4, 4)]}, "samples 4 and 4 apart, but they are the same"),
+        (
+            {},
+            {"cannot_link": [(i, j) for i in (1, 3, 8, 9) for j in (1, 3, 8, 9) if i < j]},
+            r"keeps 4 samples apart from each other \(1, 3, 8, 9\), and there are only 3 clusters",
+        ),
+        (
+            # A wheel with five spokes needs four colours, and has no clique of four.
+            {},
+            {"cannot_link": [(i, (i + 1) % 5) for i in range(5)] + [(i, 5) for i in range(5)]},
+            r"3 clusters are too few .* among 6 samples \(0, 1, 2, 3, 4, 5\)",
+        ),
+        (
+            {"size_max": 4},
+            {"must_link": [(0, 1), (1, 2), (2, 3), (3, 4)]},
+            r"must_link joins 5 samples \(0, 1, 2, 3, 4\), and no cluster may have more than",
+        ),
+        (
+            {"size_max": 4},
+            {"must_link": [(0, 1), (1, 2), (3, 4), (4, 5), (6, 7), (7, 8), (9, 10), (10, 11)]},
+            "must_link joins groups of 3, 3, 3, 3 samples, and no assignment heeds all links",
+        ),
+    ],
+)
+def test_constraints_that_cannot_be_met_are_named(limits, links, text):
+    """Proven, and with the samples to blame."""
+    model = ConstrainedHGMeans(3, **limits, **TINY)
+    with pytest.raises(InfeasibleError, match=text):
+        model.fit(blobs(12), **links)
+    assert not hasattr(model, "labels_")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "links", "error", "text"),
+    [
+        ({"size_max": 2.5}, {}, TypeError, "size_max must be None, 'balanced', an int, or 3 ints"),
+        ({"size_max": "equal"}, {}, TypeError, "got 'equal' of type str"),
+        ({"size_min": -1}, {}, ValueError, "size_min=-1 must not be negative"),
+        ({"size_min": [1, 2]}, {}, ValueError, r"size_min has the shape \(2,\)"),
+        ({"size_min": 2, "size_max": "balanced"}, {}, ValueError, "size_min=2 contradicts"),
+        ({"penalty": 0}, {}, ValueError, "penalty=0 must be positive"),
+        ({"penalty": "much"}, {}, TypeError, "penalty must be a number"),
+        ({}, {"must_link": [(0, 12)]}, ValueError, "names the sample 12 in row 0; samples are"),
+        ({}, {"must_link": [(0, 1.5)]}, ValueError, "names the sample 1.5"),
+        ({}, {"cannot_link": [0, 1]}, ValueError, r"cannot_link has the shape \(2,\)"),
+        ({}, {"cannot_link": "pairs"}, TypeError, "cannot_link must be pairs"),
+        ({}, {"cannot_link": [(0, 1, -2)]}, ValueError, "penalty -2.0 in row 0"),
+    ],
+)
+def test_errors_name_what_came(parameters, links, error, text):
+    """One sentence for each mistake."""
+    with pytest.raises(error, match=text):
+        ConstrainedHGMeans(3, **parameters, **TINY).fit(blobs(12), **links)
+
+
+def test_a_checkpoint_continues_with_the_same_bits_and_refuses_other_links(tmp_path):
+    """Labels of solutions are part of it."""
+    X, links = blobs(60), {"cannot_link": [(0, 1), (1, 2), (2, 0)]}
+    whole = ConstrainedHGMeans(4, size_max=20, max_offspring=20, **QUICK).fit(X, **links)
+    path = tmp_path / "search.checkpoint"
+    first = ConstrainedHGMeans(4, size_max=20, max_offspring=5, checkpoint=path, **QUICK)
+    first.fit(X, **links)
+    first.set_params(max_offspring=20).fit(X, **links)
+    assert first.cluster_centers_.tobytes() == whole.cluster_centers_.tobytes()
+    assert_array_equal(first.labels_, whole.labels_)
+    with pytest.raises(evomeans.CheckpointError, match="links differs"):
+        first.fit(X, cannot_link=[(0, 1)])
+
+
+def test_a_model_file_keeps_everything(tmp_path):
+    """Sizes, penalties and labels come back."""
+    X = blobs(40)
+    model = ConstrainedHGMeans(3, size_max=[20, 20, 10], penalty=0.5, **TINY)
+    model.fit(X, cannot_link=[(0, 1)])
+    model.save(tmp_path / "model")
+    loaded = evomeans.load(tmp_path / "model")
+    assert type(loaded) is ConstrainedHGMeans
+    assert loaded.size_max == [20, 20, 10]
+    assert loaded.penalty_ == model.penalty_
+    assert_array_equal(loaded.labels_, model.labels_)
+    assert_array_equal(loaded.predict(X), model.predict(X))

@@ -1,0 +1,150 @@
+"""KernelHGMeans clusters in the space of a kernel."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import make_circles, make_moons
+from sklearn.metrics import adjusted_rand_score
+from sklearn.metrics.pairwise import pairwise_kernels
+
+import evomeans
+from benchmarks.models import diffusion_kernel
+from constraint_oracles import all_labels
+from evomeans import HGMeans, KernelHGMeans
+from evomeans.estimators.feature_map import IndefiniteKernelError, apply_map, find_coordinates
+
+QUICK = {"n_jobs": 1, "random_state": 0}
+X = np.random.default_rng(0).normal(size=(60, 3))
+
+
+def objective(gram, weights, labels):
+    """ΣwK_ii − Σ_j ΣΣ w w K / Σw, from the kernel alone."""
+    total = weights @ np.diagonal(gram)
+    for j in np.unique(labels):
+        own = weights * (labels == j)
+        total -= own @ gram @ own / own.sum()
+    return total
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "laplacian"])
+def test_agrees_with_the_enumeration_of_all_clusterings(kernel):
+    """The optimum of the objective that the kernel alone defines, weighted."""
+    few, weights = X[:8], np.arange(1.0, 9.0)
+    gram = pairwise_kernels(few, metric=kernel)
+    model = KernelHGMeans.fast(3, kernel=kernel, **QUICK).fit(few, sample_weight=weights)
+    best = min(objective(gram, weights, labels) for labels in all_labels(8, 3))
+    assert model.inertia_ == pytest.approx(best)
+    assert model.inertia_ == pytest.approx(objective(gram, weights, model.labels_))
+
+
+def test_a_linear_kernel_is_hgmeans_to_the_last_bit():
+    """Labels, centres, inertia and predictions."""
+    ours, plain = KernelHGMeans.fast(4, kernel="linear", **QUICK), HGMeans.fast(4, **QUICK)
+    ours.fit(X)
+    plain.fit(X)
+    assert ours.cluster_centers_.tobytes() == plain.cluster_centers_.tobytes()
+    assert ours.inertia_ == plain.inertia_
+    assert_array_equal(ours.labels_, plain.labels_)
+    assert_array_equal(ours.predict(X + 0.1), plain.predict(X + 0.1))
+
+
+def test_a_precomputed_linear_kernel_has_the_same_clusters():
+    """Coordinates that are found from the products alone, and a prediction from products."""
+    ours = KernelHGMeans.fast(4, kernel="precomputed", **QUICK).fit(X @ X.T)
+    plain = HGMeans.fast(4, **QUICK).fit(X)
+    assert ours.inertia_ == pytest.approx(plain.inertia_)
+    assert adjusted_rand_score(ours.labels_, plain.labels_) == 1.0
+    new = X + 0.1
+    assert adjusted_rand_score(ours.predict(new @ X.T), plain.predict(new)) == 1.0
+    assert len(ours.factor_) == 3
+
+
+def test_rings_are_separated():
+    """No straight line does that."""
+    points, classes = make_circles(200, noise=0.05, factor=0.3, random_state=0)
+    model = KernelHGMeans.fast(2, gamma=5.0, **QUICK).fit(points)
+    assert adjusted_rand_score(classes, model.labels_) == 1.0
+    assert_array_equal(model.predict(points), model.labels_)
+    assert model.is_exact_ == 1
+
+
+def test_moons_are_separated_by_a_diffusion_kernel():
+    """The optimum for a radial kernel does not follow them, whatever its width."""
+    points, classes = make_moons(200, noise=0.05, random_state=0)
+    model = KernelHGMeans.fast(2, kernel="precomputed", **QUICK).fit(diffusion_kernel(points))
+    assert adjusted_rand_score(classes, model.labels_) == 1.0
+
+
+def test_coordinates_have_the_kernel_as_products():
+    """However few landmarks span the samples."""
+    gram = pairwise_kernels(X, metric="poly", degree=2)
+    found = find_coordinates(gram)
+    coordinates = apply_map(gram[found.chosen], found.factor)
+    assert_allclose(coordinates @ coordinates.T, gram, atol=1e-9 * gram.max())
+    # Monomials of degree 2 and less in three features.
+    assert len(found.chosen) == 10
+
+
+def test_a_callable_kernel_is_used_with_its_parameters(tmp_path):
+    """And a model file says why it cannot hold it."""
+
+    def dot(one, other, scale):
+        return scale * (one @ other)
+
+    model = KernelHGMeans.fast(3, kernel=dot, kernel_params={"scale": 4.0}, **QUICK).fit(X)
+    assert model.inertia_ == pytest.approx(4.0 * HGMeans.fast(3, **QUICK).fit(X).inertia_)
+    with pytest.raises(ValueError, match="is a function, which a model file cannot hold"):
+        model.save(tmp_path / "model")
+
+
+def test_landmarks_approximate_and_say_so(monkeypatch):
+    """Asked for, or because there are too many samples, which a warning says."""
+    exact = KernelHGMeans.fast(3, **QUICK).fit(X)
+    rough = KernelHGMeans.fast(3, n_components=20, **QUICK).fit(X)
+    assert (exact.is_exact_, rough.is_exact_) == (1, 0)
+    assert len(rough.landmarks_) == 20
+    assert rough.inertia_ <= exact.inertia_
+    monkeypatch.setattr("evomeans.estimators.kernel.MOST_EXACT", 50)
+    monkeypatch.setattr("evomeans.estimators.kernel.DEFAULT_LANDMARKS", 10)
+    with pytest.warns(UserWarning, match=r"60 samples is approximated by 10 landmarks \(Nyström\)"):
+        few = KernelHGMeans.fast(3, **QUICK).fit(X)
+    assert len(few.landmarks_) == 10
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "precomputed", "linear"])
+def test_a_model_file_keeps_the_map(tmp_path, kernel):
+    """The loaded model predicts the same."""
+    samples = X @ X.T if kernel == "precomputed" else X
+    model = KernelHGMeans.fast(3, kernel=kernel, **QUICK).fit(samples)
+    model.save(tmp_path / "model")
+    loaded = evomeans.load(tmp_path / "model")
+    assert_array_equal(loaded.predict(samples), model.predict(samples))
+    assert loaded.n_features_in_ == model.n_features_in_
+
+
+@pytest.mark.parametrize(
+    ("parameters", "samples", "error", "text"),
+    [
+        ({"kernel": "gauss"}, X, ValueError, "kernel='gauss' must be one of"),
+        ({"kernel": 3}, X, TypeError, "kernel must be a name or a callable"),
+        ({"gamma": "scale"}, X, TypeError, "gamma must be a number"),
+        ({"kernel_params": {"a": 1}}, X, ValueError, "kernel_params are for callable kernels"),
+        ({"n_components": 0}, X, ValueError, "n_components=0 must be at least 1"),
+        ({"warm_start": True}, X, ValueError, "warm_start=True cannot be used with KernelHGMeans"),
+        ({"init": X[:3]}, X, ValueError, "init cannot be used with KernelHGMeans"),
+        ({"kernel": "precomputed"}, X, ValueError, "a square matrix; X.shape"),
+        ({"kernel": "precomputed"}, np.triu(np.ones((9, 9))), ValueError, "symmetric"),
+        (
+            {"kernel": "precomputed"},
+            np.ones((9, 9)) - 2 * np.eye(9) + np.diag(np.full(9, 1.1)),
+            IndefiniteKernelError,
+            "not positive semi-definite",
+        ),
+    ],
+)
+def test_errors_name_what_came(parameters, samples, error, text):
+    """One sentence for each mistake."""
+    with pytest.raises(error, match=text):
+        KernelHGMeans(3, **parameters).fit(samples)

@@ -1,0 +1,114 @@
+"""SphericalHGMeans minimises the sum of cosine distances, dense and sparse alike."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+
+import evomeans
+from constraint_oracles import all_labels
+from evomeans import SphericalHGMeans
+from evomeans.engines.protocol import LocalSearch, Start
+from evomeans.engines.spherical.engine import SphericalEngine, unit_rows
+
+QUICK = {"n_jobs": 1, "random_state": 0}
+
+
+def directions(n=80, d=6, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, d)) * rng.uniform(0.1, 100.0, (n, 1))
+
+
+def objective(X, weights, labels, k):
+    """Σw − Σ‖s_j‖, from the sums of unit samples."""
+    units = X / np.linalg.norm(X, axis=1, keepdims=True)
+    sums = [(weights[labels == j, None] * units[labels == j]).sum(axis=0) for j in range(k)]
+    return weights.sum() - np.linalg.norm(sums, axis=1).sum()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_agrees_with_the_enumeration_of_all_clusterings(seed):
+    """The optimum of the objective, weighted."""
+    X, k = directions(8, 3, seed), 2 + seed % 2
+    weights = np.random.default_rng(seed).integers(1, 4, 8).astype(float)
+    model = SphericalHGMeans.fast(k, **QUICK).fit(X, sample_weight=weights)
+    best = min(objective(X, weights, labels, k) for labels in all_labels(8, k))
+    assert model.inertia_ == pytest.approx(best)
+    assert model.inertia_ == pytest.approx(objective(X, weights, model.labels_, k))
+
+
+def test_single_moves_leave_no_better_place_for_any_sample():
+    """Every sample is tried in every cluster, from scratch."""
+    X, k = directions(60, 4), 5
+    engine = SphericalEngine(X, None)
+    start = Start(X[:k].copy(), local_search=LocalSearch(single_moves=True))
+    found = engine.refine([start])[0]
+    lowest = objective(X, np.ones(60), found.labels, k)
+    assert found.inertia == pytest.approx(lowest)
+    for i in range(60):
+        for j in range(k):
+            labels = found.labels.copy()
+            labels[i] = j
+            assert objective(X, np.ones(60), labels, k) > lowest - 1e-9
+
+
+def test_sparse_samples_give_the_same_clusters_and_stay_sparse(monkeypatch):
+    """CSR is never made dense as a whole."""
+    X = directions() * (np.random.default_rng(1).random((80, 6)) < 0.5)
+    dense = SphericalHGMeans.fast(4, **QUICK).fit(X)
+    widest = 0
+    toarray = sp.csr_array.toarray
+
+    def watched(self, *arguments, **named):
+        nonlocal widest
+        widest = max(widest, self.shape[0])
+        return toarray(self, *arguments, **named)
+
+    monkeypatch.setattr(sp.csr_array, "toarray", watched)
+    sparse = SphericalHGMeans.fast(4, **QUICK).fit(sp.csr_array(X))
+    assert widest <= 8
+    assert sparse.inertia_ == pytest.approx(dense.inertia_, rel=1e-12)
+    assert_array_equal(sparse.labels_, dense.labels_)
+    assert_array_equal(sparse.predict(sp.csr_array(X)), sparse.labels_)
+    assert_allclose(sparse.transform(sp.csr_array(X)), dense.transform(X), atol=1e-12)
+
+
+def test_lengths_do_not_matter_and_centres_have_length_one():
+    """Only directions do, down to denormal and up to huge samples."""
+    X = directions()
+    model = SphericalHGMeans.fast(4, **QUICK).fit(X)
+    # By powers of two, which change no digit.
+    scaled = X * 2.0 ** np.random.default_rng(2).integers(-300, 300, (80, 1))
+    assert_array_equal(SphericalHGMeans.fast(4, **QUICK).fit(scaled).labels_, model.labels_)
+    assert_allclose(np.linalg.norm(model.cluster_centers_, axis=1), 1.0)
+    assert_array_equal(model.predict(X), model.labels_)
+    assert model.score(X) == -model.inertia_
+    assert_allclose(model.transform(X), 1.0 - unit_rows(X) @ model.cluster_centers_.T, atol=1e-12)
+
+
+def test_samples_of_zeros_cost_one():
+    """They have no direction, and no cluster is better than another."""
+    X = np.vstack([directions(20), np.zeros((3, 6))])
+    model = SphericalHGMeans.fast(3, **QUICK).fit(X)
+    without = SphericalHGMeans.fast(3, **QUICK).fit(X[:20])
+    assert model.inertia_ == pytest.approx(without.inertia_ + 3.0)
+
+
+def test_a_model_file_keeps_everything(tmp_path):
+    """Labels, centres and population come back."""
+    X = directions()
+    model = SphericalHGMeans.fast(3, **QUICK).fit(X)
+    model.save(tmp_path / "model")
+    loaded = evomeans.load(tmp_path / "model")
+    assert type(loaded) is SphericalHGMeans
+    assert_array_equal(loaded.predict(X), model.labels_)
+    assert len(loaded.population_) == len(model.population_)
+
+
+def test_dask_is_refused():
+    """In one sentence."""
+    array = pytest.importorskip("dask.array")
+    with pytest.raises(ValueError, match="SphericalHGMeans cannot hold a Dask collection"):
+        SphericalHGMeans(3).fit(array.from_array(directions()))

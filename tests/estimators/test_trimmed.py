@@ -1,0 +1,116 @@
+"""TrimmedHGMeans finds clusters and outliers together."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.metrics import adjusted_rand_score
+
+import evomeans
+from constraint_oracles import all_labels, inertias
+from evomeans import HGMeans, TrimmedHGMeans
+
+QUICK = {"n_jobs": 1, "random_state": 0}
+
+
+def noisy(share, seed=0):
+    """Three clusters, uniform noise around them, and the classes; −1 for noise."""
+    rng = np.random.default_rng(seed)
+    places = np.repeat([[0.0, 0.0], [4.0, 0.0], [2.0, 4.0]], 50, axis=0)
+    clusters = places + 0.3 * rng.normal(size=(150, 2))
+    count = round(150 * share / (1.0 - share))
+    noise = rng.uniform(-20.0, 25.0, (count, 2))
+    classes = np.concatenate([np.repeat([0, 1, 2], 50), np.full(count, -1)])
+    return np.concatenate([clusters, noise]), classes
+
+
+def brute_force(X, k, n_outliers):
+    """Return the lowest sum of squares of any clustering of any samples that are kept."""
+    kept = combinations(range(len(X)), len(X) - n_outliers)
+    labels = all_labels(len(X) - n_outliers, k)
+    ones = np.ones(len(X) - n_outliers)
+    return min(inertias(X[list(rows)], ones, labels, k).min() for rows in kept)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_agrees_with_the_enumeration_of_all_choices(seed):
+    """Of samples to leave out, and of clusterings of the others."""
+    X = np.random.default_rng(seed).standard_t(1.5, (8, 2))
+    k, n_outliers = 1 + seed % 3, 1 + seed % 2
+    model = TrimmedHGMeans.fast(k, n_outliers=n_outliers, **QUICK).fit(X)
+    assert model.inertia_ == pytest.approx(brute_force(X, k, n_outliers), abs=1e-12)
+    assert np.count_nonzero(model.labels_ == -1) == n_outliers
+    assert model.history_[-1].best == pytest.approx(model.inertia_, abs=1e-12)
+
+
+@pytest.mark.parametrize("share", [0.05, 0.2])
+def test_planted_clusters_are_found_in_noise(share):
+    """Plain k-means spends its centres on the noise."""
+    X, classes = noisy(share)
+    inside = classes >= 0
+    model = TrimmedHGMeans.fast(3, n_outliers=share, **QUICK).fit(X)
+    assert adjusted_rand_score(classes[inside], model.predict(X)[inside]) == 1.0
+    assert np.mean(model.labels_[inside] >= 0) > 0.97
+    plain = HGMeans.fast(3, **QUICK).fit(X)
+    if share == 0.2:
+        assert adjusted_rand_score(classes[inside], plain.labels_[inside]) < 0.9
+
+
+def test_without_outliers_it_is_as_deep_as_hgmeans():
+    """The same objective, and the same clusters."""
+    X, _ = noisy(0.05)
+    ours = TrimmedHGMeans.fast(4, n_outliers=0, **QUICK).fit(X)
+    assert ours.inertia_ == pytest.approx(HGMeans.fast(4, **QUICK).fit(X).inertia_)
+    assert_array_equal(ours.labels_, ours.predict(X))
+
+
+def test_attributes_belong_together():
+    """Inertia and radius are those of the samples that count, with centres at their means."""
+    X, _ = noisy(0.2)
+    model = TrimmedHGMeans.fast(3, n_outliers=30, **QUICK).fit(X)
+    inside = model.labels_ >= 0
+    away = np.linalg.norm(X - model.cluster_centers_[model.labels_], axis=1)[inside]
+    assert model.inertia_ == pytest.approx((away**2).sum())
+    assert model.radius_ == pytest.approx(away.max())
+    assert model.n_outliers_ == 30
+    assert model.transform(X).min(axis=1)[~inside].min() >= model.radius_
+    for j in range(3):
+        assert_allclose(model.cluster_centers_[j], X[model.labels_ == j].mean(axis=0))
+
+
+def test_a_weight_of_two_counts_like_two_samples():
+    """Also when only one of the two is left out."""
+    X, _ = noisy(0.2)
+    weights = np.random.default_rng(1).integers(1, 4, len(X))
+    weighted = TrimmedHGMeans.fast(3, n_outliers=41, **QUICK).fit(X, sample_weight=weights)
+    repeated = TrimmedHGMeans.fast(3, n_outliers=41, **QUICK).fit(np.repeat(X, weights, axis=0))
+    assert weighted.inertia_ == pytest.approx(repeated.inertia_)
+
+
+@pytest.mark.parametrize(
+    ("n_outliers", "error", "text"),
+    [
+        (-1, ValueError, "n_outliers=-1 must not be negative"),
+        (1.5, ValueError, "n_outliers=1.5 must be a share"),
+        ("many", TypeError, "n_outliers must be an int or a float"),
+        (True, TypeError, "n_outliers must be an int or a float"),
+        (9, ValueError, "n_outliers=9 leaves 1 samples of 10, and n_clusters=2"),
+    ],
+)
+def test_errors_name_what_came(n_outliers, error, text):
+    """One sentence for each mistake."""
+    with pytest.raises(error, match=text):
+        TrimmedHGMeans(2, n_outliers=n_outliers).fit(np.eye(10))
+
+
+def test_a_model_file_keeps_outliers(tmp_path):
+    """Labels of −1 come back."""
+    X, _ = noisy(0.05)
+    model = TrimmedHGMeans.fast(3, **QUICK).fit(X)
+    model.save(tmp_path / "model")
+    loaded = evomeans.load(tmp_path / "model")
+    assert_array_equal(loaded.labels_, model.labels_)
+    assert loaded.radius_ == model.radius_
