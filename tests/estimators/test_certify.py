@@ -15,8 +15,8 @@ from evomeans.exact.tree_proof import InvalidProofError
 from evomeans.search import StopReason
 
 
-@pytest.fixture(scope="module")
-def X() -> np.ndarray:
+@pytest.fixture(scope="module", name="X")
+def samples() -> np.ndarray:
     rng = np.random.default_rng(0)
     return np.concatenate([rng.normal(size=(14, 2)), rng.normal(size=(14, 2)) + 2.5])
 
@@ -158,7 +158,7 @@ def test_ctrl_c_leaves_a_bound() -> None:
     with pytest.warns(RuntimeWarning, match="certify was interrupted"):
         found = evomeans.certify(X, labels, max_time=60)
     assert found.seconds < 50
-    assert found.status == "bounded"
+    assert (found.status, found.stop_reason) == ("bounded", "interrupted")
 
 
 def test_progress_is_told(X, capsys) -> None:
@@ -189,9 +189,29 @@ def test_bad_arguments_get_one_clear_sentence(X, arguments, text) -> None:
         evomeans.certify(X, **given)
 
 
+@pytest.mark.parametrize("unit", [1e-170, 1e160])
+def test_an_inertia_that_underflows_or_overflows_is_refused(X, unit) -> None:
+    """Never called optimal because both bounds are written as 0."""
+    with pytest.raises(ValueError, match="cannot be written in float64"):
+        evomeans.certify(unit * X, np.arange(28) % 3)
+
+
+@pytest.mark.parametrize("unit", [1e-120, 1e140])
+def test_tiny_and_huge_units_change_nothing(X, certificate, unit) -> None:
+    found = evomeans.certify(unit * X, evomeans.HGMeans(3, random_state=0).fit(X).labels_)
+    assert found.status == "optimal"
+    assert found.lower_bound == pytest.approx(certificate.lower_bound * unit * unit, rel=1e-5)
+
+
+def test_weights_out_of_all_proportion_give_no_false_bound(X) -> None:
+    weights = np.logspace(-250, 0, len(X))
+    found = evomeans.certify(X, np.arange(28) % 3, weights, max_time=2)
+    assert 0 <= found.lower_bound <= found.upper_bound
+
+
 def test_exact_kmeans_proves_what_it_finds(X) -> None:
     model = evomeans.ExactKMeans(3, random_state=0).fit(X)
-    assert model.stop_reason_ is StopReason.PROVEN_OPTIMAL
+    assert model.stop_reason_ == StopReason.PROVEN_OPTIMAL
     assert model.gap_ <= 1e-6
     assert model.lower_bound_ <= model.inertia_ * (1 + 1e-12)
     assert np.array_equal(model.predict(X), model.labels_)
@@ -200,5 +220,5 @@ def test_exact_kmeans_proves_what_it_finds(X) -> None:
 def test_exact_kmeans_says_what_is_left() -> None:
     X = np.random.default_rng(0).normal(size=(150, 6))
     model = evomeans.ExactKMeans(8, max_time=0.2, random_state=0).fit(X)
-    assert model.stop_reason_ is StopReason.MAX_TIME
+    assert model.stop_reason_ == StopReason.MAX_TIME
     assert 0 < model.gap_ <= 1

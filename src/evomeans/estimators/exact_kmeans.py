@@ -10,7 +10,7 @@ from evomeans.estimators.fitted import FittedCenters
 from evomeans.estimators.hgmeans import HGMeans
 from evomeans.estimators.parameters import check_int
 from evomeans.estimators.validation import check_sample_weight, check_samples
-from evomeans.search import History, StopReason
+from evomeans.search import History
 
 
 class ExactKMeans(FittedCenters):
@@ -67,9 +67,9 @@ class ExactKMeans(FittedCenters):
     gap_ : float
         The share of the inertia by which the optimum can be lower at most.
 
-    stop_reason_ : StopReason
-        "proven_optimal", or what ended the proof before: "max_time" or "interrupted". ``gap_`` is
-        what is left then.
+    stop_reason_ : str
+        "proven_optimal", or what ended the proof before: "max_time", "interrupted", or "exhausted"
+        if the method cannot do better. ``gap_`` is what is left then.
 
     n_iter_ : int
         Offspring of the search.
@@ -105,7 +105,7 @@ class ExactKMeans(FittedCenters):
 
     n_iter_: int
     history_: History
-    stop_reason_: StopReason
+    stop_reason_: str
     lower_bound_: float
     gap_: float
 
@@ -174,7 +174,7 @@ class ExactKMeans(FittedCenters):
             verbose=self.verbose,
         )
         self.lower_bound_, self.gap_ = certificate.lower_bound, certificate.gap
-        self.stop_reason_ = _stop_reason(search.stop_reason_, certificate.is_optimal)
+        self.stop_reason_ = certificate.stop_reason
         return self
 
     def _keep_search(self, search: HGMeans, features: Any) -> None:
@@ -186,9 +186,3 @@ class ExactKMeans(FittedCenters):
             del self.feature_names_in_
         for name in ("cluster_centers_", "labels_", "inertia_", "n_iter_", "history_", "_frame"):
             setattr(self, name, getattr(search, name))
-
-
-def _stop_reason(search: StopReason, is_optimal: bool) -> StopReason:
-    if is_optimal:
-        return StopReason.PROVEN_OPTIMAL
-    return StopReason.INTERRUPTED if search is StopReason.INTERRUPTED else StopReason.MAX_TIME

@@ -111,7 +111,7 @@ def attempt(
         return Finding(Method.DIRECT, lower, labels, DirectProof())
     separated = _by_separation(points, k, labels)
     cutoff = points.inertia(labels)
-    if method is Method.SEPARATION or separated.lower >= cutoff * (1 - limits.gap):
+    if method is Method.SEPARATION or separated.lower >= cutoff * (1 - limits.gap) or cutoff == 0:
         return separated
     if wanted is Method.RELAXATION:
         found = _by_relaxation(points, k, labels, limits)
