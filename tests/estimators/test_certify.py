@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 
+import joblib
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
@@ -222,3 +223,47 @@ def test_exact_kmeans_says_what_is_left() -> None:
     model = evomeans.ExactKMeans(8, max_time=0.2, random_state=0).fit(X)
     assert model.stop_reason_ == StopReason.MAX_TIME
     assert 0 < model.gap_ <= 1
+
+
+@pytest.fixture
+def many(monkeypatch) -> tuple[np.ndarray, np.ndarray]:
+    """Return samples that are split into eight parts."""
+    monkeypatch.setattr("evomeans.exact.parts.PART_SIZE", 20)
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(160, 2)) + 4 * (np.arange(160) % 2)[:, None]
+    return X, evomeans.HGMeans(2, random_state=0).fit(X).labels_
+
+
+@pytest.mark.slow
+def test_parts_give_the_same_bound_in_any_number_of_processes(many) -> None:
+    X, labels = many
+    one, two = (evomeans.certify(X, labels, method="parts", n_jobs=jobs) for jobs in (1, 2))
+    assert one.method == "parts"
+    assert one.lower_bound == two.lower_bound
+    assert 0.8 * one.upper_bound < one.lower_bound < one.upper_bound
+    assert one.verify(X) == one.lower_bound
+
+
+@pytest.mark.slow
+def test_parts_go_to_a_dask_cluster(many) -> None:
+    """By way of joblib, on a cluster within this process."""
+    distributed = pytest.importorskip("distributed")
+    X, labels = many
+    alone = evomeans.certify(X, labels, method="parts")
+    with (
+        distributed.Client(
+            processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None
+        ),
+        joblib.parallel_config(backend="dask"),
+    ):
+        found = evomeans.certify(X, labels, method="parts", n_jobs=2)
+    assert found.lower_bound == alone.lower_bound
+
+
+def test_a_sample_of_parts_is_called_statistical(many) -> None:
+    X, labels = many
+    found = evomeans.certify(X, labels, method="parts", sampled_parts=4)
+    assert (found.status, found.confidence) == ("statistical", 0.99)
+    assert "Statistical, not proven" in str(found)
+    with pytest.raises(InvalidProofError, match="statistical"):
+        found.verify(X)

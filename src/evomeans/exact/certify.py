@@ -111,7 +111,8 @@ def attempt(
         return Finding(Method.DIRECT, lower, labels, DirectProof())
     separated = _by_separation(points, k, labels)
     cutoff = points.inertia(labels)
-    if method is Method.SEPARATION or separated.lower >= cutoff * (1 - limits.gap) or cutoff == 0:
+    is_closed = method is None and separated.lower >= cutoff * (1 - limits.gap)
+    if method is Method.SEPARATION or is_closed or cutoff == 0:
         return separated
     if wanted is Method.RELAXATION:
         found = _by_relaxation(points, k, labels, limits)
@@ -123,7 +124,8 @@ def attempt(
         from evomeans.exact.parts import by_parts
 
         found = by_parts(points, k, labels, limits, run=run, n_jobs=n_jobs, sampled=sampled_parts)
-    return found if found.lower > separated.lower or found.confidence else separated
+    is_best = method is not None or found.lower > separated.lower or found.confidence is not None
+    return found if is_best else separated
 
 
 def _by_separation(points: WeightedPoints, k: int, labels: Indices) -> Finding:
