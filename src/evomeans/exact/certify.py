@@ -89,7 +89,7 @@ def attempt(
     ----------
     points : WeightedPoints
     k : int
-        At least one point for each cluster is not required.
+        May exceed the number of points.
     labels : (n,) array
         The known clustering, of the points.
     limits : Limits
