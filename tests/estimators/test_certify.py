@@ -134,6 +134,22 @@ def test_trivial_problems_are_proven_at_once(X, k, labels) -> None:
     assert found.status == "optimal"
 
 
+@pytest.mark.parametrize("method", ["relaxation", "separation", "parts", "direct"])
+def test_a_cluster_for_every_sample_costs_nothing_by_any_method(X, method) -> None:
+    """A bound for exactly k clusters would be false where fewer samples are distinct."""
+    found = evomeans.certify(X[:5], [0, 0, 1, 1, 1], n_clusters=7, method=method)
+    assert (found.lower_bound, found.upper_bound) == (0.0, 0.0)
+    assert found.improved
+
+
+@pytest.mark.parametrize("k", [1, 27])
+def test_the_relaxation_agrees_on_trivial_problems(X, k) -> None:
+    labels = np.arange(28) % k
+    known = evomeans.certify(X, labels, n_clusters=k)
+    found = evomeans.certify(X, labels, n_clusters=k, method="relaxation", max_time=5)
+    assert found.lower_bound <= known.upper_bound * (1 + 1e-12)
+
+
 def test_one_column_is_proven_by_its_dynamic_program(X) -> None:
     found = evomeans.certify(X[:, :1], np.arange(28) % 4)
     assert (found.method, found.status, found.improved) == ("direct", "optimal", True)
@@ -182,6 +198,7 @@ def test_progress_is_told(X, capsys) -> None:
         ({"method": "magic"}, "method='magic' must be one of"),
         ({"n_clusters": 1}, "less than the 2 clusters"),
         ({"method": "parts"}, "parts"),
+        ({"method": "direct"}, "method='direct' is for one cluster"),
     ],
 )
 def test_bad_arguments_get_one_clear_sentence(X, arguments, text) -> None:

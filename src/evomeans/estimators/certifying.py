@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 LARGEST_DENSE = 10**8
 """Entries of a sparse matrix that are still written out."""
-SMALLEST, LARGEST = 1e-280, 1e300
+SMALLEST, LARGEST = 1e-300, 1e300
 """Inertias that can be certified."""
 METHODS = ("auto", "direct", "separation", "relaxation", "plane", "parts")
 SECONDS_BETWEEN_LINES = 5.0

@@ -105,7 +105,13 @@ def attempt(
         Prove bounds for so many parts only, for a statistical statement.
     """
     wanted = method or choose_method(points, k, has_plane_solver).method
-    if wanted is Method.DIRECT:
+    if wanted is Method.DIRECT and not direct.solves(points, k):
+        raise ValueError(
+            f"method='direct' is for one cluster, one feature, or at most n_clusters + 1 distinct "
+            f"samples, got n_clusters={k} and {points.n} distinct samples with "
+            f"{points.values.shape[1]} features."
+        )
+    if wanted is Method.DIRECT or points.n <= k:
         lower, best = direct.optimum(points, k)
         labels = best if points.inertia(best) < points.inertia(labels) else labels
         return Finding(Method.DIRECT, lower, labels, DirectProof())
