@@ -36,7 +36,7 @@ from benchmarks.best_known import best_known, record_proofs
 from benchmarks.data import load
 from benchmarks.data.errors import exit_on_data_errors
 from benchmarks.measure import mixture, parse_setup
-from evomeans.exact.certify import attempt, choose_method
+from evomeans.exact.certify import attempt
 from evomeans.exact.limits import Limits
 from evomeans.exact.points import WeightedPoints
 from evomeans.exact.prepare import prepare
@@ -120,10 +120,10 @@ def measure(setup: str, max_time: float, n_jobs: int, method: str | None) -> Row
     points = WeightedPoints.of_samples(X)
     known = points.labels_of_points(labels)
     has_solver = find_spec("highspy") is not None
-    wanted = Method(method) if method else choose_method(points, k, has_solver).method
+    wanted = Method(method) if method else None
     with threadpool_limits(1):
         limits = Limits(max_time=max_time, clock=time.process_time)
-        finding = attempt(points, k, known, limits, method=wanted)
+        finding = attempt(points, k, known, limits, method=wanted, has_plane_solver=has_solver)
         seconds = limits.seconds
         began = time.process_time()
         lower = points.in_data_units(check_proof(points, k, finding.proof))

@@ -280,7 +280,7 @@ def test_the_command(table, folder, capsys):
     shown = capsys.readouterr().out
     change = "iris m=3: 78.85144143 (HG-means) -> 77 ("
     assert change in shown
-    assert "3 set-ups are known, 0 lower than published; 1 proposals wait for --accept." in shown
+    assert "3 set-ups are known, 0 lower than published, 0 proven optimal; 1 prop" in shown
     assert table.read_bytes() == before
     assert main([*arguments, "--accept"]) == 0
     shown = capsys.readouterr().out

@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 
+import joblib
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
@@ -15,8 +16,8 @@ from evomeans.exact.tree_proof import InvalidProofError
 from evomeans.search import StopReason
 
 
-@pytest.fixture(scope="module")
-def X() -> np.ndarray:
+@pytest.fixture(scope="module", name="X")
+def samples() -> np.ndarray:
     rng = np.random.default_rng(0)
     return np.concatenate([rng.normal(size=(14, 2)), rng.normal(size=(14, 2)) + 2.5])
 
@@ -133,6 +134,22 @@ def test_trivial_problems_are_proven_at_once(X, k, labels) -> None:
     assert found.status == "optimal"
 
 
+@pytest.mark.parametrize("method", ["relaxation", "separation", "parts", "direct"])
+def test_a_cluster_for_every_sample_costs_nothing_by_any_method(X, method) -> None:
+    """A bound for exactly k clusters would be false where fewer samples are distinct."""
+    found = evomeans.certify(X[:5], [0, 0, 1, 1, 1], n_clusters=7, method=method)
+    assert (found.lower_bound, found.upper_bound) == (0.0, 0.0)
+    assert found.improved
+
+
+@pytest.mark.parametrize("k", [1, 27])
+def test_the_relaxation_agrees_on_trivial_problems(X, k) -> None:
+    labels = np.arange(28) % k
+    known = evomeans.certify(X, labels, n_clusters=k)
+    found = evomeans.certify(X, labels, n_clusters=k, method="relaxation", max_time=5)
+    assert found.lower_bound <= known.upper_bound * (1 + 1e-12)
+
+
 def test_one_column_is_proven_by_its_dynamic_program(X) -> None:
     found = evomeans.certify(X[:, :1], np.arange(28) % 4)
     assert (found.method, found.status, found.improved) == ("direct", "optimal", True)
@@ -158,7 +175,7 @@ def test_ctrl_c_leaves_a_bound() -> None:
     with pytest.warns(RuntimeWarning, match="certify was interrupted"):
         found = evomeans.certify(X, labels, max_time=60)
     assert found.seconds < 50
-    assert found.status == "bounded"
+    assert (found.status, found.stop_reason) == ("bounded", "interrupted")
 
 
 def test_progress_is_told(X, capsys) -> None:
@@ -181,6 +198,7 @@ def test_progress_is_told(X, capsys) -> None:
         ({"method": "magic"}, "method='magic' must be one of"),
         ({"n_clusters": 1}, "less than the 2 clusters"),
         ({"method": "parts"}, "parts"),
+        ({"method": "direct"}, "method='direct' is for one cluster"),
     ],
 )
 def test_bad_arguments_get_one_clear_sentence(X, arguments, text) -> None:
@@ -189,9 +207,29 @@ def test_bad_arguments_get_one_clear_sentence(X, arguments, text) -> None:
         evomeans.certify(X, **given)
 
 
+@pytest.mark.parametrize("unit", [1e-170, 1e160])
+def test_an_inertia_that_underflows_or_overflows_is_refused(X, unit) -> None:
+    """Never called optimal because both bounds are written as 0."""
+    with pytest.raises(ValueError, match="cannot be written in float64"):
+        evomeans.certify(unit * X, np.arange(28) % 3)
+
+
+@pytest.mark.parametrize("unit", [1e-120, 1e140])
+def test_tiny_and_huge_units_change_nothing(X, certificate, unit) -> None:
+    found = evomeans.certify(unit * X, evomeans.HGMeans(3, random_state=0).fit(X).labels_)
+    assert found.status == "optimal"
+    assert found.lower_bound == pytest.approx(certificate.lower_bound * unit * unit, rel=1e-5)
+
+
+def test_weights_out_of_all_proportion_give_no_false_bound(X) -> None:
+    weights = np.logspace(-250, 0, len(X))
+    found = evomeans.certify(X, np.arange(28) % 3, weights, max_time=2)
+    assert 0 <= found.lower_bound <= found.upper_bound
+
+
 def test_exact_kmeans_proves_what_it_finds(X) -> None:
     model = evomeans.ExactKMeans(3, random_state=0).fit(X)
-    assert model.stop_reason_ is StopReason.PROVEN_OPTIMAL
+    assert model.stop_reason_ == StopReason.PROVEN_OPTIMAL
     assert model.gap_ <= 1e-6
     assert model.lower_bound_ <= model.inertia_ * (1 + 1e-12)
     assert np.array_equal(model.predict(X), model.labels_)
@@ -200,5 +238,61 @@ def test_exact_kmeans_proves_what_it_finds(X) -> None:
 def test_exact_kmeans_says_what_is_left() -> None:
     X = np.random.default_rng(0).normal(size=(150, 6))
     model = evomeans.ExactKMeans(8, max_time=0.2, random_state=0).fit(X)
-    assert model.stop_reason_ is StopReason.MAX_TIME
+    assert model.stop_reason_ == StopReason.MAX_TIME
     assert 0 < model.gap_ <= 1
+
+
+@pytest.fixture
+def many(monkeypatch) -> tuple[np.ndarray, np.ndarray]:
+    """Return samples that are split into eight parts."""
+    monkeypatch.setattr("evomeans.exact.parts.PART_SIZE", 20)
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(160, 2)) + 4 * (np.arange(160) % 2)[:, None]
+    return X, evomeans.HGMeans(2, random_state=0).fit(X).labels_
+
+
+@pytest.mark.slow
+def test_parts_give_the_same_bound_in_any_number_of_processes(many) -> None:
+    X, labels = many
+    one, two = (evomeans.certify(X, labels, method="parts", n_jobs=jobs) for jobs in (1, 2))
+    assert one.method == "parts"
+    assert one.lower_bound == two.lower_bound
+    assert 0.8 * one.upper_bound < one.lower_bound < one.upper_bound
+    assert one.verify(X) == one.lower_bound
+
+
+@pytest.mark.slow
+def test_parts_go_to_a_dask_cluster(many) -> None:
+    """By way of joblib, on a cluster within this process."""
+    distributed = pytest.importorskip("distributed")
+    X, labels = many
+    alone = evomeans.certify(X, labels, method="parts")
+    with (
+        distributed.Client(
+            processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None
+        ),
+        joblib.parallel_config(backend="dask"),
+    ):
+        found = evomeans.certify(X, labels, method="parts", n_jobs=2)
+    assert found.lower_bound == alone.lower_bound
+
+
+def test_a_sample_of_parts_is_called_statistical(many) -> None:
+    X, labels = many
+    found = evomeans.certify(X, labels, method="parts", sampled_parts=4)
+    assert (found.status, found.confidence) == ("statistical", 0.99)
+    assert "Statistical, not proven" in str(found)
+    with pytest.raises(InvalidProofError, match="statistical"):
+        found.verify(X)
+
+
+def test_exact_kmeans_keeps_the_clustering_where_a_proof_is_useless(monkeypatch) -> None:
+    """An outlier of its own cluster cannot be in all parts; the fit says so and is not lost."""
+    for module in ("certify", "parts"):
+        monkeypatch.setattr(f"evomeans.exact.{module}.MOST_POINTS", 10)
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    X[0] = 12.0
+    with pytest.warns(UserWarning, match="fewer than the 6 parts.*The clustering is kept"):
+        model = evomeans.ExactKMeans(3, max_time=5, random_state=0).fit(X)
+    assert model.stop_reason_ == "exhausted"
+    assert 0 <= model.lower_bound_ < model.inertia_

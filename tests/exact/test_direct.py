@@ -33,3 +33,5 @@ def test_a_cluster_for_every_point_costs_nothing() -> None:
 def test_other_problems_are_left_to_others() -> None:
     points = WeightedPoints.of_samples(np.random.default_rng(0).normal(size=(9, 2)))
     assert not direct.solves(points, 3)
+    with pytest.raises(ValueError, match="need a search"):
+        direct.optimum(points, 3)

@@ -143,3 +143,9 @@ def test_multipliers_of_another_size_are_refused() -> None:
     step = Step(StepKind.END, Multipliers.none(problem.points.n + 1))
     with pytest.raises(InvalidProofError, match="do not fit"):
         tree_bound(problem.points, problem.k, TreeProof(problem.optimum, (step,)))
+
+
+def test_a_proof_says_nothing_about_fewer_points_than_clusters() -> None:
+    """Exactly k clusters are impossible there, and the optimum is 0."""
+    points = WeightedPoints.of_samples(np.arange(6.0).reshape(3, 2))
+    assert tree_bound(points, 5, TreeProof(1.0, (Step(StepKind.END),))) == 0.0

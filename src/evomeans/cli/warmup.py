@@ -13,12 +13,13 @@ from evomeans.engines.protocol import Ability
 
 
 def compile_kernels(jobs: int, terminal: Terminal) -> int:
-    """Compile what searches on the CPU need, for dense and sparse samples of both precisions."""
+    """Compile what proofs and searches on the CPU need, for all kinds of samples."""
     from evomeans.compiled import assignment, merging
     from evomeans.compiled.ready import count_cores, missing_jobs, ready
     from evomeans.engines.cpu.prepare import calls
+    from evomeans.exact import prepare
 
-    needed = [*assignment.kernel_calls(), *merging.kernel_calls()]
+    needed = [*assignment.kernel_calls(), *merging.kernel_calls(), *prepare.kernel_calls()]
     for dtype in (np.float64, np.float32):
         dense = np.zeros((1, 1), dtype)
         for samples in (dense, csr_array(dense)):

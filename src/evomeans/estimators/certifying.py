@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 LARGEST_DENSE = 10**8
 """Entries of a sparse matrix that are still written out."""
+SMALLEST, LARGEST = 1e-300, 1e300
+"""Inertias that can be certified."""
 METHODS = ("auto", "direct", "separation", "relaxation", "plane", "parts")
 SECONDS_BETWEEN_LINES = 5.0
 
@@ -145,6 +147,11 @@ def _certified(
         raise ValueError("sample_weight must not be zero for all samples.")
     known = points.labels_of_points(labels)
     given = points.in_data_units(points.inertia(known))
+    if points.n > k and not SMALLEST <= given <= LARGEST:
+        raise ValueError(
+            f"The inertia, {given:.3g}, cannot be written in float64 with all its digits; multiply "
+            "X or sample_weight by a constant first."
+        )
     has_solver = find_spec("highspy") is not None
     wanted = None if method is None else Method(method)
     reason = "asked for" if wanted else choose_method(points, k, has_solver).reason
@@ -161,7 +168,6 @@ def _certified(
             n_jobs=n_threads,
             sampled_parts=sampled_parts,
         )
-        seconds = limits.seconds
     if interrupt.requested:
         warnings.warn(
             "certify was interrupted; the best bound so far is kept.", RuntimeWarning, stacklevel=3
@@ -172,7 +178,7 @@ def _certified(
     heavy = points.places >= 0
     best[heavy] = finding.labels[points.places[heavy]]
     return certificate_of(
-        points, finding, k, given, gap=gap, reason=reason, seconds=seconds, labels=best
+        points, finding, k, given, gap=gap, reason=reason, limits=limits, labels=best
     )
 
 

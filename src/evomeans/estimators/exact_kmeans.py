@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Self
+import warnings
+from typing import TYPE_CHECKING, Any, Self
 
 from evomeans.estimators.certifying import check_limits, check_method, dense_samples
 from evomeans.estimators.fitted import FittedCenters
 from evomeans.estimators.hgmeans import HGMeans
 from evomeans.estimators.parameters import check_int
 from evomeans.estimators.validation import check_sample_weight, check_samples
-from evomeans.search import History, StopReason
+from evomeans.search import History
+
+if TYPE_CHECKING:
+    from evomeans.exact.certificate import Certificate
 
 
 class ExactKMeans(FittedCenters):
@@ -67,9 +71,9 @@ class ExactKMeans(FittedCenters):
     gap_ : float
         The share of the inertia by which the optimum can be lower at most.
 
-    stop_reason_ : StopReason
-        "proven_optimal", or what ended the proof before: "max_time" or "interrupted". ``gap_`` is
-        what is left then.
+    stop_reason_ : str
+        "proven_optimal", or what ended the proof before: "max_time", "interrupted", or "exhausted"
+        if the method cannot do better. ``gap_`` is what is left then.
 
     n_iter_ : int
         Offspring of the search.
@@ -105,7 +109,7 @@ class ExactKMeans(FittedCenters):
 
     n_iter_: int
     history_: History
-    stop_reason_: StopReason
+    stop_reason_: str
     lower_bound_: float
     gap_: float
 
@@ -163,19 +167,24 @@ class ExactKMeans(FittedCenters):
         dense_samples(X)
         sample_weight = check_sample_weight(sample_weight, X.shape[0])
         self._keep_search(search, features)
-        certificate = self.certify(
-            X,
-            sample_weight,
-            max_time=max(seconds - (time.monotonic() - start), 0.001),
-            gap=gap,
-            n_jobs=self.n_jobs,
-            method=self.method,
-            update=True,
-            verbose=self.verbose,
-        )
+        certificate = self._proven(X, sample_weight, seconds - (time.monotonic() - start), gap)
         self.lower_bound_, self.gap_ = certificate.lower_bound, certificate.gap
-        self.stop_reason_ = _stop_reason(search.stop_reason_, certificate.is_optimal)
+        self.stop_reason_ = certificate.stop_reason
         return self
+
+    def _proven(self, X: Any, sample_weight: Any, seconds: float, gap: float) -> Certificate:
+        """Prove as much as possible; where that would be next to nothing, the fit is not lost."""
+        options: dict[str, Any] = {"gap": gap, "n_jobs": self.n_jobs, "verbose": self.verbose}
+        options["max_time"] = max(seconds, 0.001)
+        try:
+            return self.certify(X, sample_weight, method=self.method, update=True, **options)
+        except ValueError as error:
+            from evomeans.exact.parts import UselessError
+
+            if not isinstance(error, UselessError):
+                raise
+            warnings.warn(f"{error} The clustering is kept.", UserWarning, stacklevel=3)
+            return self.certify(X, sample_weight, method="separation", **options)
 
     def _keep_search(self, search: HGMeans, features: Any) -> None:
         """Take over what the search found."""
@@ -186,9 +195,3 @@ class ExactKMeans(FittedCenters):
             del self.feature_names_in_
         for name in ("cluster_centers_", "labels_", "inertia_", "n_iter_", "history_", "_frame"):
             setattr(self, name, getattr(search, name))
-
-
-def _stop_reason(search: StopReason, is_optimal: bool) -> StopReason:
-    if is_optimal:
-        return StopReason.PROVEN_OPTIMAL
-    return StopReason.INTERRUPTED if search is StopReason.INTERRUPTED else StopReason.MAX_TIME

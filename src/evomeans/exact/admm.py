@@ -138,7 +138,11 @@ class Search:
         last_progress, reference = 0, -math.inf
         last_fixing, fixed_gap = 0, math.inf
         for number in itertools.count(1):
-            primal, dual = rounds.iterate()
+            try:
+                primal, dual = rounds.iterate()
+            except np.linalg.LinAlgError:
+                # Weights or distances out of all proportion; what was found before counts.
+                return
             self.n_iterations += ROUND
             self._evaluate(rounds)
             if self.bound > reference + 2e-5 * self.problem.cutoff:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.exact.certify import Finding
+from evomeans.exact.limits import Limits
 from evomeans.exact.points import Floats, WeightedPoints
 from evomeans.exact.proofs import Proof, check_proof
 from evomeans.exact.tree_proof import InvalidProofError
@@ -16,6 +17,13 @@ from evomeans.wording import counted, duration_text, number_text
 
 OPTIMAL, BOUNDED, STATISTICAL = "optimal", "bounded", "statistical"
 STATUSES = (OPTIMAL, BOUNDED, STATISTICAL)
+PROVEN, MAX_TIME, INTERRUPTED, EXHAUSTED = (
+    "proven_optimal",
+    "max_time",
+    "interrupted",
+    "exhausted",
+)
+STOP_REASONS = (PROVEN, MAX_TIME, INTERRUPTED, EXHAUSTED)
 TOLERANCE = 1e-9
 """Relative; what a bound may differ by on a machine with another linear algebra library."""
 
@@ -43,6 +51,8 @@ class Certificate:
         Subproblems of the search tree, and inequalities with a price in the proof.
     seconds : float
         That the proof took.
+    stop_reason : {"proven_optimal", "max_time", "interrupted", "exhausted"}
+        Why it ended; "exhausted" if the method cannot do better.
     confidence : float, optional
         Of a statistical bound, such as 0.99.
     labels : ndarray of shape (n_samples,), dtype int32
@@ -63,6 +73,7 @@ class Certificate:
     n_nodes: int = 0
     n_cuts: int = 0
     seconds: float = 0.0
+    stop_reason: str = PROVEN
     confidence: float | None = None
     improved: bool = False
     labels: NDArray[np.int32] | None = field(default=None, repr=False)
@@ -150,13 +161,15 @@ def certificate_of(
     *,
     gap: float,
     reason: str,
-    seconds: float,
+    limits: Limits,
     labels: NDArray[np.int32],
 ) -> Certificate:
     """Turn what was found, in the units of the points, into a certificate."""
-    upper = points.in_data_units(points.inertia(finding.labels))
+    # Compared in the units of the points, where nothing underflows.
+    inertia = points.inertia(finding.labels)
+    closed = inertia - finding.lower <= gap * inertia and (inertia > 0 or points.n <= k)
+    upper = points.in_data_units(inertia)
     lower = min(points.in_data_units(finding.lower), upper)
-    closed = upper - lower <= gap * upper
     status = STATISTICAL if finding.confidence else OPTIMAL if closed else BOUNDED
     return Certificate(
         lower_bound=lower,
@@ -168,9 +181,17 @@ def certificate_of(
         n_samples=len(points.places),
         n_nodes=finding.n_nodes,
         n_cuts=finding.n_cuts,
-        seconds=seconds,
+        seconds=limits.seconds,
+        stop_reason=PROVEN if status == OPTIMAL else _early_end(limits),
         confidence=finding.confidence,
         improved=upper < given * (1 - TOLERANCE),
         labels=labels,
         proof=finding.proof,
     )
+
+
+def _early_end(limits: Limits) -> str:
+    """Say why a proof ended before the bounds met."""
+    if limits.interrupted():
+        return INTERRUPTED
+    return MAX_TIME if limits.seconds_left <= 0 else EXHAUSTED

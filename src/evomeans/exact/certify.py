@@ -89,7 +89,7 @@ def attempt(
     ----------
     points : WeightedPoints
     k : int
-        At least one point for each cluster is not required.
+        May exceed the number of points.
     labels : (n,) array
         The known clustering, of the points.
     limits : Limits
@@ -105,13 +105,20 @@ def attempt(
         Prove bounds for so many parts only, for a statistical statement.
     """
     wanted = method or choose_method(points, k, has_plane_solver).method
-    if wanted is Method.DIRECT:
+    if wanted is Method.DIRECT and not direct.solves(points, k):
+        raise ValueError(
+            f"method='direct' is for one cluster, one feature, or at most n_clusters + 1 distinct "
+            f"samples, got n_clusters={k} and {points.n} distinct samples with "
+            f"{points.values.shape[1]} features."
+        )
+    if wanted is Method.DIRECT or points.n <= k:
         lower, best = direct.optimum(points, k)
         labels = best if points.inertia(best) < points.inertia(labels) else labels
         return Finding(Method.DIRECT, lower, labels, DirectProof())
     separated = _by_separation(points, k, labels)
     cutoff = points.inertia(labels)
-    if method is Method.SEPARATION or separated.lower >= cutoff * (1 - limits.gap):
+    is_closed = method is None and separated.lower >= cutoff * (1 - limits.gap)
+    if method is Method.SEPARATION or is_closed or cutoff == 0:
         return separated
     if wanted is Method.RELAXATION:
         found = _by_relaxation(points, k, labels, limits)
@@ -123,7 +130,8 @@ def attempt(
         from evomeans.exact.parts import by_parts
 
         found = by_parts(points, k, labels, limits, run=run, n_jobs=n_jobs, sampled=sampled_parts)
-    return found if found.lower > separated.lower or found.confidence else separated
+    is_best = method is not None or found.lower > separated.lower or found.confidence is not None
+    return found if is_best else separated
 
 
 def _by_separation(points: WeightedPoints, k: int, labels: Indices) -> Finding:

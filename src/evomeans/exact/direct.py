@@ -23,6 +23,8 @@ def optimum(points: WeightedPoints, k: int) -> tuple[float, Indices]:
 
     Both are in terms of the points. For a column see `line_program`, which says how exact it is.
     """
+    if not solves(points, k):
+        raise ValueError(f"{points.n} points and {k} clusters need a search.")
     n, d = points.values.shape
     w = points.weights
     relative = 8 * (n + d + k + 40) * UNIT + 2 * points.weight_error

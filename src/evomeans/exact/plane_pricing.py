@@ -45,12 +45,17 @@ MOST_PLACES = 3000
 def plane_bound(points: WeightedPoints, k: int, prices: Floats) -> float:
     """Return the lower bound that prices prove, in the units of the points.
 
-    Rounding is allowed for: each box subtracts what its own sums may be off by, and the sum of the
-    prices n u of itself.
+    Rounding is allowed for. Each box subtracts what its own sums may be off by. Discs that rounding
+    left out of a box lack at most 16 u of their prices, and the middles of boxes, at most 1, are
+    off by u, which moves the minimum of a quadratic by at most 64 u times weight and radius.
     """
     prices = np.maximum(np.where(np.isfinite(prices), prices, 0.0), 0.0)
     total = math.fsum(prices.tolist())
+    if total == 0:
+        return 0.0
     least, _ = least_value(points, prices, TOLERANCE * total / k, -np.inf)
+    radius = math.sqrt(float((prices / points.weights).max()))
+    least -= 64 * UNIT * (total + float(points.weights.sum()) * radius)
     bound = total * (1 - 4 * UNIT) + k * min(0.0, least)
     return max(0.0, bound * (1 - relative_error(points))) if math.isfinite(bound) else 0.0
 

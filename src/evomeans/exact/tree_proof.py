@@ -88,6 +88,8 @@ def tree_bound(points: WeightedPoints, k: int, proof: TreeProof) -> float:
     float
         In the units of the points, lowered by all that rounding may have added.
     """
+    if points.n <= k:
+        return 0.0  # exactly k clusters, which the steps speak of, need not be optimal
     lower = follow(Subproblem.of_points(points, k, proof.cutoff), proof.steps)
     return outward(points, lower)
 

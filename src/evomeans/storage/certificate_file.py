@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.exact.certificate import STATUSES, Certificate
+from evomeans.exact.certificate import STATUSES, STOP_REASONS, Certificate
 from evomeans.exact.multipliers import Multipliers
 from evomeans.exact.proofs import (
     DirectProof,
@@ -102,6 +102,7 @@ def certificate_to_meta(certificate: Certificate) -> dict[str, Any]:
         "n_nodes": certificate.n_nodes,
         "n_cuts": certificate.n_cuts,
         "seconds": certificate.seconds,
+        "stop_reason": certificate.stop_reason,
         "confidence": certificate.confidence,
         "improved": certificate.improved,
     }
@@ -116,6 +117,8 @@ def certificate_from_meta(
         raise ArchiveError("its status is unknown")
     if meta.get("method") not in set(Method):
         raise ArchiveError("its method is unknown")
+    if meta.get("stop_reason") not in STOP_REASONS:
+        raise ArchiveError("its stop_reason is unknown")
     if not isinstance(meta.get("reason"), str):
         raise ArchiveError("its reason is not a text")
     statistical = meta.get("confidence") is not None
@@ -130,6 +133,7 @@ def certificate_from_meta(
         n_nodes=archive.integer("n_nodes"),
         n_cuts=archive.integer("n_cuts"),
         seconds=archive.number("seconds"),
+        stop_reason=meta["stop_reason"],
         confidence=archive.number("confidence") if statistical else None,
         improved=archive.flag("improved"),
         labels=labels,
