@@ -20,7 +20,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from evomeans import CheckpointError, HGMeans, HGMeansPath, PathRecord, load
 from evomeans.criteria import CRITERIA, Gap, Instability, Jump, PredictionStrength, Silhouette
 from evomeans.exact import cluster_line
-from optional import require_torch
 
 RNG = np.random.default_rng(0)
 PLACES = np.array([[0, 0], [10, 0], [0, 10], [10, 10], [5, 30]])
@@ -251,6 +250,9 @@ def test_checkpoints_continue_to_the_same_bits(tmp_path):
         assert same(whole, quick((2, 8), checkpoint=file).fit(CLOUD))
     with pytest.raises(CheckpointError, match="n_clusters is"):
         quick((2, 9), checkpoint=file).fit(CLOUD)
+    # What is added is in the file as well.
+    grown = quick((2, 7), checkpoint=tmp_path / "grown").fit(CLOUD).add_k(8)
+    assert same(grown, quick((2, 8), checkpoint=tmp_path / "grown").fit(CLOUD))
     with pytest.raises(CheckpointError, match="samples differs"):
         quick((2, 8), checkpoint=file).fit(CLOUD + 1.0)
     with pytest.raises(CheckpointError, match="random_state is 0 in the file and 1 now"):
@@ -355,11 +357,9 @@ def test_samples_in_dask_stay_there():
         HGMeansPath((2, 4), criteria=["gap"]).fit(lazy)
 
 
-def test_the_gpu_engine_does_it_too():
-    require_torch()
-    path = quick((2, 6), engine="gpu")
-    try:
-        path.fit(X)
-    except RuntimeError as error:
-        pytest.skip(str(error))
+def test_the_gpu_engine_does_it_too(gpu_device):
+    """It makes rounds of offspring, and has few abilities."""
+    path = quick((2, 6), engine="gpu").fit(X)
     assert path.best_k_ == 5
+    assert_allclose(path.inertias_, quick((2, 6)).fit(X).inertias_, rtol=1e-2)
+    assert "swaps" in path.best_estimator_.missing_abilities_
