@@ -80,6 +80,7 @@ def test_clear_clusters_are_found_by_all_of_the_usual_criteria(path):
     assert list(path.get_feature_names_out()) == [f"hgmeanspath{i}" for i in range(5)]
 
 
+@pytest.mark.slow
 def test_it_is_as_deep_as_independent_fits():
     path = quick((2, 9)).fit(CLOUD)
     for k, inertia in zip(path.k_values_, path.inertias_, strict=True):
@@ -95,6 +96,7 @@ def test_values_are_those_of_scikit_learn(path):
             assert_allclose(path.results_[name][place], score(X, labels), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_costly_criteria_are_computed_if_asked_for():
     path = quick((2, 6), criteria=COSTLY, select="gap").fit(X)
     assert set(path.suggestions_) == {"silhouette", "gap", "prediction_strength", "instability"}
@@ -340,6 +342,7 @@ def test_pipelines_and_model_files(tmp_path):
     assert warm.fit(scaled).inertia_ <= model.inertia_ * (1 + 1e-12)
 
 
+@pytest.mark.slow
 def test_samples_in_dask_stay_there():
     da = pytest.importorskip("dask.array")
     lazy = da.from_array(X, chunks=(60, 2))
@@ -357,6 +360,7 @@ def test_samples_in_dask_stay_there():
         HGMeansPath((2, 4), criteria=["gap"]).fit(lazy)
 
 
+@pytest.mark.slow
 def test_the_gpu_engine_does_it_too(gpu_device):
     """It makes rounds of offspring, and has few abilities."""
     path = quick((2, 6), engine="gpu").fit(X)
