@@ -42,6 +42,7 @@ def path():
     return quick().fit(X)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:select=:UserWarning")
 @parametrize_with_checks([HGMeansPath((2, 3), random_state=0)])
