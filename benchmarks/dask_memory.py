@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.dask_workers import local_cluster, paper_search, timed_fit
+from benchmarks.dask_workers import local_cluster, timed_fit
+from evomeans import HGMeans
+from evomeans.wording import levels_text
 
 ROWS, FEATURES, CLUSTERS, CLOUDS = 2**24, 64, 12, 60
 
@@ -25,11 +27,11 @@ def memory(minutes: float, rows: int) -> None:
         write_samples(path, rows)
         print(
             f"{rows:,} x {FEATURES} float32 ({rows * FEATURES * 4 / 2**30:.1f} GiB), "
-            f"m = {CLUSTERS}, two workers of 1 GiB, fast setting, max_time {minutes:g} min",
+            f"m = {CLUSTERS}, two workers of 1 GiB, max_time {minutes:g} min",
             flush=True,
         )
         with local_cluster(memory="1GiB") as client, watched(client) as seen:
-            model = paper_search(
+            model = HGMeans(
                 CLUSTERS,
                 engine="dask",
                 random_state=0,
@@ -38,6 +40,10 @@ def memory(minutes: float, rows: int) -> None:
             )
             seconds = timed_fit(model, np.load(path, mmap_mode="r"))
     runs = np.array([record.inertia for record in model.history_ if record.number == 0])
+    # Extremes, a pilot, the sample; K-means of the first round side by side, and a last look.
+    first = [record.n_iter for record in model.history_ if record.population == 1]
+    passes = 3 + max(first[: model.min_population]) + 1
+    print(f"{levels_text(model.levels_)} About {passes} passes to the first complete answer.")
     print(
         f"ended after {seconds:.0f} s with {len(runs)} K-means runs and {model.n_iter_} offspring "
         f"({model.stop_reason_}): inertia {model.inertia_:.7g}, "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 SHOWN = 5
 """Items that a list shows before it only counts."""
@@ -124,6 +124,20 @@ def stop_text(reason: str, offspring: int, since_improvement: int, rediscoveries
         times = "once" if rediscoveries == 1 else f"{rediscoveries:,} times"
         sentences.append(f"Its best solution was found again {times}, independently.")
     return " ".join(sentences)
+
+
+def levels_text(levels: Sequence[int]) -> str:
+    """Say on which samples the populations of a search began; empty if there were none.
+
+    Parameters
+    ----------
+    levels : sequence of int
+        Rows of the levels of the search, all rows first.
+    """
+    if len(levels) < 2:
+        return ""
+    samples = " and ".join(f"{rows:,}" for rows in reversed(levels[1:]))
+    return f"Populations began on samples of about {samples} of the {levels[0]:,} rows."
 
 
 def advice_text(reason: str, offspring: int, since_improvement: int, rediscoveries: int) -> str:

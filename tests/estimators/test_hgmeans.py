@@ -48,6 +48,7 @@ def test_the_signature_is_the_agreed_one():
         "n_iter_no_change": None,
         "max_time": None,
         "target_inertia": None,
+        "subsample": "auto",
         "init": None,
         "engine": "auto",
         "n_jobs": None,

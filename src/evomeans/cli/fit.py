@@ -39,7 +39,7 @@ from evomeans.storage.checkpoint import CheckpointError
 
 PASSED_ON = (
     *("strategy", "max_time", "max_offspring", "n_iter_no_change", "target_inertia"),
-    *("min_population", "max_population"),
+    *("min_population", "max_population", "subsample"),
 )
 """Options that are parameters of the estimator, which has its own defaults for them."""
 
@@ -118,6 +118,8 @@ def make_model(search: SearchOptions, unfinished: Unfinished | None = None) -> H
         seed = secrets.randbelow(2**32) if unfinished is None else unfinished.seed
     given = ((name, getattr(search, name)) for name in PASSED_ON)
     chosen: dict[str, Any] = {name: value for name, value in given if value is not None}
+    if search.subsample == "all":
+        chosen["subsample"] = None
     make = HGMeans.fast if search.fast else HGMeans
     model = make(
         search.clusters, engine=search.engine, n_jobs=search.jobs, random_state=seed, **chosen

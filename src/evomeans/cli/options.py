@@ -65,6 +65,15 @@ def _integer(_: Any, tokens: Sequence[Any]) -> int:
         raise ValueError(f"{quoted(tokens[0].value)} is not a whole number.") from None
 
 
+def _subsample(_: Any, tokens: Sequence[Any]) -> int | str:
+    text: str = tokens[0].value
+    if text in ("auto", "all"):
+        return text
+    if not text.isdecimal() or int(text) == 0:
+        raise ValueError(f"{quoted(text)} is neither a number of rows, nor auto, nor all.")
+    return int(text)
+
+
 def _range(_: Any, tokens: Sequence[Any]) -> tuple[int, ...]:
     """Read "2:20", "2,4,8" or "20"."""
     text: str = tokens[0].value
@@ -96,6 +105,7 @@ Names = Annotated[
     tuple[str, ...],
     Parameter(converter=_names, n_tokens=1, negative="", metavar="NAMES", show_default=False),
 ]
+Subsample = Annotated[int | str, Parameter(converter=_subsample, metavar="ROWS|all|auto")]
 Duration = Annotated[float, Parameter(converter=_duration, metavar="TIME")]
 Integer = Annotated[int, Parameter(converter=_integer)]
 AtLeastOne = Annotated[Integer, Parameter(validator=Number(gte=1))]
@@ -199,6 +209,9 @@ class SearchOptions:
 
     max_population: AtLeastOne | None = None
     """Solutions to begin with, and beyond which the population is cut down (20)."""
+
+    subsample: Subsample | None = None
+    """Rows of the sample on which the search of a large table begins, or all (auto)."""
 
     engine: Engine = "auto"
     """What runs K-means; gpu needs an NVIDIA GPU, dask is for tables larger than memory."""

@@ -22,7 +22,15 @@ from evomeans.cli.terminal import as_typed
 from evomeans.engines import is_dask
 from evomeans.estimators.hgmeans import HGMeans
 from evomeans.estimators.persistence import PARAMETERS, stored_parameters
-from evomeans.wording import counted, duration_text, listed, number_text, percent_text, stop_text
+from evomeans.wording import (
+    counted,
+    duration_text,
+    levels_text,
+    listed,
+    number_text,
+    percent_text,
+    stop_text,
+)
 
 VERSION = 1
 # The command line neither starts warm nor lets the estimator print.
@@ -191,7 +199,9 @@ def _how_it_ended(fit: Fit, seconds: float) -> list[str]:
     since = offspring - history.when_best_was_found().number
     ended = stop_text(model.stop_reason_, offspring, since, model.n_rediscoveries_)
     spent = f"{offspring:,} offspring in {duration_text(seconds)}, seed {model.random_state}"
-    return [f"  search    {spent}", f"            {ended}"]
+    lines = [spent, ended, levels_text(model.levels_)]
+    labels = ["search", "", ""]
+    return [f"  {label:10}{line}" for label, line in zip(labels, lines, strict=True) if line]
 
 
 def _sizes(sizes: list[int]) -> str:

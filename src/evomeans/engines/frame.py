@@ -78,6 +78,10 @@ class Frame:
         """Convert a sum of squared distances."""
         return math.ldexp(inertia, -2 * self.exponent)
 
+    def inertia_in_frame(self, inertia: float) -> float:
+        """Convert a sum of squared distances from data units."""
+        return math.ldexp(inertia, 2 * self.exponent)
+
 
 def is_sparse(X: Any) -> bool:
     """Whether ``X`` is a sparse matrix or array; a plain bool, so that type checkers forget it."""

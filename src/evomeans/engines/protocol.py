@@ -8,16 +8,20 @@ engine's frame (:class:`~evomeans.engines.frame.Frame`); every inertia is in the
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.engines.frame import Frame
+
+if TYPE_CHECKING:
+    from evomeans.engines.sampling import Drawing
 
 FloatArray = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -37,6 +41,20 @@ class Ability(StrEnum):
     SINGLE_MOVES = "single moves"
     SWAPS = "swaps"
     PARTS = "parts"
+
+
+class Abandoned(Exception):  # noqa: N818
+    """Another thread wants no result any more.
+
+    Parameters
+    ----------
+    centers : (k, d) array, optional
+        Where the first of the starts has come to, if anywhere.
+    """
+
+    def __init__(self, centers: FloatArray | None = None) -> None:
+        super().__init__("The refinement was abandoned.")
+        self.centers = centers
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,8 +215,24 @@ class Engine(Protocol):
         """Label of the closest centre of every sample (lowest index on ties), and the inertia."""
         ...
 
+    def cluster_sizes(self, centers: FloatArray) -> NDArray[np.int64]:
+        """How many samples are closest to each centre."""
+        ...
+
     def distances(self, centers: FloatArray) -> Any:
         """Euclidean distances of every sample to every centre, shape (n, k), in data units."""
+        ...
+
+    @property
+    def most_sampled(self) -> int:
+        """How many samples an engine over some of them may have; 0 if there is none."""
+        ...
+
+    def subsample(self, drawing: Drawing) -> Engine:
+        """Return an engine over some of the samples, in the same frame.
+
+        If they are drawn without centres, it has ``Ability.SEEDING``.
+        """
         ...
 
     def workers(self, n_clusters: int, most: int) -> Sequence[Engine]:
@@ -209,10 +243,15 @@ class Engine(Protocol):
         """
         ...
 
-    def abandon(self, is_abandoned: bool) -> None:
-        """End the refinement that another thread is running soon, by any error.
+    def takes_long(self, n_clusters: int) -> bool:
+        """Whether a refinement may take so long that it should be abandoned when time is up."""
+        ...
 
-        So do all that follow, until it is called with False. Engines without workers need not.
+    def abandon(self, is_abandoned: bool) -> None:
+        """End the refinement that another thread is running soon, with :class:`Abandoned`.
+
+        So do all that follow, until it is called with False. Engines whose refinements do not take
+        long need not.
         """
         ...
 
@@ -258,21 +297,57 @@ class Engine(Protocol):
         ...
 
 
-class OneAtATime:
+class CountingSamples:
+    """What an engine inherits that has the labels of all samples in memory."""
+
+    most_sampled: int = sys.maxsize
+
+    def cluster_sizes(self, centers: FloatArray) -> NDArray[np.int64]:
+        """How many samples are closest to each centre."""
+        labels, _ = self.assign(centers)  # type: ignore[attr-defined]
+        sizes: NDArray[np.int64] = np.bincount(labels, minlength=len(centers))
+        return sizes
+
+
+class OneAtATime(CountingSamples):
     """What an engine inherits that runs in one thread of this process."""
+
+    def subsample(self, drawing: Drawing) -> Engine:
+        """Say that there are no engines over some of the samples."""
+        raise NotImplementedError(f"{type(self).__name__} has no samples of its samples.")
 
     def workers(self, n_clusters: int, most: int) -> list[Self]:
         """Return this engine: it has no others."""
         return [self]
+
+    def takes_long(self, n_clusters: int) -> bool:
+        """Leave nothing to be abandoned."""
+        return False
 
     def abandon(self, is_abandoned: bool) -> None:
         """Do nothing: no other thread refines."""
 
 
 class PlainKMeans(OneAtATime):
-    """What an engine inherits that runs K-means to its fixed point and nothing else."""
+    """What an engine inherits that runs K-means to its fixed point and nothing else.
+
+    It calls :meth:`_check_abandoned` between the steps of a refinement.
+    """
 
     abilities: frozenset[Ability] = frozenset()
+    _is_abandoned = False
+
+    def takes_long(self, n_clusters: int) -> bool:
+        """Expect large data: such engines are not for small ones."""
+        return True
+
+    def abandon(self, is_abandoned: bool) -> None:
+        """Let the refinement end at its next step."""
+        self._is_abandoned = is_abandoned
+
+    def _check_abandoned(self) -> None:
+        if self._is_abandoned:
+            raise Abandoned
 
     def close(self) -> None:
         """Release nothing."""

@@ -37,6 +37,7 @@ from evomeans.engines.rules import (
     split_mixture,
     sum_by_center,
 )
+from evomeans.engines.sampling import Drawing
 
 
 class ReferenceEngine(OneAtATime):
@@ -69,6 +70,14 @@ class ReferenceEngine(OneAtATime):
     def samples_at(self, quantiles: FloatArray) -> FloatArray:
         """Rows at quantiles of the cumulated weight."""
         return self.samples[draw(self.weights, quantiles)]
+
+    def subsample(self, drawing: Drawing) -> ReferenceEngine:
+        """Make an engine over rows that are drawn by their weights and distances."""
+        costs, centers = None, drawing.centers
+        if centers is not None:
+            costs = self.weights * self._squares(centers).min(axis=1)
+        rows, own = drawing.choose(costs, self.weights, self.total_weight, self.n_samples)
+        return ReferenceEngine(self.frame.decode(self.samples[rows]), own, self.frame)
 
     def close(self) -> None:
         """Release nothing."""

@@ -44,7 +44,7 @@ def create_engine(
         raise ValueError(f"engine={name!r} must be one of {', '.join(ENGINE_NAMES)}.")
     # Imported here: Numba costs half a second that nobody should pay before the first fit.
     if name == "dask" or is_dask(X):
-        return _dask_engine(X, sample_weight, frame)
+        return _dask_engine(X, sample_weight, frame, n_jobs)
     if name == "reference":
         from evomeans.engines.reference import ReferenceEngine
 
@@ -55,7 +55,7 @@ def create_engine(
         import_torch()
         from evomeans.engines.gpu.engine import GpuEngine
 
-        return GpuEngine(X, sample_weight, frame=frame, searching=searching)
+        return GpuEngine(X, sample_weight, frame=frame, n_jobs=n_jobs, searching=searching)
     from evomeans.engines.cpu import CpuEngine
 
     return CpuEngine(X, sample_weight, n_jobs=n_jobs, frame=frame, searching=searching)
@@ -77,7 +77,7 @@ def prepare_kernels(
     Parameters
     ----------
     name : str
-        The engine.
+        The engine. That of a Dask array is "auto" or "dask"; "cpu" if samples of it are searched.
     X, n_clusters
         The samples, and the number of clusters.
     abilities : frozenset of Ability
@@ -86,7 +86,7 @@ def prepare_kernels(
         Whether it matches centres, and whether it merges clusters, which all engines leave to the
         same kernels.
     """
-    is_cpu = name in ("auto", "cpu") and not is_dask(X)
+    is_cpu = name == "cpu" or (name == "auto" and not is_dask(X))
     # Of sparse samples, the type of the indices matters as well; of k, whether 16 bits hold labels.
     kind = (X.dtype, getattr(X, "indptr", X).dtype, n_clusters < 2**16) if is_cpu else None
     needed = kind, abilities, matching, merging
@@ -117,7 +117,7 @@ def is_dask(X: Any) -> bool:
     return dask is not None and bool(dask.is_dask_collection(X))
 
 
-def _dask_engine(X: Any, sample_weight: Any, frame: Frame | None) -> Engine:
+def _dask_engine(X: Any, sample_weight: Any, frame: Frame | None, n_jobs: int) -> Engine:
     from evomeans.engines.dask import DaskEngine
     from evomeans.engines.dask.sources import as_dask_array, in_chunks
 
@@ -125,4 +125,4 @@ def _dask_engine(X: Any, sample_weight: Any, frame: Frame | None) -> Engine:
     if not is_dask(X):
         X = as_dask_array(X)
         sample_weight = None if sample_weight is None else in_chunks(X, sample_weight)
-    return DaskEngine(X, sample_weight, frame=frame)
+    return DaskEngine(X, sample_weight, frame=frame, n_jobs=n_jobs)

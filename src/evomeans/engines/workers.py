@@ -47,6 +47,11 @@ class Task(Generic[Result]):
             self._done.release()
         return is_done
 
+    @property
+    def error(self) -> BaseException | None:
+        """What ended it, None if it is not done or was done well."""
+        return self._error
+
     def result(self) -> Result:
         """Wait; return what came of it, or raise the error that ended it."""
         self.wait()
@@ -68,12 +73,21 @@ class Workers:
     n_clusters : int
     most : int
         Workers at most.
+    is_timed : bool
+        Whether jobs may have to be dropped because time is up. If they take long, none is done in
+        the thread that asks for the result then.
     """
 
-    def __init__(self, engine: Engine, n_clusters: int, most: int) -> None:
+    def __init__(
+        self, engine: Engine, n_clusters: int, most: int, *, is_timed: bool = False
+    ) -> None:
         self.engine = engine
         engines = engine.workers(n_clusters, most) if most > 1 else [engine]
         self._engines = engines if len(engines) > 1 else []
+        # What no worker has been handed is done by this one if time may be up before its end: with
+        # the threads of all workers.
+        lead = engine if len(engines) > 1 else engines[0]
+        self._lead = lead if is_timed and engine.takes_long(n_clusters) else None
         self._queue: SimpleQueue[Task[Any] | None] = SimpleQueue()
         self._handed_out: set[Task[Any]] = set()
 
@@ -91,7 +105,12 @@ class Workers:
 
     def is_done(self, task: Task[Any], timeout: float) -> bool:
         """Wait for a task that was handed out; one that was not is done when it is asked for."""
-        return task not in self._handed_out or task.wait(timeout)
+        if task not in self._handed_out:
+            if self._lead is None:
+                return True
+            self._handed_out.add(task)
+            Thread(target=task.run, args=[self._lead], name="evomeans lead").start()
+        return task.wait(timeout)
 
     def result(self, task: Task[Result]) -> Result:
         """Return what came of a task, or raise the error that ended it."""
@@ -117,11 +136,12 @@ class Workers:
         """Let go of all tasks whose results nobody will ask for; return when no worker is busy."""
         for task in self._handed_out:
             task.is_dropped = True
-        for engine in self._engines:
+        engines = [*self._engines, *([self._lead] if self._lead else [])]
+        for engine in engines:
             engine.abandon(True)
         for task in self._handed_out:
             task.wait()
-        for engine in self._engines:
+        for engine in engines:
             engine.abandon(False)
         self._handed_out.clear()
 

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import Any, Self
 
+from sklearn.exceptions import ConvergenceWarning
+
 from evomeans.engines import Engine, create_engine, is_dask, prepare_kernels
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import FloatArray
@@ -41,10 +43,12 @@ from evomeans.estimators.validation import (
 from evomeans.search import History, Individual, SearchResult, StopReason, Strategy, evolve
 from evomeans.search.crossover import matching_crossover, merging_crossover
 from evomeans.search.interrupts import DeferredInterrupt
+from evomeans.search.levels import level_sizes
 from evomeans.search.plan import needed_abilities
 from evomeans.storage.checkpoint import Checkpoint
 from evomeans.storage.model_file import write_model
 from evomeans.storage.problem import describe_problem
+from evomeans.wording import levels_text
 
 FAST = {"min_population": 5, "max_population": 10, "max_offspring": 500, "n_iter_no_change": 50}
 """The paper's fast setting."""
@@ -99,6 +103,13 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
     target_inertia : float, default=None
         Stop as soon as a solution is at least this good.
 
+    subsample : int, "auto" or None, default="auto"
+        Rows of the sample on which every population begins if ``X`` has many rows: it is searched
+        first, and its best solutions are refined on all rows, where the search continues. Rows far
+        from all others are in the sample. "auto" takes 300 rows for each cluster, or 5,000 if
+        that is more, where ``X`` has at least eight times as many, with strategy "deep". None
+        searches all rows from the beginning. docs/large-data.md explains it.
+
     init : array-like of shape (n_clusters, n_features) or \
             (n_solutions, n_clusters, n_features), default=None
         Centres, or several sets of them, that join the first population. Random ones complete
@@ -108,9 +119,9 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         What holds the samples and runs K-means.
 
         - "auto" takes the best engine at hand, which is "dask" if ``X`` is a Dask array or
-          dataframe, else "cpu"; and if ``X`` is in memory and has a single feature, it solves the
-          problem exactly, without a search. The parameters of the search do not matter then, and
-          ``stop_reason_`` is "proven_optimal".
+          dataframe, or a memory map that does not fit into memory, else "cpu". If ``X`` is in
+          memory and has a single feature, it solves the problem exactly, without a search. The
+          parameters of the search do not matter then, and ``stop_reason_`` is "proven_optimal".
         - "cpu": compiled, multi-threaded, dense and sparse. The first fit on a machine compiles
           for some seconds; later ones read the result from a cache.
         - "gpu": batches of 32 solutions on an NVIDIA GPU, dense only; for large data with many
@@ -182,6 +193,10 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         each from random centres of its own: the honest sign of convergence. A search that ends by
         "agreement" has 1 or 2; one that was limited may have 0. With "paper" there is only one
         population, and this is 0.
+
+    levels_ : tuple of int
+        Rows of the levels of the search: all rows, then the samples on which populations began,
+        if any.
 
     missing_abilities_ : tuple of str
         What the strategy would have used and the engine cannot do, such as "swaps". Empty if the
@@ -284,6 +299,7 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
 
     n_iter_: int
     n_rediscoveries_: int
+    levels_: tuple[int, ...]
     missing_abilities_: tuple[str, ...]
     history_: History
     stop_reason_: StopReason
@@ -301,6 +317,7 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         n_iter_no_change: int | None = None,
         max_time: float | None = None,
         target_inertia: float | None = None,
+        subsample: int | str | None = "auto",
         init: Any = None,
         engine: str = "auto",
         n_jobs: int | None = None,
@@ -319,6 +336,7 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         self.n_iter_no_change = n_iter_no_change
         self.max_time = max_time
         self.target_inertia = target_inertia
+        self.subsample = subsample
         self.init = init
         self.engine = engine
         self.n_jobs = n_jobs
@@ -415,7 +433,9 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
                     interrupt=interrupt,
                     keeper=self._checkpoint(engine, X, sample_weight, parameters, init),
                 )
-            solution = canonical_solution(engine, result.best.centers, X.dtype)
+            solution = canonical_solution(
+                engine, result.best.centers, X.dtype, is_final=result.is_unfinished
+            )
             if result.history:
                 check_resolved(engine, X, sample_weight, solution)
             self._keep(features, engine.frame, result, solution)
@@ -427,14 +447,18 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         strategy, k = parameters.settings.strategy, self.n_clusters
         abilities = frozenset() if is_line else needed_abilities(strategy)
         crossovers = () if is_line else [one.crossover for one in strategy.crossovers]
+        levels = () if is_line else level_sizes(parameters.settings, X.shape[0], k)
         prepare_kernels(
-            parameters.engine,
+            # Samples are searched on the CPU.
+            "cpu" if levels else parameters.engine,
             X,
             k,
             abilities,
             matching=matching_crossover in crossovers,
             merging=merging_crossover in crossovers,
         )
+        if self.verbose and levels:
+            print(f"[HGMeans] {levels_text((X.shape[0], *levels))}", flush=True)
 
     def _previous_solutions(self, n_features: int) -> list[FloatArray]:
         """Centres in data units with which a warm start begins."""
@@ -466,6 +490,7 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
         self.n_iter_ = result.n_offspring
         self.n_rediscoveries_ = result.n_rediscoveries
         self.missing_abilities_ = tuple(sorted(map(str, result.missing_abilities)))
+        self.levels_ = result.levels
         self.history_ = result.history
         self.stop_reason_ = result.stop_reason
         self.population_ = in_data_units(result.population, frame)
@@ -487,6 +512,14 @@ class HGMeans(CallbackSupport, FittedCenters):  # type: ignore[misc]
                 f"[HGMeans] {result.stop_reason} after {result.n_offspring} offspring: "
                 f"inertia {solution.inertia:.8g}",
                 flush=True,
+            )
+        if result.is_unfinished:
+            warnings.warn(
+                f"max_time={self.max_time} was up before the first run of K-means on all samples "
+                "had ended. The centres are where it had come to, and not the means of their "
+                "clusters. Give it more time.",
+                ConvergenceWarning,
+                stacklevel=3 + EXTRA_FRAMES,
             )
         if result.stop_reason is StopReason.INTERRUPTED:
             text = (

@@ -95,6 +95,7 @@ def check_search_settings(estimator: Any) -> SearchSettings:
             patience=check_optional_int("n_iter_no_change", estimator.n_iter_no_change),
             max_time=check_real("max_time", estimator.max_time),
             target_inertia=check_real("target_inertia", estimator.target_inertia),
+            subsample=check_subsample(estimator.subsample, estimator.n_clusters),
             strategy=check_strategy(estimator.strategy),
         )
     except ValueError as error:
@@ -153,6 +154,23 @@ def check_int(name: str, value: object, *, at_least: int | None = None) -> int:
     if at_least is not None and value < at_least:
         raise ValueError(f"{name}={value} must be at least {at_least}.")
     return int(value)
+
+
+def check_subsample(subsample: object, n_clusters: int) -> int | str | None:
+    """Return how many rows the smallest sample should have, "auto", or None for no sample."""
+    if subsample is None:
+        return None
+    if isinstance(subsample, str):
+        if subsample != "auto":
+            raise ValueError(f"subsample={subsample!r} must be 'auto', a number of rows, or None.")
+        return subsample
+    size = check_int("subsample", subsample)
+    if size < 2 * n_clusters:
+        raise ValueError(
+            f"subsample={size} must be at least twice n_clusters={n_clusters}. Some hundred rows "
+            "for each cluster are a good choice."
+        )
+    return size
 
 
 def check_optional_int(name: str, value: object) -> int | None:

@@ -503,6 +503,7 @@ class HGMeansPath(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             n_offspring=entry.n_solutions,
             n_rediscoveries=entry.n_agreeing(self._tolerance) - 1 if entry.up else 0,
             missing_abilities=self._missing,
+            levels=(len(self.labels_),),
         )
         model._keep(self._features, self._frame, result, self._solutions[k])
         model.population_ = population

@@ -29,6 +29,7 @@ PARAMETERS = {
     "n_iter_no_change": "n_iter_no_change",
     "max_time": "max_time",
     "target_inertia": "target_inertia",
+    "subsample": "subsample",
     "engine": "engine",
     "n_jobs": "n_jobs",
     "random_state": "random_state",

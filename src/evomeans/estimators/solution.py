@@ -38,21 +38,25 @@ class Solution:
     n_distinct: int
 
 
-def canonical_solution(engine: Engine, centers: FloatArray, dtype: Any) -> Solution:
+def canonical_solution(
+    engine: Engine, centers: FloatArray, dtype: Any, *, is_final: bool = False
+) -> Solution:
     """Round centres to the precision of the data, order them, and label the samples anew.
 
     Labels and inertia are those of the rounded centres, so that whoever reads them from the
     estimator, or asks it to predict, gets the same answer. Where the order or the rounding
     decides a tie between two centres otherwise than the search did, the centres are no longer the
-    means of their clusters; K-means then goes on from there, to a better solution.
+    means of their clusters; K-means then goes on from there, to a better solution. If the centres
+    are ``is_final``, there is no time for that.
     """
     solution = _labelled(engine, centers, dtype)
-    while True:
+    while not is_final:
         start = Start(encode_centers(engine.frame, solution.centers))
         refined = _labelled(engine, engine.refine([start])[0].centers, dtype)
         if not refined.inertia < solution.inertia:
             return solution
         solution = refined
+    return solution
 
 
 def _labelled(engine: Any, centers: FloatArray, dtype: Any) -> Solution:
@@ -128,4 +132,5 @@ def proven_optimum(
         line.cluster_weights,
         alpha=0.0,
     )
-    return SearchResult(best, (best,), History(), StopReason.PROVEN_OPTIMAL, n_offspring=0)
+    reason, levels = StopReason.PROVEN_OPTIMAL, (len(column),)
+    return SearchResult(best, (best,), History(), reason, n_offspring=0, levels=levels)

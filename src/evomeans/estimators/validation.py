@@ -24,6 +24,7 @@ from evomeans.engines.reference import ReferenceEngine
 from evomeans.engines.resolution import check_resolution
 from evomeans.engines.rules import LARGEST_VALUE
 from evomeans.engines.values import OVERFLOW, check_total_weight
+from evomeans.estimators.memory import exceeds_memory
 from evomeans.estimators.parameters import check_engine, check_engine_holds, shown
 from evomeans.estimators.solution import Solution
 
@@ -66,7 +67,8 @@ def check_new_samples(estimator: Any, X: Any) -> Any:
 def _validated(estimator: Any, X: Any, *, reset: bool) -> Any:
     engine = check_engine(estimator.engine)
     check_engine_holds(engine, X)
-    if not is_dask(X) and engine != "dask":
+    in_file = engine == "auto" and exceeds_memory(X)
+    if not is_dask(X) and engine != "dask" and not in_file:
         return _in_memory(estimator, X, reset=reset)
     # scikit-learn would pull all of it into memory.
     from evomeans.engines.dask.sources import as_dask_array

@@ -116,5 +116,7 @@ class PathSettings:
             max_offspring=self.max_offspring,
             patience=max(1, round(wait)),
             max_time=max_time,
+            # Neighbours tell where to begin, on all samples.
+            subsample=None,
             strategy=strategy,
         )

@@ -151,6 +151,7 @@ def _run(model: Any, moments: Moments, shape: tuple[int, int]) -> dict[str, Any]
         "last_improvement_seconds": float(reached.seconds) if reached else 0.0,
         "stop_reason": str(model.stop_reason_),
         "n_rediscoveries": int(model.n_rediscoveries_),
+        "levels": [int(rows) for rows in model.levels_],
     }
 
 

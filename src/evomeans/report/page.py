@@ -17,6 +17,7 @@ from evomeans.wording import (
     advice_text,
     counted,
     duration_text,
+    levels_text,
     number_text,
     percent_text,
     stop_text,
@@ -81,7 +82,7 @@ def _page(data: Mapping[str, Any], jinja2: Any) -> str:
         data,
         report_figures(data),
         run=run,
-        stop=stop_text(*ended),
+        stop=f"{stop_text(*ended)} {levels_text(run.get('levels', ()))}".strip(),
         advice=advice_text(*ended),
     )
 

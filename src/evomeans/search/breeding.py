@@ -25,8 +25,8 @@ class Founder(NamedTuple):
     ----------
     alpha, quantile, swaps
         As in :class:`~evomeans.search.state.Draft`.
-    founding : Founding or None
-        Where it begins; None for a given solution.
+    founding : Founding or str
+        Where it begins, or where a given solution comes from.
     numbers : array
         What ``founding`` has drawn, or the given centres.
     """
@@ -34,7 +34,7 @@ class Founder(NamedTuple):
     alpha: float
     quantile: float
     swaps: int
-    founding: Founding | None
+    founding: Founding | str
     numbers: FloatArray
 
 
@@ -54,8 +54,8 @@ class Parents(NamedTuple):
 
 def found(founders: Sequence[Founder], engine: Engine) -> list[Draft]:
     """Place founders; those of a kind are placed together."""
-    begun = {i: one.numbers for i, one in enumerate(founders) if one.founding is None}
-    for founding in {one.founding for one in founders if one.founding}:
+    begun = {i: one.numbers for i, one in enumerate(founders) if isinstance(one.founding, str)}
+    for founding in {one.founding for one in founders if not isinstance(one.founding, str)}:
         places = [i for i, one in enumerate(founders) if one.founding == founding]
         drawn = [founders[i].numbers for i in places]
         begun |= dict(zip(places, founding.place(engine, drawn), strict=True))
@@ -66,7 +66,7 @@ def found(founders: Sequence[Founder], engine: Engine) -> list[Draft]:
             one.quantile,
             one.swaps,
             removed=-1,
-            made_by=one.founding.name if one.founding else "given",
+            made_by=one.founding if isinstance(one.founding, str) else one.founding.name,
         )
         for i, one in enumerate(founders)
     ]

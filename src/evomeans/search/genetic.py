@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -17,6 +18,13 @@ from evomeans.search.history import OffspringRecord
 from evomeans.search.individual import CLONE_TOLERANCE, Individual
 from evomeans.search.interrupts import DeferredInterrupt
 from evomeans.search.keeping import Keeper, KeepNothing
+from evomeans.search.levels import (
+    best_solutions,
+    draw_samples,
+    level_sizes,
+    refined_on,
+    settings_below,
+)
 from evomeans.search.observers import Observer, notify
 from evomeans.search.pipeline import Pipeline
 from evomeans.search.plan import (
@@ -29,7 +37,9 @@ from evomeans.search.population import spread
 from evomeans.search.result import SearchResult
 from evomeans.search.settings import SearchSettings
 from evomeans.search.state import Draft, SearchState
-from evomeans.search.stopping import Progress, StopReason, reason_to_stop
+from evomeans.search.stopping import GRACE, Progress, StopReason, reason_to_stop
+
+log = logging.getLogger("evomeans")
 
 
 def evolve(
@@ -43,6 +53,7 @@ def evolve(
     clock: Callable[[], float] = time.perf_counter,
     interrupt: DeferredInterrupt | None = None,
     keeper: Keeper | None = None,
+    levels: Sequence[int] | None = None,
 ) -> SearchResult:
     """Search for the deepest k-means clustering of the engine's samples.
 
@@ -62,14 +73,21 @@ def evolve(
         One that the caller has entered; by default Ctrl-C is deferred for the search alone.
     keeper : Keeper, optional
         Stores the state of the search, and may continue from a stored one.
+    levels : sequence of int, optional
+        Sizes of the samples on which populations are founded, the largest first. By default those
+        of :func:`~evomeans.search.levels.level_sizes`.
     """
     state = SearchState.beginning(rng, settings.max_population, initial)
     keeper = keeper or KeepNothing()
     with (
         DeferredInterrupt() if interrupt is None else nullcontext(interrupt) as interrupt,
-        Workers(engine, n_clusters, settings.most_at_a_time).at_work() as workers,
+        Workers(
+            engine, n_clusters, settings.most_at_a_time, is_timed=settings.max_time is not None
+        ).at_work() as workers,
     ):
         keeper.begin(state, (n_clusters, len(engine.frame.shift)))
+        if levels is None:
+            levels = level_sizes(settings, engine.n_samples, n_clusters, engine.most_sampled)
         search = Search(engine, n_clusters, settings, state, observers, clock)
         making = Pipeline(workers, search.refine)
         making.resume(state.waiting, engine.batch)
@@ -78,6 +96,8 @@ def evolve(
             if search.should_settle() and (engine.batch == 1 or not len(making)):
                 making.drop()
                 search.settle()
+            if levels and not state.is_founded:
+                search.found_on_sample(levels, interrupt)
             while search.may_begin(len(making)):
                 due = state.founders_due - len(making)
                 if due > 0:
@@ -94,9 +114,11 @@ def evolve(
                 # If time is up, what has been made in it is not thrown away.
                 if search.reason_to_stop() not in (None, StopReason.MAX_TIME):
                     break
+            if search.is_overdue() and (unfinished := making.cut_short()):
+                search.record(search.insert_unfinished(*unfinished))
             keeper.keep(state, making.drafts)
         keeper.end(state, making.drafts)
-    return search.result(reason)
+    return replace(search.result(reason), levels=(engine.n_samples, *levels))
 
 
 class Newcomer(NamedTuple):
@@ -130,6 +152,7 @@ class Search:
         # Time between a checkpoint and its resumption does not count.
         self.began = clock() - state.seconds
         self.observer_said_stop = False
+        self.is_unfinished = False
         self._plans: dict[float, Operators] = {}
 
     @property
@@ -162,6 +185,29 @@ class Search:
         survive, tolerance = self.operators.survival, settings.strategy.tolerance
         self.state.settle(settings.max_population, survive, tolerance)
 
+    def found_on_sample(self, levels: Sequence[int], interrupt: DeferredInterrupt) -> None:
+        """Let the population begin with the best solutions of a search on a sample."""
+        state, settings, k = self.state, self.settings, self.n_clusters
+        state.is_founded = True
+        rng = np.random.default_rng(state.rng.integers(2**63))
+        samples = draw_samples(self.engine, k, levels, rng)
+        if samples[-1].n_samples < 2 * k:
+            return
+        below = settings_below(settings, k, self.clock() - self.began)
+        found = evolve(samples[-1], k, below, rng, clock=self.clock, interrupt=interrupt, levels=())
+        solutions = best_solutions(found.population, settings.min_population)
+        for sample in reversed(samples[:-1]):
+            solutions = refined_on(sample, solutions)
+        state.sample_size, state.n_sampled = samples[-1].n_samples, len(solutions)
+        state.given = [*solutions, *state.given]
+        state.founders_due = len(state.given)
+        log.info(
+            "Population %d began with %d offspring on a sample of %d rows.",
+            state.population_number,
+            found.n_offspring,
+            samples[-1].n_samples,
+        )
+
     def draw_founders(self, due: int) -> list[Founder]:
         """Draw members of a population, of which ``due`` are still to be begun."""
         state, operators, n_samples = self.state, self.operators, self.engine.n_samples
@@ -170,7 +216,9 @@ class Search:
             alpha, quantile = state.rng.random(2).tolist()
             swaps = round_by_chance(operators.founder_swaps, state.rng)
             if state.given:
-                founders.append(Founder(alpha, quantile, swaps, None, state.given.pop(0)))
+                made_by = f"sample of {state.sample_size:,}" if state.n_sampled else "given"
+                state.n_sampled = max(0, state.n_sampled - 1)
+                founders.append(Founder(alpha, quantile, swaps, made_by, state.given.pop(0)))
             else:
                 nth = self.settings.max_population - place
                 turn = operators.founding[nth % len(operators.founding)]
@@ -264,6 +312,26 @@ class Search:
         state.population.append(individual)
         return Newcomer(individual, refinement.n_iter, draft.made_by, is_founder, is_clone)
 
+    def is_overdue(self) -> bool:
+        """Whether time is up, and there is no solution yet."""
+        limit = self.settings.max_time
+        is_late = limit is not None and self.clock() - self.began >= limit + GRACE
+        return is_late and self.state.best is None
+
+    def insert_unfinished(self, draft: Draft, centers: FloatArray) -> Newcomer:
+        """Take the first solution as it is: there is no time for K-means to end.
+
+        It begins anew if the search is continued.
+        """
+        state, engine = self.state, self.engine
+        _, inertia = engine.assign(centers)
+        sizes = engine.cluster_sizes(centers).astype(np.float64)
+        state.founders_due += 1
+        state.given.insert(0, centers)
+        state.n_sampled += state.n_sampled > 0
+        self.is_unfinished = True
+        return self.insert(draft, Refinement(centers, inertia, sizes, n_iter=0))
+
     def record(self, newcomer: Newcomer) -> None:
         """Write down what became of a solution, and show it to the observers."""
         state, individual = self.state, newcomer.individual
@@ -329,6 +397,7 @@ class Search:
             n_offspring=state.n_offspring,
             n_rediscoveries=max(0, len(self.agreeing_ranks) - 1),
             missing_abilities=missing_abilities(self.settings.strategy, self.engine.abilities),
+            is_unfinished=self.is_unfinished,
         )
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from threading import Lock
 from typing import TypeVar
 
-from evomeans.engines.protocol import Engine, Refinement
+from evomeans.engines.protocol import Abandoned, Engine, FloatArray, Refinement
 from evomeans.engines.workers import Task, Workers
 from evomeans.search.state import Draft
 
@@ -82,6 +82,20 @@ class Pipeline:
         """Return the drafts of all solutions that have not been taken."""
         engine = self._workers.engine
         return [draft for brood, _ in self._broods for draft in brood.drafts(engine)]
+
+    def cut_short(self) -> tuple[Draft, FloatArray] | None:
+        """Give up all solutions; return the draft of the oldest, and how far its centres had come.
+
+        None if it has just ended, and waits to be taken, or had not come anywhere.
+        """
+        brood, task = self._broods[0]
+        if self._workers.is_done(task, 0.0):
+            return None
+        self.drop()
+        error = task.error
+        if not isinstance(error, Abandoned) or error.centers is None:
+            return None
+        return brood.drafts(self._workers.engine)[0], error.centers
 
     def drop(self) -> None:
         """Give up all solutions."""

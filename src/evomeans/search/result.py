@@ -30,6 +30,11 @@ class SearchResult:
         Further populations that came to the best solution, independently of the first.
     missing_abilities : frozenset of Ability
         What the strategy would have used and the engine cannot do.
+    is_unfinished : bool
+        Whether time was up before the first run of K-means had ended. The best solution is where
+        it had come to then, and not a fixed point.
+    levels : tuple of int
+        Rows that the search was about, all rows first, then those of samples.
     """
 
     best: Individual
@@ -39,3 +44,5 @@ class SearchResult:
     n_offspring: int
     n_rediscoveries: int = 0
     missing_abilities: frozenset[Ability] = frozenset()
+    is_unfinished: bool = False
+    levels: tuple[int, ...] = ()

@@ -31,6 +31,9 @@ class SearchSettings:
         Whether the sample on which a relocated centre lands is drawn by its distance to the
         closest centre (the paper's text) or by the squared distance (the authors' program and
         k-means++).
+    subsample : "auto", int or None
+        Rows of the smallest sample on which a search begins. "auto" leaves it to the strategy and
+        the number of rows, None searches all rows from the beginning.
     strategy : Strategy
         The operators of the search.
     """
@@ -42,6 +45,7 @@ class SearchSettings:
     max_time: float | None = None
     target_inertia: float | None = None
     roulette_power: int = 2
+    subsample: int | str | None = "auto"
     strategy: Strategy = PAPER
 
     def __post_init__(self) -> None:
@@ -55,6 +59,11 @@ class SearchSettings:
         _require(self.max_offspring >= 1, "max_offspring", self.max_offspring, "at least 1")
         _require(self.longest_wait(1) >= 1, "patience", self.patience, "at least 1")
         _require(self.roulette_power in (1, 2), "roulette_power", self.roulette_power, "1 or 2")
+        if isinstance(self.subsample, int):
+            _require(self.subsample >= 1, "subsample", self.subsample, "at least 1")
+        elif self.subsample is not None:
+            expected = "'auto', an int or None"
+            _require(self.subsample == "auto", "subsample", self.subsample, expected)
         check_limits(self.max_time, self.target_inertia)
 
     def longest_wait(self, n_clusters: int) -> int:

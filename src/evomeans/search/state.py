@@ -81,6 +81,10 @@ class SearchState:
         Members with which the population begins that are still to be made.
     given : list of (k, d) arrays
         Solutions to begin with that have not had their turn.
+    is_founded : bool
+        Whether the population has had its solutions of a search on a sample, if it gets any.
+    sample_size, n_sampled : int
+        Rows of that sample, and how many of ``given``, from the front, come from there.
     population : list of Individual
         In the order in which parents are drawn from it.
     best : Individual, optional
@@ -116,6 +120,9 @@ class SearchState:
     rng: np.random.Generator
     founders_due: int
     given: list[FloatArray]
+    is_founded: bool = False
+    sample_size: int = 0
+    n_sampled: int = 0
     population: list[Individual] = field(default_factory=list)
     best: Individual | None = None
     leader: Individual | None = None
@@ -213,5 +220,5 @@ class SearchState:
 
     def _begin_anew(self, max_population: int) -> None:
         self.population, self.leader = [], None
-        self.is_inherited, self.rank = False, 0
+        self.is_inherited, self.is_founded, self.rank = False, False, 0
         self.founders_due = max_population

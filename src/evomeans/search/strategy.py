@@ -94,6 +94,9 @@ class Strategy:
         1 ends the search when the first population has settled. Otherwise another one begins, and
         so on, until this many of them, independent of each other, have come to the best solution.
         One that unites two others counts for one more than they do.
+    sample_per_cluster : int
+        How many rows for each cluster the sample has on which a search begins, if there are many
+        times as many (:mod:`~evomeans.search.levels`). 0 searches all rows from the beginning.
     lag : int
         Offspring i is bred after offspring i − ``lag`` has been inserted, so that as many can be
         refined at the same time. 1 is the sequential search of the paper.
@@ -112,6 +115,7 @@ class Strategy:
     patience_per_cluster: float = 0.0
     tolerance: float = IMPROVEMENT
     agreement: int = 1
+    sample_per_cluster: int = 0
     lag: int = 1
 
     def __post_init__(self) -> None:
@@ -131,7 +135,7 @@ class Strategy:
         others = [getattr(one, "__name__", "") for one in (self.selection, self.survival)]
         local_search = self.single_moves, self.swaps, self.moves_up_to, self.swaps_up_to
         patience = self.patience, self.patience_per_cluster, self.tolerance
-        course = *patience, self.agreement, self.lag
+        course = *patience, self.agreement, self.sample_per_cluster, self.lag
         return f"{self.name} {founding} {crossovers} {others} {local_search} {course}"
 
     def without(self, crossover: Crossover) -> Strategy:
@@ -157,6 +161,7 @@ DEEP = Strategy(
     patience_per_cluster=2.0,
     tolerance=1e-5,
     agreement=3,
+    sample_per_cluster=300,
     lag=24,
 )
 """The default; docs/search.md describes it, and every part has its row in the ablation there."""

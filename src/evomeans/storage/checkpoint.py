@@ -25,7 +25,7 @@ from evomeans.storage.arrays import (
 )
 
 FORMAT = "evomeans checkpoint"
-VERSION = 5
+VERSION = 6
 SECONDS_BETWEEN = 30.0
 # Writing takes at most a twentieth of the time, however large the state.
 PAUSE_PER_WRITE = 20.0

@@ -50,6 +50,7 @@ class StoredModel:
     n_iter: int
     n_rediscoveries: int
     missing_abilities: tuple[str, ...]
+    levels: tuple[int, ...]
     stop_reason: StopReason
     population: Sequence[Individual]
     history: History
@@ -66,6 +67,7 @@ def write_model(path: str | os.PathLike[str], model: StoredModel) -> None:
         "n_iter": model.n_iter,
         "n_rediscoveries": model.n_rediscoveries,
         "missing_abilities": list(model.missing_abilities),
+        "levels": list(model.levels),
         "stop_reason": str(model.stop_reason),
         "frame_exponent": model.frame.exponent,
         "labels_stored": model.labels is not None,
@@ -126,10 +128,19 @@ def _model(archive: Archive) -> StoredModel:
         n_iter=archive.integer("n_iter"),
         n_rediscoveries=0 if is_older else archive.integer("n_rediscoveries"),
         missing_abilities=tuple(_texts(archive, "missing_abilities") or ()),
+        levels=_levels(archive),
         stop_reason=StopReason(reason),
         population=tuple(population),
         history=history_from_arrays(archive),
     )
+
+
+def _levels(archive: Archive) -> tuple[int, ...]:
+    """Return the rows of the levels of the search; older files have none."""
+    levels = archive.meta.get("levels", [])
+    if not isinstance(levels, list) or not all(type(rows) is int and rows > 0 for rows in levels):
+        raise ArchiveError("its levels are not a list of numbers of rows")
+    return tuple(levels)
 
 
 def _feature_names(archive: Archive, n_features: int) -> NDArray[Any] | None:

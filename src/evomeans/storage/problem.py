@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from evomeans.engines import Engine, is_dask
 from evomeans.engines.frame import is_sparse
 from evomeans.search import SearchSettings
+from evomeans.search.levels import level_sizes
 from evomeans.storage.checkpoint import Problem
 
 
@@ -46,6 +47,7 @@ def describe_problem(
         "roulette_power": settings.roulette_power,
         "strategy": settings.strategy.identity,
         "n_iter_no_change": wait,
+        "levels": str(level_sizes(settings, X.shape[0], n_clusters, engine.most_sampled)),
         "batch": engine.batch,
         "frame": digest(frame.shift, np.array(frame.exponent)),
     }

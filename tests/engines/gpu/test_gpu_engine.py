@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from evomeans.engines import Start, create_engine
+from evomeans.engines.protocol import Abandoned
+from evomeans.engines.sampling import Drawing
 from evomeans.search import SearchSettings, evolve
 from optional import require_torch
 from oracles import assert_same_bits
@@ -166,3 +168,33 @@ def test_samples_that_do_not_fit_are_an_error(monkeypatch) -> None:
     monkeypatch.setattr(module, "upload_samples", fail)
     with pytest.raises(MemoryError, match="300 samples of 4 features do not fit"):
         gpu_engine(*samples())
+
+
+@pytest.mark.parametrize("on_device", [False, True])
+def test_a_sample_is_searched_where_it_is_faster(on_device, monkeypatch) -> None:
+    """On both it finds what the other finds; the rows are the same."""
+    X, _ = samples(n=3000, weighted=False)
+    engine = gpu_engine(X, batch=8)
+    centers = engine.samples_at(np.array([0.2, 0.7]))
+    from evomeans.engines.gpu import engine as module
+
+    monkeypatch.setattr(module, "WORTH_A_DEVICE", 0 if on_device else 2**60)
+    sample = engine.subsample(Drawing(1, 300, centers, 1e3))
+    assert type(sample).__name__ == ("GpuEngine" if on_device else "CpuEngine")
+    found = evolve(
+        engine, 6, dataclasses.replace(SETTINGS, subsample=300), np.random.default_rng(0)
+    )
+    assert found.levels == (3000, 300)
+    assert found.history[0].made_by.startswith("sample of ")
+
+
+def test_a_refinement_that_is_abandoned_says_how_far_it_came() -> None:
+    X, _ = samples(weighted=False)
+    engine = gpu_engine(X)
+    centers = engine.samples_at(np.array([0.2, 0.7]))
+    engine.abandon(True)
+    with pytest.raises(Abandoned) as abandoned:
+        engine.refine([Start(centers)])
+    np.testing.assert_array_equal(abandoned.value.centers, centers)
+    engine.abandon(False)
+    assert engine.refine([Start(centers)])[0].inertia < engine.assign(centers)[1]

@@ -24,7 +24,9 @@ from evomeans.engines.cpu.samples import (
 from evomeans.engines.draws import WeightedDraw
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import (
+    Abandoned,
     Ability,
+    CountingSamples,
     Flags,
     FloatArray,
     Handle,
@@ -33,6 +35,7 @@ from evomeans.engines.protocol import (
     require_abilities,
 )
 from evomeans.engines.rules import sum_by_center
+from evomeans.engines.sampling import Drawing
 
 # What a thread that helps with an assignment should have to do, in products. Threads meet after
 # every step, and on a busy machine each meeting takes milliseconds. Most of the n·k·d products are
@@ -45,7 +48,7 @@ WORTH_A_CALL = 2_500_000
 WORTH_A_WORKER = 50_000
 
 
-class CpuEngine:
+class CpuEngine(CountingSamples):
     """K-means in Numba, with bounds inherited from a parent.
 
     Parameters
@@ -85,6 +88,7 @@ class CpuEngine:
         self.weights = sample_weight
         self.total_weight = self.n_samples if sample_weight is None else float(sample_weight.sum())
         self.n_jobs = n_jobs
+        self._source = X
         self.abilities = frozenset(Ability)
         if not can_move_singles(X):
             self.abilities -= {Ability.SINGLE_MOVES}
@@ -109,6 +113,8 @@ class CpuEngine:
         try:
             refining = Refining(room, start, self._draw, known, state)
             level = refining.run(self.total_weight)
+        except Abandoned:
+            raise Abandoned(room.positions) from None
         finally:
             self.memory.take_back(known)
         handle = self.memory.keep(Recollection(state, room.positions, room.sums))
@@ -192,15 +198,25 @@ class CpuEngine:
             self.memory.give_back(state)
         return LabelledCenters(labels, centers)
 
+    def subsample(self, drawing: Drawing) -> CpuEngine:
+        """Make an engine over rows that are drawn by their weights and distances."""
+        costs = None if drawing.centers is None else self._costs(drawing.centers)
+        rows, own = drawing.choose(costs, self.weights, self.total_weight, self.n_samples)
+        return CpuEngine(self._source[rows], own, n_jobs=self.n_jobs, frame=self.frame)
+
     def workers(self, n_clusters: int, most: int) -> list[CpuEngine]:
         """Engines that share the samples and the memory, each with its own work space."""
         n_workers, n_threads = share_threads(self.n_jobs, most, self._work(n_clusters))
-        if n_workers == 1:
+        if n_workers == 1 and not self.takes_long(n_clusters):
             return [self]
         workers = [copy(self) for _ in range(n_workers)]
         for worker in workers:
             worker.n_jobs, worker._room_in_use, worker._attractions = n_threads, None, {}
         return workers
+
+    def takes_long(self, n_clusters: int) -> bool:
+        """Whether a refinement takes milliseconds."""
+        return self._work(n_clusters) >= WORTH_A_CALL
 
     def abandon(self, is_abandoned: bool) -> None:
         """Abandon the crew at work."""
@@ -216,12 +232,16 @@ class CpuEngine:
 
     def nearest_squares(self, centers: FloatArray) -> FloatArray:
         """Squared distances to the closest centres; zero for samples without weight."""
+        costs, weights = self._costs(centers), self.weights
+        if weights is None:
+            return costs
+        return np.divide(costs, weights, out=np.zeros_like(costs), where=weights > 0.0)
+
+    def _costs(self, centers: FloatArray) -> FloatArray:
+        """Weighted squared distances to the closest centres, in the frame."""
         self.assign(centers)
-        squares = self._room(len(centers)).scratch.nearby
-        weights = self.samples.weights
-        if len(weights):
-            squares = np.divide(squares, weights, out=np.zeros_like(squares), where=weights > 0.0)
-        return squares[self.samples.places]
+        costs: FloatArray = self._room(len(centers)).scratch.nearby[self.samples.places]
+        return costs
 
     def reductions(self, points: FloatArray, squares: FloatArray) -> FloatArray:
         """How much lower the objective is with one more centre, at each of the points."""

@@ -17,6 +17,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from evomeans.compiled.jit import jit
+from evomeans.engines.protocol import Abandoned
 
 # About as long as a balanced step takes. After that, other threads get the core, and after as many
 # more rounds it sleeps: on a busy machine, a thread that sleeps is served first when it wakes,
@@ -107,10 +108,6 @@ def _fetch_and_add(typing_context, array, index, value):  # type: ignore[no-unty
         return builder.atomic_rmw("add", address, amount, "seq_cst")
 
     return types.int64(array, index, value), codegen
-
-
-class Abandoned(Exception):  # noqa: N818
-    """Another thread wants no result any more."""
 
 
 class Crew:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from evomeans.engines.protocol import FloatArray, Refinement, Start
 from evomeans.engines.rules import MAX_ITERATIONS, split_mixture
 
 Asking = Generator[Question, Any, None]
+Said = TypeVar("Said")
 
 
 @dataclass
@@ -142,8 +143,8 @@ def means_of(
     return means, weights
 
 
-def in_order(answers: Mapping[int, float]) -> list[float]:
-    """Return what blocks said in their order, in which it has to be summed."""
+def in_order(answers: Mapping[int, Said]) -> list[Said]:
+    """Return what blocks said in their order, which sums depend on."""
     return [answers[block] for block in sorted(answers)]
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evomeans.engines.cpu import CpuEngine
 from evomeans.engines.dask.answers import lazy_distances, lazy_labels
 from evomeans.engines.dask.blocks import (
     LARGE_CHUNK,
@@ -24,12 +25,20 @@ from evomeans.engines.dask.blocks import (
     summarize,
 )
 from evomeans.engines.dask.course import BlockCourse, in_order, positions
-from evomeans.engines.dask.questions import Ground, Question, Reply, Request, merge_replies
+from evomeans.engines.dask.questions import (
+    BlockSampling,
+    Ground,
+    Question,
+    Reply,
+    Request,
+    merge_replies,
+)
 from evomeans.engines.dask.runners import ANYWHERE, Runner, current_runner
 from evomeans.engines.dask.steps import visit_block
 from evomeans.engines.fixed_point import column_scales, limb_bits
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import (
+    Abandoned,
     FloatArray,
     PlainKMeans,
     Refinement,
@@ -37,9 +46,12 @@ from evomeans.engines.protocol import (
     require_abilities,
 )
 from evomeans.engines.resolution import Extremes, may_lose_samples
+from evomeans.engines.sampling import Drawing
 
 log = logging.getLogger("evomeans")
 
+# Bytes of a sample. Workers send it, and one of them puts it together.
+LARGEST_SAMPLE = 2**26
 # Refined together, so that what Dask takes for a task is shared: a divisor of the patience of both
 # settings of the paper, so that a search rarely ends in the middle of a round.
 BATCH = 25
@@ -72,6 +84,8 @@ class DaskEngine(PlainKMeans):
         The frame to work in, by default the one around ``X``.
     runner : Runner, optional
         Where tasks run; by default the current client, else Dask's local scheduler.
+    n_jobs : int
+        Threads of engines over some of the samples, which are in this process.
 
     Raises
     ------
@@ -88,7 +102,9 @@ class DaskEngine(PlainKMeans):
         *,
         frame: Frame | None = None,
         runner: Runner | None = None,
+        n_jobs: int = 1,
     ) -> None:
+        self.n_jobs = n_jobs
         self.runner = current_runner() if runner is None else runner
         self.X = X
         self.survey = self._divide(sample_weight)
@@ -98,6 +114,7 @@ class DaskEngine(PlainKMeans):
             frame = Frame.spanning(self.survey.low, self.survey.high, self.n_samples)
         self.frame = frame
         self.ground = ground_of(self.survey, frame)
+        self.most_sampled = LARGEST_SAMPLE // (X.shape[1] * X.dtype.itemsize)
         # Where blocks answered last, and whether they were kept there. Others are best loaded there
         # again, for labels may have been kept.
         self._homes: dict[int, tuple[str, bool]] = {}
@@ -174,18 +191,32 @@ class DaskEngine(PlainKMeans):
         (found,) = self.ask([Question("rows", picks=picks)])
         return np.array([found[block][place] for block, place in order])
 
+    def subsample(self, drawing: Drawing) -> CpuEngine:
+        """Make an engine in this process, over rows that one pass over the blocks has drawn."""
+        total, ends = self.survey.total_weight, np.cumsum(self.survey.sizes)
+        firsts = dict(enumerate((ends - self.survey.sizes).tolist()))
+        centers = np.zeros((0, self.X.shape[1])) if drawing.centers is None else drawing.centers
+        sampling = BlockSampling(drawing, total, firsts)
+        (found,) = self.ask([Question("sample", centers=centers, sampling=sampling)])
+        rows, own = (np.concatenate(parts) for parts in zip(*in_order(found), strict=True))
+        X = self.frame.decode(rows).astype(self.X.dtype)
+        return CpuEngine(X, own, n_jobs=self.n_jobs, frame=self.frame)
+
     def refine(self, starts: Sequence[Start]) -> list[Refinement]:
         """K-means from all starts side by side."""
         require_abilities(starts, self.abilities, "Dask")
         self._settle()
         names = [next(self._names) for _ in starts]
-        courses = [
-            BlockCourse(start, name, self._name_of(start.parent), self.ground, self.survey).run()
+        following = [
+            BlockCourse(start, name, self._name_of(start.parent), self.ground, self.survey)
             for start, name in zip(starts, names, strict=True)
         ]
+        courses = [one.run() for one in following]
         asking = {number: next(course) for number, course in enumerate(courses)}
         refined: dict[int, Refinement] = {}
         while asking:
+            if self._is_abandoned:
+                raise Abandoned(following[0].centers)
             answers = self.ask(list(asking.values()))
             for number, answer in zip(list(asking), answers, strict=True):
                 try:

@@ -11,15 +11,29 @@ import numpy as np
 
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import FloatArray
+from evomeans.engines.sampling import Drawing
 
-Wanted = Literal["sums", "distances", "draw", "rows", "census", "on_centers", "members"]
+Wanted = Literal["sums", "distances", "draw", "rows", "sample", "census", "on_centers", "members"]
 """What a block is to answer. Sums are added up over blocks, all else is kept apart.
 
 sums: (k, 2, d + 1) integers, the sums of the clusters. distances: the weighted sum of the distances
 to the own centres, to a power. draw: the sample at which that sum exceeds a limit. rows: samples at
-given positions. census: the inertia, and how many samples each centre has. on_centers: whether all
+given positions. sample: samples that are drawn as :mod:`~evomeans.engines.sampling` says, and their
+weights. census: the inertia, and how many samples each centre has. on_centers: whether all
 samples sit on their centres. members: the first sample of each cluster.
 """
+
+
+@dataclass(frozen=True, slots=True)
+class BlockSampling:
+    """How samples are drawn from all blocks.
+
+    ``total_weight`` is that of all blocks, and ``firsts`` has the number of each one's first row.
+    """
+
+    drawing: Drawing
+    total_weight: float
+    firsts: Mapping[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +52,9 @@ class Question:
     """Of distances, 1 or 2."""
     picks: Mapping[int, Any] | None = None
     """For draws and rows: in which blocks, and where in each. Other blocks are not concerned."""
+
+    sampling: BlockSampling | None = None
+    """How samples are drawn."""
 
     def concerns(self, block: int) -> bool:
         """Whether a block has anything to answer."""

@@ -120,6 +120,8 @@ class _Visit:
             return {}
         if question.wanted == "rows":
             return {self.block: self._rows(question)}
+        if question.wanted == "sample" and not len(question.centers):
+            return {self.block: self._sample(question, None)}
         room = self._room_for(len(question.centers))
         standing = self._standing(room, question)
         try:
@@ -175,6 +177,9 @@ class _Visit:
                 return self.samples.rows[place].astype(np.float64)
             case "census":
                 return room.measure(state, 2), np.bincount(room.labels(state), minlength=room.k)
+            case "sample":
+                room.measure(state, 2)
+                return self._sample(question, room.scratch.nearby[self.samples.places])
             case "on_centers":
                 room.measure(state, 2)
                 return self._sits_on_centers(room)
@@ -192,6 +197,21 @@ class _Visit:
             numbers = np.searchsorted(np.cumsum(weights), wanted, side="right")
             wanted = np.minimum(numbers, np.flatnonzero(weights)[-1])
         return dense_rows(self.samples, wanted, self.n_features)
+
+    def _sample(self, question: Question, costs: FloatArray | None) -> tuple[Any, Any]:
+        """Rows that are drawn, and their weights."""
+        sampling = question.sampling
+        assert sampling is not None
+        rows, weights = sampling.drawing.choose(
+            costs,
+            self._weights() if len(self.samples.weights) else None,
+            sampling.total_weight,
+            self.n_samples,
+            sampling.firsts[self.block],
+        )
+        # They were of this type before they were encoded, which loses no digit.
+        found = dense_rows(self.samples, rows, self.n_features)
+        return found.astype(self.samples.rows.dtype), weights
 
     def _weights(self) -> FloatArray:
         """Weights in the user's order."""

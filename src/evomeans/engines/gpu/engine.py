@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from evomeans.engines.cpu import CpuEngine
 from evomeans.engines.draws import WeightedDraw
 from evomeans.engines.frame import Frame
 from evomeans.engines.gpu.batch import Batch
@@ -21,13 +22,18 @@ from evomeans.engines.gpu.memory import DeviceMemory
 from evomeans.engines.gpu.refining import BatchRefining
 from evomeans.engines.gpu.samples import DeviceSamples, upload_samples
 from evomeans.engines.protocol import (
+    Abandoned,
     FloatArray,
     PlainKMeans,
     Refinement,
     Start,
     require_abilities,
 )
+from evomeans.engines.sampling import Drawing
 
+# Products of an assignment from which on a sample is searched on the device. The CPU engine has
+# more operators, but a solution of this size takes a hundred times as long there.
+WORTH_A_DEVICE = 20_000_000
 # Distances of so many rows and one centre are computed together.
 ROWS_AT_ONCE = 2**16
 
@@ -53,6 +59,8 @@ class GpuEngine(PlainKMeans):
     batch : int
         How many solutions the search makes in a round. It decides about the course of a search;
         how many are refined together follows from the memory of the device and decides nothing.
+    n_jobs : int
+        Threads of engines over some of the samples, which are on the CPU.
     searching : bool
         Whether there will be refinements, or only assignments, which need less room.
     memory_budget : int, optional
@@ -67,6 +75,7 @@ class GpuEngine(PlainKMeans):
         frame: Frame | None = None,
         device: Any = None,
         batch: int = 32,
+        n_jobs: int = 1,
         searching: bool = True,
         memory_budget: int | None = None,
     ) -> None:
@@ -78,6 +87,7 @@ class GpuEngine(PlainKMeans):
         self.total_weight = self.n_samples if self.weights is None else float(self.weights.sum())
         self._draw = WeightedDraw(self.n_samples, self.weights)
         self.samples = self._on_device(X)
+        self._source, self.n_jobs = X, n_jobs
         self.memory = DeviceMemory(
             self._default_budget() if memory_budget is None else memory_budget
         )
@@ -115,6 +125,22 @@ class GpuEngine(PlainKMeans):
         found: FloatArray = rows.double().cpu().numpy()
         return found
 
+    def subsample(self, drawing: Drawing) -> GpuEngine | CpuEngine:
+        """Make an engine over rows that are drawn by their weights and distances.
+
+        It is one on the CPU if there is not enough work for the device.
+        """
+        costs = None
+        if drawing.centers is not None:
+            self.assign(drawing.centers)
+            costs = self._room(len(drawing.centers)).batch.nearby[0].cpu().numpy()
+        rows, own = drawing.choose(costs, self.weights, self.total_weight, self.n_samples)
+        X, frame, n_jobs = self._source[rows], self.frame, self.n_jobs
+        if drawing.centers is None or drawing.centers.size * len(rows) < WORTH_A_DEVICE:
+            return CpuEngine(X, own, frame=frame, n_jobs=n_jobs)
+        device, batch = self.device, self.batch
+        return GpuEngine(X, own, frame=frame, n_jobs=n_jobs, device=device, batch=batch)
+
     def refine(self, starts: Sequence[Start]) -> list[Refinement]:
         """K-means from every start, as many together as the memory of the device allows."""
         require_abilities(starts, self.abilities, "GPU")
@@ -143,7 +169,10 @@ class GpuEngine(PlainKMeans):
 
     def _refine(self, starts: Sequence[Start]) -> list[Refinement]:
         refining = self._room(len(starts[0].centers))
-        levels = refining.run(starts, self.memory, self.total_weight)
+        try:
+            levels = refining.run(starts, self.memory, self.total_weight)
+        except Abandoned:
+            raise Abandoned(refining.batch.read_centers(1)[0]) from None
         batch = refining.batch
         n_iter = batch.n_iter.tolist()
         return [
@@ -195,5 +224,5 @@ class GpuEngine(PlainKMeans):
         if self._in_use is None or self._in_use[0].k != n_clusters:
             self._in_use = None
             batch = Batch(self.samples, n_clusters, self.together)
-            self._in_use = batch, Lloyd(self.samples, batch, self._ops)
+            self._in_use = batch, Lloyd(self.samples, batch, self._ops, self._check_abandoned)
         return BatchRefining(self.samples, *self._in_use, self._ops, self._draw)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -22,11 +23,19 @@ class Lloyd:
     The device decides which solutions go on. The host learns it later: it has always queued
     the next iterations when it reads how many solutions were active before them. Kernels are
     launched for that many; what has ended meanwhile costs next to nothing. The steps, ``ops``, are
-    :mod:`~evomeans.engines.gpu.torch_ops` or :mod:`~evomeans.engines.gpu.triton_ops`.
+    :mod:`~evomeans.engines.gpu.torch_ops` or :mod:`~evomeans.engines.gpu.triton_ops`. ``check`` is
+    called between iterations, and raises an error to end them.
     """
 
-    def __init__(self, samples: DeviceSamples, batch: Batch, ops: ModuleType) -> None:
+    def __init__(
+        self,
+        samples: DeviceSamples,
+        batch: Batch,
+        ops: ModuleType,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
         self.samples, self.batch, self.ops = samples, batch, ops
+        self._check = check
         self._graphs: dict[int, Any] = {}
         self._readings: list[Reading] = []
         self._is_warm = False
@@ -43,6 +52,7 @@ class Lloyd:
         """Iterate until the solutions that were activated stand still."""
         if self.batch.on_cpu:
             for _ in range(MAX_ITERATIONS):
+                self._check()
                 self.iterate(n_solutions)
                 if not int(self.batch.n_active):
                     return
@@ -50,6 +60,7 @@ class Lloyd:
         pending: deque[Reading] = deque()
         bound, done = n_solutions, 0
         while done < MAX_ITERATIONS:
+            self._check()
             self._enqueue(bound)
             done += AT_ONCE
             pending.append(self._reading().take(self.batch.n_active))

@@ -1,0 +1,342 @@
+"""Large data: searches that begin on samples, compared with searches of all rows, and with rivals.
+
+Run ``python -m benchmarks.large`` for the first table (half an hour on two cores), or
+``python -m benchmarks.large --rivals`` for the second. ``--seeds``, ``--limit`` (CPU seconds of
+each search) and names of set-ups change what is run: ``skin:30``, or ``overlap:1000000:10:50`` for
+a mixture of that many rows, features and clusters. Data sets are looked up as in docs/data.md.
+All run on one thread. The measurements go to benchmarks/results/large.csv or large_rivals.csv. All
+improvements of the searches go to large_steps.csv, and ``python -m benchmarks.large --draw`` draws
+them into docs/images/large-data.png (which needs the extra ``plot``).
+``python -m benchmarks.large --file 100000000`` fits a memory map of so many rows with all cores for
+``--minutes``, and prints the peak of memory; ``--gpu 10000000:50:100`` fits a mixture on a GPU.
+
+The first table has two searches of each set-up and seed, ``subsample="auto"`` and
+``subsample=None``, which is what every search was before there were samples. The best value of a
+set-up is that of all its runs.
+
+  to 0.01 %  CPU seconds until a solution is within 0.01 % of the best value; the limit if none is
+  ratio      of these, geometric means over the seeds: less than 1 is faster
+  first      CPU seconds until the first solution on all rows
+  gap        of the last solution, on average, in percent
+
+The second table stops ours when a rival of scikit-learn is done, measured in the same process just
+before, and gives the inertia of ours relative to the rival's in percent: negative is deeper.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import math
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.cluster import KMeans, MiniBatchKMeans
+from threadpoolctl import threadpool_limits
+
+from benchmarks.data import exit_on_data_errors
+from benchmarks.measure import RESULTS, Column, Samples, Table, geometric_mean, mixture, parser_for
+from benchmarks.measure import append_row as append
+from benchmarks.setups import samples_of
+from evomeans import HGMeans
+
+SETUPS = (
+    "skin:30",
+    "shuttle:20",
+    "pla85900:50",
+    "pla85900:100",
+    "letters:50",
+    "letters:100",
+    "overlap:1000000:10:50",
+)
+RIVAL_SETUPS = (
+    "skin:30",
+    "overlap:100000:10:20",
+    "overlap:1000000:10:50",
+    "mixture:1000000:10:50",
+    "overlap:10000000:10:20",
+)
+OVERLAP = 3.0
+FEATURES, CLUSTERS = 10, 20
+NAMES = ("samples", "all")
+LABELS = {"samples": "begins on samples", "all": "all rows"}
+STEPS, PICTURE = RESULTS / "large_steps.csv", RESULTS.parents[1] / "docs/images/large-data.png"
+COLORS, LOWEST, LONGEST = ("#0072B2", "#D55E00"), 1e-5, 60.0
+WITHIN = 1e-4
+RIVALS: dict[str, Callable[[int, int], Any]] = {
+    "KMeans": lambda m, seed: KMeans(m, n_init=1, random_state=seed),
+    "MiniBatchKMeans": lambda m, seed: MiniBatchKMeans(m, random_state=seed),
+    "MiniBatchKMeans, 10 starts": lambda m, seed: MiniBatchKMeans(m, n_init=10, random_state=seed),
+}
+
+Run = dict[str, Any]
+
+
+def samples_for(setup: str) -> tuple[Samples, int]:
+    """Return the samples and the number of clusters; ``overlap`` is a mixture that overlaps."""
+    if setup.startswith("overlap:"):
+        n, d, m = map(int, setup.split(":")[1:])
+        return mixture(n, d, m, OVERLAP), m
+    X, m = samples_of(setup)
+    return np.ascontiguousarray(X, dtype=np.float64), m
+
+
+def compile_kernels() -> None:
+    """Compile before anything is measured."""
+    HGMeans(3, n_jobs=1, subsample=100, max_offspring=2).fit(mixture(1000, 3, 3, 5.0))
+
+
+def search(setup: str, seed: int, limit: float) -> list[Run]:
+    """Search with samples and without; return the improvements of both."""
+    X, m = samples_for(setup)
+    compile_kernels()
+    runs = []
+    for subsample in ("auto", None):
+        began = time.process_time()
+        steps: list[tuple[float, float]] = []
+
+        def watch(record: Any, began: float = began, steps: Any = steps) -> bool:
+            now = time.process_time() - began
+            if not steps or record.best < steps[-1][1]:
+                steps.append((now, record.best))
+            return now > limit
+
+        model = HGMeans(m, subsample=subsample, n_jobs=1, random_state=seed, max_time=2 * limit)
+        model.set_params(observers=watch, max_offspring=10**6).fit(X)
+        runs.append({"setup": setup, "seed": seed, "steps": steps, "reason": model.stop_reason_})
+    return runs
+
+
+def seconds_until(run: Run, value: float, limit: float) -> float:
+    """Return after how many CPU seconds a run was as deep as a value, at most the limit."""
+    return next((min(seconds, limit) for seconds, best in run["steps"] if best <= value), limit)
+
+
+def row_of(setup: str, pairs: Sequence[list[Run]], limit: float) -> dict[str, Any]:
+    """Return a row of the first table."""
+    best = min(run["steps"][-1][1] for pair in pairs for run in pair)
+    row: dict[str, Any] = {"setup": setup, "seeds": len(pairs), "limit": limit, "best": best}
+    for name, runs in zip(NAMES, zip(*pairs, strict=True), strict=True):
+        reached = [seconds_until(run, best * (1.0 + WITHIN), limit) for run in runs]
+        row[f"{name} seconds"] = geometric_mean(reached)
+        row[f"{name} reached"] = sum(run["steps"][-1][1] <= best * (1 + WITHIN) for run in runs)
+        row[f"{name} first"] = statistics.fmean(run["steps"][0][0] for run in runs)
+        row[f"{name} gap"] = statistics.fmean(
+            100.0 * (run["steps"][-1][1] / best - 1.0) for run in runs
+        )
+    row["ratio"] = row["samples seconds"] / row["all seconds"]
+    return row
+
+
+def against_rivals(setup: str, seed: int) -> dict[str, Any]:
+    """Let rivals run, each followed by ours for as long; return how deep ours is beside them."""
+    X, m = samples_for(setup)
+    compile_kernels()
+    row: dict[str, Any] = {"setup": setup, "seed": seed}
+    for name, make in RIVALS.items():
+        rival = make(m, seed)
+        with threadpool_limits(1):
+            began = time.perf_counter()
+            rival.fit(X)
+            seconds = time.perf_counter() - began
+        ours = HGMeans(m, n_jobs=1, random_state=seed, max_time=seconds)
+        began = time.perf_counter()
+        ours.fit(X)
+        row[f"{name} seconds"] = seconds
+        row[f"{name} ours"] = time.perf_counter() - began
+        row[f"{name} gap"] = 100.0 * (ours.inertia_ / -rival.score(X) - 1.0)
+    return row
+
+
+def print_searches(arguments: argparse.Namespace) -> None:
+    """Measure and print the first table."""
+    columns = [Column("set-up", "setup")]
+    for name in NAMES:
+        columns += [
+            Column(f"{name}: to 0.01 %", f"{name} seconds", "{:.2f} s"),
+            Column("reached", f"{name} reached"),
+            Column("first", f"{name} first", "{:.2f} s"),
+            Column("gap", f"{name} gap", "{:.4f}"),
+        ]
+    setups = arguments.setups or SETUPS
+    table = Table([*columns, Column("ratio", "ratio", "{:.2f}x")], max(setups, key=len))
+    table.print_head()
+    rows = []
+    # Compiled once, before several processes want to.
+    compile_kernels()
+    with ProcessPoolExecutor(arguments.processes) as pool:
+        tasks = list(product(setups, range(arguments.seeds)))
+        answers = pool.map(search, *zip(*tasks, strict=True), [arguments.limit] * len(tasks))
+        for setup in setups:
+            pairs = [next(answers) for _ in range(arguments.seeds)]
+            keep_steps(pairs)
+            rows.append(row_of(setup, pairs, arguments.limit))
+            table.print_row(rows[-1])
+            append(RESULTS / "large.csv", rows[-1])
+    print(f"ratio, geometric mean: {geometric_mean(row['ratio'] for row in rows):.2f}x")
+
+
+def keep_steps(pairs: Sequence[list[Run]]) -> None:
+    """Write all improvements of the searches down."""
+    for pair in pairs:
+        for name, run in zip(NAMES, pair, strict=True):
+            for seconds, best in run["steps"]:
+                step = {"setup": run["setup"], "seed": run["seed"], "search": name}
+                append(STEPS, {**step, "seconds": round(seconds, 3), "inertia": best})
+
+
+def draw() -> None:
+    """Draw the mean gap over time, of searches with samples and without."""
+    from matplotlib import pyplot as plt
+
+    with STEPS.open(newline="") as file:
+        steps = list(csv.DictReader(file))
+    setups = list(dict.fromkeys(step["setup"] for step in steps))
+    figure, panels = plt.subplots(1, len(setups), figsize=(4 * len(setups), 3.2), squeeze=False)
+    for panel, setup in zip(panels[0], setups, strict=True):
+        own = [step for step in steps if step["setup"] == setup]
+        best = min(float(step["inertia"]) for step in own)
+        times = np.geomspace(0.05, LONGEST, 300)
+        for name, color in zip(NAMES, COLORS, strict=True):
+            runs = {step["seed"]: [] for step in own}
+            for step in own:
+                if step["search"] == name:
+                    runs[step["seed"]].append((float(step["seconds"]), float(step["inertia"])))
+            gaps = np.mean([gaps_at(times, run, best) for run in runs.values()], axis=0)
+            panel.plot(times, np.maximum(gaps, LOWEST), color=color, label=LABELS[name])
+        panel.set(xscale="log", yscale="log", xlim=(0.05, LONGEST), xlabel="CPU seconds")
+        panel.set_title(title_of(setup))
+        panel.grid(alpha=0.3)
+    panels[0][0].set_ylabel("mean gap to the best value, %")
+    panels[0][0].legend(frameon=False)
+    figure.tight_layout()
+    figure.savefig(PICTURE, dpi=110)
+    print(f"drawn: {PICTURE.name}")
+
+
+def title_of(setup: str) -> str:
+    """Return the words for a set-up: ``mixture:1000000:10:50`` has 1,000,000 rows."""
+    name, *numbers = setup.split(":")
+    rows = f", {int(numbers[0]):,} rows" if len(numbers) > 1 else ""
+    return f"{name}{rows}, k = {numbers[-1]}"
+
+
+def gaps_at(times: Samples, run: Sequence[tuple[float, float]], best: float) -> Samples:
+    """Return the gap of a run at each time in percent; not a number before its first solution."""
+    seconds, values = np.array(run).T
+    places = np.searchsorted(seconds, times, side="right") - 1
+    gaps: Samples = np.where(places >= 0, 100.0 * (values[places] / best - 1.0), np.nan)
+    return gaps
+
+
+def fit_file(rows: int, minutes: float) -> None:
+    """Fit a memory map, and print the answer and the memory it took."""
+    import resource
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "X.npy"
+        X = np.lib.format.open_memmap(path, "w+", np.float32, (rows, FEATURES))
+        rng = np.random.default_rng(0)
+        centers = rng.normal(scale=2.0, size=(CLUSTERS, FEATURES)).astype(np.float32)
+        for begin in range(0, rows, 2**20):
+            part = X[begin : begin + 2**20]
+            rng.standard_normal(part.shape, dtype=np.float32, out=part)
+            part += centers[rng.integers(CLUSTERS, size=len(part))]
+        X.flush()
+        del X
+        compile_kernels()
+        began = time.perf_counter()
+        model = HGMeans(CLUSTERS, max_time=60.0 * minutes, random_state=0, verbose=1)
+        model.fit(np.load(path, mmap_mode="r"))
+        seconds = time.perf_counter() - began
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(
+        f"{rows:,} x {FEATURES} float32 ({rows * FEATURES * 4 / 2**30:.1f} GiB), m = {CLUSTERS}: "
+        f"{len(model.history_)} solutions on all rows in {seconds:.0f} s ({model.stop_reason_}), "
+        f"inertia {model.inertia_:.8g}, first after {model.history_[0].seconds:.0f} s; peak memory "
+        f"{peak:.1f} GiB, pages of the file included"
+    )
+
+
+def fit_on_gpu(setup: str, minutes: float) -> None:
+    """Fit a mixture that overlaps on a GPU, and print when it improved."""
+    n, d, m = map(int, setup.split(":"))
+    rng = np.random.default_rng(0)
+    centers = rng.normal(scale=4.0 / math.sqrt(2 * d), size=(m, d)).astype(np.float32)
+    X = rng.standard_normal((n, d), dtype=np.float32)
+    for begin in range(0, n, 2**20):
+        X[begin : begin + 2**20] += centers[rng.integers(m, size=len(X[begin : begin + 2**20]))]
+    HGMeans(3, engine="gpu", subsample=100, max_offspring=2).fit(X[:1000])
+    began = time.perf_counter()
+
+    def watch(record: Any) -> None:
+        if record.inertia == record.best:
+            now = time.perf_counter() - began
+            print(
+                f"{record.seconds:7.2f} s of search, {now:7.2f} s of fit: offspring "
+                f"{record.number}, inertia {record.best:.9g}, {record.made_by}",
+                flush=True,
+            )
+
+    model = HGMeans(m, engine="gpu", max_time=60.0 * minutes, random_state=0, observers=watch)
+    model.fit(X)
+    print(f"{model.stop_reason_} after {model.n_iter_} offspring: {model.inertia_:.9g}")
+
+
+def print_rivals(arguments: argparse.Namespace) -> None:
+    """Measure and print the second table."""
+    columns = [Column("set-up", "setup"), Column("seed", "seed")]
+    for name in RIVALS:
+        columns += [
+            Column(name, f"{name} seconds", "{:.2f} s"),
+            Column("ours", f"{name} ours", "{:.2f} s"),
+            Column("deeper by", f"{name} gap", "{:+.2f} %"),
+        ]
+    setups = arguments.setups or RIVAL_SETUPS
+    table = Table(columns, max(setups, key=len))
+    table.print_head()
+    for setup, seed in product(setups, range(arguments.seeds)):
+        row = against_rivals(setup, seed)
+        table.print_row(row)
+        append(RESULTS / "large_rivals.csv", row)
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = parser_for(__doc__)
+    parser.add_argument("setups", nargs="*", help="dataset:clusters or overlap:n:d:clusters")
+    parser.add_argument("--rivals", action="store_true", help="the second table")
+    parser.add_argument("--draw", action="store_true", help="draw what was measured")
+    parser.add_argument("--file", type=int, metavar="ROWS", help="fit a memory map")
+    parser.add_argument("--gpu", metavar="N:D:M", help="fit a mixture on a GPU")
+    parser.add_argument("--minutes", type=float, default=10.0, help="time for the memory map")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--limit", type=float, default=60.0, help="CPU seconds of each search")
+    parser.add_argument("--processes", type=int, default=os.cpu_count())
+    return parser.parse_args()
+
+
+def main() -> None:
+    arguments = parse_arguments()
+    if arguments.draw:
+        draw()
+    elif arguments.file:
+        fit_file(arguments.file, arguments.minutes)
+    elif arguments.gpu:
+        fit_on_gpu(arguments.gpu, arguments.minutes)
+    elif arguments.rivals:
+        print_rivals(arguments)
+    else:
+        print_searches(arguments)
+
+
+if __name__ == "__main__":
+    with exit_on_data_errors():
+        main()

@@ -1,0 +1,101 @@
+"""Which rows belong to a sample, and what they weigh there.
+
+A row is taken if a uniform number, which is a function of the seed and of the row's number alone,
+is below its probability. So one pass over the rows suffices, in any order and in any blocks.
+
+Of two things each decides one half of the sample: the weight of a row, and what it costs to
+represent it by the closest of some rough centres. The former alone would miss a few rows far out
+that need a centre of their own; a group that matters to the sum of squares is a large part of the
+latter. Weights of w/p make sums over the sample unbiased estimates of sums over all rows
+(importance sampling, as for the coresets of Bachem, Lucic and Krause, KDD 2018).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evomeans.engines.protocol import FloatArray
+
+# The multipliers of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+GOLDEN, FIRST, SECOND = (
+    np.uint64(number) for number in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+)
+# Rows that are looked at together.
+CHUNK = 2**20
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """How a sample is drawn.
+
+    Parameters
+    ----------
+    seed : int
+        Below 2⁶⁴.
+    size : int
+        How many rows to expect.
+    centers : (k, d) array, optional
+        Rough centres in the engine's frame. Without them, only weights count.
+    cost : float
+        About Σ w‖x − c‖² over all rows, c being the closest of these centres, in the frame.
+    """
+
+    seed: int
+    size: int
+    centers: FloatArray | None = None
+    cost: float = 0.0
+
+    def choose(
+        self,
+        costs: FloatArray | None,
+        weights: FloatArray | None,
+        total_weight: float,
+        n_rows: int,
+        first: int = 0,
+    ) -> tuple[NDArray[np.intp], FloatArray]:
+        """Return the rows of a block that are taken, numbered within it, and their weights.
+
+        Parameters
+        ----------
+        costs : (n_rows,) array, optional
+            w‖x − c‖² of each row. None if there are no centres.
+        weights : (n_rows,) array, optional
+            None for equal weights.
+        total_weight : float
+            Of all blocks.
+        n_rows, first : int
+            Rows of the block, and the number of its first one among all.
+        """
+        rows: list[Any] = []
+        taken: list[Any] = []
+        for begin in range(0, n_rows, CHUNK):
+            part = slice(begin, min(begin + CHUNK, n_rows))
+            own = np.ones(part.stop - begin) if weights is None else weights[part]
+            chances = self._chances(own, total_weight, None if costs is None else costs[part])
+            chosen = np.flatnonzero(uniforms(self.seed, first + begin, len(own)) < chances)
+            rows.append(chosen + begin)
+            taken.append(own[chosen] / chances[chosen])
+        return np.concatenate(rows), np.concatenate(taken)
+
+    def _chances(
+        self, weights: FloatArray, total_weight: float, costs: FloatArray | None
+    ) -> FloatArray:
+        """Return the probability of each row to be taken; zero if it weighs nothing."""
+        shares = weights / total_weight
+        if costs is not None and self.cost > 0.0:
+            shares = 0.5 * (shares + costs / self.cost)
+        return np.minimum(self.size * shares, 1.0)
+
+
+def uniforms(seed: int, first: int, count: int) -> FloatArray:
+    """Return a number in [0, 1) for each row number from ``first`` on, by SplitMix64."""
+    with np.errstate(over="ignore"):
+        z = np.arange(first + 1, first + count + 1, dtype=np.uint64) * GOLDEN + np.uint64(seed)
+        z = (z ^ (z >> np.uint64(30))) * FIRST
+        z = (z ^ (z >> np.uint64(27))) * SECOND
+        z ^= z >> np.uint64(31)
+    return np.ldexp((z >> np.uint64(11)).astype(np.float64), -53)

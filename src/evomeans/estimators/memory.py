@@ -1,0 +1,50 @@
+"""Whether samples in a file fit into memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+# What the CPU engine keeps of each sample beside its values in two forms, the second of them
+# float32: its place, and labels and bounds of a few solutions.
+BYTES_PER_SAMPLE = 64
+CGROUP = Path("/sys/fs/cgroup")
+
+
+def exceeds_memory(X: Any) -> bool:
+    """Whether ``X`` is a memory map that the CPU engine cannot hold in the memory that is free."""
+    if not isinstance(X, np.memmap) or X.ndim != 2:
+        return False
+    n_samples, n_features = X.shape
+    needed = n_samples * (n_features * (max(4, X.dtype.itemsize) + 4) + BYTES_PER_SAMPLE)
+    free = free_memory()
+    return free is not None and needed > free
+
+
+def free_memory() -> int | None:
+    """Return the bytes that this process can still get; None if the system does not say."""
+    bounds = [_available(), _left_in_cgroup()]
+    known = [bound for bound in bounds if bound is not None]
+    return min(known) if known else None
+
+
+def _available() -> int | None:
+    text = _read(Path("/proc/meminfo"))
+    for line in text.splitlines():
+        if line.startswith("MemAvailable:"):
+            return 1024 * int(line.split()[1])
+    return None
+
+
+def _left_in_cgroup() -> int | None:
+    limit, used = (_read(CGROUP / name).strip() for name in ("memory.max", "memory.current"))
+    return max(0, int(limit) - int(used)) if limit.isdigit() and used.isdigit() else None
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii")
+    except OSError:
+        return ""

@@ -1,0 +1,51 @@
+"""Memory maps that do not fit into memory are left to Dask."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from evomeans import HGMeans
+from evomeans.engines import is_dask
+from evomeans.estimators import memory
+from evomeans.estimators.memory import exceeds_memory, free_memory
+
+
+@pytest.fixture
+def mapped(tmp_path) -> np.memmap:
+    path = tmp_path / "X.npy"
+    np.save(path, np.random.default_rng(0).normal(size=(2000, 3)).astype(np.float32))
+    return np.load(path, mmap_mode="r")
+
+
+def test_free_memory_is_between_nothing_and_all_there_is() -> None:
+    free = free_memory()
+    assert free is None or 0 < free < 2**50
+
+
+def test_the_limit_of_a_container_counts(tmp_path, monkeypatch) -> None:
+    (tmp_path / "memory.max").write_text("1000\n")
+    (tmp_path / "memory.current").write_text("400\n")
+    monkeypatch.setattr(memory, "CGROUP", tmp_path)
+    assert free_memory() == 600
+    (tmp_path / "memory.max").write_text("max\n")
+    assert free_memory() != 600
+
+
+def test_only_memory_maps_are_asked(mapped, monkeypatch) -> None:
+    monkeypatch.setattr(memory, "free_memory", lambda: 1)
+    assert exceeds_memory(mapped)
+    assert not exceeds_memory(np.asarray(mapped).copy())
+    monkeypatch.setattr(memory, "free_memory", lambda: None)
+    assert not exceeds_memory(mapped)
+
+
+def test_auto_takes_dask_where_memory_does_not_suffice(mapped, monkeypatch) -> None:
+    pytest.importorskip("dask.array")
+    search = {"random_state": 0, "max_offspring": 20}
+    in_memory = HGMeans(3, **search).fit(mapped)
+    monkeypatch.setattr(memory, "free_memory", lambda: 1)
+    in_file = HGMeans(3, **search).fit(mapped)
+    assert not is_dask(in_memory.labels_)
+    assert is_dask(in_file.labels_)
+    assert in_file.inertia_ == pytest.approx(in_memory.inertia_, rel=1e-3)

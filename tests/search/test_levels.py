@@ -1,0 +1,230 @@
+"""Searches that begin on samples of the rows."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from scipy.sparse import csr_array
+from sklearn.exceptions import ConvergenceWarning
+
+from evomeans import HGMeans
+from evomeans.engines import create_engine
+from evomeans.engines.protocol import Abandoned
+from evomeans.engines.reference import ReferenceEngine
+from evomeans.search import DEEP, PAPER, SearchSettings, StopReason, evolve, genetic, pipeline
+from evomeans.search.levels import best_solutions, draw_sample, level_sizes, settings_below
+
+SETTINGS = SearchSettings(strategy=DEEP)
+
+
+def blobs(n: int, k: int, d: int = 3, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    centers = rng.uniform(0.0, 100.0, (k, d))
+    return centers[rng.integers(k, size=n)] + rng.normal(size=(n, d)), centers
+
+
+def test_few_rows_are_searched_whole() -> None:
+    assert level_sizes(SETTINGS, 39_999, 3) == ()
+    assert level_sizes(SETTINGS, 40_000, 3) == (5_000,)
+    assert level_sizes(SETTINGS, 8 * 30_000 - 1, 100) == ()
+
+
+def test_many_rows_have_several_levels_each_sixteen_times_the_one_below() -> None:
+    assert level_sizes(SETTINGS, 10_000_000, 100) == (480_000, 30_000)
+    assert level_sizes(SETTINGS, 100_000_000, 10) == (1_280_000, 80_000, 5_000)
+
+
+def test_the_paper_and_none_search_all_rows() -> None:
+    assert level_sizes(replace(SETTINGS, strategy=PAPER), 10**7, 3) == ()
+    assert level_sizes(replace(SETTINGS, subsample=None), 10**7, 3) == ()
+
+
+def test_a_number_of_rows_is_taken_at_its_word() -> None:
+    assert level_sizes(replace(SETTINGS, subsample=50), 60, 3) == (50,)
+    assert level_sizes(replace(SETTINGS, subsample=60), 60, 3) == ()
+    assert level_sizes(replace(SETTINGS, strategy=PAPER, subsample=50), 10_000, 3) == (800, 50)
+
+
+def test_a_search_below_is_of_one_population_and_leaves_time_for_those_above() -> None:
+    below = settings_below(replace(SETTINGS, max_time=10.0, target_inertia=1.0), 3, seconds=2.0)
+    assert below.strategy.agreement == 1
+    assert below.longest_wait(3) == SETTINGS.longest_wait(3) // 2
+    assert below.max_time == 2.0
+    assert below.target_inertia is None
+
+
+def test_the_best_solutions_are_no_clones() -> None:
+    X, _ = blobs(300, 4)
+    engine = create_engine("reference", X, None)
+    found = evolve(engine, 4, SearchSettings(4, 8, max_offspring=30), np.random.default_rng(0))
+    chosen = best_solutions((*found.population, *found.population), 100)
+    inertias = [engine.assign(centers)[1] for centers in chosen]
+    assert np.all(np.diff(inertias) > 0.0)
+    assert inertias[0] == pytest.approx(found.best.inertia, rel=1e-12)
+    assert len(best_solutions(found.population, 1)) == 1
+
+
+@pytest.mark.parametrize("n_features", [1, 3])
+def test_a_search_that_begins_on_samples_finds_the_planted_clusters(engine_name, n_features):
+    X, centers = blobs(3000, 6, n_features, seed=3)
+    model = HGMeans(6, subsample=150, engine=engine_name, random_state=0, max_offspring=60).fit(X)
+    found = model.cluster_centers_
+    closest = np.linalg.norm(found[:, None] - centers, axis=2).min(axis=0)
+    assert closest.max() < 1.0
+    assert model.levels_ == (3000, 150)
+    founders = [record for record in model.history_ if record.founder]
+    assert founders[0] is model.history_[0]
+    assert all(record.made_by.startswith("sample of ") for record in founders)
+
+
+def test_bits_do_not_depend_on_threads(eager_threads) -> None:
+    X, _ = blobs(2000, 5, seed=1)
+    one, two = (
+        HGMeans(5, subsample=200, n_jobs=n_jobs, random_state=3, max_offspring=80).fit(X)
+        for n_jobs in (1, 2)
+    )
+    assert_array_equal(one.cluster_centers_, two.cluster_centers_)
+    assert [r.inertia for r in one.history_] == [r.inertia for r in two.history_]
+
+
+def test_a_resumed_search_is_the_search_that_never_stopped(tmp_path) -> None:
+    X = np.random.default_rng(5).normal(size=(1500, 4))
+    search = {"subsample": 150, "random_state": 1, "max_offspring": 400, "n_iter_no_change": 20}
+    whole = HGMeans(6, **search).fit(X)
+    assert whole.history_[-1].population > 1
+    path = tmp_path / "c"
+    n_records = len(whole.history_)
+    for stop in (1, n_records // 3, n_records // 2):
+        seen = []
+
+        def watch(record, seen=seen, stop=stop):
+            seen.append(record)
+            return len(seen) >= stop
+
+        HGMeans(6, **search, checkpoint=path, observers=watch).fit(X)
+    resumed = HGMeans(6, **search, checkpoint=path).fit(X)
+    assert_array_equal(resumed.cluster_centers_, whole.cluster_centers_)
+    assert [r.inertia for r in resumed.history_] == [r.inertia for r in whole.history_]
+    assert [r.made_by for r in resumed.history_] == [r.made_by for r in whole.history_]
+
+
+def test_a_checkpoint_of_another_sample_size_is_refused(tmp_path) -> None:
+    X, _ = blobs(1000, 3)
+    path = tmp_path / "c"
+    HGMeans(3, subsample=100, max_offspring=5, random_state=0, checkpoint=path).fit(X)
+    with pytest.raises(ValueError, match="levels is"):
+        HGMeans(3, subsample=200, max_offspring=5, random_state=0, checkpoint=path).fit(X)
+
+
+def test_a_group_far_out_gets_its_centre() -> None:
+    X = np.random.default_rng(0).normal(size=(100_000, 2))
+    X[500:550] += 300.0
+    model = HGMeans(5, random_state=0, max_offspring=20).fit(X)
+    assert model.levels_ == (100_000, 5_000)
+    assert np.bincount(model.labels_).min() == 50
+
+
+def test_given_solutions_are_refined_too() -> None:
+    X, centers = blobs(2000, 4, seed=2)
+    model = HGMeans(4, subsample=100, init=centers, max_offspring=1, random_state=0).fit(X)
+    assert "given" in {record.made_by for record in model.history_}
+
+
+def test_sparse_rows_and_weights() -> None:
+    X, _ = blobs(3000, 4, seed=6)
+    X[X < 20.0] = 0.0
+    weights = np.random.default_rng(0).integers(0, 3, 3000).astype(float)
+    search = {"subsample": 200, "random_state": 0, "max_offspring": 60}
+    dense = HGMeans(4, **search).fit(X, sample_weight=weights)
+    sparse = HGMeans(4, **search).fit(csr_array(X), sample_weight=weights)
+    assert sparse.inertia_ == pytest.approx(dense.inertia_, rel=1e-6)
+
+
+def test_rows_without_weight_leave_no_sample_to_search() -> None:
+    X, _ = blobs(2000, 4)
+    weights = np.zeros(2000)
+    weights[:7] = 1.0
+    model = HGMeans(5, subsample=100, random_state=0, max_offspring=5).fit(X, sample_weight=weights)
+    assert model.inertia_ < HGMeans(4, random_state=0).fit(X[:7]).inertia_ + 1e-9
+
+
+def test_duplicates_are_no_obstacle() -> None:
+    X = np.repeat([[0.0, 0.0], [1.0, 5.0], [7.0, 2.0]], 1000, axis=0)
+    model = HGMeans(3, subsample=60, random_state=0, max_offspring=5).fit(X)
+    assert model.inertia_ == 0.0
+    assert model.stop_reason_ == StopReason.PROVEN_OPTIMAL
+
+
+def test_a_sample_has_the_shape_of_the_data() -> None:
+    X, _ = blobs(20_000, 8, seed=9)
+    engine = create_engine("cpu", X, None)
+    sample = draw_sample(engine, 8, 1000, np.random.default_rng(0))
+    assert 700 < sample.n_samples < 1300
+    found = evolve(sample, 8, replace(SETTINGS, max_offspring=20), np.random.default_rng(0))
+    assert engine.assign(found.best.centers)[1] == pytest.approx(found.best.inertia, rel=0.1)
+
+
+def test_time_for_one_pass_gives_a_complete_answer() -> None:
+    X, _ = blobs(100_000, 10)
+    model = HGMeans(10, max_time=0.05, random_state=0).fit(X)
+    assert model.stop_reason_ == StopReason.MAX_TIME
+    assert len(model.history_) >= 1
+    again = HGMeans(10, init=model.cluster_centers_, max_offspring=1, subsample=None).fit(X)
+    assert again.inertia_ <= model.inertia_
+
+
+@pytest.mark.parametrize(
+    ("subsample", "error", "text"),
+    [
+        (7, ValueError, "subsample=7 must be at least twice n_clusters=4"),
+        ("all", ValueError, "subsample='all' must be 'auto', a number of rows, or None"),
+        (100.0, TypeError, "subsample must be an int, got 100.0 of type float"),
+    ],
+)
+def test_impossible_samples_are_refused(subsample, error, text) -> None:
+    with pytest.raises(error, match=text):
+        HGMeans(4, subsample=subsample).fit(np.random.default_rng(0).normal(size=(100, 2)))
+
+
+class Endless(ReferenceEngine):
+    """Its refinements end only when they are abandoned."""
+
+    def takes_long(self, n_clusters):
+        return True
+
+    def abandon(self, is_abandoned):
+        if is_abandoned:
+            self.abandoned.set()
+
+    def refine(self, starts):
+        assert self.abandoned.wait(20.0)
+        raise Abandoned(starts[0].centers + 0.25)
+
+
+def test_if_time_is_up_the_first_solution_is_taken_as_it_is() -> None:
+    X, centers = blobs(200, 3)
+    engine = Endless(X, None)
+    engine.abandoned = threading.Event()
+    settings = SearchSettings(strategy=PAPER, max_time=1e-3)
+    given = engine.frame.encode(centers)
+    found = evolve(engine, 3, settings, np.random.default_rng(0), initial=[given])
+    assert found.is_unfinished
+    assert found.stop_reason == StopReason.MAX_TIME
+    assert_array_equal(found.best.centers, given + 0.25)
+    assert found.best.inertia == engine.assign(given + 0.25)[1]
+    assert found.best.cluster_weights.sum() == 200
+
+
+def test_an_unfinished_answer_is_said_to_be_one(monkeypatch) -> None:
+    """The search looks at the clock long before K-means can have ended."""
+    monkeypatch.setattr(genetic, "GRACE", 0.0)
+    monkeypatch.setattr(pipeline, "MOMENT", 1e-3)
+    X = np.random.default_rng(0).normal(size=(40_000, 10))
+    with pytest.warns(ConvergenceWarning, match="max_time=1e-06 was up before the first run"):
+        model = HGMeans(40, max_time=1e-6, random_state=0, subsample=None, n_jobs=1).fit(X)
+    assert_array_equal(model.labels_, model.predict(X))
+    assert -model.score(X) == pytest.approx(model.inertia_)
