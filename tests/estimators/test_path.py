@@ -20,7 +20,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from evomeans import CheckpointError, HGMeans, HGMeansPath, PathRecord, load
 from evomeans.criteria import CRITERIA, Gap, Instability, Jump, PredictionStrength, Silhouette
 from evomeans.exact import cluster_line
-from optional import require_torch
 
 RNG = np.random.default_rng(0)
 PLACES = np.array([[0, 0], [10, 0], [0, 10], [10, 10], [5, 30]])
@@ -43,6 +42,7 @@ def path():
     return quick().fit(X)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:select=:UserWarning")
 @parametrize_with_checks([HGMeansPath((2, 3), random_state=0)])
@@ -81,6 +81,7 @@ def test_clear_clusters_are_found_by_all_of_the_usual_criteria(path):
     assert list(path.get_feature_names_out()) == [f"hgmeanspath{i}" for i in range(5)]
 
 
+@pytest.mark.slow
 def test_it_is_as_deep_as_independent_fits():
     path = quick((2, 9)).fit(CLOUD)
     for k, inertia in zip(path.k_values_, path.inertias_, strict=True):
@@ -96,6 +97,7 @@ def test_values_are_those_of_scikit_learn(path):
             assert_allclose(path.results_[name][place], score(X, labels), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_costly_criteria_are_computed_if_asked_for():
     path = quick((2, 6), criteria=COSTLY, select="gap").fit(X)
     assert set(path.suggestions_) == {"silhouette", "gap", "prediction_strength", "instability"}
@@ -251,6 +253,9 @@ def test_checkpoints_continue_to_the_same_bits(tmp_path):
         assert same(whole, quick((2, 8), checkpoint=file).fit(CLOUD))
     with pytest.raises(CheckpointError, match="n_clusters is"):
         quick((2, 9), checkpoint=file).fit(CLOUD)
+    # What is added is in the file as well.
+    grown = quick((2, 7), checkpoint=tmp_path / "grown").fit(CLOUD).add_k(8)
+    assert same(grown, quick((2, 8), checkpoint=tmp_path / "grown").fit(CLOUD))
     with pytest.raises(CheckpointError, match="samples differs"):
         quick((2, 8), checkpoint=file).fit(CLOUD + 1.0)
     with pytest.raises(CheckpointError, match="random_state is 0 in the file and 1 now"):
@@ -338,6 +343,7 @@ def test_pipelines_and_model_files(tmp_path):
     assert warm.fit(scaled).inertia_ <= model.inertia_ * (1 + 1e-12)
 
 
+@pytest.mark.slow
 def test_samples_in_dask_stay_there():
     da = pytest.importorskip("dask.array")
     lazy = da.from_array(X, chunks=(60, 2))
@@ -355,11 +361,10 @@ def test_samples_in_dask_stay_there():
         HGMeansPath((2, 4), criteria=["gap"]).fit(lazy)
 
 
-def test_the_gpu_engine_does_it_too():
-    require_torch()
-    path = quick((2, 6), engine="gpu")
-    try:
-        path.fit(X)
-    except RuntimeError as error:
-        pytest.skip(str(error))
+@pytest.mark.slow
+def test_the_gpu_engine_does_it_too(gpu_device):
+    """It makes rounds of offspring, and has few abilities."""
+    path = quick((2, 6), engine="gpu").fit(X)
     assert path.best_k_ == 5
+    assert_allclose(path.inertias_, quick((2, 6)).fit(X).inertias_, rtol=1e-2)
+    assert "swaps" in path.best_estimator_.missing_abilities_

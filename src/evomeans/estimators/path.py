@@ -292,7 +292,10 @@ class HGMeansPath(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         check_most_clusters(wanted, X.shape[0])
         self._state.add_ks(wanted)
         every = tuple(sorted({*self.k_values_.tolist(), *wanted}))
-        return self._follow(parameters, every, X, features, sample_weight, self._state)
+        # The file, if there is one, has the path without the new numbers.
+        return self._follow(
+            parameters, every, X, features, sample_weight, self._state, resume=False
+        )
 
     def _follow(
         self,
@@ -302,6 +305,7 @@ class HGMeansPath(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         features: Features,
         sample_weight: Any,
         state: PathState,
+        resume: bool = True,
     ) -> Self:
         """Search the path, compute criteria and set all fitted attributes."""
         prepare_path(parameters.engine, X, ks, parameters.settings)
@@ -313,7 +317,7 @@ class HGMeansPath(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             ) as engine,
         ):
             keeper = None if exactly else _keeper(parameters, engine, X, sample_weight, state.ks)
-            state = state if keeper is None else keeper.begin(state)
+            state = state if keeper is None else keeper.begin(state, resume=resume)
             reason = search_path(
                 engine,
                 X,
@@ -499,6 +503,7 @@ class HGMeansPath(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             n_offspring=entry.n_solutions,
             n_rediscoveries=entry.n_agreeing(self._tolerance) - 1 if entry.up else 0,
             missing_abilities=self._missing,
+            levels=(len(self.labels_),),
         )
         model._keep(self._features, self._frame, result, self._solutions[k])
         model.population_ = population

@@ -16,6 +16,7 @@ from evomeans.path.settings import FRESH, TAUGHT, PathSettings
 from evomeans.path.state import MOST_OF_A_POPULATION, Entry, Kind, PathState, Step, without_handle
 from evomeans.search.founding import Founding, KMeansPlusPlus
 from evomeans.search.genetic import evolve
+from evomeans.search.history import OffspringRecord
 from evomeans.search.individual import Individual
 from evomeans.search.interrupts import DeferredInterrupt
 from evomeans.search.result import SearchResult
@@ -46,6 +47,30 @@ class Outcome:
 
     solutions: Sequence[Individual]
     n_solutions: int
+
+
+@dataclass
+class FoundAgain:
+    """An observer that ends a search which has found what another population had found.
+
+    All founders are made first: the very first one may lead into the same wrong place, and the
+    others may not.
+
+    Parameters
+    ----------
+    bound : float
+        Inertia that is as deep.
+    n_left : int
+        Founders that are still to be made.
+    """
+
+    bound: float
+    n_left: int
+
+    def __call__(self, record: OffspringRecord) -> bool:
+        """Return whether it is enough."""
+        self.n_left -= 1
+        return self.n_left <= 0 and record.best <= self.bound
 
 
 def follow_path(
@@ -129,7 +154,8 @@ def take_step(
     k, entry = step.k, state.entries.get(step.k, Entry())
     founding, given = founders(state, step)
     population = settings.population_for(k) if step.source else settings.fresh_population
-    patience, target = 1.0, None
+    patience = 1.0
+    watching: list[FoundAgain] = []
     match step.kind:
         case Kind.UNITE:
             population, patience = UNITED, settings.longer
@@ -139,8 +165,8 @@ def take_step(
             # A whole sweep begins here.
             patience = settings.longer
         case Kind.DOWN | Kind.FRESH if k > FEW_CLUSTERS:
-            # It is enough to find what others have found.
-            target = entry.best.inertia * (1.0 + settings.tolerance)
+            bound = entry.best.inertia * (1.0 + settings.tolerance)
+            watching.append(FoundAgain(bound, population))
     found = evolve(
         engine,
         k,
@@ -149,11 +175,11 @@ def take_step(
             founding,
             population,
             patience=patience,
-            target=target,
             max_time=None if seconds_left is None else max(seconds_left, 1e-3),
         ),
         np.random.default_rng([*state.entropy, state.n_steps]),
         initial=given,
+        observers=watching,
         interrupt=interrupt,
     )
     return Outcome(best_of(found), len(found.history))

@@ -88,7 +88,6 @@ class PathSettings:
         population: int,
         *,
         patience: float = 1.0,
-        target: float | None = None,
         max_time: float | None = None,
     ) -> SearchSettings:
         """Return the settings of one short search.
@@ -100,8 +99,6 @@ class PathSettings:
         population : int
         patience : float
             In units of the usual one; 0 for none.
-        target : float, optional
-            Inertia at which to stop.
         max_time : float, optional
             Seconds.
         """
@@ -119,6 +116,7 @@ class PathSettings:
             max_offspring=self.max_offspring,
             patience=max(1, round(wait)),
             max_time=max_time,
-            target_inertia=target,
+            # Neighbours tell where to begin, on all samples.
+            subsample=None,
             strategy=strategy,
         )

@@ -66,9 +66,12 @@ class PathCheckpoint:
         self._due = 0.0
         self._written = -1
 
-    def begin(self, state: PathState) -> PathState:
-        """Return the state in the file, or write the new one if there is no file."""
-        if not self.path.exists():
+    def begin(self, state: PathState, *, resume: bool = True) -> PathState:
+        """Return the state in the file, or write the new one if there is no file.
+
+        Without ``resume``, the state at hand replaces that in the file.
+        """
+        if not resume or not self.path.exists():
             self._due = self._write(state)
             return state
         try:
