@@ -32,7 +32,7 @@ from evomeans.engines.rules import BETTER, split_mixture
 # Single moves follow a swap only if it comes this close to the best without them.
 NEARLY = 1.003
 # A descent is given up if it would need more steps like its last one to come as deep as wanted.
-STEPS_AHEAD = 10.0
+STEPS_AHEAD = 3.0
 
 
 class AbandonedError(Exception):
@@ -182,7 +182,7 @@ class ModelEngine(ABC):
         for trials in later:
             drawn = self.rows(draw(self._chance(nearest), trials))
             closer = [np.minimum(nearest, self.nearest(one[None])) for one in drawn]
-            best = int(np.argmin([self.weights @ one for one in closer]))
+            best = int(np.argmin([weighted_sum(self.weights, one) for one in closer]))
             centers, nearest = np.vstack([centers, drawn[best]]), closer[best]
         return centers
 
@@ -220,6 +220,11 @@ class ModelEngine(ABC):
 
     def close(self) -> None:  # noqa: B027
         """Release nothing."""
+
+
+def weighted_sum(weights: FloatArray, values: FloatArray) -> float:
+    """Σwv, in the same order whatever the number of threads that BLAS has."""
+    return float((weights * values).sum())
 
 
 def is_hopeless(before: float, now: float, goal: float) -> bool:

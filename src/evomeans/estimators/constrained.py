@@ -19,8 +19,18 @@ from evomeans.estimators.model import Model
 from evomeans.estimators.parameters import Parameters
 from evomeans.estimators.solution import Solution
 from evomeans.estimators.tasks import Task, plain_task
-from evomeans.search import Individual
+from evomeans.search import DEEP, Individual
+from evomeans.search.founding import KMeansPlusPlus, RandomSamples
 from evomeans.storage.problem import digest
+
+CONSTRAINED = replace(
+    DEEP,
+    name="deep, constrained",
+    founding=(KMeansPlusPlus(greedy=True), RandomSamples()),
+    swaps=0.0,
+)
+"""The default strategy under constraints. A swap takes as long here as another founder, and brings
+less: all samples have to be assigned anew."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -216,6 +226,7 @@ class ConstrainedHGMeans(Model):
             groups.points,
             groups.weights,
             kernel_calls=kernel_calls,
+            strategy=CONSTRAINED,
             identity=answer.identity,
             constant=answer.constant,
         )
