@@ -333,9 +333,7 @@ class ConstrainedEngine(ModelEngine):
         )
         return possible
 
-    def _find_prices(
-        self, clusters: Clusters, flow: Flow, low: Integers, high: Integers
-    ) -> None:
+    def _find_prices(self, clusters: Clusters, flow: Flow, low: Integers, high: Integers) -> None:
         """Solve the problem for some of the items first, if prices are far from what they will be.
 
         Prices of a share of the items are off by what is left to chance, so that this does not pay
@@ -354,9 +352,7 @@ class ConstrainedEngine(ModelEngine):
             share = len(items) / n_free
             some_low = np.floor(share * low).astype(np.int64)
             some_high = np.minimum(np.ceil(share * high), len(items)).astype(np.int64)
-            transport(
-                self._costs, items, some_low, some_high, clusters.labels, flow, self._heaps
-            )
+            transport(self._costs, items, some_low, some_high, clusters.labels, flow, self._heaps)
 
     def _room(self, clusters: Clusters) -> tuple[Integers, Integers]:
         """Return how many free items clusters must and may have."""
