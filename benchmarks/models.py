@@ -46,8 +46,7 @@ from evomeans import (
     SphericalHGMeans,
     TrimmedHGMeans,
 )
-from evomeans.engines.constrained.links import InfeasibleError
-from evomeans.engines.constrained.links import Links
+from evomeans.engines.constrained.links import InfeasibleError, Links
 
 FloatArray = NDArray[np.float64]
 Row = dict[str, Any]

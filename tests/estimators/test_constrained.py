@@ -9,8 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import evomeans
 from constraint_oracles import best_constrained
 from evomeans import ConstrainedHGMeans, HGMeans
-from evomeans.engines.constrained.links import InfeasibleError
-from evomeans.engines.constrained.links import contract, group_samples
+from evomeans.engines.constrained.links import InfeasibleError, contract, group_samples
 
 QUICK = {"n_jobs": 1, "random_state": 0}
 TINY = {**QUICK, "min_population": 2, "max_population": 3, "max_offspring": 2}

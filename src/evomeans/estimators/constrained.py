@@ -29,8 +29,9 @@ CONSTRAINED = replace(
     founding=(KMeansPlusPlus(greedy=True), RandomSamples()),
     swaps=0.0,
 )
-"""The default strategy under constraints. A swap takes as long here as another founder, and brings
-less: all samples have to be assigned anew."""
+"""The default strategy under constraints for large clusters. All samples have to be assigned anew
+after a swap, so that it takes as long as another founder, and brings less."""
+FEW_PER_CLUSTER = 500
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -226,7 +227,7 @@ class ConstrainedHGMeans(Model):
             groups.points,
             groups.weights,
             kernel_calls=kernel_calls,
-            strategy=CONSTRAINED,
+            strategy=CONSTRAINED if len(groups.counts) > FEW_PER_CLUSTER * k else None,
             identity=answer.identity,
             constant=answer.constant,
         )

@@ -98,9 +98,8 @@ class SphericalEngine(ModelEngine):
         labels, costs, _ = self._closest(kept, labels)
         totals = np.bincount(labels, self.weights, k).astype(np.float64)
         found = np.ascontiguousarray(kept.T)
-        return Descent(
-            found, labels.astype(np.int32), weighted_sum(self.weights, costs), totals, n_iter
-        )
+        objective = weighted_sum(self.weights, costs)
+        return Descent(found, labels.astype(np.int32), objective, totals, n_iter)
 
 
 def unit_rows(X: Any) -> Any:
