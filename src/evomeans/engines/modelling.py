@@ -32,7 +32,7 @@ from evomeans.engines.rules import BETTER, split_mixture
 # Single moves follow a swap only if it comes this close to the best without them.
 NEARLY = 1.003
 # A descent is given up if it would need more steps like its last one to come as deep as wanted.
-STEPS_AHEAD = 3.0
+STEPS_AHEAD = 10.0
 
 
 class AbandonedError(Exception):
