@@ -16,7 +16,7 @@ QUICK += ["--min-population", "2", "--no-report"]
 
 @pytest.fixture
 def table(tmp_path):
-    """A CSV with names, sixty rows in three clusters of unequal size."""
+    """Write a CSV with names, sixty rows in three clusters of unequal size."""
     rng = np.random.default_rng(0)
     places = np.repeat([[0.0, 0.0], [9.0, 9.0], [0.0, 9.0]], [10, 20, 30], axis=0)
     rows = places + rng.normal(size=(60, 2))

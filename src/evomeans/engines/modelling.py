@@ -183,7 +183,7 @@ class ModelEngine(CountingSamples, ABC):
         for trials in later:
             drawn = self.rows(draw(self._chance(nearest), trials))
             closer = [np.minimum(nearest, self.nearest(one[None])) for one in drawn]
-            best = int(np.argmin([self.weights @ one for one in closer]))
+            best = int(np.argmin([weighted_sum(self.weights, one) for one in closer]))
             centers, nearest = np.vstack([centers, drawn[best]]), closer[best]
         return centers
 
@@ -229,6 +229,11 @@ class ModelEngine(CountingSamples, ABC):
 
     def close(self) -> None:
         """Release nothing."""
+
+
+def weighted_sum(weights: FloatArray, values: FloatArray) -> float:
+    """Σwv, in the same order whatever the number of threads that BLAS has."""
+    return float((weights * values).sum())
 
 
 def is_hopeless(before: float, now: float, goal: float) -> bool:

@@ -12,7 +12,7 @@ from evomeans.engines.constrained.engine import kernel_calls as constrained_call
 from evomeans.engines.constrained.layout import Clusters, Items, Workspace
 from evomeans.engines.constrained.moves import centre, measure, move_items
 from evomeans.engines.frame import Frame
-from evomeans.engines.modelling import Descent, ModelEngine, is_hopeless
+from evomeans.engines.modelling import Descent, ModelEngine, is_hopeless, weighted_sum
 from evomeans.engines.protocol import FloatArray, Labels
 
 MOST_ROUNDS = 10_000
@@ -40,7 +40,7 @@ class Trimming(NamedTuple):
     @property
     def objective(self) -> float:
         """Weighted sum of the squared distances that count."""
-        return float(self.kept @ self.squares)
+        return weighted_sum(self.kept, self.squares)
 
     def labels_with_outliers(self, weights: FloatArray) -> Labels:
         """Return the labels, −1 for samples of which nothing counts."""

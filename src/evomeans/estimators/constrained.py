@@ -19,8 +19,19 @@ from evomeans.estimators.model import Model
 from evomeans.estimators.parameters import Parameters
 from evomeans.estimators.solution import Solution
 from evomeans.estimators.tasks import Task, plain_task
-from evomeans.search import Individual
+from evomeans.search import DEEP, Individual
+from evomeans.search.founding import KMeansPlusPlus, RandomSamples
 from evomeans.storage.problem import digest
+
+CONSTRAINED = replace(
+    DEEP,
+    name="deep, constrained",
+    founding=(KMeansPlusPlus(greedy=True), RandomSamples()),
+    swaps=0.0,
+)
+"""The default strategy under constraints for large clusters. All samples have to be assigned anew
+after a swap, so that it takes as long as another founder, and brings less."""
+FEW_PER_CLUSTER = 500
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -216,6 +227,7 @@ class ConstrainedHGMeans(Model):
             groups.points,
             groups.weights,
             kernel_calls=kernel_calls,
+            strategy=CONSTRAINED if len(groups.counts) > FEW_PER_CLUSTER * k else None,
             identity=answer.identity,
             constant=answer.constant,
         )

@@ -34,6 +34,7 @@ from evomeans.estimators.validation import (
     check_warm_start,
 )
 from evomeans.search import (
+    DEEP,
     History,
     Individual,
     SearchResult,
@@ -148,6 +149,9 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
         sample_weight = check_sample_weight(sample_weight, X.shape[0], X)
         check_cluster_count(self.n_clusters, X.shape[0])
         task = self._pose(X, sample_weight, parameters, **constraints)
+        if task.strategy is not None and parameters.settings.strategy == DEEP:
+            settings = replace(parameters.settings, strategy=task.strategy)
+            parameters = replace(parameters, settings=settings)
         init = check_init(self.init, self.n_clusters, task.rows.shape[1])
         given = [*self._previous_solutions(task.rows.shape[1]), *init]
         settings = lowered(parameters.settings, task.constant)

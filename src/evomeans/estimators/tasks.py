@@ -12,7 +12,7 @@ from evomeans.engines.protocol import FloatArray
 from evomeans.estimators.parameters import Parameters
 from evomeans.estimators.solution import Solution, canonical_solution, proven_optimum
 from evomeans.estimators.validation import check_resolved
-from evomeans.search import Individual, SearchResult
+from evomeans.search import Individual, SearchResult, Strategy
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,8 @@ class Task:
         Finds the optimum with the engine instead of a search.
     identity : dict
         What a checkpoint compares besides samples and settings.
+    strategy : Strategy, optional
+        The model's own version of the default strategy.
     constant : float
         What the objective of the samples is higher than that of the rows, whatever the clusters.
     """
@@ -50,6 +52,7 @@ class Task:
     kernel_calls: Callable[[], Sequence[Any]] | None = None
     solve: Callable[[Engine], SearchResult] | None = None
     identity: dict[str, int | str | None] = field(default_factory=dict)
+    strategy: Strategy | None = None
     constant: float = 0.0
 
 

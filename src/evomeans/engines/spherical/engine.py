@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from evomeans.compiled.ready import Call
 from evomeans.engines.frame import Frame, is_sparse
-from evomeans.engines.modelling import Descent, ModelEngine, is_hopeless
+from evomeans.engines.modelling import Descent, ModelEngine, is_hopeless, weighted_sum
 from evomeans.engines.protocol import FloatArray, Labels
 from evomeans.engines.spherical.kernels import Rows, add_up, find_closest, move_singles
 
@@ -50,7 +50,7 @@ class SphericalEngine(ModelEngine):
     def assign(self, centers: FloatArray) -> tuple[Labels, float]:
         """Label the samples by the largest cosine, and return the objective."""
         labels, costs, _ = self._closest(unit_columns(centers))
-        return labels.astype(np.int32), float(self.weights @ costs)
+        return labels.astype(np.int32), weighted_sum(self.weights, costs)
 
     def distances(self, centers: FloatArray) -> FloatArray:
         """Cosine distances, one less the cosine."""
@@ -78,7 +78,7 @@ class SphericalEngine(ModelEngine):
             self.check_abandoned()
             labels, costs, changed = self._closest(units, labels)
             n_iter += 1
-            objective = float(self.weights @ costs)
+            objective = weighted_sum(self.weights, costs)
             if objective >= best * BETTER and not changed:
                 break
             is_lower = objective < best * BETTER
@@ -98,7 +98,8 @@ class SphericalEngine(ModelEngine):
         labels, costs, _ = self._closest(kept, labels)
         totals = np.bincount(labels, self.weights, k).astype(np.float64)
         found = np.ascontiguousarray(kept.T)
-        return Descent(found, labels.astype(np.int32), float(self.weights @ costs), totals, n_iter)
+        objective = weighted_sum(self.weights, costs)
+        return Descent(found, labels.astype(np.int32), objective, totals, n_iter)
 
 
 def unit_rows(X: Any) -> Any:
