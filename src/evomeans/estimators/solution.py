@@ -96,7 +96,7 @@ def encode_starts(frame: Frame, solutions: Iterable[NDArray[Any]]) -> list[Float
 
 
 def in_data_units(population: Iterable[Individual], frame: Frame) -> tuple[Individual, ...]:
-    """Free individuals of their engine: centres in data units, no handles, no labels of its rows."""
+    """Free individuals of their engine: centres in data units, neither handles nor labels."""
     return tuple(
         replace(member, centers=frame.decode(member.centers), handle=None, labels=None)
         for member in population
