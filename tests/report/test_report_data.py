@@ -224,6 +224,7 @@ def test_other_versions_are_refused(data):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:max_time")
 def test_large_reports_stay_small():
     """20,000 samples, 50 columns, 200 clusters: under 1 MB."""
     X = np.random.default_rng(0).normal(size=(20_000, 50))
