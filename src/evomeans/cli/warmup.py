@@ -13,17 +13,22 @@ from evomeans.engines.protocol import Ability
 
 
 def compile_kernels(jobs: int, terminal: Terminal) -> int:
-    """Compile what proofs and searches on the CPU need, for all kinds of samples."""
+    """Compile what proofs and searches on the CPU need, for all kinds of samples and models."""
     from evomeans.compiled import assignment, merging
     from evomeans.compiled.ready import count_cores, missing_jobs, ready
+    from evomeans.engines import trimmed
+    from evomeans.engines.constrained import engine as constrained
     from evomeans.engines.cpu.prepare import calls
+    from evomeans.engines.spherical import engine as spherical
     from evomeans.exact import prepare
 
     needed = [*assignment.kernel_calls(), *merging.kernel_calls(), *prepare.kernel_calls()]
+    needed += [*constrained.kernel_calls(), *trimmed.kernel_calls()]
     for dtype in (np.float64, np.float32):
-        dense = np.zeros((1, 1), dtype)
+        dense = np.ones((1, 1), dtype)
         for samples in (dense, csr_array(dense)):
             needed += calls(samples, 1, frozenset(Ability))
+            needed += spherical.kernel_calls_for(samples)
     began, total, done = time.perf_counter(), len(missing_jobs(needed)), 0
 
     def show(job: Any) -> None:

@@ -52,6 +52,11 @@ class Task(Generic[Result]):
         """What ended it, None if it is not done or was done well."""
         return self._error
 
+    @property
+    def outcome(self) -> Result | None:
+        """What came of it, None if it is not done, or ended with an error."""
+        return getattr(self, "_result", None)
+
     def result(self) -> Result:
         """Wait; return what came of it, or raise the error that ended it."""
         self.wait()

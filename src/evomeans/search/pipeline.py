@@ -86,16 +86,20 @@ class Pipeline:
     def cut_short(self) -> tuple[Draft, FloatArray] | None:
         """Give up all solutions; return the draft of the oldest, and how far its centres had come.
 
-        None if it has just ended, and waits to be taken, or had not come anywhere.
+        None if it has ended, and waits to be taken.
         """
         brood, task = self._broods[0]
         if self._workers.is_done(task, 0.0):
             return None
         self.drop()
-        error = task.error
-        if not isinstance(error, Abandoned) or error.centers is None:
-            return None
-        return brood.drafts(self._workers.engine)[0], error.centers
+        draft, error, outcome = brood.drafts(self._workers.engine)[0], task.error, task.outcome
+        if error is not None and not isinstance(error, Abandoned):
+            raise error
+        if outcome is not None:
+            # It was about to end.
+            return draft, outcome[0].centers
+        reached = None if error is None else error.centers
+        return draft, draft.centers if reached is None else reached
 
     def drop(self) -> None:
         """Give up all solutions."""

@@ -95,6 +95,7 @@ class CpuEngine(CountingSamples):
         self.memory = Memory(memory_budget)
         self._draw = WeightedDraw(self.n_samples, sample_weight)
         self._room_in_use: Room | None = None
+        self._is_abandoned = False
         self._attractions: dict[int, Attraction] = {}
 
     def samples_at(self, quantiles: FloatArray) -> FloatArray:
@@ -219,7 +220,8 @@ class CpuEngine(CountingSamples):
         return self._work(n_clusters) >= WORTH_A_CALL
 
     def abandon(self, is_abandoned: bool) -> None:
-        """Abandon the crew at work."""
+        """Abandon the crew at work, and the next one."""
+        self._is_abandoned = is_abandoned
         if self._room_in_use is not None:
             self._room_in_use.crew.abandon(is_abandoned)
 
@@ -265,6 +267,7 @@ class CpuEngine(CountingSamples):
             most = self._work(n_clusters) // max(WORTH_A_THREAD, 1)
             n_threads = max(1, min(self.n_jobs, most, count_tiles(self.n_samples)))
             room = self._room_in_use = Room(self.samples, n_clusters, self.n_features, n_threads)
+            room.crew.abandon(self._is_abandoned)
         return room
 
     def _work(self, n_clusters: int) -> int:
