@@ -7,8 +7,8 @@ a mixture of that many rows, features and clusters. Data sets are looked up as i
 All run on one thread. The measurements go to benchmarks/results/large.csv or large_rivals.csv. All
 improvements of the searches go to large_steps.csv, and ``python -m benchmarks.large --draw`` draws
 them into docs/images/large-data.png (which needs the extra ``plot``).
-``python -m benchmarks.large --file 100000000`` fits a memory map of so many rows with all cores for
-``--minutes``, and prints the peak of memory; ``--gpu 10000000:50:100`` fits a mixture on a GPU.
+``python -m benchmarks.large --file 100000000`` fits a memory map with this many rows on all cores
+for ``--minutes``, and prints the peak of memory; ``--gpu 10000000:50:100`` fits a mixture on a GPU.
 
 The first table has two searches of each set-up and seed, ``subsample="auto"`` and
 ``subsample=None``, which is what every search was before there were samples. The best value of a

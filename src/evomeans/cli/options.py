@@ -347,7 +347,7 @@ class PathOptions:
     """Offspring without improvement after which a population has settled (12, and 1 per 5 k)."""
 
     confirmations: Annotated[Integer, Parameter(validator=Number(gte=0))] = 0
-    """For each k at which populations disagree, begin so many anew."""
+    """How many new populations to begin for each k at which populations disagree."""
 
     engine: Engine = "auto"
     """What runs K-means; gpu needs an NVIDIA GPU, dask is for tables larger than memory."""

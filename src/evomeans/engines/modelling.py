@@ -30,7 +30,6 @@ from evomeans.engines.protocol import (
     require_abilities,
 )
 from evomeans.engines.rules import BETTER, split_mixture
-from evomeans.engines.sampling import Drawing
 
 # Single moves follow a swap only if it comes this close to the best without them.
 NEARLY = 1.003
@@ -73,8 +72,6 @@ class ModelEngine(CountingSamples, ABC):
     """
 
     batch = 1
-    # A sample would have to be one of the constraints too.
-    most_sampled = 0
     abilities = frozenset({Ability.SEEDING, Ability.SINGLE_MOVES, Ability.SWAPS})
 
     def __init__(self, weights: FloatArray, frame: Frame, n_jobs: int = 1) -> None:
@@ -209,10 +206,6 @@ class ModelEngine(CountingSamples, ABC):
     def twin(self) -> Self:
         """Return an engine that shares the samples, and nothing that is written to."""
         return copy.copy(self)
-
-    def subsample(self, drawing: Drawing) -> Self:
-        """Refuse: there are no engines over some of the samples."""
-        raise NotImplementedError(f"{type(self).__name__} has no samples of its samples.")
 
     def takes_long(self, n_clusters: int) -> bool:
         """Leave refinements to their end when time is up, unless other threads run them."""

@@ -8,7 +8,6 @@ engine's frame (:class:`~evomeans.engines.frame.Frame`); every inertia is in the
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -305,7 +304,11 @@ class Engine(Protocol):
 class CountingSamples:
     """What an engine inherits that has the labels of all samples in memory."""
 
-    most_sampled: int = sys.maxsize
+    most_sampled: int = 0
+
+    def subsample(self, drawing: Drawing) -> Engine:
+        """Say that there are no engines over some of the samples."""
+        raise NotImplementedError(f"{type(self).__name__} has no samples of its samples.")
 
     def cluster_sizes(self, centers: FloatArray) -> NDArray[np.int64]:
         """How many samples are closest to each centre."""
@@ -316,10 +319,6 @@ class CountingSamples:
 
 class OneAtATime(CountingSamples):
     """What an engine inherits that runs in one thread of this process."""
-
-    def subsample(self, drawing: Drawing) -> Engine:
-        """Say that there are no engines over some of the samples."""
-        raise NotImplementedError(f"{type(self).__name__} has no samples of its samples.")
 
     def workers(self, n_clusters: int, most: int) -> list[Self]:
         """Return this engine: it has no others."""

@@ -6,6 +6,7 @@ It shares no course, kernel or bound with the other engines, only the rules of
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -54,6 +55,7 @@ class ReferenceEngine(OneAtATime):
     """
 
     batch = 1
+    most_sampled = sys.maxsize
     abilities = frozenset(Ability)
 
     def __init__(

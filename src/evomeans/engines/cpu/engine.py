@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from copy import copy
 from typing import Any
@@ -70,6 +71,7 @@ class CpuEngine(CountingSamples):
     """
 
     batch = 1
+    most_sampled = sys.maxsize
 
     def __init__(
         self,

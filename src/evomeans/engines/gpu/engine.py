@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
@@ -66,6 +67,8 @@ class GpuEngine(PlainKMeans):
     memory_budget : int, optional
         Bytes for what is kept of refined solutions, by default a quarter of the device's memory.
     """
+
+    most_sampled = sys.maxsize
 
     def __init__(
         self,
