@@ -47,7 +47,8 @@ def far_candidates(
     far = squares > FAR * (1.0 + ROUNDING) * means[labels]
     samples = promising(engine, np.flatnonzero(far), squares, share=gammas[0], moved=False)
     points = np.unique(attracted_means(engine, engine.rows(samples), squares), axis=0)
-    points = apart(points, tolerance)
+    gains = engine.reductions(points, squares)
+    points = lowest_apart(points, -gains, tolerance)
     return points[largest(engine.reductions(points, squares), gammas[1])]
 
 
