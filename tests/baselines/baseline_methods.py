@@ -32,11 +32,11 @@ INCREMENTAL = {
     "multi-start": MultiStartModifiedGlobalKMeans(6),
 }
 NONSMOOTH = {
-    "DCClust": DCClust(6),
+    # With one start: this one takes its time.
+    "DCClust": DCClust(6, gamma2=1.0),
     "MS-DCA": MSDCA(6),
     "DCD-Bundle": DCDBundle(6),
     "LMBM-Clust": LMBMClust(6),
-    "LMBM-Clust as described": LMBMClust(6, duplicates="described"),
 }
 INCREMENTAL |= NONSMOOTH
 METHODS = {**ANYTIME, **INCREMENTAL}

@@ -125,7 +125,8 @@ class DCClust(DCBaseline):
     [137.5, 16.0, 10.0]
     """
 
-    settings: ClassVar[DCBundleSettings] = DCBundleSettings()
+    # Beyond a millionth of the distances between samples and centres, K-means takes over.
+    settings: ClassVar[DCBundleSettings] = DCBundleSettings(smallest_radius=1e-6)
 
     def _optimise(self, x: FloatArray, conjugate: Conjugate) -> Search:
         return dc_bundle(x, self.settings)

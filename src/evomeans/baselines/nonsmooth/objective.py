@@ -84,7 +84,7 @@ class AuxiliaryFunction:
 
     def points(self, which: Sequence[int], offsets: FloatArray) -> FloatArray:
         """Return the places that offsets stand for."""
-        return np.clip(self.origins[which] + self.scale.unit * offsets, -RIM, RIM)
+        return _within_rim(self.origins[which] + self.scale.unit * offsets)
 
     def __call__(self, which: Sequence[int], offsets: FloatArray) -> list[Evaluation]:
         """Evaluate it for several searches; see ``minimise_together``."""
@@ -150,7 +150,7 @@ class ClusterFunction:
     def centers(self, offsets: FloatArray) -> FloatArray:
         """Return the centres that offsets stand for."""
         moved = self.origin + self.unit * offsets.reshape(self.origin.shape)
-        return np.clip(moved, -RIM, RIM)
+        return _within_rim(moved)
 
     def __call__(self, offsets: FloatArray) -> Evaluation:
         """Evaluate it at offsets of all centres, one after another in a vector."""
@@ -166,3 +166,9 @@ class ClusterFunction:
     def conjugate(self, slope: FloatArray) -> FloatArray:
         """Return the offsets at which the gradient of f₁ is ``slope``."""
         return ((self.mean - self.origin) / self.unit).ravel() + 0.5 * slope
+
+
+def _within_rim(points: FloatArray) -> FloatArray:
+    """Bring back what is too far away for an engine; it owns no sample there either."""
+    limited: FloatArray = np.minimum(np.maximum(points, -RIM), RIM)
+    return limited

@@ -84,5 +84,11 @@ def _affine_weights(products: FloatArray) -> FloatArray:
     scale = max(float(np.diag(products).max()), np.finfo(float).tiny)
     # With e the vector of ones, (P + e·eᵀ)u = e gives u in the direction of the weights.
     system = products / scale + 1.0
-    solution: FloatArray = np.linalg.lstsq(system, np.ones(len(products)), rcond=None)[0]
-    return solution / solution.sum()
+    ones = np.ones(len(products))
+    try:
+        solution = np.linalg.solve(system, ones)
+    except np.linalg.LinAlgError:
+        # Affinely dependent up to rounding.
+        solution = np.linalg.lstsq(system, ones, rcond=None)[0]
+    weights: FloatArray = solution / solution.sum()
+    return weights

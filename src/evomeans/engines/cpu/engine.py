@@ -274,11 +274,10 @@ class CpuEngine(CountingSamples):
             room.run(before, state, centers, before is not state, -1, 0.0, 1, steps=0)
         finally:
             self.memory.take_back(known)
-        upper, lower = room.sums[:, :, :-1].transpose(1, 0, 2)
-        sums = (upper + lower / self.samples.limb) / self.samples.scales[:-1]
-        weights = room.centers.weights.copy()
-        handle = self.memory.keep(Recollection(state, room.positions, room.sums))
-        return ClusterSums(room.inertia, weights, sums, handle)
+        limbs = room.sums
+        sums = (limbs[:, 0, :-1] + limbs[:, 1, :-1] / self.samples.limb) / self.samples.scales[:-1]
+        handle = self.memory.keep(Recollection(state, room.positions, limbs))
+        return ClusterSums(room.inertia, room.centers.weights.copy(), sums, handle)
 
     def _attraction(self, n_points: int) -> Attraction:
         work = n_points * self.n_samples * self.n_features
