@@ -71,9 +71,7 @@ def ql(x):
 
 def lq(x):
     a, b = x
-    return largest(
-        (-a - b, [-1, -1]), (-a - b + a**2 + b**2 - 1, [2 * a - 1, 2 * b - 1])
-    )
+    return largest((-a - b, [-1, -1]), (-a - b + a**2 + b**2 - 1, [2 * a - 1, 2 * b - 1]))
 
 
 def mifflin1(x):
@@ -133,7 +131,7 @@ def _chained_cb3_pieces(x):
 
 
 def chained_cb3_one(x):
-    """A sum of maxima."""
+    """Add maxima."""
     values, left, right = _chained_cb3_pieces(x)
     best, every = values.argmax(axis=0), np.arange(len(x) - 1)
     gradient = np.zeros_like(x)
@@ -143,7 +141,7 @@ def chained_cb3_one(x):
 
 
 def chained_cb3_two(x):
-    """A maximum of sums."""
+    """Take the maximum of sums."""
     values, left, right = _chained_cb3_pieces(x)
     best = values.sum(axis=1).argmax()
     gradient = np.zeros_like(x)
@@ -153,7 +151,7 @@ def chained_cb3_two(x):
 
 
 def active_faces(x):
-    """Number of active faces; not convex."""
+    """Count active faces; not convex."""
     every = np.append(np.abs(x), abs(x.sum()))
     i = int(every.argmax())
     gradient = np.zeros_like(x)
@@ -173,9 +171,7 @@ SMALL = [
     Problem("Mifflin 1", mifflin1, np.array([0.8, 0.6]), -1.0),
     Problem("Crescent", crescent, np.array([-1.5, 2.0]), 0.0),
     Problem("Rosen-Suzuki", rosen_suzuki, np.zeros(4), -44.0),
-    Problem(
-        "MAXQ", maxq, np.where(np.arange(20) < 10, 1.0, -1.0) * np.arange(1.0, 21.0), 0.0
-    ),
+    Problem("MAXQ", maxq, np.where(np.arange(20) < 10, 1.0, -1.0) * np.arange(1.0, 21.0), 0.0),
 ]
 LARGE = [
     Problem("Chained LQ", chained_lq, np.full(50, -0.5), -49 * np.sqrt(2)),

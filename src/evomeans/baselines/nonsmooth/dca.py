@@ -26,9 +26,7 @@ class DCASettings:
     max_iterations: int = 5000
 
 
-def dca(
-    x: FloatArray, solve: Callable[[FloatArray], FloatArray], settings: DCASettings
-) -> Search:
+def dca(x: FloatArray, solve: Callable[[FloatArray], FloatArray], settings: DCASettings) -> Search:
     """Minimise f₁ − f₂ by x ← argmin_y f₁(y) − ⟨∇f₂(x), y⟩.
 
     The value never rises: f₂ lies above its linearisation.

@@ -94,4 +94,5 @@ class DiagonalMetric:
         # A variable along which the subgradient does not grow tells nothing about its scale.
         is_known = curvature > 1e-300
         fitted = np.divide(squares, curvature, out=self.diagonal.copy(), where=is_known)
-        return np.clip(fitted, SMALLEST, LARGEST)
+        limited: FloatArray = np.clip(fitted, SMALLEST, LARGEST)
+        return limited

@@ -24,7 +24,7 @@ TOLERANCE = 1e-4
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class NonsmoothBaseline(IncrementalBaseline):
-    """An incremental method that optimises the objective itself, by a solver for nonsmooth functions.
+    """An incremental method with a solver for nonsmooth functions in the place of K-means.
 
     Subclasses add the starts and the solver. It is used twice: for the auxiliary function, from
     every start, and for all centres together, from every local minimum that is left.

@@ -99,7 +99,8 @@ class AuxiliaryFunction:
 
     def conjugate(self, number: int, slope: FloatArray) -> FloatArray:
         """Return the offset at which the gradient of f₁ is ``slope``, for one of the searches."""
-        return (self.scale.mean - self.origins[number]) / self.scale.unit + 0.5 * slope
+        offset: FloatArray = (self.scale.mean - self.origins[number]) / self.scale.unit
+        return offset + 0.5 * slope
 
 
 class ClusterFunction:
