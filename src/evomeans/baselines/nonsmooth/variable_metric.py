@@ -82,59 +82,92 @@ def variable_metric_bundle(x: FloatArray, metric: Metric, settings: BundleSettin
         Decides what is learned about D.
     settings : BundleSettings
     """
-    here = yield x
-    best = x, here.value
-    past = deque([here.value], maxlen=settings.line.memory)
-    aggregate, error, unchanged, has_restarted = here.gradient, 0.0, 0, True
     metric.reset()
+    at = _Position(x, (yield x), settings.line.memory)
+    has_restarted = True
     for iteration in range(1, settings.max_iterations + 1):
-        scaled = metric.product(aggregate)
-        descent = float(aggregate @ scaled)
-        square = float(aggregate @ aggregate)
-        predicted = descent + 2.0 * error
-        if predicted <= settings.tolerance and (
-            0.5 * square + error <= settings.gradient_tolerance
-        ):
-            return Minimum(*best, iteration, Ending.STATIONARY)
+        scaled = metric.product(at.aggregate)
+        predicted = float(at.aggregate @ scaled) + 2.0 * at.error
+        if predicted <= settings.tolerance and at.gap <= settings.gradient_tolerance:
+            return at.minimum(iteration, Ending.STATIONARY)
         trial = None
-        if descent > SMALL * np.sqrt(square * float(scaled @ scaled)):
-            line = Line(x, here, -scaled, predicted, max(past), settings.line)
+        if is_downhill(at.aggregate, scaled):
+            line = Line(at.x, at.here, -scaled, predicted, max(at.past), settings.line)
             trial = yield from line.search()
-        if trial is None or not (trial.is_serious or trial.is_useful):
-            if has_restarted:
-                return Minimum(*best, iteration, Ending.NO_DESCENT)
-            metric.reset()
-            aggregate, error, has_restarted = here.gradient, 0.0, True
-            past.clear()
-            past.append(here.value)
-            continue
-        has_restarted = False
-        step = trial.x - x
-        if trial.is_serious:
-            change = abs(trial.at.value - here.value)
-            is_little = change <= settings.little_change * abs(here.value)
-            unchanged = unchanged + 1 if is_little else 0
-            metric.after_serious(here, step, trial)
-            x, here = trial.x, trial.at
-            aggregate, error = here.gradient, 0.0
-            past.append(here.value)
+        if trial is not None and trial.is_serious:
+            metric.after_serious(at.here, trial.x - at.x, trial)
+            at.move(trial, settings.little_change)
+            if at.unchanged >= settings.most_without_change:
+                return at.minimum(iteration, Ending.NO_CHANGE)
+        elif trial is not None and trial.is_useful:
+            before = at.aggregate
+            at.combine(trial, metric)
+            metric.after_null(at.here, trial.x - at.x, trial, before)
+        elif has_restarted:
+            return at.minimum(iteration, Ending.NO_DESCENT)
         else:
-            before = aggregate
-            aggregate, error = _combine(metric, here, trial, aggregate, error)
-            metric.after_null(here, step, trial, before)
-        if trial.at.value < best[1]:
-            best = trial.x, trial.at.value
-        if unchanged >= settings.most_without_change:
-            return Minimum(*best, iteration, Ending.NO_CHANGE)
-    return Minimum(*best, settings.max_iterations, Ending.MAX_ITERATIONS)
+            metric.reset()
+            at.forget()
+        has_restarted = trial is None or not (trial.is_serious or trial.is_useful)
+    return at.minimum(settings.max_iterations, Ending.MAX_ITERATIONS)
 
 
-def _combine(
-    metric: Metric, here: Evaluation, trial: Trial, aggregate: FloatArray, error: float
-) -> tuple[FloatArray, float]:
-    """Return the combination of three subgradients that promises the least, and its error."""
-    gradients = np.array([here.gradient, trial.at.gradient, aggregate])
-    errors = np.array([0.0, trial.error, error])
-    scaled = np.array([metric.product(gradient) for gradient in gradients])
-    weights = aggregation_weights(gradients @ scaled.T, errors)
-    return weights @ gradients, float(weights @ errors)
+def is_downhill(gradient: FloatArray, scaled: FloatArray) -> bool:
+    """Whether the metric has left a direction of descent, up to rounding."""
+    lengths = np.sqrt(float(gradient @ gradient) * float(scaled @ scaled))
+    return bool(gradient @ scaled > SMALL * lengths)
+
+
+class _Position:
+    """Where a bundle method is, and what it knows there.
+
+    Parameters
+    ----------
+    x : (n,) array
+    here : Evaluation
+    memory : int
+        Values of serious steps to remember.
+    """
+
+    def __init__(self, x: FloatArray, here: Evaluation, memory: int) -> None:
+        self.x = x
+        self.here = here
+        self.aggregate = here.gradient
+        self.error = 0.0
+        self.past = deque([here.value], maxlen=memory)
+        self.unchanged = 0
+        self._best = x, here.value
+
+    @property
+    def gap(self) -> float:
+        """½‖g̃‖² + α̃."""
+        return 0.5 * float(self.aggregate @ self.aggregate) + self.error
+
+    def move(self, trial: Trial, little_change: float) -> None:
+        """Make a serious step."""
+        change = abs(trial.at.value - self.here.value)
+        is_little = change <= little_change * abs(self.here.value)
+        self.unchanged = self.unchanged + 1 if is_little else 0
+        self.x, self.here = trial.x, trial.at
+        self.aggregate, self.error = self.here.gradient, 0.0
+        self.past.append(self.here.value)
+        if self.here.value < self._best[1]:
+            self._best = self.x, self.here.value
+
+    def combine(self, trial: Trial, metric: Metric) -> None:
+        """Take the subgradient of a null step into the aggregate, such that it promises least."""
+        gradients = np.array([self.here.gradient, trial.at.gradient, self.aggregate])
+        errors = np.array([0.0, trial.error, self.error])
+        scaled = np.array([metric.product(gradient) for gradient in gradients])
+        weights = aggregation_weights(gradients @ scaled.T, errors)
+        self.aggregate, self.error = weights @ gradients, float(weights @ errors)
+
+    def forget(self) -> None:
+        """Begin again with the subgradient here."""
+        self.aggregate, self.error = self.here.gradient, 0.0
+        self.past.clear()
+        self.past.append(self.here.value)
+
+    def minimum(self, iteration: int, ending: Ending) -> Minimum:
+        """Return the best point."""
+        return Minimum(*self._best, iteration, ending)
