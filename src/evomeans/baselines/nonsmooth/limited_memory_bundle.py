@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 import numpy as np
+from scipy.linalg.lapack import dtrtrs
 
 from evomeans.baselines.nonsmooth.evaluation import Evaluation, Search
 from evomeans.baselines.nonsmooth.line_search import Trial
@@ -54,29 +55,18 @@ class LimitedMemoryMetric:
 
     def reset(self) -> None:
         """Forget everything."""
-        self._pairs: deque[tuple[FloatArray, FloatArray, float]] = deque(maxlen=MEMORY)
+        self._steps: deque[FloatArray] = deque(maxlen=MEMORY)
+        self._changes: deque[FloatArray] = deque(maxlen=MEMORY)
+        self._bfgs: CompactBFGS | None = None
         self._corrections: list[tuple[FloatArray, float]] = []
         # A null step must not change the BFGS matrix, which all corrections refer to.
         self._null_steps: deque[tuple[FloatArray, FloatArray]] = deque(maxlen=MEMORY - 1)
-        self._scale = 1.0
 
     def product(self, vector: FloatArray) -> FloatArray:
         """Return the BFGS matrix times a vector, with the corrections."""
-        result = self._bfgs(vector)
+        result = vector if self._bfgs is None else self._bfgs.product(vector)
         for correction, divisor in self._corrections:
             result = result - correction * (float(correction @ vector) / divisor)
-        return result
-
-    def _bfgs(self, vector: FloatArray) -> FloatArray:
-        """Two-loop recursion (Nocedal 1980)."""
-        result, shares = vector.copy(), []
-        for step, change, product in reversed(self._pairs):
-            share = float(step @ result) / product
-            shares.append(share)
-            result -= share * change
-        result *= self._scale
-        for (step, change, product), share in zip(self._pairs, reversed(shares), strict=True):
-            result += (share - float(change @ result) / product) * step
         return result
 
     def after_serious(self, here: Evaluation, step: FloatArray, trial: Trial) -> None:
@@ -86,13 +76,15 @@ class LimitedMemoryMetric:
             self._store(null_step, change)
         self._null_steps.clear()
         self._store(step, trial.at.gradient - here.gradient)
+        if self._steps:
+            self._bfgs = CompactBFGS(np.array(self._steps), np.array(self._changes))
 
     def _store(self, step: FloatArray, change: FloatArray) -> None:
         """Take a step along which the curvature is positive."""
-        product, square = float(step @ change), float(change @ change)
-        if product > FLAT * np.sqrt(square * float(step @ step)):
-            self._pairs.append((step, change, product))
-            self._scale = product / square
+        square = float(step @ step) * float(change @ change)
+        if float(step @ change) > FLAT * np.sqrt(square):
+            self._steps.append(step)
+            self._changes.append(change)
 
     def after_null(
         self, here: Evaluation, step: FloatArray, trial: Trial, aggregate: FloatArray
@@ -111,3 +103,37 @@ class LimitedMemoryMetric:
         tiny = FLAT * np.sqrt(float(change @ change) * float(residual @ residual))
         if divisor > tiny and float(residual @ aggregate) < 0.0:
             self._corrections.append((residual, divisor))
+
+
+class CompactBFGS:
+    """The limited memory BFGS matrix as a multiple of the identity plus a matrix of low rank [1]_.
+
+    With the steps S and the changes of the gradient U in rows, R the upper triangle of SUᵀ and C
+    its diagonal, the product with v is ϑv + Sᵀy − ϑUᵀx, where Rx = Sv and
+    Rᵀy = (C + ϑUUᵀ)x − ϑUv.
+
+    Parameters
+    ----------
+    steps, changes : (m, n) arrays
+        The oldest first, with a positive scalar product of each step and its change.
+
+    References
+    ----------
+    .. [1] R. H. Byrd, J. Nocedal and R. B. Schnabel, "Representations of quasi-Newton matrices and
+       their use in limited memory methods", Mathematical Programming 63, 129-156, 1994.
+    """
+
+    def __init__(self, steps: FloatArray, changes: FloatArray) -> None:
+        self.steps, self.changes = steps, changes
+        self.products, self.squares = steps @ changes.T, changes @ changes.T
+        self.scale = float(self.products[-1, -1] / self.squares[-1, -1])
+
+    def product(self, vector: FloatArray) -> FloatArray:
+        """Return the matrix times a vector."""
+        scale = self.scale
+        # Only the upper triangle of the products is read.
+        x, _ = dtrtrs(self.products, self.steps @ vector)
+        right = self.products.diagonal() * x + scale * (self.squares @ x - self.changes @ vector)
+        y, _ = dtrtrs(self.products, right, trans=1)
+        result: FloatArray = scale * vector + y @ self.steps - (scale * x) @ self.changes
+        return result
