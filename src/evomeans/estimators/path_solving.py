@@ -18,7 +18,7 @@ from evomeans.path.search import Outcome, PathKeeper, follow_path, learn
 from evomeans.path.settings import PathSettings
 from evomeans.path.state import Kind, PathState, Step
 from evomeans.search import Individual, StopReason
-from evomeans.search.crossover import matching_crossover, merging_crossover
+from evomeans.search.crossover import MATCHING, merging_crossover
 from evomeans.search.interrupts import DeferredInterrupt
 from evomeans.search.plan import needed_abilities
 
@@ -41,7 +41,7 @@ def prepare_path(engine: str, X: Any, ks: Sequence[int], settings: PathSettings)
         X,
         max(ks),
         frozenset() if on_line else needed_abilities(strategy),
-        matching=matching_crossover in crossovers,
+        matching=any(one in MATCHING for one in crossovers),
         # Founders from neighbours are merged with the same kernels.
         merging=not on_line or merging_crossover in crossovers,
     )

@@ -25,7 +25,7 @@ from evomeans.storage.arrays import (
 )
 
 FORMAT = "evomeans checkpoint"
-VERSION = 6
+VERSION = 7
 SECONDS_BETWEEN = 30.0
 # Writing takes at most a twentieth of the time, however large the state.
 PAUSE_PER_WRITE = 20.0
@@ -135,7 +135,7 @@ class Checkpoint:
     def _read(self, state: SearchState) -> None:
         try:
             archive = read_archive(self.path, FORMAT, VERSION)
-            _check_version(archive)
+            check_version(archive, VERSION)
             check_problem(archive, self.problem, self.seed)
             restore_state(archive, state, *self._shape)
         except ArchiveError as error:
@@ -159,13 +159,13 @@ def check_problem(archive: Archive, problem: Problem, seed: int | None) -> None:
         raise ArchiveError(f"it is of another search; {', '.join(differences)}")
 
 
-def _check_version(archive: Archive) -> None:
+def check_version(archive: Archive, expected: int) -> None:
     """Refuse older formats: a search continues with the same bits only in the same version."""
     number = archive.meta["version"]
-    if number < VERSION:
+    if number < expected:
         raise ArchiveError(
-            f"it has version {number} of the format, and this evomeans continues version {VERSION} "
-            "only. Finish the search with the evomeans that wrote it, "
+            f"it has version {number} of the format, and this evomeans continues version "
+            f"{expected} only. Finish the search with the evomeans that wrote it, "
             f"{ascii(archive.meta.get('evomeans'))[:40]}, or begin anew"
         )
 

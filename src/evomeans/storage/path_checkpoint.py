@@ -22,10 +22,11 @@ from evomeans.storage.checkpoint import (
     CheckpointError,
     Problem,
     check_problem,
+    check_version,
 )
 
 FORMAT = "evomeans path checkpoint"
-VERSION = 1
+VERSION = 2
 LISTS = ("members", "up", "down")
 
 
@@ -76,6 +77,7 @@ class PathCheckpoint:
             return state
         try:
             archive = read_archive(self.path, FORMAT, VERSION)
+            check_version(archive, VERSION)
             check_problem(archive, self.problem, self.seed)
             state = restored(archive, state.ks)
         except ArchiveError as error:
