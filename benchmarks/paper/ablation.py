@@ -28,7 +28,7 @@ from evomeans.search.crossover import (
     partition_crossover,
     squared_matching_crossover,
 )
-from evomeans.search.population import different_parents, independent_parents
+from evomeans.search.population import independent_parents
 
 SMALL_SETS = ("liver", "pima", "ionosphere", "tsplib1060", "tsplib3038", "image_segmentation")
 LARGE_SETS = ("pendigit", "letters", "d15112")
@@ -62,9 +62,6 @@ VARIANTS = {
     "deep, any two parents": replace(DEEP, selection=independent_parents),
     "deep, matching by distance": replace(DEEP, crossovers=(*DEEP.crossovers[:-1], BY_DISTANCE)),
     "paper and single moves": replace(PAPER, single_moves=True),
-    "paper, different parents": replace(PAPER, selection=different_parents),
-    "paper, matching by squares": replace(PAPER, crossovers=(BY_SQUARES,)),
-    "paper, both": replace(PAPER, selection=different_parents, crossovers=(BY_SQUARES,)),
 }
 ON_LARGE_SETS = ("paper", "deep", "deep, no single moves", "deep, no merging")
 
