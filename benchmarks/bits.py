@@ -216,6 +216,8 @@ def fits() -> Iterator[tuple[str, Callable[[], Any]]]:
         yield name, partial(fit_baseline, name, blobs(800, 4, 10), 10, **given)
     for name in ("GlobalKMeans", "ModifiedGlobalKMeans", "MultiStartModifiedGlobalKMeans"):
         yield name, partial(fit_baseline, name, blobs(800, 4, 10), 10)
+    for name in ("DCClust", "MSDCA", "DCDBundle", "LMBMClust"):
+        yield name, partial(fit_baseline, name, blobs(800, 4, 10), 5)
 
 
 def later(samples: Callable[[], Any], m: int, **parameters: Any) -> Callable[[], Any]:

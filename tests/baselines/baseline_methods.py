@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from evomeans.baselines import (
+    MSDCA,
     SAGA,
     BreathingKMeans,
+    DCClust,
+    DCDBundle,
     GlobalKMeans,
+    LMBMClust,
     ModifiedGlobalKMeans,
     MultiStartKMeans,
     MultiStartModifiedGlobalKMeans,
@@ -27,6 +31,14 @@ INCREMENTAL = {
     "modified": ModifiedGlobalKMeans(6),
     "multi-start": MultiStartModifiedGlobalKMeans(6),
 }
+NONSMOOTH = {
+    # With one start: this one takes its time.
+    "DCClust": DCClust(6, gamma2=1.0),
+    "MS-DCA": MSDCA(6),
+    "DCD-Bundle": DCDBundle(6),
+    "LMBM-Clust": LMBMClust(6),
+}
+INCREMENTAL |= NONSMOOTH
 METHODS = {**ANYTIME, **INCREMENTAL}
 
 

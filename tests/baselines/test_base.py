@@ -240,6 +240,8 @@ def test_an_interrupt_keeps_the_best_and_says_so() -> None:
         ({"gamma1": "wide"}, TypeError, "gamma1 must be .* or 'auto', got 'wide' of type str"),
         ({"gamma2": True}, TypeError, "gamma2 must be .* or 'auto', got True of type bool"),
         ({"gamma3": None}, TypeError, "gamma3 must be .* or 'auto', got None of type NoneType"),
+        ({"duplicates": "all"}, ValueError, "duplicates='all' is unknown; it is 'published' or"),
+        ({"duplicates": 1}, TypeError, "duplicates must be 'published' or 'described', got 1 of"),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else None,
 )

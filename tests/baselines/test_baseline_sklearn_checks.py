@@ -17,7 +17,11 @@ from evomeans import baselines
 # check that compares weights with repetitions in another order.
 QUICK = {
     "BreathingKMeans": {"n_clusters": 8},
+    "DCClust": {"n_clusters": 2},
+    "DCDBundle": {"n_clusters": 2},
     "GlobalKMeans": {"n_clusters": 2},
+    "LMBMClust": {"n_clusters": 2},
+    "MSDCA": {"n_clusters": 2},
     "ModifiedGlobalKMeans": {"n_clusters": 2},
     "MultiStartKMeans": {"n_clusters": 2, "n_runs": 20},
     "MultiStartModifiedGlobalKMeans": {"n_clusters": 2},

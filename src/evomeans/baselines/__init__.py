@@ -14,13 +14,18 @@ from evomeans.baselines.modified_global_kmeans import (
     MultiStartModifiedGlobalKMeans,
 )
 from evomeans.baselines.multi_start import MultiStartKMeans
+from evomeans.baselines.nonsmooth import MSDCA, DCClust, DCDBundle, LMBMClust
 from evomeans.baselines.random_swap import RandomSwap
 from evomeans.baselines.saga import SAGA
 
 __all__ = [
+    "MSDCA",
     "SAGA",
     "BreathingKMeans",
+    "DCClust",
+    "DCDBundle",
     "GlobalKMeans",
+    "LMBMClust",
     "ModifiedGlobalKMeans",
     "MultiStartKMeans",
     "MultiStartModifiedGlobalKMeans",

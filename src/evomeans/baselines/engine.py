@@ -9,7 +9,15 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.engines.protocol import Engine, FloatArray, Refinement, Start
+from evomeans.engines.protocol import (
+    Attracted,
+    ClusterSums,
+    Engine,
+    FloatArray,
+    Handle,
+    Refinement,
+    Start,
+)
 from evomeans.engines.workers import Workers
 
 IndexArray = NDArray[np.intp]
@@ -65,6 +73,18 @@ class BaselineEngine(Engine, Protocol):
         """Return the mean of the samples with ‖y − x_j‖² < squares_j for every point y.
 
         It is y itself if there are none. Its bits depend on these samples alone.
+        """
+        ...
+
+    def attracted(self, points: FloatArray, squares: FloatArray) -> Attracted:
+        """Return reductions, weights and means of every point; all in the frame."""
+        ...
+
+    def cluster_sums(self, centers: FloatArray, parent: Handle | None = None) -> ClusterSums:
+        """Assign all samples to these centres, and sum them up by cluster; all in the frame.
+
+        ``parent`` is the handle of earlier sums or of a refinement. It may save work, and never
+        changes the result.
         """
         ...
 

@@ -19,6 +19,8 @@ from scipy.sparse.csgraph import connected_components
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import (
     Ability,
+    Attracted,
+    ClusterSums,
     Flags,
     FloatArray,
     Handle,
@@ -314,6 +316,20 @@ class ReferenceEngine(OneAtATime):
                 weights = self.weights[attracted]
                 means[i] = np.average(self.samples[attracted], axis=0, weights=weights)
         return means
+
+    def attracted(self, points: FloatArray, squares: FloatArray) -> Attracted:
+        """Reductions in the frame, weights and means, for a centre at each of the points."""
+        reductions = np.ldexp(self.reductions(points, squares), 2 * self.frame.exponent)
+        nearer = [self._squares(point[None, :])[:, 0] < squares for point in points]
+        weights = np.array([self.weights[own].sum() for own in nearer])
+        return Attracted(reductions, weights, self.attracted_means(points, squares))
+
+    def cluster_sums(self, centers: FloatArray, parent: Handle | None = None) -> ClusterSums:
+        """Assign all samples to these centres, and sum them up."""
+        squares = self._squares(centers)
+        owned = np.equal.outer(np.arange(len(centers)), squares.argmin(axis=1)) * self.weights
+        inertia = float(self.weights @ squares.min(axis=1))
+        return ClusterSums(inertia, owned.sum(axis=1), owned @ self.samples)
 
 
 def draw(chance: FloatArray, quantiles: FloatArray) -> NDArray[np.intp]:

@@ -27,6 +27,8 @@ from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import (
     Abandoned,
     Ability,
+    Attracted,
+    ClusterSums,
     CountingSamples,
     Flags,
     FloatArray,
@@ -255,6 +257,27 @@ class CpuEngine(CountingSamples):
     def attracted_means(self, points: FloatArray, squares: FloatArray) -> FloatArray:
         """Means of the samples that a centre at each of the points would attract."""
         return self._attraction(len(points)).means(points, squares)
+
+    def attracted(self, points: FloatArray, squares: FloatArray) -> Attracted:
+        """Reductions in the frame, weights and means, for a centre at each of the points."""
+        return self._attraction(len(points)).attracted(points, squares)
+
+    def cluster_sums(self, centers: FloatArray, parent: Handle | None = None) -> ClusterSums:
+        """Assign all samples to these centres, and sum them up."""
+        room = self._room(len(centers))
+        state = self.memory.new_state(self.n_samples, room.k)
+        known = self.memory.lend(parent, room.k)
+        try:
+            if known is not None:
+                room.take_over(known)
+            before = known.state if known is not None and known.state is not None else state
+            room.run(before, state, centers, before is not state, -1, 0.0, 1, steps=0)
+        finally:
+            self.memory.take_back(known)
+        limbs = room.sums
+        sums = (limbs[:, 0, :-1] + limbs[:, 1, :-1] / self.samples.limb) / self.samples.scales[:-1]
+        handle = self.memory.keep(Recollection(state, room.positions, limbs))
+        return ClusterSums(room.inertia, room.centers.weights.copy(), sums, handle)
 
     def _attraction(self, n_points: int) -> Attraction:
         work = n_points * self.n_samples * self.n_features
