@@ -6,12 +6,19 @@ from typing import Any
 
 from evomeans.baselines import (
     SAGA,
+    BigMeans,
     BreathingKMeans,
+    DRSMeans,
+    FLSpp,
     GlobalKMeans,
+    GlobalKMeansPP,
+    MDEClust,
     ModifiedGlobalKMeans,
     MultiStartKMeans,
     MultiStartModifiedGlobalKMeans,
     RandomSwap,
+    RecombinatorKMeans,
+    Smartigan,
 )
 
 ANYTIME = {
@@ -20,6 +27,13 @@ ANYTIME = {
     "random swap": RandomSwap(6, n_swaps=40, random_state=1),
     "breathing": BreathingKMeans(6, random_state=1),
     "SAGA": SAGA(6, population_size=10, n_generations=6, random_state=1),
+    "elitist SAGA": SAGA(6, population_size=10, n_generations=6, reading="elitist", random_state=1),
+    "MDEClust": MDEClust(6, population_size=6, n_iter_no_change=20, random_state=1),
+    "recombinator": RecombinatorKMeans(6, population_size=4, n_generations=6, random_state=1),
+    "FLS++": FLSpp(6, random_state=1),
+    "DRS-means": DRSMeans(6, n_swaps=40, random_state=1),
+    "Smartigan": Smartigan(6, n_runs=4, random_state=1),
+    "Big-means": BigMeans(6, chunk_size=40, n_chunks=10, random_state=1),
 }
 INCREMENTAL = {
     "fast": GlobalKMeans(6),
@@ -27,7 +41,11 @@ INCREMENTAL = {
     "modified": ModifiedGlobalKMeans(6),
     "multi-start": MultiStartModifiedGlobalKMeans(6),
 }
-METHODS = {**ANYTIME, **INCREMENTAL}
+METHODS = {
+    **ANYTIME,
+    **INCREMENTAL,
+    "global++": GlobalKMeansPP(6, n_candidates=5, random_state=1),
+}
 
 
 def inertias(model: Any) -> list[float]:

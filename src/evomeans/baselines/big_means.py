@@ -31,8 +31,8 @@ class BigMeans(AnytimeBaseline):
     Parameters
     ----------
     chunk_size : int, default=None
-        About how many samples a chunk has. None means 1000, or 50 for each cluster if these are
-        more. The publication chooses it for each data set.
+        About how many samples a chunk has, at least one for each cluster. None means 1000, or 50
+        for each cluster if these are more. The publication chooses it for each data set.
     n_chunks : int, default=10000
         Chunks, at most. Limit the time with ``max_time``.
     n_candidates : int, default=3
@@ -51,8 +51,8 @@ class BigMeans(AnytimeBaseline):
     sizes vary a little, and sums of squares are scaled to all samples. A cluster that is empty in a
     chunk gets a sample drawn by D². The authors draw three candidates there too, and end K-means
     when an iteration gains less than 1e-4. A chunk that does not replace the solution repeats it in
-    ``history_``. The last solution is refined on all samples. If a chunk holds all of them, one is
-    enough.
+    ``history_``. The best solution is refined on all samples at the end. If a chunk holds all of
+    them, nothing would shake the solution, so that every chunk begins with k-means++.
 
     References
     ----------
@@ -64,11 +64,11 @@ class BigMeans(AnytimeBaseline):
     --------
     >>> from evomeans.baselines import BigMeans
     >>> X = [[1, 2], [1, 4], [1, 0], [10, 2], [10, 4], [10, 0]]
-    >>> model = BigMeans(n_clusters=2, random_state=0).fit(X)
+    >>> model = BigMeans(n_clusters=2, n_chunks=5, random_state=0).fit(X)
     >>> model.labels_
     array([0, 0, 0, 1, 1, 1], dtype=int32)
-    >>> model.inertia_, str(model.stop_reason_)
-    (16.0, 'max_iter')
+    >>> model.inertia_, model.n_iter_, str(model.stop_reason_)
+    (16.0, 6, 'max_iter')
     """
 
     chunk_size: int | None = None
@@ -79,7 +79,7 @@ class BigMeans(AnytimeBaseline):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if check_optional_int("chunk_size", self.chunk_size) is not None:
-            check_int("chunk_size", self.chunk_size, at_least=self.n_clusters)
+            check_int("chunk_size", self.chunk_size, at_least=1)
         check_int("n_chunks", self.n_chunks, at_least=1)
         check_int("n_candidates", self.n_candidates, at_least=1)
         check_int("kmeans_iterations", self.kmeans_iterations, at_least=1)
@@ -92,10 +92,10 @@ class BigMeans(AnytimeBaseline):
         size = self.chunk_size or max(LEAST_ROWS, ROWS_PER_CLUSTER * self.n_clusters)
         is_all = size >= engine.n_samples
         best, lowest = None, np.inf
-        for _ in range(1 if is_all else self.n_chunks):
+        for _ in range(self.n_chunks):
             chunk = engine if is_all else drawn_chunk(engine, size, self.n_clusters, rng)
             uniforms, quantile = rng.random((self.n_clusters, self.n_candidates)), rng.random()
-            centers = chunk.seed(uniforms) if best is None else best.centers
+            centers = chunk.seed(uniforms) if best is None or is_all else best.centers
             found = self._refined(chunk, centers, quantile)
             if best is None or found.inertia < lowest:
                 lowest = found.inertia

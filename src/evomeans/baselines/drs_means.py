@@ -146,6 +146,6 @@ def neighbour_distances(engine: BaselineEngine, number: int) -> FloatArray:
 
 
 def _without_zeros(distances: FloatArray) -> FloatArray:
-    """Replace zeros by the smallest positive number, or by one if there is none."""
-    positive = distances[distances > 0.0]
+    """Replace zeros by the smallest positive and finite number, or by one if there is none."""
+    positive = distances[(distances > 0.0) & np.isfinite(distances)]
     return np.where(distances > 0.0, distances, positive.min() if len(positive) else 1.0)

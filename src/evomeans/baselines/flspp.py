@@ -65,7 +65,7 @@ class FLSpp(AnytimeBaseline):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_int("n_swaps", self.n_swaps, at_least=0)
+        check_int("n_swaps", self.n_swaps, at_least=1)
         check_choice("init", self.init, ("k-means++", "greedy k-means++"))
 
     def _abilities(self) -> frozenset[Ability]:

@@ -39,7 +39,7 @@ class Smartigan(AnytimeBaseline):
     threshold : float, default=1.5
         The multiple at the beginning, at least 1. In pass t it is
         ``threshold`` − (``threshold`` − 1)·t/T. With 1, all passes follow Hartigan's rule.
-    init : {"k-means++", "random"}, default="k-means++"
+    init : {"random", "k-means++"}, default="k-means++"
         Where a run starts.
 
     See Also
@@ -81,7 +81,7 @@ class Smartigan(AnytimeBaseline):
         check_int("n_runs", self.n_runs, at_least=1)
         check_int("n_passes", self.n_passes, at_least=1)
         check_number("threshold", self.threshold, least=1.0)
-        check_choice("init", self.init, ("k-means++", "random"))
+        check_choice("init", self.init, ("random", "k-means++"))
 
     def _abilities(self) -> frozenset[Ability]:
         return frozenset({Ability.SEEDING, Ability.SINGLE_MOVES})
