@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
 from benchmarks.paper.methods import HG_DEEP, HG_FAST, HG_MEANS, KMEANS, KMEANS_PLUS
-from benchmarks.paper.traces import Point, Samples
+from benchmarks.paper.traces import Point, Samples, fit_bkmeans, fit_flspp
 from benchmarks.rivals.clock import Clock
 from evomeans import baselines
 from evomeans.engines import create_engine
@@ -40,6 +41,8 @@ NAMES = {
     "MSDCA": "MS-DCA",
 }
 """Names of classes in tables and figures, where they differ."""
+PACKAGES = {"bkmeans": fit_bkmeans, "flspp": fit_flspp}
+"""Programs of the authors, which race if they are installed. There speed counts as well."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +107,13 @@ def fit_run(
     yield clock.seconds, model.fit(X).inertia_
 
 
+def package_run(
+    fit: Callable[[Samples, int, int], Any], X: Samples, m: int, seed: int, clock: Clock
+) -> Iterator[Point]:
+    """Fit an estimator of another package."""
+    yield clock.seconds, fit(X, m, seed).inertia_
+
+
 def contestants() -> dict[str, Contestant]:
     """Return all methods by name, ours first."""
     fast = SearchSettings(
@@ -121,6 +131,9 @@ def contestants() -> dict[str, Contestant]:
     found = [Contestant(name, partial(search_run, one)) for name, one in settings.items()]
     for name in baselines.__all__:
         found += _variants(name, getattr(baselines, name))
+    for package, fit in PACKAGES.items():
+        if find_spec(package) is not None:
+            found.append(Contestant(f"{package} (package)", partial(package_run, fit)))
     return {one.name: one for one in found}
 
 
