@@ -16,7 +16,7 @@ from evomeans.engines.protocol import FloatArray, LocalSearch, Refinement, Start
 from evomeans.estimators.parameters import check_int, check_optional_int
 
 # With so many features, a tree has to look at nearly all samples, and comparing all is faster.
-MANY_FEATURES = 16
+MANY_FEATURES = 32
 # Distances that are computed together where there is no tree.
 BLOCK = 2**24
 
@@ -128,7 +128,7 @@ def densities(engine: BaselineEngine, n_neighbors: int | None = None) -> FloatAr
 
 
 def neighbour_distances(engine: BaselineEngine, number: int) -> FloatArray:
-    """Return the distance of each sample to its nearest neighbour with this number.
+    """Return the distance of each sample to its nearest neighbour with this number, in the frame.
 
     The nearest neighbour, with the number 1, is the sample itself.
     """
@@ -140,9 +140,10 @@ def neighbour_distances(engine: BaselineEngine, number: int) -> FloatArray:
     parts = []
     for begin in range(0, n, size):
         rows = engine.rows(np.arange(begin, min(begin + size, n)))
-        distances = engine.distances(rows)
-        parts.append(np.partition(distances, number - 1, axis=0)[number - 1])
-    return np.concatenate(parts)
+        distances = np.ascontiguousarray(engine.distances(rows).T)
+        distances.partition(number - 1, axis=1)
+        parts.append(distances[:, number - 1])
+    return np.concatenate(parts) * engine.frame.scale
 
 
 def _without_zeros(distances: FloatArray) -> FloatArray:
