@@ -48,11 +48,11 @@ class BigMeans(AnytimeBaseline):
     Notes
     -----
     Every sample is in a chunk with the same probability, or with one in proportion to its weight.
-    So sizes vary a little, and sums of squares are scaled to all samples. A cluster that is empty in a
-    chunk gets a sample drawn by D². The authors draw three candidates there too, and end K-means
-    when an iteration gains less than 1e-4. A chunk that does not replace the solution repeats it in
-    ``history_``. The best solution is refined on all samples at the end. If a chunk holds all of
-    them, nothing would shake the solution, so that every chunk begins with k-means++.
+    So sizes vary a little, and sums of squares are scaled to all samples. A cluster that is empty
+    in a chunk gets a sample drawn by D². The authors draw three candidates there too, and end
+    K-means when an iteration gains less than 1e-4. A chunk that does not replace the solution
+    repeats it in ``history_``. The best solution is refined on all samples at the end. If a chunk
+    holds all of them, nothing would shake the solution, so that every chunk begins with k-means++.
 
     References
     ----------
