@@ -57,8 +57,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--patience",
         type=float,
-        default=10.0,
-        help="abandon a run after this many times the CPU time of the race (default: 10)",
+        default=30.0,
+        help="abandon a run after this many times the CPU time of the race (default: 30)",
     )
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument(

@@ -22,6 +22,9 @@ from evomeans.engines.protocol import Start
 from evomeans.estimators.hgmeans import FAST
 from evomeans.search import DEEP, PAPER, SearchSettings, evolve
 
+# Longer than any search takes; infinity is no limit that settings accept.
+LONGEST = 1e9
+
 Run = Callable[[Any, int, int, Clock], Iterator[Point]]
 """From samples, clusters, seed and clock to the solutions of one run, in the order of time."""
 
@@ -70,7 +73,7 @@ def search_run(
     """Run HG-means once."""
     engine = create_engine("cpu", X, None)
     began = clock.seconds
-    limited = replace(settings, max_time=max(clock.left, 1e-9))
+    limited = replace(settings, max_time=max(min(clock.left, LONGEST), 1e-9))
     result = evolve(engine, m, limited, np.random.default_rng(seed), clock=clock.read)
     for record in result.history:
         yield began + record.seconds, record.best

@@ -45,7 +45,12 @@ NEWER = {
 }
 
 
-@pytest.mark.parametrize("name", NEWER)
+SLOW = ("MDEClust", "elitist SAGA")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(one, marks=[pytest.mark.slow] * (one in SLOW)) for one in NEWER]
+)
 def test_the_optima_of_iris_and_german_towns(name) -> None:
     """Within 1 %, for the best of six seeds."""
     for dataset, k in [("iris", 3), *(("german_towns", k) for k in range(2, 11))]:
