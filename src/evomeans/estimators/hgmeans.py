@@ -189,10 +189,10 @@ class HGMeans(SearchingEstimator):
         What :meth:`certify` has proven about the last fit. Defined only once it was called.
 
     n_features_in_ : int
-        Number of features seen during :term:`fit`.
+        Number of features seen during ``fit``.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of features seen during :term:`fit`. Defined only when `X` has feature names that are
+        Names of features seen during ``fit``. Defined only when `X` has feature names that are
         all strings.
 
     See Also

@@ -28,7 +28,7 @@ from evomeans.search.crossover import Breeding, matching_crossover
 from evomeans.search.individual import inherited_alpha
 from evomeans.search.population import select_parents
 
-IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
+IMAGES = Path(__file__).resolve().parents[1] / "images"
 
 # Okabe and Ito's colours, which stay apart for colour-blind readers; the markers differ as well.
 INK, TEXT, LINE = "#1b1f24", "#4a5058", "#d5d9de"
