@@ -55,7 +55,6 @@ numpydoc_show_class_members = False  # the template of classes lists them
 numpydoc_xref_param_type = False
 
 
-
 def mark_plain_names(
     _app: Sphinx, _kind: str, _name: str, _object: object, _options: object, lines: list[str]
 ) -> None:

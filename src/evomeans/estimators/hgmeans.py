@@ -48,7 +48,7 @@ class HGMeans(SearchingEstimator):
           the rest.
         - "paper": HG-means as published [1]_.
         - A :class:`~evomeans.search.Strategy` has operators of your own;
-          examples/own_crossover.py makes one. It is not stored in model files.
+          examples/gallery/inside/own_crossover.py makes one. It is not stored in model files.
 
     min_population : int, default=10
         Solutions that survive when the population is cut down (Π_min in the paper).
