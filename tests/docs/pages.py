@@ -1,4 +1,4 @@
-"""The pages of README and docs, taken apart: their Python snippets and the commands that they show."""
+"""The pages of README and docs, taken apart: their Python snippets and their commands."""
 
 from __future__ import annotations
 

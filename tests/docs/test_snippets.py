@@ -80,7 +80,7 @@ def test_the_snippets_of_a_page_run(page: Path, names: dict[str, Any]) -> None:
 
 @contextlib.contextmanager
 def many_rows(names: dict[str, Any]) -> Iterator[None]:
-    """A page about many rows."""
+    """Give many rows to a page about them."""
     rng = np.random.default_rng(0)
     names["X"] = rng.integers(30, size=(80_000, 1)) + 0.01 * rng.normal(size=(80_000, 2))
     yield
@@ -88,7 +88,7 @@ def many_rows(names: dict[str, Any]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def dask_cluster(_names: dict[str, Any]) -> Iterator[dict[str, str]]:
-    """A folder of Parquet files, and a scheduler to connect to."""
+    """Make a folder of Parquet files, and start a scheduler to connect to."""
     dd = pytest.importorskip("dask.dataframe")
     distributed = pytest.importorskip("distributed")
     pandas = pytest.importorskip("pandas")

@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import TableOptions
+from evomeans.cli.shell import quote
 from evomeans.cli.tables.numbers import ROWS, Defect, numbers_of
 from evomeans.cli.tables.readers import read_contents
 from evomeans.cli.tables.scaling import Standardization
