@@ -42,9 +42,14 @@ def read_page(path: Path) -> Page:
     return page
 
 
+def pages_of(folder: Path) -> list[Path]:
+    """Return the pages of a site, without the templates that the theme keeps among its files."""
+    return [path for path in sorted(folder.rglob("*.html")) if "_static" not in path.parts]
+
+
 def broken_links(folder: Path) -> list[str]:
     """List the links that lead nowhere, each with the page it is on."""
-    pages = {path.resolve(): read_page(path) for path in sorted(folder.rglob("*.html"))}
+    pages = {path.resolve(): read_page(path) for path in pages_of(folder)}
     broken = []
     for path, page in pages.items():
         for link in sorted(page.links):
@@ -71,8 +76,7 @@ def main() -> int:
     broken = broken_links(folder)
     for line in broken:
         print(line)
-    n_pages = sum(1 for _ in folder.rglob("*.html"))
-    print(f"{n_pages} pages, {len(broken)} broken links")
+    print(f"{len(pages_of(folder))} pages, {len(broken)} broken links")
     return 1 if broken else 0
 
 

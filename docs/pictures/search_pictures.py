@@ -1,4 +1,4 @@
-"""Draw the pictures of docs/search.md: the way of one offspring, and the populations of a search.
+"""Draw the pictures of docs/how-it-works.md: the way of one offspring, and the populations of a search.
 
 Run it with ``make picture``. All that is drawn is computed here, by the library's own operators and
 searches. The offspring is a chosen one, for most bring nothing: it is the first of those that make

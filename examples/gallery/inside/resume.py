@@ -38,7 +38,7 @@ def command(run, *more):
 
 process = subprocess.Popen(command("disturbed"), stderr=subprocess.DEVNULL)
 checkpoint = Path(folder.name, "disturbed.checkpoint")
-while not checkpoint.exists():
+while not checkpoint.exists() and process.poll() is None:
     time.sleep(0.05)
 time.sleep(0.6)
 process.terminate()

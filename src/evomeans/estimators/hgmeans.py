@@ -37,7 +37,7 @@ class HGMeans(SearchingEstimator):
         The number of clusters.
 
     strategy : {"deep", "paper"} or Strategy, default="deep"
-        How to search; docs/search.md has pictures.
+        How to search; docs/how-it-works.md has pictures.
 
         - "deep": every other founder begins with k-means++; single samples change their cluster
           after K-means (Hartigan's moves), and centres are swapped if that pays; offspring have
