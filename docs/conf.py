@@ -68,7 +68,8 @@ def mark_plain_names(
         parts = line.split("`")
         for j in range(0, len(parts), 2):  # outside backticks
             text = re.sub(r"(?<![\w*\]])(\w+)_(?![\w*])", r"\1\\_", parts[j])
-            parts[j] = text.replace("|", r"\|")
+            text = text.replace("|", r"\|")
+            parts[j] = re.sub(r"docs/([a-z-]+)\.md", r":doc:`/\1`", text)
         lines[i] = "`".join(parts)
 
 
@@ -138,6 +139,10 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars = {"index": []}
+# Pages without pages below them need no sidebar.
+html_sidebars = {
+    name: []
+    for name in ("index", "quick-start", "command-line", "faq", "benchmarks", "changelog")
+}
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
