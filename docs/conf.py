@@ -141,8 +141,7 @@ html_theme_options = {
 }
 # Pages without pages below them need no sidebar.
 html_sidebars = {
-    name: []
-    for name in ("index", "quick-start", "command-line", "faq", "benchmarks", "changelog")
+    name: [] for name in ("index", "quick-start", "command-line", "faq", "benchmarks", "changelog")
 }
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True

@@ -31,7 +31,8 @@ def test_benchmarks_of_a_page_exist(page: Path) -> None:
         assert spec is not None, module
         assert spec.origin is not None
         folder = Path(spec.origin).parent
-        files = folder.rglob("*.py") if module == "benchmarks" else [Path(spec.origin)]
+        is_package = spec.submodule_search_locations is not None
+        files = folder.rglob("*.py") if is_package else [Path(spec.origin)]
         source = "".join(file.read_text(encoding="utf-8") for file in files)
         for argument in arguments:
             if argument.startswith("--"):

@@ -14,7 +14,7 @@ from sklearn.datasets import load_digits
 
 from evomeans import HGMeans
 from evomeans.search import PAPER, Crossing
-from evomeans.search.crossover import Child, matching_crossover
+from evomeans.search.crossover import Child, squared_matching_crossover
 
 # %%
 # This crossover cuts space by a random plane. The child takes the centres of the first parent on
@@ -37,12 +37,12 @@ def plane_crossover(first, second, breeding):
 
 
 # %%
-# It is tried for half of the offspring; the crossover from the paper makes the others.
+# It is tried for half of the offspring; matching by squared distances makes the others.
 
 PLANES = replace(
     PAPER,
     name="planes",
-    crossovers=(Crossing(plane_crossover, share=0.5), Crossing(matching_crossover)),
+    crossovers=(Crossing(plane_crossover, share=0.5), Crossing(squared_matching_crossover)),
 )
 
 # %%
@@ -57,7 +57,9 @@ gap = 100 * (inertia / model.inertia_ - 1)
 
 fig, ax = plt.subplots(figsize=(8, 4.2))
 number = np.arange(len(gap))
-for operator, color in zip(("random samples", "matching", "plane"), ("0.7", "#0072B2", "#D55E00")):
+for operator, color in zip(
+    ("random samples", "squared matching", "plane"), ("0.7", "#0072B2", "#D55E00")
+):
     mask = made_by == operator
     ax.scatter(number[mask], gap[mask], s=16, color=color, label=f"{operator}: {mask.sum()}")
 ax.set(xlabel="solutions made", ylabel="percent above the best", yscale="symlog")
