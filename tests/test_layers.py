@@ -32,11 +32,12 @@ FLOORS: dict[str, set[str]] = {
     "criteria": {"metrics"},
     "storage": {"_version", "engines", "exact", "path", "search"},
     "estimators": {
-        *("criteria", "engines", "exact", "metrics", "path", "search", "storage", "wording"),
+        *("criteria", "engines", "exact", "metrics", "path", "report", "search", "sparkline"),
+        *("storage", "wording"),
     },
     "baselines": {"compiled", "engines", "estimators", "search"},
     "plotting": {"engines.frame", "metrics", "search", "wording"},
-    "report": {"_version", "plotting", "search", "storage", "wording"},
+    "report": {"_version", "metrics", "plotting", "search", "storage", "wording"},
     "cli": {
         *("_version", "compiled", "wording", "engines", "search", "storage", "estimators"),
         *("baselines", "exact", "path", "plotting", "report"),
@@ -50,7 +51,7 @@ HEAVY = {
     "triton": {"engines.gpu"},
     "dask": {"engines.dask", "engines.registry", "estimators", "cli"},
     "distributed": {"engines.dask", "cli"},
-    "sklearn": {"estimators", "baselines", "plotting", "cli"},
+    "sklearn": {"estimators", "baselines", "plotting", "report.rival", "cli"},
     "polars": {"cli"},
     "rich": {"cli"},
     "cyclopts": {"cli"},

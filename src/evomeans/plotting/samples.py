@@ -76,6 +76,30 @@ def sample_moments(
     return Moments(mean, spread, inertia, weights)
 
 
+def column_deviations(
+    X: Any,
+    labels: NDArray[Any],
+    centers: NDArray[Any],
+    sample_weight: Any,
+    columns: NDArray[np.intp],
+) -> FloatArray:
+    """Return the standard deviations of some columns within each cluster, about its centre."""
+    X = as_rows(X)[:, columns]
+    n, k = X.shape[0], len(centers)
+    weight = np.ones(n) if sample_weight is None else np.broadcast_to(sample_weight, n)
+    middles = np.asarray(centers, dtype=np.float64)[:, columns]
+    squares, total = np.zeros((k, len(columns))), np.zeros(k)
+    for rows, block in _blocks(X):
+        counted = labels[rows] >= 0
+        own, w = labels[rows][counted], weight[rows][counted]
+        total += np.bincount(own, w, minlength=k)
+        away = np.square(block[counted] - middles[own])
+        for j in range(len(columns)):
+            squares[:, j] += np.bincount(own, w * away[:, j], minlength=k)
+    deviations: FloatArray = np.sqrt(squares / np.where(total > 0, total, 1.0)[:, None])
+    return deviations
+
+
 def _blocks(X: Any) -> Iterator[tuple[slice, FloatArray]]:
     step = max(1, ENTRIES_AT_ONCE // X.shape[1])
     for start in range(0, X.shape[0], step):
