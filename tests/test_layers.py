@@ -25,7 +25,7 @@ FLOORS: dict[str, set[str]] = {
     "exact": {"compiled", "wording"},
     "engines": {"compiled"},
     "search": {
-        *("engines.protocol", "engines.sampling", "engines.workers", "sparkline"),
+        *("engines.protocol", "engines.sampling", "engines.workers", "sparkline", "wording"),
         *("compiled.assignment", "compiled.merging"),
     },
     "path": {"compiled.merging", "engines.protocol", "search"},
@@ -53,7 +53,7 @@ HEAVY = {
     "distributed": {"engines.dask", "cli"},
     "sklearn": {"estimators", "baselines", "plotting", "report.rival", "cli"},
     "polars": {"cli"},
-    "rich": {"cli"},
+    "rich": {"cli", "estimators.progress"},
     "cyclopts": {"cli"},
     "matplotlib": {"plotting", "report", "cli"},
     "jinja2": {"report"},

@@ -219,7 +219,7 @@ def test_something_else_altogether(data):
 
 
 def test_other_versions_are_refused(data):
-    with pytest.raises(ValueError, match="has version 9; this evomeans reads version 2"):
+    with pytest.raises(ValueError, match="has version 9; this evomeans reads version 3"):
         render_report({**data, "version": 9})
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from evomeans.cli.checkpoints import Unfinished, checkpoint_path, find_unfinished, how_to_resume
 from evomeans.cli.failures import CommandError, ExitCode, UsageError, reason_of
+from evomeans.cli.fit_record import Fit, fit_files, fit_record, summary
 from evomeans.cli.models import NO_DISTANCES, ROWS_FROM_ZERO, chosen_model, read_links
 from evomeans.cli.options import (
     ModelOptions,
@@ -27,7 +28,6 @@ from evomeans.cli.options import (
 from evomeans.cli.progress import SearchDisplay
 from evomeans.cli.reading import check_table, load_table
 from evomeans.cli.record import Asked
-from evomeans.cli.fit_record import Fit, fit_files, fit_record, summary
 from evomeans.cli.report import NO_ROWS, can_report
 from evomeans.cli.run_folder import check_writable, files_in_the_way, read_record, write_run
 from evomeans.cli.tables.dask_tables import is_dask_table

@@ -14,11 +14,20 @@ from evomeans.cli.run_folder import MODEL, Content
 from evomeans.cli.tables.writing import centers_frame, history_frame, labels_frame, table_bytes
 from evomeans.estimators.persistence import parameter_names, stored_parameters
 from evomeans.estimators.searching import SearchingEstimator
-from evomeans.wording import counted, duration_text, levels_text, number_text, percent_text, stop_text
+from evomeans.wording import (
+    counted,
+    duration_text,
+    levels_text,
+    number_text,
+    percent_text,
+    stop_text,
+)
 
 # The command line neither starts warm nor lets the estimator print.
 LEFT_OUT = ("warm_start", "verbose")
 SIZES_SHOWN = 12
+NEGLIGIBLE = 1e-6
+"""A share of the inertia; less is rounding."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +95,7 @@ def summary(fit: Fit, record: dict[str, Any]) -> str:
         f"{table.name}: {counted(len(table.X), 'row')}, {counted(len(table.columns), 'column')}, "
         f"{counted(len(model.cluster_centers_), 'cluster')}",
         f"  inertia   {number_text(model.inertia_)}{unit}{_gained(fit.gain)}",
+        *_beside_kmeans(result),
         *_how_it_ended(fit, record["times"]["search_seconds"]),
         f"  sizes     {_sizes(result['cluster_sizes'])}",
         *_of_model(result),
@@ -111,6 +121,22 @@ def _gained(gain: float | None) -> str:
     if gain < 1e-4:
         return ", which the first solution reached too"
     return f", {percent_text(gain / 100)} below the first solution"
+
+
+def _beside_kmeans(result: dict[str, Any]) -> list[str]:
+    """Say how scikit-learn's KMeans does on the same samples, if that was measured."""
+    rival = result.get("kmeans")
+    if rival is None or not result["inertia"] > 0:
+        return []
+    mean, best = (max(0.0, rival[name] / result["inertia"] - 1.0) for name in ("mean", "best"))
+    runs = counted(rival["runs"], "run")
+    if best < NEGLIGIBLE:
+        few = "" if rival["as_good"] == rival["runs"] else f"{rival['as_good']} of "
+        text = f"as low in {few}{runs} of scikit-learn"
+    else:
+        text = f"{percent_text(best)} higher in the best of {runs} of scikit-learn"
+    average = f", {percent_text(mean)} higher on average" if mean >= NEGLIGIBLE else ""
+    return [f"  KMeans    {text}{average}"]
 
 
 def _how_it_ended(fit: Fit, seconds: float) -> list[str]:

@@ -107,6 +107,7 @@ def with_report(
     """Return the files of a run with report and record; the record learns their names."""
     if run.has_report:
         data = report_of(run)
+        record["result"] |= _measured(data)
         files[REPORT_DATA] = as_json(data)
         if keep.report and can_report():
             from evomeans.report import render_report
@@ -134,7 +135,6 @@ def report_of(run: Run) -> dict[str, Any]:
     if ids is None and table.rows is not None:
         ids = table.rows + 1
     return report_data(
-        # Named by the table; a model may call its columns standardized.
         run.model,
         table.X,
         feature_names=list(table.columns),
@@ -148,6 +148,12 @@ def report_of(run: Run) -> dict[str, Any]:
         notes=table.notes,
         code=sample_code(run.asked.name, run.asked.read, run.asked.samples, run.asked.model),
     )
+
+
+def _measured(data: dict[str, Any]) -> dict[str, Any]:
+    """Return results that only the report has measured."""
+    rival = data.get("run", {}).get("kmeans")
+    return {} if rival is None else {"kmeans": rival}
 
 
 def where_written(record: dict[str, Any]) -> str:

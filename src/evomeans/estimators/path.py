@@ -35,6 +35,7 @@ from evomeans.estimators.path_solving import (
     search_others,
     search_path,
 )
+from evomeans.estimators.presenting import Presented
 from evomeans.estimators.solution import Solution, canonical_solution, in_data_units
 from evomeans.estimators.validation import (
     Features,
@@ -53,7 +54,12 @@ from evomeans.storage.problem import describe_problem
 UNFINISHED = (StopReason.INTERRUPTED, StopReason.MAX_TIME, StopReason.OBSERVER)
 
 
-class HGMeansPath(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class HGMeansPath(
+    Presented,
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
     """The best k-means clustering for every k of a range, and which k the samples suggest.
 
     It finds what an :class:`HGMeans` for each k would find, in a fraction of the time: neighbouring

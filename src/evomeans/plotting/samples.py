@@ -37,7 +37,11 @@ def check_fitted(model: Any) -> None:
 def fitted_rows(model: Any, X: Any) -> Any:
     """Return samples as :func:`as_rows` does, if they have the features of a fitted model."""
     check_fitted(model)
-    rows, expected = as_rows(X), model.cluster_centers_.shape[1]
+    centers = model.cluster_centers_
+    if isinstance(centers, dict):
+        # A path has centres for every k.
+        centers = next(iter(centers.values()))
+    rows, expected = as_rows(X), centers.shape[1]
     if rows.ndim != 2 or rows.shape[1] != expected:
         raise ValueError(
             f"X must have {expected} features, as in the fit; it has the shape {rows.shape}."

@@ -30,7 +30,8 @@ from evomeans.report.words import cluster_words
 
 COLUMNS = 24
 TELLING = 5
-EXAMPLES, EXAMPLE_COLUMNS, MOST_EXAMPLES = 2, 6, 400
+EXAMPLES, EXAMPLE_COLUMNS, MOST_EXAMPLES = 2, 6, 200
+"""Samples of a kind that each cluster shows, their columns, and the most samples of all."""
 
 
 def model_parts(model: Any, samples: Samples, moments: Moments, points: int) -> dict[str, Any]:

@@ -136,16 +136,20 @@ def _rendered(
             return {key: safe(value) for key, value in figure.items()}
         return markup(figure)
 
-    page: str = environment.get_template(f"{name}.html.j2").render(
-        data=data,
-        kind="report" if name == "page" else "path report",
-        style=markup(style),
-        script=markup(script),
-        policy=_policy(style, script),
-        figures=safe(figures),
-        counted=counted,
-        **more,
-    ).lstrip()
+    page: str = (
+        environment.get_template(f"{name}.html.j2")
+        .render(
+            data=data,
+            kind="report" if name == "page" else "path report",
+            style=markup(style),
+            script=markup(script),
+            policy=_policy(style, script),
+            figures=safe(figures),
+            counted=counted,
+            **more,
+        )
+        .lstrip()
+    )
     page.encode()  # raises on lone surrogates, which no file can hold
     return page
 

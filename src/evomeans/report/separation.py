@@ -88,9 +88,11 @@ def gaps_between(centers: NDArray[Any]) -> tuple[NDArray[np.intp], FloatArray]:
         return np.full(len(middles), -1, np.intp), np.full(len(middles), np.inf)
     distances = cdist(middles, middles)
     np.fill_diagonal(distances, np.inf)
-    return distances.argmin(axis=1), distances.min(axis=1)
+    gaps: FloatArray = distances.min(axis=1)
+    return distances.argmin(axis=1), gaps
 
 
 def values_of(X: Any, row: int) -> FloatArray:
     """Return one sample as numbers."""
-    return dense(X[[row]])[0]
+    values: FloatArray = dense(X[[row]])[0]
+    return values

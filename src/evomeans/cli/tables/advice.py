@@ -16,7 +16,9 @@ from evomeans.wording import SHOWN, listed, quoted
 
 DECIMAL_COMMA = re.compile(r"'\s*[-+]?\d*,\d+\s*'")
 """The sample of a column of numbers with decimal commas, in quotes."""
-THOUSANDS = re.compile(r"""["']\s*[-+]?\d{1,3}(?:[, '\u2009\u202f\u00a0]\d{3})+(?:\.\d+)?\s*["']""")
+THOUSANDS = re.compile(
+    r"""["']\s*[-+]?\d{1,3}(?:[., '\u2009\u202f\u00a0]\d{3})+(?:[.,]\d+)?\s*["']"""
+)
 """One with thousands separators."""
 NUMBERS_APART = re.compile(r"'\s*[-+.\d][-+.\deE]*(?P<apart>[ :/^~]+)[-+.\d][^']*'")
 """One that is several numbers, with something between them that is not taken for a separator."""
@@ -25,8 +27,10 @@ DOMINANT = 0.9
 """The share of the variance from which on a single column is pointed out."""
 
 
-def unusable(defects: Mapping[str, Defect], contents: Contents, table: str) -> str:
-    """Name the columns and the first rows, and what to do."""
+def unusable(
+    defects: Mapping[str, Defect], contents: Contents, table: str, *, is_for_model: bool
+) -> str:
+    """Name the columns and the first rows, and what to do; a model cannot do without a column."""
     noun = "a column" if len(defects) == 1 else f"{len(defects):,} columns"
     lines = [f"{table} has {noun} that k-means cannot use:"]
     for name, defect in list(defects.items())[: 2 * SHOWN]:
@@ -36,6 +40,12 @@ def unusable(defects: Mapping[str, Defect], contents: Contents, table: str) -> s
     names = list(defects)
     excluded = ",".join(names) if len(names) <= 2 * SHOWN else "…"
     lines += _hints([defect.sample for defect in defects.values()])
+    if is_for_model:
+        lines.append(
+            "Fix these rows. A model that was fitted with --missing drop, mean or median also takes "
+            "rows with missing values."
+        )
+        return "\n".join(lines)
     if any(defect.is_missing for defect in defects.values()):
         lines.append(
             "Leave out rows with missing values (--missing drop), or fill them (--missing mean or "
@@ -57,7 +67,7 @@ def _hints(samples: Sequence[str]) -> list[str]:
     if any(DECIMAL_COMMA.fullmatch(sample) for sample in samples):
         hints.append("If 1,5 is a number in this CSV, add --decimal-comma.")
     if any(THOUSANDS.fullmatch(sample) for sample in samples):
-        hints.append("If 1,000 means one thousand, remove the thousands separators from the table.")
+        hints.append("If these are thousands separators, as in 1,000, remove them from the table.")
     for sample in samples:
         if found := NUMBERS_APART.fullmatch(sample):
             apart = found["apart"]
@@ -74,6 +84,7 @@ def _hints(samples: Sequence[str]) -> list[str]:
 
 
 def described(defect: Defect, contents: Contents) -> str:
+    """Say what is wrong with a column, and where."""
     if not defect.rows:
         return defect.what
     lines = contents.lines
@@ -113,8 +124,9 @@ def scale_note(
     if not share[largest] >= DOMINANT:
         return None
     name = columns[largest]
-    percent = min(99.9, np.floor(1000 * share[largest]) / 10)
+    # Rounded down, so that 100 % is all of it.
+    percent = np.floor(1000 * share[largest]) / 10
     return (
-        f"column {quoted(name)} makes {percent:.3g} % of the variance, so that the clusters follow "
+        f"column {quoted(name)} makes {percent:.4g} % of the variance, so that the clusters follow "
         f"it alone; add --standardize, or leave it out: --exclude {quote(name)}"
     )

@@ -23,7 +23,7 @@ def open_table(
     standardize: bool = False,
     missing: MissingRule | None = None,
 ) -> Table:
-    """Read a table exactly as ``evomeans fit`` does with the options of the same names.
+    r"""Read a table exactly as ``evomeans fit`` does with the options of the same names.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def open_table(
     >>> from evomeans.cli.tables import open_table
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "people.csv"
-    ...     _ = file.write_text("name,height,weight\\nann,1.7,60\\nbob,1.8,n/a\\n")
+    ...     _ = file.write_text("name,height,weight\nann,1.7,60\nbob,1.8,n/a\n")
     ...     table = open_table(file, id="name", missing="drop")
     >>> table.columns, table.X, list(table.ids)
     (('height', 'weight'), array([[ 1.7, 60. ]]), ['ann'])

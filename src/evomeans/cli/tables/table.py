@@ -105,7 +105,14 @@ def read_table(
     if not (frame.height if whole is None else len(whole)):
         raise CommandError(f"{source.name} has columns and no rows.")
     if whole is None:
-        X = _matrix(frame, used, contents, source.name, keep_missing=missing is not None)
+        X = _matrix(
+            frame,
+            used,
+            contents,
+            source.name,
+            keep_missing=missing is not None,
+            is_for_model=expected is not None,
+        )
     else:
         X = whole
     counts = None if weights is None else _weights(frame, weights, contents, source.name)
@@ -146,7 +153,7 @@ def _without_missing(table: Table, missing: str | MissingValues) -> Table:
         return table
     return replace(
         table,
-        ids=None if table.ids is None else table.ids.filter(kept),
+        ids=None if table.ids is None else pl.Series(table.ids).filter(pl.Series(kept)),
         weights=None if table.weights is None else table.weights[kept],
         rows=np.flatnonzero(kept),
     )
@@ -217,13 +224,14 @@ def _matrix(
     table: str,
     *,
     keep_missing: bool,
+    is_for_model: bool,
 ) -> NDArray[Any]:
     converted = {
         name: numbers_of(frame.get_column(name), keep_missing=keep_missing) for name in used
     }
     defects = {name: found for name, found in converted.items() if isinstance(found, Defect)}
     if defects:
-        raise CommandError(unusable(defects, contents, table))
+        raise CommandError(unusable(defects, contents, table, is_for_model=is_for_model))
     arrays = [array for array in converted.values() if not isinstance(array, Defect)]
     X = np.empty((len(arrays[0]), len(arrays)), np.result_type(*arrays))
     for j, array in enumerate(arrays):
