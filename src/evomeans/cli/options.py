@@ -27,6 +27,7 @@ Engine = Literal["auto", "cpu", "reference", "gpu", "dask"]
 SearchStrategy = Literal["deep", "paper"]
 ProofMethod = Literal["auto", "direct", "separation", "relaxation", "plane", "parts"]
 Metric = Literal["euclidean", "cosine"]
+Shell = Literal["bash", "zsh", "fish"]
 MissingRule = Literal["drop", "mean", "median"]
 
 

@@ -42,8 +42,8 @@ def unusable(
     lines += _hints([defect.sample for defect in defects.values()])
     if is_for_model:
         lines.append(
-            "Fix these rows. A model that was fitted with --missing drop, mean or median also takes "
-            "rows with missing values."
+            "Fix these rows. A model that was fitted with --missing drop, mean or median also "
+            "takes rows with missing values."
         )
         return "\n".join(lines)
     if any(defect.is_missing for defect in defects.values()):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,12 +17,13 @@ from evomeans.wording import quoted
 SEPARATORS = ",;\t "
 
 
-def read_pairs(path: Path, table: Table) -> NDArray[np.float64]:
+def read_pairs(path: str | os.PathLike[str], table: Table) -> NDArray[np.float64]:
     """Read pairs of rows, one in each line, with a penalty in the third column if there is one.
 
     Rows are named by the ids of the table, else by their numbers, counted from 1 as in the labels
     that are written. A first line that names no rows is a header.
     """
+    path = Path(path)
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
