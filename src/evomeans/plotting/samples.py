@@ -31,7 +31,22 @@ def check_fitted(model: Any) -> None:
     # Imported here: the command line answers without loading it.
     from sklearn.utils.validation import check_is_fitted
 
+    if not hasattr(model, "fit"):
+        raise TypeError(
+            f"A fitted estimator with centres is needed here, such as HGMeans; got "
+            f"{type(model).__name__}."
+        )
     check_is_fitted(model, "cluster_centers_")
+
+
+def check_one_model(model: Any) -> None:
+    """Raise an error that explains what is needed if this is not one fitted model."""
+    check_fitted(model)
+    if isinstance(model.cluster_centers_, dict):
+        raise TypeError(
+            f"{type(model).__name__} has a model for each k; pass one of them, such as "
+            f"path.at({next(iter(model.cluster_centers_))}) or path.best_estimator_."
+        )
 
 
 def fitted_rows(model: Any, X: Any) -> Any:

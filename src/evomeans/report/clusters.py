@@ -36,15 +36,16 @@ EXAMPLES, EXAMPLE_COLUMNS, MOST_EXAMPLES = 2, 6, 200
 
 def model_parts(model: Any, samples: Samples, moments: Moments, points: int) -> dict[str, Any]:
     """Describe the clusters of a model."""
-    found = separation(samples.X, model.labels_, model.cluster_centers_)
+    found = separation(samples.X, model.labels_, model.cluster_centers_, samples.weights)
     profiles, columns = profiles_part(model, samples, moments)
+    has_others = len(model.cluster_centers_) > 1
     return {
         "projection": projection_part(model, samples, points),
         "profiles": profiles,
         "clusters": clusters_part(model, samples, moments, found),
         "separation": {
-            "silhouette": _mean(found.silhouettes) if len(model.cluster_centers_) > 1 else None,
-            "borderline": _mean(found.silhouettes < BORDERLINE),
+            "silhouette": found.share(found.silhouettes) if has_others else None,
+            "borderline": found.share(found.silhouettes < BORDERLINE),
             "rows": len(found.rows),
         },
         "examples": examples_part(model, samples, found, columns[:EXAMPLE_COLUMNS]),
@@ -106,8 +107,7 @@ def clusters_part(
     spreads = np.sqrt(moments.inertia / np.where(moments.weights > 0, moments.weights, 1.0))
     colors = cluster_colors(middles)
     nearest, gaps = gaps_between(middles)
-    counts = np.bincount(found.clusters, minlength=len(middles))
-    summed = np.bincount(found.clusters, found.silhouettes, minlength=len(middles))
+    silhouettes = found.by_cluster(found.silhouettes, len(middles))
     telling = np.argsort(-np.abs(values), axis=1, kind="stable")[:, :TELLING]
     return [
         {
@@ -119,10 +119,8 @@ def clusters_part(
             "words": cluster_words(
                 [(names[column], float(values[cluster, column])) for column in telling[cluster]]
             ),
-            # A single cluster, or one without samples, is not separated from anything.
-            "silhouette": float(summed[cluster] / counts[cluster])
-            if counts[cluster] and nearest[cluster] >= 0
-            else None,
+            # A single cluster is not separated from anything.
+            "silhouette": silhouettes[cluster] if nearest[cluster] >= 0 else None,
             "nearest": int(nearest[cluster]) if nearest[cluster] >= 0 else None,
             "gap": float(gaps[cluster]) if nearest[cluster] >= 0 else None,
             "telling": [
@@ -168,7 +166,3 @@ def examples_part(
         "units": [samples.units.get(samples.columns[column], "") for column in columns],
         "rows": rows,
     }
-
-
-def _mean(values: Any) -> float:
-    return float(np.mean(values)) if len(values) else 0.0

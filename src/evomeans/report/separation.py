@@ -34,6 +34,7 @@ class Separation:
         Distances to the own centre and to the closest other.
     other : (m,) array
         The cluster of the latter; −1 if there is only one cluster.
+    weights : (m,) array
     """
 
     rows: NDArray[np.intp]
@@ -41,6 +42,18 @@ class Separation:
     near: FloatArray
     far: FloatArray
     other: NDArray[np.intp]
+    weights: FloatArray
+
+    def share(self, values: NDArray[Any]) -> float:
+        """Return the mean of something over the rows, by their weights."""
+        total = float(self.weights.sum())
+        return float(self.weights @ values) / total if total > 0 else 0.0
+
+    def by_cluster(self, values: FloatArray, n_clusters: int) -> list[float | None]:
+        """Return the mean of something over the rows of each cluster; None if there are none."""
+        total = np.bincount(self.clusters, self.weights, minlength=n_clusters)
+        summed = np.bincount(self.clusters, self.weights * values, minlength=n_clusters)
+        return [float(a / b) if b > 0 else None for a, b in zip(summed, total, strict=True)]
 
     @property
     def silhouettes(self) -> FloatArray:
@@ -48,7 +61,9 @@ class Separation:
         return np.where(np.isinf(self.far), 1.0, simplified(self.near, self.far))
 
 
-def separation(X: Any, labels: NDArray[Any], centers: NDArray[Any]) -> Separation:
+def separation(
+    X: Any, labels: NDArray[Any], centers: NDArray[Any], sample_weight: Any = None
+) -> Separation:
     """Measure distances to centres in one pass; outliers, labelled −1, do not count."""
     middles = np.asarray(centers, dtype=np.float64)
     rows = thin_out(labels, ROWS)
@@ -64,7 +79,8 @@ def separation(X: Any, labels: NDArray[Any], centers: NDArray[Any]) -> Separatio
         far[part] = distances.min(axis=1)
         if len(middles) > 1:
             other[part] = distances.argmin(axis=1)
-    return Separation(rows, own, near, far, other)
+    weights = np.broadcast_to(1.0 if sample_weight is None else sample_weight, len(labels))
+    return Separation(rows, own, near, far, other, np.asarray(weights[rows], np.float64))
 
 
 def typical(found: Separation, cluster: int, count: int) -> NDArray[np.intp]:
