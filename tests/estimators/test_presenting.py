@@ -21,8 +21,8 @@ MODELS = {
     "HGMeans": HGMeans(3, **QUICK),
     "TrimmedHGMeans": TrimmedHGMeans(3, n_outliers=4, **QUICK),
     "ExactKMeans": ExactKMeans(3, random_state=0),
-    "HGMeansPath": HGMeansPath((2, 4), random_state=0),
-    "MultiStartKMeans": MultiStartKMeans(3, n_init=3, random_state=0),
+    "HGMeansPath": HGMeansPath((2, 3), random_state=0),
+    "MultiStartKMeans": MultiStartKMeans(3, n_runs=5, random_state=0),
     "GlobalKMeans": GlobalKMeans(3),
 }
 

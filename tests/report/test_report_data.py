@@ -226,10 +226,10 @@ def test_other_versions_are_refused(data):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:max_time")
 def test_large_reports_stay_small():
-    """20,000 samples, 50 columns, 200 clusters: under 1 MB."""
+    """20,000 samples, 50 columns, 200 clusters: under 1 MB, and the page with tables 1.3 MB."""
     X = np.random.default_rng(0).normal(size=(20_000, 50))
     settings = {"min_population": 1, "max_population": 1, "max_offspring": 1, "max_time": 1e-9}
     model = fitted(200, X, strategy="paper", **settings)
     data = data_of(model, X, [f"measurement number {i}" for i in range(50)])
     assert len(json.dumps(data)) < 1_000_000
-    assert len(render_report(data).encode()) < 1_000_000
+    assert len(render_report(data).encode()) < 1_300_000
