@@ -110,7 +110,7 @@ def _search(
         checkpoint.parent.mkdir(parents=True, exist_ok=True)
         if unfinished is None:
             checkpoint.unlink(missing_ok=True)
-    display = PathDisplay(terminal)
+    display = PathDisplay(terminal, model.max_time)
     model.set_params(checkpoint=checkpoint, observers=[display])
     began = time.perf_counter(), time.process_time()
     with terminal.noting_warnings("fit was interrupted"), display.shown():
