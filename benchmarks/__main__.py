@@ -34,7 +34,10 @@ Other benchmarks; each explains itself with --help:
   python -m benchmarks.gpu       the GPU engine: whole fits, single iterations, sizes, batches
   python -m benchmarks.cores     whole searches with more threads, also on a busy machine
   python -m benchmarks.whole_runs  searches to their own end: time, success, what they say of it
+  python -m benchmarks.rivals    all methods at equal CPU time: gaps, anytime curves, ranks
+  python -m benchmarks.ideas     ideas of the newer rivals as operators of the deep strategy
   python -m benchmarks.planted   planted clusters in many dimensions: how many are missed
+  python -m benchmarks.nonsmooth  the nonsmooth methods of the paper: starts, evaluations, gaps
   python -m benchmarks.lag       what it costs in depth that offspring are bred ahead
   python -m benchmarks.serving   predict, transform and score beside KMeans, cold and warm
   python -m benchmarks.first_use import, first fit ever, first fit of later processes"""

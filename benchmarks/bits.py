@@ -210,12 +210,21 @@ def fits() -> Iterator[tuple[str, Callable[[], Any]]]:
         "RandomSwap": {"n_swaps": 60},
         "BreathingKMeans": {},
         "SAGA": {"population_size": 10, "n_generations": 5},
+        "MDEClust": {"population_size": 10, "n_iter_no_change": 20},
+        "RecombinatorKMeans": {"population_size": 5, "n_generations": 5},
+        "FLSpp": {},
+        "DRSMeans": {"n_swaps": 40},
+        "Smartigan": {"n_runs": 3},
+        "BigMeans": {"chunk_size": 200, "n_chunks": 20},
+        "GlobalKMeansPP": {"n_candidates": 5},
     }
     for name, parameters in anytime.items():
         given = {"random_state": 0, **parameters}
         yield name, partial(fit_baseline, name, blobs(800, 4, 10), 10, **given)
     for name in ("GlobalKMeans", "ModifiedGlobalKMeans", "MultiStartModifiedGlobalKMeans"):
         yield name, partial(fit_baseline, name, blobs(800, 4, 10), 10)
+    for name in ("DCClust", "MSDCA", "DCDBundle", "LMBMClust"):
+        yield name, partial(fit_baseline, name, blobs(800, 4, 10), 5)
 
 
 def later(samples: Callable[[], Any], m: int, **parameters: Any) -> Callable[[], Any]:

@@ -40,8 +40,8 @@ from benchmarks.measure import (
 from benchmarks.setups import KMEANS_RUNS, SEPARATION, samples_of
 from evomeans.engines import Start, create_engine
 from evomeans.search import Individual, SearchSettings, evolve
-from evomeans.search.crossover import Breeding, matching_crossover
-from evomeans.search.population import select_parents
+from evomeans.search.crossover import Breeding, squared_matching_crossover
+from evomeans.search.population import different_parents
 
 SAME_INERTIA = 1e-9
 COLUMNS = (
@@ -113,9 +113,9 @@ def bred(
     engine: Any, population: Sequence[Individual], power: int, rng: np.random.Generator
 ) -> Start:
     """Return the child of two selected parents, with a centre that is to be relocated."""
-    parents = select_parents(population, rng.random(4).tolist())
+    parents = different_parents(population, rng.random(4).tolist())
     m = len(parents[0].centers)
-    child = matching_crossover(*parents, Breeding(engine, rng.random(m), 0.5))
+    child = squared_matching_crossover(*parents, Breeding(engine, rng.random(m), 0.5))
     return Start(
         child.centers,
         alpha=(parents[0].alpha + parents[1].alpha) / 2.0,

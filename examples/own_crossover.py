@@ -14,7 +14,7 @@ from sklearn.datasets import load_digits
 
 from evomeans import HGMeans
 from evomeans.search import PAPER, Crossing, Individual, Strategy
-from evomeans.search.crossover import Breeding, Child, matching_crossover
+from evomeans.search.crossover import Breeding, Child, squared_matching_crossover
 
 
 def plane_crossover(first: Individual, second: Individual, breeding: Breeding) -> Child | None:
@@ -38,7 +38,7 @@ def plane_crossover(first: Individual, second: Individual, breeding: Breeding) -
 PLANES: Strategy = replace(
     PAPER,
     name="planes",
-    crossovers=(Crossing(plane_crossover, share=0.5), Crossing(matching_crossover)),
+    crossovers=(Crossing(plane_crossover, share=0.5), Crossing(squared_matching_crossover)),
 )
 
 

@@ -24,9 +24,9 @@ from evomeans import HGMeans
 from evomeans.engines import Start, create_engine
 from evomeans.engines.protocol import LocalSearch
 from evomeans.search import Individual
-from evomeans.search.crossover import Breeding, matching_crossover
+from evomeans.search.crossover import Breeding, squared_matching_crossover
 from evomeans.search.individual import inherited_alpha
-from evomeans.search.population import select_parents
+from evomeans.search.population import different_parents
 
 IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
 
@@ -104,8 +104,10 @@ def ways(X: np.ndarray, rng: np.random.Generator) -> Iterator[Way]:
             Individual(refined.centers, refined.inertia, refined.cluster_weights, start.alpha)
         )
     while True:
-        first, second = select_parents(founders, rng.random(4).tolist())
-        child = matching_crossover(first, second, Breeding(engine, rng.random(N_CLOUDS), 0.5))
+        first, second = different_parents(founders, rng.random(4).tolist())
+        child = squared_matching_crossover(
+            first, second, Breeding(engine, rng.random(N_CLOUDS), 0.5)
+        )
         removed = int(rng.integers(N_CLOUDS))
         alpha = inherited_alpha(first.alpha, second.alpha, rng.random())
         mutation = {"alpha": alpha, "quantile": rng.random(), "removed": removed, "power": 2}

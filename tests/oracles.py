@@ -29,15 +29,18 @@ def squared_distances(samples: FloatArray, centers: FloatArray) -> FloatArray:
     return np.sum(difference * difference, axis=2)
 
 
-def cheapest_matching(first: FloatArray, second: FloatArray) -> tuple[float, float]:
-    """Lowest total squared distance over all permutations, and the one after it (inf if none)."""
+def cheapest_matching(
+    first: FloatArray, second: FloatArray, *, squared: bool
+) -> tuple[float, float]:
+    """Lowest total (squared) distance over all permutations, and the one after it (inf if none)."""
     if not len(first):
         return 0.0, np.inf
-    squares = squared_distances(first, second)
+    costs = squared_distances(first, second)
+    costs = costs if squared else np.sqrt(costs)
     rows = np.arange(len(first))
     orders = np.array(list(permutations(range(len(first)))))
-    costs = np.sort(squares[rows, orders].sum(axis=1))
-    return float(costs[0]), float(costs[1]) if len(costs) > 1 else np.inf
+    totals = np.sort(costs[rows, orders].sum(axis=1))
+    return float(totals[0]), float(totals[1]) if len(totals) > 1 else np.inf
 
 
 def lowest_inertia(X: FloatArray, weights: FloatArray, k: int) -> float:

@@ -21,8 +21,14 @@ from benchmarks.paper.markdown import number, table
 from benchmarks.paper.problems import problem
 from benchmarks.paper.tasks import SeedTask, split_setups
 from evomeans.engines import create_engine
-from evomeans.search import DEEP, PAPER, SearchResult, SearchSettings, evolve
-from evomeans.search.crossover import merging_crossover, partition_crossover
+from evomeans.search import DEEP, PAPER, Crossing, SearchResult, SearchSettings, evolve
+from evomeans.search.crossover import (
+    matching_crossover,
+    merging_crossover,
+    partition_crossover,
+    squared_matching_crossover,
+)
+from evomeans.search.population import independent_parents
 
 SMALL_SETS = ("liver", "pima", "ionosphere", "tsplib1060", "tsplib3038", "image_segmentation")
 LARGE_SETS = ("pendigit", "letters", "d15112")
@@ -43,6 +49,7 @@ SEEDS = {Size.SMOKE: 2, Size.SMALL: 10, Size.PAPER: 20}
 SUCCESS = 0.01
 FEW_SAMPLES, MANY_CLUSTERS = 3100, 20
 
+BY_DISTANCE, BY_SQUARES = Crossing(matching_crossover), Crossing(squared_matching_crossover)
 VARIANTS = {
     "paper": PAPER,
     "deep": DEEP,
@@ -52,6 +59,8 @@ VARIANTS = {
     "deep, no partition": DEEP.without(partition_crossover),
     "deep, no merging": DEEP.without(merging_crossover),
     "deep, no restarts": replace(DEEP, agreement=1),
+    "deep, any two parents": replace(DEEP, selection=independent_parents),
+    "deep, matching by distance": replace(DEEP, crossovers=(*DEEP.crossovers[:-1], BY_DISTANCE)),
     "paper and single moves": replace(PAPER, single_moves=True),
 }
 ON_LARGE_SETS = ("paper", "deep", "deep, no single moves", "deep, no merging")

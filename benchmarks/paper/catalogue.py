@@ -7,6 +7,7 @@ from benchmarks.paper.anytime import ANYTIME
 from benchmarks.paper.comparison import COMPARISON
 from benchmarks.paper.experiment import Experiment
 from benchmarks.paper.pace import PACE
+from benchmarks.paper.readings import READINGS_EXPERIMENT
 from benchmarks.paper.reliability import RELIABILITY
 from benchmarks.paper.scalability import SCALABILITY
 from benchmarks.paper.sensitivity import POPULATION, TERMINATION
@@ -20,6 +21,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     VALIDITY,
     ANYTIME,
     RELIABILITY,
+    READINGS_EXPERIMENT,
     ABLATION,
     PACE,
 )

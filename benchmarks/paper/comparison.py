@@ -14,10 +14,14 @@ from benchmarks.paper.methods import (
     HG_MEANS,
     KMEANS,
     KMEANS_PLUS,
+    LMBM,
+    LMBM_DESCRIBED,
     Method,
     hg_means,
     incremental,
+    lmbm,
     multi_start,
+    nonsmooth,
     repeated,
     saga,
 )
@@ -48,6 +52,12 @@ COLUMNS = {
     "SAGA": "SAGA",
     "MGKM": "MGKM",
     "MS-MGKM": "MS-MGKM",
+    "DCClust": "DCClust",
+    "MS-DCA": "MS-DCA",
+    "DCD-Bundle": "DCD-Bundle",
+    LMBM: "LMBM-Clust",
+    # Not in the paper: its program leaves one start.
+    LMBM_DESCRIBED: LMBM_DESCRIBED,
     HG_MEANS: "HG-means",
 }
 
@@ -71,9 +81,9 @@ def n_runs(dataset: Dataset, size: Size) -> int:
 def methods(dataset: Dataset, size: Size) -> list[Method]:
     """Return the methods that are run on a data set."""
     count = n_runs(dataset, size)
-    chosen = [multi_start("random", count), multi_start("k-means++", count), hg_means()]
+    chosen = [multi_start("random", count), multi_start("k-means++", count), hg_means(), *lmbm()]
     if size is not Size.SMALL or dataset.n <= LARGEST_FOR_BASELINES:
-        chosen += [saga(), *incremental()]
+        chosen += [saga(), *incremental(), *nonsmooth()]
     return chosen
 
 

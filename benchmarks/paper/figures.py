@@ -48,7 +48,7 @@ STYLE = {
 }
 
 
-def _pyplot() -> Any:
+def pyplot() -> Any:
     """Import matplotlib, which writes files without a screen; not everyone has it."""
     try:
         import matplotlib
@@ -65,7 +65,7 @@ def panels(titles: Sequence[str], path: Path, across: int = 4) -> Iterator[list[
     """Give one panel per title, and write the figure at the end."""
     across = min(across, len(titles))
     down = ceil(len(titles) / across)
-    plt = _pyplot()
+    plt = pyplot()
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(
             down, across, figsize=(max(3.1 * across, 5), 2.5 * down), squeeze=False

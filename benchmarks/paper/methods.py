@@ -14,9 +14,13 @@ from numpy.typing import NDArray
 from benchmarks.measure import timed
 from evomeans import HGMeans
 from evomeans.baselines import (
+    MSDCA,
     SAGA,
     BreathingKMeans,
+    DCClust,
+    DCDBundle,
     GlobalKMeans,
+    LMBMClust,
     ModifiedGlobalKMeans,
     MultiStartKMeans,
     MultiStartModifiedGlobalKMeans,
@@ -26,6 +30,7 @@ from evomeans.estimators.hgmeans import FAST
 
 HG_MEANS, HG_FAST, HG_DEEP = "HG-means", "HG-means fast", "HG-means deep"
 KMEANS, KMEANS_PLUS = "K-means", "K-means++"
+LMBM, LMBM_DESCRIBED = "LMBM-Clust", "LMBM-Clust described"
 _LOADED: set[str] = set()
 
 
@@ -181,13 +186,26 @@ def random_swap(n_swaps: int) -> Method:
 
 
 def incremental() -> list[Method]:
-    """Return the methods that add one centre at a time."""
+    """Return the methods that add one centre at a time by K-means."""
     classes = {
         "GKM": GlobalKMeans,
         "MGKM": ModifiedGlobalKMeans,
         "MS-MGKM": MultiStartModifiedGlobalKMeans,
     }
-    return [
-        Method(name, partial(_without_seed, kind), path, is_path=True, is_random=False)
-        for name, kind in classes.items()
-    ]
+    return [_path_method(name, kind) for name, kind in classes.items()]
+
+
+def nonsmooth() -> list[Method]:
+    """Return the methods that add one centre at a time by an optimiser for DC functions."""
+    classes = {"DCClust": DCClust, "MS-DCA": MSDCA, "DCD-Bundle": DCDBundle}
+    return [_path_method(name, kind) for name, kind in classes.items()]
+
+
+def lmbm() -> list[Method]:
+    """Return LMBM-Clust as its program is published, and as it is described."""
+    described = partial(LMBMClust, duplicates="described")
+    return [_path_method(LMBM, LMBMClust), _path_method(LMBM_DESCRIBED, described)]
+
+
+def _path_method(name: str, make: Callable[..., Any]) -> Method:
+    return Method(name, partial(_without_seed, make), path, is_path=True, is_random=False)

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
         load_certificate,
         save_certificate,
     )
-    from evomeans.storage.checkpoint import CheckpointError
     from evomeans.storage.model_file import ModelFileError
+    from evomeans.storage.state_file import CheckpointError
 
 __all__ = [
     "Certificate",
@@ -60,7 +60,7 @@ __all__ = [
 _HOMES = {
     "Certificate": "evomeans.exact.certificate",
     "CertificateFileError": "evomeans.storage.certificate_file",
-    "CheckpointError": "evomeans.storage.checkpoint",
+    "CheckpointError": "evomeans.storage.state_file",
     "ExactKMeans": "evomeans.estimators.exact_kmeans",
     "ConstrainedHGMeans": "evomeans.estimators.constrained",
     "HGMeans": "evomeans.estimators.hgmeans",

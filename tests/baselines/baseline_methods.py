@@ -5,13 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 from evomeans.baselines import (
+    MSDCA,
     SAGA,
+    BigMeans,
     BreathingKMeans,
+    DCClust,
+    DCDBundle,
+    DRSMeans,
+    FLSpp,
     GlobalKMeans,
+    GlobalKMeansPP,
+    LMBMClust,
+    MDEClust,
     ModifiedGlobalKMeans,
     MultiStartKMeans,
     MultiStartModifiedGlobalKMeans,
     RandomSwap,
+    RecombinatorKMeans,
+    Smartigan,
 )
 
 ANYTIME = {
@@ -20,6 +31,13 @@ ANYTIME = {
     "random swap": RandomSwap(6, n_swaps=40, random_state=1),
     "breathing": BreathingKMeans(6, random_state=1),
     "SAGA": SAGA(6, population_size=10, n_generations=6, random_state=1),
+    "elitist SAGA": SAGA(6, population_size=10, n_generations=6, reading="elitist", random_state=1),
+    "MDEClust": MDEClust(6, population_size=6, n_iter_no_change=20, random_state=1),
+    "recombinator": RecombinatorKMeans(6, population_size=4, n_generations=6, random_state=1),
+    "FLS++": FLSpp(6, random_state=1),
+    "DRS-means": DRSMeans(6, n_swaps=40, random_state=1),
+    "Smartigan": Smartigan(6, n_runs=4, random_state=1),
+    "Big-means": BigMeans(6, chunk_size=40, n_chunks=10, random_state=1),
 }
 INCREMENTAL = {
     "fast": GlobalKMeans(6),
@@ -27,7 +45,19 @@ INCREMENTAL = {
     "modified": ModifiedGlobalKMeans(6),
     "multi-start": MultiStartModifiedGlobalKMeans(6),
 }
-METHODS = {**ANYTIME, **INCREMENTAL}
+NONSMOOTH = {
+    # With one start: this one takes its time.
+    "DCClust": DCClust(6, gamma2=1.0),
+    "MS-DCA": MSDCA(6),
+    "DCD-Bundle": DCDBundle(6),
+    "LMBM-Clust": LMBMClust(6),
+}
+INCREMENTAL |= NONSMOOTH
+METHODS = {
+    **ANYTIME,
+    **INCREMENTAL,
+    "global++": GlobalKMeansPP(6, n_candidates=5, random_state=1),
+}
 
 
 def inertias(model: Any) -> list[float]:

@@ -16,13 +16,24 @@ from evomeans import baselines
 # Parameters with which each is quick, and still finds the same optimum of the 15 samples of the
 # check that compares weights with repetitions in another order.
 QUICK = {
+    "BigMeans": {"n_clusters": 2, "n_chunks": 20},
     "BreathingKMeans": {"n_clusters": 8},
+    "DCClust": {"n_clusters": 2},
+    "DCDBundle": {"n_clusters": 2},
+    "DRSMeans": {"n_clusters": 2, "n_swaps": 20},
+    "FLSpp": {"n_clusters": 2, "n_swaps": 200},
     "GlobalKMeans": {"n_clusters": 2},
+    "GlobalKMeansPP": {"n_clusters": 2},
+    "LMBMClust": {"n_clusters": 2},
+    "MDEClust": {"n_clusters": 2, "population_size": 8, "n_iter_no_change": 20},
+    "MSDCA": {"n_clusters": 2},
     "ModifiedGlobalKMeans": {"n_clusters": 2},
     "MultiStartKMeans": {"n_clusters": 2, "n_runs": 20},
     "MultiStartModifiedGlobalKMeans": {"n_clusters": 2},
     "RandomSwap": {"n_clusters": 2, "n_swaps": 20},
+    "RecombinatorKMeans": {"n_clusters": 2},
     "SAGA": {"n_clusters": 2, "population_size": 8, "n_generations": 6},
+    "Smartigan": {"n_clusters": 2},
 }
 ESTIMATORS = [getattr(baselines, name)(**QUICK[name]) for name in baselines.__all__]
 

@@ -82,7 +82,7 @@ def test_the_labels_are_those_of_the_cpu_engine(dtype, sparse):
     """Also where rounding decides: centres that have the same coordinates in another order."""
     rng = np.random.default_rng(1)
     for d in (1, 3, 17):
-        X = rng.integers(-3, 4, size=(60, d)).astype(dtype) / 3
+        X = rng.integers(-3, 4, size=(600, d)).astype(dtype) / 3
         X[::2] = X[::2, :1]
         one = rng.normal(size=d)
         centers = np.array([rng.permutation(one) for _ in range(6)])

@@ -9,7 +9,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from evomeans.engines import create_engine
+from evomeans.engines import Start, create_engine
 from oracles import in_frame, squared_distances
 from problems import make_samples, make_weights, problems
 
@@ -68,6 +68,52 @@ def test_means_are_those_of_the_samples_attracted(rival_engine_name, dtype, weig
         else:
             expected = np.average(samples[attracted], axis=0, weights=weights[attracted])
             assert_allclose(mean, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_reductions_weights_and_means_come_together(rival_engine_name, dtype, weighted) -> None:
+    """In the frame; the same as one by one."""
+    rng = np.random.default_rng(6)
+    X = make_samples("normal", 300, 3, dtype, rng)
+    weights = make_weights(300, rng) if weighted else None
+    engine = create_engine(rival_engine_name, X, weights)
+    samples = in_frame(engine.frame, X)
+    squares = engine.nearest_squares(samples[:4])
+    points = places(samples, rng)
+    found = engine.attracted(points, squares)
+    reductions = np.ldexp(engine.reductions(points, squares), 2 * engine.frame.exponent)
+    assert_allclose(found.reductions, reductions, rtol=1e-12)
+    assert_array_equal(found.means, engine.attracted_means(points, squares))
+    nearer = squared_distances(points, samples) * (1.0 + 1e-12) < squares
+    expected = nearer @ (np.ones(300) if weights is None else weights)
+    # Samples that are equally far may or may not be attracted.
+    assert_allclose(found.weights[60:], expected[60:], rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_sums_are_those_of_the_clusters(rival_engine_name, dtype, weighted, kind) -> None:
+    """From nothing, from the sums of near and far centres and from a refinement; also of none."""
+    if kind == "sparse" and rival_engine_name == "reference":
+        pytest.skip("dense samples only")
+    rng = np.random.default_rng(7)
+    X = make_samples("normal", 300, 4, dtype, rng)
+    weights = make_weights(300, rng) if weighted else None
+    engine = create_engine(rival_engine_name, sp.csr_array(X) if kind == "sparse" else X, weights)
+    samples = engine.rows(np.arange(300))
+    given_weights = np.ones(300) if weights is None else weights
+    centers = samples[:6].copy()
+    (refinement,) = engine.refine([Start(centers)])
+    for handle in (None, refinement.handle):
+        parent = handle
+        for step in (0.0, 1e-3, 0.3, 50.0):
+            moved = centers.copy()
+            moved[0] += step
+            found = engine.cluster_sums(moved, parent)
+            parent = found.handle
+            away = squared_distances(samples, moved)
+            owned = np.eye(6)[away.argmin(axis=1)] * given_weights[:, None]
+            assert_allclose(found.weights, owned.sum(axis=0), rtol=1e-12)
+            assert_allclose(found.sums, owned.T @ samples, rtol=1e-9, atol=1e-9)
+            assert found.inertia == pytest.approx(given_weights @ away.min(axis=1), rel=1e-9)
 
 
 def test_squares_are_those_of_the_nearest_centre(rival_engine_name, dtype, weighted) -> None:

@@ -197,10 +197,10 @@ NURSERY = """
     import json, os, resource, signal, sys, traceback, warnings
     import numpy as np
     from evomeans import HGMeans
-    from evomeans.storage import checkpoint
+    from evomeans.storage import state_file
 
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    checkpoint.SECONDS_BETWEEN = checkpoint.PAUSE_PER_WRITE = 0.002
+    state_file.SECONDS_BETWEEN = state_file.PAUSE_PER_WRITE = 0.002
     X = np.random.default_rng(0).normal(size=(1000, 4))
     HGMeans.fast(3, max_offspring=1).fit(X)
 

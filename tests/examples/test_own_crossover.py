@@ -17,7 +17,7 @@ def test_a_crossover_is_passed_in_and_named_in_the_history() -> None:
     X = load_iris().data
     model = HGMeans(6, strategy=PLANES, max_offspring=60, random_state=0).fit(X)
     made_by = set(model.history_.column("made_by").tolist())
-    assert made_by == {"random samples", "plane", "matching"}
+    assert made_by == {"random samples", "plane", "squared matching"}
     assert model.missing_abilities_ == ()
     assert clone(model).strategy == PLANES
 

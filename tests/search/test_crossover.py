@@ -17,6 +17,7 @@ from evomeans.search.crossover import (
     matching_crossover,
     merging_crossover,
     partition_crossover,
+    squared_matching_crossover,
 )
 from evomeans.search.individual import Individual
 from fakes import ScriptedEngine
@@ -41,6 +42,9 @@ def parents(draw, max_k: int = 6):
     return first, second, coins
 
 
+both_costs = pytest.mark.parametrize("squared", [False, True], ids=["distance", "squares"])
+
+
 def individual(centers, weights=None) -> Individual:
     """Return a solution with these centres; its clusters weigh 1, 2, 3 and so on."""
     weights = np.arange(1.0, len(centers) + 1.0) if weights is None else np.array(weights)
@@ -52,10 +56,11 @@ def breeding(coins=(), engine=None) -> Breeding:
     return Breeding(engine, np.asarray(coins, dtype=float), 0.5)
 
 
-def cross(first, second, coins):
+def cross(first, second, coins, *, squared=False):
     """Centres of the child, and whether it stands at the positions of the second parent."""
     mother, father = individual(first), individual(second)
-    child = matching_crossover(mother, father, breeding(coins))
+    crossover = squared_matching_crossover if squared else matching_crossover
+    child = crossover(mother, father, breeding(coins))
     assert child.parent is mother or child.parent is father
     return child.centers, int(child.parent is father)
 
@@ -68,21 +73,37 @@ def has_twins(centers) -> bool:
     return len(np.unique(centers + 0.0, axis=0)) < len(centers)
 
 
+def total_cost(first, second, squared) -> float:
+    """Return what pairs of rows cost together."""
+    squares = ((first - second) ** 2).sum(axis=1)
+    return float((squares if squared else np.sqrt(squares)).sum())
+
+
+@both_costs
 @given(parents())
-def test_what_is_not_shared_is_matched_at_the_lowest_total_of_squares(case) -> None:
+def test_what_is_not_shared_is_matched_at_the_lowest_total(squared, case) -> None:
     first, second, _ = case
-    partner, shared = match(first, second)
+    partner, shared = match(first, second, squared=squared)
     assert_array_equal(np.sort(partner), np.arange(len(first)))
     rest = first[~shared], second[partner[~shared]]
-    total = float(((rest[0] - rest[1]) ** 2).sum())
-    assert total <= cheapest_matching(*rest)[0] + 1e-12
+    assert total_cost(*rest, squared) <= cheapest_matching(*rest, squared=squared)[0] + 1e-12
 
 
 @given(parents())
-def test_centres_of_both_parents_are_paired_with_each_other(case) -> None:
+def test_the_whole_matching_by_distance_is_that_of_the_paper(case) -> None:
+    """Pairing shared centres first costs nothing: by the triangle inequality, some optimum does."""
+    first, second, _ = case
+    partner, _ = match(first, second, squared=False)
+    lowest, _ = cheapest_matching(first, second, squared=False)
+    assert total_cost(first, second[partner], squared=False) <= lowest + 1e-12
+
+
+@both_costs
+@given(parents())
+def test_centres_of_both_parents_are_paired_with_each_other(squared, case) -> None:
     """All of them; of twins, as many as both have."""
     first, second, _ = case
-    partner, shared = match(first, second)
+    partner, shared = match(first, second, squared=squared)
     assert_array_equal(second[partner[shared]], first[shared])
     common = Counter(as_multiset(first)) & Counter(as_multiset(second))
     assert np.count_nonzero(shared) == common.total()
@@ -99,19 +120,20 @@ def test_centres_of_both_parents_are_paired_with_each_other(case) -> None:
 )
 def test_shared_centres_are_paired_one_to_one(first, second, count) -> None:
     first, second = np.array(first), np.array(second)
-    partner, shared = match(first, second)
+    partner, shared = match(first, second, squared=True)
     assert_array_equal(np.sort(partner), np.arange(3))
     assert np.count_nonzero(shared) == count
     assert_array_equal(second[partner[shared]], first[shared])
 
 
-def test_the_matching_minimises_squares_not_distances() -> None:
-    """Straight costs 25.0, crossed 25.8; the distances (7.00, 5.18) would decide otherwise."""
+def test_distances_and_squares_can_ask_for_different_pairs() -> None:
+    """Straight costs 25.0 in squares, crossed 25.8; in distances 7.00 and 5.18."""
     first = np.array([[0.0, 0.0], [4.0, 0.0]])
     second = np.array([[4.0, 0.1], [4.1, 3.0]])
     distances = np.sqrt(squared_distances(first, second))
     assert distances.trace() > distances[:, ::-1].trace()
-    assert_array_equal(match(first, second)[0], [0, 1])
+    assert_array_equal(match(first, second, squared=True)[0], [0, 1])
+    assert_array_equal(match(first, second, squared=False)[0], [1, 0])
 
 
 def test_useless_centres_may_be_exchanged_for_those_that_are_missing() -> None:
@@ -127,12 +149,13 @@ def test_useless_centres_may_be_exchanged_for_those_that_are_missing() -> None:
     assert squares.trace() == pytest.approx(squares[:, ::-1].trace())
 
 
+@both_costs
 @given(parents())
-def test_the_child_takes_one_centre_of_every_pair(case) -> None:
+def test_the_child_takes_one_centre_of_every_pair(squared, case) -> None:
     """The second parent's where the coin is below one half, the first parent's elsewhere."""
     first, second, coins = case
-    child, _ = cross(first, second, coins)
-    partner, _ = match(first, second)
+    child, _ = cross(first, second, coins, squared=squared)
+    partner, _ = match(first, second, squared=squared)
     expected = [second[partner[i]] if coins[i] < 0.5 else first[i] for i in range(len(first))]
     assert as_multiset(child) == as_multiset(expected)
 
@@ -142,7 +165,7 @@ def test_the_child_stands_at_the_positions_of_the_parent_that_gave_more(case) ->
     """What it gave, at least half of what differs, is at its own place."""
     first, second, coins = case
     child, nearer = cross(first, second, coins)
-    partner, _ = match(first, second)
+    partner, _ = match(first, second, squared=False)
     from_second = coins < 0.5
     if nearer == 0:
         positions, chosen, named = np.arange(len(first)), ~from_second, first
@@ -171,8 +194,9 @@ def test_the_child_does_not_depend_on_how_the_parents_are_numbered(case, shuffle
     """Section 3.2: the same centres come out, provided that the best matching is unique."""
     first, second, coins = case
     assume(not has_twins(first) and not has_twins(second))
-    partner, shared = match(first, second)
-    lowest, next_lowest = cheapest_matching(first[~shared], second[partner[~shared]])
+    partner, shared = match(first, second, squared=False)
+    rest = first[~shared], second[partner[~shared]]
+    lowest, next_lowest = cheapest_matching(*rest, squared=False)
     assume(next_lowest > lowest + 1e-6)
     order = list(range(len(first)))
     shuffler.shuffle(order)

@@ -23,7 +23,7 @@ from evomeans.search.crossover import (
 )
 from evomeans.search.founding import KMeansPlusPlus, RandomSamples
 from evomeans.search.plan import SPACING_OF_A_GRID
-from evomeans.search.population import select_parents
+from evomeans.search.population import different_parents
 from evomeans.search.strategy import SMALL_FOR_PARTS
 from fakes import ScriptedClock, ScriptedEngine, ScriptedRandom, breeding, refinement
 
@@ -880,9 +880,9 @@ def test_an_engine_that_cannot_seed_hands_out_samples_to_seed_among() -> None:
 
 def test_parents_are_merged_as_often_as_the_strategy_says() -> None:
     """A child of merging has means of both parents' centres; of matching, one of each pair."""
-    settings = small(
-        max_offspring=200, patience=1000, strategy=crossing(Crossing(merging_crossover, 0.25))
-    )
+    strategy = crossing(Crossing(merging_crossover, 0.25))
+    strategy = replace(strategy, selection=different_parents)
+    settings = small(max_offspring=200, patience=1000, strategy=strategy)
     engine, _ = run(repeat(1.0), settings, k=3, rng=np.random.default_rng(0))
     answers = {row.tobytes() for answer in engine.answers for row in answer.centers}
     inherited = [
@@ -961,7 +961,7 @@ def spying(seen: list[set[float]], **changes) -> Strategy:
 
     def selection(population, uniforms):
         seen.append({member.inertia for member in population})
-        return select_parents(population, uniforms)
+        return different_parents(population, uniforms)
 
     return Strategy("spying", selection=selection, **changes)
 

@@ -42,7 +42,7 @@ def test_every_field_of_a_record_tells_what_happened() -> None:
     uniforms = [
         [0.1, 0.5],
         [0.3, 0.5],
-        breeding(coins=[0.9, 0.9], first=(0.6, 0.6), second=(0.6, 0.6), step=0.75),
+        breeding(coins=[0.9, 0.9], first=(0.6, 0.6), second=(0.0, 0.0), step=0.75),
         breeding(coins=[0.9, 0.9], first=(0.0, 0.0), second=(0.0, 0.0), step=0.5),
     ]
     clock = ScriptedClock(50.0)

@@ -42,7 +42,7 @@ def test_the_strategy_of_the_paper_needs_nothing(abilities, per_cluster, spacing
 
 def test_small_clusters_get_everything() -> None:
     operators = plan(DEEP, ALL, 10, min(FEW_FOR_SWAPS, SMALL_FOR_PARTS), GRID)
-    assert names(operators) == (FOUNDING, ["partition", "merging", "matching"])
+    assert names(operators) == (FOUNDING, ["partition", "merging", "squared matching"])
     assert operators.single_moves
     assert operators.swaps == operators.founder_swaps == pytest.approx(3.0)
     assert missing_abilities(DEEP, ALL) == set()
@@ -79,7 +79,7 @@ def test_moves_and_parts_depend_on_the_effective_size(spacing) -> None:
 def test_an_engine_without_abilities_keeps_merging_and_new_populations() -> None:
     """And what it lacks is named."""
     operators = plan(DEEP, NONE, 10, 10.0, GRID)
-    assert names(operators) == (FOUNDING, ["merging", "matching"])
+    assert names(operators) == (FOUNDING, ["merging", "squared matching"])
     assert (operators.single_moves, operators.swaps, operators.founder_swaps) == (False, 0.0, 0.0)
     lacking = {Ability.SEEDING, Ability.PARTS, Ability.SINGLE_MOVES, Ability.SWAPS}
     assert missing_abilities(DEEP, NONE) == lacking

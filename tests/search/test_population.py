@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evomeans.search.individual import CLONE_TOLERANCE, Individual
-from evomeans.search.population import clone_groups, select_parents, survivors, tournament
+from evomeans.search.population import (
+    clone_groups,
+    different_parents,
+    independent_parents,
+    survivors,
+    tournament,
+)
 
 
 def member(inertia: float, weights=(5.0, 3.0)) -> Individual:
@@ -143,8 +149,24 @@ quarters = st.tuples(*[st.floats(0.0, 1.0, exclude_max=True)] * 4)
 
 
 @given(populations, quarters)
+def test_independent_parents_are_the_winners_of_two_tournaments(population, uniforms) -> None:
+    first, second = independent_parents(population, uniforms)
+    assert first is tournament(population, *uniforms[:2])
+    assert second is tournament(population, *uniforms[2:])
+
+
+def test_independent_parents_may_be_the_same_solution() -> None:
+    """The best of two meets itself as often as two tournaments say: (3/4)² of the time."""
+    population = [member(1.0), member(2.0)]
+    uniforms = np.random.default_rng(0).random((4000, 4)).tolist()
+    pairs = [independent_parents(population, four) for four in uniforms]
+    both = sum(first is second is population[0] for first, second in pairs)
+    assert abs(both / 4000 - 9 / 16) < 0.03
+
+
+@given(populations, quarters)
 def test_the_second_parent_is_another_solution_if_there_is_one(population, uniforms) -> None:
-    first, second = select_parents(population, uniforms)
+    first, second = different_parents(population, uniforms)
     assert first is tournament(population, *uniforms[:2])
     if len(clone_groups(population)) > 1 and any(not m.is_clone_of(first) for m in population):
         assert not second.is_clone_of(first)
@@ -152,4 +174,4 @@ def test_the_second_parent_is_another_solution_if_there_is_one(population, unifo
 
 def test_a_population_of_clones_still_has_parents() -> None:
     clones = [member(1.0), member(1.0)]
-    assert select_parents(clones, (0.0, 0.0, 0.9, 0.9)) == (clones[0], clones[1])
+    assert different_parents(clones, (0.0, 0.0, 0.9, 0.9)) == (clones[0], clones[1])

@@ -21,9 +21,9 @@ from evomeans.storage.checkpoint import (
     FORMAT,
     VERSION,
     Checkpoint,
-    CheckpointError,
     encode_state,
 )
+from evomeans.storage.state_file import CheckpointError
 from fakes import ScriptedClock, ScriptedEngine
 
 X = np.random.default_rng(0).normal(size=(40, 2))
@@ -194,7 +194,7 @@ def test_slow_writes_are_made_less_often(path, monkeypatch):
         writes.append(clock.now)
         clock.now += 2.0
 
-    monkeypatch.setattr("evomeans.storage.checkpoint.write_archive", slow)
+    monkeypatch.setattr("evomeans.storage.state_file.write_archive", slow)
     engine = ScriptedEngine(repeat(3.0), clock=clock)
     evolve(
         engine,

@@ -12,7 +12,7 @@ from numpy.testing import assert_array_equal
 from evomeans import CheckpointError
 from evomeans.path.state import Entry, PathState
 from evomeans.search.individual import Individual
-from evomeans.storage.path_checkpoint import PathCheckpoint
+from evomeans.storage.path_checkpoint import VERSION, PathCheckpoint
 
 PROBLEM = {"samples": "a" * 64, "n_clusters": "1, 2, 3"}
 
@@ -110,7 +110,8 @@ def changed(file, change):
         (lambda meta: meta["entries"]["2"].pop("tested"), "impossible"),
         (lambda meta: meta.update(entries=[]), "entries is not a JSON object"),
         (lambda meta: meta.update(n_steps=-1), "n_steps"),
-        (lambda meta: meta.update(version=2), "Update evomeans"),
+        (lambda meta: meta.update(version=VERSION + 1), "Update evomeans"),
+        (lambda meta: meta.update(version=VERSION - 1), "Finish the search with the evomeans"),
         (lambda meta: meta["problem"].update(samples="b" * 64), "samples differs"),
     ],
 )

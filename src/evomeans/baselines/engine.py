@@ -9,7 +9,15 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.engines.protocol import Engine, FloatArray, Refinement, Start
+from evomeans.engines.protocol import (
+    Attracted,
+    ClusterSums,
+    Engine,
+    FloatArray,
+    Handle,
+    Refinement,
+    Start,
+)
 from evomeans.engines.workers import Workers
 
 IndexArray = NDArray[np.intp]
@@ -57,6 +65,43 @@ class BaselineEngine(Engine, Protocol):
         """Return the squares for these centres; zero for samples without weight."""
         ...
 
+    def two_closest(self, centers: FloatArray) -> tuple[NDArray[np.int32], FloatArray, FloatArray]:
+        """Return labels of the closest centres, and squared distances to the two closest.
+
+        They are in the frame. With a single centre, the second ones are infinite.
+        """
+        ...
+
+    def swap_gains(self, centers: FloatArray, quantile: float) -> tuple[int, FloatArray]:
+        """Draw a sample by D²; return it, and what putting each centre onto it would gain.
+
+        That is the sum of squares after samples have joined their closest centres and these have
+        moved to the means, with the centres as they are minus the same with the swap. The gains, of
+        shape (k,), are in data units. ``quantile`` is the uniform number of the draw.
+        """
+        ...
+
+    def threshold_moves(
+        self, labels: NDArray[np.int32], n_clusters: int, order: IndexArray, factor: float
+    ) -> tuple[NDArray[np.int32], FloatArray]:
+        """Visit samples in this order and move them to other clusters; return labels and means.
+
+        A sample x of weight w moves to the cluster with the lowest W/(W + w)·‖x − c‖² if this is
+        less than ``factor`` times W/(W − w)·‖x − c‖² of its own cluster, where W are the weights of
+        clusters and c their means. Both follow every move. Samples that are alone stay.
+        """
+        ...
+
+    def seed_from(self, pool: FloatArray, chances: FloatArray, quantiles: FloatArray) -> IndexArray:
+        """Draw k points of a pool by k-means++, judged by all samples; return their indices.
+
+        The first is drawn by ``chances``, shape (p,), each later one by these times the squared
+        distance to the closest point drawn before. ``quantiles`` are the uniform numbers of the
+        draws, shape (k, t), for t different candidates, of which the one is taken that lowers the
+        sum of squares of the samples most. The first draw takes one candidate.
+        """
+        ...
+
     def reductions(self, points: FloatArray, squares: FloatArray) -> FloatArray:
         """Return Σ_j w_j·max(squares_j − ‖y − x_j‖², 0) of every point y, in data units."""
         ...
@@ -65,6 +110,18 @@ class BaselineEngine(Engine, Protocol):
         """Return the mean of the samples with ‖y − x_j‖² < squares_j for every point y.
 
         It is y itself if there are none. Its bits depend on these samples alone.
+        """
+        ...
+
+    def attracted(self, points: FloatArray, squares: FloatArray) -> Attracted:
+        """Return reductions, weights and means of every point; all in the frame."""
+        ...
+
+    def cluster_sums(self, centers: FloatArray, parent: Handle | None = None) -> ClusterSums:
+        """Assign all samples to these centres, and sum them up by cluster; all in the frame.
+
+        ``parent`` is the handle of earlier sums or of a refinement. It may save work, and never
+        changes the result.
         """
         ...
 

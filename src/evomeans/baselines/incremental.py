@@ -7,6 +7,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Self, cast
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from evomeans.baselines.base import Baseline, Found
-from evomeans.baselines.engine import BaselineEngine, IndexArray, refined
+from evomeans.baselines.engine import BaselineEngine, IndexArray, made
 from evomeans.engines.protocol import FloatArray, Refinement, Start
 from evomeans.engines.rules import MAX_ITERATIONS
 from evomeans.estimators.parameters import check_int
@@ -31,8 +32,8 @@ BLOCK = 2**24
 class PathStep:
     """The solution for one number of clusters, as in the fitted attributes of an estimator.
 
-    ``labels`` have the smallest unsigned integer type that holds them. ``n_runs`` counts the runs
-    of K-means since the previous step, and ``seconds`` the time since the search began.
+    ``labels`` have the smallest unsigned integer type that holds them. ``n_runs`` counts the local
+    searches since the previous step, and ``seconds`` the time since the search began.
     """
 
     n_clusters: int
@@ -45,7 +46,7 @@ class PathStep:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class IncrementalBaseline(Baseline):
-    """A baseline that lacks only its choice of the next centre.
+    """A baseline that lacks only its choice of the next centre, and maybe a local search.
 
     Parameters
     ----------
@@ -61,7 +62,7 @@ class IncrementalBaseline(Baseline):
     inertias_ : ndarray of shape (n_clusters,)
         The inertias on the path; they never rise.
     n_iter_ : int
-        Runs of K-means made on the whole path.
+        Local searches made on the whole path: runs of K-means, or of the method's own solver.
     """
 
     path_: tuple[PathStep, ...] = field(init=False)
@@ -98,10 +99,14 @@ class IncrementalBaseline(Baseline):
     def _new_centers(
         self, engine: BaselineEngine, solution: Refinement, squares: FloatArray
     ) -> FloatArray:
-        """Return at least one place for a new centre that is worth a run of K-means.
+        """Return at least one place for a new centre that is worth a local search.
 
         ``squares`` are those of the solution; not all of them are zero.
         """
+
+    def _descend(self, engine: BaselineEngine, start: Start) -> Refinement:
+        """Improve a solution: by K-means, unless a method has something of its own."""
+        return engine.refine([start])[0]
 
     def _search(self, engine: BaselineEngine, interrupt: DeferredInterrupt) -> Found:
         began = time.perf_counter()
@@ -126,23 +131,29 @@ class IncrementalBaseline(Baseline):
             places = solution.centers[:1]
             if squares.any():
                 places = self._new_centers(engine, solution, squares)
-            refined = _refined(engine, solution, places, interrupt)
-            solution = min(refined, key=lambda each: each.inertia)
+            improved = self._improved(engine, solution, places, interrupt)
+            solution = min(improved, key=lambda each: each.inertia)
             yield solution, len(places)
 
-
-def _refined(
-    engine: BaselineEngine, solution: Refinement, places: FloatArray, interrupt: DeferredInterrupt
-) -> Iterator[Refinement]:
-    """Run K-means from a solution with one more centre, at each of the places."""
-    begun = [np.vstack([solution.centers, place]) for place in places]
-    (first,) = engine.refine([Start(begun[0])])
-    yield first
-    # All starts share most of their centres with this solution.
-    starts = (Start(centers, parent=first.handle) for centers in begun[1:])
-    for other in refined(engine, len(begun[0]), starts):
-        _obey(interrupt)
-        yield other
+    def _improved(
+        self,
+        engine: BaselineEngine,
+        solution: Refinement,
+        places: FloatArray,
+        interrupt: DeferredInterrupt,
+    ) -> Iterator[Refinement]:
+        """Search from a solution with one more centre, at each of the places."""
+        begun = [np.vstack([solution.centers, place]) for place in places]
+        first = self._descend(engine, Start(begun[0]))
+        yield first
+        # All starts share most of their centres with this solution.
+        jobs = (
+            partial(self._descend, start=Start(centers, parent=first.handle))
+            for centers in begun[1:]
+        )
+        for other in made(engine, len(begun[0]), jobs):
+            _obey(interrupt)
+            yield other
 
 
 def _obey(interrupt: DeferredInterrupt) -> None:

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 
 import numpy as np
 
 from evomeans.baselines.engine import BaselineEngine
+from evomeans.baselines.gammas import check_gammas
 from evomeans.baselines.incremental import ROUNDING, IncrementalBaseline, promising, settle
 from evomeans.engines.protocol import FloatArray, Refinement
-from evomeans.estimators.parameters import shown
 
 # The gammas for data of up to SMALL samples, and for larger data.
 WIDE, NARROW = (0.3, 0.3, 3.0), (0.5, 0.8, 1.5)
 SMALL = 5000
-RANGES = {
-    "gamma1": (0.0, 1.0, "a number in [0, 1]"),
-    "gamma2": (0.0, 1.0, "a number in [0, 1]"),
-    "gamma3": (1.0, np.inf, "a number from 1 on"),
-}
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -132,17 +126,7 @@ class MultiStartModifiedGlobalKMeans(IncrementalBaseline):
 
     def _gammas(self, n_samples: int) -> list[float]:
         """Return the three parameters as numbers within their ranges."""
-        defaults = WIDE if n_samples <= SMALL else NARROW
-        gammas = []
-        for (name, (low, high, expected)), default in zip(RANGES.items(), defaults, strict=True):
-            given = getattr(self, name)
-            given = default if isinstance(given, str) and given == "auto" else given
-            if isinstance(given, bool) or not isinstance(given, Real):
-                raise TypeError(f"{name} must be {expected} or 'auto', got {shown(given)}.")
-            if not low <= float(given) <= high:
-                raise ValueError(f"{name}={given} must be {expected}, or 'auto'.")
-            gammas.append(float(given))
-        return gammas
+        return check_gammas(self, WIDE if n_samples <= SMALL else NARROW)
 
     def _new_centers(
         self, engine: BaselineEngine, solution: Refinement, squares: FloatArray

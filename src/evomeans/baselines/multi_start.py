@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evomeans.baselines.base import AnytimeBaseline, random_samples
+from evomeans.baselines.checks import check_choice
 from evomeans.baselines.engine import BaselineEngine, made
 from evomeans.engines.protocol import Ability, Engine, Refinement, Start
 from evomeans.estimators.parameters import check_int
@@ -63,8 +64,7 @@ class MultiStartKMeans(AnytimeBaseline):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_int("n_runs", self.n_runs, at_least=1)
-        if not isinstance(self.init, str) or self.init not in ("random", "k-means++"):
-            raise ValueError(f"init={self.init!r} must be 'random' or 'k-means++'.")
+        check_choice("init", self.init, ("random", "k-means++"))
 
     def _abilities(self) -> frozenset[Ability]:
         return frozenset({Ability.SEEDING} if self.init == "k-means++" else ())

@@ -40,7 +40,7 @@ from evomeans.estimators.parameters import check_parameters
 from evomeans.estimators.searching import SearchingEstimator
 from evomeans.search import StopReason
 from evomeans.search.interrupts import DeferredInterrupt
-from evomeans.storage.checkpoint import CheckpointError
+from evomeans.storage.state_file import CheckpointError
 
 PASSED_ON = (
     *("strategy", "max_time", "max_offspring", "n_iter_no_change", "target_inertia"),

@@ -30,7 +30,7 @@ from evomeans.estimators.path import HGMeansPath
 from evomeans.estimators.path_parameters import check_path_parameters
 from evomeans.search import StopReason
 from evomeans.search.interrupts import DeferredInterrupt
-from evomeans.storage.checkpoint import CheckpointError
+from evomeans.storage.state_file import CheckpointError
 
 PASSED_ON = ("strategy", "max_time", "n_iter_no_change", "confirmations", "engine")
 """Options that are parameters of the estimator."""

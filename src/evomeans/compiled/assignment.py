@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,6 +26,7 @@ ROW_OF, BEFORE, LEFT, COLUMN_OF, VISITED = range(5)
 def match(
     first: FloatArray,
     second: FloatArray,
+    squared: bool,
     partner: Integers,
     is_shared: NDArray[np.bool_],
     costs: FloatArray,
@@ -32,12 +35,15 @@ def match(
 ) -> None:
     """Assign every centre of ``first`` its own centre of ``second``.
 
-    Centres that both have are paired with each other, the others at the least total squared
-    distance.
+    Centres that both have are paired with each other, the others at minimum cost. By the triangle
+    inequality this is a least total distance of all centres; a least total of squares need not
+    pair equal centres.
 
     Parameters
     ----------
     first, second : (k, d) arrays
+    squared : bool
+        Whether a pair costs its squared distance, instead of its distance.
     partner : (k,) array, out
         ``second[partner[i]]`` is matched with ``first[i]``.
     is_shared : (k,) array, out
@@ -49,7 +55,8 @@ def match(
     count = pair_shared(first, second, partner, is_shared, rows, columns)
     for a in range(count):
         for b in range(count):
-            costs[a, b] = squared_difference(first, rows[a], second, columns[b])
+            cost = squared_difference(first, rows[a], second, columns[b])
+            costs[a, b] = cost if squared else math.sqrt(cost)
     assign(costs, count, numbers, places)
     for a in range(count):
         partner[rows[a]] = columns[places[COLUMN_OF, a]]
@@ -61,6 +68,7 @@ def cross(
     second: FloatArray,
     coins: FloatArray,
     child: FloatArray,
+    squared: bool,
     partner: Integers,
     is_shared: NDArray[np.bool_],
     costs: FloatArray,
@@ -76,7 +84,7 @@ def cross(
         Below one half for the pairs, by the first, from which the second is taken.
     child : (k, d) array, out
         At the positions of the parent from which most of what they do not share is taken.
-    partner, is_shared, costs, numbers, places
+    squared, partner, is_shared, costs, numbers, places
         As in :func:`match`.
 
     Returns
@@ -84,7 +92,7 @@ def cross(
     is_second : bool
         Whether that parent is the second.
     """
-    match(first, second, partner, is_shared, costs, numbers, places)
+    match(first, second, squared, partner, is_shared, costs, numbers, places)
     balance = 0
     for i in range(first.shape[0]):
         if not is_shared[i]:
@@ -203,4 +211,4 @@ def kernel_calls() -> list[Call]:
     one, grid = np.zeros(1), np.zeros((1, 1))
     index = np.zeros((1, 1), np.intp)
     memory = index[0], np.zeros(1, np.bool_), grid, grid, index
-    return [Call(cross, (grid, grid, one, grid, *memory), 1.2)]
+    return [Call(cross, (grid, grid, one, grid, True, *memory), 1.2)]

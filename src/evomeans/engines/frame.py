@@ -62,12 +62,17 @@ class Frame:
         """The factor from data to frame."""
         return math.ldexp(1.0, self.exponent)
 
+    def factors(self, dtype: np.dtype[Any]) -> tuple[Any, NDArray[Any]]:
+        """Return what :meth:`encode` multiplies samples of a type by, and then takes away."""
+        return dtype.type(self.scale), np.ldexp(self.shift, self.exponent).astype(dtype)
+
     def encode(self, X: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Bring rows in data units into the frame, in C order and in their own precision."""
         # Scaled first: the difference of two extreme float32 numbers is none.
-        Z: NDArray[Any] = np.multiply(X, X.dtype.type(self.scale), order="C", out=out)
-        if self.shift.any():
-            Z -= np.ldexp(self.shift, self.exponent).astype(X.dtype)
+        scale, shift = self.factors(X.dtype)
+        Z: NDArray[Any] = np.multiply(X, scale, order="C", out=out)
+        if shift.any():
+            Z -= shift
         return Z
 
     def decode(self, centers: NDArray[np.float64]) -> NDArray[np.float64]:

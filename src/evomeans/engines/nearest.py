@@ -6,7 +6,8 @@ has a bound. Where only one centre has a score close enough to the lowest one, i
 Everywhere else the direct formula decides, by the function that the CPU engine uses. So a label
 depends neither on the other samples nor on the number of threads, and it equals the engine's.
 
-Samples of one block need NumPy only, unless there are ties. For more, two small kernels save time.
+Samples of one block need NumPy only, unless there are ties. For more, small kernels save time, and
+with few features one of them computes the scores as well.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from evomeans.engines.values import OVERFLOW, reaching
 # Scores of a block of samples, few enough for the cache, and samples of a block.
 SCORES = 2**16
 FEWEST, MOST = 512, 8192
+# Up to so many features a kernel is faster than matrix products; it takes more samples at a time.
+NARROW, MOST_NARROW = 12, 32768
 # Samples farther from the middle than this, squared and in the frame, get a frame of their own.
 FAR = 1e12
 # Squares below this may have lost digits to underflow, or all of them.
@@ -37,6 +40,8 @@ UNDERFLOW = 1e-36
 # Where ‖x − c‖² is below this share of ‖x‖², it has lost too many digits to cancellation. The
 # direct form takes over.
 CANCELLED = 1e-2
+# The label of a sample whose scores cannot decide, as in the kernels.
+UNCLEAR = -1
 # Numbers of sparse rows that are made dense at a time.
 DENSE = 2**20
 
@@ -63,7 +68,17 @@ def labels(X: Any, centers: FloatArray, frame: Frame, n_threads: int = 1) -> NDA
     def find(scorer: Scorer, block: Block) -> None:
         result[block.places] = scorer.closest(block)
 
-    for_blocks(X, partial(scorer_for, X, centers, frame, X.dtype), n_threads, find)
+    def find_all(scorer: Scorer, places: slice) -> list[None]:
+        if not (scorer.is_narrow and scorer.is_compiled):
+            return answers(X, places, scorer, find)
+        scorer.label_clear(X[places], result[places])
+        unclear = places.start + np.flatnonzero(result[places] == UNCLEAR)
+        for first in range(0, len(unclear), scorer.block_size):
+            answers(X, unclear[first : first + scorer.block_size], scorer, find)
+        return []
+
+    make_scorer = partial(scorer_for, X, centers, frame, X.dtype)
+    for_blocks(X, make_scorer, n_threads, find_all, most=MOST_NARROW)
     return result
 
 
@@ -78,7 +93,8 @@ def distances(X: Any, centers: FloatArray, frame: Frame, n_threads: int = 1) -> 
         result[block.places] = scorer.distances(block)
 
     double = np.dtype(np.float64)
-    for_blocks(X, partial(scorer_for, X, centers, frame, double), n_threads, measure)
+    make_scorer = partial(scorer_for, X, centers, frame, double)
+    for_blocks(X, make_scorer, n_threads, partial(answers_in, X, measure))
     return result
 
 
@@ -95,14 +111,14 @@ def inertia(
     """
 
     def cost(scorer: Scorer, block: Block) -> float:
-        i = np.arange(len(block.squares))
-        squares = scorer.squared_distances(block, i, scorer.closest(block))
+        squares = scorer.squares_to(block, scorer.closest(block))
         total = squares.sum() if sample_weight is None else sample_weight[block.places] @ squares
         return scorer.frame.inertia_in_data_units(float(total))
 
     try:
         make_scorer = partial(scorer_for, X, centers, frame, X.dtype)
-        return math.fsum(for_blocks(X, make_scorer, n_threads, cost))
+        costs: list[float] = for_blocks(X, make_scorer, n_threads, partial(answers_in, X, cost))
+        return math.fsum(costs)
     except OverflowError:
         raise ValueError(f"The squared distances of X are too large; {OVERFLOW}") from None
 
@@ -114,13 +130,13 @@ class Block(NamedTuple):
     """A few samples.
 
     * ``places``: the slice or indices of ``X`` that they are.
-    * ``rows`` (m, d): array or CSR matrix in the frame.
-    * ``offsets`` (m, d): the same relative to the middle.
+    * ``samples`` (m, d): array in data units, or CSR matrix in the frame.
+    * ``offsets`` (m, d): the same in the frame, relative to the middle.
     * ``squares`` (m,): squared norms of the offsets.
     """
 
     places: slice | Indices
-    rows: Any
+    samples: Any
     offsets: Any
     squares: NDArray[Any]
 
@@ -129,21 +145,27 @@ def for_blocks(
     X: Any,
     make_scorer: Callable[[], Scorer],
     n_threads: int,
-    answer: Callable[[Scorer, Block], Answer],
+    answer: Callable[[Scorer, slice], list[Answer]],
+    most: int = 0,
 ) -> list[Answer]:
-    """Answer a question about all samples, block by block."""
+    """Answer a question about all samples, block by block; narrow ones have ``most`` samples."""
     n_samples, scorer = X.shape[0], make_scorer()
-    size = scorer.block_size
+    if n_samples <= scorer.block_size:
+        return answer(scorer, slice(0, n_samples))
+    size = max(scorer.block_size, most) if scorer.is_narrow else scorer.block_size
+    # Every thread gets something to do.
+    size = min(size, max(scorer.block_size, -(-n_samples // n_threads)))
     places = [slice(first, min(first + size, n_samples)) for first in range(0, n_samples, size)]
-    if len(places) == 1:
-        return answers(X, places[0], scorer, answer)
     n_threads = min(n_threads, len(places))
 
     def work(thread: int) -> list[Answer]:
         own = scorer if thread == 0 else make_scorer()
         own.is_compiled = True
-        return [one for some in places[thread::n_threads] for one in answers(X, some, own, answer)]
+        return [one for some in places[thread::n_threads] for one in answer(own, some)]
 
+    if n_threads == 1:
+        with one_blas_thread:
+            return work(0)
     with one_blas_thread, ThreadPoolExecutor(n_threads) as pool:
         return [one for part in pool.map(work, range(n_threads)) for one in part]
 
@@ -177,6 +199,13 @@ class OneBlasThread:
 
 
 one_blas_thread = OneBlasThread()
+
+
+def answers_in(
+    X: Any, answer: Callable[[Scorer, Block], Answer], scorer: Scorer, places: slice
+) -> list[Answer]:
+    """Answer for a block, as :func:`for_blocks` asks for it."""
+    return answers(X, places, scorer, answer)
 
 
 def answers(
@@ -229,6 +258,7 @@ class Scorer:
         self.centers = centers
         self.frame = frame
         self.precision = precision
+        self.is_narrow = self._is_narrow()
         self.block_size = int(np.clip(SCORES // max(centers.shape), FEWEST, MOST))
         self.middle = self._middle().astype(precision)
         offsets = centers - self.middle
@@ -239,6 +269,9 @@ class Scorer:
         # Twice the error of a score, and as much again for the direct formula.
         self.roundoff = 2 * (centers.shape[1] + 8) * float(np.finfo(precision).eps)
         self._memory: dict[str, NDArray[Any]] = {}
+
+    def _is_narrow(self) -> bool:
+        return bool(self.centers.shape[1] <= NARROW)
 
     def _middle(self) -> FloatArray:
         # A few centres far away do not move a median.
@@ -267,17 +300,42 @@ class Scorer:
         """Bring a few samples into the frame."""
         # What overflows is far outside, and is then given another frame.
         with np.errstate(over="ignore", invalid="ignore"):
-            rows = self.frame.encode(X, out=self._room("rows", X.shape, X.dtype))
             offsets = self._room("offsets", X.shape, self.precision)
             if self.is_compiled:
                 from evomeans.engines.cpu.choose import set_offsets
 
+                X = np.ascontiguousarray(X)
                 squares = np.empty(len(X), self.precision)
-                set_offsets(rows, self.middle, offsets, squares)
+                set_offsets(X, *self.frame.factors(X.dtype), self.middle, offsets, squares)
             else:
-                np.subtract(rows, self.middle, out=offsets)
+                np.subtract(self.frame.encode(X), self.middle, out=offsets)
                 squares = np.einsum("ij,ij->i", offsets, offsets)
-        return Block(places, rows, offsets, squares)
+        return Block(places, X, offsets, squares)
+
+    def _rows(self, block: Block, i: Indices) -> Any:
+        """Return some samples of a block in the frame."""
+        return self.frame.encode(block.samples[i])
+
+    def label_clear(self, X: NDArray[Any], labels: NDArray[np.int32]) -> None:
+        """Set the closest centres of narrow samples, or UNCLEAR where scores cannot decide."""
+        from evomeans.engines.cpu.choose import TOGETHER, label_narrow
+
+        scale, shift = self.frame.factors(X.dtype)
+        label_narrow(
+            np.ascontiguousarray(X),
+            scale,
+            shift,
+            self.middle,
+            self.points,
+            self.levels,
+            self.longest,
+            self.roundoff,
+            UNDERFLOW,
+            FAR,
+            self._room("columns", (X.shape[1], TOGETHER), self.precision),
+            self._room("work", (5, TOGETHER), self.precision),
+            labels,
+        )
 
     def _products(self, block: Block) -> NDArray[Any]:
         """Return −2x·c of all samples and centres, an (m, k) array."""
@@ -289,33 +347,27 @@ class Scorer:
         """Return the closest centre of each sample; the lowest index on ties."""
         products = self._products(block)
         labels = np.empty(len(products), np.int32)
-        if self.is_compiled:
-            self._choose(block.rows, products, block.squares, labels)
-            return labels
-        scores = products + self.levels
-        margins = self.roundoff * (np.sqrt(block.squares) + self.longest) ** 2 + UNDERFLOW
-        close = scores <= (scores.min(axis=1) + margins)[:, None]
-        labels[:] = close.argmax(axis=1)
-        tied = np.flatnonzero(np.count_nonzero(close, axis=1) > 1)
-        if len(tied):
-            chosen = np.empty(len(tied), np.int32)
-            self._choose(block.rows[tied], products[tied], block.squares[tied], chosen)
-            labels[tied] = chosen
-        return labels
-
-    def _choose(
-        self,
-        rows: Any,
-        products: NDArray[Any],
-        squares: NDArray[Any],
-        labels: NDArray[np.int32],
-    ) -> None:
-        # Imported here: it loads Numba.
-        from evomeans.engines.cpu.choose import choose
-
         bounds = self.longest, self.roundoff, UNDERFLOW
-        rows = self._kernel_rows(rows)
-        choose(rows, products, self.levels, squares, *bounds, self.centers, labels)
+        if self.is_compiled:
+            from evomeans.engines.cpu.choose import label_clear
+
+            label_clear(products, self.levels, block.squares, *bounds, labels)
+        else:
+            products += self.levels
+            margins = self.roundoff * (np.sqrt(block.squares) + self.longest) ** 2 + UNDERFLOW
+            close = products <= (products.min(axis=1) + margins)[:, None]
+            labels[:] = close.argmax(axis=1)
+            labels[np.count_nonzero(close, axis=1) > 1] = UNCLEAR
+        unclear = np.flatnonzero(labels == UNCLEAR)
+        if len(unclear):
+            # Imported here: it loads Numba.
+            from evomeans.engines.cpu.choose import choose
+
+            rows, chosen = self._kernel_rows(self._rows(block, unclear)), labels[unclear]
+            scores, squares = products[unclear], block.squares[unclear]
+            choose(rows, scores, squares, *bounds, self.centers, chosen)
+            labels[unclear] = chosen
+        return labels
 
     def _kernel_rows(self, rows: Any) -> Any:
         return rows
@@ -333,15 +385,29 @@ class Scorer:
         squares *= math.ldexp(1.0, -self.frame.exponent)
         return squares
 
+    def squares_to(self, block: Block, labels: NDArray[np.int32]) -> FloatArray:
+        """Return the squared distances of all samples of a block to their centres."""
+        if not self.is_compiled:
+            return self.squared_distances(block, np.arange(len(labels)), labels)
+        from evomeans.engines.cpu.choose import set_squared_distances
+
+        X, squares = block.samples, np.empty(len(labels))
+        factors = self.frame.factors(X.dtype)
+        set_squared_distances(X, *factors, self.centers, labels, squares)
+        return squares
+
     def squared_distances(self, block: Block, i: Indices, j: NDArray[Any]) -> FloatArray:
         """Return ‖rows[i] − centers[j]‖² for pairs, by the direct formula in float64."""
-        difference = block.rows[i] - self.centers[j]
+        difference = self._rows(block, i) - self.centers[j]
         squares: FloatArray = np.einsum("ij,ij->i", difference, difference)
         return squares
 
 
 class SparseScorer(Scorer):
     """Compares blocks of CSR matrices with the centres; the frame has no shift."""
+
+    def _is_narrow(self) -> bool:
+        return False
 
     def _middle(self) -> FloatArray:
         return np.zeros(self.centers.shape[1])
@@ -359,7 +425,7 @@ class SparseScorer(Scorer):
         return Block(places, rows, rows, squares)
 
     def _products(self, block: Block) -> NDArray[Any]:
-        products: NDArray[Any] = block.rows @ self.points
+        products: NDArray[Any] = block.samples @ self.points
         return products
 
     def _kernel_rows(self, rows: Any) -> Any:
@@ -369,9 +435,16 @@ class SparseScorer(Scorer):
         held = sparse_rows(rows)
         return held._replace(center_squares=np.empty(k), by_feature=np.empty((d, k)))
 
+    def _rows(self, block: Block, i: Indices) -> Any:
+        return block.samples[i]
+
+    def squares_to(self, block: Block, labels: NDArray[np.int32]) -> FloatArray:
+        """Return the squared distances of all samples of a block to their centres."""
+        return self.squared_distances(block, np.arange(len(labels)), labels)
+
     def squared_distances(self, block: Block, i: Indices, j: NDArray[Any]) -> FloatArray:
         """Return ‖rows[i] − centers[j]‖² for pairs, by the direct formula where digits cancel."""
-        rows = block.rows[i]
+        rows = block.samples[i]
         pairs = rows_of_entries(rows)
         products = np.bincount(pairs, rows.data * self.points[rows.indices, j[pairs]], len(i))
         squares: FloatArray = block.squares[i] + self.levels[j] + products

@@ -6,33 +6,31 @@ import os
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import asdict
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from evomeans.criteria import DEFAULT_CRITERIA, DEFAULT_SELECT, Criterion, Evidence
+from evomeans.criteria import DEFAULT_CRITERIA, DEFAULT_SELECT, Criterion
 from evomeans.engines import Engine, create_engine
 from evomeans.engines.frame import Frame
-from evomeans.engines.protocol import FloatArray
 from evomeans.estimators.hgmeans import HGMeans
 from evomeans.estimators.parameters import DENSE_ENGINES, check_int, generator_from
+from evomeans.estimators.path_best import BestModelMixin
+from evomeans.estimators.path_judging import choose_k, collect_evidence, judge_all
 from evomeans.estimators.path_parameters import (
     PathParameters,
     check_k_range,
     check_path_parameters,
 )
-from evomeans.estimators.path_samples import samples_of
 from evomeans.estimators.path_solving import (
-    PathInterruptedError,
     is_line,
+    keeper_for,
     lazy_columns,
     prepare_path,
-    search_others,
     search_path,
 )
 from evomeans.estimators.presenting import Presented
@@ -43,23 +41,15 @@ from evomeans.estimators.validation import (
     check_sample_weight,
     check_samples,
 )
-from evomeans.path.settings import FRESH
 from evomeans.path.state import Entry, PathState
 from evomeans.search import History, SearchResult, StopReason, Strategy
 from evomeans.search.interrupts import DeferredInterrupt
 from evomeans.search.plan import missing_abilities
-from evomeans.storage.path_checkpoint import PathCheckpoint
-from evomeans.storage.problem import describe_problem
 
 UNFINISHED = (StopReason.INTERRUPTED, StopReason.MAX_TIME, StopReason.OBSERVER)
 
 
-class HGMeansPath(
-    Presented,
-    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
-    TransformerMixin,  # type: ignore[misc]
-    BaseEstimator,  # type: ignore[misc]
-):
+class HGMeansPath(Presented, BestModelMixin, BaseEstimator):  # type: ignore[misc]
     """The best k-means clustering for every k of a range, and which k the samples suggest.
 
     It finds what an :class:`HGMeans` for each k would find, in a fraction of the time: neighbouring
@@ -322,7 +312,7 @@ class HGMeansPath(
                 create_engine(parameters.engine, X, sample_weight, n_jobs=parameters.n_threads)
             ) as engine,
         ):
-            keeper = None if exactly else _keeper(parameters, engine, X, sample_weight, state.ks)
+            keeper = None if exactly else keeper_for(parameters, engine, X, sample_weight, state.ks)
             state = state if keeper is None else keeper.begin(state, resume=resume)
             reason = search_path(
                 engine,
@@ -345,11 +335,11 @@ class HGMeansPath(
             }
             if not exactly:
                 check_resolved(engine, X, sample_weight, solutions[known[-1]])
-            evidence = self._evidence(
+            evidence = collect_evidence(
                 parameters, engine, X, sample_weight, state, solutions, interrupt
             )
-            results, suggestions, left_out = _judge(parameters, evidence, state, known)
-            best_k = _chosen(parameters, results, suggestions, known)
+            results, suggestions, left_out = judge_all(parameters, evidence, state, known)
+            best_k = choose_k(parameters, results, suggestions, known)
             self._keep(parameters, features, engine, state, solutions, reason)
         self.k_values_ = np.array(known)
         self.inertias_ = results["inertia"]
@@ -387,49 +377,6 @@ class HGMeansPath(
         self._tolerance = parameters.settings.tolerance
         self._missing = missing_abilities(parameters.settings.strategy, engine.abilities)
 
-    def _evidence(
-        self,
-        parameters: PathParameters,
-        engine: Engine,
-        X: Any,
-        sample_weight: FloatArray | None,
-        state: PathState,
-        solutions: Mapping[int, Solution],
-        interrupt: DeferredInterrupt,
-    ) -> Evidence:
-        ks = sorted(solutions)
-        entries = {k: state.entries[k] for k in ks}
-
-        def search(others: Any, weights: FloatArray | None, wanted: Any, number: int) -> Any:
-            entropy = [*state.entropy, 1, number, others.shape[0]]
-            return search_others(
-                others,
-                weights,
-                wanted,
-                entropy,
-                parameters.engine,
-                parameters.n_threads,
-                parameters.settings,
-                interrupt,
-            )
-
-        return Evidence(
-            k_values=np.array(ks),
-            inertias=np.array([solutions[k].inertia for k in ks]),
-            centers={k: solutions[k].centers for k in ks},
-            labels=lambda k: solutions[k].labels,
-            cluster_weights={k: entries[k].best.cluster_weights for k in ks},
-            n_samples=engine.total_weight,
-            n_features=X.shape[1],
-            samples=samples_of(X, sample_weight),
-            search=search,
-            populations={
-                k: [one[0].centers for one in (entry.up, entry.down) if one]
-                for k, entry in entries.items()
-            },
-            seed=state.entropy[0],
-        )
-
     def _report(
         self,
         ks: tuple[int, ...],
@@ -466,6 +413,24 @@ class HGMeansPath(
                 ConvergenceWarning,
                 stacklevel=4,
             )
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[np.int32]:
+        """Fit the path and return the labels of its samples for ``best_k_``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The samples.
+        y : Ignored
+            Not used, present here for API consistency by convention.
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            The weight of each sample. None means equal weights.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,), dtype int32
+        """
+        return self.fit(X, sample_weight=sample_weight)._best().labels_
 
     # Using
 
@@ -524,84 +489,6 @@ class HGMeansPath(
             return self.stop_reason_
         return StopReason.NO_IMPROVEMENT
 
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[np.int32]:
-        """Fit the path and return the labels of its samples for ``best_k_``.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The samples.
-        y : Ignored
-            Not used, present here for API consistency by convention.
-        sample_weight : float or array-like of shape (n_samples,), default=None
-            The weight of each sample. None means equal weights.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,), dtype int32
-        """
-        return self.fit(X, sample_weight=sample_weight)._best().labels_
-
-    def predict(self, X: Any) -> NDArray[np.int32]:
-        """Find the closest cluster of each sample, of the model for ``best_k_``.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, Dask array or dataframe} of shape (n_samples, n_features)
-            New samples.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,), dtype int32
-        """
-        return self._best().predict(X)
-
-    def transform(self, X: Any) -> NDArray[Any]:
-        """Transform samples to their distances to the centres of the model for ``best_k_``.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, Dask array or dataframe} of shape (n_samples, n_features)
-            New samples.
-
-        Returns
-        -------
-        X_new : ndarray of shape (n_samples, best_k_)
-        """
-        return self._best().transform(X)
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Opposite of the value of the K-means objective of the model for ``best_k_``.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, Dask array or dataframe} of shape (n_samples, n_features)
-            New samples.
-        y : Ignored
-            Not used, present here for API consistency by convention.
-        sample_weight : float or array-like of shape (n_samples,), default=None
-            The weight of each sample. None means equal weights.
-
-        Returns
-        -------
-        score : float
-        """
-        return self._best().score(X, sample_weight=sample_weight)
-
-    def _best(self) -> HGMeans:
-        check_is_fitted(self, "k_values_")
-        if self.best_k_ is None:
-            raise ValueError(
-                "No number of clusters has been selected; at(k) returns the model for any k."
-            )
-        best: HGMeans = self.best_estimator_
-        return best
-
-    @property
-    def _n_features_out(self) -> int:
-        """What get_feature_names_out counts up to."""
-        return len(self._best().cluster_centers_)
-
     def __getstate__(self) -> dict[str, Any]:
         # Samples belong into no file.
         state = dict(super().__getstate__())
@@ -622,83 +509,3 @@ def check_most_clusters(ks: tuple[int, ...], n_samples: int) -> None:
             f"n_samples={n_samples} should be >= {ks[-1]}, the largest number of clusters asked "
             "for. Lower it."
         )
-
-
-def _keeper(
-    parameters: PathParameters,
-    engine: Engine,
-    X: Any,
-    sample_weight: FloatArray | None,
-    ks: list[int],
-) -> PathCheckpoint | None:
-    """Return what keeps the state in a file, if there is to be one."""
-    if parameters.checkpoint is None:
-        return None
-    settings, source = parameters.settings, parameters.random_source
-    plain = settings.search(1, FRESH, 1)
-    own = {
-        name: str(value)
-        for name, value in asdict(settings).items()
-        if name not in ("strategy", "max_time")
-    }
-    problem = {
-        **describe_problem(engine, X, sample_weight, 1, plain, ()),
-        "n_clusters": ", ".join(map(str, ks)),
-        **own,
-    }
-    seed = source if isinstance(source, int) else None
-    return PathCheckpoint(parameters.checkpoint, problem, seed=seed)
-
-
-def _judge(
-    parameters: PathParameters, evidence: Evidence, state: PathState, known: list[int]
-) -> tuple[dict[str, Any], dict[str, int | None], list[str]]:
-    """Return results and suggestions, and the criteria that were interrupted."""
-    places = np.searchsorted(evidence.k_values, known)
-    entries = [state.entries[k] for k in known]
-    tolerance = parameters.settings.tolerance
-    results: dict[str, Any] = {
-        "k": np.array(known),
-        "inertia": evidence.inertias[places],
-        "n_rediscoveries": np.array(
-            [one.n_agreeing(tolerance) - 1 if one.up else 0 for one in entries]
-        ),
-        "n_solutions": np.array([one.n_solutions for one in entries]),
-    }
-    suggestions: dict[str, int | None] = {}
-    left_out: list[str] = []
-    for criterion in parameters.criteria:
-        try:
-            verdict = criterion.judge(evidence, np.array(known))
-        except PathInterruptedError:
-            left_out.append(criterion.name)
-            continue
-        results[criterion.name] = verdict.values[places]
-        results |= {name: values[places] for name, values in verdict.extra.items()}
-        suggestions[criterion.name] = verdict.choice
-    return results, suggestions, left_out
-
-
-def _chosen(
-    parameters: PathParameters,
-    results: Mapping[str, Any],
-    suggestions: Mapping[str, int | None],
-    known: list[int],
-) -> int | None:
-    """Return the number of clusters that ``select`` chooses."""
-    select = parameters.select
-    if select is None:
-        return None
-    if hasattr(select, "judge"):
-        return suggestions.get(select.name)
-    choice = check_int("the value that select returns", _plain(select(results)))
-    if choice not in known:
-        raise ValueError(
-            f"select returned k={choice}, which is not on the path: it has k from {known[0]} to "
-            f"{known[-1]}."
-        )
-    return choice
-
-
-def _plain(value: Any) -> Any:
-    return int(value) if isinstance(value, np.integer) else value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -12,15 +13,18 @@ from evomeans.criteria.base import Searched
 from evomeans.engines import Engine, create_engine, is_dask, prepare_kernels
 from evomeans.engines.frame import is_sparse
 from evomeans.engines.protocol import FloatArray
+from evomeans.estimators.path_parameters import PathParameters
 from evomeans.estimators.solution import encode_centers
 from evomeans.path.record import PathObserver
 from evomeans.path.search import Outcome, PathKeeper, follow_path, learn
-from evomeans.path.settings import PathSettings
+from evomeans.path.settings import FRESH, PathSettings
 from evomeans.path.state import Kind, PathState, Step
 from evomeans.search import Individual, StopReason
-from evomeans.search.crossover import matching_crossover, merging_crossover
+from evomeans.search.crossover import MATCHING, merging_crossover
 from evomeans.search.interrupts import DeferredInterrupt
 from evomeans.search.plan import needed_abilities
+from evomeans.storage.path_checkpoint import PathCheckpoint
+from evomeans.storage.problem import describe_problem
 
 
 class PathInterruptedError(Exception):
@@ -41,7 +45,7 @@ def prepare_path(engine: str, X: Any, ks: Sequence[int], settings: PathSettings)
         X,
         max(ks),
         frozenset() if on_line else needed_abilities(strategy),
-        matching=matching_crossover in crossovers,
+        matching=any(one in MATCHING for one in crossovers),
         # Founders from neighbours are merged with the same kernels.
         merging=not on_line or merging_crossover in crossovers,
     )
@@ -127,3 +131,29 @@ def lazy_columns(columns: Sequence[Any]) -> Any:
 
         return da.stack(columns, axis=1)
     return np.stack(columns, axis=1)
+
+
+def keeper_for(
+    parameters: PathParameters,
+    engine: Engine,
+    X: Any,
+    sample_weight: FloatArray | None,
+    ks: list[int],
+) -> PathCheckpoint | None:
+    """Return what keeps the state in a file, if there is to be one."""
+    if parameters.checkpoint is None:
+        return None
+    settings, source = parameters.settings, parameters.random_source
+    plain = settings.search(1, FRESH, 1)
+    own = {
+        name: str(value)
+        for name, value in asdict(settings).items()
+        if name not in ("strategy", "max_time")
+    }
+    problem = {
+        **describe_problem(engine, X, sample_weight, 1, plain, ()),
+        "n_clusters": ", ".join(map(str, ks)),
+        **own,
+    }
+    seed = source if isinstance(source, int) else None
+    return PathCheckpoint(parameters.checkpoint, problem, seed=seed)

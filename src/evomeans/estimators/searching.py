@@ -44,7 +44,7 @@ from evomeans.search import (
     Strategy,
     evolve,
 )
-from evomeans.search.crossover import matching_crossover, merging_crossover
+from evomeans.search.crossover import MATCHING, merging_crossover
 from evomeans.search.interrupts import DeferredInterrupt
 from evomeans.search.levels import level_sizes
 from evomeans.search.plan import needed_abilities
@@ -200,7 +200,7 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
             task.rows,
             self.n_clusters,
             needed_abilities(strategy) if is_search else frozenset(),
-            matching=matching_crossover in crossovers,
+            matching=any(one in MATCHING for one in crossovers),
             merging=merging_crossover in crossovers,
         )
         if task.kernel_calls is not None:

@@ -73,16 +73,34 @@ Crossover = Callable[[Individual, Individual, Breeding], Child | None]
 
 
 def matching_crossover(first: Individual, second: Individual, breeding: Breeding) -> Child:
-    """Pair up the centres of two parents at minimum cost and take one centre of each pair.
+    """Pair up the centres of two parents, and take one centre of each pair.
 
-    From a pair whose coin is below one half the child takes the centre of ``second``.
+    Pairs have the least total distance, as in section 3.2 of the paper. From a pair whose coin is
+    below one half the child takes the centre of ``second``.
     """
+    return _matched(first, second, breeding, squared=False)
+
+
+def squared_matching_crossover(first: Individual, second: Individual, breeding: Breeding) -> Child:
+    """Pair up the centres of two parents by squared distance, and take one centre of each pair.
+
+    Centres that both parents have are paired with each other, and the others at the least total
+    of squares, as in the authors' program. With many features, some centres are wasted on single
+    samples or on parts of a cluster, and plain distances pair such centres with each other, so
+    that the child has as many of them as its parents. Squares do not (docs/reading-the-paper.md
+    has the measurements).
+    """
+    return _matched(first, second, breeding, squared=True)
+
+
+def _matched(first: Individual, second: Individual, breeding: Breeding, *, squared: bool) -> Child:
     # Imported late: importing the estimator loads no compiler.
     from evomeans.compiled import assignment
 
     child = np.empty_like(first.centers)
     memory = _matching_memory(len(child))
-    is_second = assignment.cross(first.centers, second.centers, breeding.coins, child, *memory)
+    coins = breeding.coins
+    is_second = assignment.cross(first.centers, second.centers, coins, child, squared, *memory)
     return Child(child, second if is_second else first)
 
 
@@ -141,20 +159,16 @@ def merging_crossover(first: Individual, second: Individual, breeding: Breeding)
     return Child(merged[places.argsort()], first)
 
 
-BUILT_IN = (matching_crossover, merging_crossover, partition_crossover)
+MATCHING = (matching_crossover, squared_matching_crossover)
+BUILT_IN = (*MATCHING, merging_crossover, partition_crossover)
 
 
-def match(first: FloatArray, second: FloatArray) -> tuple[Integers, Flags]:
+def match(first: FloatArray, second: FloatArray, *, squared: bool) -> tuple[Integers, Flags]:
     """Assign every centre of ``first`` its own centre of ``second``.
 
     Centres that both parents have are paired with each other: the child surely has them, and late
     in a search little else is left for the assignment problem, which takes O(k³). The others are
-    paired at the least total squared distance.
-
-    The paper pairs them at the least total distance. With many features, some centres are wasted
-    on single samples or on parts of a cluster, and plain distances pair such centres with each
-    other, so that the child has as many of them as its parents. Squared distances do not
-    (docs/reading-the-paper.md has the measurements).
+    paired at the least total distance, or squared distance.
 
     Returns
     -------
@@ -167,7 +181,7 @@ def match(first: FloatArray, second: FloatArray) -> tuple[Integers, Flags]:
     from evomeans.compiled import assignment
 
     memory = _matching_memory(len(first))
-    assignment.match(first, second, *memory)
+    assignment.match(first, second, squared, *memory)
     return memory[0], memory[1]
 
 

@@ -46,7 +46,7 @@ class OffspringRecord:
         Whether the population began with it. Otherwise it is an offspring.
     made_by : str
         The operator that made it: "given", "random samples" or "k-means++" for founders; the
-        crossover for offspring, such as "matching", "merging" or "partition".
+        crossover for offspring, such as "squared matching", "merging" or "partition".
     since_improvement : int
         Offspring since the best of its population improved; the search or the population ends when
         the patience with them does.

@@ -23,14 +23,24 @@ def tournament(population: Sequence[Individual], first: float, second: float) ->
     return a if a.inertia <= b.inertia else b
 
 
-def select_parents(
+def independent_parents(
     population: Sequence[Individual], uniforms: Sequence[float]
 ) -> tuple[Individual, Individual]:
-    """Select two parents by binary tournament, from four uniform numbers.
+    """Select two parents by independent binary tournaments, from four uniform numbers.
 
-    The paper leaves open whether a solution may be crossed with itself. Here the second parent is
-    drawn from the members that are not clones of the first, if there are any: a child of equal
-    parents is only a mutation of them, and populations that converge early would make little else.
+    Both may be the same solution, as in section 3.2 of the paper.
+    """
+    return tournament(population, *uniforms[:2]), tournament(population, *uniforms[2:])
+
+
+def different_parents(
+    population: Sequence[Individual], uniforms: Sequence[float]
+) -> tuple[Individual, Individual]:
+    """Select two different parents by binary tournament, from four uniform numbers.
+
+    The second is drawn from the members that are not clones of the first, if there are any: a
+    child of equal parents is only a mutation of them, and populations that converge early would
+    make little else.
     """
     first = tournament(population, uniforms[0], uniforms[1])
     limit = CLONE_TOLERANCE * first.inertia

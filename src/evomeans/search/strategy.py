@@ -11,10 +11,17 @@ from evomeans.search.crossover import (
     matching_crossover,
     merging_crossover,
     partition_crossover,
+    squared_matching_crossover,
 )
 from evomeans.search.founding import Founding, KMeansPlusPlus, RandomSamples
 from evomeans.search.individual import IMPROVEMENT
-from evomeans.search.population import Selection, Survival, select_parents, survivors
+from evomeans.search.population import (
+    Selection,
+    Survival,
+    different_parents,
+    independent_parents,
+    survivors,
+)
 
 # Effective size of clusters (see ``search/plan.py``) up to which Hartigan's moves pay, and up to
 # which partition crossover does. The larger it is, the less a single sample changes, and the fewer
@@ -53,7 +60,7 @@ class Crossing:
     def name(self) -> str:
         """What the record calls it."""
         known = getattr(self.crossover, "__name__", type(self.crossover).__name__)
-        return str(known).removesuffix("_crossover")
+        return str(known).removesuffix("_crossover").replace("_", " ")
 
 
 @dataclass(frozen=True)
@@ -104,7 +111,7 @@ class Strategy:
 
     name: str
     founding: tuple[Founding, ...] = (RandomSamples(),)
-    selection: Selection = select_parents
+    selection: Selection = independent_parents
     crossovers: tuple[Crossing, ...] = (Crossing(matching_crossover),)
     single_moves: bool = False
     swaps: float = 0.0
@@ -150,10 +157,11 @@ PAPER = Strategy("paper")
 DEEP = Strategy(
     "deep",
     founding=(KMeansPlusPlus(greedy=True), RandomSamples(), KMeansPlusPlus(), RandomSamples()),
+    selection=different_parents,
     crossovers=(
         Crossing(partition_crossover, 0.5, frozenset({Ability.PARTS}), SMALL_FOR_PARTS),
         Crossing(merging_crossover, 0.2),
-        Crossing(matching_crossover),
+        Crossing(squared_matching_crossover),
     ),
     single_moves=True,
     swaps=0.3,

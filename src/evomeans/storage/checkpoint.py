@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import time
-import warnings
-from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,19 +11,17 @@ from evomeans.search.history import OffspringRecord
 from evomeans.search.individual import Individual
 from evomeans.search.keeping import Drafts
 from evomeans.search.state import Draft, Lineage, SearchState
-from evomeans.storage.archive import Archive, ArchiveError, read_archive, write_archive
+from evomeans.storage.archive import Archive, ArchiveError
 from evomeans.storage.arrays import (
     Arrays,
     history_from_arrays,
     records_from_arrays,
     records_to_arrays,
 )
+from evomeans.storage.state_file import StateFile
 
 FORMAT = "evomeans checkpoint"
-VERSION = 6
-SECONDS_BETWEEN = 30.0
-# Writing takes at most a twentieth of the time, however large the state.
-PAUSE_PER_WRITE = 20.0
+VERSION = 7
 # The member with the labels of all solutions, of models whose solutions have them.
 LABELS = "solution_labels"
 # Of the integers in states of NumPy's bit generators. Some are positions in arrays, and NumPy
@@ -42,48 +35,12 @@ LARGEST_INTEGER = {
     "buffer_pos": 4,
 }
 
-Problem = Mapping[str, int | str | None]
-"""Whatever decides about the course of a search beside its random numbers, by name."""
 
+class Checkpoint(StateFile):
+    """Keeps the state of a search in a file, and continues from it."""
 
-class CheckpointError(ValueError):
-    """A checkpoint that cannot be continued: of another problem, damaged, or of another format."""
-
-
-class Checkpoint:
-    """Keeps the state of a search in a file, and continues from it.
-
-    Parameters
-    ----------
-    path : path-like
-        The file. It is always complete: a new state replaces the old one in a single step.
-    problem : mapping
-        Only a search of the same problem may continue from the file.
-    seed : int, optional
-        If given, the search in the file must have begun with it.
-    every : float, optional
-        Seconds between two writes, by the clock of the search.
-    clock : callable
-        Seconds, for the time that writing takes.
-    """
-
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        problem: Problem,
-        *,
-        seed: int | None = None,
-        every: float | None = None,
-        clock: Callable[[], float] = time.perf_counter,
-    ) -> None:
-        self.path = Path(path)
-        self.problem = dict(problem)
-        self.seed = seed
-        self.every = SECONDS_BETWEEN if every is None else every
-        self.clock = clock
-        self._shape = (0, 0)
-        self._due = 0.0
-        self._written = -1
+    format, version = FORMAT, VERSION
+    _shape = (0, 0)
 
     def begin(self, state: SearchState, shape: tuple[int, int]) -> None:
         """Continue from the file, or write the first state if there is none.
@@ -92,88 +49,26 @@ class Checkpoint:
         """
         self._shape = shape
         if self.path.exists():
-            self._read(state)
-            self._written = len(state.history)
-            self._due = state.seconds + self.every
+            self.read(lambda archive: restore_state(archive, state, *shape))
+            self.has_read(len(state.history), state.seconds)
         else:
-            self._due = self._write(state)
+            # The clock of a search begins with the search.
+            self.write(len(state.history), 0.0, *encode_state(state, *shape))
 
     def keep(self, state: SearchState, drafts: Drafts) -> None:
         """Write the state if it is time to."""
-        if state.seconds >= self._due:
-            state.waiting = drafts()
-            self._try_to_write(state)
+        if self.is_due(state.seconds):
+            self._keep(state, drafts)
 
     def end(self, state: SearchState, drafts: Drafts) -> None:
         """Write the last state, unless the file has it."""
-        if self._written != len(state.history):
-            state.waiting = drafts()
-            self._try_to_write(state)
+        if not self.has(len(state.history)):
+            self._keep(state, drafts)
 
-    def _try_to_write(self, state: SearchState) -> None:
-        """Write; if that fails, say so, and let the search continue."""
-        try:
-            self._due = state.seconds + self._write(state)
-        except OSError as error:
-            self._due = state.seconds + self.every
-            warnings.warn(
-                f"The checkpoint {self.path} could not be written ({error}). The search continues, "
-                "and the file, if there was one, is as it was.",
-                RuntimeWarning,
-                stacklevel=2,
-            )
-
-    def _write(self, state: SearchState) -> float:
-        """Write the state, and return how many seconds to wait before the next time."""
-        began = self.clock()
+    def _keep(self, state: SearchState, drafts: Drafts) -> None:
+        state.waiting = drafts()
         meta, arrays = encode_state(state, *self._shape)
-        meta |= {"problem": self.problem, "seed": self.seed}
-        write_archive(self.path, FORMAT, VERSION, meta, arrays)
-        self._written = len(state.history)
-        return max(self.every, PAUSE_PER_WRITE * (self.clock() - began))
-
-    def _read(self, state: SearchState) -> None:
-        try:
-            archive = read_archive(self.path, FORMAT, VERSION)
-            _check_version(archive)
-            check_problem(archive, self.problem, self.seed)
-            restore_state(archive, state, *self._shape)
-        except ArchiveError as error:
-            raise CheckpointError(
-                f"The checkpoint {self.path} cannot be continued: {error}. Nothing was changed. "
-                "Choose another path, or remove the file to begin anew."
-            ) from error
-
-
-def check_problem(archive: Archive, problem: Problem, seed: int | None) -> None:
-    """Refuse the file of another problem, or of another seed if one is given."""
-    stored, ours = dict(archive.mapping("problem")), dict(problem)
-    if seed is not None:
-        stored["random_state"], ours["random_state"] = archive.meta.get("seed"), seed
-    differences = [
-        _difference(name, stored.get(name), ours.get(name))
-        for name in sorted(stored.keys() | ours.keys())
-        if stored.get(name) != ours.get(name)
-    ]
-    if differences:
-        raise ArchiveError(f"it is of another search; {', '.join(differences)}")
-
-
-def _check_version(archive: Archive) -> None:
-    """Refuse older formats: a search continues with the same bits only in the same version."""
-    number = archive.meta["version"]
-    if number < VERSION:
-        raise ArchiveError(
-            f"it has version {number} of the format, and this evomeans continues version {VERSION} "
-            "only. Finish the search with the evomeans that wrote it, "
-            f"{ascii(archive.meta.get('evomeans'))[:40]}, or begin anew"
-        )
-
-
-def _difference(name: str, stored: object, ours: object) -> str:
-    if any(isinstance(value, str) and len(value) == 64 for value in (stored, ours)):
-        return f"{name[:40]} differs"
-    return f"{name[:40]} is {ascii(stored)[:40]} in the file and {ascii(ours)[:40]} now"
+        self.try_to_write(len(state.history), state.seconds, meta, arrays)
 
 
 # The fields of a state, by their types

@@ -3,120 +3,51 @@
 from __future__ import annotations
 
 import math
-import os
-import time
-import warnings
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from evomeans.path.state import Entry, PathState
 from evomeans.search.individual import Individual
-from evomeans.storage.archive import Archive, ArchiveError, read_archive, write_archive
+from evomeans.storage.archive import Archive, ArchiveError
 from evomeans.storage.arrays import Arrays
-from evomeans.storage.checkpoint import (
-    PAUSE_PER_WRITE,
-    SECONDS_BETWEEN,
-    CheckpointError,
-    Problem,
-    check_problem,
-)
+from evomeans.storage.state_file import StateFile
 
 FORMAT = "evomeans path checkpoint"
-VERSION = 1
+VERSION = 2
 LISTS = ("members", "up", "down")
 
 
-class PathCheckpoint:
+class PathCheckpoint(StateFile):
     """Keeps the state of a path in a file, and continues from it.
 
     A step that was interrupted is made again from its beginning, with the same random numbers: so
     a path that continues ends with the same bits as one that was never interrupted.
-
-    Parameters
-    ----------
-    path : path-like
-        The file. It is always complete: a new state replaces the old one in a single step.
-    problem : mapping
-        Only a path of the same problem may continue from the file.
-    seed : int, optional
-        If given, the path in the file must have begun with it.
-    every : float, optional
-        Seconds between two writes, by the clock of the path.
-    clock : callable
-        Seconds, for the time that writing takes.
     """
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        problem: Problem,
-        *,
-        seed: int | None = None,
-        every: float | None = None,
-        clock: Callable[[], float] = time.perf_counter,
-    ) -> None:
-        self.path = Path(path)
-        self.problem = dict(problem)
-        self.seed = seed
-        self.every = SECONDS_BETWEEN if every is None else every
-        self.clock = clock
-        self._due = 0.0
-        self._written = -1
+    format, version = FORMAT, VERSION
 
     def begin(self, state: PathState, *, resume: bool = True) -> PathState:
         """Return the state in the file, or write the new one if there is no file.
 
         Without ``resume``, the state at hand replaces that in the file.
         """
-        if not resume or not self.path.exists():
-            self._due = self._write(state)
-            return state
-        try:
-            archive = read_archive(self.path, FORMAT, VERSION)
-            check_problem(archive, self.problem, self.seed)
-            state = restored(archive, state.ks)
-        except ArchiveError as error:
-            raise CheckpointError(
-                f"The checkpoint {self.path} cannot be continued: {error}. Nothing was changed. "
-                "Choose another path, or remove the file to begin anew."
-            ) from error
-        self._written, self._due = state.n_steps, state.seconds + self.every
+        if resume and self.path.exists():
+            state = self.read(lambda archive: restored(archive, state.ks))
+            self.has_read(state.n_steps, state.seconds)
+        else:
+            self.write(state.n_steps, 0.0, *stored(state))
         return state
 
     def keep(self, state: PathState) -> None:
         """Write the state if it is time to."""
-        if state.seconds >= self._due:
-            self._try_to_write(state)
+        if self.is_due(state.seconds):
+            self.try_to_write(state.n_steps, state.seconds, *stored(state))
 
     def end(self, state: PathState) -> None:
         """Write the last state, unless the file has it."""
-        if self._written != state.n_steps:
-            self._try_to_write(state)
-
-    def _try_to_write(self, state: PathState) -> None:
-        """Write; if that fails, say so, and let the search continue."""
-        try:
-            self._due = state.seconds + self._write(state)
-        except OSError as error:
-            self._due = state.seconds + self.every
-            warnings.warn(
-                f"The checkpoint {self.path} could not be written ({error}). The search continues, "
-                "and the file, if there was one, is as it was.",
-                RuntimeWarning,
-                stacklevel=2,
-            )
-
-    def _write(self, state: PathState) -> float:
-        """Write the state, and return how many seconds to wait before the next time."""
-        began = self.clock()
-        meta, arrays = stored(state)
-        meta |= {"problem": self.problem, "seed": self.seed}
-        write_archive(self.path, FORMAT, VERSION, meta, arrays)
-        self._written = state.n_steps
-        return max(self.every, PAUSE_PER_WRITE * (self.clock() - began))
+        if not self.has(state.n_steps):
+            self.try_to_write(state.n_steps, state.seconds, *stored(state))
 
 
 def stored(state: PathState) -> tuple[dict[str, Any], Arrays]:

@@ -13,7 +13,7 @@ from evomeans.engines import Engine, is_dask
 from evomeans.engines.frame import is_sparse
 from evomeans.search import SearchSettings
 from evomeans.search.levels import level_sizes
-from evomeans.storage.checkpoint import Problem
+from evomeans.storage.state_file import Problem
 
 
 def describe_problem(

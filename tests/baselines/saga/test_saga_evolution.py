@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from evomeans.baselines.saga.evolution import Candidate, Evolution, select_by_roulette
+from evomeans.baselines.saga.evolution import Candidate, Evolution, nth_pair, select_by_roulette
 from evomeans.baselines.saga.parameters import ParameterSet
 from evomeans.engines import create_engine
 from fakes import ScriptedEngine, refinement
@@ -222,3 +222,24 @@ def test_samples_are_labelled_once() -> None:
     list(search.run())
     member = search.population[0]
     assert member.partition(engine) is member.partition(engine)
+
+
+def test_the_elitist_reading_crosses_all_pairs_of_the_best() -> None:
+    """One after another, and again from the first."""
+    elite = ["a", "b", "c"]
+    pairs = [nth_pair(elite, nth) for nth in range(4)]
+    assert pairs == [("a", "b"), ("a", "c"), ("b", "c"), ("a", "b")]
+
+
+def test_the_elitist_reading_weighs_by_the_clusters_of_the_parents() -> None:
+    """The roulette reading lets the samples choose between the centres of both."""
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    for reading in ("roulette", "elitist"):
+        engine = create_engine("reference", X, None)
+        search = Evolution(engine, np.random.default_rng(1), 4, 10, 2, 2, reading)
+        list(search.run())
+        first, second = search.population[:2]
+        weights = search.couple(first, second).joint_weights()
+        own = [one.solution.cluster_weights for one in (first, second)]
+        assert np.array_equal(weights, own) == (reading == "elitist")
+        assert weights.sum() == (100.0 if reading == "elitist" else 50.0)

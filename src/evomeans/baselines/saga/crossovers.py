@@ -23,8 +23,9 @@ class Couple:
 
     Two callables look at all samples, which only some crossovers need. ``overlap`` returns the
     (k, k) array of the weights that cluster i of the first and cluster j of the second have in
-    common. ``joint_weights`` returns the (2, k) array of the weights of the clusters if every
-    sample chooses between the centres of both; ties go to the first parent.
+    common. ``joint_weights`` returns the (2, k) array of the weights with which PNN merges the
+    centres: those of the clusters if every sample chooses between the centres of both, where ties
+    go to the first parent, or those of the parents.
     """
 
     parents: tuple[FloatArray, FloatArray]

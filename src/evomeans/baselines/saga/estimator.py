@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from evomeans.baselines.base import AnytimeBaseline, Found
+from evomeans.baselines.checks import check_choice
 from evomeans.baselines.engine import BaselineEngine
-from evomeans.baselines.saga.evolution import Evolution
+from evomeans.baselines.saga.evolution import READINGS, ROULETTE, Evolution
 from evomeans.baselines.saga.parameters import ParameterSet
 from evomeans.engines.protocol import Refinement
 from evomeans.estimators.parameters import check_int, check_random_source, generator_from
@@ -36,6 +37,13 @@ class SAGA(AnytimeBaseline):
         Generations (T) after the first, which is random.
     kmeans_iterations : int, default=2
         Steps of K-means (G) that every child gets, at most.
+    reading : {"roulette", "elitist"}, default="roulette"
+        How the publication is read where its text could not be consulted.
+
+        - "roulette": parents are selected by a roulette wheel with chances of one over the inertia.
+          PNN weighs the centres by the samples that choose between those of both parents.
+        - "elitist": all pairs of the S_B best are crossed, which [2]_ offers as elitist selection.
+          PNN weighs the centres by the clusters that the parents had.
 
     Attributes
     ----------
@@ -60,15 +68,14 @@ class SAGA(AnytimeBaseline):
     them to the means of the samples that chose them. This takes another pass over the samples and
     gained little, so that it is left out.
 
-    Where the text of [1]_ could not be consulted, this is our reading. Parents are selected by a
-    roulette wheel with chances of one over the inertia. Crossing all pairs of the S_B best instead,
-    which [2]_ offers as elitist selection, let early winners take over with any crossover they
-    happened to have, and found worse solutions. A parameter is drawn anew with probability
-    Ψ = 0.05, uniformly from its range, which for noise is up to one standard deviation of each
-    feature. Noise fades linearly, to almost nothing in the last generation. The first generation
-    gets no K-means, and the best candidate is refined to the fixed point of K-means at the end.
-    With these choices the solutions on most data sets are better than those the HG-means paper
-    reports for SAGA, and about as good as those of HG-means, but take more time (docs/paper.md).
+    Where the text of [1]_ could not be consulted, this is our reading. With "elitist", early
+    winners take over with any crossover they happen to have; its solutions are worse, and near to
+    those that the HG-means paper reports for SAGA. With "roulette", the solutions on most data sets
+    are better, and about as good as those of HG-means, but take more time. The tables in
+    docs/paper.md use "roulette". A parameter is drawn anew with probability Ψ = 0.05, uniformly
+    from its range, which for noise is up to one standard deviation of each feature. Noise fades
+    linearly, to almost nothing in the last generation. The first generation gets no K-means, and
+    the best candidate is refined to the fixed point of K-means at the end.
 
     References
     ----------
@@ -96,6 +103,7 @@ class SAGA(AnytimeBaseline):
     population_size: int = 45
     n_generations: int = 50
     kmeans_iterations: int = 2
+    reading: str = ROULETTE
     strategies_: tuple[ParameterSet, ...] = field(init=False)
 
     def _check_parameters(self) -> None:
@@ -103,6 +111,7 @@ class SAGA(AnytimeBaseline):
         check_int("population_size", self.population_size, at_least=2)
         check_int("n_generations", self.n_generations, at_least=1)
         check_int("kmeans_iterations", self.kmeans_iterations, at_least=0)
+        check_choice("reading", self.reading, READINGS)
 
     def solutions(self, engine: BaselineEngine, rng: np.random.Generator) -> Iterator[Refinement]:
         """Make a random generation, the children of each generation, and at last refine the best.
@@ -119,4 +128,4 @@ class SAGA(AnytimeBaseline):
 
     def _evolution(self, engine: BaselineEngine, rng: np.random.Generator) -> Evolution:
         sizes = self.population_size, self.n_generations, self.kmeans_iterations
-        return Evolution(engine, rng, self.n_clusters, *sizes)
+        return Evolution(engine, rng, self.n_clusters, *sizes, self.reading)

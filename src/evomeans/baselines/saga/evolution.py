@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 
 import numpy as np
 
@@ -16,6 +17,8 @@ from evomeans.engines.protocol import FloatArray, LocalSearch, Refinement, Start
 
 # Keeps a solution without any error from taking the whole roulette wheel.
 LEAST_ERROR = 1e-9
+ROULETTE, ELITIST = READINGS = "roulette", "elitist"
+"""How the publication is read, see :class:`~evomeans.baselines.SAGA`."""
 
 
 @dataclass
@@ -47,6 +50,7 @@ class Evolution:
     population_size: int
     n_generations: int
     kmeans_iterations: int
+    reading: str = ROULETTE
     population: list[Candidate] = field(default_factory=list, init=False)
     middle: FloatArray = field(init=False)
     variances: FloatArray = field(init=False)
@@ -68,7 +72,7 @@ class Evolution:
         for generation in range(self.n_generations):
             survivors = self.population[: self.n_survivors]
             fading = 1.0 - generation / self.n_generations
-            children = (self.breed(fading) for _ in range(size - len(survivors)))
+            children = (self.breed(fading, nth) for nth in range(size - len(survivors)))
             yield from self._settle(survivors, children)
         best = self.population[0].solution
         yield from self.engine.refine([Start(best.centers, parent=best.handle)])
@@ -98,13 +102,17 @@ class Evolution:
         self.variances += squares.mean(axis=0) / self.population_size
         return Start(centers, quantile=quantile, local_search=LocalSearch(max_iter=0)), parameters
 
-    def breed(self, fading: float) -> tuple[Start, ParameterSet]:
+    def breed(self, fading: float, nth: int = 0) -> tuple[Start, ParameterSet]:
         """Select two parents, cross their parameters and then their centres, and vary the child.
 
         ``fading`` is the part of the noise that is left, from 1 at the beginning to 0 at the end.
+        ``nth`` is the number of the child in its generation.
         """
         k = self.n_clusters
-        first, second = select_by_roulette(self.population, self.rng.random(2))
+        if self.reading == ELITIST:
+            first, second = nth_pair(self.population[: max(2, self.n_survivors)], nth)
+        else:
+            first, second = select_by_roulette(self.population, self.rng.random(2))
         parameters = inherited_parameters(
             first.parameters, second.parameters, self.rng.random((3, 3))
         )
@@ -129,6 +137,8 @@ class Evolution:
             return _total_weights(engine, cells, (k, k))
 
         def joint_weights() -> FloatArray:
+            if self.reading == ELITIST:
+                return np.array([one.solution.cluster_weights for one in (first, second)])
             return _total_weights(engine, closest_centers(engine, np.concatenate(centers)), (2, k))
 
         return Couple(centers, self.middle, overlap, joint_weights)
@@ -136,6 +146,12 @@ class Evolution:
     def strategies(self) -> tuple[ParameterSet, ...]:
         """Return the parameters of all candidates, those of the best one first."""
         return tuple(member.parameters for member in self.population)
+
+
+def nth_pair(elite: Sequence[Candidate], nth: int) -> tuple[Candidate, Candidate]:
+    """Return one pair of the elite after the other, and begin again after the last."""
+    pairs = list(combinations(elite, 2))
+    return pairs[nth % len(pairs)]
 
 
 def select_by_roulette(

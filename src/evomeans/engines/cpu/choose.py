@@ -11,18 +11,176 @@ from evomeans.compiled.jit import FINITE, REORDER, jit
 from evomeans.engines.cpu.layout import FloatArray
 from evomeans.engines.cpu.rows import Rows, SparseRows, remember_center, squared_distance
 
+# The label of a sample whose scores cannot decide.
+UNCLEAR = -1
+# Samples of narrow data that are compared at a time, few enough for the fastest cache.
+TOGETHER = 256
+
 
 @jit(fastmath=REORDER)
 def set_offsets(
-    rows: Rows, middle: NDArray[Any], offsets: NDArray[Any], squares: NDArray[Any]
+    X: Rows,
+    scale: float,
+    shift: NDArray[Any],
+    middle: NDArray[Any],
+    offsets: NDArray[Any],
+    squares: NDArray[Any],
 ) -> None:
-    """Set ``offsets`` to rows − middle, and ``squares`` to their squared norms."""
-    for i in range(rows.shape[0]):
+    """Set ``offsets`` to samples in the frame − middle, and ``squares`` to their squared norms.
+
+    A sample x in data units is scale · x − shift in the frame.
+    """
+    for i in range(X.shape[0]):
         total = 0.0
-        for t in range(rows.shape[1]):
-            offset = rows[i, t] - middle[t]
+        for t in range(X.shape[1]):
+            offset = (X[i, t] * scale - shift[t]) - middle[t]
             offsets[i, t] = offset
             total += offset * offset
+        squares[i] = total
+
+
+@jit
+def label_clear(
+    scores: NDArray[Any],
+    levels: NDArray[Any],
+    squares: NDArray[Any],
+    longest: float,
+    roundoff: float,
+    underflow: float,
+    labels: NDArray[np.int32],
+) -> None:
+    """Set the labels of samples to the closest centres, or to UNCLEAR.
+
+    Parameters
+    ----------
+    scores : (m, k) array, in and out
+        −2x·c; in the end, ‖c‖² − 2x·c.
+    levels : (k,) array
+        ‖c‖² of the centres.
+    squares, longest, roundoff, underflow
+        As in :func:`choose`.
+    labels : (m,) array, out
+    """
+    for i in range(labels.shape[0]):
+        extent = np.sqrt(squares[i]) + longest
+        limit = lowest(scores, levels, i) + (roundoff * extent * extent + underflow)
+        count, label = candidates(scores, i, limit)
+        labels[i] = label if count == 1 else UNCLEAR
+
+
+@jit(fastmath=REORDER)
+def label_narrow(
+    X: Rows,
+    scale: float,
+    shift: NDArray[Any],
+    middle: NDArray[Any],
+    points: NDArray[Any],
+    levels: NDArray[Any],
+    longest: float,
+    roundoff: float,
+    underflow: float,
+    far: float,
+    columns: NDArray[Any],
+    work: NDArray[Any],
+    labels: NDArray[np.int32],
+) -> None:
+    """Set the labels of samples with few features to the closest centres, or to UNCLEAR.
+
+    Matrix products of few features are slow. Here samples lie side by side, feature by feature, and
+    one centre after the other is compared with all of them; only the lowest two scores are kept.
+
+    Parameters
+    ----------
+    X, scale, shift, middle
+        As in :func:`set_offsets`.
+    points : (d, k) array
+        −2c of the centres.
+    levels : (k,) array
+        ‖c‖² of the centres.
+    longest, roundoff, underflow
+        As in :func:`choose`.
+    far : float
+        Samples with a squared norm above this are UNCLEAR.
+    columns : (d, TOGETHER) array, work : (5, TOGETHER) array
+        Working memory.
+    labels : (m,) array, out
+    """
+    n_features, k = points.shape
+    squares, scores, best, second, closest = work[0], work[1], work[2], work[3], work[4]
+    for first in range(0, X.shape[0], TOGETHER):
+        count = min(TOGETHER, X.shape[0] - first)
+        for i in range(count):
+            for t in range(n_features):
+                columns[t, i] = (X[first + i, t] * scale - shift[t]) - middle[t]
+        for i in range(TOGETHER):
+            squares[i] = closest[i] = 0.0
+            best[i] = second[i] = np.inf
+        for t in range(n_features):
+            for i in range(TOGETHER):
+                squares[i] += columns[t, i] * columns[t, i]
+        for j in range(k):
+            score_center(columns, points, levels, j, scores)
+            # A number of their own type, or the loop is not vectorised.
+            center = closest.dtype.type(j)
+            for i in range(TOGETHER):
+                score, lowest_yet, second_yet = scores[i], best[i], second[i]
+                is_lower = score < lowest_yet
+                # Not min and max: those that may meet infinities are not vectorised.
+                other = lowest_yet if is_lower else score
+                is_second = other < second_yet
+                second[i] = other if is_second else second_yet
+                closest[i] = center if is_lower else closest[i]
+                best[i] = score if is_lower else lowest_yet
+        for i in range(count):
+            extent = np.sqrt(squares[i]) + longest
+            limit = best[i] + (roundoff * extent * extent + underflow)
+            # Not the other way round: what has overflowed is not a number.
+            is_clear = second[i] > limit and squares[i] <= far
+            labels[first + i] = np.int32(closest[i]) if is_clear else UNCLEAR
+
+
+@jit(fastmath=REORDER)
+def score_center(
+    columns: NDArray[Any],
+    points: NDArray[Any],
+    levels: NDArray[Any],
+    j: int,
+    scores: NDArray[Any],
+) -> None:
+    """Set the scores of centre j, four features at a time."""
+    n_features, level = columns.shape[0], levels[j]
+    for i in range(TOGETHER):
+        scores[i] = level
+    t = 0
+    while t + 4 <= n_features:
+        a, b, c, d = points[t, j], points[t + 1, j], points[t + 2, j], points[t + 3, j]
+        for i in range(TOGETHER):
+            scores[i] += (columns[t, i] * a + columns[t + 1, i] * b) + (
+                columns[t + 2, i] * c + columns[t + 3, i] * d
+            )
+        t += 4
+    while t < n_features:
+        a = points[t, j]
+        for i in range(TOGETHER):
+            scores[i] += columns[t, i] * a
+        t += 1
+
+
+@jit(fastmath=REORDER)
+def set_squared_distances(
+    X: Rows,
+    scale: float,
+    shift: NDArray[Any],
+    centers: FloatArray,
+    labels: NDArray[np.int32],
+    squares: FloatArray,
+) -> None:
+    """Set ``squares`` to the squared distances of samples to their centres, in the frame."""
+    for i in range(X.shape[0]):
+        total = 0.0
+        for t in range(X.shape[1]):
+            difference = (X[i, t] * scale - shift[t]) - centers[labels[i], t]
+            total += difference * difference
         squares[i] = total
 
 
@@ -30,7 +188,6 @@ def set_offsets(
 def choose(
     rows: Rows | SparseRows,
     scores: NDArray[Any],
-    levels: NDArray[Any],
     squares: NDArray[Any],
     longest: float,
     roundoff: float,
@@ -43,10 +200,8 @@ def choose(
     Parameters
     ----------
     rows : (m, d) array or SparseRows
-    scores : (m, k) array, in and out
-        −2x·c; in the end, ‖c‖² − 2x·c.
-    levels : (k,) array
-        ‖c‖² of the centres.
+    scores : (m, k) array
+        ‖c‖² − 2x·c.
     squares : (m,) array
         ‖x‖² of the samples.
     longest, roundoff, underflow : float
@@ -60,16 +215,17 @@ def choose(
         remember_center(rows, centers, j)
     for i in range(labels.shape[0]):
         extent = np.sqrt(squares[i]) + longest
-        limit = lowest(scores, levels, i) + (roundoff * extent * extent + underflow)
-        count, label = candidates(scores, i, limit)
-        if count > 1:
-            closest = np.inf
-            for j in range(k):
-                if scores[i, j] <= limit:
-                    square = squared_distance(rows, i, centers, j)
-                    if square < closest:
-                        closest, label = square, j
-        labels[i] = label
+        best = scores[i, 0]
+        for j in range(k):
+            best = min(best, scores[i, j])
+        limit = best + (roundoff * extent * extent + underflow)
+        closest = np.inf
+        for j in range(k):
+            if scores[i, j] <= limit:
+                square = squared_distance(rows, i, centers, j)
+                if square < closest:
+                    closest = square
+                    labels[i] = j
 
 
 @jit(fastmath=FINITE)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from evomeans.engines.cpu.layout import State, count_tiles
 from evomeans.engines.cpu.memory import Memory, Recollection
+from evomeans.engines.cpu.pooling import PoolMemory, draw_from_pool
 from evomeans.engines.cpu.reassign import PAIRS
 from evomeans.engines.cpu.reductions import Attraction
 from evomeans.engines.cpu.refining import Refining
@@ -21,12 +22,15 @@ from evomeans.engines.cpu.samples import (
     dense_rows,
     encode_samples,
     frame_for,
+    with_room,
 )
 from evomeans.engines.draws import WeightedDraw
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import (
     Abandoned,
     Ability,
+    Attracted,
+    ClusterSums,
     CountingSamples,
     Flags,
     FloatArray,
@@ -164,9 +168,11 @@ class CpuEngine(CountingSamples):
         self, centers: FloatArray, power: int = 2
     ) -> tuple[FloatArray, FloatArray]:
         """Return what the samples of each centre cost, and what more without it."""
-        labels, first, second = self._room(len(centers)).two_closest(centers)
+        closest = self._room(len(centers)).two_closest(centers)
         weights = None if self.weights is None else self.samples.weights
-        sums = sum_by_center(labels, first, second, weights, len(centers), power)
+        sums = sum_by_center(
+            closest.labels, closest.first, closest.second, weights, len(centers), power
+        )
         errors, utilities = np.ldexp(sums, -power * self.frame.exponent)
         return errors, utilities
 
@@ -247,6 +253,46 @@ class CpuEngine(CountingSamples):
         costs: FloatArray = self._room(len(centers)).scratch.nearby[self.samples.places]
         return costs
 
+    def two_closest(self, centers: FloatArray) -> tuple[NDArray[np.int32], FloatArray, FloatArray]:
+        """Labels of the closest centres, and squared distances to the two closest."""
+        places = self.samples.places
+        closest = self._room(len(centers)).two_closest(centers)
+        return closest.labels[places], closest.first[places], closest.second[places]
+
+    def swap_gains(self, centers: FloatArray, quantile: float) -> tuple[int, FloatArray]:
+        """Draw a sample by D²; return it, and the gains of putting each centre onto it."""
+        room = self._room(len(centers))
+        closest = room.two_closest(centers)
+        costs = closest.first[self.samples.places]
+        if self.weights is not None:
+            costs *= self.weights
+        drawing = WeightedDraw(self.n_samples, costs if costs.any() else self.weights)
+        row = drawing.rows(np.array([quantile]))
+        gains = room.swap_gains(closest, self.rows(row))
+        return int(row[0]), np.ldexp(gains, -2 * self.frame.exponent)
+
+    def threshold_moves(
+        self,
+        labels: NDArray[np.int32],
+        n_clusters: int,
+        order: NDArray[np.intp],
+        factor: float,
+    ) -> tuple[NDArray[np.int32], FloatArray]:
+        """Move single samples, in this order, where that costs less than a multiple of before."""
+        places, room = self.samples.places, self._room(n_clusters)
+        moved = room.threshold_moves(labels[self.samples.order], places[order], factor)
+        return moved.labels[places], moved.centers
+
+    def seed_from(
+        self, pool: FloatArray, chances: FloatArray, quantiles: FloatArray
+    ) -> NDArray[np.intp]:
+        """Draw points of a pool by k-means++, judged by all samples; return their indices."""
+        samples = with_room(self.samples, len(pool), self.n_features)
+        drawn = np.zeros(len(quantiles), np.intp)
+        memory = PoolMemory.allocate(self.n_samples, len(pool))
+        draw_from_pool(samples, pool, chances, quantiles, drawn, memory)
+        return drawn
+
     def reductions(self, points: FloatArray, squares: FloatArray) -> FloatArray:
         """How much lower the objective is with one more centre, at each of the points."""
         gains = self._attraction(len(points)).reductions(points, squares)
@@ -255,6 +301,27 @@ class CpuEngine(CountingSamples):
     def attracted_means(self, points: FloatArray, squares: FloatArray) -> FloatArray:
         """Means of the samples that a centre at each of the points would attract."""
         return self._attraction(len(points)).means(points, squares)
+
+    def attracted(self, points: FloatArray, squares: FloatArray) -> Attracted:
+        """Reductions in the frame, weights and means, for a centre at each of the points."""
+        return self._attraction(len(points)).attracted(points, squares)
+
+    def cluster_sums(self, centers: FloatArray, parent: Handle | None = None) -> ClusterSums:
+        """Assign all samples to these centres, and sum them up."""
+        room = self._room(len(centers))
+        state = self.memory.new_state(self.n_samples, room.k)
+        known = self.memory.lend(parent, room.k)
+        try:
+            if known is not None:
+                room.take_over(known)
+            before = known.state if known is not None and known.state is not None else state
+            room.run(before, state, centers, before is not state, -1, 0.0, 1, steps=0)
+        finally:
+            self.memory.take_back(known)
+        limbs = room.sums
+        sums = (limbs[:, 0, :-1] + limbs[:, 1, :-1] / self.samples.limb) / self.samples.scales[:-1]
+        handle = self.memory.keep(Recollection(state, room.positions, limbs))
+        return ClusterSums(room.inertia, room.centers.weights.copy(), sums, handle)
 
     def _attraction(self, n_points: int) -> Attraction:
         work = n_points * self.n_samples * self.n_features

@@ -25,6 +25,7 @@ def find_two_closest(
     exact: FloatArray,
     scratch: Scratch,
     labels: NDArray[np.int32],
+    others: NDArray[np.int32],
     first: FloatArray,
     second: FloatArray,
     thread: int,
@@ -38,8 +39,8 @@ def find_two_closest(
     exact : (k, d) array
         The centres.
     scratch : Scratch
-    labels : (n,) array, out
-        The closest centre, by place.
+    labels, others : (n,) arrays, out
+        The closest and the second closest centre, by place. The others stay as they are if k = 1.
     first, second : (n,) arrays, infinite, out
         Squared distances to the two closest centres, by place. The second stays infinite if k = 1.
     thread, n_threads : int
@@ -67,7 +68,7 @@ def find_two_closest(
         for j in range(k):
             close = less(load(scores, j), limit)
             if close != 0:
-                update_two(samples, exact, j, tile, close, labels, first, second)
+                update_two(samples, exact, j, tile, close, labels, others, first, second)
 
 
 @jit
@@ -78,6 +79,7 @@ def update_two(
     tile: int,
     close: np.uint64,
     labels: NDArray[np.int32],
+    others: NDArray[np.int32],
     first: FloatArray,
     second: FloatArray,
 ) -> None:
@@ -93,6 +95,7 @@ def update_two(
         if i < n_samples:
             square = squared_distance(samples.rows, i, exact, j)
             if square < first[i]:
-                second[i], first[i], labels[i] = first[i], square, j
+                second[i], others[i] = first[i], labels[i]
+                first[i], labels[i] = square, j
             elif square < second[i]:
-                second[i] = square
+                second[i], others[i] = square, j

@@ -27,7 +27,7 @@ from evomeans.engines.cpu.order import neighbour_order
 from evomeans.engines.cpu.roulette import all_distances
 from evomeans.engines.cpu.rows import Rows, SparseRows, weight_of
 from evomeans.engines.cpu.threads import Crew, nth_item
-from evomeans.engines.protocol import FloatArray
+from evomeans.engines.protocol import Attracted, FloatArray
 
 # Limits of the distances at which samples are skipped are multiplied by this, far above rounding.
 PAD = 1.0 + 1e-9
@@ -59,9 +59,7 @@ class Attraction:
         squares : (n,) array
             δ, in the user's order; zero for a sample without weight.
         """
-        if isinstance(self.samples.rows, SparseRows):
-            return self._sparse(points, squares, moving=False)[0]
-        return self._dense(points, squares, moving=False)[0]
+        return self._attract(points, squares, valued=True, moving=False).reductions
 
     def means(self, points: FloatArray, squares: FloatArray) -> FloatArray:
         """Return the mean of the samples that every point attracts, or the point if there are none.
@@ -69,51 +67,65 @@ class Attraction:
         The bits of a mean depend only on the samples attracted, so a point that comes back
         unchanged has converged.
         """
+        return self._attract(points, squares, valued=False, moving=True).means
+
+    def attracted(self, points: FloatArray, squares: FloatArray) -> Attracted:
+        """Return reductions and means, and the weights of what is attracted, in one pass."""
+        return self._attract(points, squares, valued=True, moving=True)
+
+    def _attract(
+        self, points: FloatArray, squares: FloatArray, valued: bool, moving: bool
+    ) -> Attracted:
         if isinstance(self.samples.rows, SparseRows):
-            return self._sparse(points, squares, moving=True)[1]
-        return self._dense(points, squares, moving=True)[1]
+            return self._sparse(points, squares, valued, moving)
+        return self._dense(points, squares, valued, moving)
 
     def _dense(
-        self, points: FloatArray, squares: FloatArray, moving: bool
-    ) -> tuple[FloatArray, FloatArray]:
+        self, points: FloatArray, squares: FloatArray, valued: bool, moving: bool
+    ) -> Attracted:
         order = neighbour_order(points, WIDTH)
         squares = squares[self.samples.order]
-        totals = np.empty(len(points))
+        gains, weights = np.empty(len(points)), np.empty(len(points))
         means = np.empty(points.shape if moving else (0, self.n_features))
         self.crew.run(
             attract,
             self.samples,
             OwnDistances.of(squares),
             points[order],
+            valued,
             moving,
-            totals,
+            gains,
+            weights,
             means,
             PointScratch.allocate(self.n_features, self.crew.n_threads),
         )
         places = np.empty_like(order)
         places[order] = np.arange(len(order), dtype=order.dtype)
-        return totals[places], means[places] if moving else means
+        return Attracted(gains[places], weights[places], means[places] if moving else means)
 
     def _sparse(
-        self, points: FloatArray, squares: FloatArray, moving: bool
-    ) -> tuple[FloatArray, FloatArray]:
+        self, points: FloatArray, squares: FloatArray, valued: bool, moving: bool
+    ) -> Attracted:
         """Compute all distances, for a few points at a time: sparse rows have no tiles."""
         order, weights = self.samples.order, np.ones(len(squares))
         if len(self.samples.weights):
             weights[order] = self.samples.weights
-        totals, means = np.zeros(len(points)), points.copy()
+        gains, attracted = np.zeros(len(points)), np.zeros(len(points))
+        means = points.copy()
         for first in range(0, len(points), WIDTH):
             block = points[first : first + WIDTH]
             away = self._sparse_squares(block)
+            if valued:
+                reductions = np.maximum(squares[:, None] - away, 0.0)
+                gains[first : first + WIDTH] = weights @ reductions
             if not moving:
-                gains = np.maximum(squares[:, None] - away, 0.0)
-                totals[first : first + WIDTH] = weights @ gains
                 continue
             shares = np.where(away < squares[:, None], weights[:, None], 0.0)
             sums = (self._rows_and_ones.T @ shares[order]).T
             found = np.flatnonzero(sums[:, -1])
+            attracted[first : first + WIDTH] = sums[:, -1]
             means[first + found] = sums[found, :-1] / sums[found, -1:]
-        return totals, means
+        return Attracted(gains, attracted, means)
 
     @cached_property
     def _rows_and_ones(self) -> Any:
@@ -161,14 +173,16 @@ class PointScratch(NamedTuple):
     * ``middle`` (threads, 1, d): mean of the points.
     * ``points`` (threads, d, WIDTH): the points, one row per feature.
     * ``away`` (threads, WIDTH): their squared distances to the sample in hand.
-    * ``totals`` (threads, WIDTH): their reductions, or the weights of the samples they attract.
+    * ``gains`` (threads, WIDTH): their reductions.
+    * ``weights`` (threads, WIDTH): weights of the samples they attract.
     * ``sums`` (threads, d, WIDTH): weighted sums of the samples they attract.
     """
 
     middle: FloatArray
     points: FloatArray
     away: FloatArray
-    totals: FloatArray
+    gains: FloatArray
+    weights: FloatArray
     sums: FloatArray
 
     @classmethod
@@ -177,6 +191,7 @@ class PointScratch(NamedTuple):
         return cls(
             np.empty((n_threads, 1, n_features)),
             aligned((n_threads, n_features, WIDTH), np.float64),
+            aligned((n_threads, WIDTH), np.float64),
             aligned((n_threads, WIDTH), np.float64),
             aligned((n_threads, WIDTH), np.float64),
             aligned((n_threads, n_features, WIDTH), np.float64),
@@ -188,14 +203,16 @@ def attract(
     samples: Samples,
     own: OwnDistances,
     points: FloatArray,
+    valued: bool,
     moving: bool,
-    totals: FloatArray,
+    gains: FloatArray,
+    weights: FloatArray,
     means: FloatArray,
     scratch: PointScratch,
     thread: int,
     n_threads: int,
 ) -> None:
-    """Compute reductions or means for a thread's share of the tiles of points.
+    """Compute reductions, means or both for a thread's share of the tiles of points.
 
     Parameters
     ----------
@@ -203,30 +220,32 @@ def attract(
     own : OwnDistances
     points : (m, d) array
         In an order in which neighbours follow each other.
-    moving : bool
-        Whether to compute means instead of reductions.
-    totals : (m,) array, out
-        The reductions; if ``moving``, the weights of the samples attracted.
+    valued, moving : bool
+        Whether to compute reductions, and whether to compute means.
+    gains, weights : (m,) arrays, out
+        The reductions, and the weights of the samples attracted; zero if they are not computed.
     means : (m, d) array, out
         The means; empty unless ``moving``.
     scratch : PointScratch
     thread, n_threads : int
     """
     n_points, n_features = points.shape
-    own_totals, sums = scratch.totals[thread], scratch.sums[thread]
+    own_gains, own_weights = scratch.gains[thread], scratch.weights[thread]
+    sums = scratch.sums[thread]
     n_tiles = (n_points + WIDTH - 1) // WIDTH
     for nth in range(n_tiles):
         tile = nth_item(nth, thread, n_threads)
         if tile >= n_tiles:
             break
         for p in range(WIDTH):
-            own_totals[p] = 0.0
+            own_gains[p] = own_weights[p] = 0.0
             for t in range(n_features):
                 sums[t, p] = 0.0
-        visit_samples(samples, own, points, tile, moving, scratch, thread)
+        visit_samples(samples, own, points, tile, valued, moving, scratch, thread)
         first = tile * WIDTH
         for p in range(min(WIDTH, n_points - first)):
-            total = totals[first + p] = own_totals[p]
+            gains[first + p] = own_gains[p]
+            total = weights[first + p] = own_weights[p]
             if moving:
                 for t in range(n_features):
                     stays = points[first + p, t]
@@ -239,6 +258,7 @@ def visit_samples(
     own: OwnDistances,
     points: FloatArray,
     tile: int,
+    valued: bool,
     moving: bool,
     scratch: PointScratch,
     thread: int,
@@ -246,7 +266,7 @@ def visit_samples(
     """Add the samples that a tile of points may attract, in the order of their places."""
     rows, middle = samples.rows, scratch.middle[thread]
     block, away = scratch.points[thread], scratch.away[thread]
-    totals, sums = scratch.totals[thread], scratch.sums[thread]
+    gains, weights, sums = scratch.gains[thread], scratch.weights[thread], scratch.sums[thread]
     radius = copy_points(points, tile, block, middle)
     for other in range(samples.radii.shape[0]):
         limit = (radius + samples.radii[other] + own.farthest[other]) * PAD
@@ -258,10 +278,10 @@ def visit_samples(
                 continue
             weight = weight_of(samples, i)
             distances_to_points(rows, i, block, away)
+            if valued:
+                add_gains(weight, own.squares[i], away, gains)
             if moving:
-                add_attracted(rows, i, weight, own.squares[i], away, totals, sums)
-            else:
-                add_gains(weight, own.squares[i], away, totals)
+                add_attracted(rows, i, weight, own.squares[i], away, weights, sums)
 
 
 @jit(fastmath=FINITE)

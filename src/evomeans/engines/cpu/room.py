@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from evomeans.engines.course import Level
 from evomeans.engines.cpu.clusters import Clusters, Diary
+from evomeans.engines.cpu.foresight import Foresight, foresee, squares_to
 from evomeans.engines.cpu.hartigan import move_singles
 from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import Centers, Samples, Scratch, State, aligned
@@ -19,9 +20,11 @@ from evomeans.engines.cpu.reassign import reassign
 from evomeans.engines.cpu.refine import INERTIA, ITERATIONS, refine, step, sum_distances
 from evomeans.engines.cpu.roulette import all_distances, draw_at
 from evomeans.engines.cpu.rows import SparseRows
+from evomeans.engines.cpu.samples import with_room
 from evomeans.engines.cpu.seeding import seed
 from evomeans.engines.cpu.swaps import try_swaps
 from evomeans.engines.cpu.threads import Crew
+from evomeans.engines.cpu.thresholds import gather, visit_all
 from evomeans.engines.protocol import FloatArray
 from evomeans.engines.rules import MAX_ITERATIONS
 
@@ -47,14 +50,24 @@ class LabelledCenters(NamedTuple):
     centers: FloatArray
 
 
+class TwoClosest(NamedTuple):
+    """``labels`` and ``others``, the closest and second closest centres; their squared distances.
+
+    All are (n,) arrays. With one centre, ``others`` has no meaning, and ``second`` is infinite.
+    """
+
+    labels: NDArray[np.int32]
+    others: NDArray[np.int32]
+    first: FloatArray
+    second: FloatArray
+
+
 class Room:
     """The work space for one number of clusters, and the one way into the kernels."""
 
     def __init__(self, samples: Samples, k: int, n_features: int, n_threads: int) -> None:
         sparse = isinstance(samples.rows, SparseRows)
-        if sparse:
-            room = {"center_squares": np.zeros(k), "by_feature": np.zeros((n_features, k))}
-            samples = samples._replace(rows=samples.rows._replace(**room))
+        samples = with_room(samples, k, n_features)
         self.k = k
         self.samples = samples
         self.crew = Crew(n_threads)
@@ -183,17 +196,35 @@ class Room:
         self.crew.run(seed, self.samples, exact, self.scratch, ceilings, reach, gains, quantiles)
         return self.positions
 
-    def two_closest(self, centers: FloatArray) -> tuple[NDArray[np.int32], FloatArray, FloatArray]:
-        """Closest centres, squared distances to them and to the second closest, in the frame.
-
-        In the order of the tiles.
-        """
+    def two_closest(self, centers: FloatArray) -> TwoClosest:
+        """Return the two closest centres of every sample, by place, with squared distances."""
         self.centers.exact[:] = centers
-        labels = np.empty(len(self.samples.order), np.int32)
-        first, second = np.full((2, len(labels)), np.inf)
-        exact = self.centers.exact
-        self.crew.run(find_two_closest, self.samples, exact, self.scratch, labels, first, second)
-        return labels, first, second
+        n_samples = len(self.samples.order)
+        found = TwoClosest(*np.zeros((2, n_samples), np.int32), *np.full((2, n_samples), np.inf))
+        self.crew.run(find_two_closest, self.samples, self.centers.exact, self.scratch, *found)
+        return found
+
+    def swap_gains(self, closest: TwoClosest, point: FloatArray) -> FloatArray:
+        """Return what swaps of centres with a point, shape (1, d), would gain, in the frame.
+
+        See :mod:`~evomeans.engines.cpu.foresight`.
+        """
+        memory = Foresight.allocate(*self.target.shape)
+        members = closest.labels.argsort(kind="stable")
+        begins = np.searchsorted(closest.labels[members], np.arange(self.k + 1))
+        away = squares_to(self.samples, point)
+        foresee(self.samples, *closest, away, members, begins, memory)
+        return memory.gains
+
+    def threshold_moves(
+        self, labels: NDArray[np.int32], order: NDArray[np.uint32], factor: float
+    ) -> LabelledCenters:
+        """Make a pass of moves, by place; see :mod:`~evomeans.engines.cpu.thresholds`."""
+        clusters = self.swapped
+        clusters.labels[:] = labels
+        gather(self.samples, clusters, self.target)
+        visit_all(self.samples, clusters, order, factor, np.empty(self.k), self.target)
+        return LabelledCenters(clusters.labels.copy(), self.target.copy())
 
     @property
     def positions(self) -> FloatArray:

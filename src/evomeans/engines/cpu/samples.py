@@ -182,6 +182,14 @@ def dense_rows(samples: Samples, chosen: NDArray[Any], n_features: int) -> Float
     return result
 
 
+def with_room(samples: Samples, k: int, n_features: int) -> Samples:
+    """Give sparse rows room for what distances to ``k`` centres need; dense rows need none."""
+    if not isinstance(samples.rows, SparseRows):
+        return samples
+    room = {"center_squares": np.zeros(k), "by_feature": np.zeros((n_features, k))}
+    return samples._replace(rows=samples.rows._replace(**room))
+
+
 def can_move_singles(X: Any) -> bool:
     """Whether single moves are worth their time: sparse rows must not be nearly empty.
 

@@ -1,0 +1,1 @@
+"""All methods of evomeans beside each other, at equal CPU time."""

@@ -1,0 +1,143 @@
+"""A file that keeps the state of a long computation, and from which it continues."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from evomeans.storage.archive import Archive, ArchiveError, read_archive, write_archive
+from evomeans.storage.arrays import Arrays
+
+SECONDS_BETWEEN = 30.0
+# Writing takes at most a twentieth of the time, however large the state.
+PAUSE_PER_WRITE = 20.0
+
+Problem = Mapping[str, int | str | None]
+"""Whatever decides about the course of a search beside its random numbers, by name."""
+
+State = TypeVar("State")
+
+
+class CheckpointError(ValueError):
+    """A checkpoint that cannot be continued: of another problem, damaged, or of another format."""
+
+
+class StateFile:
+    """When a state is written, and who may read it; what it consists of is left to subclasses.
+
+    Parameters
+    ----------
+    path : path-like
+        The file. It is always complete: a new state replaces the old one in a single step.
+    problem : mapping
+        Only a search of the same problem may continue from the file.
+    seed : int, optional
+        If given, the search in the file must have begun with it.
+    every : float, optional
+        Seconds between two writes, by the clock of the search.
+    clock : callable
+        Seconds, for the time that writing takes.
+    """
+
+    format: str
+    version: int
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        problem: Problem,
+        *,
+        seed: int | None = None,
+        every: float | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self.path = Path(path)
+        self.problem = dict(problem)
+        self.seed = seed
+        self.every = SECONDS_BETWEEN if every is None else every
+        self.clock = clock
+        self._due = 0.0
+        self._written = -1
+
+    def read(self, restore: Callable[[Archive], State]) -> State:
+        """Return what ``restore`` makes of the file, if it is of this problem and format."""
+        try:
+            archive = read_archive(self.path, self.format, self.version)
+            check_version(archive, self.version)
+            check_problem(archive, self.problem, self.seed)
+            return restore(archive)
+        except ArchiveError as error:
+            raise CheckpointError(
+                f"The checkpoint {self.path} cannot be continued: {error}. Nothing was changed. "
+                "Choose another path, or remove the file to begin anew."
+            ) from error
+
+    def has_read(self, progress: int, seconds: float) -> None:
+        """Remember how far the state in the file is, and when the next one is due."""
+        self._written, self._due = progress, seconds + self.every
+
+    def is_due(self, seconds: float) -> bool:
+        """Whether it is time to write."""
+        return seconds >= self._due
+
+    def has(self, progress: int) -> bool:
+        """Whether the state in the file is as far as this."""
+        return self._written == progress
+
+    def write(self, progress: int, seconds: float, meta: dict[str, Any], arrays: Arrays) -> None:
+        """Write a state."""
+        began = self.clock()
+        meta = {**meta, "problem": self.problem, "seed": self.seed}
+        write_archive(self.path, self.format, self.version, meta, arrays)
+        self._written = progress
+        self._due = seconds + max(self.every, PAUSE_PER_WRITE * (self.clock() - began))
+
+    def try_to_write(
+        self, progress: int, seconds: float, meta: dict[str, Any], arrays: Arrays
+    ) -> None:
+        """Write; if that fails, say so, and let the search continue."""
+        try:
+            self.write(progress, seconds, meta, arrays)
+        except OSError as error:
+            self._due = seconds + self.every
+            warnings.warn(
+                f"The checkpoint {self.path} could not be written ({error}). The search continues, "
+                "and the file, if there was one, is as it was.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+
+
+def check_problem(archive: Archive, problem: Problem, seed: int | None) -> None:
+    """Refuse the file of another problem, or of another seed if one is given."""
+    stored, ours = dict(archive.mapping("problem")), dict(problem)
+    if seed is not None:
+        stored["random_state"], ours["random_state"] = archive.meta.get("seed"), seed
+    differences = [
+        _difference(name, stored.get(name), ours.get(name))
+        for name in sorted(stored.keys() | ours.keys())
+        if stored.get(name) != ours.get(name)
+    ]
+    if differences:
+        raise ArchiveError(f"it is of another search; {', '.join(differences)}")
+
+
+def check_version(archive: Archive, expected: int) -> None:
+    """Refuse older formats: a search continues with the same bits only in the same version."""
+    number = archive.meta["version"]
+    if number < expected:
+        raise ArchiveError(
+            f"it has version {number} of the format, and this evomeans continues version "
+            f"{expected} only. Finish the search with the evomeans that wrote it, "
+            f"{ascii(archive.meta.get('evomeans'))[:40]}, or begin anew"
+        )
+
+
+def _difference(name: str, stored: object, ours: object) -> str:
+    if any(isinstance(value, str) and len(value) == 64 for value in (stored, ours)):
+        return f"{name[:40]} differs"
+    return f"{name[:40]} is {ascii(stored)[:40]} in the file and {ascii(ours)[:40]} now"
