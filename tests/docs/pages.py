@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -42,7 +43,8 @@ def shown_commands(page: Path, program: str) -> Iterator[list[str]]:
         if line.startswith("    "):
             words = line.strip().removeprefix("$ ")
             if words.startswith(f"{program} "):
-                yield shlex.split(words, comments=True)[1:]
+                # What a shell does with the output is not a part of the command.
+                yield list(takewhile(lambda word: word not in "|>", shlex.split(words, True)[1:]))
 
 
 def benchmark_commands(page: Path) -> Iterator[tuple[str, list[str]]]:

@@ -16,7 +16,6 @@ from matplotlib import pyplot as plt
 from sklearn.preprocessing import StandardScaler
 
 from evomeans import HGMeansPath, plotting
-from evomeans.report import render_report, report_data
 
 # %%
 # The table is drawn here: 2,000 customers of five kinds, whose kinds we then forget. Each kind
@@ -62,8 +61,8 @@ plt.show()
 # The report is one HTML file to pass on. With ``standardization`` it shows centres in the units
 # of the table.
 
-data = report_data(model, X, title="customers", standardization=(scaler.mean_, scaler.scale_))
 with tempfile.TemporaryDirectory() as folder:
     page = Path(folder, "report.html")
-    page.write_text(render_report(data), encoding="utf-8")
+    in_units = (scaler.mean_, scaler.scale_)
+    model.report(X, page, title="Customers", units={"basket": "€"}, standardization=in_units)
     print(f"{page.name}: {page.stat().st_size / 1024:.0f} kB")

@@ -33,6 +33,7 @@ from evomeans.estimators.path_solving import (
     prepare_path,
     search_path,
 )
+from evomeans.estimators.presenting import Presented
 from evomeans.estimators.solution import Solution, canonical_solution, in_data_units
 from evomeans.estimators.validation import (
     Features,
@@ -48,7 +49,7 @@ from evomeans.search.plan import missing_abilities
 UNFINISHED = (StopReason.INTERRUPTED, StopReason.MAX_TIME, StopReason.OBSERVER)
 
 
-class HGMeansPath(BestModelMixin, BaseEstimator):  # type: ignore[misc]
+class HGMeansPath(Presented, BestModelMixin, BaseEstimator):  # type: ignore[misc]
     """The best k-means clustering for every k of a range, and which k the samples suggest.
 
     It finds what an :class:`HGMeans` for each k would find, in a fraction of the time: neighbouring
