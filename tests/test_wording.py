@@ -7,6 +7,7 @@ import pytest
 from evomeans import StopReason
 from evomeans.wording import (
     advice_text,
+    certainty_text,
     counted,
     duration_text,
     listed,
@@ -137,3 +138,18 @@ def test_advice_only_where_more_time_could_help():
     assert advice_text("max_iter", 500, 490, 1) == ""
     assert advice_text("no_improvement", 500, 490, 0) == ""
     assert advice_text("proven_optimal", 500, 5, 0) == ""
+
+
+@pytest.mark.parametrize(
+    ("reason", "rediscoveries", "text"),
+    [
+        ("proven_optimal", 0, "proven optimal"),
+        ("agreement", 1, "found again once, by independent populations"),
+        ("agreement", 2, "found again twice, by independent populations"),
+        ("max_time", 3, "found again 3 times, by independent populations"),
+        ("max_time", 0, "the search was cut short before its best solution was found again"),
+        ("no_improvement", 0, "not found again"),
+    ],
+)
+def test_certainty_in_a_few_words(reason, rediscoveries, text):
+    assert certainty_text(reason, rediscoveries) == text

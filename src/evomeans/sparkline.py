@@ -20,14 +20,37 @@ def convergence_html(best: Sequence[float], text: str) -> str:
     caption = f'<div style="font-size:90%">{escape(text)}</div>'
     if not len(best):
         return f"<div>{caption}</div>"
-    picture = (
-        f'<svg width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
-        'aria-label="Best inertia by solutions made">'
-        f'<path d="M0 {HEIGHT - 0.5}H{WIDTH}" stroke="currentColor" opacity="0.25"/>'
+    return f"<div>{line_svg(best)}{caption}</div>"
+
+
+def line_svg(best: Sequence[float]) -> str:
+    """Draw the lowest inertia after each solution as a falling line."""
+    line = (
         f'<path d="{_path(best)}" fill="none" stroke="#0072B2" stroke-width="2" '
-        'stroke-linejoin="round"/></svg>'
+        'stroke-linejoin="round"/>'
     )
-    return f"<div>{picture}{caption}</div>"
+    return _picture(line, "Best inertia by solutions made")
+
+
+def bars_svg(values: Sequence[float], label: str) -> str:
+    """Draw numbers that are not negative as bars, side by side."""
+    largest = max(values, default=0) or 1
+    step = WIDTH / max(1, len(values))
+    width = max(0.5, step - min(3.0, step / 4))
+    bars = "".join(
+        f"M{i * step + width / 2:.1f} {HEIGHT}V{HEIGHT - (HEIGHT - 4) * value / largest:.1f}"
+        for i, value in enumerate(values)
+    )
+    return _picture(f'<path d="{bars}" stroke="#0072B2" stroke-width="{width:.2f}"/>', label)
+
+
+def _picture(content: str, label: str) -> str:
+    return (
+        f'<svg width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+        f'style="margin:4px 16px 4px 0" aria-label="{escape(label)}">'
+        f'<path d="M0 {HEIGHT - 0.5}H{WIDTH}" stroke="currentColor" opacity="0.25"/>'
+        f"{content}</svg>"
+    )
 
 
 def _path(best: Sequence[float]) -> str:

@@ -126,6 +126,26 @@ def stop_text(reason: str, offspring: int, since_improvement: int, rediscoveries
     return " ".join(sentences)
 
 
+def certainty_text(reason: str, rediscoveries: int) -> str:
+    """Say in a few words how sure it is that a search has found the best solution.
+
+    Parameters
+    ----------
+    reason : str
+        A :class:`~evomeans.StopReason`.
+    rediscoveries : int
+        How often an independent population found the best solution again.
+    """
+    if reason == "proven_optimal":
+        return "proven optimal"
+    if rediscoveries:
+        times = {1: "once", 2: "twice"}.get(rediscoveries, f"{rediscoveries:,} times")
+        return f"found again {times}, by independent populations"
+    if reason in UNFINISHED:
+        return "the search was cut short before its best solution was found again"
+    return "not found again"
+
+
 def levels_text(levels: Sequence[int]) -> str:
     """Say on which samples the populations of a search began; empty if there were none.
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -269,7 +271,53 @@ def test_info(evomeans, monkeypatch):
     record = json.loads(evomeans("info", "--json").out)
     assert record["packages"]["numba"]
     assert record["cores"] >= 1
-    assert record["cache"].keys() == {"folder", "kernels", "bytes", "switched_off"}
+    cache = record["cache"]
+    assert 0 <= cache["ready"] <= cache["needed"]
+    assert cache["needed"] > 50
+    assert all(folder.startswith(cache["folder"]) for folder in cache["folders"])
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    limited = evomeans("info").out
+    assert "threads    1 by default" in limited
+    assert "(OMP_NUM_THREADS=1)" in limited
+
+
+def test_info_says_what_a_first_fit_would_compile(evomeans, monkeypatch):
+    monkeypatch.setattr("evomeans.compiled.ready.missing_jobs", lambda needed: needed[:3])
+    assert "evomeans warmup compiles the other 3" in evomeans("info").out
+    monkeypatch.setattr("evomeans.compiled.ready.missing_jobs", lambda needed: [])
+    assert "are compiled\n" in evomeans("info").out
+    monkeypatch.setenv("EVOMEANS_CACHE", "0")
+    assert "switched off by EVOMEANS_CACHE=0" in evomeans("info").out
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_knows_commands_and_options(evomeans, shell):
+    script = evomeans("completion", shell)
+    assert script.code == 0
+    for word in ("certify", "missing", "median", "target-inertia"):
+        assert word in script.out
+    assert evomeans("completion", "tcsh").code == 2
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")
+@pytest.mark.parametrize(
+    ("words", "completions"),
+    [
+        ("f", ["fit"]),
+        ("fit --mi", ["--min-population", "--missing"]),
+        ("fit t.csv --missing m", ["mean", "median"]),
+    ],
+)
+def test_bash_completes(evomeans, words, completions):
+    script = evomeans("completion", "bash").out
+    assert "complete -o default -F _evomeans evomeans" in script
+    ask = f"""
+    COMP_WORDS=(evomeans {words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); COMPREPLY=()
+    _evomeans evomeans "${{COMP_WORDS[COMP_CWORD]}}" "${{COMP_WORDS[COMP_CWORD-1]}}"
+    printf '%s\\n' "${{COMPREPLY[@]}}"
+    """
+    done = subprocess.run(["bash", "-c", script + ask], capture_output=True, text=True, check=True)
+    assert sorted(done.stdout.split()) == completions
 
 
 def test_help_and_version(evomeans):
@@ -297,7 +345,7 @@ def test_warmup_compiles_what_is_missing_and_shows_progress(evomeans, monkeypatc
     assert first.code == 0
     assert "1 of 1" in first.err
     assert "smallest_size" in first.err
-    assert "1 kernels compiled" in first.out
+    assert "1 kernel compiled" in first.out
     again = evomeans("warmup", "--json", "--quiet")
     assert json.loads(again.out)["compiled"] == 0
     assert again.err == ""

@@ -6,13 +6,12 @@ import io
 
 import pytest
 from rich.console import Console
-from sklearn.base import clone
 
 from evomeans import HGMeans, OffspringRecord
 from evomeans.cli.app import app
 from evomeans.cli.compare import _gap_text
+from evomeans.cli.fit_record import _sizes
 from evomeans.cli.progress import SearchDisplay
-from evomeans.cli.record import _sizes
 from evomeans.cli.terminal import Terminal
 
 
@@ -82,11 +81,12 @@ def test_progress_follows_the_search():
         "best inertia 150",
         "gain over the first solution 25.000 %",
         "offspring 11 of 100",
-        "since improvement 7 of 50",
+        "population 1",
+        "since it improved 7 of 50",
         "elapsed 12.0 s",
         "left at most 1 min 29 s",
     ]
-    display.model = clone(MODEL).set_params(max_time=20.0)
+    display.forecast.max_time = 20.0
     assert display.left(12.0) == "8.0 s"
 
 
@@ -115,5 +115,5 @@ def test_a_log_stays_short(capsys):
 
 def test_lines_without_what_is_not_known():
     text = SearchDisplay(Terminal(), MODEL).log_line(record(0, 5.0, 5.0, 3.0))
-    assert text.split("  ")[-1] == "0 of 50 since the population improved"
+    assert text.split("  ")[-1] == "population 1: 0 of 50 since it improved"
     assert "below" not in text

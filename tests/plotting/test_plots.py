@@ -11,9 +11,11 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot
 from matplotlib.colors import to_hex
+from sklearn.cluster import KMeans
 from sklearn.exceptions import NotFittedError
 
-from evomeans import HGMeans, History, plotting
+from evomeans import HGMeans, HGMeansPath, History, plotting
+from evomeans.baselines import MultiStartKMeans
 from evomeans.plotting.cluster_plots import draw_sizes
 from evomeans.plotting.palette import OKABE_ITO
 
@@ -205,3 +207,45 @@ def test_importing_loads_neither_matplotlib_nor_jinja2():
     loaded = set(result.stdout.split())
     assert "evomeans.plotting" in loaded
     assert not loaded & {"matplotlib", "jinja2", "numba", "sklearn.decomposition"}
+
+
+@pytest.mark.parametrize("plot", [plotting.plot_convergence, plotting.plot_population])
+def test_a_flat_course_is_said_instead_of_drawn(plot):
+    X = np.repeat([[0.0, 0.0], [9.0, 9.0]], 9, axis=0)
+    model = HGMeans(2, engine="reference", **FAST).fit(X)
+    assert texts(plot(model)) == [
+        "All solutions of the search are equally good:\nthere is no course to draw."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("plot", "given", "text"),
+    [
+        (plotting.plot_convergence, KMeans(2, n_init=1).fit(FRAME), "KMeans keeps no history"),
+        (plotting.plot_population, KMeans(2, n_init=1).fit(FRAME), "KMeans keeps no history"),
+        (plotting.plot_convergence, FRAME, "A fitted estimator with centres is needed here"),
+        (plotting.plot_sizes, [1, 2], "got list"),
+        (plotting.plot_comparison, HGMeans(2), "runs must be a dict"),
+    ],
+)
+def test_what_a_plot_needs_is_explained(plot, given, text):
+    with pytest.raises(TypeError, match=text):
+        plot(given)
+
+
+def test_a_path_has_many_models_of_which_one_is_drawn():
+    path = HGMeansPath((2, 3), random_state=0).fit(FRAME)
+    for plot in (plotting.plot_sizes, plotting.plot_profiles):
+        with pytest.raises(TypeError, match=r"pass one of them, such as path.at\(2\)"):
+            plot(path)
+        plot(path.at(2))
+
+
+def test_models_and_baselines_are_compared_as_they_are(model):
+    baseline = MultiStartKMeans(4, n_runs=5, random_state=0).fit(FRAME)
+    plotting.plot_convergence(baseline)
+    ax = plotting.plot_comparison({"HG-means": model, "restarts": baseline})
+    names = [text.get_text().split("   ")[0] for text in ax.get_legend().get_texts()]
+    assert sorted(names) == ["HG-means", "restarts"]
+    with pytest.raises(TypeError, match="has no population"):
+        plotting.plot_population(baseline)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import time
+
+import numpy as np
 import pytest
 from reports import HOSTILE, data_of, fitted, samples
 
@@ -72,7 +76,7 @@ def test_the_keyboard_sorts(show, page, data):
     tab.evaluate(f"document.querySelector('{header(3)}').focus()")
     tab.press("Enter", 13, "\r")
     assert tab.evaluate(SORTED_BY) == [["Share", "descending"]]
-    for _ in range(3):
+    for _ in range(5):
         tab.press("Tab", 9)
     tab.press(" ", 32, " ")
     assert tab.evaluate(SORTED_BY) == [["Most telling columns", "ascending"]]
@@ -206,7 +210,50 @@ def test_it_can_be_read_without_a_script(browser, page, tmp_path):
     tab.close()
 
 
-def test_it_prints(show, page, tmp_path):
-    """A PDF of a few pages comes out."""
+@pytest.mark.parametrize("n_clusters", [5, 10])
+def test_it_prints_to_two_pages(show, tmp_path, n_clusters):
+    X = samples()
+    page = render_report(data_of(fitted(n_clusters, X), X, ["height", "width", "depth", "cost"]))
     show(page).pdf(tmp_path / "report.pdf")
-    assert (tmp_path / "report.pdf").read_bytes().startswith(b"%PDF-")
+    content = (tmp_path / "report.pdf").read_bytes()
+    assert content.startswith(b"%PDF-")
+    assert re.search(rb"/Type /Pages\s.*?/Count (\d+)", content, re.DOTALL)[1] in (b"1", b"2")
+
+
+def test_the_labels_are_downloaded(show, model, page, tmp_path):
+    folder = tmp_path / "downloads"
+    folder.mkdir()
+    tab = show(page)
+    tab.browser.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
+    tab.click("[data-download]")
+    file, limit = folder / "labels.csv", time.monotonic() + 20
+    while not file.exists() and time.monotonic() < limit:
+        time.sleep(0.05)
+    header, *rows = file.read_text().splitlines()
+    assert header == "index,cluster"
+    assert rows == [f"{i},{label}" for i, label in enumerate(model.labels_)]
+
+
+def test_the_centres_sort_by_a_column(show, page, data):
+    tab = show(page)
+    profiles = data["profiles"]
+    tab.click("#profile thead th:nth-child(2) button")
+    order = (
+        "[...document.querySelectorAll('#profile tbody tr')].map(r => Number(r.dataset.cluster))"
+    )
+    first = [row[0] for row in profiles["centers"]]
+    expected = [profiles["clusters"][i] for i in np.argsort([-value for value in first])]
+    assert tab.evaluate(order) == expected
+    # The mean of all samples stays below.
+    last = "document.querySelector('#profile tfoot').textContent.trim().slice(0, 3)"
+    assert tab.evaluate(last) == "all"
+
+
+def test_every_cluster_is_described_in_words(show, page, data):
+    tab = show(page)
+    lines = tab.evaluate("[...document.querySelectorAll('.words li')].map(l => l.innerText)")
+    for line, cluster in zip(lines, data["clusters"], strict=True):
+        assert cluster["words"] in line
+    tab.hover(".words li:nth-child(3)")
+    marked = "[...new Set([...document.querySelectorAll('svg .on')].map(m => m.dataset.cluster))]"
+    assert tab.evaluate(marked) == ["2"]

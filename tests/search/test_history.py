@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import sys
 
 import numpy as np
 import pytest
 
 from evomeans.search import History, OffspringRecord, SearchSettings, evolve
+from evomeans.search.history import COLUMNS
 from fakes import ScriptedClock, ScriptedEngine, ScriptedRandom, breeding, refinement
 
 TYPES = {
@@ -121,3 +123,18 @@ def test_the_history_copies_the_records_it_is_given() -> None:
     history.append(record(2))
     assert len(records) == 1
     assert len(history) == 2
+
+
+def test_pandas_gets_every_field() -> None:
+    history = History([record(1), record(2, founder=True)])
+    frame = history.to_pandas()
+    assert list(frame.columns) == list(COLUMNS)
+    for name in COLUMNS:
+        assert frame[name].tolist() == history.column(name).tolist()
+    assert History().to_pandas().shape == (0, len(COLUMNS))
+
+
+def test_without_pandas_there_is_advice(monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match="pip install pandas"):
+        History([record(1)]).to_pandas()

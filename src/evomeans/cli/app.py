@@ -26,6 +26,7 @@ from evomeans.cli.options import (
     RunOptions,
     SampleOptions,
     SearchOptions,
+    Shell,
     TableName,
     TableOptions,
 )
@@ -218,3 +219,24 @@ def warmup(*, jobs: Jobs = -1, show: Terminal = SHOW) -> int:
     from evomeans.cli.warmup import compile_kernels
 
     return compile_kernels(jobs, show)
+
+
+@app.command(sort_key=7)
+def completion(shell: Shell, /) -> int:
+    """Print the script with which a shell completes commands, options and files by Tab.
+
+    bash, in ~/.bashrc: eval "$(evomeans completion bash)"
+
+    zsh: evomeans completion zsh > "${fpath[1]}/_evomeans"
+
+    fish: evomeans completion fish > ~/.config/fish/completions/evomeans.fish
+
+    Parameters
+    ----------
+    shell
+        The shell.
+    """
+    script = app.generate_completion(shell=shell)
+    # Tables are texts to cyclopts; bash is to offer files where the script offers nothing.
+    print(script.replace("complete -F ", "complete -o default -F ") if shell == "bash" else script)
+    return ExitCode.DONE

@@ -47,14 +47,12 @@ def certify_run(
     if not folder.is_dir():
         raise CommandError(f"There is no folder {folder}; name the --output of a run.")
     record = read_record(folder)
-    model, scaling = fitted_model(folder)
+    model, treatment = fitted_model(folder)
     weighted = bool(record.get("table", {}).get("weighted"))
     if weighted and proof.weights is None:
         raise CommandError(f"The rows of {folder} were weighted; name the column with --weights.")
-    table = matching_table(
-        model, name, read, terminal, standardized=scaling is not None, samples=proof.samples
-    )
-    X = table.X if scaling is None else scaling.apply(table.X)
+    table = matching_table(model, name, read, terminal, treatment, samples=proof.samples)
+    X = treatment.applied(table)
     if len(X) != len(model.labels_):
         raise CommandError(
             f"{table.name} has {len(X):,} rows and the run {len(model.labels_):,}; certify takes "

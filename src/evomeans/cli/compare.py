@@ -64,7 +64,7 @@ def compare_methods(
     if picture is not None:
         _check_picture(picture, options.force)
     table = load_table(name, read, terminal, samples)
-    check_table(table, clusters)
+    check_table(table, clusters, terminal)
     courses = [_search(table, options, terminal)]
     budget = courses[0].cpu_seconds
     for method, init in (("K-means++ restarts", "k-means++"), ("K-means restarts", "random")):

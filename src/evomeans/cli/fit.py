@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 import numpy as np
 
 from evomeans.cli.checkpoints import Unfinished, checkpoint_path, find_unfinished, how_to_resume
 from evomeans.cli.failures import CommandError, ExitCode, UsageError, reason_of
+from evomeans.cli.fit_record import Fit, fit_files, fit_record, summary
 from evomeans.cli.models import NO_DISTANCES, ROWS_FROM_ZERO, chosen_model, read_links
 from evomeans.cli.options import (
     ModelOptions,
@@ -26,9 +26,10 @@ from evomeans.cli.options import (
 )
 from evomeans.cli.progress import SearchDisplay
 from evomeans.cli.reading import check_table, load_table
-from evomeans.cli.record import Fit, run_files, run_record, summary
+from evomeans.cli.record import Asked
 from evomeans.cli.report import NO_ROWS, can_report
 from evomeans.cli.run_folder import check_writable, files_in_the_way, read_record, write_run
+from evomeans.cli.shell import quote
 from evomeans.cli.tables.dask_tables import is_dask_table
 from evomeans.cli.tables.table import Table
 from evomeans.cli.terminal import Terminal, as_typed, is_typed
@@ -70,17 +71,18 @@ def fit_table(
     with cluster_of(search):
         began = time.perf_counter()
         table = load_table(name, read, terminal, samples, in_dask=in_dask)
-        check_table(table, search.clusters)
+        check_table(table, search.clusters, terminal)
         links = read_links(options, table)
         reading_seconds = time.perf_counter() - began
 
         started = datetime.now(UTC)
         times = _search(model, table, links, checkpoint, unfinished, terminal)
-    fit = Fit(model, table, started, reading_seconds, *times)
+    asked = Asked(name, read, samples, options)
+    fit = Fit(model, table, asked, started, reading_seconds, *times)
     interrupted = model.stop_reason_ == StopReason.INTERRUPTED
     # A checkpoint without --checkpoint is kept only as long as it is needed.
     needed = checkpoint is not None and (keep.checkpoint is not None or interrupted)
-    record = run_record(fit, keep, checkpoint if needed else None)
+    record = fit_record(fit, keep, checkpoint if needed else None)
     if keep.output is not None:
         _write(keep.output, fit, record, keep, checkpoint, terminal)
     if checkpoint is not None and not needed:
@@ -268,7 +270,7 @@ def _write(
     # A first signal is ignored in here: the search is over, and its result must not be lost.
     with DeferredInterrupt():
         try:
-            write_run(folder, run_files(fit, record, keep))
+            write_run(folder, fit_files(fit, record, keep))
         except Exception as error:
             text = f"{folder} could not be written: {reason_of(error)}."
             if checkpoint is not None and checkpoint.exists():

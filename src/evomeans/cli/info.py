@@ -20,6 +20,7 @@ EXTRAS = {
     "dask": ("dask", "distributed"),
     "plane": ("highspy",),
 }
+THREAD_LIMITS = ("OMP_NUM_THREADS", "LOKY_MAX_CPU_COUNT")
 
 
 def show_info(*, as_json: bool) -> int:
@@ -41,6 +42,8 @@ def gather_info() -> dict[str, Any]:
         "extras": {extra: package_versions(names) for extra, names in EXTRAS.items()},
         "engines": _engines(),
         "cores": check_thread_count(-1),
+        "threads": check_thread_count(None),
+        "limits": {name: os.environ[name] for name in THREAD_LIMITS if name in os.environ},
         "cache": _cache(),
     }
 
@@ -71,20 +74,22 @@ def _engines() -> dict[str, str]:
 
 
 def _cache() -> dict[str, Any]:
-    """Return where compiled kernels are kept, and how many there are."""
-    if os.environ.get("EVOMEANS_CACHE", "1") == "0":
-        return {"folder": None, "kernels": 0, "bytes": 0, "switched_off": True}
-    from evomeans.engines.cpu.sums import update_center
+    """Return where compiled kernels are kept, and how many of those that fits call are there."""
+    from evomeans.cli.warmup import needed_calls
+    from evomeans.compiled.ready import missing_jobs
 
-    kept: Any = update_center
-    # Numba chooses the folder: NUMBA_CACHE_DIR, next to the package, or that of the user.
-    path = getattr(getattr(kept, "_cache", None), "cache_path", None)
-    files = list(Path(path).glob("*.nbc")) if path else []
+    needed = needed_calls()
+    # Numba chooses the folders: NUMBA_CACHE_DIR, next to the package, or that of the user.
+    found = {getattr(getattr(call.kernel, "_cache", None), "cache_path", None) for call in needed}
+    folders = sorted(filter(None, found))
+    files = [file for folder in folders for file in Path(folder).glob("*.nb[ci]")]
     return {
-        "folder": path,
-        "kernels": len(files),
+        "folder": os.path.commonpath(folders) if folders else None,
+        "folders": folders,
+        "needed": len(needed),
+        "ready": len(needed) - len(missing_jobs(needed)),
         "bytes": sum(file.stat().st_size for file in files),
-        "switched_off": False,
+        "switched_off": os.environ.get("EVOMEANS_CACHE", "1") == "0",
     }
 
 
@@ -100,7 +105,8 @@ def described(record: dict[str, Any]) -> str:
         lines.append(f"  {extra:<10} {_listed(packages)}{hint}")
     for engine, state in record["engines"].items():
         lines.append(f"  engine     {engine}: {state}")
-    lines.append(f"  threads    up to {record['cores']}")
+    lines.append(f"  threads    {_threads_text(record)}")
+    lines.append(f"  kernels    {_kernels_text(record['cache'])}")
     lines.append(f"  cache      {_cache_text(record['cache'])}")
     return "\n".join(lines)
 
@@ -109,9 +115,30 @@ def _listed(packages: dict[str, str | None]) -> str:
     return ", ".join(f"{name} {found or 'not installed'}" for name, found in packages.items())
 
 
+def _threads_text(record: dict[str, Any]) -> str:
+    text = f"{record['threads']} by default, {record['cores']} at most"
+    limits = [f"{name}={value}" for name, value in record["limits"].items()]
+    return f"{text} ({', '.join(limits)})" if limits else text
+
+
+def _kernels_text(cache: dict[str, Any]) -> str:
+    if cache["ready"] == cache["needed"]:
+        return f"all {cache['needed']} are compiled"
+    missing = cache["needed"] - cache["ready"]
+    return (
+        f"{cache['ready']} of {cache['needed']} are compiled; evomeans warmup compiles the other "
+        f"{missing}, else the first fit that needs them does"
+    )
+
+
 def _cache_text(cache: dict[str, Any]) -> str:
     if cache["switched_off"]:
         return "switched off by EVOMEANS_CACHE=0"
     if cache["folder"] is None:
-        return "no folder can be written; kernels are compiled by every process"
-    return f"{cache['kernels']} kernels, {cache['bytes'] / 1e6:.1f} MB in {cache['folder']}"
+        return (
+            "no folder can be written, so that every process compiles again; set NUMBA_CACHE_DIR "
+            "to one that can"
+        )
+    size = f"{cache['bytes'] / 1e6:.1f} MB"
+    within = f", in {len(cache['folders'])} folders" if len(cache["folders"]) > 1 else ""
+    return f"{size} in {cache['folder']}{within}"

@@ -27,6 +27,8 @@ Engine = Literal["auto", "cpu", "reference", "gpu", "dask"]
 SearchStrategy = Literal["deep", "paper"]
 ProofMethod = Literal["auto", "direct", "separation", "relaxation", "plane", "parts"]
 Metric = Literal["euclidean", "cosine"]
+Shell = Literal["bash", "zsh", "fish"]
+MissingRule = Literal["drop", "mean", "median"]
 
 
 def _not_an_option(_: Any, value: str) -> None:
@@ -196,6 +198,10 @@ class SampleOptions:
 
     standardize: Flag = False
     """Bring all columns to mean 0 and deviation 1; centres are written in the original units."""
+
+    missing: MissingRule | None = None
+    """Leave out rows with missing values, or fill these with the mean or median of the column; by
+    default they are refused."""
 
 
 @Parameter(name="*", group=PROOF)

@@ -16,10 +16,11 @@ from evomeans.cli.checkpoints import (
 )
 from evomeans.cli.failures import CommandError, ExitCode, UsageError, reason_of
 from evomeans.cli.fit import check_gpu, check_output, cluster_of, name_features
-from evomeans.cli.options import PathOptions, RunOptions, SampleOptions, TableOptions
+from evomeans.cli.options import ModelOptions, PathOptions, RunOptions, SampleOptions, TableOptions
 from evomeans.cli.path_progress import PathDisplay
 from evomeans.cli.path_record import PathRun, path_files, path_record, path_summary
 from evomeans.cli.reading import check_table, load_table
+from evomeans.cli.record import Asked
 from evomeans.cli.run_folder import write_run
 from evomeans.cli.tables.dask_tables import is_dask_table
 from evomeans.cli.tables.table import Table
@@ -57,11 +58,12 @@ def path_of_table(
     with cluster_of(search):
         began = time.perf_counter()
         table = load_table(name, read, terminal, samples, in_dask=in_dask)
-        check_table(table, search.clusters[-1])
+        check_table(table, search.clusters[-1], terminal)
         reading_seconds = time.perf_counter() - began
         started = datetime.now(UTC)
         times = _search(model, table, checkpoint, unfinished, terminal)
-    run = PathRun(model, table, started, reading_seconds, *times)
+    asked = Asked(name, read, samples, ModelOptions())
+    run = PathRun(model, table, asked, started, reading_seconds, *times)
     interrupted = model.stop_reason_ == StopReason.INTERRUPTED
     # A checkpoint without --checkpoint is kept only as long as it is needed.
     needed = checkpoint is not None and (keep.checkpoint is not None or interrupted)
@@ -108,7 +110,7 @@ def _search(
         checkpoint.parent.mkdir(parents=True, exist_ok=True)
         if unfinished is None:
             checkpoint.unlink(missing_ok=True)
-    display = PathDisplay(terminal)
+    display = PathDisplay(terminal, model.max_time)
     model.set_params(checkpoint=checkpoint, observers=[display])
     began = time.perf_counter(), time.process_time()
     with terminal.noting_warnings("fit was interrupted"), display.shown():

@@ -32,8 +32,14 @@ DOING = {
 class PathDisplay:
     """An observer that shows a path; enter it around the fit."""
 
-    def __init__(self, terminal: Terminal, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        terminal: Terminal,
+        max_time: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.terminal = terminal
+        self.max_time = max_time
         self.clock = clock
         self.last: PathRecord | None = None
         self.best: dict[int, float] = {}
@@ -63,6 +69,10 @@ class PathDisplay:
             refresh_per_second=5,
         )
 
+    def left(self, seconds: float) -> str:
+        """Return how long it can take at most after some seconds, if there is a limit."""
+        return "" if self.max_time is None else duration_text(max(0.0, self.max_time - seconds))
+
     def curve(self) -> str:
         """Draw the inertias found so far as bars, in logarithms."""
         values = [math.log(self.best[k]) for k in sorted(self.best) if self.best[k] > 0.0]
@@ -88,20 +98,23 @@ class PathDisplay:
             ("now", f"k = {last.k}, {DOING.get(last.kind, last.kind)}", None),
             ("inertia", number_text(last.best), None),
             ("elapsed", duration_text(seconds), None),
+            ("left at most", self.left(seconds), None),
             ("log inertia by k", self.curve(), None),
         ):
+            if not shown:
+                continue
             bar = Text("") if done is None else ProgressBar(last.n_total, done, width=24)
             grid.add_row(Text(name, style="dim"), Text(shown), bar)
         return grid
 
     def log_line(self, record: PathRecord) -> str:
         """Write the state of a path into one line."""
-        agreed = record.n_known - record.n_open
-        return "  ".join(
-            [
-                f"{duration_text(record.seconds):>11}",
-                f"{record.n_known:,} of {record.n_total:,} k have a solution",
-                f"populations agree at {agreed:,}",
-                f"k = {record.k}: {DOING.get(record.kind, record.kind)}",
-            ]
-        )
+        agreed, left = record.n_known - record.n_open, self.left(record.seconds)
+        parts = [
+            f"{duration_text(record.seconds):>11}",
+            f"{record.n_known:,} of {record.n_total:,} k have a solution",
+            f"populations agree at {agreed:,}",
+            f"k = {record.k}: {DOING.get(record.kind, record.kind)}",
+            left and f"at most {left} left",
+        ]
+        return "  ".join(filter(None, parts))

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import platform
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from evomeans._version import __version__
-from evomeans.cli.info import package_versions
 from evomeans.cli.options import RunOptions
-from evomeans.cli.record import PACKAGES, VERSION, as_json
-from evomeans.cli.report import can_report
-from evomeans.cli.run_folder import FORMAT, MODEL, RECORD, REPORT, REPORT_DATA, Content
+from evomeans.cli.record import Run, run_record, where_written, with_report
+from evomeans.cli.run_folder import MODEL, Content
 from evomeans.cli.tables.table import Table
 from evomeans.cli.tables.writing import centers_frame, labels_frame, table_bytes
-from evomeans.cli.terminal import as_typed
-from evomeans.engines import is_dask
 from evomeans.estimators.path import HGMeansPath
-from evomeans.wording import counted, duration_text, listed, number_text
+from evomeans.wording import counted, duration_text, number_text
 
 SETTINGS = (
     *("strategy", "n_iter_no_change", "confirmations", "max_time"),
@@ -31,17 +24,10 @@ SETTINGS = (
 
 
 @dataclass(frozen=True)
-class PathRun:
-    """A table, the path fitted to it, and how long that took."""
+class PathRun(Run):
+    """A table and the path fitted to it."""
 
     model: HGMeansPath
-    table: Table
-    started: datetime
-    reading_seconds: float
-    fit_seconds: float
-    """By the clock."""
-    cpu_seconds: float
-    """By the processor."""
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -58,44 +44,16 @@ class PathRun:
 
 def path_record(run: PathRun, keep: RunOptions, checkpoint: Path | None) -> dict[str, Any]:
     """Return all that the run of a path says about itself, as plain JSON."""
-    model, table = run.model, run.table
-    scaling = table.standardization
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "evomeans": __version__,
-        "command": as_typed(),
-        "table": {
-            "name": table.name,
-            "format": table.format,
-            "rows": len(table.X),
-            "columns": list(table.columns),
-            "named": table.named,
-            "dtype": str(table.X.dtype),
-            "id": table.id_name,
-            "weighted": table.weights is not None,
-        },
-        "standardization": None if scaling is None else asdict(scaling),
-        "settings": run.settings,
-        "result": {
-            "stop_reason": str(model.stop_reason_),
-            "best_k": model.best_k_,
-            "suggestions": model.suggestions_,
-            "k": model.k_values_.tolist(),
-            "inertia": model.inertias_.tolist(),
-            "n_rediscoveries": model.n_rediscoveries_.tolist(),
-        },
-        "times": {
-            "started": run.started.astimezone(UTC).isoformat(timespec="seconds"),
-            "reading_seconds": round(run.reading_seconds, 3),
-            "fit_seconds": round(run.fit_seconds, 3),
-            "fit_cpu_seconds": round(run.cpu_seconds, 3),
-        },
-        "versions": {"python": platform.python_version(), **package_versions(PACKAGES)},
-        "output": None if keep.output is None else str(keep.output),
-        "checkpoint": None if checkpoint is None else str(checkpoint),
-        "files": [],
+    model = run.model
+    result = {
+        "stop_reason": str(model.stop_reason_),
+        "best_k": model.best_k_,
+        "suggestions": model.suggestions_,
+        "k": model.k_values_.tolist(),
+        "inertia": model.inertias_.tolist(),
+        "n_rediscoveries": model.n_rediscoveries_.tolist(),
     }
+    return run_record(run, keep, checkpoint, result)
 
 
 def path_files(run: PathRun, record: dict[str, Any], keep: RunOptions) -> dict[str, Content]:
@@ -113,16 +71,7 @@ def path_files(run: PathRun, record: dict[str, Any], keep: RunOptions) -> dict[s
     }
     if model.best_k_ is not None:
         files[MODEL] = model.best_estimator_.save
-    # The report is made from rows, and those of a table in Dask stay where they are.
-    if not is_dask(table.X):
-        data = _report_data(run)
-        files[REPORT_DATA] = as_json(data)
-        if keep.report and can_report():
-            from evomeans.report import render_report
-
-            files[REPORT] = render_report(data).encode("utf-8", errors="backslashreplace")
-    record["files"] = sorted([*files, RECORD])
-    return files | {RECORD: as_json(record)}
+    return with_report(run, files, record, keep)
 
 
 def all_labels(table: Table, labels: Any, ks: list[int]) -> pl.DataFrame:
@@ -150,32 +99,6 @@ def all_centers(table: Table, centers: dict[int, Any]) -> pl.DataFrame:
     return pl.concat(frames)
 
 
-def _report_data(run: PathRun) -> dict[str, Any]:
-    from evomeans.report import path_report_data
-
-    model, table, scaling = run.model, run.table, run.table.standardization
-    settings = {
-        "table": table.name,
-        "rows": len(table.X),
-        "columns": listed(table.columns),
-        "standardized": scaling is not None,
-        "weighted": table.weights is not None,
-        **{name: value for name, value in run.settings.items() if name != "k"},
-        "k": listed(run.settings["k"], 30),
-        "criteria": listed(run.settings["criteria"], 30),
-    }
-    return path_report_data(
-        model,
-        table.X,
-        feature_names=list(table.columns),
-        title=table.name,
-        settings=settings,
-        command=as_typed(),
-        sample_weight=table.weights,
-        standardization=None if scaling is None else (scaling.mean, scaling.scale),
-    )
-
-
 def path_summary(run: PathRun, record: dict[str, Any]) -> str:
     """Say in a few lines what was found and where it is."""
     model, table = run.model, run.table
@@ -200,9 +123,6 @@ def path_summary(run: PathRun, record: dict[str, Any]) -> str:
             f"    {name:<{width}}  {'none' if k is None else k}"
             for name, k in model.suggestions_.items()
         ),
+        where_written(record),
     ]
-    if record["output"] is None:
-        lines.append("  written   nothing; -o FOLDER keeps labels, centers, model and report")
-    else:
-        lines.append(f"  written   {record['output']}: {', '.join(record['files'])}")
     return "\n".join(lines)

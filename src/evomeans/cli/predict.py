@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import SampleOptions, TableOptions
 from evomeans.cli.reading import load_table
 from evomeans.cli.run_folder import MODEL, RECORD, check_new_file, read_record
+from evomeans.cli.tables.missing import DROP, MEAN, MEDIAN, MissingValues
 from evomeans.cli.tables.scaling import Standardization
 from evomeans.cli.tables.table import Table
 from evomeans.cli.tables.writing import labels_frame, table_bytes
@@ -41,18 +42,9 @@ def predict_table(
     if output is not None:
         check_new_file(output, force)
     terminal = Terminal()
-    model, scaling = fitted_model(model_path)
-    table = matching_table(
-        model,
-        name,
-        read,
-        terminal,
-        standardized=scaling is not None,
-        in_dask=Path(name).is_dir(),
-    )
-    X: Any = table.X
-    if scaling is not None:
-        X = X.map_blocks(scaling.apply, dtype=X.dtype) if is_dask(X) else scaling.apply(X)
+    model, treatment = fitted_model(model_path)
+    table = matching_table(model, name, read, terminal, treatment, in_dask=Path(name).is_dir())
+    X = treatment.applied(table)
     with warnings.catch_warnings():
         # Columns were matched by name above; what is passed on is the bare matrix.
         warnings.filterwarnings("ignore", "X does not have valid feature names")
@@ -70,7 +62,26 @@ def predict_table(
     return 0
 
 
-def fitted_model(path: Path) -> tuple[SearchingEstimator, Standardization | None]:
+@dataclass(frozen=True)
+class Treatment:
+    """What a fit did to its table, and what is therefore done to the rows of a prediction."""
+
+    standardization: Standardization | None = None
+    missing: MissingValues | None = None
+
+    def applied(self, table: Table) -> Any:
+        """Return the samples of a table as the model knows them."""
+        X: Any = table.X
+        steps = [] if self.standardization is None else [self.standardization.apply]
+        if is_dask(X) and self.missing is not None and self.missing.values:
+            # Of tables in memory, this is done while they are read.
+            steps.insert(0, self.missing.filled)
+        for step in steps:
+            X = X.map_blocks(step, dtype=X.dtype) if is_dask(X) else step(X)
+        return X
+
+
+def fitted_model(path: Path) -> tuple[SearchingEstimator, Treatment]:
     """Return a model, and what must be done to samples before it sees them."""
     folder = path if path.is_dir() else path.parent
     file = path / MODEL if path.is_dir() else path
@@ -86,18 +97,23 @@ def fitted_model(path: Path) -> tuple[SearchingEstimator, Standardization | None
     if "engine" in model.get_params():
         model.set_params(engine="auto")
     names = [str(name) for name in getattr(model, "feature_names_in_", [])]
-    if not names or not all(name.endswith(STANDARDIZED) for name in names):
-        return model, None
     # Columns of a table may be called so too; the record knows.
+    may_be_scaled = bool(names) and all(name.endswith(STANDARDIZED) for name in names)
     if not (folder / RECORD).exists():
-        raise CommandError(
-            f"{file} was fitted to standardized columns. How is written in {RECORD}, which is not "
-            "next to it; name the folder of the run."
-        )
+        if may_be_scaled:
+            raise CommandError(
+                f"{file} was fitted to standardized columns. How is written in {RECORD}, which is "
+                "not next to it; name the folder of the run."
+            )
+        return model, Treatment()
+    # A file of another name need not belong to the run that it lies next to.
+    if not may_be_scaled and file.name != MODEL:
+        return model, Treatment()
     record = read_record(folder)
-    if record.get("standardization", ...) is None:
-        return model, None
-    return model, _scaling(record, model, folder / RECORD)
+    scaling = None
+    if may_be_scaled and record.get("standardization", ...) is not None:
+        scaling = _scaling(record, model, folder / RECORD)
+    return model, Treatment(scaling, _missing(record, model, folder / RECORD))
 
 
 def _scaling(record: dict[str, Any], model: SearchingEstimator, path: Path) -> Standardization:
@@ -111,18 +127,32 @@ def _scaling(record: dict[str, Any], model: SearchingEstimator, path: Path) -> S
     return Standardization(mean, scale)
 
 
+def _missing(record: dict[str, Any], model: SearchingEstimator, path: Path) -> MissingValues | None:
+    kept = record.get("missing")
+    if kept is None:
+        return None
+    try:
+        rule = MissingValues(str(kept["how"]), tuple(map(float, kept["values"])))
+    except (KeyError, TypeError, ValueError) as error:
+        raise CommandError(f"{path} does not say how missing values were treated.") from error
+    expected = 0 if rule.how == DROP else model.n_features_in_
+    if len(rule.values) != expected or rule.how not in (DROP, MEAN, MEDIAN):
+        raise CommandError(f"{path} is not the record of that model.")
+    return rule
+
+
 def matching_table(
     model: SearchingEstimator,
     name: str,
     read: TableOptions,
     terminal: Terminal,
+    treatment: Treatment,
     *,
-    standardized: bool,
     samples: SampleOptions | None = None,
     in_dask: bool = False,
 ) -> Table:
     """Read the columns of the model by their names, or all if they have none."""
-    suffix = STANDARDIZED if standardized else ""
+    suffix = "" if treatment.standardization is None else STANDARDIZED
     names = tuple(
         str(name).removesuffix(suffix) for name in getattr(model, "feature_names_in_", ())
     )
@@ -131,7 +161,16 @@ def matching_table(
     if set(read.columns or ()) == set(names):
         # In the order of the model, whatever that of the command.
         read = replace(read, columns=names or None)
-    table = load_table(name, read, terminal, samples, expected=names or None, in_dask=in_dask)
+    missing = None if in_dask else treatment.missing
+    table = load_table(
+        name,
+        read,
+        terminal,
+        samples,
+        expected=names or None,
+        missing=missing,
+        in_dask=in_dask,
+    )
     if names and table.named and table.columns != names:
         raise UsageError(
             f"--columns names {listed(map(quoted, table.columns), 12)}, and the model has "

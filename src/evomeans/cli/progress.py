@@ -35,25 +35,22 @@ class SearchDisplay:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.terminal = terminal
-        self.model = model
         self.clock = clock
         self.first: OffspringRecord | None = known[0] if known else None
         self.last: OffspringRecord | None = known[-1] if known else None
-        # The first offspring of this process, from which the pace is measured.
-        self._began: OffspringRecord | None = None
         self._seen = clock()
         # Imported late: it loads the search.
         from evomeans.estimators.parameters import check_search_settings
+        from evomeans.search.forecast import Forecast
 
-        self._longest_wait = check_search_settings(model).longest_wait(model.n_clusters)
+        self.forecast = Forecast.of(check_search_settings(model), model.n_clusters)
         self._pause = FIRST_LINE
         self._due = FIRST_LINE + (known[-1].seconds if known else 0.0)
 
     def __call__(self, record: OffspringRecord) -> None:
         """Take in what happened to an offspring, and show it if it is time to."""
         self.first, self.last, self._seen = self.first or record, record, self.clock()
-        if self._began is None and record.number > 0:
-            self._began = record
+        self.forecast.add(record)
         if not self.terminal.is_live and record.seconds >= self._due:
             self.terminal.note(self.log_line(record))
             self._pause = min(2 * self._pause, LONGEST_PAUSE)
@@ -67,13 +64,8 @@ class SearchDisplay:
 
     def left(self, seconds: float) -> str:
         """Return how long it can take at most after some seconds, if that can be told."""
-        left = []
-        if self.model.max_time is not None:
-            left.append(max(0.0, self.model.max_time - seconds))
-        if self.last and self._began and (made := self.last.number - self._began.number):
-            pace = (self.last.seconds - self._began.seconds) / made
-            left.append((self.model.max_offspring - self.last.number) * pace)
-        return duration_text(min(left)) if left else ""
+        left = self.forecast.seconds_left(seconds)
+        return "" if left is None else duration_text(left)
 
     def shown(self) -> AbstractContextManager[object]:
         """Return what keeps the display alive while it is entered."""
@@ -99,11 +91,13 @@ class SearchDisplay:
         if last is None:
             return Text("preparing; the kernels are compiled on the first use")
         seconds = last.seconds + self.clock() - self._seen
+        limits = self.forecast
         for name, value, total in (
             ("best inertia", number_text(last.best), None),
             ("gain over the first solution", self.gain(), None),
-            ("offspring", last.number, self.model.max_offspring),
-            ("since improvement", last.since_improvement, self._longest_wait),
+            ("offspring", last.number, limits.max_offspring),
+            ("population", f"{last.population}", None),
+            ("since it improved", last.since_improvement, limits.longest_wait),
             ("elapsed", duration_text(seconds), None),
             ("left at most", self.left(seconds), None),
         ):
@@ -119,8 +113,9 @@ class SearchDisplay:
             f"{duration_text(record.seconds):>11}",
             f"best inertia {number_text(record.best)}",
             gain and f"{gain} below the first solution",
-            f"{record.number:,} of {self.model.max_offspring:,} offspring",
-            f"{record.since_improvement:,} of {self._longest_wait:,} since the population improved",
+            f"{record.number:,} of {self.forecast.max_offspring:,} offspring",
+            f"population {record.population}: {record.since_improvement:,} of "
+            f"{self.forecast.longest_wait:,} since it improved",
             left and f"at most {left} left",
         ]
         return "  ".join(filter(None, parts))

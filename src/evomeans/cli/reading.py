@@ -6,7 +6,9 @@ import numpy as np
 
 from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import SampleOptions, TableOptions
+from evomeans.cli.tables.advice import scale_note
 from evomeans.cli.tables.dask_tables import read_dask_table
+from evomeans.cli.tables.missing import MissingValues
 from evomeans.cli.tables.table import Table, read_table
 from evomeans.cli.terminal import Terminal
 from evomeans.engines import is_dask
@@ -22,24 +24,49 @@ def load_table(
     samples: SampleOptions | None = None,
     *,
     expected: tuple[str, ...] | None = None,
+    missing: MissingValues | None = None,
     in_dask: bool = False,
 ) -> Table:
-    """Read a table as the options say, and show its notes; Dask only opens it if ``in_dask``."""
+    """Read a table as the options say, and show its notes; Dask only opens it if ``in_dask``.
+
+    ``missing`` is what another table taught about missing values.
+    """
     samples = samples or SampleOptions()
-    if in_dask and samples.standardize:
-        raise UsageError(
-            "--standardize needs the table in memory; write it with standardized columns, or take "
-            "--engine cpu."
+    if in_dask:
+        _check_for_dask(samples, missing)
+        table = read_dask_table(name, options, weights=samples.weights, expected=expected)
+    else:
+        table = read_table(
+            name,
+            options,
+            weights=samples.weights,
+            expected=expected,
+            missing=missing or samples.missing,
         )
-    read = read_dask_table if in_dask else read_table
-    table = read(name, options, weights=samples.weights, expected=expected)
     for text in table.notes:
         terminal.note(f"note: {table.name}: {text}")
     return table.standardized() if samples.standardize else table
 
 
-def check_table(table: Table, clusters: int) -> None:
-    """Refuse what a fit would refuse, while it is clear that the table is the reason."""
+def _check_for_dask(samples: SampleOptions, missing: MissingValues | None) -> None:
+    """Refuse what needs all rows at once."""
+    if samples.standardize:
+        raise UsageError(
+            "--standardize needs the table in memory; write it with standardized columns, or take "
+            "--engine cpu."
+        )
+    if samples.missing is not None or missing is not None:
+        raise UsageError(
+            "--missing needs the table in memory; fill or drop missing values first, or take "
+            "--engine cpu."
+        )
+
+
+def check_table(table: Table, clusters: int, terminal: Terminal) -> None:
+    """Refuse what a fit would refuse, while it is clear that the table is the reason.
+
+    What a fit takes but may not be meant is noted.
+    """
     if len(table.X) < clusters:
         raise CommandError(
             f"{table.name} has {counted(len(table.X), 'row')}, too few for "
@@ -57,3 +84,7 @@ def check_table(table: Table, clusters: int) -> None:
         check_sample_weight(table.weights, len(table.X))
     except ValueError as error:
         raise CommandError(f"{table.name}: {error}") from error
+    if table.standardization is None:
+        note = scale_note(table.X, table.weights, table.columns)
+        if note is not None:
+            terminal.note(f"note: {table.name}: {note}")

@@ -10,12 +10,12 @@ from scipy.sparse import csr_array
 
 from evomeans.cli.terminal import Terminal
 from evomeans.engines.protocol import Ability
+from evomeans.wording import counted
 
 
-def compile_kernels(jobs: int, terminal: Terminal) -> int:
-    """Compile what proofs and searches on the CPU need, for all kinds of samples and models."""
+def needed_calls() -> list[Any]:
+    """Return what proofs and searches on the CPU call, for all kinds of samples and models."""
     from evomeans.compiled import assignment, merging
-    from evomeans.compiled.ready import count_cores, missing_jobs, ready
     from evomeans.engines import trimmed
     from evomeans.engines.constrained import engine as constrained
     from evomeans.engines.cpu.prepare import calls
@@ -29,6 +29,14 @@ def compile_kernels(jobs: int, terminal: Terminal) -> int:
         for samples in (dense, csr_array(dense)):
             needed += calls(samples, 1, frozenset(Ability))
             needed += spherical.kernel_calls_for(samples)
+    return needed
+
+
+def compile_kernels(jobs: int, terminal: Terminal) -> int:
+    """Compile what is not yet compiled for this machine."""
+    from evomeans.compiled.ready import count_cores, missing_jobs, ready
+
+    needed = needed_calls()
     began, total, done = time.perf_counter(), len(missing_jobs(needed)), 0
 
     def show(job: Any) -> None:
@@ -39,6 +47,8 @@ def compile_kernels(jobs: int, terminal: Terminal) -> int:
 
     ready(needed, max(1, jobs if jobs > 0 else count_cores() + 1 + jobs), show)
     seconds = time.perf_counter() - began
-    text = f"{total} kernels compiled in {seconds:.1f} s" if total else "All kernels are compiled"
-    terminal.result({"compiled": total, "seconds": round(seconds, 3)}, text)
+    compiled = f"{counted(total, 'kernel')} compiled in {seconds:.1f} s"
+    text = compiled if total else f"All {counted(len(needed), 'kernel')} were compiled already"
+    record = {"compiled": total, "needed": len(needed), "seconds": round(seconds, 3)}
+    terminal.result(record, f"{text}; evomeans info says where they are")
     return 0

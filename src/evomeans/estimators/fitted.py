@@ -22,6 +22,7 @@ from evomeans.engines import Engine, create_engine, is_dask, nearest
 from evomeans.engines.frame import Frame, is_sparse
 from evomeans.engines.protocol import FloatArray
 from evomeans.estimators.parameters import DENSE_ENGINES, check_thread_count
+from evomeans.estimators.presenting import Presented
 from evomeans.estimators.solution import (
     Solution,
     canonical_solution,
@@ -34,7 +35,13 @@ if TYPE_CHECKING:
     from evomeans.exact.certificate import Certificate
 
 
-class FittedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class FittedCenters(
+    Presented,
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    ClusterMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
     """A clusterer with centres, of which only ``fit`` is missing.
 
     Attributes

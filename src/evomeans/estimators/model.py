@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from evomeans.engines import is_dask
 from evomeans.engines.frame import is_sparse
@@ -67,6 +67,9 @@ class Model(SearchingEstimator):
         1 prints a line every few seconds, 2 one for each improvement as well, 3 one for each
         offspring.
     """
+
+    # Its objective is not the inertia that KMeans minimises, or not over all clusterings.
+    _is_plain_kmeans: ClassVar[bool] = False
 
     n_clusters: int = 8
     _: KW_ONLY

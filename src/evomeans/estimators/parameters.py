@@ -23,7 +23,9 @@ from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
 
 from evomeans.engines import ENGINE_NAMES, is_dask
 from evomeans.engines.frame import is_sparse
+from evomeans.estimators.progress import ProgressBar, bar_maker, is_notebook
 from evomeans.search import STRATEGIES, SearchSettings, Strategy
+from evomeans.search.forecast import Forecast
 from evomeans.search.observers import Observer, ProgressPrinter
 from evomeans.storage.arrays import LONGEST_NAME
 
@@ -74,13 +76,17 @@ def check_parameters(estimator: Any) -> Parameters:
     check_int("n_clusters", estimator.n_clusters, at_least=1)
     if not isinstance(estimator.warm_start, bool | np.bool_):
         raise TypeError(f"warm_start must be True or False, got {shown(estimator.warm_start)}.")
+    settings = check_search_settings(estimator)
+    forecast = Forecast.of(settings, estimator.n_clusters)
     return Parameters(
-        settings=check_search_settings(estimator),
+        settings=settings,
         engine=check_engine(estimator.engine),
         n_threads=check_thread_count(estimator.n_jobs),
         random_source=check_random_source(estimator.random_state),
         checkpoint=check_checkpoint(estimator.checkpoint),
-        observers=check_observers(estimator.observers, estimator.verbose),
+        observers=check_observers(
+            estimator.observers, estimator.verbose, type(estimator).__name__, forecast
+        ),
     )
 
 
@@ -284,8 +290,13 @@ def check_checkpoint(checkpoint: object) -> Path | None:
     return Path(text)
 
 
-def check_observers(observers: Any, verbose: object) -> tuple[Observer, ...]:
-    """Return all that watches the search: the user's observers and the printer of ``verbose``."""
+def check_observers(
+    observers: Any, verbose: object, name: str, forecast: Forecast
+) -> tuple[Observer, ...]:
+    """Return all that watches the search: the user's observers, and what ``verbose`` asks for.
+
+    That are lines, or in a notebook a bar if ``verbose`` is 1 and a package for it is installed.
+    """
     given = () if observers is None else observers
     if callable(given):
         given = (given,)
@@ -294,4 +305,9 @@ def check_observers(observers: Any, verbose: object) -> tuple[Observer, ...]:
             f"observers must be None, a callable or a list of callables, got {shown(observers)}."
         )
     level = int(verbose) if isinstance(verbose, bool) else check_int("verbose", verbose, at_least=0)
-    return (*given, ProgressPrinter(level)) if level else tuple(given)
+    if not level:
+        return tuple(given)
+    make = bar_maker() if level == 1 and is_notebook() else None
+    if make is not None:
+        return (*given, ProgressBar(name, forecast, make))
+    return (*given, ProgressPrinter(level, name=name, forecast=forecast))

@@ -33,6 +33,7 @@ from evomeans.estimators.path_solving import (
     prepare_path,
     search_path,
 )
+from evomeans.estimators.presenting import Presented
 from evomeans.estimators.solution import Solution, canonical_solution, in_data_units
 from evomeans.estimators.validation import (
     Features,
@@ -48,7 +49,7 @@ from evomeans.search.plan import missing_abilities
 UNFINISHED = (StopReason.INTERRUPTED, StopReason.MAX_TIME, StopReason.OBSERVER)
 
 
-class HGMeansPath(BestModelMixin, BaseEstimator):  # type: ignore[misc]
+class HGMeansPath(Presented, BestModelMixin, BaseEstimator):  # type: ignore[misc]
     """The best k-means clustering for every k of a range, and which k the samples suggest.
 
     It finds what an :class:`HGMeans` for each k would find, in a fraction of the time: neighbouring
@@ -150,10 +151,10 @@ class HGMeansPath(BestModelMixin, BaseEstimator):  # type: ignore[misc]
         feature, else "max_time", "observer" or "interrupted".
 
     n_features_in_ : int
-        Number of features seen during :term:`fit`.
+        Number of features seen during ``fit``.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of features seen during :term:`fit`. Defined only when `X` has feature names that are
+        Names of features seen during ``fit``. Defined only when `X` has feature names that are
         all strings.
 
     See Also

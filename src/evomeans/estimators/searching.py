@@ -23,6 +23,7 @@ from evomeans.estimators.parameters import (
     generator_from,
 )
 from evomeans.estimators.persistence import stored_model
+from evomeans.estimators.progress import closing_bars
 from evomeans.estimators.solution import Solution, encode_starts, in_data_units
 from evomeans.estimators.tasks import Task
 from evomeans.estimators.validation import (
@@ -160,6 +161,7 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
 
         # Ctrl-C ends the search, but neither loses what it found nor leaves half a fit.
         with (
+            closing_bars(parameters.observers),
             DeferredInterrupt() as interrupt,
             closing(task.open_engine()) as engine,
             fit_task(

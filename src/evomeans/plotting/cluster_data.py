@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -178,6 +178,8 @@ class Profiles:
     clusters: NDArray[np.intp]
     names: list[str]
     n_features: int
+    columns: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))
+    """Indices of the columns that ``names`` are of, if they are known."""
 
 
 def profile_data(
@@ -214,6 +216,7 @@ def profile_data(
         rows,
         [names[i] for i in chosen],
         middles.shape[1],
+        chosen,
     )
 
 

@@ -28,7 +28,7 @@ from evomeans.plotting.palette import (
     cluster_colors,
     ink_on,
 )
-from evomeans.plotting.samples import check_fitted, fitted_rows
+from evomeans.plotting.samples import check_one_model, fitted_rows
 from evomeans.wording import number_text
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ def plot_clusters(
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
     """
+    check_one_model(model)
     rows, centers = fitted_rows(model, X), model.cluster_centers_
     names = column_names(model, getattr(X, "columns", None), centers.shape[1])
     shown = np.asarray(model.predict(X) if labels is None else labels)
@@ -165,7 +166,7 @@ def plot_profiles(
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
     """
-    check_fitted(model)
+    check_one_model(model)
     k, d = model.cluster_centers_.shape
     names = column_names(model, feature_names, d)
     sizes = cluster_sizes(model.labels_, k)
@@ -248,7 +249,7 @@ def plot_sizes(model: Any, ax: Axes | None = None) -> Axes:
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
     """
-    check_fitted(model)
+    check_one_model(model)
     sizes = cluster_sizes(model.labels_, len(model.cluster_centers_))
     ax = get_axes(ax, (float(np.clip(1.5 + 0.4 * len(sizes), 4.5, 9.0)), 3.8))
     return draw_sizes(ax, sizes, cluster_colors(model.cluster_centers_))

@@ -17,7 +17,7 @@ from evomeans.plotting.path_data import (
     path_curves,
     silhouette_bars,
 )
-from evomeans.plotting.samples import check_fitted
+from evomeans.plotting.samples import check_fitted, check_one_model
 from evomeans.wording import number_text
 
 if TYPE_CHECKING:
@@ -238,7 +238,7 @@ def plot_silhouette(
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
     """
-    check_fitted(model)
+    check_one_model(model)
     colors = cluster_colors(model.cluster_centers_)
     data = silhouette_bars(model, X, simplified=simplified)
     return draw_silhouette(get_axes(ax, (6.4, 4.8)), data, colors)

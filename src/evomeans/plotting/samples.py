@@ -31,13 +31,32 @@ def check_fitted(model: Any) -> None:
     # Imported here: the command line answers without loading it.
     from sklearn.utils.validation import check_is_fitted
 
+    if not hasattr(model, "fit"):
+        raise TypeError(
+            f"A fitted estimator with centres is needed here, such as HGMeans; got "
+            f"{type(model).__name__}."
+        )
     check_is_fitted(model, "cluster_centers_")
+
+
+def check_one_model(model: Any) -> None:
+    """Raise an error that explains what is needed if this is not one fitted model."""
+    check_fitted(model)
+    if isinstance(model.cluster_centers_, dict):
+        raise TypeError(
+            f"{type(model).__name__} has a model for each k; pass one of them, such as "
+            f"path.at({next(iter(model.cluster_centers_))}) or path.best_estimator_."
+        )
 
 
 def fitted_rows(model: Any, X: Any) -> Any:
     """Return samples as :func:`as_rows` does, if they have the features of a fitted model."""
     check_fitted(model)
-    rows, expected = as_rows(X), model.cluster_centers_.shape[1]
+    centers = model.cluster_centers_
+    if isinstance(centers, dict):
+        # A path has centres for every k.
+        centers = next(iter(centers.values()))
+    rows, expected = as_rows(X), centers.shape[1]
     if rows.ndim != 2 or rows.shape[1] != expected:
         raise ValueError(
             f"X must have {expected} features, as in the fit; it has the shape {rows.shape}."
@@ -74,6 +93,30 @@ def sample_moments(
     spread = np.sqrt(variance / weight.sum())
     weights = np.bincount(labels, weight, minlength=k).astype(np.float64)
     return Moments(mean, spread, inertia, weights)
+
+
+def column_deviations(
+    X: Any,
+    labels: NDArray[Any],
+    centers: NDArray[Any],
+    sample_weight: Any,
+    columns: NDArray[np.intp],
+) -> FloatArray:
+    """Return the standard deviations of some columns within each cluster, about its centre."""
+    X = as_rows(X)[:, columns]
+    n, k = X.shape[0], len(centers)
+    weight = np.ones(n) if sample_weight is None else np.broadcast_to(sample_weight, n)
+    middles = np.asarray(centers, dtype=np.float64)[:, columns]
+    squares, total = np.zeros((k, len(columns))), np.zeros(k)
+    for rows, block in _blocks(X):
+        counted = labels[rows] >= 0
+        own, w = labels[rows][counted], weight[rows][counted]
+        total += np.bincount(own, w, minlength=k)
+        away = np.square(block[counted] - middles[own])
+        for j in range(len(columns)):
+            squares[:, j] += np.bincount(own, w * away[:, j], minlength=k)
+    deviations: FloatArray = np.sqrt(squares / np.where(total > 0, total, 1.0)[:, None])
+    return deviations
 
 
 def _blocks(X: Any) -> Iterator[tuple[slice, FloatArray]]:

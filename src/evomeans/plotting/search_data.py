@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from evomeans.plotting.samples import FloatArray
 from evomeans.search.history import History
@@ -34,7 +33,7 @@ class Convergence:
 
 
 def convergence_data(
-    history: History, x: Literal["offspring", "seconds"] = "offspring", limit: int = 5000
+    history: Sequence[Any], x: Literal["offspring", "seconds"] = "offspring", limit: int = 5000
 ) -> Convergence:
     """Read the course of a search, of which at most ``limit`` solutions, from its history.
 
@@ -53,8 +52,8 @@ def convergence_data(
     return Convergence(when[kept], gap[kept], step_x, step_gap, floor, _unit(best[-1]))
 
 
-def _column(history: History, name: str) -> FloatArray:
-    return np.asarray(history.column(name), dtype=np.float64)
+def _column(history: Sequence[Any], name: str) -> FloatArray:
+    return np.array([getattr(record, name) for record in history], dtype=np.float64)
 
 
 def _gaps(values: FloatArray, best: float, first: float) -> FloatArray:
@@ -136,8 +135,13 @@ class Comparison:
     unit: str
 
 
-def comparison_data(runs: Mapping[str, tuple[ArrayLike, ArrayLike]]) -> Comparison:
+def comparison_data(runs: Mapping[str, Any]) -> Comparison:
     """Bring the courses of several runs on one scale; see ``plot_comparison``."""
+    if not isinstance(runs, Mapping):
+        raise TypeError(
+            'runs must be a dict such as {"HG-means": model, "restarts": (seconds, best)}, got '
+            f"{type(runs).__name__}."
+        )
     if not runs:
         raise ValueError("runs is empty; give at least one name with its (seconds, best).")
     courses = {name: _course(name, run) for name, run in runs.items()}
@@ -150,13 +154,16 @@ def comparison_data(runs: Mapping[str, tuple[ArrayLike, ArrayLike]]) -> Comparis
 
 
 def _course(name: str, run: Any) -> tuple[FloatArray, FloatArray]:
+    history = run if isinstance(run, History) else getattr(run, "history_", None)
+    if history is not None and len(history):
+        run = _column(history, "seconds"), _column(history, "best")
     try:
         seconds, best = (np.asarray(part, dtype=np.float64) for part in run)
         if not seconds.shape == best.shape == (len(seconds),) or not len(seconds):
             raise ValueError(f"shapes {seconds.shape} and {best.shape}")
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"The run {name!r} must be a pair (seconds, best) of equally long sequences of "
-            f"numbers that are not empty; got {error}."
+            f"The run {name!r} must be a fitted model with a history_, or a pair (seconds, best) "
+            f"of equally long sequences of numbers that are not empty; got {error}."
         ) from error
     return seconds, np.minimum.accumulate(best)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from evomeans.plotting.axes import gap_axis, get_axes, plain, say_instead
 from evomeans.plotting.palette import FAINT, INK, MUTED, OKABE_ITO
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 NO_SEARCH = "The answer was computed exactly,\nwithout a search."
+ALL_EQUAL = "All solutions of the search are equally good:\nthere is no course to draw."
 LINE_STYLES = ("-", (0, (5, 1.5)), (0, (1.5, 1.5)), (0, (6, 1.5, 1.5, 1.5)))
 
 
@@ -52,8 +52,8 @@ def plot_convergence(
 
 def draw_convergence(ax: Axes, data: Convergence, x: str) -> Axes:
     """Draw the data of :func:`plot_convergence`."""
-    if not len(data.x):
-        return say_instead(ax, NO_SEARCH)
+    if not data.gap.any():
+        return say_instead(ax, ALL_EQUAL if len(data.x) else NO_SEARCH)
     ax.plot(
         data.x,
         np.maximum(data.gap, data.floor),
@@ -98,10 +98,15 @@ def plot_population(history: Any, ax: Axes | None = None) -> Axes:
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
     """
-    data = population_data(_history_of(history))
+    records = _history_of(history)
+    if not isinstance(records, History):
+        raise TypeError(
+            f"{type(history).__name__} has no population; pass a fitted HGMeans, or its history_."
+        )
+    data = population_data(records)
     ax = get_axes(ax, (7.0, 4.2))
-    if not len(data.number):
-        return say_instead(ax, NO_SEARCH)
+    if not data.worst.any():
+        return say_instead(ax, ALL_EQUAL if len(data.number) else NO_SEARCH)
     best, median, worst = (
         np.maximum(line, data.floor) for line in (data.best, data.median, data.worst)
     )
@@ -122,16 +127,14 @@ def plot_population(history: Any, ax: Axes | None = None) -> Axes:
     return _labelled(ax, "offspring made")
 
 
-def plot_comparison(
-    runs: Mapping[str, tuple[ArrayLike, ArrayLike]], ax: Axes | None = None
-) -> Axes:
+def plot_comparison(runs: Mapping[str, Any], ax: Axes | None = None) -> Axes:
     """Draw the courses of several runs over time, on one scale.
 
     Parameters
     ----------
-    runs : mapping of str to (seconds, best)
-        Two equally long sequences for each run: when, and the lowest inertia by then. For a
-        search these are ``history.column("seconds")`` and ``history.column("best")``.
+    runs : mapping of str to fitted models or (seconds, best)
+        A fitted model with a ``history_``, such as HGMeans or a baseline; or two equally long
+        sequences for each run, when, and the lowest inertia by then.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
     """
@@ -159,12 +162,17 @@ def plot_comparison(
     return _labelled(ax, "time (seconds)", n_columns=1 if len(runs) < 6 else 2)
 
 
-def _history_of(source: Any) -> History:
+def _history_of(source: Any) -> Sequence[Any]:
     """Return a history as it is, and that of a fitted model."""
     if isinstance(source, History):
         return source
     check_fitted(source)
-    history: History = source.history_
+    history: Sequence[Any] | None = getattr(source, "history_", None)
+    if history is None:
+        raise TypeError(
+            f"{type(source).__name__} keeps no history of its search; pass a fitted HGMeans, or "
+            "its history_."
+        )
     return history
 
 

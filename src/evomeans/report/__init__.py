@@ -1,12 +1,15 @@
 """The report of a run: one self-contained HTML file; needs the extra ``report``.
 
-:func:`report_data` and, for a whole path of k, :func:`path_report_data` gather everything that the
-page shows as plain JSON. :func:`render_report`
-makes the page from it, now or later, without the samples.
+:func:`report_data` gathers everything that the page of a fit, or of a whole path of k, shows as
+plain JSON. :func:`render_report` makes the page from it, now or later, without the samples.
+:func:`write_report` does both.
 """
 
 from evomeans.report.data import report_data
 from evomeans.report.page import render_report
-from evomeans.report.path_data import path_report_data
+from evomeans.report.writing import write_report
 
-__all__ = ["path_report_data", "render_report", "report_data"]
+path_report_data = report_data
+"""The same function, which takes paths too."""
+
+__all__ = ["path_report_data", "render_report", "report_data", "write_report"]

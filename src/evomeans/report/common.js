@@ -4,7 +4,7 @@
   const root = document.documentElement;
 
   // What needs a script is hidden in the page itself.
-  all("#theme, .switch, .filter, .copy, .chooser").forEach((element) => { element.hidden = false; });
+  all("#theme, .switch, .filter, .copy, .chooser, .download").forEach((element) => { element.hidden = false; });
 
   // Light and dark.
   const theme = document.getElementById("theme");
@@ -28,6 +28,31 @@
     const owner = event.target.closest("[data-cluster]");
     const cluster = owner ? owner.dataset.cluster : undefined;
     if (cluster !== focused) focus(focused = cluster);
+  });
+
+  // Sorting: a second click turns the order round. Numbers begin with the largest.
+  const sortBy = (table, heads, index) => {
+    const head = heads[index];
+    const numeric = head.dataset.kind === "number";
+    const now = head.getAttribute("aria-sort");
+    const order = now === "descending" || (now === null && !numeric) ? "ascending" : "descending";
+    const sign = order === "ascending" ? 1 : -1;
+    const value = (row) => (numeric ? Number(row.cells[index].dataset.value) : row.cells[index].textContent);
+    const compare = numeric ? (a, b) => a - b : (a, b) => a.localeCompare(b, undefined, { numeric: true });
+    const body = table.tBodies[0];
+    body.append(...all("tr", body).sort((a, b) => sign * compare(value(a), value(b))));
+    heads.forEach((other) => other.removeAttribute("aria-sort"));
+    head.setAttribute("aria-sort", order);
+  };
+  all("table.sortable").forEach((table) => {
+    const heads = all("thead th", table);
+    heads.forEach((head, index) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.append(...head.childNodes);
+      head.append(button);
+      button.addEventListener("click", () => sortBy(table, heads, index));
+    });
   });
 
   // Copying; where the browser forbids it, the text is at least selected.

@@ -9,36 +9,12 @@
     all("[data-chart]").forEach((chart) => { chart.hidden = chart.dataset.chart !== button.dataset.axis; });
   }));
 
-  // Sorting: a second click turns the order round. Numbers begin with the largest.
-  const table = document.getElementById("table");
-  const body = table.tBodies[0];
-  const heads = all("thead th", table);
-  const sortBy = (index) => {
-    const head = heads[index];
-    const numeric = head.dataset.kind === "number";
-    const now = head.getAttribute("aria-sort");
-    const order = now === "descending" || (now === null && !numeric) ? "ascending" : "descending";
-    const sign = order === "ascending" ? 1 : -1;
-    const value = (row) => (numeric ? Number(row.cells[index].dataset.value) : row.cells[index].textContent);
-    const compare = numeric ? (a, b) => a - b : (a, b) => a.localeCompare(b, undefined, { numeric: true });
-    body.append(...all("tr", body).sort((a, b) => sign * compare(value(a), value(b))));
-    heads.forEach((other) => other.removeAttribute("aria-sort"));
-    head.setAttribute("aria-sort", order);
-  };
-  heads.forEach((head, index) => {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.append(...head.childNodes);
-    head.append(button);
-    button.addEventListener("click", () => sortBy(index));
-  });
-
   // Filtering: every word must occur; a number alone is the number of a cluster.
   const filter = document.getElementById("filter");
   const shown = document.getElementById("shown");
   filter.addEventListener("input", () => {
     const wanted = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const rows = all("tr", body);
+    const rows = all("#table tbody tr");
     rows.forEach((row) => {
       const text = row.querySelector(".telling").textContent.toLowerCase();
       const fits = (word) => row.dataset.cluster === word || (!/^\d+$/.test(word) && text.includes(word));
@@ -47,4 +23,14 @@
     const left = rows.filter((row) => !row.hidden).length;
     shown.textContent = wanted.length ? `${left} of ${rows.length} clusters` : "";
   });
+
+  // The labels are in the page as text.
+  all("[data-download]").forEach((button) => button.addEventListener("click", () => {
+    const text = document.getElementById("labels").textContent;
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
+    link.download = button.dataset.download;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  }));
 })();

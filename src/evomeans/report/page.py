@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import base64
+import csv
 import hashlib
+import io
 from collections.abc import Callable, Mapping
 from importlib.resources import files
 from typing import Any
 
-from evomeans.report.data import FORMAT, VERSION
+from evomeans.report import fit_data, path_data
 from evomeans.report.figures import report_figures
-from evomeans.report.path_data import FORMAT as PATH_FORMAT
-from evomeans.report.path_page import check_version, path_figures
+from evomeans.report.path_page import path_figures
 from evomeans.report.theme import theme_css
 from evomeans.wording import (
     advice_text,
@@ -41,17 +42,19 @@ def render_report(data: Mapping[str, Any]) -> str:
     str
         To be written as UTF-8.
     """
-    is_path = isinstance(data, Mapping) and data.get("format") == PATH_FORMAT
-    if not isinstance(data, Mapping) or not (is_path or data.get("format") == FORMAT):
-        raise ValueError(f'This is not the data of a report: "format" should be {FORMAT!r}.')
-    if is_path:
-        check_version(data)
-    elif data.get("version") != VERSION:
+    versions = {kind.FORMAT: kind.VERSION for kind in (fit_data, path_data)}
+    kind = data.get("format") if isinstance(data, Mapping) else None
+    if kind not in versions:
+        raise ValueError(
+            f'This is not the data of a report: "format" should be {fit_data.FORMAT!r}.'
+        )
+    if data.get("version") != versions[kind]:
         raise ValueError(
             f"This report data has version {data.get('version')!r}; this evomeans reads version "
-            f"{VERSION}. Run the fit again, or use the evomeans that wrote the data."
+            f"{versions[kind]}. Run the fit again, or use the evomeans that wrote the data."
         )
-    jinja2 = _jinja2()
+    is_path = kind == path_data.FORMAT
+    jinja2 = check_packages()
     broken = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
     try:
         return _path_page(data, jinja2) if is_path else _page(data, jinja2)
@@ -61,7 +64,8 @@ def render_report(data: Mapping[str, Any]) -> str:
         ) from error
 
 
-def _jinja2() -> Any:
+def check_packages() -> Any:
+    """Return jinja2, or say what is not installed."""
     try:
         import jinja2
         import matplotlib  # noqa: F401
@@ -82,9 +86,23 @@ def _page(data: Mapping[str, Any], jinja2: Any) -> str:
         data,
         report_figures(data),
         run=run,
-        stop=f"{stop_text(*ended)} {levels_text(run.get('levels', ()))}".strip(),
+        stop=f"{stop_text(*ended)} {levels_text(run['levels'])}".strip() if ended[0] else "",
         advice=advice_text(*ended),
+        csv=labels_csv(data["labels"]),
     )
+
+
+def labels_csv(labels: Mapping[str, Any] | None) -> str | None:
+    """Write the cluster of each sample as CSV, if the data has them."""
+    if labels is None:
+        return None
+    clusters = labels["clusters"]
+    names = labels["names"] or range(labels["first"], labels["first"] + len(clusters))
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([labels["label"], "cluster"])
+    writer.writerows(zip(names, clusters, strict=True))
+    return text.getvalue()
 
 
 def _path_page(data: Mapping[str, Any], jinja2: Any) -> str:
@@ -99,13 +117,18 @@ def _rendered(
     style = theme_css() + "\n" + _part("page.css")
     script = _part("common.js") + _part(f"{name}.js")
     environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=jinja2.FunctionLoader(_part),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     environment.filters.update(
         number=_unbroken(number_text),
         percent=_unbroken(percent_text),
         duration=_unbroken(duration_text),
         plain=_plain_text,
+        above=_unbroken(above_text),
     )
 
     def safe(figure: Any) -> Any:
@@ -113,17 +136,30 @@ def _rendered(
             return {key: safe(value) for key, value in figure.items()}
         return markup(figure)
 
-    page: str = environment.from_string(_part(f"{name}.html.j2")).render(
-        data=data,
-        style=markup(style),
-        script=markup(script),
-        policy=_policy(style, script),
-        figures=safe(figures),
-        counted=counted,
-        **more,
+    page: str = (
+        environment.get_template(f"{name}.html.j2")
+        .render(
+            data=data,
+            kind="report" if name == "page" else "path report",
+            style=markup(style),
+            script=markup(script),
+            policy=_policy(style, script),
+            figures=safe(figures),
+            counted=counted,
+            **more,
+        )
+        .lstrip()
     )
     page.encode()  # raises on lone surrogates, which no file can hold
     return page
+
+
+def above_text(inertia: float, best: float) -> str:
+    """Write how far an inertia lies above another one, in percent."""
+    gap = inertia / best - 1.0 if best > 0 else 0.0
+    if gap < 1e-8:
+        return "the same" if best > 0 or inertia == best else ""
+    return f"{percent_text(gap)} above"
 
 
 def _part(name: str) -> str:

@@ -1,112 +1,54 @@
-"""Everything that the report of a path shows, as plain JSON."""
+"""What only the report of a path shows: curves over k, a clustergram, and every model."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from evomeans._version import __version__
-from evomeans.plotting.cluster_data import column_names
 from evomeans.plotting.path_data import Clustergram, PathCurves, clustergram_data, path_curves
 from evomeans.plotting.path_plots import check_path
-from evomeans.plotting.samples import as_rows, sample_moments
-from evomeans.report.data import (
-    as_plain,
-    as_text,
-    clusters_part,
-    parameters_of,
-    profiles_part,
-    projection_part,
-    short,
-)
+from evomeans.report.clusters import model_parts
+from evomeans.report.plain import as_text, short
+from evomeans.report.samples import Samples
 
 FORMAT = "evomeans path report"
-VERSION = 1
+VERSION = 2
 # All k have a map of their own.
 POINTS = 1500
 # A clustergram of more flows than this is too large for a page, and shows nothing.
 MOST_FLOWS = 40_000
 
 
-def path_report_data(
-    path: Any,
-    X: Any,
-    *,
-    title: str = "HGMeansPath",
-    feature_names: Sequence[str] | None = None,
-    settings: Mapping[str, Any] | None = None,
-    command: str = "",
-    sample_weight: Any = None,
-    standardization: tuple[ArrayLike, ArrayLike] | None = None,
-) -> dict[str, Any]:
-    """Gather what the report of a path shows.
-
-    Parameters
-    ----------
-    path : HGMeansPath
-        Fitted.
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        The samples it was fitted to.
-    title, feature_names, settings, command, sample_weight, standardization
-        As in :func:`~evomeans.report.report_data`.
-
-    Returns
-    -------
-    dict
-        Plain JSON, for :func:`~evomeans.report.render_report`.
-    """
+def path_parts(path: Any, samples: Samples) -> dict[str, Any]:
+    """Gather what the report of a path shows."""
     check_path(path)
-    rows = as_rows(X)
-    flows = clustergram_data(path, rows)
-    names = [as_text(name) for name in column_names(path, feature_names, rows.shape[1])]
-    settings = parameters_of(path) if settings is None else settings
-    models = {
-        str(k): _model(path.at(int(k)), rows, names, sample_weight, standardization)
-        for k in path.k_values_
-    }
+    flows = clustergram_data(path, samples.X)
     return {
         "format": FORMAT,
         "version": VERSION,
-        "evomeans": __version__,
-        "created": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "title": as_text(title),
-        "command": as_text(command),
-        "settings": {as_text(name): as_plain(value) for name, value in settings.items()},
-        "n_samples": int(rows.shape[0]),
-        "n_features": int(rows.shape[1]),
+        "n_samples": int(samples.X.shape[0]),
+        "n_features": int(samples.X.shape[1]),
         "stop_reason": str(path.stop_reason_),
         "select": as_text(getattr(path.select, "name", path.select)),
         "best_k": path.best_k_,
         "shown_k": path.best_k_ or int(path.k_values_[0]),
         "curves": _curves(path_curves(path)),
         "clustergram": _flows(flows) if sum(one.size for one in flows.flows) < MOST_FLOWS else None,
-        "models": models,
+        "models": {str(k): _model(path.at(int(k)), samples) for k in path.k_values_},
     }
 
 
-def _model(
-    model: Any,
-    X: Any,
-    names: list[str],
-    sample_weight: Any,
-    standardization: tuple[ArrayLike, ArrayLike] | None,
-) -> dict[str, Any]:
-    moments = sample_moments(X, model.labels_, model.cluster_centers_, sample_weight)
-    shown = np.asarray(model.cluster_centers_, dtype=np.float64)
-    if standardization is not None:
-        mean, scale = map(np.asarray, standardization)
-        shown = shown * scale + mean
+def _model(model: Any, samples: Samples) -> dict[str, Any]:
+    parts = model_parts(model, samples, samples.moments(model), POINTS)
+    # One for each k would make a large page.
+    del parts["examples"]
     return {
-        "run": {"n_features": X.shape[1]},
+        "run": {"n_features": samples.X.shape[1]},
         "inertia": float(model.inertia_),
         "n_rediscoveries": int(model.n_rediscoveries_),
-        "projection": projection_part(model, X, names, limit=POINTS),
-        "profiles": profiles_part(model, moments, names, shown),
-        "clusters": clusters_part(model, moments, names, shown),
+        **parts,
     }
 
 

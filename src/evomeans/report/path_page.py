@@ -11,7 +11,6 @@ import numpy as np
 from evomeans.plotting.path_data import Clustergram, Curve, PathCurves
 from evomeans.plotting.path_plots import draw_clustergram, draw_path
 from evomeans.report.figures import as_floats, as_svg, cluster_figures, new_axes
-from evomeans.report.path_data import VERSION
 
 # Inches.
 GRID_WIDTH, GRID_ROW, WIDE = 10.6, 2.2, (10.6, 4.2)
@@ -78,12 +77,3 @@ def _clustergram(data: Mapping[str, Any]) -> str:
     )
     ax = draw_clustergram(new_axes(WIDE), flows, data["best_k"])
     return as_svg(ax, "How clusters divide as their number grows")
-
-
-def check_version(data: Mapping[str, Any]) -> None:
-    """Refuse the data of another version."""
-    if data.get("version") != VERSION:
-        raise ValueError(
-            f"This report data has version {data.get('version')!r}; this evomeans reads version "
-            f"{VERSION}. Run the path again, or use the evomeans that wrote the data."
-        )

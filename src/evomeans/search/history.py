@@ -6,7 +6,7 @@ import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -148,3 +148,14 @@ class History(Sequence[OffspringRecord]):
             writer.writerow(COLUMNS)
             for record in self._records:
                 writer.writerow([getattr(record, name) for name in COLUMNS])
+
+    def to_pandas(self) -> Any:
+        """Return a pandas DataFrame with a row for each record and a column for each field."""
+        try:
+            from pandas import DataFrame
+        except ImportError as error:
+            raise ImportError(
+                "to_pandas needs pandas, which is not installed: pip install pandas. "
+                'column("best") returns one field as an array without it.'
+            ) from error
+        return DataFrame({name: self.column(name) for name in COLUMNS})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
@@ -14,8 +14,14 @@ from evomeans.wording import counted, quoted
 ROWS = 3
 """Rows that a defect names."""
 
-MISSING = ("", "na", "n/a", "nan", "null", "none", "nil", "?", "-", ".")
-"""How people write that there is no value."""
+MISSING = (
+    *("", "na", "n/a", "nan", "-nan", "null", "none", "nil", "nat", "missing"),
+    *("?", "-", "--", "---", ".", "*", "<na>", "(null)", "\\n", "n.a.", "k.a."),
+    # What spreadsheets and old libraries write.
+    *("#n/a", "#n/a n/a", "#na", "#null!", "#div/0!", "#value!", "#ref!", "#num!", "#name?"),
+    *("1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan"),
+)
+"""How programs and people write that there is no value, in lower case."""
 
 
 @dataclass(frozen=True)
@@ -28,13 +34,15 @@ class Defect:
     """The first ones concerned, from 0; none if it is the whole column."""
     sample: str = ""
     """The value in the first of them."""
+    is_missing: bool = False
+    """Whether it is that values are missing."""
 
 
-def numbers_of(column: pl.Series) -> NDArray[Any] | Defect:
+def numbers_of(column: pl.Series, *, keep_missing: bool = False) -> NDArray[Any] | Defect:
     """Return a column as float32 if it is that, else as float64; or what is wrong with it.
 
     Booleans are 0 and 1, decimals the nearest numbers. Integers that a float64 would round are
-    refused: they are identifiers, as a rule.
+    refused: they are identifiers, as a rule. Missing values are NaN if they are kept.
     """
     # polars takes some names for patterns.
     column = column.alias("column")
@@ -43,8 +51,10 @@ def numbers_of(column: pl.Series) -> NDArray[Any] | Defect:
         # Padded, signed, or of mixed notation.
         written = column.cast(pl.String)
         stripped = written.str.strip_chars()
-        column = stripped.cast(pl.Float64, strict=False)
         is_missing = stripped.is_null() | stripped.str.to_lowercase().is_in(MISSING)
+        # polars takes "nan" for a number.
+        known = pl.select(pl.when(is_missing).then(None).otherwise(stripped)).to_series()
+        column = known.cast(pl.Float64, strict=False)
         text = column.is_null() & ~is_missing
         if text.any():
             where = "all rows" if text.all() else counted(int(text.sum()), "row")
@@ -53,18 +63,19 @@ def numbers_of(column: pl.Series) -> NDArray[Any] | Defect:
         kind = "lists or structures" if dtype.is_nested() else "values that are not numbers"
         kind = "dates or times" if dtype.is_temporal() else kind
         return Defect(f"{kind} ({dtype})", (0,), quoted(column[0]))
-    if column.null_count():
-        return _missing(column.is_null(), written)
+    absent = column.is_null() | (
+        column.is_nan().fill_null(value=False) if dtype.is_float() else False
+    )
+    if absent.any() and not keep_missing:
+        return _missing(absent, written)
     if dtype.is_integer():
         lost = column.cast(pl.Float64).cast(dtype, strict=False).ne_missing(column)
         if lost.any():
             what = f"{counted(int(lost.sum()), 'integer')} with more digits than can be kept"
             return _defect(what, lost, column)
     numbers = column.cast(pl.Float32 if dtype == pl.Float32 else pl.Float64)
-    if numbers.is_nan().any():
-        return _missing(numbers.is_nan())
-    if numbers.is_infinite().any():
-        infinite = numbers.is_infinite()
+    infinite = numbers.is_infinite().fill_null(value=False)
+    if infinite.any():
         return _defect(counted(int(infinite.sum()), "infinite value"), infinite)
     return numbers.to_numpy()
 
@@ -72,7 +83,8 @@ def numbers_of(column: pl.Series) -> NDArray[Any] | Defect:
 def _missing(bad: pl.Series, written: pl.Series | None = None) -> Defect:
     if bad.all():
         return Defect("missing in all rows")
-    return _defect(counted(int(bad.sum()), "missing value"), bad, written)
+    found = _defect(counted(int(bad.sum()), "missing value"), bad, written)
+    return replace(found, is_missing=True)
 
 
 def _defect(what: str, bad: pl.Series, values: pl.Series | None = None) -> Defect:

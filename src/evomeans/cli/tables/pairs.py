@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,12 +17,13 @@ from evomeans.wording import quoted
 SEPARATORS = ",;\t "
 
 
-def read_pairs(path: Path, table: Table) -> NDArray[np.float64]:
+def read_pairs(path: str | os.PathLike[str], table: Table) -> NDArray[np.float64]:
     """Read pairs of rows, one in each line, with a penalty in the third column if there is one.
 
     Rows are named by the ids of the table, else by their numbers, counted from 1 as in the labels
     that are written. A first line that names no rows is a header.
     """
+    path = Path(path)
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
@@ -38,7 +40,10 @@ def read_pairs(path: Path, table: Table) -> NDArray[np.float64]:
         first, rows = 2, rows[1:]
     else:
         first = 1
-    pairs = np.array([_pair(path, number, row, place) for number, row in enumerate(rows, first)])
+    known = "the table" if table.rows is None else "the table without rows that lack values"
+    pairs = np.array(
+        [_pair(path, number, row, place, known) for number, row in enumerate(rows, first)]
+    )
     is_missing = np.isnan(pairs[:, 2])
     if is_missing.any() and not is_missing.all():
         raise CommandError(f"{path} has penalties for some pairs only; give all or none.")
@@ -47,14 +52,11 @@ def read_pairs(path: Path, table: Table) -> NDArray[np.float64]:
 
 def _finder(table: Table) -> Callable[[str], int | None]:
     """Return a function from the name of a row to its number, counted from 0."""
-    n = len(table.X)
     if table.ids is None:
-
-        def by_number(name: str) -> int | None:
-            is_number = name.isascii() and name.isdigit() and 1 <= int(name) <= n
-            return int(name) - 1 if is_number else None
-
-        return by_number
+        rows = range(len(table.X)) if table.rows is None else table.rows.tolist()
+        places_of_rows = {str(row + 1): place for place, row in enumerate(rows)}
+        # 007 is row 7.
+        return lambda name: places_of_rows.get(name.lstrip("0"))
     places: dict[str, int] = {}
     for row, name in enumerate(table.ids):
         if places.setdefault(str(name), row) != row:
@@ -71,7 +73,7 @@ def _is_header(row: list[str], place: Callable[[str], int | None]) -> bool:
 
 
 def _pair(
-    path: Path, number: int, row: list[str], place: Callable[[str], int | None]
+    path: Path, number: int, row: list[str], place: Callable[[str], int | None], rows: str
 ) -> tuple[float, float, float]:
     where = f"{path}, pair {number}"
     if len(row) not in (2, 3):
@@ -79,7 +81,7 @@ def _pair(
     found = [place(name) for name in row[:2]]
     for name, one in zip(row[:2], found, strict=True):
         if one is None:
-            raise CommandError(f"{where}: there is no row {quoted(name)} in the table.")
+            raise CommandError(f"{where}: there is no row {quoted(name)} in {rows}.")
     try:
         penalty = float(row[2]) if len(row) == 3 else np.nan
     except ValueError:

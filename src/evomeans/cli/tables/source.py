@@ -142,7 +142,10 @@ def _read(path: Path, name: str) -> tuple[bytes, bool]:
             return head + file.read(), True
     except FileNotFoundError:
         raise CommandError(f"There is no file {name}.") from None
-    except IsADirectoryError:
+    except (IsADirectoryError, PermissionError) as error:
+        # Windows says that it has no permission to read a folder.
+        if not path.is_dir():
+            raise CommandError(f"{name} cannot be read: {error.strerror}.") from error
         raise CommandError(
             f"{name} is a folder; a table is a single file. Only predict, and fit with --engine "
             "dask, read a folder of Parquet files."
@@ -154,7 +157,8 @@ def _read(path: Path, name: str) -> tuple[bytes, bool]:
 def _sniffed(name: str, suffix: str, head: bytes) -> str:
     found = next((kind for magic, kind in MAGIC.items() if head.startswith(magic)), None)
     if found == "npz" and suffix in (".xlsx", ".ods", ".zip"):
-        raise CommandError(f"{name} is not a table; unpack it, or save a sheet as CSV.")
+        advice = "unpack it" if suffix == ".zip" else "save a sheet as CSV"
+        raise CommandError(f"{name} is not a table; {advice}.")
     if found is not None:
         return found
     named = next((kind for kind, endings in SUFFIXES.items() if suffix in endings), "csv")
@@ -162,6 +166,11 @@ def _sniffed(name: str, suffix: str, head: bytes) -> str:
         raise CommandError(
             f"{name} does not look like {named}, as its name says: it begins with "
             f"{head[:8]!r}. If it is another format, name it with --format."
+        )
+    if suffix in (".json", ".jsonl", ".ndjson"):
+        raise CommandError(
+            f"{name} is JSON; save it as CSV or Parquet first, for example with pandas: "
+            "pandas.read_json(...).to_parquet(...)."
         )
     if b"\0" in head:
         raise CommandError(

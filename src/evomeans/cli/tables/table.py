@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -15,14 +13,13 @@ from numpy.typing import NDArray
 
 from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import TableOptions
+from evomeans.cli.tables.advice import described, suspicions, unusable
+from evomeans.cli.tables.missing import MissingFound, MissingValues
 from evomeans.cli.tables.numbers import ROWS, Defect, numbers_of
 from evomeans.cli.tables.readers import read_contents
 from evomeans.cli.tables.scaling import Standardization
 from evomeans.cli.tables.source import Contents, open_source
-from evomeans.wording import SHOWN, listed, quoted
-
-DECIMAL_COMMA = re.compile(r"'\s*[-+]?\d*,\d+\s*'")
-"""The sample of a column of numbers with decimal commas, in quotes."""
+from evomeans.wording import listed, quoted
 
 EVERYTHING = TableOptions()
 
@@ -45,6 +42,12 @@ class Table:
     weights: NDArray[np.float64] | None = None
     standardization: Standardization | None = None
     """What was done to ``X``."""
+    missing: MissingValues | None = None
+    """What was done about missing values, if that was asked for."""
+    missing_found: MissingFound | None = None
+    """How many there were."""
+    rows: NDArray[np.intp] | None = None
+    """Which rows of the file these are, counted from 0, if some were left out."""
     notes: tuple[str, ...] = ()
     """What the user should know about how it was read."""
 
@@ -64,6 +67,7 @@ def read_table(
     *,
     weights: str | None = None,
     expected: tuple[str, ...] | None = None,
+    missing: str | MissingValues | None = None,
 ) -> Table:
     """Read the chosen columns of a table.
 
@@ -77,6 +81,9 @@ def read_table(
         The column that says how much each row counts.
     expected : tuple of str, optional
         What a model was fitted to: found by name, or by place if the table has no names.
+    missing : {"drop", "mean", "median"} or MissingValues, optional
+        What to do about missing values, or what was learned about it from another table. By
+        default, they are refused.
 
     Returns
     -------
@@ -97,9 +104,19 @@ def read_table(
     frame = contents.load(list(dict.fromkeys(wanted)), False)
     if not (frame.height if whole is None else len(whole)):
         raise CommandError(f"{source.name} has columns and no rows.")
-    X = _matrix(frame, used, contents, source.name) if whole is None else whole
+    if whole is None:
+        X = _matrix(
+            frame,
+            used,
+            contents,
+            source.name,
+            keep_missing=missing is not None,
+            is_for_model=expected is not None,
+        )
+    else:
+        X = whole
     counts = None if weights is None else _weights(frame, weights, contents, source.name)
-    return Table(
+    table = Table(
         name=source.name,
         format=source.format,
         X=np.ascontiguousarray(X),
@@ -108,7 +125,37 @@ def read_table(
         ids=None if options.id is None else _ids(options.id, contents, source.name),
         id_name=options.id,
         weights=counts,
-        notes=(*contents.notes, *_suspicions(X, used)),
+        notes=(*contents.notes, *suspicions(X, used)),
+    )
+    return table if missing is None else _without_missing(table, missing)
+
+
+def _without_missing(table: Table, missing: str | MissingValues) -> Table:
+    """Leave out the rows that have missing values, or fill them."""
+    found = MissingFound.of(table.X, table.columns)
+    if isinstance(missing, str):
+        missing = MissingValues.of(missing, table.X, table.weights, table.columns)
+    X, kept = missing.apply(table.X)
+    if not len(X):
+        raise CommandError(
+            f"{table.name} has missing values in every row, so that --missing drop leaves none. "
+            "Leave out columns with --exclude, or fill them with --missing mean."
+        )
+    text = found.described(missing.how)
+    table = replace(
+        table,
+        X=X,
+        missing=missing,
+        missing_found=found,
+        notes=(*table.notes, *([text] if text else [])),
+    )
+    if kept.all():
+        return table
+    return replace(
+        table,
+        ids=None if table.ids is None else pl.Series(table.ids).filter(pl.Series(kept)),
+        weights=None if table.weights is None else table.weights[kept],
+        rows=np.flatnonzero(kept),
     )
 
 
@@ -171,12 +218,20 @@ def _ready(matrix: NDArray[Any] | None) -> NDArray[Any] | None:
 
 
 def _matrix(
-    frame: pl.DataFrame, used: Sequence[str], contents: Contents, table: str
+    frame: pl.DataFrame,
+    used: Sequence[str],
+    contents: Contents,
+    table: str,
+    *,
+    keep_missing: bool,
+    is_for_model: bool,
 ) -> NDArray[Any]:
-    converted = {name: numbers_of(frame.get_column(name)) for name in used}
+    converted = {
+        name: numbers_of(frame.get_column(name), keep_missing=keep_missing) for name in used
+    }
     defects = {name: found for name, found in converted.items() if isinstance(found, Defect)}
     if defects:
-        raise CommandError(_unusable(defects, contents, table))
+        raise CommandError(unusable(defects, contents, table, is_for_model=is_for_model))
     arrays = [array for array in converted.values() if not isinstance(array, Defect)]
     X = np.empty((len(arrays[0]), len(arrays)), np.result_type(*arrays))
     for j, array in enumerate(arrays):
@@ -190,7 +245,7 @@ def _weights(frame: pl.DataFrame, name: str, contents: Contents, table: str) -> 
         bad = np.flatnonzero(weights < 0)
         weights = Defect("negative weights", tuple(bad[:ROWS].tolist()), quoted(weights[bad[0]]))
     if isinstance(weights, Defect):
-        where = _described(weights, contents)
+        where = described(weights, contents)
         raise CommandError(f"{table} has weights that cannot be used, {quoted(name)}: {where}.")
     return weights.astype(np.float64, copy=False)
 
@@ -204,47 +259,3 @@ def _ids(name: str, contents: Contents, table: str) -> pl.Series:
             "Name the rows by text, numbers or dates."
         )
     return ids
-
-
-def _unusable(defects: Mapping[str, Defect], contents: Contents, table: str) -> str:
-    """Name the columns and the first rows, and what to do."""
-    noun = "a column" if len(defects) == 1 else f"{len(defects):,} columns"
-    lines = [f"{table} has {noun} that k-means cannot use:"]
-    for name, defect in list(defects.items())[: 2 * SHOWN]:
-        lines.append(f"  {quoted(name)}: {_described(defect, contents)}")
-    if len(defects) > 2 * SHOWN:
-        lines.append(f"  and {len(defects) - 2 * SHOWN:,} more")
-    names = list(defects)
-    excluded = ",".join(names) if len(names) <= 2 * SHOWN else "…"
-    if any(DECIMAL_COMMA.fullmatch(defect.sample) for defect in defects.values()):
-        lines.append("If 1,5 is a number in this CSV, add --decimal-comma.")
-    lines.append(
-        f"Leave out what is not a measurement (--exclude {quote(excluded)}), or fix these rows."
-    )
-    if texts := [name for name, defect in defects.items() if defect.what == "text in all rows"]:
-        lines.append(
-            f"If a column names the rows, --id {quote(texts[0])} keeps it next to the labels."
-        )
-    return "\n".join(lines)
-
-
-def _described(defect: Defect, contents: Contents) -> str:
-    if not defect.rows:
-        return defect.what
-    lines = contents.lines
-    numbers = [row + 1 for row in defect.rows] if lines is None else lines(defect.rows)
-    unit = ("row" if lines is None else "line") + ("s" if len(numbers) > 1 else "")
-    first = "first in" if len(defect.rows) == ROWS else "in"
-    sample = f": {defect.sample}" if defect.sample else ""
-    return f"{defect.what}, {first} {unit} {listed(f'{n:,}' for n in numbers)}{sample}"
-
-
-def _suspicions(X: NDArray[Any], columns: Sequence[str]) -> tuple[str, ...]:
-    """Point out columns that count the rows: an index that came along spoils a clustering."""
-    if len(X) < 3:
-        return ()
-    return tuple(
-        f"column {quoted(name)} counts the rows; to leave it out: --exclude {quote(name)}"
-        for j, name in enumerate(columns)
-        if X[1, j] - X[0, j] == 1.0 and (np.diff(X[:, j]) == 1.0).all()
-    )

@@ -18,7 +18,8 @@ from evomeans.search.history import COLUMNS
 def labels_frame(table: Table, labels: NDArray[Any]) -> pl.DataFrame:
     """One line per row: its id, or its number counted from 1, and its cluster counted from 0."""
     if table.ids is None:
-        ids = pl.Series("row", np.arange(1, len(labels) + 1))
+        rows = np.arange(len(labels)) if table.rows is None else table.rows
+        ids = pl.Series("row", rows + 1)
     else:
         ids = pl.Series(table.id_name, table.ids)
     return pl.DataFrame([ids, pl.Series(_free("cluster", [ids.name]), labels)])

@@ -1,0 +1,127 @@
+"""The samples of a report: their rows, names, weights and units."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evomeans.plotting.cluster_data import column_names
+from evomeans.plotting.samples import Moments, fitted_rows, sample_moments
+from evomeans.report.plain import as_text
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """What a model was fitted to, and how to speak of it.
+
+    Parameters
+    ----------
+    X : (n, d) array or CSR matrix
+    columns : list of str
+        Names of the columns.
+    units : mapping of str to str
+        Units of columns, if they are known.
+    weights : float or (n,) array, optional
+    standardization : (mean, scale), optional
+        What was subtracted from the columns, and what they were divided by, before the fit.
+    names : list of str, optional
+        What the rows are called; by default they are numbered from ``first``.
+    label : str
+        What a name of a row is, such as "row".
+    first : int
+        The number of the first row.
+    """
+
+    X: Any
+    columns: list[str]
+    units: Mapping[str, str]
+    weights: Any
+    standardization: tuple[ArrayLike, ArrayLike] | None
+    names: list[str] | None
+    label: str
+    first: int
+
+    def name(self, row: int) -> str:
+        """Return what a row is called."""
+        return str(self.first + row) if self.names is None else self.names[row]
+
+    def in_units(self, values: NDArray[Any]) -> NDArray[np.float64]:
+        """Return centres or rows in the original units of the columns."""
+        values = np.asarray(values, dtype=np.float64)
+        if self.standardization is None:
+            return values
+        mean, scale = map(np.asarray, self.standardization)
+        restored: NDArray[np.float64] = values * scale + mean
+        return restored
+
+    @property
+    def scale(self) -> NDArray[np.float64]:
+        """What a difference of 1 is in the original units of each column."""
+        if self.standardization is None:
+            return np.ones(self.X.shape[1])
+        return np.asarray(self.standardization[1], dtype=np.float64)
+
+    def moments(self, model: Any) -> Moments:
+        """Describe samples and clusters; outliers, labelled −1, do not count."""
+        X, labels, weights = self.X, model.labels_, self.weights
+        is_counted = labels >= 0
+        if not is_counted.all():
+            if weights is not None:
+                weights = np.broadcast_to(weights, len(labels))[is_counted]
+            X, labels = X[is_counted], labels[is_counted]
+        return sample_moments(X, labels, model.cluster_centers_, weights)
+
+
+def samples_of(
+    model: Any,
+    X: Any,
+    *,
+    feature_names: Sequence[str] | None,
+    units: Mapping[str, str] | None,
+    sample_weight: Any,
+    standardization: tuple[ArrayLike, ArrayLike] | None,
+    sample_names: Sequence[Any] | None,
+    sample_label: str | None,
+) -> Samples:
+    """Check that these are the samples of the fit, and gather what is known about them."""
+    frame = X
+    X = fitted_rows(model, X)
+    n_fitted = len(model.labels_)
+    if X.shape[0] != n_fitted:
+        raise ValueError(
+            f"The model was fitted to {n_fitted} samples, X has {X.shape[0]}; "
+            "a report needs the samples of the fit."
+        )
+    if sample_weight is not None and np.ndim(sample_weight) and len(sample_weight) != n_fitted:
+        raise ValueError(
+            f"sample_weight has {len(sample_weight)} values for {n_fitted} samples; a report needs "
+            "the weights of the fit."
+        )
+    if feature_names is None:
+        feature_names = getattr(frame, "columns", None)
+    columns = [as_text(name) for name in column_names(model, feature_names, X.shape[1])]
+    units = {as_text(name): as_text(unit) for name, unit in (units or {}).items()}
+    if unknown := sorted(set(units) - set(columns)):
+        raise ValueError(f"units names a column {unknown[0]!r}, which X does not have.")
+    if sample_names is None and hasattr(frame, "index") and hasattr(frame, "columns"):
+        # A data frame of pandas: rows are known by their index.
+        sample_names = list(frame.index)
+        sample_label = sample_label or frame.index.name or "index"
+    if sample_names is not None and len(sample_names) != n_fitted:
+        raise ValueError(f"sample_names has {len(sample_names)} names for {n_fitted} samples.")
+    label = sample_label or "index"
+    return Samples(
+        X,
+        columns,
+        units,
+        sample_weight,
+        standardization,
+        None if sample_names is None else [as_text(name) for name in sample_names],
+        as_text(label),
+        # Tables count their rows from 1, Python from 0.
+        1 if label == "row" else 0,
+    )

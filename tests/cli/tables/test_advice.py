@@ -1,0 +1,67 @@
+"""Hints that help: other ways to write numbers, and columns that drown all others."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from evomeans.cli.failures import CommandError
+from evomeans.cli.tables.advice import scale_note
+from evomeans.cli.tables.table import read_table
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("a b\n1.5 2\n2 3\n", "separated by ' ', add --separator space"),
+        ("a:b\n1.5:2\n2:3\n", "separated by ':', add --separator :"),
+        ("a   b\n1.5   2\n2   3\n", "several spaces, make one of them first"),
+        ('a;b\n"1,5";2\n"2,25";3\n', "add --decimal-comma"),
+        ("a;b\n1,5;2\n2,25;3\n", "add --decimal-comma"),
+        ('a;b\n"1,500.5";2\n"2,000";3\n', "thousands separators"),
+        ("a;b\n1.500,5;2\n2.000,1;3\n", "thousands separators"),
+    ],
+)
+def test_numbers_in_another_writing(tmp_path, text, hint):
+    path = tmp_path / "a.csv"
+    path.write_text(text)
+    with pytest.raises(CommandError) as caught:
+        read_table(str(path))
+    assert hint in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["red", "2024-01-31", "A 17", "it's", "12 o'clock"])
+def test_text_gets_no_hint_about_numbers(tmp_path, text):
+    path = tmp_path / "a.csv"
+    path.write_text(f"a;b\n{text};1\n{text};2\n")
+    with pytest.raises(CommandError) as caught:
+        read_table(str(path))
+    assert "separat" not in str(caught.value)
+    assert "decimal" not in str(caught.value)
+
+
+def test_json_is_recognised(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text('[{"a": 1}]')
+    with pytest.raises(CommandError, match="is JSON; save it as CSV or Parquet"):
+        read_table(str(path))
+
+
+def test_a_column_that_makes_the_variance():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.arange(1000, 1273), rng.normal(size=273), rng.normal(size=273)])
+    note = scale_note(X, None, ["customer id", "a", "b"])
+    assert note is not None
+    assert "column 'customer id' makes 99.9 % of the variance" in note
+    assert "--standardize" in note
+    assert "--exclude 'customer id'" in note
+    assert scale_note(X[:, 1:], None, ["a", "b"]) is None
+    assert scale_note(X[:, :1], None, ["a"]) is None
+    assert scale_note(np.ones((5, 2)), None, ["a", "b"]) is None
+    # Weights decide what varies.
+    Y = np.array([[0.0, 0.0], [0.0, 1.0], [1000.0, 0.0]])
+    assert scale_note(Y, None, ["a", "b"]) is not None
+    assert scale_note(Y, np.array([1.0, 1.0, 0.0]), ["a", "b"]) == (
+        "column 'b' makes 100 % of the variance, so that the clusters follow it alone; add "
+        "--standardize, or leave it out: --exclude b"
+    )

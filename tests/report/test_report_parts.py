@@ -1,0 +1,182 @@
+"""Words, separation, examples, labels and the comparison with KMeans, against direct sums."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from reports import data_of, fitted, samples
+from scipy.sparse import csr_array
+from sklearn.cluster import KMeans
+
+from evomeans import ConstrainedHGMeans, KernelHGMeans, TrimmedHGMeans
+from evomeans.report import report_data
+from evomeans.report.page import above_text, labels_csv
+from evomeans.report.rival import MOST_WORK, affordable_runs
+from evomeans.report.separation import borderline, gaps_between, separation, typical
+from evomeans.report.words import cluster_words
+
+pytest_plugins = ["report_fixtures"]
+
+
+@pytest.mark.parametrize(
+    ("telling", "words"),
+    [
+        ([("a", 1.6), ("b", 0.6), ("c", -0.5)], "Very high a, high b, low c."),
+        ([("a", -3.0), ("b", -1.5), ("c", 0.49)], "Very low a and b."),
+        ([("a", 0.4)], "Close to the average in all columns."),
+        ([], "Close to the average in all columns."),
+        ([("n" * 90, 2.0)], f"Very high {'n' * 39}…."),
+        ([(f"c{i}", 1.0) for i in range(9)], "High c0, c1, c2, c3 and c4."),
+    ],
+)
+def test_a_cluster_in_a_line_of_words(telling, words):
+    assert cluster_words(telling) == words
+
+
+@pytest.mark.parametrize("as_given", [np.asarray, csr_array])
+def test_separation_is_that_of_all_distances(model, as_given):
+    X, centers, labels = samples(), model.cluster_centers_, model.labels_
+    found = separation(as_given(X), labels, centers)
+    away = np.linalg.norm(X[:, None] - centers, axis=2)
+    order = np.sort(away, axis=1)
+    assert_allclose(found.near, order[:, 0])
+    assert_allclose(found.far, order[:, 1])
+    assert_allclose(found.silhouettes, 1 - order[:, 0] / order[:, 1])
+    np.testing.assert_array_equal(found.other, np.argsort(away, axis=1)[:, 1])
+    for cluster in range(5):
+        members = np.flatnonzero(labels == cluster)
+        closest = members[np.argsort(away[members, cluster])]
+        np.testing.assert_array_equal(typical(found, cluster, 3), closest[:3])
+        edge = borderline(found, cluster, 4)
+        assert (found.silhouettes[edge] < 0.1).all()
+        assert (np.diff(found.silhouettes[edge]) >= 0).all()
+
+
+def test_weights_count_in_the_separation(model):
+    X, labels, centers = samples(), model.labels_, model.cluster_centers_
+    weights = np.random.default_rng(0).integers(0, 4, len(X))
+    weighted = separation(X, labels, centers, weights)
+    rows = np.repeat(np.arange(len(X)), weights)
+    repeated = separation(X[rows], labels[rows], centers)
+    assert weighted.share(weighted.silhouettes) == pytest.approx(repeated.silhouettes.mean())
+    assert_allclose(
+        weighted.by_cluster(weighted.silhouettes, 5), repeated.by_cluster(repeated.silhouettes, 5)
+    )
+
+
+def test_the_closest_centres():
+    nearest, gaps = gaps_between(np.array([[0.0], [1.0], [5.0]]))
+    assert nearest.tolist() == [1, 0, 1]
+    assert gaps.tolist() == [1, 1, 4]
+    assert gaps_between(np.zeros((1, 2)))[0].tolist() == [-1]
+
+
+def test_examples_are_samples_in_the_original_units(model):
+    X = samples()
+    names = [f"s{i}" for i in range(200)]
+    scaling = (np.array([1.0, 2, 3, 4]), np.full(4, 10.0))
+    examples = data_of(model, X, sample_names=names, sample_label="shop", standardization=scaling)[
+        "examples"
+    ]
+    assert examples["label"] == "shop"
+    kinds = [(row["cluster"], row["kind"]) for row in examples["rows"]]
+    assert {(cluster, "typical") for cluster in range(5)} <= set(kinds)
+    columns = [int(name.removeprefix("x")) for name in examples["columns"]]
+    for row in examples["rows"]:
+        i = int(row["name"].removeprefix("s"))
+        assert model.labels_[i] == row["cluster"]
+        assert_allclose(row["values"], (X[i] * 10 + [1, 2, 3, 4])[columns], rtol=1e-4)
+
+
+def test_deviations_within_clusters(model, data):
+    X, profiles = samples(), data["profiles"]
+    columns = [["height", "width", "depth", "cost"].index(name) for name in profiles["columns"]]
+    for cluster, row in zip(profiles["clusters"], profiles["deviations"], strict=True):
+        assert_allclose(row, X[model.labels_ == cluster][:, columns].std(axis=0), rtol=1e-4)
+    assert_allclose(profiles["mean"], X.mean(axis=0)[columns], rtol=1e-4)
+
+
+def test_units_belong_to_columns(model):
+    data = data_of(model, samples(), ["a", "b", "c", "d"], units={"b": "cm"})
+    by_name = dict(zip(data["profiles"]["columns"], data["profiles"]["units"], strict=True))
+    assert by_name == {"a": "", "b": "cm", "c": "", "d": ""}
+    with pytest.raises(ValueError, match="units names a column 'e'"):
+        data_of(model, samples(), ["a", "b", "c", "d"], units={"e": "cm"})
+
+
+def test_labels_as_csv(model):
+    frame = pd.DataFrame(samples(), index=[f'a "b", {i}' for i in range(200)])
+    frame.index.name = "who"
+    text = labels_csv(report_data(model, frame)["labels"])
+    header, *rows = csv.reader(io.StringIO(text))
+    assert header == ["who", "cluster"]
+    assert [name for name, _ in rows] == list(frame.index)
+    assert [int(cluster) for _, cluster in rows] == model.labels_.tolist()
+    first, second = labels_csv(report_data(model, samples())["labels"]).splitlines()[:2]
+    assert first == "index,cluster"
+    assert second.startswith("0,")
+    assert labels_csv(None) is None
+
+
+def test_kmeans_is_really_run(model, data):
+    """With its own defaults and the seeds from 0 on."""
+    X, rival = samples(), data["run"]["kmeans"]
+    inertias = [KMeans(5, n_init=1, random_state=seed).fit(X).inertia_ for seed in range(10)]
+    assert rival["runs"] == 10
+    assert rival["mean"] == pytest.approx(np.mean(inertias))
+    assert (rival["best"], rival["worst"]) == pytest.approx((min(inertias), max(inertias)))
+    reached = np.array(inertias) <= model.inertia_ * (1 + 1e-6)
+    assert rival["as_good"] == np.count_nonzero(reached)
+    assert data_of(model, X, kmeans_runs=0)["run"]["kmeans"] is None
+
+
+def test_kmeans_is_not_compared_with_other_objectives():
+    X = samples()
+    for model in (
+        TrimmedHGMeans(3, n_outliers=4, max_offspring=5, random_state=0),
+        ConstrainedHGMeans(3, size_min=50, max_offspring=5, random_state=0),
+    ):
+        run = data_of(model.fit(X), X)["run"]
+        assert run["kmeans"] is None
+        assert run["n_outliers"] == np.count_nonzero(model.labels_ < 0)
+
+
+def test_large_problems_get_fewer_runs():
+    assert affordable_runs((100, 10), 5) == 10
+    assert affordable_runs((10**6, 10), 5) == 2
+    assert affordable_runs((MOST_WORK, 1), 2) == 0
+
+
+def test_models_without_centres_among_the_samples_are_refused(tmp_path):
+    X = samples()
+    model = KernelHGMeans(2, max_offspring=2, random_state=0).fit(X)
+    with pytest.raises(TypeError, match="KernelHGMeans does not have"):
+        model.report(X, tmp_path / "r.html")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("inertia", "text"), [(110.0, "10 % above"), (100.0, "the same"), (100.0 + 1e-9, "the same")]
+)
+def test_how_far_above(inertia, text):
+    assert above_text(inertia, 100.0) == text
+
+
+def test_names_and_weights_of_the_wrong_length(model):
+    with pytest.raises(ValueError, match="sample_names has 3 names for 200 samples"):
+        report_data(model, samples(), sample_names=["a", "b", "c"])
+    with pytest.raises(ValueError, match="sample_weight has 3 values for 200 samples"):
+        report_data(model, samples(), sample_weight=[1, 2, 3])
+
+
+def test_one_cluster_has_nothing_to_be_separated_from():
+    X = samples()
+    data = data_of(fitted(1, X), X)
+    assert data["separation"]["silhouette"] is None
+    assert data["clusters"][0]["nearest"] is None
+    assert [row["kind"] for row in data["examples"]["rows"]] == ["typical", "typical"]
