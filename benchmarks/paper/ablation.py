@@ -84,20 +84,23 @@ class AblationTask(SeedTask):
                 settings = replace(settings, max_offspring=10**9)
             result, seconds = search(X, self.m, self.seed, settings)
             budget = seconds if budget is None else budget
-            rows.append(
-                {
-                    "dataset": self.dataset,
-                    "n": len(X),
-                    "m": self.m,
-                    "method": name,
-                    "seed": self.seed,
-                    "inertia": result.best.inertia,
-                    "cpu_s": round(seconds, 6),
-                    "offspring": result.n_offspring,
-                    "rediscoveries": result.n_rediscoveries,
-                }
-            )
+            rows.append(row_of(self, len(X), name, result, seconds))
         return rows
+
+
+def row_of(task: SeedTask, n: int, name: str, result: SearchResult, seconds: float) -> Row:
+    """Return what a table needs to know of a search."""
+    return {
+        "dataset": task.dataset,
+        "n": n,
+        "m": task.m,
+        "method": name,
+        "seed": task.seed,
+        "inertia": result.best.inertia,
+        "cpu_s": round(seconds, 6),
+        "offspring": result.n_offspring,
+        "rediscoveries": result.n_rediscoveries,
+    }
 
 
 def compile_kernels(X: np.ndarray, m: int) -> None:

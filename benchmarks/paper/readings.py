@@ -15,6 +15,7 @@ from benchmarks.paper.ablation import (
     SMALL_SETS,
     SUCCESS,
     compile_kernels,
+    row_of,
     search,
     success_rate,
     worst_gaps,
@@ -58,17 +59,7 @@ class ReadingTask(SeedTask):
         rows: list[Row] = []
         for name, settings in READINGS.items():
             result, seconds = search(X, self.m, self.seed, settings)
-            rows.append(
-                {
-                    "dataset": self.dataset,
-                    "m": self.m,
-                    "method": name,
-                    "seed": self.seed,
-                    "inertia": result.best.inertia,
-                    "cpu_s": round(seconds, 6),
-                    "offspring": result.n_offspring,
-                }
-            )
+            rows.append(row_of(self, len(X), name, result, seconds))
         return rows
 
 

@@ -31,6 +31,7 @@ HEADINGS = {
     "anytime": ["20 Y", "](anytime.png)"],
     "reliability": ["success", "](reliability.png)"],
     "pace": ["to its value", "2 of 2"],
+    "readings": ["as written", "matching by squares"],
     "ablation": ["deep, no single moves", "one by one", "](ablation.png)"],
 }
 
