@@ -2,7 +2,7 @@
 
 Run it from a clone with the extra ``report`` and a chromium:
 
-    python examples/report_picture.py docs/images/report.png
+    python docs/pictures/report_picture.py docs/images/report.png
 """
 
 from __future__ import annotations
