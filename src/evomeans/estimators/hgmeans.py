@@ -173,7 +173,8 @@ class HGMeans(SearchingEstimator):
 
     history_ : History
         One :class:`~evomeans.OffspringRecord` for each solution made; ``history_.to_csv(path)``
-        saves them, and ``history_.to_pandas()`` returns a data frame. Empty if the answer was computed exactly.
+        saves them, and ``history_.to_pandas()`` returns a data frame. Empty if the answer was
+        computed exactly.
 
     stop_reason_ : StopReason
         Why the search ended, a str: "agreement" (of independent populations), "no_improvement"
