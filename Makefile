@@ -8,6 +8,7 @@ PIP := $(PY) -m pip --disable-pip-version-check
 # Passed through to the commands: `make test PYTEST_ARGS="-k crossover -x"`.
 DEMO_ARGS ?=
 PYTEST_ARGS ?=
+SPHINX_ARGS ?=
 # One process per core; more than 8 only wait for each other while the kernels compile.
 PYTEST_PARALLEL ?= -n auto --maxprocesses 8 --dist worksteal
 # The modules that `make bench` runs, in order.
@@ -21,7 +22,7 @@ PAPER_ARGS ?=
 .DELETE_ON_ERROR:
 # Two pips at once would spoil the environment.
 .NOTPARALLEL:
-.PHONY: help demo test test-slow lint bench bench-full paper picture clean
+.PHONY: help demo test test-slow lint docs bench bench-full paper picture clean
 
 help: ## show this list
 	@echo "usage: make TARGET [VARIABLE=value ...]"
@@ -33,6 +34,7 @@ help: ## show this list
 	@echo "  VENV           where the virtual environment lives ($(VENV))"
 	@echo "  DEMO_ARGS      arguments for the demo, e.g. DEMO_ARGS=\"--clusters 40\""
 	@echo "  PYTEST_ARGS    arguments for pytest, e.g. PYTEST_ARGS=\"-k crossover -x\""
+	@echo "  SPHINX_ARGS    arguments for sphinx, e.g. SPHINX_ARGS=\"-D plot_gallery=0\" to leave the gallery unexecuted"
 	@echo "  BENCHMARKS     the modules that bench runs ($(BENCHMARKS)); BENCH_ARGS are arguments, for one module"
 	@echo "  SIZE           of the experiments that paper runs ($(SIZE)); PAPER_ARGS are arguments, e.g. --processes 8"
 	@echo "  EVOMEANS_DATA  a folder with data sets (.npz files); others are downloaded into a cache"
@@ -50,6 +52,10 @@ lint: $(VENV)/.installed-lint ## ruff check, ruff format --check, mypy --strict 
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
+
+docs: $(VENV)/.installed-docs ## build the site into docs/_build/html: pages, gallery, API reference; check its links
+	$(PY) -m sphinx --fail-on-warning --keep-going -b html docs docs/_build/html $(SPHINX_ARGS)
+	$(PY) docs/check_site.py docs/_build/html
 
 bench: $(VENV)/.installed ## what an offspring and a K-means run cost, on the data in EVOMEANS_DATA (minutes)
 	@set -e; for module in $(BENCHMARKS); do \
@@ -73,14 +79,14 @@ paper: $(VENV)/.installed-plot ## the paper's experiments, ours beside theirs: S
 	$(PY) -m benchmarks all --size $(SIZE) $(PAPER_ARGS)
 
 picture: $(VENV)/.installed-plot ## draw the pictures of the README and of the docs again
-	$(PY) examples/picture.py
-	$(PY) examples/search_pictures.py
-	$(PY) examples/proof_picture.py
-	$(PY) examples/model_pictures.py
+	@set -e; for name in readme_picture search_pictures proof_picture model_pictures choosing_k architecture; do \
+	    echo "$(PY) docs/pictures/$$name.py"; $(PY) docs/pictures/$$name.py; \
+	done
 
 clean: ## remove caches, builds and the virtual environment that make created
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -rf docs/_build docs/gallery docs/api/generated docs/api/backreferences docs/sg_execution_times.rst
+	find src tests benchmarks examples docs -name __pycache__ -type d -prune -exec rm -rf {} +
 	@if [ -e "$(VENV)/.created" ]; then echo "rm -rf $(VENV)"; rm -rf "$(VENV)"; fi
 
 # The virtual environment: one stamp per set of packages, renewed when pyproject.toml changes.
@@ -111,7 +117,7 @@ $(VENV)/.installed-test $(VENV)/.installed-lint: $(VENV)/.installed-%: pyproject
 	@$(PIP) install --quiet --group $*
 	@touch $@
 
-$(VENV)/.installed-plot: pyproject.toml | $(VENV)/.created
-	@echo "Installing evomeans with what its pictures need"
-	@$(PIP) install --quiet --editable ".[plot]"
+$(VENV)/.installed-plot $(VENV)/.installed-docs: $(VENV)/.installed-%: pyproject.toml | $(VENV)/.created
+	@echo "Installing evomeans with the extra '$*'"
+	@$(PIP) install --quiet --editable ".[$*]"
 	@touch $@

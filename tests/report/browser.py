@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import fcntl
 import json
 import os
 import select
@@ -237,6 +236,8 @@ class Tab:
 def _far_pipe() -> tuple[int, int]:
     """Make a pipe whose ends are neither 3 nor 4, which the browser will have as its own."""
     ends = os.pipe()
+    import fcntl  # here, so that Windows can skip what needs it
+
     far = tuple(fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 10) for fd in ends)
     for fd in ends:
         os.close(fd)

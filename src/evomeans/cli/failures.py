@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -50,19 +51,25 @@ def guarded(action: Callable[[], int]) -> int:
         try:
             code = action()
             sys.stdout.flush()
-        except BrokenPipeError:
-            # Python would fail once more when it flushes standard output at the end.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return ExitCode.BROKEN_PIPE
         except KeyboardInterrupt:
             code = _failed("interrupted; nothing was written", ExitCode.INTERRUPTED)
         except CommandError as error:
             return _failed(str(error), error.code)
         except OSError as error:
-            return _failed(reason_of(error), ExitCode.DATA)
+            if not _reader_has_gone(error):
+                return _failed(reason_of(error), ExitCode.DATA)
+            # Python would fail once more when it flushes standard output at the end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return ExitCode.BROKEN_PIPE
         except (MemoryError, ImportError) as error:
             return _failed(str(error) or type(error).__name__, ExitCode.DATA)
     return ExitCode.TERMINATED if terminated and code == ExitCode.INTERRUPTED else code
+
+
+def _reader_has_gone(error: OSError) -> bool:
+    """Whether nobody reads standard output any more; Windows calls that an invalid argument."""
+    on_windows = os.name == "nt" and error.errno == errno.EINVAL and error.filename is None
+    return isinstance(error, BrokenPipeError) or on_windows
 
 
 def reason_of(error: Exception) -> str:
@@ -80,7 +87,7 @@ def _failed(text: str, code: ExitCode) -> ExitCode:
 
 @contextmanager
 def _sigterm_interrupts() -> Iterator[list[int]]:
-    """Treat SIGTERM like Ctrl-C, and remember that it came."""
+    """Treat SIGTERM like Ctrl-C, and remember that it came; on Windows also Ctrl-Break."""
     received: list[int] = []
 
     def terminate(signum: int, frame: FrameType | None) -> None:
@@ -92,11 +99,12 @@ def _sigterm_interrupts() -> Iterator[list[int]]:
         interrupt(signum, frame)
 
     in_main = threading.current_thread() is threading.main_thread()
-    if not in_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        yield received
-        return
-    signal.signal(signal.SIGTERM, terminate)
+    known = [getattr(signal, name) for name in ("SIGTERM", "SIGBREAK") if hasattr(signal, name)]
+    ours = [one for one in known if in_main and signal.getsignal(one) is signal.SIG_DFL]
+    for one in ours:
+        signal.signal(one, terminate)
     try:
         yield received
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for one in ours:
+            signal.signal(one, signal.SIG_DFL)

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -30,6 +29,7 @@ from evomeans.cli.reading import check_table, load_table
 from evomeans.cli.record import Asked
 from evomeans.cli.report import NO_ROWS, can_report
 from evomeans.cli.run_folder import check_writable, files_in_the_way, read_record, write_run
+from evomeans.cli.shell import quote
 from evomeans.cli.tables.dask_tables import is_dask_table
 from evomeans.cli.tables.table import Table
 from evomeans.cli.terminal import Terminal, as_typed, is_typed

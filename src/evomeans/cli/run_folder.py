@@ -12,7 +12,7 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from evomeans.cli.failures import CommandError
-from evomeans.storage.files import write_atomically
+from evomeans.storage.files import replace, write_atomically
 
 FORMAT = "evomeans run"
 RECORD = "run.json"
@@ -122,10 +122,10 @@ def _stage_for(folder: Path) -> Path:
 
 def _publish(stage: Path, folder: Path, files: Mapping[str, Content]) -> None:
     if not folder.exists():
-        stage.rename(folder)
+        replace(stage, folder)
         return
     (folder / RECORD).unlink(missing_ok=True)
     for name in sorted(RUN_FILES - files.keys()):
         (folder / name).unlink(missing_ok=True)
     for name in sorted(files, key=lambda name: name == RECORD):
-        (stage / name).replace(folder / name)
+        replace(stage / name, folder / name)

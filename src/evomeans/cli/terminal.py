@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from shlex import join
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from evomeans.cli.options import OUTPUT, Flag
+from evomeans.cli.shell import join
 
 ARGUMENTS: ContextVar[tuple[str, ...]] = ContextVar("ARGUMENTS", default=())
 

@@ -24,6 +24,10 @@ LOG = logging.getLogger("evomeans")
 MOST_PROCESSES = 4
 # Less is not worth a word, nor another process, which needs a second to start.
 SECONDS_WORTH_A_WORD = 1.0
+# What a session of its own is on other systems, and no window.
+OWN_GROUP: int = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0) | getattr(
+    subprocess, "CREATE_NO_WINDOW", 0
+)
 _announced = False
 
 
@@ -133,6 +137,7 @@ def helpers(jobs: Sequence[Job], count: int) -> Iterator[None]:
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
                     start_new_session=True,
+                    creationflags=OWN_GROUP,
                 )
             except OSError:
                 # No more processes are allowed: this one does it all.
@@ -142,7 +147,8 @@ def helpers(jobs: Sequence[Job], count: int) -> Iterator[None]:
             try:
                 with process.stdin:
                     process.stdin.write(pickle.dumps(jobs))
-            except BrokenPipeError:
+            except OSError:
+                # It has ended already; Windows does not call that a broken pipe.
                 pass
         yield
     finally:

@@ -82,10 +82,10 @@ class ExactKMeans(FittedCenters):
         One record for each solution of the search.
 
     n_features_in_ : int
-        Number of features seen during :term:`fit`.
+        Number of features seen during ``fit``.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of features seen during :term:`fit`. Defined only when `X` has feature names that are
+        Names of features seen during ``fit``. Defined only when `X` has feature names that are
         all strings.
 
     See Also

@@ -37,7 +37,7 @@ class HGMeans(SearchingEstimator):
         The number of clusters.
 
     strategy : {"deep", "paper"} or Strategy, default="deep"
-        How to search; docs/search.md has pictures.
+        How to search; docs/how-it-works.md has pictures.
 
         - "deep": every other founder begins with k-means++; single samples change their cluster
           after K-means (Hartigan's moves), and centres are swapped if that pays; offspring have
@@ -48,7 +48,7 @@ class HGMeans(SearchingEstimator):
           the rest.
         - "paper": HG-means as published [1]_.
         - A :class:`~evomeans.search.Strategy` has operators of your own;
-          examples/own_crossover.py makes one. It is not stored in model files.
+          examples/gallery/inside/own_crossover.py makes one. It is not stored in model files.
 
     min_population : int, default=10
         Solutions that survive when the population is cut down (Π_min in the paper).
@@ -190,10 +190,10 @@ class HGMeans(SearchingEstimator):
         What :meth:`certify` has proven about the last fit. Defined only once it was called.
 
     n_features_in_ : int
-        Number of features seen during :term:`fit`.
+        Number of features seen during ``fit``.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of features seen during :term:`fit`. Defined only when `X` has feature names that are
+        Names of features seen during ``fit``. Defined only when `X` has feature names that are
         all strings.
 
     See Also

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,13 @@ def _available() -> int | None:
     for line in text.splitlines():
         if line.startswith("MemAvailable:"):
             return 1024 * int(line.split()[1])
-    return None
+    # macOS and Windows have no such file. Dask, without which nothing depends on it, brings psutil.
+    if find_spec("psutil") is None:
+        return None
+    import psutil
+
+    available: int = psutil.virtual_memory().available
+    return available
 
 
 def _left_in_cgroup() -> int | None:

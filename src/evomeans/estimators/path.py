@@ -151,10 +151,10 @@ class HGMeansPath(Presented, BestModelMixin, BaseEstimator):  # type: ignore[mis
         feature, else "max_time", "observer" or "interrupted".
 
     n_features_in_ : int
-        Number of features seen during :term:`fit`.
+        Number of features seen during ``fit``.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of features seen during :term:`fit`. Defined only when `X` has feature names that are
+        Names of features seen during ``fit``. Defined only when `X` has feature names that are
         all strings.
 
     See Also

@@ -1,7 +1,7 @@
 """Crossovers: matching, from the paper (section 3.2), partition and merging.
 
 Each is a function of two parents and a :class:`Breeding`. A strategy lists them, and one of your
-own can take their place (``examples/own_crossover.py``).
+own can take their place (``examples/gallery/inside/own_crossover.py``).
 """
 
 from __future__ import annotations

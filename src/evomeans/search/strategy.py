@@ -172,6 +172,6 @@ DEEP = Strategy(
     sample_per_cluster=300,
     lag=24,
 )
-"""The default; docs/search.md describes it, and every part has its row in the ablation there."""
+"""The default; docs/how-it-works.md describes it, with a row for every part in its ablation."""
 
 STRATEGIES = {strategy.name: strategy for strategy in (DEEP, PAPER)}

@@ -7,12 +7,19 @@ import errno
 import os
 import secrets
 import stat
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
 Content = bytes | Callable[[BinaryIO], object]
 """What to write, or a function that writes it into an open file."""
+
+# Windows refuses to rename files that another program has open. Virus scanners and indexers close
+# theirs soon.
+PAUSES = (0.01, 0.03, 0.1, 0.3, 0.6)
+"""Seconds to wait before trying again."""
 
 
 def write_atomically(path: str | os.PathLike[str], content: Content) -> None:
@@ -46,15 +53,39 @@ def write_atomically(path: str | os.PathLike[str], content: Content) -> None:
             else:
                 content(file)
             file.flush()
-            os.fsync(file.fileno())
+            _synchronise(file.fileno())
         if permissions is not None:
             temporary.chmod(permissions)
-        temporary.replace(target)
+        replace(temporary, target)
     except BaseException:
         with contextlib.suppress(OSError):
+            # Windows does not remove files that are read-only.
+            temporary.chmod(stat.S_IRUSR | stat.S_IWUSR)
             temporary.unlink()
         raise
     _synchronise_folder(target.parent)
+
+
+def replace(source: Path, target: Path) -> None:
+    """Rename a file or a folder; a file takes the place of another one.
+
+    On Windows this fails while another program has either of them open. Then it is tried again for
+    a second, before the error says so.
+    """
+    for pause in PAUSES if os.name == "nt" else ():
+        try:
+            source.replace(target)
+        except PermissionError:
+            time.sleep(pause)
+        else:
+            return
+    try:
+        source.replace(target)
+    except PermissionError as error:
+        if os.name != "nt":
+            raise
+        reason = f"{error.strerror}; close it if it is open in another program"
+        raise PermissionError(error.errno, reason, str(target)) from error
 
 
 def _permissions(target: Path) -> int | None:
@@ -68,6 +99,17 @@ def _permissions(target: Path) -> int | None:
     if not stat.S_ISREG(mode):
         raise OSError(errno.EINVAL, "Not a regular file, which is not replaced", str(target))
     return stat.S_IMODE(mode)
+
+
+def _synchronise(descriptor: int) -> None:
+    """Bring a file to the disk. On macOS, fsync alone leaves it in the memory of the drive."""
+    if sys.platform == "darwin":
+        import fcntl
+
+        with contextlib.suppress(OSError):  # not every file system has it
+            fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+            return
+    os.fsync(descriptor)
 
 
 def _synchronise_folder(folder: Path) -> None:

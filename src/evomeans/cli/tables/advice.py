@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from shlex import quote
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evomeans.cli.shell import quote
 from evomeans.cli.tables.numbers import ROWS, Defect
 from evomeans.cli.tables.source import Contents
 from evomeans.wording import SHOWN, listed, quoted

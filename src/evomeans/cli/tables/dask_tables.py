@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 import numpy as np
 
 from evomeans.cli.failures import CommandError
 from evomeans.cli.options import TableOptions
+from evomeans.cli.shell import quote
 from evomeans.cli.tables.readers import refuse_dialect
 from evomeans.cli.tables.source import SUFFIXES, unnamed, unreadable
 from evomeans.cli.tables.table import Table, used_columns

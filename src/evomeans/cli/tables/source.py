@@ -142,7 +142,10 @@ def _read(path: Path, name: str) -> tuple[bytes, bool]:
             return head + file.read(), True
     except FileNotFoundError:
         raise CommandError(f"There is no file {name}.") from None
-    except IsADirectoryError:
+    except (IsADirectoryError, PermissionError) as error:
+        # Windows says that it has no permission to read a folder.
+        if not path.is_dir():
+            raise CommandError(f"{name} cannot be read: {error.strerror}.") from error
         raise CommandError(
             f"{name} is a folder; a table is a single file. Only predict, and fit with --engine "
             "dask, read a folder of Parquet files."

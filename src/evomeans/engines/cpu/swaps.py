@@ -48,7 +48,7 @@ from evomeans.engines.cpu.rows import weight_of
 from evomeans.engines.cpu.threads import ABANDONED
 from evomeans.engines.rules import WORTHWHILE
 
-# docs/search.md lists what was measured about swaps.
+# docs/how-it-works.md lists what was measured about swaps.
 #
 # The cluster to remove is the cheapest of this share of all, drawn at random, and of at least this
 # number. With all of them, every swap would remove the same cluster.

@@ -18,7 +18,7 @@ from sklearn.cluster import KMeans
 
 from evomeans import HGMeans
 
-TARGET = Path(__file__).resolve().parents[1] / "docs" / "images" / "kmeans-vs-hgmeans.png"
+TARGET = Path(__file__).resolve().parents[1] / "images" / "kmeans-vs-hgmeans.png"
 N_CLUSTERS = 50
 N_RUNS = 20
 

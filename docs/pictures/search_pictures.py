@@ -1,4 +1,4 @@
-"""Draw the pictures of docs/search.md: the way of one offspring, and the populations of a search.
+"""Draw one offspring step by step, and the populations of a search, for the user guide.
 
 Run it with ``make picture``. All that is drawn is computed here, by the library's own operators and
 searches. The offspring is a chosen one, for most bring nothing: it is the first of those that make
@@ -28,7 +28,7 @@ from evomeans.search.crossover import Breeding, squared_matching_crossover
 from evomeans.search.individual import inherited_alpha
 from evomeans.search.population import different_parents
 
-IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
+IMAGES = Path(__file__).resolve().parents[1] / "images"
 
 # Okabe and Ito's colours, which stay apart for colour-blind readers; the markers differ as well.
 INK, TEXT, LINE = "#1b1f24", "#4a5058", "#d5d9de"

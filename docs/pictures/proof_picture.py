@@ -17,7 +17,7 @@ from sklearn.datasets import load_iris
 from evomeans import HGMeans
 from evomeans.exact.prepare import prepare
 
-IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
+IMAGES = Path(__file__).resolve().parents[1] / "images"
 INK, TEXT, LINE = "#1b1f24", "#4a5058", "#d5d9de"
 # Okabe and Ito's colours, which stay apart for colour-blind readers; the markers differ as well.
 STYLES = {2: ("#0072B2", "o"), 3: ("#D55E00", "s"), 5: ("#009E73", "^"), 10: ("#CC79A7", "D")}

@@ -23,7 +23,7 @@ from evomeans import (
 )
 from evomeans.plotting.palette import INK, MUTED, OKABE_ITO
 
-IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
+IMAGES = Path(__file__).resolve().parents[1] / "images"
 
 
 def two_panels(titles: tuple[str, str], height: float = 3.9) -> tuple[Figure, list[Axes]]:

@@ -1,0 +1,147 @@
+"""How Sphinx builds the site; ``make docs`` runs it."""
+
+from __future__ import annotations
+
+import os
+import re
+from importlib.metadata import version as version_of
+from pathlib import Path
+from typing import Any
+
+from sphinx.application import Sphinx
+
+# Figures are drawn into files, and the progress of searches is not part of the pages.
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+HERE = Path(__file__).parent
+
+project = "evomeans"
+author = "The evomeans developers"
+project_copyright = author
+release = version_of("evomeans")
+version = release
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+    "numpydoc",
+]
+exclude_patterns = ["_build", "pictures", "gallery/**/GALLERY_HEADER.rst"]
+suppress_warnings = [
+    "config.cache",  # the gallery is configured by classes, which Sphinx cannot pickle
+]
+templates_path = ["_templates"]
+
+# Pages ---------------------------------------------------------------------------------------
+
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+myst_enable_extensions = ["colon_fence", "deflist", "smartquotes"]
+myst_heading_anchors = 3
+# Indented blocks are commands and their output; Python is fenced and says so.
+highlight_language = "none"
+pygments_style = "default"
+
+# API reference -------------------------------------------------------------------------------
+
+autosummary_generate = True
+autodoc_typehints = "none"  # numpydoc's sections name the types
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False  # the template of classes lists them
+numpydoc_xref_param_type = False
+
+
+def mark_plain_names(
+    _app: Sphinx, _kind: str, _name: str, _object: object, _options: object, lines: list[str]
+) -> None:
+    """Keep reStructuredText from reading ``best_k_`` as a link and ``|x|`` as a substitution.
+
+    Docstrings are also read at a terminal, where such names are best without any marks.
+    """
+    for i, line in enumerate(lines):
+        if line.lstrip().startswith((">>>", "...", "|", "+-")):
+            continue
+        parts = line.split("`")
+        for j in range(0, len(parts), 2):  # outside backticks
+            text = re.sub(r"(?<![\w*\]])(\w+)_(?![\w*])", r"\1\\_", parts[j])
+            text = text.replace("|", r"\|")
+            parts[j] = re.sub(r"docs/([a-z-]+)\.md", r":doc:`/\1`", text)
+        lines[i] = "`".join(parts)
+
+
+def setup(app: Sphinx) -> None:
+    """Let numpydoc go first, whose sections the names must not spoil."""
+    app.connect("autodoc-process-docstring", mark_plain_names, priority=900)
+
+
+# Gallery -------------------------------------------------------------------------------------
+
+
+def reset_figures(_gallery_conf: dict[str, Any], _name: str) -> None:
+    """Draw every example in the same style, whichever ran before it."""
+    import matplotlib as mpl
+
+    mpl.rcdefaults()
+    mpl.use("Agg")
+    mpl.rcParams.update(
+        {
+            "figure.dpi": 110,
+            "savefig.dpi": 110,
+            "figure.constrained_layout.use": True,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+        }
+    )
+
+
+sphinx_gallery_conf = {
+    "examples_dirs": str(HERE.parent / "examples" / "gallery"),
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"\.py$",
+    "subsection_order": [
+        str(Path("..", "examples", "gallery", folder))
+        for folder in ("first_steps", "models", "large_data", "inside")
+    ],
+    "within_subsection_order": "FileNameSortKey",
+    "nested_sections": False,
+    "abort_on_example_error": True,
+    "backreferences_dir": "api/backreferences",
+    "doc_module": ("evomeans",),
+    "reset_modules": (reset_figures,),
+    "matplotlib_animations": False,
+    "min_reported_time": 1,
+    "remove_config_comments": True,
+    "show_signature": False,
+    "show_memory": False,
+}
+
+# Look ----------------------------------------------------------------------------------------
+
+html_theme = "pydata_sphinx_theme"
+html_title = f"evomeans {release}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_theme_options = {
+    "logo": {"text": f"evomeans {release}"},
+    "navbar_align": "left",
+    "header_links_before_dropdown": 6,
+    "show_toc_level": 2,
+    "show_prev_next": True,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": ["theme-version"],
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+}
+# Pages without pages below them need no sidebar.
+html_sidebars = {
+    name: [] for name in ("index", "quick-start", "command-line", "faq", "benchmarks", "changelog")
+}
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True

@@ -1,0 +1,61 @@
+"""The pages of README and docs, taken apart: their Python snippets and their commands."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+]
+FENCE = re.compile(r"^```(\S*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Snippet:
+    """A block of Python on a page, and the line on which it begins."""
+
+    page: Path
+    line: int
+    code: str
+
+
+def snippets(page: Path) -> list[Snippet]:
+    """Return the blocks of Python of a page in their order."""
+    text = page.read_text(encoding="utf-8")
+    return [
+        Snippet(page, text.count("\n", 0, match.start(2)) + 1, match.group(2))
+        for match in FENCE.finditer(text)
+        if match.group(1) == "python"
+    ]
+
+
+def shown_commands(page: Path, program: str) -> Iterator[list[str]]:
+    """Yield the arguments of every line of a block that runs ``program``."""
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    for line in text.splitlines():
+        if line.startswith("    "):
+            words = line.strip().removeprefix("$ ")
+            if words.startswith(f"{program} "):
+                # What a shell does with the output is not a part of the command.
+                yield list(takewhile(lambda word: word not in "|>", shlex.split(words, True)[1:]))
+
+
+def benchmark_commands(page: Path) -> Iterator[tuple[str, list[str]]]:
+    """Yield module and arguments of every ``python -m benchmarks...``, also within sentences."""
+    text = page.read_text(encoding="utf-8")
+    for match in re.finditer(r"python -m (benchmarks(?:\.\w+)*)([^`\n#|<]*)", text):
+        yield match.group(1), match.group(2).removesuffix("-->").split()
+
+
+def make_targets(page: Path) -> Iterator[str]:
+    """Yield the targets of every ``make ...``."""
+    text = page.read_text(encoding="utf-8")
+    for match in re.finditer(r"(?:`|^    )make ([a-z-]+)", text, re.MULTILINE):
+        yield match.group(1)

@@ -1,0 +1,61 @@
+"""Every command line that README and docs show exists, with its options."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+from pages import PAGES, ROOT, benchmark_commands, make_targets, shown_commands
+
+EXISTING = [page for page in PAGES if page.exists()]
+
+
+@pytest.mark.parametrize("page", EXISTING, ids=lambda page: page.name)
+def test_evomeans_knows_the_commands_of_a_page(page: Path) -> None:
+    """Each is parsed as if it were typed, and not run."""
+    app = pytest.importorskip("evomeans.cli.app").app
+    for arguments in shown_commands(page, "evomeans"):
+        command, *rest = arguments
+        if "…" in rest or command.startswith("--") or "--help" in rest:
+            continue
+        app.parse_args(arguments, exit_on_error=False, print_error=False)
+
+
+@pytest.mark.parametrize("page", EXISTING, ids=lambda page: page.name)
+def test_benchmarks_of_a_page_exist(page: Path) -> None:
+    """The module is there, and every option is written in its package."""
+    for module, arguments in benchmark_commands(page):
+        spec = importlib.util.find_spec(module)
+        assert spec is not None, module
+        assert spec.origin is not None
+        folder = Path(spec.origin).parent
+        is_package = spec.submodule_search_locations is not None
+        files = folder.rglob("*.py") if is_package else [Path(spec.origin)]
+        source = "".join(file.read_text(encoding="utf-8") for file in files)
+        for argument in arguments:
+            if argument.startswith("--"):
+                option = argument.rstrip(".,;:)")
+                assert f'"{option}"' in source, f"{module} {option}"
+
+
+@pytest.mark.parametrize("page", EXISTING, ids=lambda page: page.name)
+def test_make_has_the_targets_of_a_page(page: Path) -> None:
+    """``make help`` would list them."""
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    assert set(make_targets(page)) <= targets
+
+
+def test_readme_is_short() -> None:
+    """It is the first page, not the manual."""
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 100
+
+
+@pytest.mark.parametrize("page", EXISTING, ids=lambda page: page.name)
+def test_links_of_a_page_lead_to_files(page: Path) -> None:
+    """On GitHub, that is; the build of the site checks anchors as well."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if not re.match(r"[a-z]+:|#", target):
+            assert (page.parent / target.partition("#")[0]).exists(), target

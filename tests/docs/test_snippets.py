@@ -1,0 +1,126 @@
+"""Every snippet of README and docs runs, and prints the numbers that it says."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pages import PAGES, Snippet, snippets
+from sklearn.datasets import load_iris
+
+from evomeans import HGMeans
+
+SLOW = {"README.md", "how-sure.md", "local-optima.md", "dask-engine.md", "proof.md"}
+WITH_SNIPPETS = [page for page in PAGES if page.exists() and snippets(page)]
+NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?")
+
+
+@pytest.fixture
+def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
+    """Names that a page may use without defining them, in a folder of its own."""
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    pyplot.switch_backend("Agg")
+    X = load_iris().data
+    gram = X @ X.T
+    model = HGMeans(3, random_state=0).fit(X)
+    yield {"X": X, "gram": gram, "tfidf": abs(X), "labels": model.labels_, "model": model}
+    pyplot.close("all")
+
+
+def run(snippet: Snippet, names: dict[str, Any]) -> None:
+    """Run a snippet; a traceback names the page and the line."""
+    code = "\n" * (snippet.line - 1) + checked(snippet.code)
+    exec(compile(code, str(snippet.page), "exec"), names)
+
+
+def checked(code: str) -> str:
+    """Turn ``print(x)  # 3.5`` into a call that also compares what is printed with the comment."""
+    pattern = re.compile(r"^print\((.*)\)  # (-?\d[\d,.e-]*)(?=[;:, ]|$).*$", re.MULTILINE)
+    return pattern.sub(r"print_and_compare('\2', \1)", code)
+
+
+def print_and_compare(expected: str, *values: object) -> None:
+    """Print values; the first number among them has to be the expected one, as far as it goes."""
+    stream = io.StringIO()
+    with contextlib.redirect_stdout(stream):
+        print(*values)
+    found = NUMBER.search(stream.getvalue())
+    assert found, stream.getvalue()
+    number, wanted = (float(text.replace(",", "").rstrip(".")) for text in (found[0], expected))
+    n_decimals = len(expected.rstrip(".").partition(".")[2])
+    assert abs(number - wanted) <= 0.501 * 10.0**-n_decimals, (number, wanted)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.slow] if page.name in SLOW else [], id=page.name)
+        for page in WITH_SNIPPETS
+    ],
+)
+def test_the_snippets_of_a_page_run(page: Path, names: dict[str, Any]) -> None:
+    """One after the other, with the names of those before."""
+    names["print_and_compare"] = print_and_compare
+    prepare = PREPARATIONS.get(page.name)
+    with prepare(names) if prepare else contextlib.nullcontext() as replacements:
+        for snippet in snippets(page):
+            code = snippet.code
+            for old, new in (replacements or {}).items():
+                code = code.replace(old, new)
+            run(Snippet(page, snippet.line, code), names)
+
+
+@contextlib.contextmanager
+def many_rows(names: dict[str, Any]) -> Iterator[None]:
+    """Give many rows to a page about them."""
+    rng = np.random.default_rng(0)
+    names["X"] = rng.integers(30, size=(80_000, 1)) + 0.01 * rng.normal(size=(80_000, 2))
+    yield
+
+
+@contextlib.contextmanager
+def dask_cluster(_names: dict[str, Any]) -> Iterator[dict[str, str]]:
+    """Make a folder of Parquet files, and start a scheduler to connect to."""
+    dd = pytest.importorskip("dask.dataframe")
+    distributed = pytest.importorskip("distributed")
+    pandas = pytest.importorskip("pandas")
+    rows = np.random.default_rng(0).normal(size=(2000, 4))
+    frame = dd.from_pandas(pandas.DataFrame(rows, columns=list("abcd")), npartitions=2)
+    frame.to_parquet("measurements/")
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+    ) as cluster:
+        yield {"tcp://scheduler-host:8786": cluster.scheduler_address, "/data/": ""}
+
+
+@contextlib.contextmanager
+def optional_packages(_names: dict[str, Any]) -> Iterator[None]:
+    """Skip pages about tables and reports where the packages for them are not installed."""
+    for package in ("jinja2", "pandas", "polars"):
+        pytest.importorskip(package)
+    yield
+
+
+PREPARATIONS = {
+    "command-line.md": optional_packages,
+    "dask-engine.md": dask_cluster,
+    "large-data.md": many_rows,
+    "plots-and-report.md": optional_packages,
+}
+
+
+def test_a_wrong_number_is_noticed() -> None:
+    """The comparison can fail."""
+    exec(checked("print(2.5)  # 2.5: right"), {"print_and_compare": print_and_compare})
+    with pytest.raises(AssertionError):
+        exec(checked("print(2.6)  # 2.5"), {"print_and_compare": print_and_compare})
+    with pytest.raises(AssertionError):
+        exec(checked("print(831.8)  # 831,711; more"), {"print_and_compare": print_and_compare})
