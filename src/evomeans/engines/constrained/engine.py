@@ -38,8 +38,8 @@ BETTER = 1.0 - 1e-10
 FEW, WINDOW = 400, 64
 # The largest integer program to repair a placement with, and the size of its search tree.
 MOST_VARIABLES, MOST_NODES = 6000, 50
-# To find prices for all items, a transport begins with every 64th, then with every 8th item, if that
-# leaves enough of them for each cluster.
+# To find prices for all items, a transport begins with every 64th, then with every 8th item, if
+# that leaves enough of them for each cluster.
 STRIDES, FEWEST_PER_CLUSTER = (64, 8), 10
 # What items without weight count when they are placed.
 LEAST_SHARE = 1e-12
