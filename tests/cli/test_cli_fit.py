@@ -455,3 +455,15 @@ def test_a_foreign_file_is_neither_continued_nor_removed(evomeans, blobs, option
     assert result.code == 1
     assert "not a checkpoint that can be continued" in result.err
     assert Path("letter.txt").read_text() == "dear"
+
+
+def test_a_column_that_drowns_the_others_is_pointed_out(evomeans, blobs):
+    """At the terminal and in the report, unless columns are standardized."""
+    table = pl.read_csv("blobs.csv").with_columns(pl.col("b") * 1000)
+    table.write_csv("scaled.csv")
+    command = ("fit", "scaled.csv", *FIT[2:], "-o", "run")
+    told = "column 'b' makes 99.9 % of the variance"
+    assert told in evomeans(*command).err
+    assert json.loads(Path("run/report.json").read_text("utf-8"))["notes"][0].startswith(told)
+    assert "of the variance" not in evomeans(*command, "--standardize", "--force").err
+    assert json.loads(Path("run/report.json").read_text("utf-8"))["notes"] == []

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from pages import PAGES, Snippet, snippets
 from sklearn.datasets import load_iris
-from sklearn.preprocessing import StandardScaler
 
 from evomeans import HGMeans
 
@@ -102,31 +101,9 @@ def dask_cluster(_names: dict[str, Any]) -> Iterator[dict[str, str]]:
         yield {"tcp://scheduler-host:8786": cluster.scheduler_address, "/data/": ""}
 
 
-@contextlib.contextmanager
-def wine_table(names: dict[str, Any]) -> Iterator[None]:
-    """Write the table that the page reads."""
-    pytest.importorskip("polars")
-    names_of_columns = ",".join(f"x{i}" for i in range(4))
-    np.savetxt("wine.csv", names["X"], delimiter=",", header=names_of_columns, comments="")
-    yield
-
-
-@contextlib.contextmanager
-def standardized(names: dict[str, Any]) -> Iterator[None]:
-    """Give what else may be known about samples."""
-    pytest.importorskip("jinja2")
-    pandas = pytest.importorskip("pandas")
-    X = pandas.DataFrame(names["X"], columns=["income", "age", "visits", "years"])
-    names |= {"X": X, "model": HGMeans(3, random_state=0).fit(X), "weights": None}
-    names |= {"scaler": StandardScaler().fit(X), "customer_names": [f"row {i}" for i in X.index]}
-    yield
-
-
 PREPARATIONS = {
-    "command-line.md": wine_table,
     "dask-engine.md": dask_cluster,
     "large-data.md": many_rows,
-    "plots-and-report.md": standardized,
 }
 
 

@@ -92,6 +92,8 @@ def test_choosing_another_k_shows_its_map_sizes_and_centres(show, path, path_dat
 def test_it_fits_on_a_phone(show, path_data):
     tab = show(render_report(path_data), width=390, height=800)
     assert tab.evaluate("document.documentElement.scrollWidth") <= 390
+    cells = "[...document.querySelectorAll('#suggestions td')].map(c => c.checkVisibility())"
+    assert all(tab.evaluate(cells))
 
 
 def test_texts_stay_texts(show, path):

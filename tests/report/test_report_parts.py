@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from sklearn.cluster import KMeans
 
 from evomeans import ConstrainedHGMeans, KernelHGMeans, TrimmedHGMeans
-from evomeans.report import report_data
+from evomeans.report import render_report, report_data
 from evomeans.report.page import above_text, labels_csv
 from evomeans.report.rival import MOST_WORK, affordable_runs
 from evomeans.report.separation import borderline, gaps_between, separation, typical
@@ -141,8 +141,10 @@ def test_kmeans_is_not_compared_with_other_objectives():
         TrimmedHGMeans(3, n_outliers=4, max_offspring=5, random_state=0),
         ConstrainedHGMeans(3, size_min=50, max_offspring=5, random_state=0),
     ):
-        run = data_of(model.fit(X), X)["run"]
+        data = data_of(model.fit(X), X)
+        run = data["run"]
         assert run["kmeans"] is None
+        assert "certify" not in render_report(data)
         assert run["n_outliers"] == np.count_nonzero(model.labels_ < 0)
 
 

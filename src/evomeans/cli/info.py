@@ -122,6 +122,8 @@ def _threads_text(record: dict[str, Any]) -> str:
 
 
 def _kernels_text(cache: dict[str, Any]) -> str:
+    if cache["switched_off"] or cache["folder"] is None:
+        return f"{cache['needed']}, compiled by every process that needs them"
     if cache["ready"] == cache["needed"]:
         return f"all {cache['needed']} are compiled"
     missing = cache["needed"] - cache["ready"]
@@ -135,10 +137,7 @@ def _cache_text(cache: dict[str, Any]) -> str:
     if cache["switched_off"]:
         return "switched off by EVOMEANS_CACHE=0"
     if cache["folder"] is None:
-        return (
-            "no folder can be written, so that every process compiles again; set NUMBA_CACHE_DIR "
-            "to one that can"
-        )
+        return "no folder can be written; set NUMBA_CACHE_DIR to one that can"
     size = f"{cache['bytes'] / 1e6:.1f} MB"
     within = f", in {len(cache['folders'])} folders" if len(cache["folders"]) > 1 else ""
     return f"{size} in {cache['folder']}{within}"

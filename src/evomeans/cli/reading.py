@@ -84,7 +84,13 @@ def check_table(table: Table, clusters: int, terminal: Terminal) -> None:
         check_sample_weight(table.weights, len(table.X))
     except ValueError as error:
         raise CommandError(f"{table.name}: {error}") from error
-    if table.standardization is None:
-        note = scale_note(table.X, table.weights, table.columns)
-        if note is not None:
-            terminal.note(f"note: {table.name}: {note}")
+    for text in scale_notes(table):
+        terminal.note(f"note: {table.name}: {text}")
+
+
+def scale_notes(table: Table) -> list[str]:
+    """Point out a column whose scale decides the clusters, unless columns are standardized."""
+    if table.standardization is not None or is_dask(table.X):
+        return []
+    note = scale_note(table.X, table.weights, table.columns)
+    return [] if note is None else [note]

@@ -13,6 +13,7 @@ from typing import Any
 from evomeans._version import __version__
 from evomeans.cli.info import package_versions
 from evomeans.cli.options import ModelOptions, RunOptions, SampleOptions, TableOptions
+from evomeans.cli.reading import scale_notes
 from evomeans.cli.report import can_report
 from evomeans.cli.run_folder import FORMAT, RECORD, REPORT, REPORT_DATA, Content
 from evomeans.cli.snippet import sample_code
@@ -145,7 +146,7 @@ def report_of(run: Run) -> dict[str, Any]:
         standardization=None if scaling is None else (scaling.mean, scaling.scale),
         sample_names=None if ids is None else list(map(str, ids)),
         sample_label=table.id_name or "row",
-        notes=table.notes,
+        notes=[*table.notes, *scale_notes(table)],
         code=sample_code(run.asked.name, run.asked.read, run.asked.samples, run.asked.model),
     )
 

@@ -132,7 +132,7 @@ class HGMeans(SearchingEstimator):
 
     verbose : int, default=0
         1 prints a line every few seconds, 2 one for each improvement as well, 3 one for each
-        offspring.
+        offspring. In a notebook, 1 moves a progress bar instead if tqdm or rich is installed.
 
     max_iter : int, default="deprecated"
         The old name of ``max_offspring``.
@@ -173,7 +173,8 @@ class HGMeans(SearchingEstimator):
 
     history_ : History
         One :class:`~evomeans.OffspringRecord` for each solution made; ``history_.to_csv(path)``
-        saves them. Empty if the answer was computed exactly.
+        saves them, and ``history_.to_pandas()`` returns a data frame. Empty if the answer was
+        computed exactly.
 
     stop_reason_ : StopReason
         Why the search ended, a str: "agreement" (of independent populations), "no_improvement"

@@ -65,7 +65,7 @@ class Model(SearchingEstimator):
 
     verbose : int, default=0
         1 prints a line every few seconds, 2 one for each improvement as well, 3 one for each
-        offspring.
+        offspring. In a notebook, 1 moves a progress bar instead if tqdm or rich is installed.
     """
 
     # Its objective is not the inertia that KMeans minimises, or not over all clusterings.

@@ -295,7 +295,7 @@ def check_observers(
 ) -> tuple[Observer, ...]:
     """Return all that watches the search: the user's observers, and what ``verbose`` asks for.
 
-    That are lines, or in a notebook a bar if ``verbose`` is 1 and a package for it is installed.
+    These are lines, or in a notebook a bar if ``verbose`` is 1 and a package for it is installed.
     """
     given = () if observers is None else observers
     if callable(given):

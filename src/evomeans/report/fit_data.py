@@ -55,6 +55,7 @@ def _run(
     certificate = getattr(model, "certificate_", None)
     return {
         "model": type(model).__name__,
+        "is_plain": _is_plain(model),
         "n_samples": int(shape[0]),
         "n_features": int(shape[1]),
         "n_clusters": k,
@@ -78,6 +79,7 @@ def _run(
 
 
 def _is_plain(model: Any) -> bool:
+    """Whether the objective is that of plain k-means, for which there are rivals and proofs."""
     return bool(getattr(model, "_is_plain_kmeans", True))
 
 

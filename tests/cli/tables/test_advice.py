@@ -30,7 +30,9 @@ def test_numbers_in_another_writing(tmp_path, text, hint):
     assert hint in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["red", "2024-01-31", "A 17", "it's", "12 o'clock"])
+@pytest.mark.parametrize(
+    "text", ["red", "2024-01-31", "31/12/2024", "12:30", "A 17", "it's", "12 o'clock"]
+)
 def test_text_gets_no_hint_about_numbers(tmp_path, text):
     path = tmp_path / "a.csv"
     path.write_text(f"a;b\n{text};1\n{text};2\n")

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from evomeans.cli.failures import CommandError
+from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import TableOptions
+from evomeans.cli.tables import open_table
 from evomeans.cli.tables.missing import MissingValues, weighted_mean, weighted_median
 from evomeans.cli.tables.numbers import MISSING
 from evomeans.cli.tables.pairs import read_pairs
@@ -117,3 +118,8 @@ def test_weights_count_like_copies(values, data):
     copies = np.repeat(values, weights) if weights.any() else values
     assert weighted_median(values, weights.astype(float)) == pytest.approx(np.median(copies))
     assert weighted_mean(values, weights.astype(float)) == pytest.approx(np.mean(copies))
+
+
+def test_other_rules_are_refused(file):
+    with pytest.raises(UsageError, match="missing must be drop, mean or median, got 'zero'"):
+        open_table(file, exclude=["name"], missing="zero")

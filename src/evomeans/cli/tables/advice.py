@@ -39,7 +39,8 @@ def unusable(
         lines.append(f"  and {len(defects) - 2 * SHOWN:,} more")
     names = list(defects)
     excluded = ",".join(names) if len(names) <= 2 * SHOWN else "…"
-    lines += _hints([defect.sample for defect in defects.values()])
+    samples = [defect.sample for defect in defects.values()]
+    lines += _hints(samples, is_single=len(contents.columns) == 1)
     if is_for_model:
         lines.append(
             "Fix these rows. A model that was fitted with --missing drop, mean or median also "
@@ -61,25 +62,23 @@ def unusable(
     return "\n".join(lines)
 
 
-def _hints(samples: Sequence[str]) -> list[str]:
-    """Recognise numbers that are written in another way."""
+def _hints(samples: Sequence[str], *, is_single: bool) -> list[str]:
+    """Recognise numbers that are written in another way; a single column may be several."""
     hints = []
     if any(DECIMAL_COMMA.fullmatch(sample) for sample in samples):
         hints.append("If 1,5 is a number in this CSV, add --decimal-comma.")
     if any(THOUSANDS.fullmatch(sample) for sample in samples):
         hints.append("If these are thousands separators, as in 1,000, remove them from the table.")
-    for sample in samples:
-        if found := NUMBERS_APART.fullmatch(sample):
-            apart = found["apart"]
-            if len(apart) == 1:
-                name = quote(SEPARATORS.get(apart, apart))
-                hints.append(f"If the fields are separated by {apart!r}, add --separator {name}.")
-            elif not apart.strip():
-                hints.append(
-                    "If the fields are separated by several spaces, make one of them first, for "
-                    "example with tr -s ' ', and add --separator space."
-                )
-            break
+    if is_single and (found := NUMBERS_APART.fullmatch(samples[0])):
+        apart = found["apart"]
+        if len(apart) == 1:
+            name = quote(SEPARATORS.get(apart, apart))
+            hints.append(f"If the fields are separated by {apart!r}, add --separator {name}.")
+        elif not apart.strip():
+            hints.append(
+                "If the fields are separated by several spaces, make one of them first, for "
+                "example with tr -s ' ', and add --separator space."
+            )
     return hints
 
 
@@ -114,10 +113,7 @@ def scale_note(
         return None
     counts = np.ones(len(X)) if weights is None else weights
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        mean = counts @ X / counts.sum()
-        variances = np.array(
-            [counts @ np.square(X[:, j].astype(np.float64) - mean[j]) for j in range(X.shape[1])]
-        )
+        variances = np.array([_variance(column.astype(np.float64), counts) for column in X.T])
         share = variances / variances.sum()
     largest = int(np.argmax(share))
     # Not so if it cannot be computed.
@@ -130,3 +126,8 @@ def scale_note(
         f"column {quoted(name)} makes {percent:.4g} % of the variance, so that the clusters follow "
         f"it alone; add --standardize, or leave it out: --exclude {quote(name)}"
     )
+
+
+def _variance(column: NDArray[np.float64], counts: NDArray[np.float64]) -> float:
+    mean = counts @ column / counts.sum()
+    return float(counts @ np.square(column - mean))

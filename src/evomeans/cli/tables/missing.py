@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.cli.failures import CommandError
+from evomeans.cli.failures import CommandError, UsageError
 from evomeans.engines.protocol import FloatArray
 from evomeans.wording import counted, listed, quoted
 
@@ -30,6 +30,8 @@ class MissingValues:
         cls, how: str, X: NDArray[Any], weights: FloatArray | None, names: Sequence[str]
     ) -> MissingValues:
         """Learn from samples, each counting by its weight, what to fill columns with."""
+        if how not in (DROP, MEAN, MEDIAN):
+            raise UsageError(f"missing must be drop, mean or median, got {quoted(how)}.")
         is_known = ~np.isnan(X)
         if empty := [quoted(names[int(j)]) for j in np.flatnonzero(~is_known.any(axis=0))]:
             raise CommandError(

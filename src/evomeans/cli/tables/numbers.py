@@ -63,9 +63,9 @@ def numbers_of(column: pl.Series, *, keep_missing: bool = False) -> NDArray[Any]
         kind = "lists or structures" if dtype.is_nested() else "values that are not numbers"
         kind = "dates or times" if dtype.is_temporal() else kind
         return Defect(f"{kind} ({dtype})", (0,), quoted(column[0]))
-    absent = column.is_null() | (
-        column.is_nan().fill_null(value=False) if dtype.is_float() else False
-    )
+    absent = column.is_null()
+    if column.dtype.is_float():
+        absent |= column.is_nan().fill_null(value=False)
     if absent.any() and not keep_missing:
         return _missing(absent, written)
     if dtype.is_integer():
