@@ -33,7 +33,7 @@ from evomeans.engines import Refinement, Start, create_engine
 from evomeans.engines.rules import split_mixture
 from evomeans.search import OffspringRecord, SearchResult, SearchSettings, evolve, genetic
 
-# One in so many offspring is probed for the relocation.
+# One in this many offspring is probed for the relocation.
 PROBED = 10
 
 
@@ -261,7 +261,7 @@ def dissect(
     settings : SearchSettings
     seed : int
     skip : int
-        The first so many offspring are counted with the initial population.
+        The first offspring, up to this number, are counted with the initial population.
     probe : bool
         False to leave the relocation in K-means.
     adapt : callable

@@ -67,7 +67,7 @@ def methods() -> list[Method]:
 
 
 def label(name: str, m: int, method: Method) -> str:
-    """Return what stands in the first column."""
+    """Return the value in the first column."""
     return f"{name}:{m} {method.name}"
 
 

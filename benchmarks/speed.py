@@ -3,7 +3,7 @@
 Run with ``python -m benchmarks.speed`` (a few minutes), with set-ups of your own as in
 ``python -m benchmarks.speed letters:50 skin:10``, or with ``--full``: all set-ups of the authors'
 program, five seeds each, kept row by row in benchmarks/results/speed.csv. With ``--resume`` a full
-run that was stopped goes on where it was, instead of measuring everything again.
+run that was stopped continues where it was, instead of measuring everything again.
 
 Everything is CPU time on one thread, float64, standard setting, compilation excluded, and so is the
 garbage collector's look through what the compiler leaves behind (0.1 s, every now and then). The

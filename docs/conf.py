@@ -10,8 +10,10 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-# Figures are drawn into files, and the progress of searches is not part of the pages.
+# Figures are drawn into files.
 os.environ.setdefault("MPLBACKEND", "Agg")
+# The gallery runs KMeans hundreds of times on small data, where threads only wait for each other.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 HERE = Path(__file__).parent
 

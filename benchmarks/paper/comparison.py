@@ -36,10 +36,10 @@ SMALL_CLUSTERS = {
     "B": (10, 30, 60),
     "C": (5, 15, 25),
 }
-# Beyond so many samples, n² distances per added centre, and the generations of SAGA, take too long
-# for a small run.
+# Beyond this many samples, n² distances per added centre, and the generations of SAGA, take too
+# long for a small run.
 LARGEST_FOR_BASELINES = 20_000
-# Beyond so many, a small run has one seed.
+# Beyond this many, a small run has one seed.
 LARGEST_FOR_SEEDS = 4000
 
 # Our names, in the order of the columns, and the paper's.

@@ -44,7 +44,7 @@ def run_tasks(tasks: Sequence[Task], path: Path, processes: int) -> list[Row]:
     """Run all tasks whose rows are not in the file yet; return all rows of the file.
 
     Rows are appended as soon as their task ends, those of a task all at once, so that a run that
-    was killed goes on where it was. One run at a time: another one on the same file waits. The
+    was killed continues where it was. One run at a time: another one on the same file waits. The
     machine is written down beside the rows if any were added, even if the run failed then.
     """
     with _alone(path):

@@ -1,6 +1,6 @@
 """The best k-means clustering instead of a lucky one.
 
-:class:`HGMeans` is a drop-in for :class:`sklearn.cluster.KMeans` that goes on to deeper minima.
+:class:`HGMeans` is a drop-in for :class:`sklearn.cluster.KMeans` that continues to better minima.
 """
 
 from __future__ import annotations

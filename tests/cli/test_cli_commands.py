@@ -118,7 +118,7 @@ def test_columns_that_are_called_standardized(evomeans, blobs):
     ("arguments", "text"),
     [
         (["nothing", "blobs.csv"], "There is no model nothing"),
-        (["blobs.csv", "blobs.csv"], "no valid model file"),
+        (["blobs.csv", "blobs.csv"], "not a valid model file"),
         ([".", "blobs.csv"], "is not a run of evomeans"),
         (["out", "none.csv"], "There is no file none.csv"),
         (["out", "renamed.csv"], "The model names a column that renamed.csv does not have"),

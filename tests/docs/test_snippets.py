@@ -89,16 +89,17 @@ def many_rows(names: dict[str, Any]) -> Iterator[None]:
 @contextlib.contextmanager
 def dask_cluster(_names: dict[str, Any]) -> Iterator[dict[str, str]]:
     """Make a folder of Parquet files, and start a scheduler to connect to."""
-    dd = pytest.importorskip("dask.dataframe")
+    pytest.importorskip("dask.dataframe")
     distributed = pytest.importorskip("distributed")
     pandas = pytest.importorskip("pandas")
-    rows = np.random.default_rng(0).normal(size=(2000, 4))
-    frame = dd.from_pandas(pandas.DataFrame(rows, columns=list("abcd")), npartitions=2)
-    frame.to_parquet("measurements/")
+    rows = np.random.default_rng(0).normal(size=(400, 4))
+    Path("measurements").mkdir()
+    pandas.DataFrame(rows, columns=list("abcd")).to_parquet("measurements/0.parquet")
     with distributed.LocalCluster(
         n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
     ) as cluster:
-        yield {"tcp://scheduler-host:8786": cluster.scheduler_address, "/data/": ""}
+        short = {"max_time=600": "max_time=3", "HGMeans.fast(20,": "HGMeans.fast(20, max_time=3,"}
+        yield {"tcp://scheduler-host:8786": cluster.scheduler_address, "/data/": "", **short}
 
 
 @contextlib.contextmanager

@@ -263,7 +263,9 @@ def test_a_missing_file(tmp_path):
 
 def test_a_file_of_something_else(tmp_path):
     (tmp_path / "m").write_bytes(b"\x80\x04\x95pickle")
-    with pytest.raises(ModelFileError, match=r"m is no valid model file: it is damaged, or no ZIP"):
+    with pytest.raises(
+        ModelFileError, match=r"m is not a valid model file: it is damaged, or no ZIP"
+    ):
         load(tmp_path / "m")
     np.savez(tmp_path / "m.npz", x=X)
     with pytest.raises(ModelFileError, match=r"lacks the member meta\.json"):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-# What the CPU engine keeps of each sample beside its values in two forms, the second of them
+# What the CPU engine keeps of each sample besides its values in two forms, the second of them
 # float32: its place, and labels and bounds of a few solutions.
 BYTES_PER_SAMPLE = 64
 CGROUP = Path("/sys/fs/cgroup")

@@ -186,7 +186,7 @@ def match(first: FloatArray, second: FloatArray, *, squared: bool) -> tuple[Inte
 
 
 def _matching_memory(k: int) -> tuple[Integers, Flags, FloatArray, FloatArray, Integers]:
-    """Allocate what the kernel needs beside the centres."""
+    """Allocate what the kernel needs besides the centres."""
     return (
         np.empty(k, np.intp),
         np.empty(k, np.bool_),

@@ -229,7 +229,7 @@ def _parse_meta(data: bytes) -> dict[str, Any]:
     try:
         meta = json.loads(data.decode("utf-8"), parse_constant=_refuse, object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
-        raise ArchiveError(f"its {META} is no valid JSON ({error})") from error
+        raise ArchiveError(f"its {META} is not valid JSON ({error})") from error
     if not isinstance(meta, dict):
         raise ArchiveError(f"its {META} is not a JSON object")
     return meta

@@ -115,7 +115,7 @@ def read_model(path: str | os.PathLike[str]) -> StoredModel:
 
 def refusal(path: str | os.PathLike[str], reason: object) -> ModelFileError:
     """Return the error for a model file; the reason continues "it …"."""
-    return ModelFileError(f"{os.fspath(path)} is no valid model file: {reason}.")
+    return ModelFileError(f"{os.fspath(path)} is not a valid model file: {reason}.")
 
 
 def _model(archive: Archive) -> StoredModel:

@@ -17,7 +17,7 @@ SECONDS_BETWEEN = 30.0
 PAUSE_PER_WRITE = 20.0
 
 Problem = Mapping[str, int | str | None]
-"""Whatever decides about the course of a search beside its random numbers, by name."""
+"""Whatever decides about the course of a search besides its random numbers, by name."""
 
 State = TypeVar("State")
 

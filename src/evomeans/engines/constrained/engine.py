@@ -34,12 +34,12 @@ from evomeans.engines.protocol import FloatArray, Labels
 MOST_ROUNDS = 10_000
 # A round must lower the objective by this share, or it is the last.
 BETTER = 1.0 - 1e-10
-# Placing looks at so many waiting items for the next one, if there are more than these.
+# If more than FEW items wait, placing looks at WINDOW of them for the next one.
 FEW, WINDOW = 400, 64
 # The largest integer program to repair a placement with, and the size of its search tree.
 MOST_VARIABLES, MOST_NODES = 6000, 50
-# To find prices for all items, a transport begins with one of every so many, if that leaves so many
-# for each cluster.
+# To find prices for all items, a transport begins with every 64th, then with every 8th item, if
+# that leaves enough of them for each cluster.
 STRIDES, FEWEST_PER_CLUSTER = (64, 8), 10
 # What items without weight count when they are placed.
 LEAST_SHARE = 1e-12

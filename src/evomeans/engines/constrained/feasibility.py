@@ -18,7 +18,7 @@ from evomeans.engines.constrained.links import (
 )
 from evomeans.engines.constrained.program import Verdict, place_exactly
 
-# Cliques are looked for in so many steps, and the smallest impossible part among so many items.
+# The most steps to look for cliques, and the most items to shrink an impossible part of.
 CLIQUE_STEPS, MOST_TO_SHRINK = 50_000, 40
 NAMED = 12
 

@@ -22,7 +22,7 @@ Kept = Mapping[str, Sequence[int]]
 Visits = Mapping[str, Sequence[Any]]
 """Lazy replies of blocks to be loaded, by the worker where that should happen, or ANYWHERE."""
 
-# More replies than this are merged on the workers, so many at a time.
+# More replies than this are merged on the workers, this many at a time.
 FAN_IN = 16
 # If more bytes than this would leave the client, a request goes to one worker, and from there to
 # the others; else it is quicker to send it with every task.

@@ -1,4 +1,4 @@
 """The GPU engine: batches of solutions refined together, in PyTorch and Triton.
 
-Nothing is imported here, so that what is missing can be named before it is missed.
+Nothing is imported here, so that a missing package can be reported before it is needed.
 """

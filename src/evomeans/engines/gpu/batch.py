@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from evomeans.engines.fixed_point import LIMBS
 from evomeans.engines.gpu.samples import DeviceSamples, round_up
 
-# Centres are compared in tiles of at least so many.
+# Centres are compared in tiles of at least this many.
 CENTER_STEP = 16
-# Distances are summed up in tiles of so many samples, in a fixed order.
+# Distances are summed up in tiles of this many samples, in a fixed order.
 TILE = 1024
 # The square of a centre that is none: above all others, and finite.
 BEYOND = 1e38

@@ -38,7 +38,7 @@ def chosen_device() -> Any:
         device = torch.device(name)
     except RuntimeError as error:
         raise GpuNotAvailableError(
-            f"{VARIABLE}={name!r} is no device that PyTorch knows; take cuda, cuda:1 or cpu."
+            f"{VARIABLE}={name!r} is not a device that PyTorch knows; use cuda, cuda:1 or cpu."
         ) from error
     if device.type == "cpu":
         return device

@@ -35,7 +35,7 @@ from evomeans.engines.sampling import Drawing
 # Products of an assignment from which on a sample is searched on the device. The CPU engine has
 # more operators, but a solution of this size takes a hundred times as long there.
 WORTH_A_DEVICE = 20_000_000
-# Distances of so many rows and one centre are computed together.
+# Distances of this many rows and one centre are computed together.
 ROWS_AT_ONCE = 2**16
 
 

@@ -78,7 +78,7 @@ class Lloyd:
         return self._readings.pop() if self._readings else Reading()
 
     def _enqueue(self, bound: int) -> None:
-        """Queue some iterations, as a graph recorded for at least so many solutions."""
+        """Queue some iterations, as a graph recorded for at least this many solutions."""
         if not self._is_warm:
             # Compiles the kernels, which cannot be done while a graph is recorded.
             for _ in range(AT_ONCE):
@@ -97,7 +97,7 @@ class Lloyd:
 
 
 class Reading:
-    """A number that the device sends while the host goes on."""
+    """A number that the device sends while the host continues."""
 
     def __init__(self) -> None:
         self._number = torch.empty(1, dtype=torch.int32, pin_memory=True)

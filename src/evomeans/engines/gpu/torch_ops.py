@@ -14,7 +14,7 @@ from evomeans.engines.gpu.batch import BEYOND, Batch
 from evomeans.engines.gpu.bounds import LENGTH, REST, SECOND, doubt
 from evomeans.engines.gpu.samples import DeviceSamples, split
 
-# Distances in double precision are computed for so many numbers at a time.
+# Distances in double precision are computed for this many numbers at a time.
 NUMBERS_AT_ONCE = 2**22
 DOUBTFUL, CHANGED = 0, 1
 
