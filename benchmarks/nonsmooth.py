@@ -1,9 +1,9 @@
 """The nonsmooth methods of the paper: starts, evaluations, CPU time and gaps.
 
 Run ``python -m benchmarks.nonsmooth`` (minutes), or with set-ups of one's own, such as
-``python -m benchmarks.nonsmooth pla85900:25 shuttle:25 skin:25`` (an hour or more: three of the
-methods compute distances between most pairs of samples for every new centre). ``--methods`` leaves
-others out. Data sets come from the folder EVOMEANS_DATA, or are downloaded.
+``python -m benchmarks.nonsmooth pla85900:25 shuttle:25 skin:25 --methods DCClust LMBM-Clust``
+(minutes; MS-MGKM, which is among the methods if none are named, takes much longer there). Data sets
+come from the folder EVOMEANS_DATA, or are downloaded.
 
 An *evaluation* is one assignment of all samples to all centres. Gaps are in percent of the best
 value known, averaged over the numbers of clusters of the paper up to the given one. The last column

@@ -81,9 +81,10 @@ def n_runs(dataset: Dataset, size: Size) -> int:
 def methods(dataset: Dataset, size: Size) -> list[Method]:
     """Return the methods that are run on a data set."""
     count = n_runs(dataset, size)
-    chosen = [multi_start("random", count), multi_start("k-means++", count), hg_means(), *lmbm()]
+    chosen = [multi_start("random", count), multi_start("k-means++", count), hg_means()]
+    chosen += [*nonsmooth(), *lmbm()]
     if size is not Size.SMALL or dataset.n <= LARGEST_FOR_BASELINES:
-        chosen += [saga(), *incremental(), *nonsmooth()]
+        chosen += [saga(), *incremental()]
     return chosen
 
 

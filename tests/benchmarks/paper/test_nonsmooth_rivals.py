@@ -1,4 +1,4 @@
-"""How near the nonsmooth methods come to proven optima."""
+"""The nonsmooth methods of the paper: all of them are compared, and how near they come."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ import numpy as np
 import pytest
 
 from benchmarks.best_known import best_known
-from benchmarks.data import load
+from benchmarks.data import dataset_named, load
+from benchmarks.nonsmooth import counted, main
+from benchmarks.paper.comparison import COLUMNS, methods
+from benchmarks.paper.experiment import Size
+from benchmarks.paper.printed import printed_table
 from evomeans.baselines import MSDCA, DCClust, DCDBundle, LMBMClust
 
 # Average gaps in percent that are allowed for 2 to 10 clusters, and the largest one.
@@ -31,3 +35,32 @@ def test_german_towns(name) -> None:
     assert gaps.mean() < average
     assert gaps.max() < largest
     assert gaps.min() > -1e-3
+
+
+@pytest.mark.parametrize("table", [2, 3])
+def test_every_method_that_the_paper_prints_is_run(table) -> None:
+    """On the largest data set as well."""
+    theirs = {row["method"] for row in printed_table(table)}
+    assert theirs <= set(COLUMNS.values())
+    run = {method.name for method in methods(dataset_named("skin"), Size.PAPER)}
+    # Repeated runs are results of the same method as single ones.
+    assert {ours for ours in COLUMNS if not ours.endswith("repeated")} <= run
+
+
+def test_evaluations_are_counted() -> None:
+    """While the methods run, and not after that."""
+    with counted() as count:
+        DCDBundle(3).fit(load("german_towns"))
+        made = count.evaluations
+    assert made > 10
+    DCDBundle(3).fit(load("german_towns"))
+    assert count.evaluations == made
+
+
+def test_the_benchmark_prints_a_row_for_each_method(capsys) -> None:
+    main(["german_towns:3", "--methods", "LMBM-Clust", "DCClust"])
+    _, *rows = capsys.readouterr().out.splitlines()
+    assert [row.split()[:2] for row in rows] == [
+        ["german_towns:3", "DCClust"],
+        ["german_towns:3", "LMBM-Clust"],
+    ]

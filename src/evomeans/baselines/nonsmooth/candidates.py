@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from evomeans.baselines.engine import BaselineEngine, IndexArray
@@ -54,21 +56,20 @@ def far_candidates(
 
 def apart(points: FloatArray, tolerance: float) -> FloatArray:
     """Drop every point whose squared distance to an earlier one is at most the tolerance."""
-    kept = np.empty_like(points)
-    count = 0
-    for point in points:
-        if (np.square(kept[:count] - point).sum(axis=1) > tolerance).all():
-            kept[count] = point
-            count += 1
-    return kept[:count]
+    return _kept(points, lambda squares: (squares > tolerance).all())
 
 
 def together(points: FloatArray, tolerance: float) -> FloatArray:
     """Drop every point that is farther than that from an earlier one: nearly all but the first."""
+    return _kept(points, lambda squares: (squares <= tolerance).all())
+
+
+def _kept(points: FloatArray, is_kept: Callable[[FloatArray], np.bool_]) -> FloatArray:
+    """Go through points in order; squared distances to those kept so far decide."""
     kept = np.empty_like(points)
     count = 0
     for point in points:
-        if (np.square(kept[:count] - point).sum(axis=1) <= tolerance).all():
+        if is_kept(np.square(kept[:count] - point).sum(axis=1)):
             kept[count] = point
             count += 1
     return kept[:count]

@@ -28,7 +28,7 @@ class LineSettings:
     max_trials : int
         Points to try at most, in each direction.
     longest : float
-        Upper limit of the length of the first step.
+        Upper limit of the length of the first step. The programs allow 1000 units of the data.
     """
 
     descent: float = 0.24
