@@ -62,9 +62,13 @@ def mark_plain_names(
 ) -> None:
     """Keep reStructuredText from reading ``best_k_`` as a link and ``|x|`` as a substitution.
 
-    Docstrings are also read at a terminal, where such names are best without any marks.
+    Docstrings are also read at a terminal, where such names are best without any marks. The tables
+    of the reference show first sentences, which do not need the marks of their references.
     """
+    summary = lines.index("") if "" in lines else len(lines)
     for i, line in enumerate(lines):
+        if i < summary:
+            line = re.sub(r" ?\[R[0-9a-f]+-\d+\]_", "", line)
         if line.lstrip().startswith((">>>", "...", "|", "+-")):
             continue
         parts = line.split("`")
