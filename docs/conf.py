@@ -65,9 +65,10 @@ def mark_plain_names(
     Docstrings are also read at a terminal, where such names are best without any marks. The tables
     of the reference show first sentences, which do not need the marks of their references.
     """
-    summary = lines.index("") if "" in lines else len(lines)
+    paragraph = 0
     for i, line in enumerate(lines):
-        if i < summary:
+        paragraph += bool(line) and (i == 0 or not lines[i - 1])
+        if paragraph == 1:
             line = re.sub(r" ?\[R[0-9a-f]+-\d+\]_", "", line)
         if line.lstrip().startswith((">>>", "...", "|", "+-")):
             continue
