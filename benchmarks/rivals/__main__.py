@@ -57,8 +57,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--patience",
         type=float,
-        default=10.0,
-        help="abandon a run after this many times the CPU time of the race (default: 10)",
+        default=30.0,
+        help="abandon a run after this many times the CPU time of the race (default: 30)",
     )
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument(
@@ -141,7 +141,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _options(chosen: argparse.Namespace) -> str:
     """Return the options of the command that decide what is measured."""
     words = [*chosen.setups, *(["--large"] if chosen.large else [])]
-    for name, default in (("seeds", 5), ("first_seed", 0), ("seconds", None), ("name", "rivals")):
+    defaults = {"seeds": 5, "first_seed": 0, "seconds": None, "patience": 10.0, "name": "rivals"}
+    for name, default in defaults.items():
         if (value := getattr(chosen, name)) != default:
             words.append(f"--{name.replace('_', '-')} {value}")
     return "".join(f" {word}" for word in words)

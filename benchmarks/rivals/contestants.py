@@ -22,6 +22,9 @@ from evomeans.engines.protocol import Start
 from evomeans.estimators.hgmeans import FAST
 from evomeans.search import DEEP, PAPER, SearchSettings, evolve
 
+# Longer than any search takes; infinity is no limit that settings accept.
+LONGEST = 1e9
+
 Run = Callable[[Any, int, int, Clock], Iterator[Point]]
 """From samples, clusters, seed and clock to the solutions of one run, in the order of time."""
 
@@ -70,7 +73,7 @@ def search_run(
     """Run HG-means once."""
     engine = create_engine("cpu", X, None)
     began = clock.seconds
-    limited = replace(settings, max_time=max(clock.left, 1e-9))
+    limited = replace(settings, max_time=max(min(clock.left, LONGEST), 1e-9))
     result = evolve(engine, m, limited, np.random.default_rng(seed), clock=clock.read)
     for record in result.history:
         yield began + record.seconds, record.best
@@ -104,14 +107,17 @@ def fit_run(
     model = make(m)
     if "random_state" in model.get_params():
         model.set_params(random_state=seed)
-    yield clock.seconds, model.fit(X).inertia_
+    # Fitted before the clock is read.
+    inertia = model.fit(X).inertia_
+    yield clock.seconds, inertia
 
 
 def package_run(
     fit: Callable[[Samples, int, int], Any], X: Samples, m: int, seed: int, clock: Clock
 ) -> Iterator[Point]:
     """Fit an estimator of another package."""
-    yield clock.seconds, fit(X, m, seed).inertia_
+    inertia = fit(X, m, seed).inertia_
+    yield clock.seconds, inertia
 
 
 def contestants() -> dict[str, Contestant]:

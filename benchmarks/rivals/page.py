@@ -17,29 +17,32 @@ from benchmarks.paper.markdown import number, p_value, table
 from benchmarks.rivals.figures import draw_anytime, draw_ranks
 from benchmarks.rivals.ranks import Ranking, ranked
 
-TITLES = ["", "mean gap (%)", "worst gap (%)", "success", "mean rank", "runs", "late"]
+TITLES = ["", "mean gap (%)", "worst gap (%)", "success", "mean rank", "runs", "late", "lost"]
 
 
 def summary(rows: Sequence[Row]) -> list[Row]:
     """Return a row per method, the best rank first.
 
     Gaps are averaged over all set-ups and seeds. ``late`` is the share of the races in which the
-    method had no solution in time; its first one counts then, or nothing if there was none.
+    method had no solution in time; its first one counts then. ``lost`` are those in which there was
+    none when it was abandoned; they have the last rank, and no gap.
     """
     scored = with_gaps(rows)
     methods, ranking = ranking_of(scored)
     found = []
     for method in methods:
         own = [row for row in scored if row["method"] == method]
+        gaps = [row["gap"] for row in own if math.isfinite(row["gap"])]
         found.append(
             {
                 "method": method,
-                "mean": statistics.fmean(row["gap"] for row in own),
-                "worst": max(row["gap"] for row in own),
+                "mean": statistics.fmean(gaps) if gaps else math.nan,
+                "worst": max(gaps, default=math.nan),
                 "success": statistics.fmean(row["gap"] <= SUCCESS for row in own),
                 "rank": math.nan if ranking is None else ranking.ranks[methods.index(method)],
                 "runs": statistics.median(row["runs"] for row in own),
                 "late": statistics.fmean(row["is_late"] for row in own),
+                "lost": 1.0 - len(gaps) / len(own),
             }
         )
     return sorted(found, key=lambda one: (one["rank"], one["mean"]))
@@ -72,6 +75,7 @@ def summary_table(rows: Sequence[Row]) -> str:
             number(one["rank"], "{:.2f}"),
             f"{one['runs']:.0f}",
             f"{100 * one['late']:.0f} %",
+            f"{100 * one['lost']:.0f} %",
         ]
         for one in summary(rows)
     ]
@@ -84,10 +88,11 @@ def setup_table(rows: Sequence[Row]) -> str:
     methods = [one["method"] for one in summary(rows)]
     gaps: dict[Any, float] = averaged(scored, "gap", lambda row: (setup_of(row), row["method"]))
     setups = in_order(setup_of(row) for row in scored)
-    lines = [
-        [f"{dataset}:{m}", *(number(gaps.get(((dataset, m), one)), "{:.3f}") for one in methods)]
-        for dataset, m in setups
-    ]
+    lines = []
+    for dataset, m in setups:
+        own = [gaps.get(((dataset, m), method)) for method in methods]
+        cells = ["lost" if gap == math.inf else number(gap, "{:.3f}") for gap in own]
+        lines.append([f"{dataset}:{m}", *cells])
     return table(["", *methods], lines)
 
 
@@ -103,8 +108,9 @@ def write_page(rows: Sequence[Row], path: Path, command: str) -> str:
         f"[{path.with_suffix('.csv').name}]({path.with_suffix('.csv').name}). Every method is "
         "restarted with new seeds until the CPU time of the set-up is used up, on one thread. "
         f"Gaps are to the lowest value known; a success is a race within {SUCCESS} % of it. "
-        "`late` are races in which the method had no solution in time: its first solution counts "
-        "then, or nothing if it was not over long after.",
+        "`late` are races in which the method had no solution in time; its first one counts then. "
+        "`lost` are those in which it had none when it was abandoned, long after. They have the "
+        "last rank, and no gap.",
         main,
     ]
     anytime = path.with_name(f"{path.stem}-anytime.png")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, islice
 
 import numpy as np
 
@@ -21,6 +21,7 @@ SHARES = (1, 2, 5, 10, 20, 35, 50, 70, 100)
 """Percentages of the budget after which the best inertia so far is written down."""
 # Runs of one race have seeds of their own, and races with neighbouring seeds share none.
 RUNS_PER_SEED = 100_000
+WARM_UP = 400
 _LOADED: set[str] = set()
 
 
@@ -148,8 +149,12 @@ class RaceTask:
 
 
 def load_kernels(method: str) -> None:
-    """Let a process compile or load the kernels of a method before its first race."""
+    """Let a process compile or load the kernels of a method before its first race.
+
+    The method makes enough solutions of little data for all of its parts to be used.
+    """
     if method not in _LOADED:
-        X = np.random.default_rng(0).random((100, 2))
-        race(contestants()[method], X, 2, 0, Clock(0.01), math.inf)
+        X = np.random.default_rng(0).random((200, 3))
+        for _ in islice(contestants()[method].run(X, 6, 0, Clock(math.inf)), WARM_UP):
+            pass
         _LOADED.add(method)

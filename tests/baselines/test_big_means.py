@@ -80,3 +80,9 @@ def test_a_chunk_of_all_samples_begins_anew_each_time() -> None:
     best = [record.best for record in model.history_]
     assert best == sorted(best, reverse=True)
     assert len(set(best)) > 1
+
+
+def test_a_chunk_has_a_sample_for_each_cluster() -> None:
+    """However small it is asked to be."""
+    model = BigMeans(16, chunk_size=2, n_chunks=30, random_state=0).fit(X)
+    assert len(np.unique(model.labels_)) == 16

@@ -17,7 +17,7 @@ from benchmarks.measure import read_rows
 from benchmarks.rivals import __main__ as command
 from benchmarks.rivals import race as racing
 from benchmarks.rivals.clock import Clock, OutOfTimeError, cpu_limit
-from benchmarks.rivals.contestants import Contestant, contestants
+from benchmarks.rivals.contestants import Contestant, contestants, fit_run, package_run
 from benchmarks.rivals.page import summary
 from benchmarks.rivals.race import race
 from benchmarks.rivals.ranks import Ranking, ranked
@@ -45,7 +45,12 @@ NEWER = {
 }
 
 
-@pytest.mark.parametrize("name", NEWER)
+SLOW = ("MDEClust", "elitist SAGA")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(one, marks=[pytest.mark.slow] * (one in SLOW)) for one in NEWER]
+)
 def test_the_optima_of_iris_and_german_towns(name) -> None:
     """Within 1 %, for the best of six seeds."""
     for dataset, k in [("iris", 3), *(("german_towns", k) for k in range(2, 11))]:
@@ -108,6 +113,32 @@ def test_a_method_that_is_not_random_runs_once() -> None:
     FakeClock.now = 0.0
     method = scripted([[(1, 9.0)], [(1, 8.0)]], is_random=False)
     assert race(method, np.zeros((2, 1)), 1, 0, FakeClock(6.0), 100.0).runs == 1
+
+
+class Slow:
+    """Takes 0.05 CPU seconds to its only solution."""
+
+    inertia_ = 7.0
+
+    def get_params(self) -> dict[str, object]:
+        return {}
+
+    def fit(self, X: object) -> Slow:
+        clock = Clock(math.inf)
+        while clock.seconds < 0.05:
+            pass
+        return self
+
+
+def test_a_solution_counts_from_the_end_of_its_fit() -> None:
+    X = np.zeros((3, 2))
+    for run in (
+        fit_run(lambda m: Slow(), X, 2, 0, Clock(1.0)),
+        package_run(lambda X, m, seed: Slow().fit(X), X, 2, 0, Clock(1.0)),
+    ):
+        [(seconds, inertia)] = run
+        assert seconds >= 0.05
+        assert inertia == 7.0
 
 
 def test_every_run_has_a_seed_of_its_own() -> None:

@@ -102,9 +102,19 @@ def dask_cluster(_names: dict[str, Any]) -> Iterator[dict[str, str]]:
         yield {"tcp://scheduler-host:8786": cluster.scheduler_address, "/data/": "", **short}
 
 
+@contextlib.contextmanager
+def optional_packages(_names: dict[str, Any]) -> Iterator[None]:
+    """Skip pages about tables and reports where the packages for them are not installed."""
+    for package in ("jinja2", "pandas", "polars"):
+        pytest.importorskip(package)
+    yield
+
+
 PREPARATIONS = {
+    "command-line.md": optional_packages,
     "dask-engine.md": dask_cluster,
     "large-data.md": many_rows,
+    "plots-and-report.md": optional_packages,
 }
 
 

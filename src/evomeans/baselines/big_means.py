@@ -47,12 +47,12 @@ class BigMeans(AnytimeBaseline):
 
     Notes
     -----
-    A sample is in a chunk with the same probability for all, or in proportion to its weight; so
-    sizes vary a little, and sums of squares are scaled to all samples. A cluster that is empty in a
-    chunk gets a sample drawn by D². The authors draw three candidates there too, and end K-means
-    when an iteration gains less than 1e-4. A chunk that does not replace the solution repeats it in
-    ``history_``. The best solution is refined on all samples at the end. If a chunk holds all of
-    them, nothing would shake the solution, so that every chunk begins with k-means++.
+    Every sample is in a chunk with the same probability, or with one in proportion to its weight.
+    So sizes vary a little, and sums of squares are scaled to all samples. A cluster that is empty
+    in a chunk gets a sample drawn by D². The authors draw three candidates there too, and end
+    K-means when an iteration gains less than 1e-4. A chunk that does not replace the solution
+    repeats it in ``history_``. The best solution is refined on all samples at the end. If a chunk
+    holds all of them, nothing would shake the solution, so that every chunk begins with k-means++.
 
     References
     ----------
@@ -90,6 +90,7 @@ class BigMeans(AnytimeBaseline):
     def solutions(self, engine: BaselineEngine, rng: np.random.Generator) -> Iterator[Refinement]:
         """Make one solution per chunk, and at last refine the best on all samples."""
         size = self.chunk_size or max(LEAST_ROWS, ROWS_PER_CLUSTER * self.n_clusters)
+        size = max(size, self.n_clusters)
         is_all = size >= engine.n_samples
         best, lowest = None, np.inf
         for _ in range(self.n_chunks):

@@ -69,7 +69,7 @@ class SAGA(AnytimeBaseline):
     gained little, so that it is left out.
 
     Where the text of [1]_ could not be consulted, this is our reading. With "elitist", early
-    winners take over with any crossover they happen to have; its solutions are worse, and near to
+    winners take over with any crossover they happen to have; its solutions are worse, and nearer to
     those that the HG-means paper reports for SAGA. With "roulette", the solutions on most data sets
     are better, and about as good as those of HG-means, but take more time. The tables in
     docs/paper.md use "roulette". A parameter is drawn anew with probability Ψ = 0.05, uniformly
