@@ -62,9 +62,14 @@ def mark_plain_names(
 ) -> None:
     """Keep reStructuredText from reading ``best_k_`` as a link and ``|x|`` as a substitution.
 
-    Docstrings are also read at a terminal, where such names are best without any marks.
+    Docstrings are also read at a terminal, where such names are best without any marks. The tables
+    of the reference show first sentences, which do not need the marks of their references.
     """
+    paragraph = 0
     for i, line in enumerate(lines):
+        paragraph += bool(line) and (i == 0 or not lines[i - 1])
+        if paragraph == 1:
+            line = re.sub(r" ?\[R[0-9a-f]+-\d+\]_", "", line)
         if line.lstrip().startswith((">>>", "...", "|", "+-")):
             continue
         parts = line.split("`")
