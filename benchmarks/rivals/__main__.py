@@ -141,7 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _options(chosen: argparse.Namespace) -> str:
     """Return the options of the command that decide what is measured."""
     words = [*chosen.setups, *(["--large"] if chosen.large else [])]
-    defaults = {"seeds": 5, "first_seed": 0, "seconds": None, "patience": 10.0, "name": "rivals"}
+    defaults = {"seeds": 5, "first_seed": 0, "seconds": None, "patience": 30.0, "name": "rivals"}
     for name, default in defaults.items():
         if (value := getattr(chosen, name)) != default:
             words.append(f"--{name.replace('_', '-')} {value}")
