@@ -36,6 +36,11 @@ Other benchmarks; each explains itself with --help:
   python -m benchmarks.whole_runs  searches to their own end: time, success, what they say of it
   python -m benchmarks.rivals    all methods at equal CPU time: gaps, anytime curves, ranks
   python -m benchmarks.ideas     ideas of the newer rivals as operators of the deep strategy
+  python -m benchmarks.large     searches that begin on samples, and rivals on large data
+  python -m benchmarks.path      whole paths of k beside separate fits
+  python -m benchmarks.criteria  which k each criterion suggests, where the truth is known
+  python -m benchmarks.proof     proofs of optimality: gaps and times
+  python -m benchmarks.models    size limits, links, cosine, outliers and kernels beside rivals
   python -m benchmarks.planted   planted clusters in many dimensions: how many are missed
   python -m benchmarks.nonsmooth  the nonsmooth methods of the paper: starts, evaluations, gaps
   python -m benchmarks.lag       what it costs in depth that offspring are bred ahead
