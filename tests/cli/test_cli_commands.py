@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -276,7 +277,9 @@ def test_info(evomeans, monkeypatch):
     assert cache["needed"] > 50
     assert all(folder.startswith(cache["folder"]) for folder in cache["folders"])
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    limited = evomeans("info").out
+    # OpenMP reads the variable when a process begins.
+    command = [sys.executable, "-m", "evomeans", "info"]
+    limited = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert "threads    1 by default" in limited
     assert "(OMP_NUM_THREADS=1)" in limited
 

@@ -38,7 +38,7 @@ def test_without_a_device_the_reason_is_named(monkeypatch, cuda, text) -> None:
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [("abacus", "no device that PyTorch knows"), ("meta", "on cuda and cpu only")],
+    [("abacus", "not a device that PyTorch knows"), ("meta", "on cuda and cpu only")],
 )
 def test_an_unknown_device_is_refused(monkeypatch, name, text) -> None:
     require_torch()
