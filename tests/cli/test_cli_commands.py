@@ -343,9 +343,7 @@ def test_warmup_compiles_what_is_missing_and_shows_progress(evomeans, monkeypatc
 
     call = ready.Call(smallest_size, (np.zeros(1, np.int16),), 0.1)
     monkeypatch.setattr(smallest_size._cache, "_enabled", False)
-    monkeypatch.setattr("evomeans.compiled.merging.kernel_calls", lambda: [call])
-    monkeypatch.setattr("evomeans.compiled.assignment.kernel_calls", list)
-    monkeypatch.setattr("evomeans.engines.cpu.prepare.calls", lambda *_: [])
+    monkeypatch.setattr("evomeans.cli.warmup.needed_calls", lambda: [call])
     first = evomeans("warmup", "--jobs", "1")
     assert first.code == 0
     assert "1 of 1" in first.err
