@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
 
-from evomeans.engines import nearest
+from evomeans.engines import nearest, scoring
 from evomeans.engines.cpu import CpuEngine
 from evomeans.engines.frame import Frame
 from oracles import squared_distances
@@ -33,8 +33,8 @@ def exact_squares(X, centers):
 def blocks(request, monkeypatch):
     """Few samples take NumPy, many the kernels; here a few of them do."""
     if request.param == "many blocks":
-        monkeypatch.setattr(nearest, "FEWEST", 5)
-        monkeypatch.setattr(nearest, "SCORES", 1)
+        monkeypatch.setattr(scoring, "FEWEST", 5)
+        monkeypatch.setattr(scoring, "SCORES", 1)
 
 
 GRID = st.integers(-4, 4).map(float)
@@ -52,8 +52,8 @@ def test_ties_on_a_grid_go_to_the_lowest_index(dtype, many, X, centers):
     frame = Frame.around(X)
     with pytest.MonkeyPatch.context() as patch:
         if many:
-            patch.setattr(nearest, "FEWEST", 5)
-            patch.setattr(nearest, "SCORES", 1)
+            patch.setattr(scoring, "FEWEST", 5)
+            patch.setattr(scoring, "SCORES", 1)
         found = nearest.labels(X, frame.encode(centers), frame)
     assert_array_equal(found, np.argmin(exact_squares(X, centers), axis=1))
 
@@ -127,8 +127,8 @@ def test_a_row_does_not_depend_on_others_threads_or_layout(dtype, monkeypatch):
     frozen = X.copy()
     frozen.flags.writeable = False
     strided = np.repeat(X, 2, axis=1)[:, ::2]
-    monkeypatch.setattr(nearest, "FEWEST", 16)
-    monkeypatch.setattr(nearest, "SCORES", 1)
+    monkeypatch.setattr(scoring, "FEWEST", 16)
+    monkeypatch.setattr(scoring, "SCORES", 1)
     for n_threads in (1, 3):
         for variant in (X, np.asfortranarray(X), strided, frozen):
             assert_array_equal(nearest.labels(variant, centers, frame, n_threads), expected)

@@ -1,13 +1,7 @@
 """The closest of given centres: labels, distances and inertia of samples that no engine holds.
 
-With x and c relative to a point in the middle of the centres, ‖x − c‖² = ‖x‖² + (‖c‖² − 2x·c). The
-terms in brackets, the *scores*, are one matrix product for a block of samples. The error of a score
-has a bound. Where only one centre has a score close enough to the lowest one, it is the closest.
-Everywhere else the direct formula decides, by the function that the CPU engine uses. So a label
-depends neither on the other samples nor on the number of threads, and it equals the engine's.
-
-Samples of one block need NumPy only, unless there are ties. For more, small kernels save time, and
-with few features one of them computes the scores as well.
+Samples are taken block by block, by several threads; :mod:`~evomeans.engines.scoring` has the
+formulas.
 """
 
 from __future__ import annotations
@@ -17,35 +11,20 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
 from threading import Lock
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 from threadpoolctl import ThreadpoolController
 
-from evomeans.engines.frame import Frame, is_sparse
+from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import FloatArray
-from evomeans.engines.values import OVERFLOW, reaching
+from evomeans.engines.scoring import FAR, UNCLEAR, Block, Indices, Scorer, scorer_for
+from evomeans.engines.values import OVERFLOW
 
-# Scores of a block of samples, few enough for the cache, and samples of a block.
-SCORES = 2**16
-FEWEST, MOST = 512, 8192
-# Up to so many features a kernel is faster than matrix products; it takes more samples at a time.
-NARROW, MOST_NARROW = 12, 32768
-# Samples farther from the middle than this, squared and in the frame, get a frame of their own.
-FAR = 1e12
-# Squares below this may have lost digits to underflow, or all of them.
-UNDERFLOW = 1e-36
-# Where ‖x − c‖² is below this share of ‖x‖², it has lost too many digits to cancellation. The
-# direct form takes over.
-CANCELLED = 1e-2
-# The label of a sample whose scores cannot decide, as in the kernels.
-UNCLEAR = -1
-# Numbers of sparse rows that are made dense at a time.
-DENSE = 2**20
+# Blocks of narrow samples may have as many as this.
+MOST_NARROW = 32768
 
-Indices = NDArray[np.intp]
 Answer = TypeVar("Answer")
 
 
@@ -124,21 +103,6 @@ def inertia(
 
 
 # ---- blocks --------------------------------------------------------------------------------------
-
-
-class Block(NamedTuple):
-    """A few samples.
-
-    * ``places``: the slice or indices of ``X`` that they are.
-    * ``samples`` (m, d): array in data units, or CSR matrix in the frame.
-    * ``offsets`` (m, d): the same in the frame, relative to the middle.
-    * ``squares`` (m,): squared norms of the offsets.
-    """
-
-    places: slice | Indices
-    samples: Any
-    offsets: Any
-    squares: NDArray[Any]
 
 
 def for_blocks(
@@ -224,238 +188,3 @@ def answers(
     near, far = indices[is_near], indices[~is_near]
     found = answers(X, far, scorer.reaching(X[far]), answer)
     return [*answers(X, near, scorer, answer), *found] if len(near) else found
-
-
-# ---- scores --------------------------------------------------------------------------------------
-
-
-def scorer_for(X: Any, centers: FloatArray, frame: Frame, precision: np.dtype[Any]) -> Scorer:
-    """Return what compares samples such as ``X`` with the centres."""
-    kind = SparseScorer if is_sparse(X) else Scorer
-    return kind(centers, frame, np.dtype(np.float64) if is_sparse(X) else precision)
-
-
-class Scorer:
-    """Compares blocks of dense samples with the centres.
-
-    Parameters
-    ----------
-    centers : (k, d) array of float64
-        In the frame.
-    frame : Frame
-    precision : dtype
-        In which scores are computed.
-
-    Attributes
-    ----------
-    is_compiled : bool
-        Whether kernels are worth their compilation. They give the same labels as NumPy.
-    """
-
-    is_compiled = False
-
-    def __init__(self, centers: FloatArray, frame: Frame, precision: np.dtype[Any]) -> None:
-        self.centers = centers
-        self.frame = frame
-        self.precision = precision
-        self.is_narrow = self._is_narrow()
-        self.block_size = int(np.clip(SCORES // max(centers.shape), FEWEST, MOST))
-        self.middle = self._middle().astype(precision)
-        offsets = centers - self.middle
-        squares = np.einsum("ij,ij->i", offsets, offsets)
-        self.points = (-2.0 * offsets.T).astype(precision, order="C")
-        self.levels = squares.astype(precision)
-        self.longest = math.sqrt(squares.max())
-        # Twice the error of a score, and as much again for the direct formula.
-        self.roundoff = 2 * (centers.shape[1] + 8) * float(np.finfo(precision).eps)
-        self._memory: dict[str, NDArray[Any]] = {}
-
-    def _is_narrow(self) -> bool:
-        return bool(self.centers.shape[1] <= NARROW)
-
-    def _middle(self) -> FloatArray:
-        # A few centres far away do not move a median.
-        return np.median(self.centers, axis=0)
-
-    def _room(self, name: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-        """Return memory that every block uses again.
-
-        Fresh memory has to be mapped by the system page by page, which takes longer than using it.
-        """
-        size = math.prod(shape)
-        if name not in self._memory or self._memory[name].size < size:
-            self._memory[name] = np.empty(size, dtype)
-        return self._memory[name][:size].reshape(shape)
-
-    def reaching(self, X: Any) -> Scorer:
-        """Return a scorer in a frame that is large enough for these samples."""
-        frame = reaching(self.frame, *self._ends(X))
-        centers = np.ldexp(self.centers, frame.exponent - self.frame.exponent)
-        return type(self)(centers, frame, self.precision)
-
-    def _ends(self, X: Any) -> tuple[Any, Any]:
-        return X.min(axis=0), X.max(axis=0)
-
-    def block(self, X: Any, places: slice | Indices) -> Block:
-        """Bring a few samples into the frame."""
-        # What overflows is far outside, and is then given another frame.
-        with np.errstate(over="ignore", invalid="ignore"):
-            offsets = self._room("offsets", X.shape, self.precision)
-            if self.is_compiled:
-                from evomeans.engines.cpu.choose import set_offsets
-
-                X = np.ascontiguousarray(X)
-                squares = np.empty(len(X), self.precision)
-                set_offsets(X, *self.frame.factors(X.dtype), self.middle, offsets, squares)
-            else:
-                np.subtract(self.frame.encode(X), self.middle, out=offsets)
-                squares = np.einsum("ij,ij->i", offsets, offsets)
-        return Block(places, X, offsets, squares)
-
-    def _rows(self, block: Block, i: Indices) -> Any:
-        """Return some samples of a block in the frame."""
-        return self.frame.encode(block.samples[i])
-
-    def label_clear(self, X: NDArray[Any], labels: NDArray[np.int32]) -> None:
-        """Set the closest centres of narrow samples, or UNCLEAR where scores cannot decide."""
-        from evomeans.engines.cpu.choose import TOGETHER, label_narrow
-
-        scale, shift = self.frame.factors(X.dtype)
-        label_narrow(
-            np.ascontiguousarray(X),
-            scale,
-            shift,
-            self.middle,
-            self.points,
-            self.levels,
-            self.longest,
-            self.roundoff,
-            UNDERFLOW,
-            FAR,
-            self._room("columns", (X.shape[1], TOGETHER), self.precision),
-            self._room("work", (5, TOGETHER), self.precision),
-            labels,
-        )
-
-    def _products(self, block: Block) -> NDArray[Any]:
-        """Return −2x·c of all samples and centres, an (m, k) array."""
-        shape = len(block.squares), len(self.centers)
-        scores = self._room("scores", shape, self.precision)
-        return np.matmul(block.offsets, self.points, out=scores)
-
-    def closest(self, block: Block) -> NDArray[np.int32]:
-        """Return the closest centre of each sample; the lowest index on ties."""
-        products = self._products(block)
-        labels = np.empty(len(products), np.int32)
-        bounds = self.longest, self.roundoff, UNDERFLOW
-        if self.is_compiled:
-            from evomeans.engines.cpu.choose import label_clear
-
-            label_clear(products, self.levels, block.squares, *bounds, labels)
-        else:
-            products += self.levels
-            margins = self.roundoff * (np.sqrt(block.squares) + self.longest) ** 2 + UNDERFLOW
-            close = products <= (products.min(axis=1) + margins)[:, None]
-            labels[:] = close.argmax(axis=1)
-            labels[np.count_nonzero(close, axis=1) > 1] = UNCLEAR
-        unclear = np.flatnonzero(labels == UNCLEAR)
-        if len(unclear):
-            # Imported here: it loads Numba.
-            from evomeans.engines.cpu.choose import choose
-
-            rows, chosen = self._kernel_rows(self._rows(block, unclear)), labels[unclear]
-            scores, squares = products[unclear], block.squares[unclear]
-            choose(rows, scores, squares, *bounds, self.centers, chosen)
-            labels[unclear] = chosen
-        return labels
-
-    def _kernel_rows(self, rows: Any) -> Any:
-        return rows
-
-    def distances(self, block: Block) -> FloatArray:
-        """Return the distances to all centres in data units, an (m, k) array."""
-        squares = self._products(block)
-        squares += self.levels
-        squares += block.squares[:, None]
-        i, j = np.divmod(
-            np.flatnonzero(squares < CANCELLED * block.squares[:, None]), len(self.centers)
-        )
-        squares[i, j] = self.squared_distances(block, i, j)
-        np.sqrt(squares, out=squares)
-        squares *= math.ldexp(1.0, -self.frame.exponent)
-        return squares
-
-    def squares_to(self, block: Block, labels: NDArray[np.int32]) -> FloatArray:
-        """Return the squared distances of all samples of a block to their centres."""
-        if not self.is_compiled:
-            return self.squared_distances(block, np.arange(len(labels)), labels)
-        from evomeans.engines.cpu.choose import set_squared_distances
-
-        X, squares = block.samples, np.empty(len(labels))
-        factors = self.frame.factors(X.dtype)
-        set_squared_distances(X, *factors, self.centers, labels, squares)
-        return squares
-
-    def squared_distances(self, block: Block, i: Indices, j: NDArray[Any]) -> FloatArray:
-        """Return ‖rows[i] − centers[j]‖² for pairs, by the direct formula in float64."""
-        difference = self._rows(block, i) - self.centers[j]
-        squares: FloatArray = np.einsum("ij,ij->i", difference, difference)
-        return squares
-
-
-class SparseScorer(Scorer):
-    """Compares blocks of CSR matrices with the centres; the frame has no shift."""
-
-    def _is_narrow(self) -> bool:
-        return False
-
-    def _middle(self) -> FloatArray:
-        return np.zeros(self.centers.shape[1])
-
-    def _ends(self, X: Any) -> tuple[Any, Any]:
-        largest = np.abs(X.data).max(initial=0.0)
-        return -largest, largest
-
-    def block(self, X: Any, places: slice | Indices) -> Block:
-        """Bring a few samples into the frame."""
-        with np.errstate(over="ignore"):
-            values = np.ldexp(X.data, self.frame.exponent).astype(np.float64)
-            rows = csr_array((values, X.indices, X.indptr), shape=X.shape)
-            squares = np.bincount(rows_of_entries(rows), values * values, X.shape[0])
-        return Block(places, rows, rows, squares)
-
-    def _products(self, block: Block) -> NDArray[Any]:
-        products: NDArray[Any] = block.samples @ self.points
-        return products
-
-    def _kernel_rows(self, rows: Any) -> Any:
-        from evomeans.engines.cpu.samples import sparse_rows
-
-        k, d = self.centers.shape
-        held = sparse_rows(rows)
-        return held._replace(center_squares=np.empty(k), by_feature=np.empty((d, k)))
-
-    def _rows(self, block: Block, i: Indices) -> Any:
-        return block.samples[i]
-
-    def squares_to(self, block: Block, labels: NDArray[np.int32]) -> FloatArray:
-        """Return the squared distances of all samples of a block to their centres."""
-        return self.squared_distances(block, np.arange(len(labels)), labels)
-
-    def squared_distances(self, block: Block, i: Indices, j: NDArray[Any]) -> FloatArray:
-        """Return ‖rows[i] − centers[j]‖² for pairs, by the direct formula where digits cancel."""
-        rows = block.samples[i]
-        pairs = rows_of_entries(rows)
-        products = np.bincount(pairs, rows.data * self.points[rows.indices, j[pairs]], len(i))
-        squares: FloatArray = block.squares[i] + self.levels[j] + products
-        cancelled = np.flatnonzero(squares < CANCELLED * block.squares[i])
-        step = max(1, DENSE // rows.shape[1])
-        for some in np.split(cancelled, range(step, len(cancelled), step)):
-            difference = rows[some].toarray() - self.centers[j[some]]
-            squares[some] = np.einsum("ij,ij->i", difference, difference)
-        return squares
-
-
-def rows_of_entries(rows: Any) -> Indices:
-    """Return the row of every stored entry of a CSR matrix."""
-    return np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
