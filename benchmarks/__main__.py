@@ -42,6 +42,7 @@ Other benchmarks; each explains itself with --help:
   python -m benchmarks.proof     proofs of optimality: gaps and times
   python -m benchmarks.models    size limits, links, cosine, outliers and kernels beside rivals
   python -m benchmarks.planted   planted clusters in many dimensions: how many are missed
+  python -m benchmarks.saga_readings  SAGA elitist or by roulette, beside the printed figures
   python -m benchmarks.nonsmooth  the nonsmooth methods of the paper: starts, evaluations, gaps
   python -m benchmarks.lag       what it costs in depth that offspring are bred ahead
   python -m benchmarks.serving   predict, transform and score beside KMeans, cold and warm
