@@ -46,7 +46,7 @@ class Clock:
 
 @contextmanager
 def cpu_limit(seconds: float) -> Iterator[None]:
-    """Raise :class:`OutOfTimeError` after so many CPU seconds, as soon as Python has its turn.
+    """Raise :class:`OutOfTimeError` after this CPU time, as soon as Python has its turn.
 
     Only systems with the signal SIGPROF can do that, and only the main thread. Without a limit, a
     method that has nothing to show before its end may take hours.

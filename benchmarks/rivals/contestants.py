@@ -22,7 +22,7 @@ from evomeans.engines.protocol import Start
 from evomeans.estimators.hgmeans import FAST
 from evomeans.search import DEEP, PAPER, SearchSettings, evolve
 
-# Longer than any search takes; infinity is no limit that settings accept.
+# Longer than any search takes; settings do not accept infinity.
 LONGEST = 1e9
 
 Run = Callable[[Any, int, int, Clock], Iterator[Point]]

@@ -44,7 +44,7 @@ class Race:
     runs: int
 
     def best_after(self, seconds: float) -> float:
-        """Return the lowest inertia after so many CPU seconds; not a number if there is none."""
+        """Return the lowest inertia within this CPU time, NaN if there is none."""
         return min((value for at, value in self.points if at <= seconds), default=math.nan)
 
 
