@@ -122,8 +122,8 @@ def test_agreement_of_populations_is_the_reason():
     """With the default strategy, what ends a search is that others agree."""
     for reason in ("agreement", "no_improvement"):
         text = stop_text(reason, 500, 50, 1)
-        assert text.endswith("because two independent populations found the same best solution.")
-        assert "3 independent populations" in stop_text(reason, 500, 50, 2)
+        assert text.endswith("because two independent starts led to the same best solution.")
+        assert "3 independent starts" in stop_text(reason, 500, 50, 2)
 
 
 def test_what_was_found_again_is_said_for_every_reason():
@@ -144,9 +144,9 @@ def test_advice_only_where_more_time_could_help():
     ("reason", "rediscoveries", "text"),
     [
         ("proven_optimal", 0, "proven optimal"),
-        ("agreement", 1, "found again once, by independent populations"),
-        ("agreement", 2, "found again twice, by independent populations"),
-        ("max_time", 3, "found again 3 times, by independent populations"),
+        ("agreement", 1, "found again once, from independent starts"),
+        ("agreement", 2, "found again twice, from independent starts"),
+        ("max_time", 3, "found again 3 times, from independent starts"),
         ("max_time", 0, "the search was cut short before its best solution was found again"),
         ("no_improvement", 0, "not found again"),
     ],

@@ -92,17 +92,14 @@ def stop_text(reason: str, offspring: int, since_improvement: int, rediscoveries
     offspring, since_improvement : int
         Offspring made, in all and since the best solution improved.
     rediscoveries : int
-        How often an independent population found the best solution again.
+        How often an independent start led to the best solution again.
     """
     # Files of earlier versions give "no_improvement" for both.
     if reason in ("agreement", "no_improvement") and rediscoveries:
-        populations = "two" if rediscoveries == 1 else f"{rediscoveries + 1:,}"
-        return (
-            f"The search ended because {populations} independent populations found the same best "
-            "solution."
-        )
+        starts = "two" if rediscoveries == 1 else f"{rediscoveries + 1:,}"
+        return f"The search ended because {starts} independent starts led to the same best solution."
     reasons = {
-        "agreement": "The search ended because independent populations agreed.",
+        "agreement": "The search ended because independent starts agreed.",
         "no_improvement": f"The search ended because the last {since_improvement:,} offspring "
         "brought no improvement.",
         "max_iter": f"The search ended because it had made all {offspring:,} offspring allowed.",
@@ -134,13 +131,13 @@ def certainty_text(reason: str, rediscoveries: int) -> str:
     reason : str
         A :class:`~evomeans.StopReason`.
     rediscoveries : int
-        How often an independent population found the best solution again.
+        How often an independent start led to the best solution again.
     """
     if reason == "proven_optimal":
         return "proven optimal"
     if rediscoveries:
         times = {1: "once", 2: "twice"}.get(rediscoveries, f"{rediscoveries:,} times")
-        return f"found again {times}, by independent populations"
+        return f"found again {times}, from independent starts"
     if reason in UNFINISHED:
         return "the search was cut short before its best solution was found again"
     return "not found again"

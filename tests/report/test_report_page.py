@@ -120,7 +120,7 @@ def test_how_often_the_best_was_found_again(data):
     data["run"].update(stop_reason="no_improvement", n_rediscoveries=2)
     page = render_report(data)
     assert "<dt>Best found again</dt><dd>2 times</dd>" in page
-    assert "The search ended because 3 independent populations found the same best" in page
+    assert "The search ended because 3 independent starts led to the same best" in page
 
 
 def test_charts_have_the_colours_of_the_page(page):

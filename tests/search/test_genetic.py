@@ -24,7 +24,7 @@ from evomeans.search.crossover import (
 from evomeans.search.founding import KMeansPlusPlus, RandomSamples
 from evomeans.search.plan import SPACING_OF_A_GRID
 from evomeans.search.population import different_parents
-from evomeans.search.strategy import SMALL_FOR_PARTS
+from evomeans.search.strategy import FIRST_LAG, SMALL_FOR_PARTS
 from fakes import ScriptedClock, ScriptedEngine, ScriptedRandom, breeding, refinement
 
 FOUNDERS = [40.0, 10.0, 30.0, 20.0]
@@ -654,6 +654,47 @@ def test_a_strategy_that_could_not_end_is_refused(changes) -> None:
         Strategy("endless", **changes)
 
 
+def test_founders_that_agree_are_enough_once_all_are_made() -> None:
+    """They do not depend on each other. The third is the second that comes as deep as the best."""
+    strategy = Strategy("three", agreement=3)
+    for last, n_offspring in ((10.0, 0), (11.0, 3)):
+        script = [10.0, 12.0, 10.0, last, *[30.0] * 3, *[10.0] * 4]
+        _, result = run(script, restarting(strategy=strategy))
+        assert result.stop_reason is StopReason.AGREEMENT
+        assert (result.n_offspring, result.n_rediscoveries) == (n_offspring, 2)
+    # A deeper one makes those before it count for nothing.
+    limited = restarting(strategy=strategy, max_offspring=3)
+    _, result = run([10.0, 10.0, 10.0, 9.0, *[30.0] * 3], limited)
+    assert (result.n_offspring, result.n_rediscoveries) == (3, 0)
+
+
+def test_given_solutions_are_no_independent_evidence() -> None:
+    given = [np.array([[0.1], [0.9]])] * 4
+    settings = restarting(strategy=Strategy("two", agreement=2), max_offspring=2)
+    _, result = run([*[10.0] * 4, 30.0, 30.0], settings, initial=given)
+    assert result.stop_reason is StopReason.MAX_ITER
+    assert result.n_rediscoveries == 0
+
+
+def test_patience_grows_with_the_offspring_up_to_the_last_improvement() -> None:
+    """From its share after the founders to the whole."""
+    strategy = Strategy("growing", patience=10, first_patience=0.2)
+    for improvements, expected in (([], 2), ([1], 1 + 3), ([1, 4], 4 + 6), ([1, 4, 10], 10 + 10)):
+        script = [100.0, 101.0, 102.0, 103.0]
+        script += [50.0 - number if number in improvements else 200.0 for number in range(1, 40)]
+        _, result = run(script, small(strategy=strategy))
+        assert result.stop_reason is StopReason.NO_IMPROVEMENT
+        assert result.n_offspring == expected
+
+
+def test_the_lag_grows_with_the_offspring_of_a_population() -> None:
+    """Early parents are the latest there are; the number of threads is not asked."""
+    assert [PAPER.lag_after(made) for made in (0, 10, 1000)] == [1, 1, 1]
+    lags = [DEEP.lag_after(made) for made in range(200)]
+    assert lags == sorted(lags)
+    assert (lags[0], lags[-1]) == (FIRST_LAG, DEEP.lag)
+
+
 def test_two_that_agree_are_not_united() -> None:
     """Three have to agree: after the second has found the best again, a third begins at once."""
     best = refinement(10.0, 0, k=2)
@@ -700,7 +741,7 @@ def test_one_more_population_begins_where_two_are_not_enough() -> None:
 def test_a_round_is_added_before_the_population_gives_way() -> None:
     """Also the part of it that comes after the patience has run out."""
     falling = [1.0 / number for number in range(2, 60)]
-    script = [*[1.0] * 12, *falling]
+    script = [1.0, 1.1, 1.2, 1.3, *[1.0] * 8, *falling]
     engine, result = run(script, restarting(max_offspring=10, patience=5), batch=4)
     assert engine.calls == [4, 4, 4, 4, 4]
     numbers = [record.number for record in result.history]
@@ -854,7 +895,7 @@ def test_every_other_founder_is_seeded(batch) -> None:
     given = [np.array([[0.1], [0.9]])]
     settings = restarting(max_offspring=5, strategy=strategy)
     falling = (1.0 / number for number in range(2, 99))
-    script, rng = chain(repeat(1.0, 7), falling), np.random.default_rng(0)
+    script, rng = chain(range(1, 8), falling), np.random.default_rng(0)
     engine, _ = run(script, settings, initial=given, abilities=ALL, batch=batch, rng=rng)
     assert_array_equal(engine.starts[0].centers, given[0])
     again = 4 + 3
@@ -997,7 +1038,7 @@ def test_offspring_beyond_the_limit_are_not_refined() -> None:
 def test_a_new_population_drops_what_the_old_one_was_making() -> None:
     """Of lag 3, two are in the making when patience ends; the next to be refined is a founder."""
     strategy = Strategy("dropping", agreement=2, lag=3)
-    script = chain(repeat(1.0, 7), repeat(2.0))
+    script = chain(range(1, 8), range(2, 99))
     engine, result = run(script, restarting(max_offspring=6, strategy=strategy))
     founders = [record.founder for record in result.history]
     assert founders == ([True] * 4 + [False] * 3) * 2

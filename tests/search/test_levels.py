@@ -52,7 +52,7 @@ def test_a_number_of_rows_is_taken_at_its_word() -> None:
 def test_a_search_below_is_of_one_population_and_leaves_time_for_those_above() -> None:
     below = settings_below(replace(SETTINGS, max_time=10.0, target_inertia=1.0), 3, seconds=2.0)
     assert below.strategy.agreement == 1
-    assert below.longest_wait(3) == SETTINGS.longest_wait(3) // 2
+    assert below.longest_wait(3) == SETTINGS.longest_wait(3) // 3
     assert below.max_time == 2.0
     assert below.target_inertia is None
 

@@ -62,9 +62,9 @@ class HGMeans(SearchingEstimator):
 
     n_iter_no_change : int, default=None
         A population has settled after this many offspring in a row that did not improve its best
-        solution (N₁). By default 500 with "paper", which ends there; with "deep" 100, or twice
-        ``n_clusters`` if that is more. There another population follows, until independent ones
-        have found the same best solution.
+        solution (N₁). By default 500 with "paper", which ends there; with "deep" 150, or three
+        times ``n_clusters`` if that is more, and less as long as the last improvement came early.
+        There another population follows, until independent ones have found the same best solution.
 
     max_time : float, default=None
         Stop after this many seconds. Results then depend on the speed of the machine.
@@ -158,10 +158,10 @@ class HGMeans(SearchingEstimator):
         Offspring made. The members with which populations begin do not count.
 
     n_rediscoveries_ : int
-        How many further populations came to the same best solution, within 0.001 % of its inertia,
-        each from random centres of its own: the honest sign of convergence. A search that ends by
-        "agreement" has 1 or 2; one that was limited may have 0. With "paper" there is only one
-        population, and this is 0.
+        How many further starts led to the same best solution, within 0.001 % of its inertia,
+        independently of each other: the honest sign of convergence. A start is a population; or a
+        founder, if several of one population came there by themselves. A search that ends by
+        "agreement" has at least 1; one that was limited may have 0.
 
     levels_ : tuple of int
         Rows of the levels of the search: all rows, then the samples on which populations began,
@@ -177,7 +177,7 @@ class HGMeans(SearchingEstimator):
         computed exactly.
 
     stop_reason_ : StopReason
-        Why the search ended, a str: "agreement" (of independent populations), "no_improvement"
+        Why the search ended, a str: "agreement" (of independent starts), "no_improvement"
         (with "paper"), "max_iter" (which stands for ``max_offspring``), "max_time",
         "target_inertia", "observer", "interrupted" or "proven_optimal".
 
@@ -259,7 +259,7 @@ class HGMeans(SearchingEstimator):
     >>> model.inertia_
     16.0
     >>> str(model.stop_reason_), model.n_iter_, model.n_rediscoveries_
-    ('agreement', 100, 2)
+    ('agreement', 0, 19)
     >>> model.predict([[0, 0], [12, 3]])
     array([0, 1], dtype=int32)
 

@@ -65,7 +65,7 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
     n_iter_ : int
         Offspring made.
     n_rediscoveries_ : int
-        How many further populations came to the same best solution.
+        How many further independent starts led to the same best solution.
     levels_ : tuple of int
         Rows of the levels of the search, all rows first.
     missing_abilities_ : tuple of str

@@ -67,6 +67,7 @@ def found(founders: Sequence[Founder], engine: Engine) -> list[Draft]:
             one.swaps,
             removed=-1,
             made_by=one.founding if isinstance(one.founding, str) else one.founding.name,
+            is_independent=not isinstance(one.founding, str),
         )
         for i, one in enumerate(founders)
     ]
@@ -117,5 +118,5 @@ def relocate(child: Child, made_by: str, parents: Parents) -> Draft:
         parents.swaps,
         removed,
         made_by,
-        child.parent.handle,
+        parent=child.parent.handle,
     )

@@ -168,7 +168,9 @@ class Search:
     @property
     def is_settled(self) -> bool:
         """Whether the population has found what it can."""
-        return self.state.since_improvement >= self.settings.longest_wait(self.n_clusters)
+        state = self.state
+        wait = self.settings.wait_after(state.last_improvement - state.n_earlier, self.n_clusters)
+        return state.since_improvement >= wait
 
     @property
     def agreeing_ranks(self) -> list[int]:
@@ -256,7 +258,8 @@ class Search:
             # Founders do not depend on each other.
             return True
         has_parents = len(state.population) >= self.settings.min_population
-        return n_making < self.settings.strategy.lag and (has_parents or not state.founders_due)
+        lag = self.settings.strategy.lag_after(state.n_own)
+        return n_making < lag and (has_parents or not state.founders_due)
 
     def will_count(self, place: int) -> bool:
         """Whether a worker should begin with an offspring that is in this place of the making.
@@ -309,7 +312,7 @@ class Search:
             in_data_units = self.engine.frame.inertia_in_data_units
             total_weight = self.engine.total_weight
             state.spacing = measure_spacing(individual, total_weight, in_data_units)
-        state.keep_best(individual, self.settings.strategy.tolerance)
+        state.keep_best(individual, self.settings.strategy.tolerance, draft.is_independent)
         state.population.append(individual)
         return Newcomer(individual, refinement.n_iter, draft.made_by, is_founder, is_clone)
 

@@ -100,7 +100,7 @@ def refined_on(sample: Engine, solutions: Sequence[FloatArray]) -> list[FloatArr
 
 
 def settings_below(settings: SearchSettings, n_clusters: int, seconds: float) -> SearchSettings:
-    """Return the settings of a search on a sample: of one population, which waits half as long.
+    """Return the settings of a search on a sample: of one population, which waits a third as long.
 
     ``seconds`` have been spent already.
     """
@@ -109,7 +109,7 @@ def settings_below(settings: SearchSettings, n_clusters: int, seconds: float) ->
         left = max(1e-3, SHARE_OF_TIME * (settings.max_time - seconds))
     return replace(
         settings,
-        patience=max(1, settings.longest_wait(n_clusters) // 2),
+        patience=max(1, settings.longest_wait(n_clusters) // 3),
         max_time=left,
         target_inertia=None,
         strategy=replace(settings.strategy, agreement=1),

@@ -27,7 +27,7 @@ class SearchResult:
     n_offspring : int
         Offspring made.
     n_rediscoveries : int
-        Further populations that came to the best solution, independently of the first.
+        Further starts, of founders or populations, that led to the best solution independently.
     missing_abilities : frozenset of Ability
         What the strategy would have used and the engine cannot do.
     is_unfinished : bool

@@ -67,11 +67,22 @@ class SearchSettings:
         check_limits(self.max_time, self.target_inertia)
 
     def longest_wait(self, n_clusters: int) -> int:
-        """How many offspring in a row may fail to improve a population before it has settled."""
+        """How many offspring in a row may at most fail before a population has settled."""
         strategy = self.strategy
         if self.patience is not None:
             return self.patience
         return max(strategy.patience, round(strategy.patience_per_cluster * n_clusters))
+
+    def wait_after(self, n_offspring: int, n_clusters: int) -> int:
+        """How many offspring in a row may fail after the population's best came after so many.
+
+        A population whose best is one of its founders improves soon or not at all; one that has
+        improved late may do so again.
+        """
+        longest = self.longest_wait(n_clusters)
+        if self.patience is not None:
+            return longest
+        return min(longest, round(self.strategy.first_patience * longest) + n_offspring)
 
     @property
     def most_at_a_time(self) -> int:
@@ -82,7 +93,7 @@ class SearchSettings:
         """Return how many solutions a search may make at most, if it begins with given ones."""
         # A population settles when it has waited in vain, or when it agrees with such a one.
         agreement = self.strategy.agreement
-        settled = self.max_offspring // self.longest_wait(1)
+        settled = self.max_offspring // self.wait_after(0, 1)
         later = agreement * settled if agreement > 1 else 0
         founders = max(self.max_population, n_given) + later * self.max_population
         return founders + self.max_offspring

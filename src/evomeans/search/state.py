@@ -30,6 +30,8 @@ class Draft:
         The centre to relocate, −1 for none.
     made_by : str
         The operator that made it.
+    is_independent : bool
+        Whether it owes nothing to any other solution, as founders do that are drawn.
     parent : handle, optional
         The engine's memory of a parent. It is not stored: only speed depends on it.
     """
@@ -40,6 +42,7 @@ class Draft:
     swaps: int
     removed: int
     made_by: str
+    is_independent: bool = False
     parent: Handle | None = None
 
 
@@ -55,11 +58,15 @@ class Lineage:
         The deepest that it has found.
     rank : int
         0 for a population that was begun anew. One that unites two is a rank above them.
+    n_agreeing : int
+        How many of its founders, independently of each other, came as deep as the leader; 1 if it
+        took offspring to get there.
     """
 
     members: list[Individual]
     leader: Individual
     rank: int
+    n_agreeing: int
 
     def agrees_with(self, other: Lineage, tolerance: float) -> bool:
         """Whether both are as deep as each other."""
@@ -95,7 +102,7 @@ class SearchState:
         The leader's inertia when it last improved by as much as counts.
     is_inherited : bool
         Whether the leader comes from one of two populations that were united.
-    rank : int
+    rank, n_agreeing : int
         Of the population, see :class:`Lineage`.
     lineages : list of Lineage
         Populations that have found what they can, independently of each other and of this one.
@@ -103,8 +110,8 @@ class SearchState:
         1 for the first population.
     waiting : list of Draft
         Solutions of the present round that have not been added.
-    n_offspring : int
-        Made so far.
+    n_offspring, n_earlier : int
+        Made so far, and how many of these before the population began.
     last_improvement : int
         The offspring that was the last to improve the best of its population, or the last one
         before the population began.
@@ -129,10 +136,12 @@ class SearchState:
     milestone: float = 0.0
     is_inherited: bool = False
     rank: int = 0
+    n_agreeing: int = 0
     lineages: list[Lineage] = field(default_factory=list)
     population_number: int = 1
     waiting: list[Draft] = field(default_factory=list)
     n_offspring: int = 0
+    n_earlier: int = 0
     last_improvement: int = 0
     spacing: float = 0.0
     history: History = field(default_factory=History)
@@ -150,17 +159,26 @@ class SearchState:
         """Offspring since the best of the population improved."""
         return self.n_offspring - self.last_improvement
 
-    def agreeing_ranks(self, is_settled: bool, tolerance: float) -> list[int]:
-        """Return the ranks of all populations that have come as deep as the best solution.
+    @property
+    def n_own(self) -> int:
+        """Offspring that the population has made."""
+        return self.n_offspring - self.n_earlier
 
-        They are independent of each other. The present one is among them if it has come there by
-        itself; or, if it was united from others, has found nothing deeper (``is_settled``).
+    def agreeing_ranks(self, is_settled: bool, tolerance: float) -> list[int]:
+        """Return the ranks of all that have come as deep as the best solution by themselves.
+
+        These are populations; or, of one with several founders that came there, each of these, as
+        soon as all founders have been made. The present population is not among them if it was
+        united from others and may still find something deeper (not ``is_settled``).
         """
         best = self.best
         assert best is not None
-        ranks = [one.rank for one in self.lineages if one.leader.is_as_deep_as(best, tolerance)]
+        ranks: list[int] = []
+        for one in self.lineages:
+            ranks += [one.rank] * one.n_agreeing * one.leader.is_as_deep_as(best, tolerance)
         if self.leader and (is_settled or not self.is_inherited):
-            ranks += [self.rank] * self.leader.is_as_deep_as(best, tolerance)
+            n_agreeing = 1 if self.founders_due else self.n_agreeing
+            ranks += [self.rank] * n_agreeing * self.leader.is_as_deep_as(best, tolerance)
         return ranks
 
     def has_found_again(self, tolerance: float) -> bool:
@@ -171,18 +189,18 @@ class SearchState:
         is_deep = leader.is_as_deep_as(best, tolerance)
         return is_deep and any(one.leader.is_as_deep_as(best, tolerance) for one in self.lineages)
 
-    def keep_best(self, child: Individual, tolerance: float) -> None:
+    def keep_best(self, child: Individual, tolerance: float, is_independent: bool) -> None:
         """Remember the deepest solution of all, and that of the present population.
 
         A relative gain within the tolerance does not count as an improvement.
         """
-        if self.leader is None:
-            self.leader, self.milestone = child, child.inertia
-        elif child.inertia < self.leader.inertia:
+        if self.leader is None or child.inertia < self.milestone * (1.0 - tolerance):
+            self.milestone, self.last_improvement = child.inertia, self.n_offspring
+            self.is_inherited, self.n_agreeing = False, 1
+        elif is_independent and child.is_as_deep_as(self.leader, tolerance):
+            self.n_agreeing += 1
+        if self.leader is None or child.inertia < self.leader.inertia:
             self.leader = child
-            if child.inertia < self.milestone * (1.0 - tolerance):
-                self.milestone, self.last_improvement = child.inertia, self.n_offspring
-                self.is_inherited = False
         if self.best is None or child.inertia < self.best.inertia:
             self.best = child
 
@@ -196,7 +214,10 @@ class SearchState:
         assert self.leader is not None
         assert self.best is not None
         settled = Lineage(
-            [replace(member, handle=None) for member in self.population], self.leader, self.rank
+            [replace(member, handle=None) for member in self.population],
+            self.leader,
+            self.rank,
+            self.n_agreeing,
         )
         equals = [one for one in self.lineages if one.rank == self.rank]
         others = [one for one in equals if not settled.agrees_with(one, tolerance)]
@@ -208,13 +229,13 @@ class SearchState:
                 self.lineages.append(settled)
             self._begin_anew(max_population)
         self.population_number += 1
-        self.last_improvement = self.n_offspring
+        self.n_earlier = self.last_improvement = self.n_offspring
 
     def _unite(self, one: Lineage, other: Lineage, count: int, survive: Survival) -> None:
         self.population = survive([*one.members, *other.members], count, self.rng)
         self.leader = min(one.leader, other.leader, key=lambda leader: leader.inertia)
         self.milestone = self.leader.inertia
-        self.is_inherited = True
+        self.is_inherited, self.n_agreeing = True, 1
         self.founders_due = 0
         self.rank += 1
 

@@ -36,7 +36,7 @@ class Progress(NamedTuple):
     is_settled : bool
         Whether the population has found what it can.
     agreeing_ranks : sequence of int
-        Of the independent populations that have come to the best solution.
+        Of the founders and populations that, independently, have come to the best solution.
     seconds : float
         Since the search began.
     best : float

@@ -30,6 +30,9 @@ SMALL_FOR_MOVES, SMALL_FOR_PARTS = 256, 128
 # Samples per cluster up to which all swaps are tried: the more there are, the more a swap costs.
 FEW_FOR_SWAPS = 128
 
+# The lag is at most this at first, and grows by one for each so many offspring of a population.
+FIRST_LAG, LAG_GROWTH = 8, 4
+
 
 @dataclass(frozen=True)
 class Crossing:
@@ -93,7 +96,10 @@ class Strategy:
         Selects the survivors of a population that has grown too large.
     patience, patience_per_cluster : int and float
         Offspring in a row without an improvement of the population's best after which it has
-        settled: at least the former, and with many clusters the latter for each.
+        settled at the latest: the former, or with many clusters the latter for each.
+    first_patience : float
+        Share of that after which it has settled if its best is one of its founders. For every
+        offspring up to the last improvement it waits for one more.
     tolerance : float
         Relative differences of the sum of squares up to this are nothing: neither an improvement
         that lets a population go on, nor a reason why two populations should not agree.
@@ -120,6 +126,7 @@ class Strategy:
     survival: Survival = survivors
     patience: int = 500
     patience_per_cluster: float = 0.0
+    first_patience: float = 1.0
     tolerance: float = IMPROVEMENT
     agreement: int = 1
     sample_per_cluster: int = 0
@@ -141,9 +148,16 @@ class Strategy:
         crossovers = [(one.name, one.share, one.up_to) for one in self.crossovers]
         others = [getattr(one, "__name__", "") for one in (self.selection, self.survival)]
         local_search = self.single_moves, self.swaps, self.moves_up_to, self.swaps_up_to
-        patience = self.patience, self.patience_per_cluster, self.tolerance
+        patience = self.patience, self.patience_per_cluster, self.first_patience, self.tolerance
         course = *patience, self.agreement, self.sample_per_cluster, self.lag
         return f"{self.name} {founding} {crossovers} {others} {local_search} {course}"
+
+    def lag_after(self, n_offspring: int) -> int:
+        """Return the lag after so many offspring of a population.
+
+        At first every offspring counts: there the best parents of one are the latest.
+        """
+        return min(self.lag, FIRST_LAG + n_offspring // LAG_GROWTH)
 
     def without(self, crossover: Crossover) -> Strategy:
         """Return the same strategy without one of its crossovers."""
@@ -165,8 +179,9 @@ DEEP = Strategy(
     ),
     single_moves=True,
     swaps=0.3,
-    patience=100,
-    patience_per_cluster=2.0,
+    patience=150,
+    patience_per_cluster=3.0,
+    first_patience=0.2,
     tolerance=1e-5,
     agreement=3,
     sample_per_cluster=300,

@@ -21,7 +21,7 @@ from evomeans.storage.arrays import (
 from evomeans.storage.state_file import StateFile
 
 FORMAT = "evomeans checkpoint"
-VERSION = 7
+VERSION = 8
 # The member with the labels of all solutions, of models whose solutions have them.
 LABELS = "solution_labels"
 # Of the integers in states of NumPy's bit generators. Some are positions in arrays, and NumPy
@@ -94,7 +94,11 @@ def encode_state(state: SearchState, k: int, d: int) -> tuple[dict[str, Any], Ar
                 arrays[name] = np.array(places, dtype=np.int64)
             case "list[Lineage]":
                 meta[name] = [
-                    [one.rank, *(_place(solutions, own) for own in (one.leader, *one.members))]
+                    [
+                        one.rank,
+                        one.n_agreeing,
+                        *(_place(solutions, own) for own in (one.leader, *one.members)),
+                    ]
                     for one in value
                 ]
             case "list[FloatArray]":
@@ -166,11 +170,12 @@ def restore_state(archive: Archive, state: SearchState, k: int, d: int) -> None:
 
 
 def _lineage(numbers: list[int], solutions: list[Individual]) -> Lineage:
-    """Return a lineage from its rank and the places of its leader and of its members."""
-    if len(numbers) < 2 or max(numbers[1:]) >= len(solutions):
+    """Return a lineage from its two numbers, and the places of its leader and its members."""
+    rank_and_agreeing, places = numbers[:2], numbers[2:]
+    if not places or max(places) >= len(solutions):
         raise ArchiveError("a population that stands apart is incomplete")
-    leader, *members = [solutions[place] for place in numbers[1:]]
-    return Lineage(members, leader, numbers[0])
+    leader, *members = [solutions[place] for place in places]
+    return Lineage(members, leader, *rank_and_agreeing)
 
 
 def _check_consistency(state: SearchState, most_founders: int) -> None:
@@ -179,7 +184,7 @@ def _check_consistency(state: SearchState, most_founders: int) -> None:
     is_complete = (
         (state.population or state.founders_due)
         and len(state.given) <= state.founders_due <= max(most_founders, begun)
-        and state.last_improvement <= state.n_offspring
+        and state.n_earlier <= state.last_improvement <= state.n_offspring
         and state.population_number >= 1
         and (state.best is None) <= (not state.population)
         and (state.leader is None) == (not state.population)
