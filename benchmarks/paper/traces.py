@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from benchmarks.paper.methods import HG_DEEP, HG_FAST, HG_MEANS, KMEANS, KMEANS_PLUS, repeated
-from evomeans.baselines import SAGA, BreathingKMeans, MultiStartKMeans, RandomSwap
+from evomeans.baselines import SAGA, BreathingKMeans, FLSpp, MultiStartKMeans, RandomSwap
 from evomeans.baselines.base import AnytimeBaseline
 from evomeans.engines import create_engine
 from evomeans.estimators.hgmeans import FAST
@@ -134,6 +134,7 @@ TRACERS = (
         repeated(KMEANS_PLUS), partial(trace_baseline, partial(MultiStartKMeans, init="k-means++"))
     ),
     Tracer("breathing k-means", partial(trace_baseline, BreathingKMeans)),
+    Tracer("FLS++", partial(trace_baseline, FLSpp)),
     Tracer("random swap", partial(trace_baseline, RandomSwap)),
     Tracer("SAGA", partial(trace_baseline, SAGA)),
     Tracer("bkmeans", partial(trace_package, fit_bkmeans), "bkmeans"),

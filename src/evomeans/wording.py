@@ -97,7 +97,9 @@ def stop_text(reason: str, offspring: int, since_improvement: int, rediscoveries
     # Files of earlier versions give "no_improvement" for both.
     if reason in ("agreement", "no_improvement") and rediscoveries:
         starts = "two" if rediscoveries == 1 else f"{rediscoveries + 1:,}"
-        return f"The search ended because {starts} independent starts led to the same best solution."
+        return (
+            f"The search ended because {starts} independent starts led to the same best solution."
+        )
     reasons = {
         "agreement": "The search ended because independent starts agreed.",
         "no_improvement": f"The search ended because the last {since_improvement:,} offspring "
