@@ -269,7 +269,8 @@ class Search:
 
     def refine(self, engine: Engine, drafts: Sequence[Draft]) -> list[Refinement]:
         """Let an engine run the local search of drafts."""
-        moves, power = self.operators.single_moves, self.settings.roulette_power
+        operators, power = self.operators, self.settings.roulette_power
+        moves, momentum = operators.single_moves, operators.momentum
         return engine.refine(
             [
                 Start(
@@ -279,7 +280,7 @@ class Search:
                     one.removed,
                     power,
                     one.parent,
-                    LocalSearch(single_moves=moves, swaps=one.swaps),
+                    LocalSearch(single_moves=moves, swaps=one.swaps, momentum=momentum),
                 )
                 for one in drafts
             ]

@@ -16,7 +16,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from evomeans.engines.protocol import Engine, FloatArray, Start
+from evomeans.engines.protocol import Ability, Engine, FloatArray, LocalSearch, Start
 from evomeans.engines.sampling import Drawing
 from evomeans.search.individual import CLONE_TOLERANCE, Individual
 from evomeans.search.settings import SearchSettings
@@ -95,7 +95,8 @@ def refined_on(sample: Engine, solutions: Sequence[FloatArray]) -> list[FloatArr
     That is worth less than a run on all rows for all of them together. It tells better which of
     them is the best, and leaves less to do for K-means on all rows.
     """
-    refined = sample.refine([Start(centers) for centers in solutions])
+    local_search = LocalSearch(momentum=Ability.MOMENTUM in sample.abilities)
+    refined = sample.refine([Start(centers, local_search=local_search) for centers in solutions])
     return [one.centers for one in sorted(refined, key=lambda one: one.inertia)]
 
 

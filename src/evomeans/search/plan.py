@@ -34,7 +34,7 @@ class Operators:
     founding : tuple of Founding
     selection : callable
     crossovers : tuple of Crossing
-    single_moves : bool
+    single_moves, momentum : bool
     founder_swaps, swaps : float
         How many swaps follow, on average, for founders and for offspring.
     survival : callable
@@ -44,6 +44,7 @@ class Operators:
     selection: Selection
     crossovers: tuple[Crossing, ...]
     single_moves: bool
+    momentum: bool
     founder_swaps: float
     swaps: float
     survival: Survival
@@ -115,6 +116,7 @@ def plan(
             if one.needs <= abilities and size <= one.up_to and one.share > 0.0
         ),
         single_moves=strategy.single_moves and moves,
+        momentum=Ability.MOMENTUM in abilities and per_cluster >= strategy.momentum_from,
         founder_swaps=swaps,
         swaps=offspring_swaps,
         survival=strategy.survival,

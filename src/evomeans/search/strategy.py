@@ -29,6 +29,8 @@ from evomeans.search.population import (
 SMALL_FOR_MOVES, SMALL_FOR_PARTS = 256, 128
 # Samples per cluster up to which all swaps are tried: the more there are, the more a swap costs.
 FEW_FOR_SWAPS = 128
+# Samples per cluster from which on momentum pays: with fewer, K-means ends before.
+MANY_FOR_MOMENTUM = 2_000
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,9 @@ class Strategy:
     swaps_up_to : float
         Samples per cluster, on average, up to which offspring try all swaps. Beyond that they try
         fewer in proportion to their cost; founders still try all.
+    momentum_from : float
+        Samples per cluster, on average, from which on K-means has momentum
+        (:mod:`~evomeans.engines.momentum`).
     survival : callable
         Selects the survivors of a population that has grown too large.
     patience, patience_per_cluster : int and float
@@ -117,6 +122,7 @@ class Strategy:
     swaps: float = 0.0
     moves_up_to: float = SMALL_FOR_MOVES
     swaps_up_to: float = FEW_FOR_SWAPS
+    momentum_from: float = math.inf
     survival: Survival = survivors
     patience: int = 500
     patience_per_cluster: float = 0.0
@@ -142,7 +148,7 @@ class Strategy:
         others = [getattr(one, "__name__", "") for one in (self.selection, self.survival)]
         local_search = self.single_moves, self.swaps, self.moves_up_to, self.swaps_up_to
         patience = self.patience, self.patience_per_cluster, self.tolerance
-        course = *patience, self.agreement, self.sample_per_cluster, self.lag
+        course = *patience, self.agreement, self.sample_per_cluster, self.momentum_from, self.lag
         return f"{self.name} {founding} {crossovers} {others} {local_search} {course}"
 
     def without(self, crossover: Crossover) -> Strategy:
@@ -165,6 +171,7 @@ DEEP = Strategy(
     ),
     single_moves=True,
     swaps=0.3,
+    momentum_from=MANY_FOR_MOMENTUM,
     patience=100,
     patience_per_cluster=2.0,
     tolerance=1e-5,

@@ -25,7 +25,7 @@ from evomeans.engines.cpu.samples import (
     with_room,
 )
 from evomeans.engines.draws import WeightedDraw
-from evomeans.engines.frame import Frame
+from evomeans.engines.frame import Frame, is_sparse
 from evomeans.engines.protocol import (
     Abandoned,
     Ability,
@@ -98,6 +98,9 @@ class CpuEngine(CountingSamples):
         self.abilities = frozenset(Ability)
         if not can_move_singles(X):
             self.abilities -= {Ability.SINGLE_MOVES}
+        if is_sparse(X):
+            # Centres have many features, all of which would move in every iteration.
+            self.abilities -= {Ability.MOMENTUM}
         self.memory = Memory(memory_budget)
         self._draw = WeightedDraw(self.n_samples, sample_weight)
         self._room_in_use: Room | None = None
