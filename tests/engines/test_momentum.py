@@ -20,7 +20,7 @@ MOMENTUM = LocalSearch(momentum=True)
 
 
 def overlapping(n: int, seed: int, weighted: bool = False) -> tuple[np.ndarray, np.ndarray | None]:
-    """Samples in which K-means takes many iterations: no clusters at all."""
+    """Return samples in which K-means takes many iterations: there are no clusters."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3))
     return X, make_weights(n, rng) if weighted else None
@@ -134,13 +134,10 @@ def test_sparse_samples_have_none() -> None:
 
 def test_a_quadratic_valley_takes_the_square_root_of_the_iterations() -> None:
     """Means that close a hundredth of the distance each: 0.99ⁿ without momentum."""
-    momentum, y = Momentum(), np.ones((1, 1))
-    rates = np.array([[0.99]])
-    for n_steps in range(1, 400):
-        x = y * rates
-        y = momentum.next(y, x, np.ones(1))
-        if abs(x[0, 0]) < 1e-4:
-            break
+    momentum, y, n_steps = Momentum(), np.ones((1, 1)), 0
+    while abs(y[0, 0]) > 1e-4:
+        y = momentum.next(y, 0.99 * y, np.ones(1))
+        n_steps += 1
     assert n_steps < 0.25 * np.log(1e-4) / np.log(0.99)
 
 

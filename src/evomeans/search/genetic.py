@@ -19,6 +19,7 @@ from evomeans.search.individual import CLONE_TOLERANCE, Individual
 from evomeans.search.interrupts import DeferredInterrupt
 from evomeans.search.keeping import Keeper, KeepNothing
 from evomeans.search.levels import (
+    WorkLimit,
     best_solutions,
     draw_samples,
     level_sizes,
@@ -54,6 +55,7 @@ def evolve(
     interrupt: DeferredInterrupt | None = None,
     keeper: Keeper | None = None,
     levels: Sequence[int] | None = None,
+    spent: float = 0.0,
 ) -> SearchResult:
     """Search for the deepest k-means clustering of the engine's samples.
 
@@ -76,8 +78,11 @@ def evolve(
     levels : sequence of int, optional
         Sizes of the samples on which populations are founded, the largest first. By default those
         of :func:`~evomeans.search.levels.level_sizes`.
+    spent : float
+        Seconds that have gone into preparations. They count as time of the search.
     """
     state = SearchState.beginning(rng, settings.max_population, initial)
+    state.seconds = spent
     keeper = keeper or KeepNothing()
     with (
         DeferredInterrupt() if interrupt is None else nullcontext(interrupt) as interrupt,
@@ -193,8 +198,18 @@ class Search:
         samples = draw_samples(self.engine, k, levels, rng)
         if samples[-1].n_samples < 2 * k:
             return
-        below = settings_below(settings, k, self.clock() - self.began)
-        found = evolve(samples[-1], k, below, rng, clock=self.clock, interrupt=interrupt, levels=())
+        ratio = self.engine.n_samples / samples[-1].n_samples
+        below = settings_below(settings, k, ratio, self.clock() - self.began)
+        found = evolve(
+            samples[-1],
+            k,
+            below,
+            rng,
+            observers=[WorkLimit(samples[-1].n_samples, self.engine.n_samples)],
+            clock=self.clock,
+            interrupt=interrupt,
+            levels=(),
+        )
         solutions = best_solutions(found.population, settings.min_population)
         for sample in reversed(samples[:-1]):
             solutions = refined_on(sample, solutions)

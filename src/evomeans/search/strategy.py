@@ -94,6 +94,8 @@ class Strategy:
     momentum_from : float
         Samples per cluster, on average, from which on K-means has momentum
         (:mod:`~evomeans.engines.momentum`).
+    momentum_up_to : float
+        Effective size of clusters up to which it has momentum in any case.
     survival : callable
         Selects the survivors of a population that has grown too large.
     patience, patience_per_cluster : int and float
@@ -123,6 +125,7 @@ class Strategy:
     moves_up_to: float = SMALL_FOR_MOVES
     swaps_up_to: float = FEW_FOR_SWAPS
     momentum_from: float = math.inf
+    momentum_up_to: float = 0.0
     survival: Survival = survivors
     patience: int = 500
     patience_per_cluster: float = 0.0
@@ -148,8 +151,9 @@ class Strategy:
         others = [getattr(one, "__name__", "") for one in (self.selection, self.survival)]
         local_search = self.single_moves, self.swaps, self.moves_up_to, self.swaps_up_to
         patience = self.patience, self.patience_per_cluster, self.tolerance
-        course = *patience, self.agreement, self.sample_per_cluster, self.momentum_from, self.lag
-        return f"{self.name} {founding} {crossovers} {others} {local_search} {course}"
+        course = *patience, self.agreement, self.sample_per_cluster, self.lag
+        momentum = self.momentum_from, self.momentum_up_to
+        return f"{self.name} {founding} {crossovers} {others} {local_search} {momentum} {course}"
 
     def without(self, crossover: Crossover) -> Strategy:
         """Return the same strategy without one of its crossovers."""

@@ -88,7 +88,9 @@ class CpuEngine(CountingSamples):
         memory_budget: int = 2**31,
     ) -> None:
         self.frame = frame_for(X, frame)
-        self.samples = encode_samples(X, sample_weight, self.frame, in_order=searching)
+        self.samples = encode_samples(
+            X, sample_weight, self.frame, in_order=searching, n_jobs=n_jobs
+        )
         self.n_samples, self.n_features = X.shape
         self.dtype = X.dtype
         self.weights = sample_weight
