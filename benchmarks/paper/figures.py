@@ -25,6 +25,7 @@ COLOURS = {
     "K-means repeated": "#b0b0b0",
     "K-means++ repeated": "#6f6f6f",
     "breathing k-means": "#e07a1f",
+    "FLS++": "#e8919b",
     "random swap": "#2a6fbb",
     "SAGA": "#8e4fa8",
     "GKM": "#d9a400",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,10 +14,19 @@ from sklearn.exceptions import ConvergenceWarning
 
 from evomeans import HGMeans
 from evomeans.engines import create_engine
-from evomeans.engines.protocol import Abandoned
+from evomeans.engines.protocol import Abandoned, Ability
 from evomeans.engines.reference import ReferenceEngine
 from evomeans.search import DEEP, PAPER, SearchSettings, StopReason, evolve, genetic, pipeline
-from evomeans.search.levels import best_solutions, draw_sample, level_sizes, settings_below
+from evomeans.search.levels import (
+    FEWEST_CARRIED,
+    WorkLimit,
+    best_solutions,
+    draw_sample,
+    level_sizes,
+    refined_on,
+    settings_below,
+)
+from evomeans.search.plan import plan
 
 SETTINGS = SearchSettings(strategy=DEEP)
 
@@ -33,9 +43,9 @@ def test_few_rows_are_searched_whole() -> None:
     assert level_sizes(SETTINGS, 8 * 30_000 - 1, 100) == ()
 
 
-def test_many_rows_have_several_levels_each_sixteen_times_the_one_below() -> None:
-    assert level_sizes(SETTINGS, 10_000_000, 100) == (480_000, 30_000)
-    assert level_sizes(SETTINGS, 100_000_000, 10) == (1_280_000, 80_000, 5_000)
+def test_many_rows_have_several_levels_each_four_times_the_one_below() -> None:
+    assert level_sizes(SETTINGS, 10_000_000, 100) == (480_000, 120_000, 30_000)
+    assert level_sizes(SETTINGS, 1_000_000, 10) == (80_000, 20_000, 5_000)
 
 
 def test_the_paper_and_none_search_all_rows() -> None:
@@ -46,15 +56,55 @@ def test_the_paper_and_none_search_all_rows() -> None:
 def test_a_number_of_rows_is_taken_at_its_word() -> None:
     assert level_sizes(replace(SETTINGS, subsample=50), 60, 3) == (50,)
     assert level_sizes(replace(SETTINGS, subsample=60), 60, 3) == ()
-    assert level_sizes(replace(SETTINGS, strategy=PAPER, subsample=50), 10_000, 3) == (800, 50)
+    assert level_sizes(replace(SETTINGS, strategy=PAPER, subsample=50), 10_000, 3) == (800, 200, 50)
 
 
 def test_a_search_below_is_of_one_population_and_leaves_time_for_those_above() -> None:
-    below = settings_below(replace(SETTINGS, max_time=10.0, target_inertia=1.0), 3, seconds=2.0)
+    limited = replace(SETTINGS, max_time=10.0, target_inertia=1.0)
+    below = settings_below(limited, 3, ratio=20.0, seconds=2.0)
     assert below.strategy.agreement == 1
     assert below.longest_wait(3) == SETTINGS.longest_wait(3) // 3
     assert below.max_time == 2.0
     assert below.target_inertia is None
+
+
+def test_the_more_an_offspring_on_all_rows_costs_the_longer_waits_the_sample() -> None:
+    wait = SETTINGS.longest_wait(3)
+    waits = [settings_below(SETTINGS, 3, ratio, 0.0).longest_wait(3) for ratio in (8, 300, 1e6)]
+    assert waits == [wait // 3, 300, 5 * wait]
+
+
+def test_momentum_takes_the_place_of_single_moves_on_a_sample() -> None:
+    below = settings_below(SETTINGS, 3, ratio=20.0, seconds=0.0).strategy
+    sparse, dense = (plan(below, frozenset(Ability), 3, 300.0, spacing) for spacing in (1e3, 1.0))
+    assert not any(one.single_moves for one in (sparse, dense))
+    assert dense.momentum
+    assert not sparse.momentum
+
+
+def test_a_sample_is_searched_while_that_costs_little_or_improves() -> None:
+    """20 iterations on all rows are 200 on a tenth of them."""
+    limit = WorkLimit(1_000, 10_000)
+
+    def record(best: float, n_iter: int):
+        return SimpleNamespace(best=best, n_iter=n_iter)
+
+    assert not limit(record(100.0, 150))
+    assert not limit(record(99.0, 150)), "what improves is worth its work"
+    assert not limit(record(98.99, 50)), "by too little to begin anew, and not too much work"
+    assert limit(record(98.98, 1))
+
+
+def test_larger_samples_keep_the_better_half() -> None:
+    X, _ = blobs(500, 6)
+    sample = ReferenceEngine(X, None)
+    rng = np.random.default_rng(0)
+    starts = [sample.samples_at(rng.random(6)) for _ in range(10)]
+    refined = refined_on(sample, starts)
+    assert len(refined) == 5
+    inertias = [sample.assign(centers)[1] for centers in refined]
+    assert inertias == sorted(inertias)
+    assert len(refined_on(sample, starts[:5])) == FEWEST_CARRIED
 
 
 def test_the_best_solutions_are_no_clones() -> None:

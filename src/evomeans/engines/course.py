@@ -13,14 +13,28 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from evomeans.engines.momentum import Momentum
 from evomeans.engines.protocol import FloatArray, Start
-from evomeans.engines.rules import CERTAINLY_NO_ROUNDING, MAX_REPAIRS, repair_draw
+from evomeans.engines.rules import (
+    CERTAINLY_NO_ROUNDING,
+    MAX_ITERATIONS,
+    MAX_REPAIRS,
+    repair_draw,
+)
 
 
 class Level(NamedTuple):
     """Where centres stand after an assignment, in the frame."""
 
     inertia: float
+    weights: FloatArray
+
+
+class Clusters(NamedTuple):
+    """The clusters of centres, in the frame; an empty one has its centre for a mean."""
+
+    centers: FloatArray
+    means: FloatArray
     weights: FloatArray
 
 
@@ -36,6 +50,16 @@ class Relocate:
     removed: int
     alpha: float
     quantile: float
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """Go to these centres, or stay if there are none, and assign the samples.
+
+    The answer is :class:`Clusters`.
+    """
+
+    centers: FloatArray | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +85,7 @@ class Snap:
     """Put every centre onto one of its samples. The answer is a :class:`Level`."""
 
 
-Step = Begin | Relocate | Descend | Swap | IsOnSamples | Snap
+Step = Begin | Relocate | Assign | Descend | Swap | IsOnSamples | Snap
 Answer = TypeVar("Answer")
 Steps = Generator[Step, Any, Answer]
 
@@ -109,6 +133,8 @@ def _descent(start: Start, total_weight: float) -> Steps[Level]:
 
 def _filled(start: Start, total_weight: float) -> Steps[Level]:
     """Run K-means and refill clusters that end up empty, until none does."""
+    if start.local_search.momentum and start.local_search.max_iter is None:
+        yield from _with_momentum()
     level: Level = yield Descend()
     repairs, most_repairs = 0, MAX_REPAIRS * len(start.centers)
     while np.count_nonzero(level.weights) < len(start.centers) and repairs < most_repairs:
@@ -120,6 +146,15 @@ def _filled(start: Start, total_weight: float) -> Steps[Level]:
             yield Relocate(empty, *repair_draw(start.alpha, start.quantile, repairs))
         level = yield Descend()
     return level
+
+
+def _with_momentum() -> Steps[None]:
+    """Lead the centres to a fixed point, or near one."""
+    momentum, target = Momentum(), None
+    for _ in range(MAX_ITERATIONS):
+        target = momentum.next(*(yield Assign(target)))
+        if target is None:
+            return
 
 
 def _is_on_samples(level: Level, total_weight: float) -> Steps[bool]:

@@ -40,3 +40,23 @@ def column_scales(extents: Any, weights: Any, bits: int) -> Any:
     largest = np.append(extents, 1.0) * heaviest
     exponents = np.array([bits - math.frexp(v)[1] if v > 0 else 0 for v in largest])
     return np.ldexp(1.0, np.minimum(exponents, 1000))
+
+
+def means_of(sums: Any, centers: Any, scales: Any, limb: float) -> tuple[Any, Any]:
+    """Return the means and weights of clusters; an empty cluster's centre stays.
+
+    The same arithmetic as :func:`~evomeans.engines.cpu.sums.update_center`, to the last bit.
+
+    Parameters
+    ----------
+    sums : (k, 2, d + 1) array of int64
+    centers : (k, d) array
+    scales, limb
+        Of the numbers in ``sums``.
+    """
+    totals = sums[:, 0] + sums[:, 1] * (1.0 / limb)
+    weights = totals[:, -1] / scales[-1]
+    filled = weights > 0.0
+    means = centers.copy()
+    means[filled] = totals[filled, :-1] / (scales[:-1] * weights[filled, None])
+    return means, weights

@@ -41,6 +41,7 @@ class Ability(StrEnum):
     SINGLE_MOVES = "single moves"
     SWAPS = "swaps"
     PARTS = "parts"
+    MOMENTUM = "momentum"
 
 
 class Abandoned(Exception):  # noqa: N818
@@ -74,11 +75,16 @@ class LocalSearch:
     swaps : int
         How often, after all this, to try and put one centre elsewhere; what does not lower the sum
         of squares is undone. None are made if ``max_iter`` is given. Needs ``Ability.SWAPS``.
+    momentum : bool
+        Whether centres go beyond the means on their way to the fixed point, see
+        :mod:`~evomeans.engines.momentum`. Not if ``max_iter`` is given. Needs
+        ``Ability.MOMENTUM``.
     """
 
     max_iter: int | None = None
     single_moves: bool = False
     swaps: int = 0
+    momentum: bool = False
 
     @property
     def needs(self) -> frozenset[Ability]:
@@ -87,6 +93,7 @@ class LocalSearch:
             Ability.LIMITED_STEPS: self.max_iter is not None,
             Ability.SINGLE_MOVES: self.single_moves,
             Ability.SWAPS: self.swaps > 0,
+            Ability.MOMENTUM: self.momentum,
         }
         return frozenset(ability for ability, is_wanted in wanted.items() if is_wanted)
 

@@ -17,6 +17,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from evomeans.engines.frame import Frame
+from evomeans.engines.momentum import Momentum
 from evomeans.engines.protocol import (
     Ability,
     Attracted,
@@ -112,6 +113,8 @@ class ReferenceEngine(OneAtATime):
         limit, single_moves = start.local_search.max_iter, start.local_search.single_moves
         labels = np.full(self.n_samples, -1)
         n_iter, repairs, steps = 0, 0, 0
+        if start.local_search.momentum and limit is None:
+            n_iter = self._descend_with_momentum(centers)
         while True:
             previous, labels = labels, np.argmin(self._squares(centers), axis=1)
             n_iter += 1
@@ -141,6 +144,20 @@ class ReferenceEngine(OneAtATime):
                 repairs += 1
                 alpha, quantile = repair_draw(start.alpha, start.quantile, repairs)
                 self._relocate(centers, empty, alpha, quantile, start.power)
+
+    def _descend_with_momentum(self, centers: FloatArray) -> int:
+        """Lead the centres near a fixed point; return how many assignments that took."""
+        momentum, n_iter = Momentum(), 0
+        while n_iter < MAX_ITERATIONS:
+            n_iter += 1
+            labels = np.argmin(self._squares(centers), axis=1)
+            weights, means = self._cluster_weights(labels, len(centers)), centers.copy()
+            self._move_to_means(means, labels, weights)
+            target = momentum.next(centers, means, weights)
+            if target is None:
+                break
+            centers[:] = target
+        return n_iter
 
     def _swap(self, solution: Refinement, rng: np.random.Generator) -> FloatArray:
         """Take away a centre of little use, and put it onto a sample that costs much.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 import warnings
 from collections.abc import Sequence
 from contextlib import closing
@@ -55,6 +56,10 @@ from evomeans.wording import levels_text
 
 FAST = {"min_population": 5, "max_population": 10, "max_offspring": 500, "n_iter_no_change": 50}
 """The paper's fast setting."""
+
+
+# If time is up, nothing more is done to so many rows than to label them.
+MANY_ROWS = 1_000_000
 
 
 class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
@@ -158,6 +163,7 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
         settings = lowered(parameters.settings, task.constant)
         rng = generator_from(parameters.random_source)
         self._prepare(parameters, task)
+        began = time.perf_counter()
 
         # Ctrl-C ends the search, but neither loses what it found nor leaves half a fit.
         with (
@@ -180,9 +186,11 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
                     observers=(*parameters.observers, *watching),
                     interrupt=interrupt,
                     keeper=self._checkpoint(engine, task, parameters, init),
+                    spent=time.perf_counter() - began,
                 )
             result = raised(result, task.constant)
-            solution = task.settle(engine, result.best, result.is_unfinished)
+            is_final = result.is_unfinished or has_no_time(result, engine)
+            solution = task.settle(engine, result.best, is_final)
             self._keep(features, engine.frame, result, solution)
         self._report(result, solution)
         return self
@@ -291,6 +299,11 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
         array([0, 1], dtype=int32)
         """
         write_model(path, stored_model(self))
+
+
+def has_no_time(result: SearchResult, engine: Engine) -> bool:
+    """Whether time is up and every look at the rows takes long."""
+    return result.stop_reason == StopReason.MAX_TIME and engine.n_samples >= MANY_ROWS
 
 
 def lowered(settings: SearchSettings, constant: float) -> SearchSettings:

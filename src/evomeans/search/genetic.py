@@ -19,6 +19,7 @@ from evomeans.search.individual import CLONE_TOLERANCE, Individual
 from evomeans.search.interrupts import DeferredInterrupt
 from evomeans.search.keeping import Keeper, KeepNothing
 from evomeans.search.levels import (
+    WorkLimit,
     best_solutions,
     draw_samples,
     level_sizes,
@@ -54,6 +55,7 @@ def evolve(
     interrupt: DeferredInterrupt | None = None,
     keeper: Keeper | None = None,
     levels: Sequence[int] | None = None,
+    spent: float = 0.0,
 ) -> SearchResult:
     """Search for the deepest k-means clustering of the engine's samples.
 
@@ -76,8 +78,11 @@ def evolve(
     levels : sequence of int, optional
         Sizes of the samples on which populations are founded, the largest first. By default those
         of :func:`~evomeans.search.levels.level_sizes`.
+    spent : float
+        Seconds that have gone into preparations. They count as time of the search.
     """
     state = SearchState.beginning(rng, settings.max_population, initial)
+    state.seconds = spent
     keeper = keeper or KeepNothing()
     with (
         DeferredInterrupt() if interrupt is None else nullcontext(interrupt) as interrupt,
@@ -195,8 +200,18 @@ class Search:
         samples = draw_samples(self.engine, k, levels, rng)
         if samples[-1].n_samples < 2 * k:
             return
-        below = settings_below(settings, k, self.clock() - self.began)
-        found = evolve(samples[-1], k, below, rng, clock=self.clock, interrupt=interrupt, levels=())
+        ratio = self.engine.n_samples / samples[-1].n_samples
+        below = settings_below(settings, k, ratio, self.clock() - self.began)
+        found = evolve(
+            samples[-1],
+            k,
+            below,
+            rng,
+            observers=[WorkLimit(samples[-1].n_samples, self.engine.n_samples)],
+            clock=self.clock,
+            interrupt=interrupt,
+            levels=(),
+        )
         solutions = best_solutions(found.population, settings.min_population)
         for sample in reversed(samples[:-1]):
             solutions = refined_on(sample, solutions)
@@ -272,7 +287,8 @@ class Search:
 
     def refine(self, engine: Engine, drafts: Sequence[Draft]) -> list[Refinement]:
         """Let an engine run the local search of drafts."""
-        moves, power = self.operators.single_moves, self.settings.roulette_power
+        operators, power = self.operators, self.settings.roulette_power
+        moves, momentum = operators.single_moves, operators.momentum
         return engine.refine(
             [
                 Start(
@@ -282,7 +298,7 @@ class Search:
                     one.removed,
                     power,
                     one.parent,
-                    LocalSearch(single_moves=moves, swaps=one.swaps),
+                    LocalSearch(single_moves=moves, swaps=one.swaps, momentum=momentum),
                 )
                 for one in drafts
             ]

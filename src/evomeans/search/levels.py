@@ -16,8 +16,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from evomeans.engines.protocol import Engine, FloatArray, Start
+from evomeans.engines.protocol import Ability, Engine, FloatArray, LocalSearch, Start
 from evomeans.engines.sampling import Drawing
+from evomeans.search.history import OffspringRecord
 from evomeans.search.individual import CLONE_TOLERANCE, Individual
 from evomeans.search.settings import SearchSettings
 
@@ -26,12 +27,22 @@ FEWEST_ROWS = 5_000
 # A sample pays only if it is this many times smaller than what it is drawn from.
 SMALLER = 8
 # How much larger a level is than the one below it, at most.
-STEP = 16
+STEP = 4
 # Rows per cluster, and rows at least, of the pilot sample from which the rough centres come that
 # a sample is drawn by.
 PILOT_PER_CLUSTER, PILOT = 20, 2_000
 # Of the time that is left, what the search on the smallest sample may take.
 SHARE_OF_TIME = 0.25
+# Of the longest patience, what the search on a sample has at least and at most.
+LEAST_PATIENCE, MOST_PATIENCE = 1 / 3, 5.0
+# A search on a sample also ends when it has worked as much as this many iterations on all rows,
+# without improving by as much as differs from sample to sample.
+PASSES, SIGNIFICANT = 20, 1e-3
+# How many solutions at least are carried on; fewer and fewer are worth the time on larger levels.
+FEWEST_CARRIED = 4
+# Relative differences of the sum of squares up to this are nothing there: another sample would have
+# told otherwise.
+TOLERANCE = 1e-4
 
 
 def level_sizes(
@@ -89,30 +100,77 @@ def draw_sample(engine: Engine, n_clusters: int, size: int, rng: np.random.Gener
     return engine.subsample(Drawing(seeds[1], size, rough.centers, cost))
 
 
-def refined_on(sample: Engine, solutions: Sequence[FloatArray]) -> list[FloatArray]:
-    """Return solutions of a smaller sample after K-means on a larger one, the best first.
+class WorkLimit:
+    """Ends the search on a sample when it costs more than it promises.
 
-    That is worth less than a run on all rows for all of them together. It tells better which of
-    them is the best, and leaves less to do for K-means on all rows.
+    Where clusters overlap, K-means takes many iterations and all solutions are about as good. Then
+    iterations on all rows are the better investment. Work is rows times iterations, so that it
+    does not depend on the machine.
+
+    Parameters
+    ----------
+    n_sampled, n_samples : int
+        Rows of the sample, and all rows.
     """
-    refined = sample.refine([Start(centers) for centers in solutions])
+
+    def __init__(self, n_sampled: int, n_samples: int) -> None:
+        self.iterations = PASSES * n_samples / n_sampled
+        self._best, self._made = math.inf, 0
+
+    def __call__(self, record: OffspringRecord) -> bool:
+        """Return whether the search should end."""
+        if record.best < self._best * (1.0 - SIGNIFICANT):
+            self._best, self._made = record.best, 0
+        self._made += record.n_iter
+        return self._made > self.iterations
+
+
+def refined_on(sample: Engine, solutions: Sequence[FloatArray]) -> list[FloatArray]:
+    """Return the better half of solutions of a smaller sample after K-means on a larger one.
+
+    The best comes first. All levels together cost about as much as a run on all rows. They tell
+    better which of the solutions is the best, and leave less to do for K-means on all rows.
+    """
+    solutions = solutions[: max(FEWEST_CARRIED, len(solutions) // 2)]
+    local_search = LocalSearch(momentum=Ability.MOMENTUM in sample.abilities)
+    refined = sample.refine([Start(centers, local_search=local_search) for centers in solutions])
     return [one.centers for one in sorted(refined, key=lambda one: one.inertia)]
 
 
-def settings_below(settings: SearchSettings, n_clusters: int, seconds: float) -> SearchSettings:
-    """Return the settings of a search on a sample: of one population, which waits a third as long.
+def settings_below(
+    settings: SearchSettings, n_clusters: int, ratio: float, seconds: float
+) -> SearchSettings:
+    """Return the settings of a search on a sample: of one population, with momentum.
 
-    ``seconds`` have been spent already.
+    Single moves are left out. They lead to deeper solutions of the sample, but not of all rows, and
+    take longer than momentum, which is there for what K-means alone creeps through.
+
+    Parameters
+    ----------
+    settings : SearchSettings
+        Of the search on all rows.
+    n_clusters : int
+    ratio : float
+        How many times as many rows there are in all. So many offspring of the sample cost as much
+        as one on all rows.
+    seconds : float
+        Spent already.
     """
-    left = None
+    left, strategy, wait = None, settings.strategy, settings.longest_wait(n_clusters)
     if settings.max_time is not None:
         left = max(1e-3, SHARE_OF_TIME * (settings.max_time - seconds))
     return replace(
         settings,
-        patience=max(1, settings.longest_wait(n_clusters) // 3),
+        patience=max(1, round(min(max(LEAST_PATIENCE * wait, ratio), MOST_PATIENCE * wait))),
         max_time=left,
         target_inertia=None,
-        strategy=replace(settings.strategy, agreement=1),
+        strategy=replace(
+            strategy,
+            agreement=1,
+            tolerance=max(TOLERANCE, strategy.tolerance),
+            single_moves=False,
+            momentum_up_to=strategy.moves_up_to if strategy.single_moves else 0.0,
+        ),
     )
 
 

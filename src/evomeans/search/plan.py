@@ -34,7 +34,7 @@ class Operators:
     founding : tuple of Founding
     selection : callable
     crossovers : tuple of Crossing
-    single_moves : bool
+    single_moves, momentum : bool
     founder_swaps, swaps : float
         How many swaps follow, on average, for founders and for offspring.
     survival : callable
@@ -44,6 +44,7 @@ class Operators:
     selection: Selection
     crossovers: tuple[Crossing, ...]
     single_moves: bool
+    momentum: bool
     founder_swaps: float
     swaps: float
     survival: Survival
@@ -103,6 +104,7 @@ def plan(
     """
     size = effective_size(per_cluster, spacing)
     moves = Ability.SINGLE_MOVES in abilities and size <= strategy.moves_up_to
+    is_slow = per_cluster >= strategy.momentum_from or size <= strategy.momentum_up_to
     can_swap = Ability.SWAPS in abilities and spacing > 0.0
     swaps = strategy.swaps * n_clusters if can_swap else 0.0
     offspring_swaps = swaps * min(1.0, strategy.swaps_up_to / per_cluster)
@@ -115,6 +117,7 @@ def plan(
             if one.needs <= abilities and size <= one.up_to and one.share > 0.0
         ),
         single_moves=strategy.single_moves and moves,
+        momentum=Ability.MOMENTUM in abilities and is_slow,
         founder_swaps=swaps,
         swaps=offspring_swaps,
         survival=strategy.survival,

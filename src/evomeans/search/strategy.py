@@ -29,6 +29,8 @@ from evomeans.search.population import (
 SMALL_FOR_MOVES, SMALL_FOR_PARTS = 256, 128
 # Samples per cluster up to which all swaps are tried: the more there are, the more a swap costs.
 FEW_FOR_SWAPS = 128
+# Samples per cluster from which on momentum pays: with fewer, K-means ends before.
+MANY_FOR_MOMENTUM = 2_000
 
 # The lag is at most this at first, and grows by one for each so many offspring of a population.
 FIRST_LAG, LAG_GROWTH = 8, 4
@@ -92,6 +94,11 @@ class Strategy:
     swaps_up_to : float
         Samples per cluster, on average, up to which offspring try all swaps. Beyond that they try
         fewer in proportion to their cost; founders still try all.
+    momentum_from : float
+        Samples per cluster, on average, from which on K-means has momentum
+        (:mod:`~evomeans.engines.momentum`).
+    momentum_up_to : float
+        Effective size of clusters up to which it has momentum in any case.
     survival : callable
         Selects the survivors of a population that has grown too large.
     patience, patience_per_cluster : int and float
@@ -123,6 +130,8 @@ class Strategy:
     swaps: float = 0.0
     moves_up_to: float = SMALL_FOR_MOVES
     swaps_up_to: float = FEW_FOR_SWAPS
+    momentum_from: float = math.inf
+    momentum_up_to: float = 0.0
     survival: Survival = survivors
     patience: int = 500
     patience_per_cluster: float = 0.0
@@ -150,7 +159,8 @@ class Strategy:
         local_search = self.single_moves, self.swaps, self.moves_up_to, self.swaps_up_to
         patience = self.patience, self.patience_per_cluster, self.first_patience, self.tolerance
         course = *patience, self.agreement, self.sample_per_cluster, self.lag
-        return f"{self.name} {founding} {crossovers} {others} {local_search} {course}"
+        momentum = self.momentum_from, self.momentum_up_to
+        return f"{self.name} {founding} {crossovers} {others} {local_search} {momentum} {course}"
 
     def lag_after(self, n_offspring: int) -> int:
         """Return the lag after so many offspring of a population.
@@ -179,6 +189,7 @@ DEEP = Strategy(
     ),
     single_moves=True,
     swaps=0.3,
+    momentum_from=MANY_FOR_MOMENTUM,
     patience=150,
     patience_per_cluster=3.0,
     first_patience=0.2,

@@ -25,7 +25,7 @@ from evomeans.engines.cpu.samples import (
     with_room,
 )
 from evomeans.engines.draws import WeightedDraw
-from evomeans.engines.frame import Frame
+from evomeans.engines.frame import Frame, is_sparse
 from evomeans.engines.protocol import (
     Abandoned,
     Ability,
@@ -88,7 +88,9 @@ class CpuEngine(CountingSamples):
         memory_budget: int = 2**31,
     ) -> None:
         self.frame = frame_for(X, frame)
-        self.samples = encode_samples(X, sample_weight, self.frame, in_order=searching)
+        self.samples = encode_samples(
+            X, sample_weight, self.frame, in_order=searching, n_jobs=n_jobs
+        )
         self.n_samples, self.n_features = X.shape
         self.dtype = X.dtype
         self.weights = sample_weight
@@ -98,6 +100,9 @@ class CpuEngine(CountingSamples):
         self.abilities = frozenset(Ability)
         if not can_move_singles(X):
             self.abilities -= {Ability.SINGLE_MOVES}
+        if is_sparse(X):
+            # Centres have many features, all of which would move in every iteration.
+            self.abilities -= {Ability.MOMENTUM}
         self.memory = Memory(memory_budget)
         self._draw = WeightedDraw(self.n_samples, sample_weight)
         self._room_in_use: Room | None = None

@@ -8,6 +8,7 @@ import numpy as np
 
 from evomeans.compiled.extremes import smallest_size
 from evomeans.compiled.ready import Call
+from evomeans.engines.cpu.buckets import MANY_ROWS, distribute, route, split
 from evomeans.engines.cpu.hartigan import move_singles
 from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import Samples, State
@@ -34,7 +35,7 @@ def calls(X: Any, n_clusters: int, abilities: frozenset[Ability]) -> list[Call]:
     Parameters
     ----------
     X : (n, d) array or CSR matrix
-        The samples. Only their types matter.
+        The samples. Only their types and their number matter.
     n_clusters : int
     abilities : frozenset of Ability
         What the search uses beyond K-means.
@@ -57,6 +58,8 @@ def calls(X: Any, n_clusters: int, abilities: frozenset[Ability]) -> list[Call]:
     if not is_sparse(X):
         tiles = samples.tiles, samples.middles, samples.squares, single
         found.append(Call(fill_tiles, (samples.rows, *tiles), 0.3))
+        if X.shape[0] >= MANY_ROWS:
+            found += bucket_calls(samples.rows, samples.order)
     if Ability.SEEDING in abilities:
         memory = samples.squares, single, double, grid
         found.append(Call(seed, (samples, target, scratch, *memory, 0, 1), 2.0))
@@ -69,6 +72,16 @@ def calls(X: Any, n_clusters: int, abilities: frozenset[Ability]) -> list[Call]:
         both = samples, state.labels, target, state.labels, target, room._parts
         found.append(Call(choose_parts, both, 1.5))
     return found
+
+
+def bucket_calls(rows: Any, order: Any) -> list[Call]:
+    """Return the calls that put many samples into buckets."""
+    buckets, tree = np.zeros(1, np.uint16), (np.zeros((1, 1)), np.zeros(1))
+    return [
+        Call(split, (rows, order, *tree, np.zeros(1), np.zeros((2, 1))), 0.8),
+        Call(route, (rows, *tree, 1, buckets), 0.3),
+        Call(distribute, (buckets, np.zeros(1, np.int64), order), 0.2),
+    ]
 
 
 def blank_samples(X: Any) -> Samples:

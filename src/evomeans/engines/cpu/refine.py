@@ -85,7 +85,8 @@ def refine(
         Uniform number for this draw, and the power of the distances.
     steps : int
         Maximum number of Lloyd's iterations, each a move of the centres to their means and an
-        assignment. With 0, samples are assigned to the target and nothing else.
+        assignment. With 0, samples are assigned to the target and nothing else. With −1 not even
+        the inertia is computed.
     assign : int
         Address of :func:`~evomeans.engines.cpu.reassign.reassign`. Two kernels can be compiled at
         the same time.
@@ -121,11 +122,11 @@ def refine(
             steps -= 1
         else:
             break
-    if scratch.barrier[ABANDONED] != 0:
-        return
-    sum_distances(samples, state, centers, scratch, squared, thread, n_threads)
     if thread == 0:
         scratch.numbers[ITERATIONS] = iterations
+    if scratch.barrier[ABANDONED] != 0 or steps < 0:
+        return
+    sum_distances(samples, state, centers, scratch, squared, thread, n_threads)
 
 
 @jit

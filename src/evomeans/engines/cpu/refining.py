@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from evomeans.engines.course import (
+    Assign,
     Begin,
+    Clusters,
     Descend,
     IsOnSamples,
     Level,
@@ -22,6 +24,7 @@ from evomeans.engines.cpu.memory import Recollection
 from evomeans.engines.cpu.room import Room
 from evomeans.engines.cpu.samples import dense_rows, squared_norms
 from evomeans.engines.draws import WeightedDraw
+from evomeans.engines.fixed_point import means_of
 from evomeans.engines.protocol import FloatArray, Start
 from evomeans.engines.rules import MAX_ITERATIONS, sits_on_centers, split_mixture
 
@@ -79,6 +82,8 @@ class Refining:
                 return self._begin()
             case Relocate():
                 return self._relocate(step)
+            case Assign():
+                return self._assign(step.centers)
             case Descend():
                 return self._move(self._steps)
             case Swap():
@@ -132,6 +137,15 @@ class Refining:
         self._inherited = self.state
         self._go_to(None)
         return self.room.level
+
+    def _assign(self, centers: FloatArray | None) -> Clusters:
+        """Assign the samples to the centres as planned, or to these; the inertia is not needed."""
+        if centers is not None:
+            self._go_to(centers)
+        self._move(steps=-1)
+        room, samples = self.room, self.room.samples
+        means, weights = means_of(room.sums, room.centers.exact, samples.scales, samples.limb)
+        return Clusters(room.positions, means, weights)
 
     def _swap(self) -> bool:
         swaps = self.start.local_search.swaps

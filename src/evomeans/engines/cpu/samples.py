@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from evomeans.compiled.jit import jit
+from evomeans.engines.cpu.buckets import CHUNK, MANY_ROWS, ordered_rows, side_by_side
 from evomeans.engines.cpu.gaps import MORE
 from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import FloatArray, Samples, SingleArray, aligned, count_tiles
@@ -39,7 +40,7 @@ def frame_for(X: Any, frame: Frame | None) -> Frame:
 
 
 def encode_samples(
-    X: Any, sample_weight: FloatArray | None, frame: Frame, *, in_order: bool
+    X: Any, sample_weight: FloatArray | None, frame: Frame, *, in_order: bool, n_jobs: int = 1
 ) -> Samples:
     """Transform samples into the frame, sort them into tiles, and compute what refinements need.
 
@@ -47,10 +48,17 @@ def encode_samples(
     ----------
     in_order : bool
         Whether to sort neighbours together first.
+    n_jobs : int
+        Threads at most, if there are many samples.
     """
     n_samples, n_features = X.shape
-    encoded = scale_sparse(X, frame) if is_sparse(X) else frame.encode(X)
-    order = neighbour_order(encoded, WIDTH) if in_order else np.arange(n_samples, dtype=np.uint32)
+    if in_order and not is_sparse(X) and n_samples >= MANY_ROWS:
+        order, encoded = ordered_rows(X, frame, WIDTH, n_jobs)
+        in_order = False
+    else:
+        encoded = scale_sparse(X, frame) if is_sparse(X) else frame.encode(X)
+        in_turn = np.arange(n_samples, dtype=np.uint32)
+        order = neighbour_order(encoded, WIDTH) if in_order else in_turn
     places = np.empty_like(order)
     places[order] = np.arange(n_samples, dtype=order.dtype)
     # A copy, because kernels would be compiled again for every other memory layout.
@@ -66,7 +74,8 @@ def encode_samples(
     else:
         rows = encoded[order] if in_order else encoded
         extents = np.maximum(rows.max(axis=0), -rows.min(axis=0)).astype(np.float64)
-        tiles, middles, squares, radii = dense_tiles(rows)
+        del encoded
+        tiles, middles, squares, radii = dense_tiles(rows, n_jobs)
         roundoff = (n_features + 8) * UNIT
     if not extents.max(initial=0.0) < LARGEST:
         raise ValueError("The samples lie far outside of the frame they are to be held in.")
@@ -93,7 +102,7 @@ def weight_unit(weights: FloatArray) -> float:
     return math.ldexp(1.0, min(-math.frexp(float(weights.max()))[1], 1023))
 
 
-def dense_tiles(rows: NDArray[Any]) -> FourArrays:
+def dense_tiles(rows: NDArray[Any], n_jobs: int = 1) -> FourArrays:
     """Return tiles, middles, squares and radii of dense rows, see Samples."""
     n_samples, n_features = rows.shape
     n_tiles = count_tiles(n_samples)
@@ -101,7 +110,20 @@ def dense_tiles(rows: NDArray[Any]) -> FourArrays:
     middles = np.empty((n_tiles, n_features))
     squares = np.empty((n_tiles, WIDTH), np.float32)
     radii = np.empty(n_tiles, np.float32)
-    fill_tiles(rows, tiles, middles, squares, radii)
+    at_once = CHUNK // WIDTH
+
+    def fill(first: int) -> None:
+        last = first + at_once
+        part = slice(first, last)
+        fill_tiles(
+            rows[first * WIDTH : last * WIDTH],
+            tiles[first * n_features : last * n_features],
+            middles[part],
+            squares[part],
+            radii[part],
+        )
+
+    side_by_side(fill, range(0, n_tiles, at_once), n_jobs)
     return tiles, middles, squares, radii
 
 

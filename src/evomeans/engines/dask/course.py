@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.engines.course import (
+    Assign,
     Begin,
+    Clusters,
     Descend,
     IsOnSamples,
     Level,
@@ -21,6 +23,7 @@ from evomeans.engines.course import (
 )
 from evomeans.engines.dask.blocks import Survey
 from evomeans.engines.dask.questions import Ground, Question, Wanted
+from evomeans.engines.fixed_point import means_of
 from evomeans.engines.protocol import FloatArray, Refinement, Start
 from evomeans.engines.rules import MAX_ITERATIONS, split_mixture
 
@@ -67,6 +70,8 @@ class BlockCourse:
                 return None
             case Relocate():
                 return (yield from self._relocate(step.removed, step.alpha, step.quantile))
+            case Assign():
+                return (yield from self._assign(step.centers))
             case Descend():
                 return (yield from self._lloyd())
             case IsOnSamples():
@@ -77,14 +82,20 @@ class BlockCourse:
             case _:
                 raise NotImplementedError(f"The Dask engine has no answer to {step}.")
 
+    def _assign(self, centers: FloatArray | None) -> Generator[Question, Any, Clusters]:
+        if centers is not None:
+            self.centers = centers
+        sums = yield self._question("sums")
+        self.n_iter += 1
+        ground = self.ground
+        means, weights = means_of(sums, self.centers, ground.scales, ground.limb)
+        return Clusters(self.centers, means, weights)
+
     def _lloyd(self) -> Generator[Question, Any, Level]:
         """Move centres to the means of their clusters until none moves any more."""
         weights = np.zeros(len(self.centers))
         for _ in range(MAX_ITERATIONS):
-            sums = yield self._question("sums")
-            self.n_iter += 1
-            before = self.centers
-            self.centers, weights = means_of(sums, before, self.ground)
+            before, self.centers, weights = yield from self._assign(None)
             # As the CPU engine sees it: squares of the smallest moves vanish.
             if not np.any(np.sum((self.centers - before) ** 2, axis=1) > 0.0):
                 break
@@ -121,26 +132,11 @@ class BlockCourse:
             for j, row in members[block].items():
                 self.centers[j] = row
         sums = yield self._question("sums")
-        _, weights = means_of(sums, self.centers, self.ground)
+        _, weights = means_of(sums, self.centers, self.ground.scales, self.ground.limb)
         return (yield from self._measure(weights))
 
     def _question(self, wanted: Wanted, **details: Any) -> Question:
         return Question(wanted, self.name, self.centers, self.parent, **details)
-
-
-def means_of(
-    sums: NDArray[np.int64], centers: FloatArray, ground: Ground
-) -> tuple[FloatArray, FloatArray]:
-    """Return the means and weights of clusters; an empty cluster's centre stays.
-
-    The same arithmetic as :func:`~evomeans.engines.cpu.sums.update_center`, to the last bit.
-    """
-    totals = sums[:, 0] + sums[:, 1] * (1.0 / ground.limb)
-    weights = totals[:, -1] / ground.scales[-1]
-    filled = weights > 0.0
-    means = centers.copy()
-    means[filled] = totals[filled, :-1] / (ground.scales[:-1] * weights[filled, None])
-    return means, weights
 
 
 def in_order(answers: Mapping[int, Said]) -> list[Said]:

@@ -39,6 +39,7 @@ from evomeans.engines.fixed_point import column_scales, limb_bits
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import (
     Abandoned,
+    Ability,
     FloatArray,
     PlainKMeans,
     Refinement,
@@ -94,6 +95,7 @@ class DaskEngine(PlainKMeans):
     """
 
     batch = BATCH
+    abilities = frozenset({Ability.MOMENTUM})
 
     def __init__(
         self,

@@ -24,6 +24,7 @@ from evomeans.engines.gpu.refining import BatchRefining
 from evomeans.engines.gpu.samples import DeviceSamples, upload_samples
 from evomeans.engines.protocol import (
     Abandoned,
+    Ability,
     FloatArray,
     PlainKMeans,
     Refinement,
@@ -35,6 +36,9 @@ from evomeans.engines.sampling import Drawing
 # Products of an assignment from which on a sample is searched on the device. The CPU engine has
 # more operators, but a solution of this size takes a hundred times as long there.
 WORTH_A_DEVICE = 20_000_000
+# Rows from which on momentum pays: the host looks at the centres after every iteration then, which
+# takes as long as an iteration on fewer rows.
+MANY_ROWS = 500_000
 # Distances of this many rows and one centre are computed together.
 ROWS_AT_ONCE = 2**16
 
@@ -91,6 +95,8 @@ class GpuEngine(PlainKMeans):
         self._draw = WeightedDraw(self.n_samples, self.weights)
         self.samples = self._on_device(X)
         self._source, self.n_jobs = X, n_jobs
+        if self.n_samples >= MANY_ROWS:
+            self.abilities = frozenset({Ability.MOMENTUM})
         self.memory = DeviceMemory(
             self._default_budget() if memory_budget is None else memory_budget
         )

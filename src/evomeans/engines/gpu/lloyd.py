@@ -35,7 +35,7 @@ class Lloyd:
         check: Callable[[], None] = lambda: None,
     ) -> None:
         self.samples, self.batch, self.ops = samples, batch, ops
-        self._check = check
+        self.check = check
         self._graphs: dict[int, Any] = {}
         self._readings: list[Reading] = []
         self._is_warm = False
@@ -52,7 +52,7 @@ class Lloyd:
         """Iterate until the solutions that were activated stand still."""
         if self.batch.on_cpu:
             for _ in range(MAX_ITERATIONS):
-                self._check()
+                self.check()
                 self.iterate(n_solutions)
                 if not int(self.batch.n_active):
                     return
@@ -60,7 +60,7 @@ class Lloyd:
         pending: deque[Reading] = deque()
         bound, done = n_solutions, 0
         while done < MAX_ITERATIONS:
-            self._check()
+            self.check()
             self._enqueue(bound)
             done += AT_ONCE
             pending.append(self._reading().take(self.batch.n_active))

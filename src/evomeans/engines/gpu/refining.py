@@ -12,7 +12,9 @@ import torch
 from numpy.typing import NDArray
 
 from evomeans.engines.course import (
+    Assign,
     Begin,
+    Clusters,
     Descend,
     IsOnSamples,
     Level,
@@ -74,6 +76,7 @@ class BatchRefining:
             Relocate: self._relocate,
             IsOnSamples: self._are_on_samples,
             Snap: self._snap,
+            Assign: self._assign,
             Descend: self._descend,
         }
         for kind, answer in answers.items():
@@ -122,6 +125,23 @@ class BatchRefining:
         for step in ("propose", "decide", "update", "measure", "draw"):
             getattr(self.ops, step)(self.samples, batch, count)
         batch.excluded[slots] = -1
+
+    def _assign(self, asked: Asked) -> Asked:
+        """Make one iteration; the centres on the device are the means afterwards."""
+        batch, slots, n_starts = self.batch, list(asked), len(self.starts)
+        self.lloyd.check()
+        given = {slot: step.centers for slot, step in asked.items() if step.centers is not None}
+        places = (
+            given if len(given) == len(asked) else dict(enumerate(batch.read_centers(n_starts)))
+        )
+        places |= given
+        batch.place(given)
+        self._prepare(slots)
+        for step in ("propose", "decide", "update", "move"):
+            getattr(self.ops, step)(self.samples, batch, len(slots))
+        batch.n_iter[batch.tensor(slots, torch.int64)] += 1
+        means, weights = batch.read_centers(n_starts), batch.cluster_weights.cpu().numpy()
+        return {slot: Clusters(places[slot], means[slot], weights[slot]) for slot in slots}
 
     def _descend(self, asked: Asked) -> Asked:
         """Run K-means, then measure Σw‖x−c‖² from labels that are up to date."""

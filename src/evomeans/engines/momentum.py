@@ -1,0 +1,67 @@
+"""K-means with momentum: where clusters overlap, far fewer iterations lead to a fixed point.
+
+With many rows for each cluster the sum of squares is nearly a smooth function f of the centres, and
+an iteration of K-means is a step of gradient descent: ∂f/∂cⱼ = 2Wⱼ(cⱼ − mⱼ), where mⱼ is the mean
+of cluster j and Wⱼ its weight (Bottou and Bengio, NIPS 1995). If clusters overlap, hundreds of such
+steps creep through long valleys. Nesterov's method (1983) goes beyond the means by a part of the
+last step that grows from step to step,
+
+    y ← x + (t − 1)/t′ (x − x′),  t′ = (1 + √(1 + 4t²))/2,
+
+x being the means for the centres y before, and x′ the means before those. It begins again with
+t = 1 when momentum points uphill, Σ Wⱼ(yⱼ − xⱼ)·(xⱼ − xⱼ′) > 0 (O'Donoghue and Candès, Foundations
+of Computational Mathematics 15, 2015). It needs no inertia, and ends where K-means ends: at centres
+that are the means of their own clusters.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from evomeans.engines.protocol import FloatArray
+
+# Iterations without momentum in the beginning: far from a valley it leads astray.
+PLAIN_STEPS = 10
+
+
+class Momentum:
+    """Says where centres go next."""
+
+    def __init__(self) -> None:
+        self._before: FloatArray | None = None
+        self._t = 1.0
+        self._n_steps = 0
+
+    def next(
+        self, centers: FloatArray, means: FloatArray, weights: FloatArray
+    ) -> FloatArray | None:
+        """Return where the centres go next, or None if they are at a fixed point.
+
+        Parameters
+        ----------
+        centers : (k, d) array
+            Where they are.
+        means : (k, d) array
+            Of their clusters; of an empty one, its centre.
+        weights : (k,) array
+            Of their clusters.
+        """
+        if np.array_equal(centers, means):
+            return None
+        before, self._before = self._before, means
+        self._n_steps += 1
+        if before is None or self._n_steps <= PLAIN_STEPS:
+            return means
+        step = means - before
+        step[weights == 0.0] = 0.0
+        if not step.any():
+            # No sample has changed its cluster: it is time to look at the means themselves.
+            self._t = 1.0
+            return means
+        if float(np.sum(weights[:, None] * (centers - means) * step)) > 0.0:
+            self._t = 1.0
+        later = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * self._t * self._t))
+        share, self._t = (self._t - 1.0) / later, later
+        return means + share * step
