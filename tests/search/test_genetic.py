@@ -654,18 +654,23 @@ def test_a_strategy_that_could_not_end_is_refused(changes) -> None:
         Strategy("endless", **changes)
 
 
-def test_founders_that_agree_are_enough_once_all_are_made() -> None:
-    """They do not depend on each other. The third is the second that comes as deep as the best."""
+def test_founders_that_agree_are_enough_if_offspring_find_nothing_deeper() -> None:
+    """They do not depend on each other. Three have to agree, of founders and populations."""
     strategy = Strategy("three", agreement=3)
-    for last, n_offspring in ((10.0, 0), (11.0, 3)):
-        script = [10.0, 12.0, 10.0, last, *[30.0] * 3, *[10.0] * 4]
+    for last, populations in ((10.0, [1] * 7), (11.0, [1] * 7 + [2])):
+        script = [10.0, 12.0, 10.0, last, *[30.0] * 3, 10.0]
         _, result = run(script, restarting(strategy=strategy))
         assert result.stop_reason is StopReason.AGREEMENT
-        assert (result.n_offspring, result.n_rediscoveries) == (n_offspring, 2)
-    # A deeper one makes those before it count for nothing.
-    limited = restarting(strategy=strategy, max_offspring=3)
-    _, result = run([10.0, 10.0, 10.0, 9.0, *[30.0] * 3], limited)
-    assert (result.n_offspring, result.n_rediscoveries) == (3, 0)
+        assert (result.n_offspring, result.n_rediscoveries) == (3, 2)
+        assert [record.population for record in result.history] == populations
+
+
+@pytest.mark.parametrize("script", [[10.0, 10.0, 10.0, 9.0], [10.0, 10.0, 10.0, 10.0, 30.0, 9.0]])
+def test_a_deeper_solution_makes_those_that_agreed_count_for_nothing(script) -> None:
+    """A founder, or an offspring."""
+    settings = restarting(strategy=Strategy("three", agreement=3), max_offspring=5)
+    _, result = run(chain(script, repeat(30.0, 9)), settings)
+    assert (result.best.inertia, result.n_rediscoveries) == (9.0, 0)
 
 
 def test_given_solutions_are_no_independent_evidence() -> None:

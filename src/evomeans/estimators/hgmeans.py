@@ -259,7 +259,7 @@ class HGMeans(SearchingEstimator):
     >>> model.inertia_
     16.0
     >>> str(model.stop_reason_), model.n_iter_, model.n_rediscoveries_
-    ('agreement', 0, 19)
+    ('agreement', 50, 19)
     >>> model.predict([[0, 0], [12, 3]])
     array([0, 1], dtype=int32)
 

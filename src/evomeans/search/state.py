@@ -167,9 +167,9 @@ class SearchState:
     def agreeing_ranks(self, is_settled: bool, tolerance: float) -> list[int]:
         """Return the ranks of all that have come as deep as the best solution by themselves.
 
-        These are populations; or, of one with several founders that came there, each of these, as
-        soon as all founders have been made. The present population is not among them if it was
-        united from others and may still find something deeper (not ``is_settled``).
+        These are populations; or, of one with several founders that came there, each of these, if
+        its offspring have found nothing deeper (``is_settled``). Nor is the present population
+        among them before, if it was united from others.
         """
         best = self.best
         assert best is not None
@@ -177,7 +177,7 @@ class SearchState:
         for one in self.lineages:
             ranks += [one.rank] * one.n_agreeing * one.leader.is_as_deep_as(best, tolerance)
         if self.leader and (is_settled or not self.is_inherited):
-            n_agreeing = 1 if self.founders_due else self.n_agreeing
+            n_agreeing = self.n_agreeing if is_settled else 1
             ranks += [self.rank] * n_agreeing * self.leader.is_as_deep_as(best, tolerance)
         return ranks
 
