@@ -35,9 +35,10 @@ PILOT_PER_CLUSTER, PILOT = 20, 2_000
 SHARE_OF_TIME = 0.25
 # Of the usual patience, what the search on a sample has at least and at most.
 LEAST_PATIENCE, MOST_PATIENCE = 0.5, 8.0
-# A search on a sample also ends when it has worked as much as this many iterations on all rows,
-# without improving by as much as differs from sample to sample.
-PASSES, SIGNIFICANT = 20, 1e-3
+# A search on a sample also ends when it has worked as much as this many iterations on all rows
+# without improving by as much as differs from sample to sample, and half of the population is no
+# worse than the best by more than so much.
+PASSES, SIGNIFICANT, ALIKE = 30, 1e-3, 1e-2
 # How many solutions at least are carried on; fewer and fewer are worth the time on larger levels.
 FEWEST_CARRIED = 4
 # Relative differences of the sum of squares up to this are nothing there: another sample would have
@@ -119,7 +120,8 @@ class WorkLimit:
 
     def __call__(self, record: OffspringRecord) -> bool:
         """Return whether the search should end."""
-        if record.best < self._best * (1.0 - SIGNIFICANT):
+        are_alike = record.population_median <= record.population_best * (1.0 + ALIKE)
+        if record.best < self._best * (1.0 - SIGNIFICANT) or not are_alike:
             self._best, self._made = record.best, 0
         self._made += record.n_iter
         return self._made > self.iterations
