@@ -7,12 +7,14 @@ a mixture of that many rows, features and clusters. Data sets are looked up as i
 All run on one thread. The measurements go to benchmarks/results/large.csv or large_rivals.csv. All
 improvements of the searches go to large_steps.csv, and ``python -m benchmarks.large --draw`` draws
 them into docs/images/large-data.png (which needs the extra ``plot``).
-``python -m benchmarks.large --file 100000000`` fits a memory map with this many rows on all cores
-for ``--minutes``, and prints the peak of memory; ``--gpu 10000000:50:100`` fits a mixture on a GPU.
+
+``python -m benchmarks.large --against REV`` compares the default search with that of another
+version, each in a process of its own, and writes large_versions.csv. ``--file 100000000`` fits a
+memory map with this many rows on all cores for ``--minutes``, and prints the peak of memory.
+``--gpu 10000000:50:100`` fits a mixture on a GPU.
 
 The first table has two searches of each set-up and seed, ``subsample="auto"`` and
-``subsample=None``, which is what every search was before there were samples. The best value of a
-set-up is that of all its runs.
+``subsample=None``. The best value of a set-up is that of all its runs.
 
   to 0.01 %  CPU seconds until a solution is within 0.01 % of the best value; the limit if none is
   ratio      of these, geometric means over the seeds: less than 1 is faster
@@ -45,7 +47,9 @@ from threadpoolctl import threadpool_limits
 from benchmarks.data import exit_on_data_errors
 from benchmarks.measure import RESULTS, Column, Samples, Table, geometric_mean, mixture, parser_for
 from benchmarks.measure import append_row as append
+from benchmarks.revisions import ROOT, source_of
 from benchmarks.setups import samples_of
+from benchmarks.whole_runs import solve_all
 from evomeans import HGMeans
 
 SETUPS = (
@@ -66,7 +70,7 @@ RIVAL_SETUPS = (
 )
 OVERLAP = 3.0
 FEATURES, CLUSTERS = 10, 20
-NAMES = ("samples", "all")
+NAMES, VERSIONS = ("samples", "all"), ("now", "before")
 LABELS = {"samples": "begins on samples", "all": "all rows"}
 STEPS, PICTURE = RESULTS / "large_steps.csv", RESULTS.parents[1] / "docs/images/large-data.png"
 COLORS, LOWEST, LONGEST = ("#0072B2", "#D55E00"), 1e-5, 60.0
@@ -120,11 +124,13 @@ def seconds_until(run: Run, value: float, limit: float) -> float:
     return next((min(seconds, limit) for seconds, best in run["steps"] if best <= value), limit)
 
 
-def row_of(setup: str, pairs: Sequence[list[Run]], limit: float) -> dict[str, Any]:
+def row_of(
+    setup: str, pairs: Sequence[list[Run]], limit: float, names: Sequence[str] = NAMES
+) -> dict[str, Any]:
     """Return a row of the first table."""
     best = min(run["steps"][-1][1] for pair in pairs for run in pair)
     row: dict[str, Any] = {"setup": setup, "seeds": len(pairs), "limit": limit, "best": best}
-    for name, runs in zip(NAMES, zip(*pairs, strict=True), strict=True):
+    for name, runs in zip(names, zip(*pairs, strict=True), strict=True):
         reached = [seconds_until(run, best * (1.0 + WITHIN), limit) for run in runs]
         row[f"{name} seconds"] = geometric_mean(reached)
         row[f"{name} reached"] = sum(run["steps"][-1][1] <= best * (1 + WITHIN) for run in runs)
@@ -132,7 +138,7 @@ def row_of(setup: str, pairs: Sequence[list[Run]], limit: float) -> dict[str, An
         row[f"{name} gap"] = statistics.fmean(
             100.0 * (run["steps"][-1][1] / best - 1.0) for run in runs
         )
-    row["ratio"] = row["samples seconds"] / row["all seconds"]
+    row["ratio"] = row[f"{names[0]} seconds"] / row[f"{names[1]} seconds"]
     return row
 
 
@@ -158,22 +164,14 @@ def against_rivals(setup: str, seed: int) -> dict[str, Any]:
 
 def print_searches(arguments: argparse.Namespace) -> None:
     """Measure and print the first table."""
-    columns = [Column("set-up", "setup")]
-    for name in NAMES:
-        columns += [
-            Column(f"{name}: to 0.01 %", f"{name} seconds", "{:.2f} s"),
-            Column("reached", f"{name} reached"),
-            Column("first", f"{name} first", "{:.2f} s"),
-            Column("gap", f"{name} gap", "{:.4f}"),
-        ]
     setups = arguments.setups or SETUPS
-    table = Table([*columns, Column("ratio", "ratio", "{:.2f}x")], max(setups, key=len))
+    table = table_of(setups, NAMES)
     table.print_head()
     rows = []
     # Compiled once, before several processes want to.
     compile_kernels()
     with ProcessPoolExecutor(arguments.processes) as pool:
-        tasks = list(product(setups, range(arguments.seeds)))
+        tasks = list(product(setups, seeds_of(arguments)))
         answers = pool.map(search, *zip(*tasks, strict=True), [arguments.limit] * len(tasks))
         for setup in setups:
             pairs = [next(answers) for _ in range(arguments.seeds)]
@@ -182,6 +180,46 @@ def print_searches(arguments: argparse.Namespace) -> None:
             table.print_row(rows[-1])
             append(RESULTS / "large.csv", rows[-1])
     print(f"ratio, geometric mean: {geometric_mean(row['ratio'] for row in rows):.2f}x")
+
+
+def print_versions(arguments: argparse.Namespace) -> None:
+    """Let this version and another one search, and print a table like the first."""
+    setups, limit = arguments.setups or SETUPS, arguments.limit
+    sources = [ROOT / "src", source_of(arguments.against)]
+
+    def save(setup: str, folder: Path) -> dict[str, Any]:
+        X, m = samples_for(setup)
+        path = folder / f"{setup.replace(':', '-')}.npy"
+        np.save(path, X)
+        return {"samples": str(path), "clusters": m, "offspring": 10**6, "limit": limit}
+
+    found = solve_all(setups, seeds_of(arguments), sources, arguments.processes, save)
+    table, rows = table_of(setups, VERSIONS), []
+    table.print_head()
+    for setup in setups:
+        pairs = [answers for task, answers in found.items() if task[0] == setup]
+        rows.append(row_of(setup, pairs, limit, VERSIONS))
+        table.print_row(rows[-1])
+        append(RESULTS / "large_versions.csv", {"against": arguments.against, **rows[-1]})
+    print(f"ratio, geometric mean: {geometric_mean(row['ratio'] for row in rows):.2f}x")
+
+
+def seeds_of(arguments: argparse.Namespace) -> range:
+    """Return the seeds to run."""
+    return range(arguments.first_seed, arguments.first_seed + arguments.seeds)
+
+
+def table_of(setups: Sequence[str], names: Sequence[str]) -> Table:
+    """Return the table of two kinds of searches."""
+    columns = [Column("set-up", "setup")]
+    for name in names:
+        columns += [
+            Column(f"{name}: to 0.01 %", f"{name} seconds", "{:.2f} s"),
+            Column("reached", f"{name} reached"),
+            Column("first", f"{name} first", "{:.2f} s"),
+            Column("gap", f"{name} gap", "{:.4f}"),
+        ]
+    return Table([*columns, Column("ratio", "ratio", "{:.2f}x")], max(setups, key=len))
 
 
 def keep_steps(pairs: Sequence[list[Run]]) -> None:
@@ -303,7 +341,7 @@ def print_rivals(arguments: argparse.Namespace) -> None:
     setups = arguments.setups or RIVAL_SETUPS
     table = Table(columns, max(setups, key=len))
     table.print_head()
-    for setup, seed in product(setups, range(arguments.seeds)):
+    for setup, seed in product(setups, seeds_of(arguments)):
         row = against_rivals(setup, seed)
         table.print_row(row)
         append(RESULTS / "large_rivals.csv", row)
@@ -317,7 +355,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--file", type=int, metavar="ROWS", help="fit a memory map")
     parser.add_argument("--gpu", metavar="N:D:M", help="fit a mixture on a GPU")
     parser.add_argument("--minutes", type=float, default=10.0, help="time for the memory map")
+    parser.add_argument("--against", metavar="REV", help="another version, or its folder src")
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--limit", type=float, default=60.0, help="CPU seconds of each search")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     return parser.parse_args()
@@ -333,6 +373,8 @@ def main() -> None:
         fit_on_gpu(arguments.gpu, arguments.minutes)
     elif arguments.rivals:
         print_rivals(arguments)
+    elif arguments.against:
+        print_versions(arguments)
     else:
         print_searches(arguments)
 
