@@ -11,7 +11,8 @@ them into docs/images/large-data.png (which needs the extra ``plot``).
 ``python -m benchmarks.large --against REV`` compares the default search with that of another
 version, each in a process of its own, and writes large_versions.csv. ``--file 100000000`` fits a
 memory map with this many rows on all cores for ``--minutes``, and prints the peak of memory.
-``--gpu 10000000:50:100`` fits a mixture on a GPU.
+``--gpu 10000000:50:100`` fits a mixture on a GPU. ``--momentum`` runs K-means with momentum and
+without, from the same starts.
 
 The first table has two searches of each set-up and seed, ``subsample="auto"`` and
 ``subsample=None``. The best value of a set-up is that of all its runs.
@@ -51,6 +52,8 @@ from benchmarks.revisions import ROOT, source_of
 from benchmarks.setups import samples_of
 from benchmarks.whole_runs import solve_all
 from evomeans import HGMeans
+from evomeans.engines import Start, create_engine
+from evomeans.engines.protocol import LocalSearch
 
 SETUPS = (
     "skin:30",
@@ -67,6 +70,13 @@ RIVAL_SETUPS = (
     "overlap:1000000:10:50",
     "mixture:1000000:10:50",
     "overlap:10000000:10:20",
+)
+MOMENTUM_SETUPS = (
+    "skin:30",
+    "pla85900:50",
+    "mixture:100000:10:50",
+    "overlap:100000:10:20",
+    "overlap:1000000:10:50",
 )
 OVERLAP = 3.0
 FEATURES, CLUSTERS = 10, 20
@@ -290,10 +300,12 @@ def fit_file(rows: int, minutes: float) -> None:
             part += centers[rng.integers(CLUSTERS, size=len(part))]
         X.flush()
         del X
-        compile_kernels()
+        X = np.load(path, mmap_mode="r")
+        # Compiles what so many rows need before anything is measured.
+        HGMeans(CLUSTERS, max_offspring=2, max_population=2, min_population=2).fit(X[:300_000])
         began = time.perf_counter()
         model = HGMeans(CLUSTERS, max_time=60.0 * minutes, random_state=0, verbose=1)
-        model.fit(np.load(path, mmap_mode="r"))
+        model.fit(X)
         seconds = time.perf_counter() - began
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(
@@ -329,6 +341,46 @@ def fit_on_gpu(setup: str, minutes: float) -> None:
     print(f"{model.stop_reason_} after {model.n_iter_} offspring: {model.inertia_:.9g}")
 
 
+def print_momentum(arguments: argparse.Namespace) -> None:
+    """Run K-means with and without momentum from the same k-means++ starts."""
+    setups = arguments.setups or MOMENTUM_SETUPS
+    columns = [Column("set-up", "setup")]
+    for name in ("plain", "momentum"):
+        columns += [
+            Column(f"{name}: iterations", f"{name} iterations", "{:.0f}"),
+            Column("CPU", f"{name} cpu", "{:.3f} s"),
+            Column("gap", f"{name} gap", "{:.3f}"),
+        ]
+    table = Table(columns, max(setups, key=len))
+    table.print_head()
+    compile_kernels()
+    for setup in setups:
+        row = compare_momentum(setup, seeds_of(arguments))
+        table.print_row(row)
+        append(RESULTS / "large_momentum.csv", row)
+
+
+def compare_momentum(setup: str, seeds: Sequence[int]) -> dict[str, Any]:
+    """Return means over the starts: iterations, CPU seconds, and gaps to the best of all runs."""
+    X, m = samples_for(setup)
+    engine = create_engine("cpu", X, None, n_jobs=1)
+    found: dict[str, list[tuple[float, float, float]]] = {"plain": [], "momentum": []}
+    for seed in seeds:
+        centers = engine.seed(np.random.default_rng(seed).random((m, 1)))
+        for name, runs in found.items():
+            local_search = LocalSearch(momentum=name == "momentum")
+            began = time.process_time()
+            (result,) = engine.refine([Start(centers, local_search=local_search)])
+            runs.append((result.n_iter, time.process_time() - began, result.inertia))
+    best = min(inertia for runs in found.values() for *_, inertia in runs)
+    row: dict[str, Any] = {"setup": setup, "starts": len(seeds)}
+    for name, runs in found.items():
+        iterations, cpu, inertia = np.mean(runs, axis=0).tolist()
+        row |= {f"{name} iterations": iterations, f"{name} cpu": cpu}
+        row[f"{name} gap"] = 100.0 * (inertia / best - 1.0)
+    return row
+
+
 def print_rivals(arguments: argparse.Namespace) -> None:
     """Measure and print the second table."""
     columns = [Column("set-up", "setup"), Column("seed", "seed")]
@@ -351,6 +403,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = parser_for(__doc__)
     parser.add_argument("setups", nargs="*", help="dataset:clusters or overlap:n:d:clusters")
     parser.add_argument("--rivals", action="store_true", help="the second table")
+    parser.add_argument("--momentum", action="store_true", help="K-means with and without")
     parser.add_argument("--draw", action="store_true", help="draw what was measured")
     parser.add_argument("--file", type=int, metavar="ROWS", help="fit a memory map")
     parser.add_argument("--gpu", metavar="N:D:M", help="fit a mixture on a GPU")
@@ -373,6 +426,8 @@ def main() -> None:
         fit_on_gpu(arguments.gpu, arguments.minutes)
     elif arguments.rivals:
         print_rivals(arguments)
+    elif arguments.momentum:
+        print_momentum(arguments)
     elif arguments.against:
         print_versions(arguments)
     else:

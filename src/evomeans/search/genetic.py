@@ -19,6 +19,7 @@ from evomeans.search.individual import CLONE_TOLERANCE, Individual
 from evomeans.search.interrupts import DeferredInterrupt
 from evomeans.search.keeping import Keeper, KeepNothing
 from evomeans.search.levels import (
+    SWAPPED_BELOW,
     WorkLimit,
     best_solutions,
     draw_samples,
@@ -232,6 +233,8 @@ class Search:
             swaps = round_by_chance(operators.founder_swaps, state.rng)
             if state.given:
                 made_by = f"sample of {state.sample_size:,}" if state.n_sampled else "given"
+                if state.n_sampled and n_samples >= SWAPPED_BELOW * self.n_clusters:
+                    swaps = 0
                 state.n_sampled = max(0, state.n_sampled - 1)
                 founders.append(Founder(alpha, quantile, swaps, made_by, state.given.pop(0)))
             else:
