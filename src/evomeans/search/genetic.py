@@ -39,9 +39,12 @@ from evomeans.search.population import spread
 from evomeans.search.result import SearchResult
 from evomeans.search.settings import SearchSettings
 from evomeans.search.state import Draft, SearchState
-from evomeans.search.stopping import GRACE, Progress, StopReason, reason_to_stop
+from evomeans.search.stopping import FEW, GRACE, Progress, StopReason, reason_to_stop
 
 log = logging.getLogger("evomeans")
+
+# With so many rows one solution is enough when time is up: others take longer than the grace.
+MANY_ROWS = 1_000_000
 
 
 def evolve(
@@ -398,7 +401,7 @@ class Search:
             agreeing_ranks=self.agreeing_ranks,
             seconds=state.seconds,
             best=state.best.inertia,
-            solutions=len(state.history),
+            solutions=len(state.history) if self.engine.n_samples < MANY_ROWS else FEW,
         )
         return reason_to_stop(progress, self.settings)
 
