@@ -7,12 +7,15 @@ a mixture of that many rows, features and clusters. Data sets are looked up as i
 All run on one thread. The measurements go to benchmarks/results/large.csv or large_rivals.csv. All
 improvements of the searches go to large_steps.csv, and ``python -m benchmarks.large --draw`` draws
 them into docs/images/large-data.png (which needs the extra ``plot``).
-``python -m benchmarks.large --file 100000000`` fits a memory map with this many rows on all cores
-for ``--minutes``, and prints the peak of memory; ``--gpu 10000000:50:100`` fits a mixture on a GPU.
+
+``python -m benchmarks.large --against REV`` compares the default search with that of another
+version, each in a process of its own, and writes large_versions.csv. ``--file 100000000`` fits a
+memory map with this many rows on all cores for ``--minutes``, and prints the peak of memory.
+``--gpu 10000000:50:100`` fits a mixture on a GPU. ``--momentum`` runs K-means with momentum and
+without, from the same starts.
 
 The first table has two searches of each set-up and seed, ``subsample="auto"`` and
-``subsample=None``, which is what every search was before there were samples. The best value of a
-set-up is that of all its runs.
+``subsample=None``. The best value of a set-up is that of all its runs.
 
   to 0.01 %  CPU seconds until a solution is within 0.01 % of the best value; the limit if none is
   ratio      of these, geometric means over the seeds: less than 1 is faster
@@ -45,8 +48,12 @@ from threadpoolctl import threadpool_limits
 from benchmarks.data import exit_on_data_errors
 from benchmarks.measure import RESULTS, Column, Samples, Table, geometric_mean, mixture, parser_for
 from benchmarks.measure import append_row as append
+from benchmarks.revisions import ROOT, source_of
 from benchmarks.setups import samples_of
+from benchmarks.whole_runs import solve_all
 from evomeans import HGMeans
+from evomeans.engines import Start, create_engine
+from evomeans.engines.protocol import LocalSearch
 
 SETUPS = (
     "skin:30",
@@ -64,9 +71,16 @@ RIVAL_SETUPS = (
     "mixture:1000000:10:50",
     "overlap:10000000:10:20",
 )
+MOMENTUM_SETUPS = (
+    "skin:30",
+    "pla85900:50",
+    "mixture:100000:10:50",
+    "overlap:100000:10:20",
+    "overlap:1000000:10:50",
+)
 OVERLAP = 3.0
 FEATURES, CLUSTERS = 10, 20
-NAMES = ("samples", "all")
+NAMES, VERSIONS = ("samples", "all"), ("now", "before")
 LABELS = {"samples": "begins on samples", "all": "all rows"}
 STEPS, PICTURE = RESULTS / "large_steps.csv", RESULTS.parents[1] / "docs/images/large-data.png"
 COLORS, LOWEST, LONGEST = ("#0072B2", "#D55E00"), 1e-5, 60.0
@@ -120,11 +134,13 @@ def seconds_until(run: Run, value: float, limit: float) -> float:
     return next((min(seconds, limit) for seconds, best in run["steps"] if best <= value), limit)
 
 
-def row_of(setup: str, pairs: Sequence[list[Run]], limit: float) -> dict[str, Any]:
+def row_of(
+    setup: str, pairs: Sequence[list[Run]], limit: float, names: Sequence[str] = NAMES
+) -> dict[str, Any]:
     """Return a row of the first table."""
     best = min(run["steps"][-1][1] for pair in pairs for run in pair)
     row: dict[str, Any] = {"setup": setup, "seeds": len(pairs), "limit": limit, "best": best}
-    for name, runs in zip(NAMES, zip(*pairs, strict=True), strict=True):
+    for name, runs in zip(names, zip(*pairs, strict=True), strict=True):
         reached = [seconds_until(run, best * (1.0 + WITHIN), limit) for run in runs]
         row[f"{name} seconds"] = geometric_mean(reached)
         row[f"{name} reached"] = sum(run["steps"][-1][1] <= best * (1 + WITHIN) for run in runs)
@@ -132,7 +148,7 @@ def row_of(setup: str, pairs: Sequence[list[Run]], limit: float) -> dict[str, An
         row[f"{name} gap"] = statistics.fmean(
             100.0 * (run["steps"][-1][1] / best - 1.0) for run in runs
         )
-    row["ratio"] = row["samples seconds"] / row["all seconds"]
+    row["ratio"] = row[f"{names[0]} seconds"] / row[f"{names[1]} seconds"]
     return row
 
 
@@ -158,22 +174,14 @@ def against_rivals(setup: str, seed: int) -> dict[str, Any]:
 
 def print_searches(arguments: argparse.Namespace) -> None:
     """Measure and print the first table."""
-    columns = [Column("set-up", "setup")]
-    for name in NAMES:
-        columns += [
-            Column(f"{name}: to 0.01 %", f"{name} seconds", "{:.2f} s"),
-            Column("reached", f"{name} reached"),
-            Column("first", f"{name} first", "{:.2f} s"),
-            Column("gap", f"{name} gap", "{:.4f}"),
-        ]
     setups = arguments.setups or SETUPS
-    table = Table([*columns, Column("ratio", "ratio", "{:.2f}x")], max(setups, key=len))
+    table = table_of(setups, NAMES)
     table.print_head()
     rows = []
     # Compiled once, before several processes want to.
     compile_kernels()
     with ProcessPoolExecutor(arguments.processes) as pool:
-        tasks = list(product(setups, range(arguments.seeds)))
+        tasks = list(product(setups, seeds_of(arguments)))
         answers = pool.map(search, *zip(*tasks, strict=True), [arguments.limit] * len(tasks))
         for setup in setups:
             pairs = [next(answers) for _ in range(arguments.seeds)]
@@ -182,6 +190,46 @@ def print_searches(arguments: argparse.Namespace) -> None:
             table.print_row(rows[-1])
             append(RESULTS / "large.csv", rows[-1])
     print(f"ratio, geometric mean: {geometric_mean(row['ratio'] for row in rows):.2f}x")
+
+
+def print_versions(arguments: argparse.Namespace) -> None:
+    """Let this version and another one search, and print a table like the first."""
+    setups, limit = arguments.setups or SETUPS, arguments.limit
+    sources = [ROOT / "src", source_of(arguments.against)]
+
+    def save(setup: str, folder: Path) -> dict[str, Any]:
+        X, m = samples_for(setup)
+        path = folder / f"{setup.replace(':', '-')}.npy"
+        np.save(path, X)
+        return {"samples": str(path), "clusters": m, "offspring": 10**6, "limit": limit}
+
+    found = solve_all(setups, seeds_of(arguments), sources, arguments.processes, save)
+    table, rows = table_of(setups, VERSIONS), []
+    table.print_head()
+    for setup in setups:
+        pairs = [answers for task, answers in found.items() if task[0] == setup]
+        rows.append(row_of(setup, pairs, limit, VERSIONS))
+        table.print_row(rows[-1])
+        append(RESULTS / "large_versions.csv", {"against": arguments.against, **rows[-1]})
+    print(f"ratio, geometric mean: {geometric_mean(row['ratio'] for row in rows):.2f}x")
+
+
+def seeds_of(arguments: argparse.Namespace) -> range:
+    """Return the seeds to run."""
+    return range(arguments.first_seed, arguments.first_seed + arguments.seeds)
+
+
+def table_of(setups: Sequence[str], names: Sequence[str]) -> Table:
+    """Return the table of two kinds of searches."""
+    columns = [Column("set-up", "setup")]
+    for name in names:
+        columns += [
+            Column(f"{name}: to 0.01 %", f"{name} seconds", "{:.2f} s"),
+            Column("reached", f"{name} reached"),
+            Column("first", f"{name} first", "{:.2f} s"),
+            Column("gap", f"{name} gap", "{:.4f}"),
+        ]
+    return Table([*columns, Column("ratio", "ratio", "{:.2f}x")], max(setups, key=len))
 
 
 def keep_steps(pairs: Sequence[list[Run]]) -> None:
@@ -252,10 +300,12 @@ def fit_file(rows: int, minutes: float) -> None:
             part += centers[rng.integers(CLUSTERS, size=len(part))]
         X.flush()
         del X
-        compile_kernels()
+        X = np.load(path, mmap_mode="r")
+        # Compiles what so many rows need before anything is measured.
+        HGMeans(CLUSTERS, max_offspring=2, max_population=2, min_population=2).fit(X[:300_000])
         began = time.perf_counter()
         model = HGMeans(CLUSTERS, max_time=60.0 * minutes, random_state=0, verbose=1)
-        model.fit(np.load(path, mmap_mode="r"))
+        model.fit(X)
         seconds = time.perf_counter() - began
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(
@@ -291,6 +341,46 @@ def fit_on_gpu(setup: str, minutes: float) -> None:
     print(f"{model.stop_reason_} after {model.n_iter_} offspring: {model.inertia_:.9g}")
 
 
+def print_momentum(arguments: argparse.Namespace) -> None:
+    """Run K-means with and without momentum from the same k-means++ starts."""
+    setups = arguments.setups or MOMENTUM_SETUPS
+    columns = [Column("set-up", "setup")]
+    for name in ("plain", "momentum"):
+        columns += [
+            Column(f"{name}: iterations", f"{name} iterations", "{:.0f}"),
+            Column("CPU", f"{name} cpu", "{:.3f} s"),
+            Column("gap", f"{name} gap", "{:.3f}"),
+        ]
+    table = Table(columns, max(setups, key=len))
+    table.print_head()
+    compile_kernels()
+    for setup in setups:
+        row = compare_momentum(setup, seeds_of(arguments))
+        table.print_row(row)
+        append(RESULTS / "large_momentum.csv", row)
+
+
+def compare_momentum(setup: str, seeds: Sequence[int]) -> dict[str, Any]:
+    """Return means over the starts: iterations, CPU seconds, and gaps to the best of all runs."""
+    X, m = samples_for(setup)
+    engine = create_engine("cpu", X, None, n_jobs=1)
+    found: dict[str, list[tuple[float, float, float]]] = {"plain": [], "momentum": []}
+    for seed in seeds:
+        centers = engine.seed(np.random.default_rng(seed).random((m, 1)))
+        for name, runs in found.items():
+            local_search = LocalSearch(momentum=name == "momentum")
+            began = time.process_time()
+            (result,) = engine.refine([Start(centers, local_search=local_search)])
+            runs.append((result.n_iter, time.process_time() - began, result.inertia))
+    best = min(inertia for runs in found.values() for *_, inertia in runs)
+    row: dict[str, Any] = {"setup": setup, "starts": len(seeds)}
+    for name, runs in found.items():
+        iterations, cpu, inertia = np.mean(runs, axis=0).tolist()
+        row |= {f"{name} iterations": iterations, f"{name} cpu": cpu}
+        row[f"{name} gap"] = 100.0 * (inertia / best - 1.0)
+    return row
+
+
 def print_rivals(arguments: argparse.Namespace) -> None:
     """Measure and print the second table."""
     columns = [Column("set-up", "setup"), Column("seed", "seed")]
@@ -303,7 +393,7 @@ def print_rivals(arguments: argparse.Namespace) -> None:
     setups = arguments.setups or RIVAL_SETUPS
     table = Table(columns, max(setups, key=len))
     table.print_head()
-    for setup, seed in product(setups, range(arguments.seeds)):
+    for setup, seed in product(setups, seeds_of(arguments)):
         row = against_rivals(setup, seed)
         table.print_row(row)
         append(RESULTS / "large_rivals.csv", row)
@@ -313,11 +403,14 @@ def parse_arguments() -> argparse.Namespace:
     parser = parser_for(__doc__)
     parser.add_argument("setups", nargs="*", help="dataset:clusters or overlap:n:d:clusters")
     parser.add_argument("--rivals", action="store_true", help="the second table")
+    parser.add_argument("--momentum", action="store_true", help="K-means with and without")
     parser.add_argument("--draw", action="store_true", help="draw what was measured")
     parser.add_argument("--file", type=int, metavar="ROWS", help="fit a memory map")
     parser.add_argument("--gpu", metavar="N:D:M", help="fit a mixture on a GPU")
     parser.add_argument("--minutes", type=float, default=10.0, help="time for the memory map")
+    parser.add_argument("--against", metavar="REV", help="another version, or its folder src")
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--limit", type=float, default=60.0, help="CPU seconds of each search")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     return parser.parse_args()
@@ -333,6 +426,10 @@ def main() -> None:
         fit_on_gpu(arguments.gpu, arguments.minutes)
     elif arguments.rivals:
         print_rivals(arguments)
+    elif arguments.momentum:
+        print_momentum(arguments)
+    elif arguments.against:
+        print_versions(arguments)
     else:
         print_searches(arguments)
 

@@ -1,14 +1,16 @@
 """Runs searches that benchmarks.side_by_side asks for, with the package of one revision.
 
 Each line of the input is a request in JSON: ``samples``, the path of an NPY file, ``clusters``,
-``offspring`` and ``seed``. Each is answered by a line with the CPU and wall seconds of the fit, and
-what came out of it.
+``offspring`` and ``seed``, and perhaps ``limit``, CPU seconds of the fit at most. Each is answered
+by a line with the CPU and wall seconds of the fit, and what came out of it. ``steps`` are its
+improvements, each with the CPU seconds until then.
 """
 
 from __future__ import annotations
 
 import gc
 import json
+import math
 import sys
 import time
 from functools import lru_cache
@@ -21,13 +23,24 @@ from benchmarks.measure import Samples
 from benchmarks.revisions import check_imported, estimator
 
 
-def answer(samples: str, clusters: int, offspring: int, seed: int) -> dict[str, Any]:
+def answer(
+    samples: str, clusters: int, offspring: int, seed: int, limit: float = math.inf
+) -> dict[str, Any]:
     """Fit once, compiled code being loaded before."""
     X = warm_samples(samples, clusters)
-    model = estimator(clusters, offspring, random_state=seed)
+    steps: list[tuple[float, float]] = []
+
+    def watch(record: Any) -> bool:
+        now = time.process_time() - cpu
+        if not steps or record.best < steps[-1][1]:
+            steps.append((now, record.best))
+        return now > limit
+
+    model = estimator(clusters, offspring, random_state=seed, observers=watch)
     cpu, wall = time.process_time(), time.perf_counter()
     model.fit(X)
     return {
+        "steps": steps,
         "cpu": time.process_time() - cpu,
         "wall": time.perf_counter() - wall,
         "inertia": model.inertia_,

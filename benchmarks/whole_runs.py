@@ -26,7 +26,7 @@ import os
 import queue
 import statistics
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from itertools import product
@@ -49,16 +49,23 @@ MOST_OFFSPRING = 5000
 
 Found = dict[tuple[str, int], list[Answer]]
 """By set-up and seed: an answer of each version."""
+Save = Callable[[str, Path], dict[str, Any]]
+"""Writes the samples of a set-up into a folder, and returns what asks for a search on them."""
 
 
 def solve_all(
-    setups: Sequence[str], seeds: Iterable[int], sources: Sequence[Path], processes: int
+    setups: Sequence[str],
+    seeds: Iterable[int],
+    sources: Sequence[Path],
+    processes: int,
+    save: Save | None = None,
 ) -> Found:
     """Let processes of all versions solve the problems, one version after the other."""
+    save = save or saved
     tasks = list(product(setups, seeds))
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        requests = {setup: saved(setup, folder) for setup in setups}
+        requests = {setup: save(setup, folder) for setup in setups}
         idle: queue.SimpleQueue[list[Version]] = queue.SimpleQueue()
         for _ in range(processes):
             idle.put([stack.enter_context(started(source)) for source in sources])

@@ -155,7 +155,8 @@ def levels_text(levels: Sequence[int]) -> str:
     """
     if len(levels) < 2:
         return ""
-    samples = " and ".join(f"{rows:,}" for rows in reversed(levels[1:]))
+    *others, largest = (f"{rows:,}" for rows in reversed(levels[1:]))
+    samples = f"{', '.join(others)} and {largest}" if others else largest
     return f"Populations began on samples of about {samples} of the {levels[0]:,} rows."
 
 

@@ -83,16 +83,20 @@ def test_momentum_takes_the_place_of_single_moves_on_a_sample() -> None:
 
 
 def test_a_sample_is_searched_while_that_costs_little_or_improves() -> None:
-    """20 iterations on all rows are 200 on a tenth of them."""
+    """30 iterations on all rows are 300 on a tenth of them."""
     limit = WorkLimit(1_000, 10_000)
 
-    def record(best: float, n_iter: int):
-        return SimpleNamespace(best=best, n_iter=n_iter)
+    def record(best: float, n_iter: int, median: float = 100.0, founder: bool = False):
+        values = {"population_best": best, "population_median": median, "founder": founder}
+        return SimpleNamespace(best=best, n_iter=n_iter, **values)
 
-    assert not limit(record(100.0, 150))
-    assert not limit(record(99.0, 150)), "what improves is worth its work"
-    assert not limit(record(98.99, 50)), "by too little to begin anew, and not too much work"
-    assert limit(record(98.98, 1))
+    assert not limit(record(100.0, 250))
+    assert not limit(record(99.5, 200)), "what improves is worth its work"
+    assert not limit(record(99.49, 100)), "by too little to begin anew, and not too much work"
+    assert limit(record(99.48, 1))
+    assert not limit(record(99.48, 1, median=110.0)), "others may become much better"
+    assert not limit(record(99.48, 99, founder=True))
+    assert limit(record(99.48, 1, founder=True)), "a third of the work, if founders are alike"
 
 
 def test_larger_samples_keep_the_better_half() -> None:

@@ -19,6 +19,7 @@ from evomeans.search.individual import CLONE_TOLERANCE, Individual
 from evomeans.search.interrupts import DeferredInterrupt
 from evomeans.search.keeping import Keeper, KeepNothing
 from evomeans.search.levels import (
+    SWAPPED_BELOW,
     WorkLimit,
     best_solutions,
     draw_samples,
@@ -38,9 +39,12 @@ from evomeans.search.population import spread
 from evomeans.search.result import SearchResult
 from evomeans.search.settings import SearchSettings
 from evomeans.search.state import Draft, SearchState
-from evomeans.search.stopping import GRACE, Progress, StopReason, reason_to_stop
+from evomeans.search.stopping import FEW, GRACE, Progress, StopReason, reason_to_stop
 
 log = logging.getLogger("evomeans")
+
+# With so many rows one solution is enough when time is up: others take longer than the grace.
+MANY_ROWS = 1_000_000
 
 
 def evolve(
@@ -234,6 +238,8 @@ class Search:
             swaps = round_by_chance(operators.founder_swaps, state.rng)
             if state.given:
                 made_by = f"sample of {state.sample_size:,}" if state.n_sampled else "given"
+                if state.n_sampled and n_samples >= SWAPPED_BELOW * self.n_clusters:
+                    swaps = 0
                 state.n_sampled = max(0, state.n_sampled - 1)
                 founders.append(Founder(alpha, quantile, swaps, made_by, state.given.pop(0)))
             else:
@@ -398,7 +404,7 @@ class Search:
             agreeing_ranks=self.agreeing_ranks,
             seconds=state.seconds,
             best=state.best.inertia,
-            solutions=len(state.history),
+            solutions=len(state.history) if self.engine.n_samples < MANY_ROWS else FEW,
         )
         return reason_to_stop(progress, self.settings)
 

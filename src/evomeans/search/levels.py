@@ -35,9 +35,14 @@ PILOT_PER_CLUSTER, PILOT = 20, 2_000
 SHARE_OF_TIME = 0.25
 # Of the longest patience, what the search on a sample has at least and at most.
 LEAST_PATIENCE, MOST_PATIENCE = 1 / 3, 5.0
-# A search on a sample also ends when it has worked as much as this many iterations on all rows,
-# without improving by as much as differs from sample to sample.
-PASSES, SIGNIFICANT = 20, 1e-3
+# A search on a sample also ends when it has worked as much as this many iterations on all rows
+# without improving by as much as differs from sample to sample, and half of the population is no
+# worse than the best by more than so much. Founders that are alike say it sooner than offspring,
+# which become more and more alike in any search.
+PASSES_OF_FOUNDERS, PASSES, SIGNIFICANT, ALIKE = 10, 30, 1e-3, 1e-2
+# Rows per cluster from which on the swaps that a solution has had on its sample are enough: on all
+# rows they take longer than K-means, and more memory than the rows.
+SWAPPED_BELOW = 20_000
 # How many solutions at least are carried on; fewer and fewer are worth the time on larger levels.
 FEWEST_CARRIED = 4
 # Relative differences of the sum of squares up to this are nothing there: another sample would have
@@ -114,15 +119,16 @@ class WorkLimit:
     """
 
     def __init__(self, n_sampled: int, n_samples: int) -> None:
-        self.iterations = PASSES * n_samples / n_sampled
+        self.ratio = n_samples / n_sampled
         self._best, self._made = math.inf, 0
 
     def __call__(self, record: OffspringRecord) -> bool:
         """Return whether the search should end."""
-        if record.best < self._best * (1.0 - SIGNIFICANT):
+        are_alike = record.population_median <= record.population_best * (1.0 + ALIKE)
+        if record.best < self._best * (1.0 - SIGNIFICANT) or not are_alike:
             self._best, self._made = record.best, 0
         self._made += record.n_iter
-        return self._made > self.iterations
+        return self._made > self.ratio * (PASSES_OF_FOUNDERS if record.founder else PASSES)
 
 
 def refined_on(sample: Engine, solutions: Sequence[FloatArray]) -> list[FloatArray]:

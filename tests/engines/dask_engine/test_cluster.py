@@ -28,6 +28,8 @@ da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
 
 from evomeans.engines.dask import DaskEngine, runners, steps  # noqa: E402
+from evomeans.engines.dask.questions import Request  # noqa: E402
+from evomeans.engines.protocol import Abandoned  # noqa: E402
 
 pytestmark = [
     pytest.mark.slow,
@@ -270,6 +272,25 @@ def test_a_worker_that_joins_gets_blocks(cluster, lone_client, undisturbed, monk
     assert len(homes[-1]) == 2
 
 
+def test_a_pass_that_nobody_wants_ends_before_its_tasks(client):
+    """The tasks sleep for half a minute; those that have not begun are cancelled."""
+    engine = DaskEngine(lazy(), runner=runners.ClientRunner(client))
+    slow = [dask.delayed(time.sleep, pure=False)(3.0) for _ in range(20)]
+    timer = threading.Timer(0.5, engine.abandon, [True])
+    timer.start()
+    with pytest.raises(Abandoned):
+        engine.runner.ask(
+            Request(engine.ground, [], 0, frozenset()),
+            {},
+            {runners.ANYWHERE: slow},
+            lambda: engine._is_abandoned,
+        )
+    engine.abandon(False)
+    timer.join()
+    # The engine still works.
+    assert len(engine.samples_at(np.array([0.5]))) == 1
+
+
 class Cluster(runners.LocalRunner):
     """Runs everything in this process, and says that it has the workers that a test names."""
 
@@ -282,12 +303,12 @@ class Cluster(runners.LocalRunner):
     def workers(self):
         return set(self.names)
 
-    def ask(self, request, kept, visits):
+    def ask(self, request, kept, visits, is_abandoned):
         if self.gives_up:
             self.gives_up = False
             return []
         self.kept = {worker: list(blocks) for worker, blocks in kept.items()}
-        return super().ask(request, kept, visits)
+        return super().ask(request, kept, visits, is_abandoned)
 
     def drop(self, token, blocks=None):
         self.dropped.append(blocks)

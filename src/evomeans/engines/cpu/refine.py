@@ -97,7 +97,8 @@ def refine(
     thread, n_threads : int
     """
     if inherit:
-        copy_state(parent, state, thread, n_threads)
+        if parent.labels.ctypes.data != state.labels.ctypes.data:
+            copy_state(parent, state, thread, n_threads)
     else:
         forget(state, centers.weights.shape[0], thread, n_threads)
     # Typed, because Numba would compile the callees again for literal integers.

@@ -217,9 +217,11 @@ class DaskEngine(PlainKMeans):
         asking = {number: next(course) for number, course in enumerate(courses)}
         refined: dict[int, Refinement] = {}
         while asking:
-            if self._is_abandoned:
-                raise Abandoned(following[0].centers)
-            answers = self.ask(list(asking.values()))
+            try:
+                self._check_abandoned()
+                answers = self.ask(list(asking.values()))
+            except Abandoned:
+                raise Abandoned(following[0].centers) from None
             for number, answer in zip(list(asking), answers, strict=True):
                 try:
                     asking[number] = courses[number].send(answer)
@@ -321,7 +323,7 @@ class DaskEngine(PlainKMeans):
             else:
                 lazy = visit(*self._blocks[block], block, carried)
                 visits.setdefault(worker, []).append(lazy)
-        return self.runner.ask(request, kept, visits)
+        return self.runner.ask(request, kept, visits, lambda: self._is_abandoned)
 
 
 def ground_of(survey: Survey, frame: Frame) -> Ground:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 from evomeans.engines.dask.cache import drop_here
 from evomeans.engines.dask.questions import Reply, Request, merge_replies
 from evomeans.engines.dask.steps import ask_blocks, place_here
+from evomeans.engines.protocol import Abandoned
 
 log = logging.getLogger("evomeans")
 
@@ -27,8 +29,8 @@ FAN_IN = 16
 # If more bytes than this would leave the client, a request goes to one worker, and from there to
 # the others; else it is quicker to send it with every task.
 DIRECT = 2**25
-# Seconds after which the client looks why there is no reply.
-PATIENCE = 2.0
+# Seconds after which the client looks why there is no reply, and whether it is still wanted.
+PATIENCE = 0.5
 
 
 def current_runner() -> Runner:
@@ -67,8 +69,10 @@ class LocalRunner:
 
         return list(dask.compute(*tasks, scheduler=self._scheduler))
 
-    def ask(self, request: Request, kept: Kept, visits: Visits) -> list[Reply]:
-        """Answer a request; see :meth:`ClientRunner.ask`."""
+    def ask(
+        self, request: Request, kept: Kept, visits: Visits, is_abandoned: Callable[[], bool]
+    ) -> list[Reply]:
+        """Answer a request; see :meth:`ClientRunner.ask`. It is not abandoned half-way."""
         asked = [ask_blocks(blocks, request) for blocks in kept.values()]
         return asked + self.compute([visit for those in visits.values() for visit in those])
 
@@ -91,15 +95,22 @@ class ClientRunner:
         """Compute lazy values."""
         return list(self.client.gather(self.client.compute(list(tasks))))
 
-    def ask(self, request: Request, kept: Kept, visits: Visits) -> list[Reply]:
+    def ask(
+        self, request: Request, kept: Kept, visits: Visits, is_abandoned: Callable[[], bool]
+    ) -> list[Reply]:
         """Send a request to the blocks and wait for the replies.
 
         Blocks that were not found do not answer. There are no replies at all if a worker is gone
         and its tasks may wait for it.
+
+        Raises
+        ------
+        Abandoned
+            Soon after ``is_abandoned`` returns True. Tasks that have not begun are cancelled.
         """
         futures = self.submit(request, kept, visits)
         asked = {*kept, *visits} - {ANYWHERE}
-        replies: list[Reply] = self.client.sync(_gather, self.client, futures, asked)
+        replies: list[Reply] = self.client.sync(_gather, self.client, futures, asked, is_abandoned)
         return replies
 
     def submit(self, request: Request, kept: Kept, visits: Visits) -> list[Any]:
@@ -132,8 +143,10 @@ class ClientRunner:
 Runner = LocalRunner | ClientRunner
 
 
-async def _gather(client: Any, futures: list[Any], asked: set[str]) -> list[Any]:
-    """Wait for results; give up if any of the workers that were asked is gone.
+async def _gather(
+    client: Any, futures: list[Any], asked: set[str], is_abandoned: Callable[[], bool]
+) -> list[Any]:
+    """Wait for results; give up if nobody wants them, or a worker that was asked is gone.
 
     Dask runs the tasks of such a worker elsewhere, but not if there was no other at that moment.
     """
@@ -141,6 +154,13 @@ async def _gather(client: Any, futures: list[Any], asked: set[str]) -> list[Any]
     alone = False
     try:
         while not (await asyncio.wait({gathering}, timeout=PATIENCE))[0]:
+            if is_abandoned():
+                # Not before: it would complain of futures that are cancelled.
+                gathering.cancel()
+                with suppress(asyncio.CancelledError):
+                    await gathering
+                await client.cancel(futures, asynchronous=True)
+                raise Abandoned
             workers = set(await client.nthreads(asynchronous=True))
             if not workers and not alone:
                 log.warning("There is no Dask worker; the search waits for one.")
