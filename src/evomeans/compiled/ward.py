@@ -12,6 +12,63 @@ FORBIDDEN, MOST = 1e200, 1e199
 
 
 @jit
+def merge(
+    centers: FloatArray,
+    weights: FloatArray,
+    merged: FloatArray,
+    totals: FloatArray,
+    origins: IndexArray,
+    shares: FloatArray,
+    costs: FloatArray,
+    lowest: FloatArray,
+    nearest: IndexArray,
+    origin: IndexArray,
+) -> None:
+    """Merge clusters until as many are left as ``merged`` has rows.
+
+    Parameters
+    ----------
+    centers, weights : (n, d) and (n,) arrays
+        The clusters; all weights are positive.
+    merged, totals, origins : (k, d), (k,) and (k,) arrays, out
+        Means and weights of the clusters that are left, and the first cluster that each consists
+        of, in ascending order.
+    shares : (n,) array
+        The weights divided by the heaviest; modified.
+    costs : (n, n) array, lowest, nearest and origin : (n,) arrays
+        Working memory.
+    """
+    n, k, d = centers.shape[0], merged.shape[0], centers.shape[1]
+    for i in range(n):
+        origin[i] = i
+    cheapest(centers, shares, costs, nearest, lowest)
+    for _ in range(n - k):
+        merge_cheapest(costs, shares, nearest, lowest, origin)
+    count = 0
+    for i in range(n):
+        # One that absorbed others may itself have been absorbed, by one with a lower index.
+        first = origin[origin[i]]
+        origin[i] = first
+        if first == i:
+            origins[count] = i
+            # From here on, its place in the result.
+            nearest[i] = count
+            totals[count] = weights[i]
+            for t in range(d):
+                merged[count, t] = 0.0
+            count += 1
+        else:
+            place = nearest[first]
+            totals[place] += weights[i]
+            # Relative to one of them, so that the mean of equal centres is that centre.
+            for t in range(d):
+                merged[place, t] += weights[i] * (centers[i, t] - centers[first, t])
+    for place in range(k):
+        for t in range(d):
+            merged[place, t] = centers[origins[place], t] + merged[place, t] / totals[place]
+
+
+@jit
 def cost(centers: FloatArray, weights: FloatArray, i: int, j: int) -> float:
     """Return wᵢwⱼ/(wᵢ+wⱼ)·‖cᵢ−cⱼ‖², the cost of merging two clusters.
 
@@ -52,15 +109,14 @@ def cheapest(
 
 
 @jit
-def mergers(
+def merge_cheapest(
     costs: FloatArray,
     weights: FloatArray,
     nearest: IndexArray,
     lowest: FloatArray,
-    absorbing: IndexArray,
-    absorbed: IndexArray,
+    origin: IndexArray,
 ) -> None:
-    """Merge the two clusters whose union costs least, again and again.
+    """Merge the two clusters whose union costs least. The one with the lower index becomes it.
 
     The union is not nearer to a third cluster than the nearer of the two was. So only clusters
     whose nearest was one of the two have to search again.
@@ -69,21 +125,19 @@ def mergers(
     ----------
     costs, weights, nearest, lowest
         As in :func:`cheapest`; modified.
-    absorbing, absorbed : (count,) arrays, out
-        The two clusters of every merger. The first has the lower index and becomes the union.
+    origin : (n,) array, in and out
+        Of a cluster that is absorbed, the one that absorbs it.
     """
-    n = weights.shape[0]
-    for merger in range(absorbing.shape[0]):
-        one = position(lowest, minimum(lowest))
-        other = nearest[one]
-        a, b = min(one, other), max(one, other)
-        absorbing[merger], absorbed[merger] = a, b
-        unite(costs, weights, a, b)
-        lowest[b] = FORBIDDEN
-        for j in range(n):
-            if j == a or ((nearest[j] == a or nearest[j] == b) and lowest[j] < FORBIDDEN):
-                lowest[j] = minimum(costs[j])
-                nearest[j] = position(costs[j], lowest[j])
+    one = position(lowest, minimum(lowest))
+    other = nearest[one]
+    a, b = min(one, other), max(one, other)
+    origin[b] = a
+    unite(costs, weights, a, b)
+    lowest[b] = FORBIDDEN
+    for j in range(weights.shape[0]):
+        if j == a or ((nearest[j] == a or nearest[j] == b) and lowest[j] < FORBIDDEN):
+            lowest[j] = minimum(costs[j])
+            nearest[j] = position(costs[j], lowest[j])
 
 
 @jit(fastmath=FINITE)

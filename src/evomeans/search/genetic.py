@@ -111,8 +111,10 @@ def evolve(
                     survive = search.operators.survival
                     state.population = survive(state.population, settings.min_population, rng)
                 search.record(newcomer)
-                # If time is up, what has been made in it is not thrown away.
-                if search.reason_to_stop() not in (None, StopReason.MAX_TIME):
+                # If time is up, what has been made in it is not thrown away. A single one is the
+                # last of its round in any case.
+                is_round = engine.batch > 1
+                if is_round and search.reason_to_stop() not in (None, StopReason.MAX_TIME):
                     break
             if search.is_overdue() and (unfinished := making.cut_short()):
                 search.record(search.insert_unfinished(*unfinished))
@@ -153,6 +155,7 @@ class Search:
         self.began = clock() - state.seconds
         self.observer_said_stop = False
         self.is_unfinished = False
+        self._longest_wait = settings.longest_wait(n_clusters)
         self._plans: dict[float, Operators] = {}
 
     @property
@@ -168,7 +171,7 @@ class Search:
     @property
     def is_settled(self) -> bool:
         """Whether the population has found what it can."""
-        return self.state.since_improvement >= self.settings.longest_wait(self.n_clusters)
+        return self.state.since_improvement >= self._longest_wait
 
     @property
     def agreeing_ranks(self) -> list[int]:
