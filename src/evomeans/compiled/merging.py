@@ -57,7 +57,7 @@ def pnn_merge(
         return centers.copy(), weights.copy(), kept
     merged, totals, origins = np.empty((k, centers.shape[1])), np.empty(k), np.empty(k, np.intp)
     # Costs are only compared: a common factor does not matter, and none of them overflows.
-    memory = weights / weights.max(), np.empty((n, n)), np.empty(n), *np.empty((2, n), np.intp)
+    memory = weights / weights.max(), np.empty((n, n)), np.empty(n), *np.empty((3, n), np.intp)
     ward.merge(centers, weights, merged, totals, origins, *memory)
     return merged, totals, kept[origins]
 
@@ -68,5 +68,5 @@ def kernel_calls() -> list[Any]:
     from evomeans.compiled.ready import Call
 
     one, square, index = np.zeros(1), np.zeros((1, 1)), np.zeros(1, np.intp)
-    result, memory = (square, one, index), (one, square, one, index, index)
+    result, memory = (square, one, index), (one, square, one, index, index, index)
     return [Call(ward.merge, (square, one, *result, *memory), 1.2)]

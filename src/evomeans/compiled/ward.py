@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evomeans.compiled.jit import FINITE, jit
 from evomeans.compiled.merging import FloatArray, IndexArray
-from evomeans.compiled.vectors import squared_difference
+from evomeans.compiled.vectors import is_equal, squared_difference
 
 # Cost of an impossible merger, and the upper limit of all other costs. With infinity, minima would
 # not be vectorised.
@@ -23,6 +23,7 @@ def merge(
     lowest: FloatArray,
     nearest: IndexArray,
     origin: IndexArray,
+    names: IndexArray,
 ) -> None:
     """Merge clusters until as many are left as ``merged`` has rows.
 
@@ -35,15 +36,14 @@ def merge(
         of, in ascending order.
     shares : (n,) array
         The weights divided by the heaviest; modified.
-    costs : (n, n) array, lowest, nearest and origin : (n,) arrays
+    costs : (n, n) array, lowest, nearest, origin and names : (n,) arrays
         Working memory.
     """
     n, k, d = centers.shape[0], merged.shape[0], centers.shape[1]
-    for i in range(n):
-        origin[i] = i
-    cheapest(centers, shares, costs, nearest, lowest)
-    for _ in range(n - k):
-        merge_cheapest(costs, shares, nearest, lowest, origin)
+    count = unite_equal(centers, k, shares, origin, names)
+    cheapest(centers, names, count, shares, costs, nearest, lowest)
+    for _ in range(count - k):
+        merge_cheapest(costs, names, count, shares, nearest, lowest, origin)
     count = 0
     for i in range(n):
         # One that absorbed others may itself have been absorbed, by one with a lower index.
@@ -69,17 +69,60 @@ def merge(
 
 
 @jit
-def cost(centers: FloatArray, weights: FloatArray, i: int, j: int) -> float:
+def unite_equal(
+    centers: FloatArray, k: int, shares: FloatArray, origin: IndexArray, names: IndexArray
+) -> int:
+    """Merge clusters with equal centres, which costs nothing; at least ``k`` are left.
+
+    Two parents have most of their centres in common, and what follows takes longer than in
+    proportion to the number of clusters.
+
+    Parameters
+    ----------
+    centers : (n, d) array
+    k : int
+    shares : (n,) array, in and out
+        Weights of the clusters, and then of those that are left, one after the other.
+    origin : (n,) array, out
+        Of a cluster that is absorbed, the one that absorbs it; of the others, themselves.
+    names : (n,) array, out
+        The clusters that are left.
+
+    Returns
+    -------
+    count : int
+        How many are left.
+    """
+    n, count = centers.shape[0], 0
+    left = n
+    for j in range(n):
+        place = 0
+        while place < count and (left == k or not is_equal(centers, names[place], centers, j)):
+            place += 1
+        if place < count:
+            shares[place] += shares[j]
+            left -= 1
+        else:
+            names[count], shares[count] = j, shares[j]
+            count += 1
+        origin[j] = names[place]
+    return count
+
+
+@jit
+def cost(centers: FloatArray, i: int, j: int, weight: float, other: float) -> float:
     """Return wᵢwⱼ/(wᵢ+wⱼ)·‖cᵢ−cⱼ‖², the cost of merging two clusters.
 
     Written such that swapping i and j does not change a bit.
     """
-    return squared_difference(centers, i, centers, j) / (1.0 / weights[i] + 1.0 / weights[j])
+    return squared_difference(centers, i, centers, j) / (1.0 / weight + 1.0 / other)
 
 
 @jit
 def cheapest(
     centers: FloatArray,
+    names: IndexArray,
+    count: int,
     weights: FloatArray,
     costs: FloatArray,
     nearest: IndexArray,
@@ -90,8 +133,11 @@ def cheapest(
     Parameters
     ----------
     centers : (n, d) array
+    names : (n,) array
+        The rows of ``centers`` that are clusters, and ``count`` of them. All that follows is in
+        this order.
     weights : (n,) array
-        All positive, and none above one.
+        All positive, and none above n.
     costs : (n, n) array, out
         FORBIDDEN for a cluster with itself.
     nearest : (n,) array, out
@@ -99,18 +145,21 @@ def cheapest(
     lowest : (n,) array, out
         Its cost.
     """
-    for i in range(centers.shape[0]):
+    for i in range(count):
         costs[i, i] = FORBIDDEN
         for j in range(i):
-            costs[i, j] = costs[j, i] = min(cost(centers, weights, i, j), MOST)
-    for i in range(centers.shape[0]):
-        lowest[i] = minimum(costs[i])
+            value = cost(centers, names[i], names[j], weights[i], weights[j])
+            costs[i, j] = costs[j, i] = min(value, MOST)
+    for i in range(count):
+        lowest[i] = minimum(costs[i], count)
         nearest[i] = position(costs[i], lowest[i])
 
 
 @jit
 def merge_cheapest(
     costs: FloatArray,
+    names: IndexArray,
+    count: int,
     weights: FloatArray,
     nearest: IndexArray,
     lowest: FloatArray,
@@ -123,25 +172,25 @@ def merge_cheapest(
 
     Parameters
     ----------
-    costs, weights, nearest, lowest
-        As in :func:`cheapest`; modified.
+    costs, names, count, weights, nearest, lowest
+        As in :func:`cheapest`; all but the names are modified.
     origin : (n,) array, in and out
         Of a cluster that is absorbed, the one that absorbs it.
     """
-    one = position(lowest, minimum(lowest))
+    one = position(lowest, minimum(lowest, count))
     other = nearest[one]
     a, b = min(one, other), max(one, other)
-    origin[b] = a
-    unite(costs, weights, a, b)
+    origin[names[b]] = names[a]
+    unite(costs, count, weights, a, b)
     lowest[b] = FORBIDDEN
-    for j in range(weights.shape[0]):
+    for j in range(count):
         if j == a or ((nearest[j] == a or nearest[j] == b) and lowest[j] < FORBIDDEN):
-            lowest[j] = minimum(costs[j])
+            lowest[j] = minimum(costs[j], count)
             nearest[j] = position(costs[j], lowest[j])
 
 
 @jit(fastmath=FINITE)
-def unite(costs: FloatArray, weights: FloatArray, a: int, b: int) -> None:
+def unite(costs: FloatArray, count: int, weights: FloatArray, a: int, b: int) -> None:
     """Make cluster ``a`` the union of ``a`` and ``b``.
 
     The cost of merging it with another cluster follows from those of its parts [1]_:
@@ -154,23 +203,23 @@ def unite(costs: FloatArray, weights: FloatArray, a: int, b: int) -> None:
        strategies: 1. Hierarchical systems". The Computer Journal 9, 373-380.
     """
     first, second, own = weights[a], weights[b], costs[a, b]
-    for j in range(weights.shape[0]):
+    for j in range(count):
         value = (first + weights[j]) * costs[a, j] + (second + weights[j]) * costs[b, j]
         value = (value - weights[j] * own) / (first + second + weights[j])
         # Rounding must not make it negative.
         costs[a, j] = min(max(value, 0.0), FORBIDDEN)
     costs[a, a] = costs[a, b] = FORBIDDEN
-    for j in range(weights.shape[0]):
+    for j in range(count):
         costs[j, a] = costs[a, j]
         costs[j, b] = FORBIDDEN
     weights[a] += weights[b]
 
 
 @jit(fastmath=FINITE)
-def minimum(values: FloatArray) -> float:
-    """Return the lowest number."""
+def minimum(values: FloatArray, count: int) -> float:
+    """Return the lowest of the first numbers."""
     lowest = FORBIDDEN
-    for i in range(values.shape[0]):
+    for i in range(count):
         lowest = min(lowest, values[i])
     return lowest
 
