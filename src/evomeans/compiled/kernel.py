@@ -14,11 +14,10 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
-from llvmlite.binding import parse_assembly
 from numba import types
 from numba.core import cgutils
 from numba.core.caching import NullCache
-from numba.core.codegen import JITCodeLibrary
+from numba.core.codegen import JITCodeLibrary, ll
 from numba.core.compiler import CompilerBase
 from numba.core.compiler_machinery import PassManager
 from numba.core.dispatcher import _FunctionCompiler  # type: ignore[attr-defined]
@@ -66,7 +65,7 @@ class Whole(JITCodeLibrary):  # type: ignore[misc]
         module = self._final_module
         named = [f'define void @"{one.name}"() {{ ret void }}' for one in defined(module.functions)]
         named += [f'@"{one.name}" = global i8 0' for one in defined(module.global_variables)]
-        names = parse_assembly("\n".join(named)).as_bitcode()
+        names = ll.parse_assembly("\n".join(named)).as_bitcode()
         return self.name, "object", (self._get_compiled_object(), names)
 
     def add_linking_library(self, library: Any) -> None:
