@@ -42,6 +42,8 @@ print(json.dumps([time.perf_counter() - wall, sum(os.times()[:4]) - cpu]))
 def measure(case: str, source: Path, cache: str) -> tuple[float, float]:
     """Return wall and CPU seconds of import and fit in a new process."""
     environment = {**environment_of(source), "NUMBA_CACHE_DIR": cache}
+    # As in an installed package, later processes find the bytecode of earlier ones.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     command = [sys.executable, "-c", PROCESS.format(case=CASES[case][0])]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:

@@ -75,7 +75,7 @@ def main() -> None:
     k, seed = arguments.clusters, arguments.seed
     X, y = load_digits(return_X_y=True)
     print(f"Handwritten digits: {X.shape[0]:,} images of {X.shape[1]} pixels, {k} clusters;")
-    print("every method runs on one thread.\n")
+    print("every method may use all cores.\n")
     compile_kernels(X, k)
 
     methods: list[tuple[str, Callable[[Progress], Any]]] = [

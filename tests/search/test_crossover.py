@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
 
+from evomeans.compiled import assignment
 from evomeans.search.crossover import (
     Breeding,
-    match,
     matching_crossover,
     merging_crossover,
     partition_crossover,
@@ -63,6 +63,15 @@ def cross(first, second, coins, *, squared=False):
     child = crossover(mother, father, breeding(coins))
     assert child.parent is mother or child.parent is father
     return child.centers, int(child.parent is father)
+
+
+def match(first, second, *, squared):
+    """Return the partners in the second of all centres of the first, and which are equal."""
+    k = len(first)
+    partner, shared = np.empty(k, np.intp), np.empty(k, np.bool_)
+    memory = np.empty((k, k)), np.empty((3, k)), np.empty((7, k), np.intp)
+    assignment.match(first, second, squared, partner, shared, *memory)
+    return partner, shared
 
 
 def as_multiset(centers) -> list[tuple[float, ...]]:

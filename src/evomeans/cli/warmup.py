@@ -14,20 +14,20 @@ from evomeans.wording import counted
 
 
 def needed_calls() -> list[Any]:
-    """Return what proofs and searches on the CPU call, for all kinds of samples and models."""
+    """Return what all models, proofs and baselines call on the CPU, for all kinds of samples."""
     from evomeans.compiled import assignment, merging
     from evomeans.engines import trimmed
     from evomeans.engines.constrained import engine as constrained
-    from evomeans.engines.cpu.prepare import calls
+    from evomeans.engines.cpu.prepare import calls, other_calls
     from evomeans.engines.spherical import engine as spherical
-    from evomeans.exact import prepare
+    from evomeans.exact import line_kernels, prepare
 
     needed = [*assignment.kernel_calls(), *merging.kernel_calls(), *prepare.kernel_calls()]
-    needed += [*constrained.kernel_calls(), *trimmed.kernel_calls()]
+    needed += [*constrained.kernel_calls(), *trimmed.kernel_calls(), *line_kernels.kernel_calls()]
     for dtype in (np.float64, np.float32):
         dense = np.ones((1, 1), dtype)
         for samples in (dense, csr_array(dense)):
-            needed += calls(samples, 1, frozenset(Ability))
+            needed += [*calls(samples, 1, frozenset(Ability)), *other_calls(samples)]
             needed += spherical.kernel_calls_for(samples)
     return needed
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from evomeans.compiled.jit import jit
 from evomeans.compiled.ready import Call
-from evomeans.compiled.vectors import squared_difference
+from evomeans.compiled.vectors import is_equal, squared_difference
 
 FloatArray = NDArray[np.float64]
 Integers = NDArray[np.intp]
@@ -134,15 +134,6 @@ def pair_shared(
             rows[count] = i
             count += 1
     return count
-
-
-@jit
-def is_equal(one: FloatArray, i: int, other: FloatArray, j: int) -> bool:
-    """Whether two rows are equal."""
-    t, d = 0, one.shape[1]
-    while t < d and one[i, t] == other[j, t]:
-        t += 1
-    return t == d
 
 
 @jit

@@ -44,7 +44,6 @@ class SharedCache(FunctionCache):  # type: ignore[misc]
 
     def holds(self, sig: Any, target_context: Any) -> bool:
         """Whether there is machine code for a signature; it is not loaded."""
-        target_context.refresh()
         name = self._cache_file._load_index().get(self._index_key(sig, target_context.codegen()))
         return name is not None and Path(self._cache_file._data_path(name)).exists()
 
@@ -62,6 +61,14 @@ class SharedCache(FunctionCache):  # type: ignore[misc]
                 # A full disk, or one that cannot lock: two processes may do the same, no more.
                 is_held = timeout > 0.0
             yield is_held
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Load machine code.
+
+        Numba prepares the compiler before, which takes longer than to load all kernels of a fit.
+        """
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Save under a lock, so that index and entries always belong together."""

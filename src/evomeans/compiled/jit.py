@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
-from evomeans.compiled.cache import SharedCache
 from evomeans.compiled.kernel import Kernel
 
 # Everything of fastmath except nnan and ninf, for kernels that may meet infinities.
@@ -67,12 +66,7 @@ def jit(
     }
 
     def compiled(function: Callable[..., Any]) -> Kernel:
-        kernel = Kernel(function, options, choose)
-        if os.environ.get("EVOMEANS_CACHE", "1") != "0":
-            try:
-                kernel._cache = SharedCache(function)
-            except RuntimeError:
-                kernel.has_folder = False
-        return kernel
+        is_kept = os.environ.get("EVOMEANS_CACHE", "1") != "0"
+        return Kernel(function, options, choose, is_kept=is_kept)
 
     return compiled if function is None else compiled(function)

@@ -8,13 +8,16 @@ on disk, for kernels that Python calls.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import gc
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
 from numba import types
 from numba.core import cgutils
-from numba.core.codegen import JITCodeLibrary
+from numba.core.caching import NullCache
+from numba.core.codegen import JITCodeLibrary, ll
 from numba.core.compiler import CompilerBase
 from numba.core.compiler_machinery import PassManager
 from numba.core.dispatcher import _FunctionCompiler  # type: ignore[attr-defined]
@@ -52,6 +55,19 @@ class Part(JITCodeLibrary):  # type: ignore[misc]
 class Whole(JITCodeLibrary):  # type: ignore[misc]
     """The code of a kernel that Python calls, with all of its parts."""
 
+    def serialize_using_object_code(self) -> tuple[str, str, tuple[bytes, bytes]]:
+        """Return what the cache keeps: machine code, and the names that it defines.
+
+        Numba keeps all of the bitcode as well, to link it to others, and reads it whenever it loads
+        the machine code.
+        """
+        self._ensure_finalized()
+        module = self._final_module
+        named = [f'define void @"{one.name}"() {{ ret void }}' for one in defined(module.functions)]
+        named += [f'@"{one.name}" = global i8 0' for one in defined(module.global_variables)]
+        names = ll.parse_assembly("\n".join(named)).as_bitcode()
+        return self.name, "object", (self._get_compiled_object(), names)
+
     def add_linking_library(self, library: Any) -> None:
         """Link a part, and the parts of that part."""
         if library not in self._linking_libraries:
@@ -59,6 +75,11 @@ class Whole(JITCodeLibrary):  # type: ignore[misc]
             if isinstance(library, Part):
                 for part in library._linking_libraries:
                     self.add_linking_library(part)
+
+
+def defined(symbols: Iterable[Any]) -> list[Any]:
+    """Return the symbols of a module that it does not leave to others."""
+    return [symbol for symbol in symbols if not symbol.is_declaration]
 
 
 class WholeCompiler(CompilerBase):  # type: ignore[misc]
@@ -102,6 +123,14 @@ class PartCompiler(WholeCompiler):
     """Translates a kernel that other kernels call."""
 
     library_class = Part
+
+    def __init__(self, typingctx: Any, targetctx: Any, *rest: Any) -> None:
+        # The compiler of the caller has just looked for new declarations in all of Numba.
+        typingctx.refresh = targetctx.refresh = lambda: None
+        try:
+            super().__init__(typingctx, targetctx, *rest)
+        finally:
+            del typingctx.refresh, targetctx.refresh
 
     def compile_extra(self, function: Callable[..., Any]) -> Any:
         """Translate a function, and let others call it."""
@@ -149,6 +178,22 @@ class VariantCompiler(_FunctionCompiler):  # type: ignore[misc]
         return self.choose(*args)
 
 
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Keep cyclic garbage for a while.
+
+    The compiler makes millions of small objects. To look among them for garbage, again and again,
+    takes a seventh of its time.
+    """
+    is_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if is_enabled:
+            gc.enable()
+
+
 class Kernel(CPUDispatcher):  # type: ignore[misc]
     """A function that is compiled on its first call from Python, or with the kernels that call it.
 
@@ -159,6 +204,8 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
         Of Numba.
     choose : callable, optional
         Returns the function to compile instead, for these types of the arguments.
+    is_kept : bool
+        Whether machine code is kept on disk.
     """
 
     has_folder = True
@@ -168,8 +215,13 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
         function: Callable[..., Any],
         options: dict[str, Any],
         choose: Callable[..., Callable[..., Any]] | None = None,
+        *,
+        is_kept: bool = True,
     ) -> None:
+        self._is_kept = is_kept
         super().__init__(function, targetoptions=options, pipeline_class=WholeCompiler)
+        # What Numba has set.
+        del self._cache
         self._choose = choose
         self._set_compiler(self, WholeCompiler)
 
@@ -179,6 +231,16 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
                 self.py_func, self.targetdescr, self.targetoptions, {}, pipeline
             )
             dispatcher._compiler.choose = self._choose
+
+    @cached_property
+    def _cache(self) -> SharedCache | NullCache:
+        # Made when it is needed: most kernels are only called by others.
+        if self._is_kept:
+            try:
+                return SharedCache(self.py_func)
+            except RuntimeError:
+                self.has_folder = False
+        return NullCache()
 
     @cached_property
     def part(self) -> PartDispatcher:
@@ -204,15 +266,17 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
                 "No folder can be written to keep compiled kernels, so that every process compiles "
                 "them again. NUMBA_CACHE_DIR names a folder for them."
             )
-        return super().compile(sig)
+        with uncollected():
+            return super().compile(sig)
 
     def compile_unless_claimed(self, sig: Any, timeout: float = 0.0) -> None:
         """Compile, unless another process is doing so and is not done after ``timeout`` seconds."""
-        if self.is_compiled(sig) or not isinstance(self._cache, SharedCache):
+        if not isinstance(self._cache, SharedCache) or self.is_compiled(sig):
             return
         with self._cache.claimed(sig, timeout) as is_ours:
             if is_ours:
-                super().compile(sig)
+                with uncollected():
+                    super().compile(sig)
 
     def is_compiled(self, sig: Any) -> bool:
         """Whether nothing has to be compiled: it is at hand, or in the cache on disk."""

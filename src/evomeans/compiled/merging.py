@@ -44,45 +44,22 @@ def pnn_merge(
     .. [2] Equitz, W.H. (1989). "A new vector quantization clustering algorithm". IEEE Transactions
        on Acoustics, Speech, and Signal Processing 37, 1568-1575.
     """
-    weighty = weights > 0.0
-    kept = np.sort((~weighty).argsort(kind="stable")[: max(k, np.count_nonzero(weighty))])
-    centers, weights = centers[kept], weights[kept]
-    if len(kept) == k:
-        return centers, weights, kept
-    absorbing, absorbed = _mergers(centers, weights, len(kept) - k)
-    origin = np.arange(len(kept))
-    origin[absorbed] = absorbing
-    # One that absorbs others may itself be absorbed, by one with a lower index.
-    while (origin[origin] != origin).any():
-        origin = origin[origin]
-    order = origin.argsort(kind="stable")
-    origins, begins = np.unique(origin[order], return_index=True)
-    totals = np.add.reduceat(weights[order], begins)
-    # From one of them on, so that the mean of equal centres is that centre.
-    moments = weights[:, None] * (centers - centers[origin])
-    moves = np.add.reduceat(moments[order], begins) / totals[:, None]
-    return centers[origins] + moves, totals, kept[origins]
-
-
-def _mergers(centers: FloatArray, weights: FloatArray, count: int) -> tuple[IndexArray, IndexArray]:
-    """Return the ``count`` cheapest mergers; all weights are positive.
-
-    Returns
-    -------
-    absorbing, absorbed : (count,) arrays
-        A cluster has the lowest index of all that it consists of.
-    """
     # Imported late: importing the estimator loads no compiler.
     from evomeans.compiled import ward
 
-    n = len(centers)
-    costs, lowest, nearest = np.empty((n, n)), np.empty(n), np.empty(n, np.intp)
-    absorbing, absorbed = np.empty((2, count), np.intp)
+    kept = np.arange(len(weights))
+    if not weights.min() > 0.0:
+        weighty = weights > 0.0
+        kept = np.sort((~weighty).argsort(kind="stable")[: max(k, np.count_nonzero(weighty))])
+        centers, weights = centers[kept], weights[kept]
+    n = len(kept)
+    if n == k:
+        return centers.copy(), weights.copy(), kept
+    merged, totals, origins = np.empty((k, centers.shape[1])), np.empty(k), np.empty(k, np.intp)
     # Costs are only compared: a common factor does not matter, and none of them overflows.
-    weights = weights / weights.max()
-    ward.cheapest(centers, weights, costs, nearest, lowest)
-    ward.mergers(costs, weights, nearest, lowest, absorbing, absorbed)
-    return absorbing, absorbed
+    memory = weights / weights.max(), np.empty((n, n)), np.empty(n), *np.empty((3, n), np.intp)
+    ward.merge(centers, weights, merged, totals, origins, *memory)
+    return merged, totals, kept[origins]
 
 
 def kernel_calls() -> list[Any]:
@@ -91,7 +68,5 @@ def kernel_calls() -> list[Any]:
     from evomeans.compiled.ready import Call
 
     one, square, index = np.zeros(1), np.zeros((1, 1)), np.zeros(1, np.intp)
-    return [
-        Call(ward.cheapest, (square, one, square, index, one), 0.5),
-        Call(ward.mergers, (square, one, index, one, index, index), 0.7),
-    ]
+    result, memory = (square, one, index), (one, square, one, index, index, index)
+    return [Call(ward.merge, (square, one, *result, *memory), 1.2)]

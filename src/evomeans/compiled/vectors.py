@@ -19,3 +19,12 @@ def squared_difference(
         difference = one[i, t] - other[j, t]
         total += difference * difference
     return total
+
+
+@jit
+def is_equal(one: NDArray[Any], i: SupportsIndex, other: NDArray[Any], j: SupportsIndex) -> bool:
+    """Whether two rows of matrices are equal, to the last bit."""
+    t, d = 0, one.shape[1]
+    while t < d and one[i, t] == other[j, t]:
+        t += 1
+    return t == d

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evomeans.compiled.jit import FINITE, jit
 from evomeans.compiled.merging import FloatArray, IndexArray
-from evomeans.compiled.vectors import squared_difference
+from evomeans.compiled.vectors import is_equal, squared_difference
 
 # Cost of an impossible merger, and the upper limit of all other costs. With infinity, minima would
 # not be vectorised.
@@ -12,17 +12,117 @@ FORBIDDEN, MOST = 1e200, 1e199
 
 
 @jit
-def cost(centers: FloatArray, weights: FloatArray, i: int, j: int) -> float:
+def merge(
+    centers: FloatArray,
+    weights: FloatArray,
+    merged: FloatArray,
+    totals: FloatArray,
+    origins: IndexArray,
+    shares: FloatArray,
+    costs: FloatArray,
+    lowest: FloatArray,
+    nearest: IndexArray,
+    origin: IndexArray,
+    names: IndexArray,
+) -> None:
+    """Merge clusters until as many are left as ``merged`` has rows.
+
+    Parameters
+    ----------
+    centers, weights : (n, d) and (n,) arrays
+        The clusters; all weights are positive.
+    merged, totals, origins : (k, d), (k,) and (k,) arrays, out
+        Means and weights of the clusters that are left, and the first cluster that each consists
+        of, in ascending order.
+    shares : (n,) array
+        The weights divided by the heaviest; modified.
+    costs : (n, n) array, lowest, nearest, origin and names : (n,) arrays
+        Working memory.
+    """
+    n, k, d = centers.shape[0], merged.shape[0], centers.shape[1]
+    count = unite_equal(centers, k, shares, origin, names)
+    cheapest(centers, names, count, shares, costs, nearest, lowest)
+    for _ in range(count - k):
+        merge_cheapest(costs, names, count, shares, nearest, lowest, origin)
+    count = 0
+    for i in range(n):
+        # One that absorbed others may itself have been absorbed, by one with a lower index.
+        first = origin[origin[i]]
+        origin[i] = first
+        if first == i:
+            origins[count] = i
+            # From here on, its place in the result.
+            nearest[i] = count
+            totals[count] = weights[i]
+            for t in range(d):
+                merged[count, t] = 0.0
+            count += 1
+        else:
+            place = nearest[first]
+            totals[place] += weights[i]
+            # Relative to one of them, so that the mean of equal centres is that centre.
+            for t in range(d):
+                merged[place, t] += weights[i] * (centers[i, t] - centers[first, t])
+    for place in range(k):
+        for t in range(d):
+            merged[place, t] = centers[origins[place], t] + merged[place, t] / totals[place]
+
+
+@jit
+def unite_equal(
+    centers: FloatArray, k: int, shares: FloatArray, origin: IndexArray, names: IndexArray
+) -> int:
+    """Merge clusters with equal centres, which costs nothing; at least ``k`` are left.
+
+    Two parents have most of their centres in common, and what follows takes longer than in
+    proportion to the number of clusters.
+
+    Parameters
+    ----------
+    centers : (n, d) array
+    k : int
+    shares : (n,) array, in and out
+        Weights of the clusters, and then of those that are left, one after the other.
+    origin : (n,) array, out
+        Of a cluster that is absorbed, the one that absorbs it; of the others, themselves.
+    names : (n,) array, out
+        The clusters that are left.
+
+    Returns
+    -------
+    count : int
+        How many are left.
+    """
+    n, count = centers.shape[0], 0
+    left = n
+    for j in range(n):
+        place = 0
+        while place < count and (left == k or not is_equal(centers, names[place], centers, j)):
+            place += 1
+        if place < count:
+            shares[place] += shares[j]
+            left -= 1
+        else:
+            names[count], shares[count] = j, shares[j]
+            count += 1
+        origin[j] = names[place]
+    return count
+
+
+@jit
+def cost(centers: FloatArray, i: int, j: int, weight: float, other: float) -> float:
     """Return wᵢwⱼ/(wᵢ+wⱼ)·‖cᵢ−cⱼ‖², the cost of merging two clusters.
 
     Written such that swapping i and j does not change a bit.
     """
-    return squared_difference(centers, i, centers, j) / (1.0 / weights[i] + 1.0 / weights[j])
+    return squared_difference(centers, i, centers, j) / (1.0 / weight + 1.0 / other)
 
 
 @jit
 def cheapest(
     centers: FloatArray,
+    names: IndexArray,
+    count: int,
     weights: FloatArray,
     costs: FloatArray,
     nearest: IndexArray,
@@ -33,8 +133,11 @@ def cheapest(
     Parameters
     ----------
     centers : (n, d) array
+    names : (n,) array
+        The rows of ``centers`` that are clusters, and ``count`` of them. All that follows is in
+        this order.
     weights : (n,) array
-        All positive, and none above one.
+        All positive, and none above n.
     costs : (n, n) array, out
         FORBIDDEN for a cluster with itself.
     nearest : (n,) array, out
@@ -42,52 +145,52 @@ def cheapest(
     lowest : (n,) array, out
         Its cost.
     """
-    for i in range(centers.shape[0]):
+    for i in range(count):
         costs[i, i] = FORBIDDEN
         for j in range(i):
-            costs[i, j] = costs[j, i] = min(cost(centers, weights, i, j), MOST)
-    for i in range(centers.shape[0]):
-        lowest[i] = minimum(costs[i])
+            value = cost(centers, names[i], names[j], weights[i], weights[j])
+            costs[i, j] = costs[j, i] = min(value, MOST)
+    for i in range(count):
+        lowest[i] = minimum(costs[i], count)
         nearest[i] = position(costs[i], lowest[i])
 
 
 @jit
-def mergers(
+def merge_cheapest(
     costs: FloatArray,
+    names: IndexArray,
+    count: int,
     weights: FloatArray,
     nearest: IndexArray,
     lowest: FloatArray,
-    absorbing: IndexArray,
-    absorbed: IndexArray,
+    origin: IndexArray,
 ) -> None:
-    """Merge the two clusters whose union costs least, again and again.
+    """Merge the two clusters whose union costs least. The one with the lower index becomes it.
 
     The union is not nearer to a third cluster than the nearer of the two was. So only clusters
     whose nearest was one of the two have to search again.
 
     Parameters
     ----------
-    costs, weights, nearest, lowest
-        As in :func:`cheapest`; modified.
-    absorbing, absorbed : (count,) arrays, out
-        The two clusters of every merger. The first has the lower index and becomes the union.
+    costs, names, count, weights, nearest, lowest
+        As in :func:`cheapest`; all but the names are modified.
+    origin : (n,) array, in and out
+        Of a cluster that is absorbed, the one that absorbs it.
     """
-    n = weights.shape[0]
-    for merger in range(absorbing.shape[0]):
-        one = position(lowest, minimum(lowest))
-        other = nearest[one]
-        a, b = min(one, other), max(one, other)
-        absorbing[merger], absorbed[merger] = a, b
-        unite(costs, weights, a, b)
-        lowest[b] = FORBIDDEN
-        for j in range(n):
-            if j == a or ((nearest[j] == a or nearest[j] == b) and lowest[j] < FORBIDDEN):
-                lowest[j] = minimum(costs[j])
-                nearest[j] = position(costs[j], lowest[j])
+    one = position(lowest, minimum(lowest, count))
+    other = nearest[one]
+    a, b = min(one, other), max(one, other)
+    origin[names[b]] = names[a]
+    unite(costs, count, weights, a, b)
+    lowest[b] = FORBIDDEN
+    for j in range(count):
+        if j == a or ((nearest[j] == a or nearest[j] == b) and lowest[j] < FORBIDDEN):
+            lowest[j] = minimum(costs[j], count)
+            nearest[j] = position(costs[j], lowest[j])
 
 
 @jit(fastmath=FINITE)
-def unite(costs: FloatArray, weights: FloatArray, a: int, b: int) -> None:
+def unite(costs: FloatArray, count: int, weights: FloatArray, a: int, b: int) -> None:
     """Make cluster ``a`` the union of ``a`` and ``b``.
 
     The cost of merging it with another cluster follows from those of its parts [1]_:
@@ -100,23 +203,23 @@ def unite(costs: FloatArray, weights: FloatArray, a: int, b: int) -> None:
        strategies: 1. Hierarchical systems". The Computer Journal 9, 373-380.
     """
     first, second, own = weights[a], weights[b], costs[a, b]
-    for j in range(weights.shape[0]):
+    for j in range(count):
         value = (first + weights[j]) * costs[a, j] + (second + weights[j]) * costs[b, j]
         value = (value - weights[j] * own) / (first + second + weights[j])
         # Rounding must not make it negative.
         costs[a, j] = min(max(value, 0.0), FORBIDDEN)
     costs[a, a] = costs[a, b] = FORBIDDEN
-    for j in range(weights.shape[0]):
+    for j in range(count):
         costs[j, a] = costs[a, j]
         costs[j, b] = FORBIDDEN
     weights[a] += weights[b]
 
 
 @jit(fastmath=FINITE)
-def minimum(values: FloatArray) -> float:
-    """Return the lowest number."""
+def minimum(values: FloatArray, count: int) -> float:
+    """Return the lowest of the first numbers."""
     lowest = FORBIDDEN
-    for i in range(values.shape[0]):
+    for i in range(count):
         lowest = min(lowest, values[i])
     return lowest
 

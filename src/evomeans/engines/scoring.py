@@ -162,7 +162,7 @@ class Scorer:
             UNDERFLOW,
             FAR,
             self._room("columns", (X.shape[1], TOGETHER), self.precision),
-            self._room("work", (5, TOGETHER), self.precision),
+            *self._room("work", (5, TOGETHER), self.precision),
             labels,
         )
 

@@ -11,6 +11,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from evomeans.compiled.jit import jit
+from evomeans.compiled.ready import Call
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.integer[Any]]
@@ -138,3 +139,10 @@ def row_minima(
             row += 2 * stride
         stride //= 2
     return low_row + end - 1
+
+
+def kernel_calls() -> list[Call]:
+    """Return what the solver calls, see :func:`~evomeans.compiled.ready.ready`."""
+    one, sums, index = np.zeros(1), np.zeros((1, 6)), np.zeros(1, np.int32)
+    rows = sums, index, one, one, index, 1, 1, 0, 0, 1.0
+    return [Call(prefix_sums, (one, one, one, sums), 0.6), Call(row_minima, rows, 1.2)]

@@ -163,28 +163,6 @@ MATCHING = (matching_crossover, squared_matching_crossover)
 BUILT_IN = (*MATCHING, merging_crossover, partition_crossover)
 
 
-def match(first: FloatArray, second: FloatArray, *, squared: bool) -> tuple[Integers, Flags]:
-    """Assign every centre of ``first`` its own centre of ``second``.
-
-    Centres that both parents have are paired with each other: the child surely has them, and late
-    in a search little else is left for the assignment problem, which takes O(k³). The others are
-    paired at the least total distance, or squared distance.
-
-    Returns
-    -------
-    partner : (k,) array
-        ``second[partner[i]]`` is matched with ``first[i]``.
-    shared : (k,) array of bool
-        Whether the two are equal, to the last bit.
-    """
-    # Imported late: importing the estimator loads no compiler.
-    from evomeans.compiled import assignment
-
-    memory = _matching_memory(len(first))
-    assignment.match(first, second, squared, *memory)
-    return memory[0], memory[1]
-
-
 def _matching_memory(k: int) -> tuple[Integers, Flags, FloatArray, FloatArray, Integers]:
     """Allocate what the kernel needs besides the centres."""
     return (

@@ -120,8 +120,10 @@ def evolve(
                     survive = search.operators.survival
                     state.population = survive(state.population, settings.min_population, rng)
                 search.record(newcomer)
-                # If time is up, what has been made in it is not thrown away.
-                if search.reason_to_stop() not in (None, StopReason.MAX_TIME):
+                # If time is up, what has been made in it is not thrown away. A single one is the
+                # last of its round in any case.
+                is_round = engine.batch > 1
+                if is_round and search.reason_to_stop() not in (None, StopReason.MAX_TIME):
                     break
             if search.is_overdue() and (unfinished := making.cut_short()):
                 search.record(search.insert_unfinished(*unfinished))

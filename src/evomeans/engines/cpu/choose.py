@@ -81,7 +81,11 @@ def label_narrow(
     underflow: float,
     far: float,
     columns: NDArray[Any],
-    work: NDArray[Any],
+    squares: NDArray[Any],
+    scores: NDArray[Any],
+    best: NDArray[Any],
+    second: NDArray[Any],
+    closest: NDArray[Any],
     labels: NDArray[np.int32],
 ) -> None:
     """Set the labels of samples with few features to the closest centres, or to UNCLEAR.
@@ -101,12 +105,12 @@ def label_narrow(
         As in :func:`choose`.
     far : float
         Samples with a squared norm above this are UNCLEAR.
-    columns : (d, TOGETHER) array, work : (5, TOGETHER) array
-        Working memory.
+    columns : (d, TOGETHER) array, squares, scores, best, second, closest : (TOGETHER,) arrays
+        Working memory. Of rows of one array, the compiler could not tell that they do not overlap,
+        and would not vectorise the loops.
     labels : (m,) array, out
     """
     n_features, k = points.shape
-    squares, scores, best, second, closest = work[0], work[1], work[2], work[3], work[4]
     for first in range(0, X.shape[0], TOGETHER):
         count = min(TOGETHER, X.shape[0] - first)
         for i in range(count):
@@ -120,23 +124,36 @@ def label_narrow(
                 squares[i] += columns[t, i] * columns[t, i]
         for j in range(k):
             score_center(columns, points, levels, j, scores)
-            # A number of their own type, or the loop is not vectorised.
-            center = closest.dtype.type(j)
-            for i in range(TOGETHER):
-                score, lowest_yet, second_yet = scores[i], best[i], second[i]
-                is_lower = score < lowest_yet
-                # Not min and max: those that may meet infinities are not vectorised.
-                other = lowest_yet if is_lower else score
-                is_second = other < second_yet
-                second[i] = other if is_second else second_yet
-                closest[i] = center if is_lower else closest[i]
-                best[i] = score if is_lower else lowest_yet
+            keep_two(scores, closest.dtype.type(j), best, second, closest)
         for i in range(count):
             extent = np.sqrt(squares[i]) + longest
             limit = best[i] + (roundoff * extent * extent + underflow)
             # Not the other way round: what has overflowed is not a number.
             is_clear = second[i] > limit and squares[i] <= far
             labels[first + i] = np.int32(closest[i]) if is_clear else UNCLEAR
+
+
+@jit
+def keep_two(
+    scores: NDArray[Any],
+    center: Any,
+    best: NDArray[Any],
+    second: NDArray[Any],
+    closest: NDArray[Any],
+) -> None:
+    """Keep the lowest two scores of all samples, and the centre with the lowest.
+
+    ``center`` is a number of their own type, or the loop is not vectorised.
+    """
+    for i in range(TOGETHER):
+        score, lowest_yet, second_yet = scores[i], best[i], second[i]
+        is_lower = score < lowest_yet
+        # Not min and max: those that may meet infinities are not vectorised.
+        other = lowest_yet if is_lower else score
+        is_second = other < second_yet
+        second[i] = other if is_second else second_yet
+        closest[i] = center if is_lower else closest[i]
+        best[i] = score if is_lower else lowest_yet
 
 
 @jit(fastmath=REORDER)

@@ -9,14 +9,19 @@ import numpy as np
 from evomeans.compiled.extremes import smallest_size
 from evomeans.compiled.ready import Call
 from evomeans.engines.cpu.buckets import MANY_ROWS, distribute, route, split
+from evomeans.engines.cpu.foresight import Foresight, foresee, set_squares_to
 from evomeans.engines.cpu.hartigan import move_singles
 from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import Samples, State
+from evomeans.engines.cpu.losses import find_two_closest
 from evomeans.engines.cpu.order import halve
 from evomeans.engines.cpu.parts import choose_parts
+from evomeans.engines.cpu.pooling import PoolMemory, draw_from_pool
 from evomeans.engines.cpu.reassign import reassign
-from evomeans.engines.cpu.refine import refine
+from evomeans.engines.cpu.reductions import OwnDistances, PointScratch, attract
+from evomeans.engines.cpu.refine import refine, step, sum_distances
 from evomeans.engines.cpu.room import Room
+from evomeans.engines.cpu.roulette import all_distances, draw_at
 from evomeans.engines.cpu.samples import (
     can_move_singles,
     encode_samples,
@@ -25,6 +30,7 @@ from evomeans.engines.cpu.samples import (
 )
 from evomeans.engines.cpu.seeding import seed
 from evomeans.engines.cpu.swaps import try_swaps
+from evomeans.engines.cpu.thresholds import gather, visit_all
 from evomeans.engines.frame import is_sparse
 from evomeans.engines.protocol import Ability
 
@@ -82,6 +88,45 @@ def bucket_calls(rows: Any, order: Any) -> list[Call]:
         Call(route, (rows, *tree, 1, buckets), 0.3),
         Call(distribute, (buckets, np.zeros(1, np.int64), order), 0.2),
     ]
+
+
+def other_calls(X: Any) -> list[Call]:
+    """Return what the Dask engine and the baselines call, beyond the calls of a fit.
+
+    Parameters
+    ----------
+    X : (n, d) array or CSR matrix
+        The samples. Only their types matter.
+    """
+    room, state = Room(blank_samples(X), 1, 1, 1), State.allocate(1, 1)
+    samples, centers, scratch, target = room.samples, room.centers, room.scratch, room.target
+    one, grid, labels, index = (
+        np.zeros(1),
+        np.zeros((1, 1)),
+        np.zeros(1, np.int32),
+        np.zeros(1, int),
+    )
+    closest = labels, labels, one, one
+    pool = PoolMemory.allocate(1, 1)
+    foresight = samples, *closest, one, index, index, Foresight.allocate(1, 1)
+    moved = samples, room.swapped, samples.order, 1.0, one, target
+    found = [
+        Call(step, (samples, state, centers, scratch, target, False, -1, 0, 1), 4.0),
+        Call(sum_distances, (samples, state, centers, scratch, 1, 0, 1), 0.7),
+        Call(draw_at, (scratch.nearby, scratch.partial, samples.places, 0.0), 0.4),
+        Call(find_two_closest, (samples, centers.exact, scratch, *closest, 0, 1), 1.2),
+        Call(all_distances, (samples, centers.exact, grid), 0.5),
+        Call(set_squares_to, (samples, target, one), 0.3),
+        Call(foresee, foresight, 1.5),
+        Call(draw_from_pool, (samples, grid, one, grid, index, pool), 1.5),
+        Call(gather, (samples, room.swapped, target), 0.6),
+        Call(visit_all, moved, 1.2),
+    ]
+    if not is_sparse(X):
+        own, memory = OwnDistances.of(one), PointScratch.allocate(1, 1)
+        points = samples, own, grid, True, True, one, one, grid, memory, 0, 1
+        found.append(Call(attract, points, 2.0))
+    return found
 
 
 def blank_samples(X: Any) -> Samples:

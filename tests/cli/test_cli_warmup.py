@@ -1,0 +1,46 @@
+"""``evomeans warmup`` knows what all models call."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("dask")
+# In a process of its own: others may have compiled kernels for types that no model uses.
+SCRIPT = """
+import gc, warnings
+import dask.array as da
+import numpy as np
+from scipy.sparse import csr_array
+from evomeans import HGMeans, baselines
+from evomeans.cli.warmup import needed_calls
+from evomeans.compiled.kernel import Kernel
+
+warnings.simplefilter("ignore")
+X = np.random.default_rng(0).normal(size=(80, 3))
+names, kind = baselines.__all__, {kind!r}
+if kind == "csr":
+    X, names = csr_array(X), ["BreathingKMeans", "FLSpp", "RandomSwap", "Smartigan"]
+else:
+    X = X.astype(kind)
+    HGMeans(3, max_offspring=3).fit(da.from_array(X, chunks=(40, 3)))
+    HGMeans(3).fit(X[:, :1])
+for name in names:
+    getattr(baselines, name)(3).fit(X)
+needed = {{(one.kernel, one.kernel.types_of(one.arguments)) for one in needed_calls()}}
+kernels = [one for one in gc.get_objects() if isinstance(one, Kernel)]
+called = {{(kernel, types) for kernel in kernels for types in kernel.overloads}}
+assert len(called) > 5
+print(*(f"{{kernel.__name__}}: {{types}}" for kernel, types in called - needed), sep="\\n", end="")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["float64", "csr"])
+def test_warmup_compiles_what_baselines_dask_and_one_column_call(kind) -> None:
+    """After it, none of their fits has anything left to compile."""
+    command = [sys.executable, "-c", SCRIPT.format(kind=kind)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
