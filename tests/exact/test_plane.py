@@ -99,7 +99,7 @@ def good_prices(found: Problem, case: PlaneCase) -> NDArray[np.float64]:
     whole = PlaneCase.of_points(found.points, found.k)
     start = first_start(whole, found.labels).regrouped(whole, case)
     search = PriceSearch(case, found.optimum, start)
-    search.run(Limits(max_time=10.0), 0.999 * found.optimum)
+    search.run(Limits(max_time=10.0), 0.999 * found.optimum, lambda bound: None)
     return search.prices
 
 

@@ -124,7 +124,7 @@ class PlaneTree:
         if case.is_empty:
             return Node(case, start, math.inf, [PlaneStep(StepKind.END)])
         search = PriceSearch(case, self.cutoff, start)
-        search.run(self.limits, self._goal)
+        search.run(self.limits, self._goal, self._tell if self.n_nodes == 1 else _silent)
         self.n_columns += search.n_columns
         start, prices = search.start, search.prices
         found = evaluate(case, prices)
@@ -162,6 +162,10 @@ class PlaneTree:
             self.points.in_data_units(self.cutoff),
             self.n_nodes,
         )
+
+
+def _silent(bound: float) -> None:
+    """Tell nobody: the bound of one case is not that of the whole."""
 
 
 def undecided_pair(node: Node) -> Pair | None:

@@ -8,7 +8,7 @@ here has to be exact.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -179,8 +179,11 @@ class PriceSearch:
         cost = (w * np.square(offsets).sum(axis=1)).sum() + case.scatters[members].sum()
         return bool(cost < dearest) and self._master.add(members, float(cost) / self.unit)
 
-    def run(self, limits: Limits, goal: float) -> None:
-        """Solve and price until the bound reaches the goal, or the program is solved."""
+    def run(self, limits: Limits, goal: float, tell: Callable[[float], None]) -> None:
+        """Solve and price until the bound reaches the goal, or the program is solved.
+
+        ``tell`` hears of the bound after each round.
+        """
         self._price(self.prices, 0.0)
         n_idle = 0
         while self.bound < goal and not limits.expired() and n_idle < 3:
@@ -192,6 +195,7 @@ class PriceSearch:
             before = self.bound
             prices = np.maximum(self.solution.prices, 0.0) * self.unit - self.case.scatters
             n_new = self._price(prices, self.solution.sigma * self.unit)
+            tell(self.bound)
             is_idle = n_new == 0 and self.bound - before <= 0.1 * (goal - self.bound)
             n_idle = n_idle + 1 if is_idle else 0
             value = self.solution.value * self.unit
