@@ -5,7 +5,7 @@ Run with ``python -m benchmarks.proof``; ``--group`` chooses the set-ups:
 small      German Towns, Bavaria 1 and 2 and Iris, 2 to 10 clusters
 medium     Heart, Liver, Ionosphere, Congressional Voting, Breast Cancer and Pima
 sklearn    wine, scaled, and diabetes, 2 to 10 clusters
-plane      TSPLib1060 by column generation; needs highspy
+plane      TSPLib1060 by column generation
 large      Pendigit and Letters in parts, by several processes
 separated  a mixture of 100,000 rows, proven in closed form
 
@@ -22,7 +22,6 @@ import csv
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -119,11 +118,10 @@ def measure(setup: str, max_time: float, n_jobs: int, method: str | None) -> Row
         )
     points = WeightedPoints.of_samples(X)
     known = points.labels_of_points(labels)
-    has_solver = find_spec("highspy") is not None
     wanted = Method(method) if method else None
     with threadpool_limits(1):
         limits = Limits(max_time=max_time, clock=time.process_time)
-        finding = attempt(points, k, known, limits, method=wanted, has_plane_solver=has_solver)
+        finding = attempt(points, k, known, limits, method=wanted)
         seconds = limits.seconds
         began = time.process_time()
         lower = points.in_data_units(check_proof(points, k, finding.proof))

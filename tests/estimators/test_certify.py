@@ -14,6 +14,8 @@ from scipy.sparse import csr_matrix
 import evomeans
 from evomeans.exact.tree_proof import InvalidProofError
 from evomeans.search import StopReason
+from evomeans.storage.archive import write_archive
+from evomeans.storage.certificate_file import FORMAT, KINDS, certificate_to_meta
 
 
 @pytest.fixture(scope="module", name="X")
@@ -85,13 +87,39 @@ def test_a_better_clustering_is_returned_and_taken(X, certificate) -> None:
     assert model.certificate_ is found
 
 
-def test_a_certificate_survives_its_file(X, certificate, tmp_path) -> None:
+@pytest.mark.parametrize("method", ["relaxation", "plane", "separation", "parts"])
+def test_a_certificate_survives_its_file(X, certificate, tmp_path, method) -> None:
     path = tmp_path / "proof.evomeans"
-    evomeans.save_certificate(certificate, path)
+    proven = evomeans.certify(X, certificate.labels, method=method, max_time=5)
+    assert proven.method == method
+    evomeans.save_certificate(proven, path)
     loaded = evomeans.load_certificate(path)
-    assert str(loaded) == str(certificate)
-    assert loaded.verify(X) == certificate.lower_bound
-    assert np.array_equal(loaded.labels, certificate.labels)
+    assert str(loaded) == str(proven)
+    assert loaded.verify(X) == proven.lower_bound
+    assert np.array_equal(loaded.labels, proven.labels)
+
+
+def test_a_proof_in_the_plane_with_cases_survives_its_file(tmp_path) -> None:
+    """Prices alone do not prove this one: it is split."""
+    X = np.random.default_rng(17).integers(0, 6, size=(30, 2)).astype(float)
+    proven = evomeans.ExactKMeans(5, random_state=0).fit(X).certificate_
+    assert proven.method == "plane"
+    assert proven.n_nodes > 1
+    assert proven.is_optimal
+    path = tmp_path / "proof.evomeans"
+    evomeans.save_certificate(proven, path)
+    assert evomeans.load_certificate(path).verify(X) == proven.lower_bound
+
+
+def test_prices_in_a_file_of_the_first_version_are_read(X, certificate, tmp_path) -> None:
+    """Prices of all points were the whole proof."""
+    proven = evomeans.certify(X, certificate.labels, method="plane")
+    (step,) = proven.proof.steps
+    arrays = {"kinds": np.array([KINDS.index(type(proven.proof))]), "plane_prices": step.prices}
+    arrays |= {name: np.zeros(0, np.int64) for name in ("step_counts", "separated_labels")}
+    path = tmp_path / "proof.evomeans"
+    write_archive(path, FORMAT, 1, certificate_to_meta(proven), arrays)
+    assert evomeans.load_certificate(path).verify(X) == proven.lower_bound
 
 
 def test_a_proof_of_other_samples_is_refused(X, certificate) -> None:
@@ -290,7 +318,7 @@ def test_exact_kmeans_keeps_the_clustering_where_a_proof_is_useless(monkeypatch)
     """An outlier of its own cluster cannot be in all parts; the fit says so and is not lost."""
     for module in ("certify", "parts"):
         monkeypatch.setattr(f"evomeans.exact.{module}.MOST_POINTS", 10)
-    X = np.random.default_rng(0).normal(size=(60, 2))
+    X = np.random.default_rng(0).normal(size=(60, 3))
     X[0] = 12.0
     with pytest.warns(UserWarning, match="fewer than the 6 parts.*The clustering is kept"):
         model = evomeans.ExactKMeans(3, max_time=5, random_state=0).fit(X)

@@ -18,7 +18,6 @@ EXTRAS = {
     "report": ("jinja2", "matplotlib"),
     "gpu": ("torch", "triton"),
     "dask": ("dask", "distributed"),
-    "plane": ("highspy",),
 }
 THREAD_LIMITS = ("OMP_NUM_THREADS", "LOKY_MAX_CPU_COUNT")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterable
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -152,9 +151,8 @@ def _certified(
             f"The inertia, {given:.3g}, cannot be written in float64 with all its digits; multiply "
             "X or sample_weight by a constant first."
         )
-    has_solver = find_spec("highspy") is not None
     wanted = None if method is None else Method(method)
-    reason = "asked for" if wanted else choose_method(points, k, has_solver).reason
+    reason = "asked for" if wanted else choose_method(points, k).reason
     with DeferredInterrupt() as interrupt, threadpool_limits(1):
         limits = Limits(gap, max_time, lambda: interrupt.requested, progress)
         finding = attempt(
@@ -163,7 +161,6 @@ def _certified(
             known,
             limits,
             method=wanted,
-            has_plane_solver=has_solver,
             run=parallel_map(n_threads),
             n_jobs=n_threads,
             sampled_parts=sampled_parts,

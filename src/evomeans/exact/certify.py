@@ -18,6 +18,8 @@ from evomeans.exact.tree_proof import TreeProof
 
 MOST_POINTS = 1200
 """Distinct points up to which the relaxation is solved as a whole; an iteration takes 0.3 s."""
+MOST_IN_PLANE = 6000
+"""Distinct points up to which columns are generated; a step of the program takes seconds then."""
 
 Map = Callable[[Callable[..., Any], Iterable[tuple[Any, ...]]], list[Any]]
 """Calls a function with all these arguments, perhaps several at a time; results in order."""
@@ -57,15 +59,13 @@ class Finding:
     confidence: float | None = None
 
 
-def choose_method(points: WeightedPoints, k: int, has_plane_solver: bool) -> Choice:
+def choose_method(points: WeightedPoints, k: int) -> Choice:
     """Return what to attempt after `separation`, which costs next to nothing, has failed."""
     n, d = points.values.shape
     if direct.solves(points, k):
         return Choice(Method.DIRECT, "the problem can be solved exactly without a search")
-    if d == 2 and n > 200 and n <= 40 * k and has_plane_solver:
-        return Choice(
-            Method.PLANE, f"the samples lie in a plane and clusters are small ({n / k:.0f} points)"
-        )
+    if d == 2 and n <= MOST_IN_PLANE:
+        return Choice(Method.PLANE, f"the {n} distinct samples lie in a plane")
     if n <= MOST_POINTS:
         return Choice(Method.RELAXATION, f"there are only {n} distinct samples")
     return Choice(Method.PARTS, f"{n} distinct samples are too many for one relaxation")
@@ -78,7 +78,6 @@ def attempt(
     limits: Limits,
     *,
     method: Method | None = None,
-    has_plane_solver: bool = False,
     run: Map | None = None,
     n_jobs: int = 1,
     sampled_parts: int | None = None,
@@ -95,8 +94,6 @@ def attempt(
     limits : Limits
     method : Method, optional
         By default the one that suits the problem.
-    has_plane_solver : bool
-        Whether `plane` may be chosen.
     run : callable, optional
         How to work on several parts at a time.
     n_jobs : int
@@ -104,7 +101,7 @@ def attempt(
     sampled_parts : int, optional
         Prove bounds for so many parts only, for a statistical statement.
     """
-    wanted = method or choose_method(points, k, has_plane_solver).method
+    wanted = method or choose_method(points, k).method
     if wanted is Method.DIRECT and not direct.solves(points, k):
         raise ValueError(
             f"method='direct' is for one cluster, one feature, or at most n_clusters + 1 distinct "

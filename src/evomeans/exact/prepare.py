@@ -3,9 +3,25 @@
 from __future__ import annotations
 
 from evomeans.compiled.ready import Call, ready
-from evomeans.exact import admm_kernels, anticlusters, fixing, plane_pricing, star_cuts
+from evomeans.exact import (
+    admm_kernels,
+    anticlusters,
+    fixing,
+    plane_fixing,
+    plane_master,
+    plane_pricing,
+    star_cuts,
+)
 
-MODULES = (admm_kernels, anticlusters, fixing, plane_pricing, star_cuts)
+MODULES = (
+    admm_kernels,
+    anticlusters,
+    fixing,
+    plane_fixing,
+    plane_master,
+    plane_pricing,
+    star_cuts,
+)
 
 
 def kernel_calls() -> list[Call]:

@@ -10,6 +10,7 @@ from enum import StrEnum
 import numpy as np
 
 from evomeans.exact import direct
+from evomeans.exact.plane_proof import PlaneProof, plane_bound
 from evomeans.exact.points import Indices, WeightedPoints
 from evomeans.exact.separation import separation_bound
 from evomeans.exact.tree_proof import InvalidProofError, TreeProof, tree_bound
@@ -41,19 +42,6 @@ class SeparationProof:
     """
 
     labels: Indices
-
-
-@dataclass(frozen=True)
-class PlaneProof:
-    """Prices of the points; see `plane`.
-
-    Parameters
-    ----------
-    prices : (n,) array
-        In the units of the points.
-    """
-
-    prices: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -93,10 +81,7 @@ def check_proof(points: WeightedPoints, k: int, proof: Proof) -> float:
             raise InvalidProofError(f"The clustering of the proof does not have {k} clusters.")
         return separation_bound(points, proof.labels)
     if isinstance(proof, PlaneProof):
-        from evomeans.exact.plane_pricing import plane_bound
-
-        _check_shape(proof.prices, points.n)
-        return plane_bound(points, k, proof.prices)
+        return plane_bound(points, k, proof)
     return parts_bound(points, k, proof)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -11,11 +12,11 @@ from numpy.typing import NDArray
 
 from evomeans.exact.certificate import STATUSES, STOP_REASONS, Certificate
 from evomeans.exact.multipliers import Multipliers
+from evomeans.exact.plane_proof import PlaneProof, PlaneStep
 from evomeans.exact.proofs import (
     DirectProof,
     Method,
     PartsProof,
-    PlaneProof,
     Proof,
     SeparationProof,
 )
@@ -24,7 +25,7 @@ from evomeans.exact.tree_proof import Step, StepKind, TreeProof
 from evomeans.storage.archive import Archive, ArchiveError, read_archive, write_archive
 
 FORMAT = "evomeans certificate"
-VERSION = 1
+VERSION = 2
 KINDS: tuple[type | None, ...] = (None, DirectProof, SeparationProof, TreeProof, PlaneProof)
 """The kinds of proofs of one part, by their numbers in the file."""
 Arrays = dict[str, NDArray[Any]]
@@ -165,7 +166,7 @@ def _proof_arrays(proof: Proof) -> Arrays:
             [np.zeros((0, LARGEST + 1), np.int32), *(one.cuts for one in used)]
         ).astype(np.int32),
         "prices": _joined([one.prices for one in used]),
-        "plane_prices": _joined([p.prices for p in parts if isinstance(p, PlaneProof)]),
+        **_plane_arrays([part for part in parts if isinstance(part, PlaneProof)]),
         "separated_labels": np.concatenate(
             [np.zeros(0, np.int64), *(p.labels for p in parts if isinstance(p, SeparationProof))]
         ),
@@ -173,6 +174,20 @@ def _proof_arrays(proof: Proof) -> Arrays:
     if isinstance(proof, PartsProof):
         arrays["parts"] = proof.parts.astype(np.int64)
     return arrays
+
+
+def _plane_arrays(proofs: Sequence[PlaneProof]) -> Arrays:
+    steps = [step for proof in proofs for step in proof.steps]
+    prices = [step.prices for step in steps if step.prices is not None]
+    counts = [0 if step.prices is None else len(step.prices) for step in steps]
+    return {
+        "plane_cutoffs": np.array([proof.cutoff for proof in proofs], np.float64),
+        "plane_counts": np.array([len(proof.steps) for proof in proofs], np.int64),
+        "plane_kinds": np.array([int(step.kind) for step in steps], np.int64),
+        "plane_pairs": np.array([step.pair for step in steps], np.int64).reshape(-1, 2),
+        "plane_groups": np.array(counts, np.int64),
+        "plane_prices": _joined(prices),
+    }
 
 
 def _groups(step: Step) -> int:
@@ -199,7 +214,7 @@ class _Reader:
 def _proof(archive: Archive) -> Proof:
     kinds = archive.array("kinds", "int64", (None,), low=0, high=len(KINDS) - 1)
     trees = _trees(archive)
-    vectors = _Reader(archive.array("plane_prices", "float64", (None,)), "plane_prices")
+    planes = _planes(archive)
     labels = _Reader(archive.array("separated_labels", "int64", (None,), low=0), "separated_labels")
     parts = archive.array("parts", "int64", (None,), low=0) if "parts" in archive.arrays else None
     sizes = None if parts is None else np.bincount(parts, minlength=len(kinds))
@@ -211,8 +226,10 @@ def _proof(archive: Archive) -> Proof:
                 raise ArchiveError("it lacks the steps of a proof")
             proofs.append(found)
         elif KINDS[kind] is PlaneProof:
-            count = len(vectors.values) if sizes is None else int(sizes[number])
-            proofs.append(PlaneProof(vectors.take(count)))
+            plane = next(planes, None)
+            if plane is None:
+                raise ArchiveError("it lacks the steps of a proof")
+            proofs.append(plane)
         elif KINDS[kind] is SeparationProof:
             count = len(labels.values) if sizes is None else int(sizes[number])
             proofs.append(SeparationProof(labels.take(count)))
@@ -252,3 +269,27 @@ def _trees(archive: Archive) -> Iterator[TreeProof]:
             steps.append(Step(StepKind(int(kinds[index])), multipliers, pair))
         place += count
         yield TreeProof(cutoff, tuple(steps))
+
+
+def _planes(archive: Archive) -> Iterator[PlaneProof]:
+    prices = _Reader(archive.array("plane_prices", "float64", (None,)), "plane_prices")
+    if archive.meta["version"] == 1:
+        # Prices of all points were the whole proof, and no part of a larger one.
+        yield PlaneProof(math.inf, (PlaneStep(StepKind.END, prices.values),))
+        return
+    counts = archive.array("plane_counts", "int64", (None,), low=1)
+    cutoffs = archive.array("plane_cutoffs", "float64", (len(counts),), low=0.0)
+    total = int(counts.sum())
+    kinds = archive.array("plane_kinds", "int64", (total,), low=0, high=max(StepKind))
+    pairs = archive.array("plane_pairs", "int64", (total, 2), low=-1)
+    groups = archive.array("plane_groups", "int64", (total,), low=0)
+    place = 0
+    for count, cutoff in zip(counts.tolist(), cutoffs.tolist(), strict=True):
+        steps = []
+        for index in range(place, place + count):
+            n = int(groups[index])
+            pair = int(pairs[index, 0]), int(pairs[index, 1])
+            found = prices.take(n) if n > 0 else None
+            steps.append(PlaneStep(StepKind(int(kinds[index])), found, pair))
+        place += count
+        yield PlaneProof(cutoff, tuple(steps))

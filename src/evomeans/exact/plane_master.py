@@ -1,0 +1,266 @@
+"""The linear program of column generation, by an interior-point method.
+
+A fractional clustering takes the cluster Q with a share z_Q >= 0. The program is
+
+    least sum of c_Q z_Q   such that every group is covered: sum of z_Q over Q with i in Q >= 1,
+                           and at most k clusters are taken: sum of z_Q <= k,
+
+and its dual, the prices λ of groups and σ of a cluster,
+
+    largest sum of λ - k σ   such that λ(Q) - σ <= c_Q for every cluster Q, λ >= 0, σ >= 0.
+
+Clusterings are highly degenerate vertices: k clusters cover all points, so that a whole polytope of
+prices is optimal for them. The simplex method returns corners of it, far from the prices that also
+hold for the clusters that are still missing. An interior-point method that stops early returns
+prices in the middle of it, and needs few rounds of columns [1]_, [2]_.
+
+References
+----------
+.. [1] O. du Merle, P. Hansen, B. Jaumard, N. Mladenović: "An interior point algorithm for minimum
+   sum-of-squares clustering", SIAM Journal on Scientific Computing 21, 2000.
+.. [2] J. Gondzio, P. González-Brevis, P. Munari: "New developments in the primal-dual column
+   generation technique", European Journal of Operational Research 224, 2013.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from evomeans.compiled.jit import jit
+from evomeans.compiled.ready import Call
+from evomeans.exact.plane_case import Ints
+from evomeans.exact.points import Floats
+
+MOST_STEPS = 60
+SHORT = 0.99
+"""Share of the way to the border that a step goes."""
+
+Members = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Prices and shares.
+
+    Parameters
+    ----------
+    prices : (n,) array
+        λ.
+    sigma : float
+    shares : (m,) array
+        Of all clusters.
+    value : float
+        Of the program.
+    """
+
+    prices: Floats
+    sigma: float
+    shares: Floats
+    value: float
+
+
+class Master:
+    """The linear program over the clusters that are known so far.
+
+    Parameters
+    ----------
+    n, k : int
+        Groups and clusters.
+    dearest : float
+        More than any price: what it costs to leave a group uncovered.
+    """
+
+    def __init__(self, n: int, k: int, dearest: float) -> None:
+        self.n, self.k = n, k
+        self.clusters: list[Members] = []
+        self._costs: list[float] = []
+        self._places: dict[bytes, int] = {}
+        self._dearest = dearest
+
+    def add(self, members: Members, cost: float) -> bool:
+        """Add a cluster, unless it is known; the members are sorted."""
+        key = members.tobytes()
+        if key in self._places:
+            return False
+        self._places[key] = len(self.clusters)
+        self.clusters.append(members)
+        self._costs.append(cost)
+        return True
+
+    def solve(self, start: Solution, accuracy: float) -> Solution:
+        """Return a solution near the central path whose gap is a small share of its value.
+
+        Parameters
+        ----------
+        start : Solution
+            Shares of the first clusters; those of the others are small.
+        accuracy : float
+            The gap of the solution as a share of its value.
+        """
+        n, m = self.n, len(self.clusters)
+        program = _Program(self.clusters, n)
+        c = np.append(self._costs, np.full(n, self._dearest))
+        b = np.append(np.ones(n), -float(self.k))
+        x = np.full(m + n, 1e-3)
+        x[: len(start.shares)] = np.maximum(start.shares, 1e-4)
+        x[m:] = 1e-5
+        y = np.maximum(np.append(start.prices, start.sigma), 1e-6)
+        z, s = np.maximum(c - program.at(y), 1e-3), np.maximum(program.a(x) - b, 1e-3)
+        near = 1e-9 * max(1.0, float(np.abs(c[:m]).max(initial=0.0)))
+        for _ in range(MOST_STEPS):
+            missing, excess = b - program.a(x) + s, c - program.at(y) - z
+            products = float(x @ z + s @ y)
+            is_feasible = np.abs(excess).max() < near and np.abs(missing).max() < 1e-6
+            if is_feasible and products <= accuracy * abs(float(c @ x)):
+                break
+            newton = program.newton(x, y, z, s, missing, excess)
+            if newton is None:
+                break  # as far as the arithmetic goes
+            # Mehrotra's predictor and corrector.
+            dx, dy, dz, ds = newton.direction(-x * z, -s * y)
+            primal, dual = min(_step(x, dx), _step(s, ds)), min(_step(z, dz), _step(y, dy))
+            after = (x + primal * dx) @ (z + dual * dz) + (s + primal * ds) @ (y + dual * dy)
+            centring = max((after / products) ** 3, 0.05 if min(primal, dual) < 0.5 else 0.01)
+            goal = centring * products / (m + 2 * n + 1)
+            dx, dy, dz, ds = newton.direction(goal - x * z - dx * dz, goal - s * y - ds * dy)
+            primal = SHORT * min(_step(x, dx), _step(s, ds))
+            dual = SHORT * min(_step(z, dz), _step(y, dy))
+            x, s, y, z = x + primal * dx, s + primal * ds, y + dual * dy, z + dual * dz
+        return Solution(y[:n], float(y[n]), x[:m], float(c @ x))
+
+
+def together(n: int, clusters: Sequence[Members], shares: Floats) -> Floats:
+    """Return for every pair of groups the shares of the clusters that hold both."""
+    if not clusters:
+        return np.zeros((n, n))
+    starts = np.cumsum([0, *map(len, clusters)]).astype(np.int64)
+    found = np.empty((n + 1, n + 1))
+    normal_matrix(starts, np.concatenate(clusters), np.zeros(len(shares)), shares, found)
+    lower = np.tril(found[:n, :n])
+    return lower + np.tril(lower, -1).T
+
+
+class _Program:
+    """The matrix A of the program: columns of clusters, and of groups that are left uncovered."""
+
+    def __init__(self, clusters: Sequence[Members], n: int) -> None:
+        self.n = n
+        self.members = np.concatenate([*clusters, np.arange(n, dtype=np.int32)])
+        self.starts = np.cumsum([0, *map(len, clusters), *([1] * n)]).astype(np.int64)
+        # Leaving a group out does not count as a cluster.
+        self.counted = np.append(np.ones(len(clusters)), np.zeros(n))
+        self._matrix = np.empty((n + 1, n + 1))
+
+    def at(self, y: Floats) -> Floats:
+        """Return A'y."""
+        found = np.empty(len(self.counted))
+        times_prices(self.starts, self.members, self.counted, y, found)
+        return found
+
+    def a(self, x: Floats) -> Floats:
+        """Return A x."""
+        found = np.empty(self.n + 1)
+        times_shares(self.starts, self.members, self.counted, x, found)
+        return found
+
+    def newton(
+        self, x: Floats, y: Floats, z: Floats, s: Floats, missing: Floats, excess: Floats
+    ) -> _Newton | None:
+        """Factor the normal equations at a point; None if they are singular."""
+        ratios, matrix = x / z, self._matrix
+        normal_matrix(self.starts, self.members, self.counted, ratios, matrix)
+        diagonal = np.arange(self.n + 1)
+        matrix[diagonal, diagonal] += s / y + 1e-12 * ratios.max()
+        try:
+            factor = cho_factor(matrix, lower=True, check_finite=False)
+        except LinAlgError:
+            return None
+        return _Newton(self, x, y, z, s, missing, excess, factor)
+
+
+@dataclass(frozen=True)
+class _Newton:
+    """Newton's method for A x - s = b, A'y + z = c and products x z, s y."""
+
+    program: _Program
+    x: Floats
+    y: Floats
+    z: Floats
+    s: Floats
+    missing: Floats
+    excess: Floats
+    factor: tuple[Floats, bool]
+
+    def direction(self, xz: Floats, sy: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """Solve x dz + z dx = xz and s dy + y ds = sy, with nothing missing and no excess."""
+        program, x, y, z, s = self.program, self.x, self.y, self.z, self.s
+        right = self.missing - program.a((xz - x * self.excess) / z) + sy / y
+        dy = cho_solve(self.factor, right, check_finite=False)
+        dz = self.excess - program.at(dy)
+        return (xz - x * dz) / z, dy, dz, (sy - s * dy) / y
+
+
+def _step(values: Floats, change: Floats) -> float:
+    """Return the largest step, at most 1, that keeps all values nonnegative."""
+    falls = change < 0
+    return min(1.0, float((-values[falls] / change[falls]).min(initial=1.0)))
+
+
+@jit
+def normal_matrix(
+    starts: Ints, members: Members, counted: Floats, ratios: Floats, found: Floats
+) -> None:
+    """Fill the lower triangle of A diag(ratios) A'; row n of A holds -1 for clusters that count.
+
+    Shapes: starts (m + 1,), members of all clusters, counted, ratios (m,), found (n + 1, n + 1).
+    """
+    n = found.shape[0] - 1
+    for i in range(n + 1):
+        for j in range(i + 1):
+            found[i, j] = 0.0
+    for q in range(ratios.shape[0]):
+        ratio, last = ratios[q], ratios[q] * counted[q]
+        for s in range(starts[q], starts[q + 1]):
+            i = members[s]
+            for t in range(starts[q], s + 1):
+                found[i, members[t]] += ratio
+            found[n, i] -= last
+        found[n, n] += last
+
+
+@jit
+def times_prices(starts: Ints, members: Members, counted: Floats, y: Floats, found: Floats) -> None:
+    """Return A'y. Shapes as in `normal_matrix`; y (n + 1,), found (m,)."""
+    n = y.shape[0] - 1
+    for q in range(found.shape[0]):
+        total = -y[n] * counted[q]
+        for s in range(starts[q], starts[q + 1]):
+            total += y[members[s]]
+        found[q] = total
+
+
+@jit
+def times_shares(starts: Ints, members: Members, counted: Floats, x: Floats, found: Floats) -> None:
+    """Return A x. Shapes as in `normal_matrix`; x (m,), found (n + 1,)."""
+    n = found.shape[0] - 1
+    for i in range(n + 1):
+        found[i] = 0.0
+    for q in range(x.shape[0]):
+        for s in range(starts[q], starts[q + 1]):
+            found[members[s]] += x[q]
+        found[n] -= x[q] * counted[q]
+
+
+def kernel_calls() -> list[Call]:
+    """Return what a proof calls of these, see :func:`~evomeans.compiled.ready.ready`."""
+    program = np.zeros(1, np.int64), np.zeros(1, np.int32), np.zeros(1)
+    return [
+        Call(normal_matrix, (*program, np.zeros(1), np.zeros((1, 1))), 0.3),
+        Call(times_prices, (*program, np.zeros(1), np.zeros(1)), 0.2),
+        Call(times_shares, (*program, np.zeros(1), np.zeros(1)), 0.2),
+    ]

@@ -1,0 +1,228 @@
+"""Column generation for one case: the search for prices with a high bound.
+
+The bound of `plane_pricing` is a concave function of the prices, and every cluster that pricing
+finds is a column of the linear program of `plane_master`, which proposes the next prices. Nothing
+here has to be exact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from evomeans.exact.limits import Limits
+from evomeans.exact.plane_case import PlaneCase
+from evomeans.exact.plane_master import Master, Members, Solution
+from evomeans.exact.plane_pricing import clusters_at, descend_all, least_value
+from evomeans.exact.points import Floats, Indices, sums_by
+
+NEIGHBOURS = 8
+"""Points next to each cluster for which the clusters with one point more are columns at once."""
+MOST_NEW = 600
+"""Columns that one pricing adds, at most."""
+NEAREST = 5
+"""Pricing starts half-way between each group and so many of its neighbours, itself included."""
+ROUGH = 1e-7
+"""What the bound may lose at the boxes while prices are searched, as a share of the cutoff."""
+UNDECIDED = 0.02
+"""A program is solved if its value is above the bound by this share of the gap that is left."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where a search for prices begins.
+
+    Parameters
+    ----------
+    solution : Solution
+        Of the program, in its units; shares of the clusters.
+    clusters : sequence of arrays
+        Groups of every cluster, sorted.
+    """
+
+    solution: Solution
+    clusters: Sequence[Members]
+
+    def regrouped(self, before: PlaneCase, after: PlaneCase) -> Start:
+        """Return the start for a case with fewer clusterings.
+
+        Clusters that it does not allow are dropped, and prices of merged groups are added.
+        """
+        groups = np.empty(before.n, np.int64)
+        groups[before.groups] = after.groups
+        sizes = np.bincount(groups)
+        prices = sums_by(groups, self.solution.prices)
+        shares, clusters = [], []
+        for share, old in zip(self.solution.shares, self.clusters, strict=True):
+            new, counts = np.unique(groups[old], return_counts=True)
+            if np.array_equal(counts, sizes[new]) and allows(after, new):
+                shares.append(share)
+                clusters.append(new.astype(np.int32))
+        solution = replace(self.solution, prices=prices, shares=np.array(shares))
+        return Start(solution, clusters)
+
+
+def allows(case: PlaneCase, groups: Indices) -> bool:
+    """Whether these groups may share a cluster."""
+    if not case.pairs:
+        return True
+    chosen = set(groups.tolist())
+    return not any(a in chosen and b in chosen for a, b in case.pairs)
+
+
+def first_start(case: PlaneCase, labels: Indices) -> Start:
+    """Begin at a known clustering, of points that are all groups of their own.
+
+    Prices are half-way between what a point saves by leaving its cluster and what it costs in
+    another one. Clusters are those of the clustering, with one point less and with one point more.
+    """
+    x, w = case.values, case.weights
+    means, sizes = case.points.means(labels), sums_by(labels, w)
+    distances = np.square(x[:, None] - means).sum(axis=2)
+    rows = np.arange(case.n)
+    left = np.maximum(sizes[labels] - w, 1e-12 * sizes[labels])
+    low = w * distances[rows, labels] * sizes[labels] / left
+    cost = w[:, None] * distances * sizes / (sizes + w[:, None])
+    cost[rows, labels] = np.inf
+    high = np.maximum(cost.min(axis=1), low)
+    low = np.where(left > 1e-9 * sizes[labels], low, 0.0)
+    cutoff = case.points.inertia(labels)
+    prices = np.where(np.isfinite(high), (low + high) / 2, low)
+    # A price above all costs is not needed, and would spoil the arithmetic of the program.
+    prices = np.minimum(prices, cutoff)
+    members = [np.flatnonzero(labels == a) for a in range(len(means))]
+    clusters = list(members)
+    for a, own in enumerate(members):
+        if len(own) > 1:
+            clusters += [np.delete(own, place) for place in range(len(own))]
+        others = np.flatnonzero(labels != a)
+        count = min(len(others), max(NEIGHBOURS, len(own) // 2))
+        if count:
+            near = np.argpartition(distances[others, a], count - 1)[:count]
+            clusters += [np.sort(np.append(own, j)) for j in others[near]]
+    shares = np.where(np.arange(len(clusters)) < len(members), 1.0, 1e-3)
+    solution = Solution(prices * case.n / cutoff, 1.0, shares, math.nan)
+    return Start(solution, [one.astype(np.int32) for one in clusters])
+
+
+class PriceSearch:
+    """Prices of the groups of a case, and the clusters that were found on the way.
+
+    Parameters
+    ----------
+    case : PlaneCase
+    cutoff : float
+        Inertia of the known clustering, in the units of the points.
+    start : Start
+    """
+
+    def __init__(self, case: PlaneCase, cutoff: float, start: Start) -> None:
+        self.case, self.cutoff = case, cutoff
+        self.unit = cutoff / case.points.n
+        self.scatter = float(case.scatters.sum())
+        self.prices = start.solution.prices * self.unit - case.scatters
+        self.bound = -math.inf
+        self.n_solved = 0
+        self.solution = start.solution
+        self._master = Master(case.n, case.k, 2 * cutoff / self.unit)
+        shares = []
+        for share, members in zip(start.solution.shares, start.clusters, strict=True):
+            if self._add(members, 2 * cutoff):
+                shares.append(share)
+        self.solution = replace(start.solution, shares=np.array(shares))
+        count = min(NEAREST, case.n)
+        near = np.asarray(cKDTree(case.values).query(case.values, count)[1]).reshape(-1, count)
+        self._starts = np.concatenate([(case.values + case.values[one]) / 2 for one in near.T])
+
+    @property
+    def start(self) -> Start:
+        """Where the search for a similar case may begin."""
+        return Start(self.solution, self._master.clusters[: len(self.solution.shares)])
+
+    @property
+    def n_columns(self) -> int:
+        """Clusters that the program knows."""
+        return len(self._master.clusters)
+
+    def centres(self) -> Floats | None:
+        """Return the means of k clusters with large shares; None if there are not so many.
+
+        One after the other is taken, by its share times the part of its weight that is not covered.
+        """
+        case, start = self.case, self.start
+        uncovered = np.ones(case.n)
+        weights = np.array([case.weights[one].sum() for one in start.clusters])
+        chosen: list[int] = []
+        for _ in range(case.k):
+            rest = case.weights * uncovered
+            scores = np.array([rest[one].sum() for one in start.clusters]) / weights
+            best = int(np.argmax(scores * start.solution.shares))
+            if scores[best] <= 0:
+                return None
+            chosen.append(best)
+            uncovered[start.clusters[best]] = 0.0
+        means = [
+            np.average(case.values[one], axis=0, weights=case.weights[one])
+            for one in (start.clusters[q] for q in chosen)
+        ]
+        return np.array(means)
+
+    def _add(self, members: Members, dearest: float = math.inf) -> bool:
+        """Add a cluster, unless it is known or too dear; whether it was added."""
+        case = self.case
+        w, x = case.weights[members], case.values[members]
+        offsets = x - (w[:, None] * x).sum(axis=0) / w.sum()
+        cost = (w * np.square(offsets).sum(axis=1)).sum() + case.scatters[members].sum()
+        return bool(cost < dearest) and self._master.add(members, float(cost) / self.unit)
+
+    def run(self, limits: Limits, goal: float, tell: Callable[[float], None]) -> None:
+        """Solve and price until the bound reaches the goal, or the program is solved.
+
+        ``tell`` hears of the bound after each round.
+        """
+        self._price(self.prices, 0.0)
+        n_idle = 0
+        while self.bound < goal and not limits.expired() and n_idle < 3:
+            value = self.solution.value * self.unit
+            left = (value - self.bound) / self.cutoff if math.isfinite(value) else 1.0
+            accuracy = max(min(0.1, left / 10), 1e-9)
+            self.solution = self._master.solve(self.solution, accuracy)
+            self.n_solved += 1
+            before = self.bound
+            prices = np.maximum(self.solution.prices, 0.0) * self.unit - self.case.scatters
+            n_new = self._price(prices, self.solution.sigma * self.unit)
+            tell(self.bound)
+            is_idle = n_new == 0 and self.bound - before <= 0.1 * (goal - self.bound)
+            n_idle = n_idle + 1 if is_idle else 0
+            value = self.solution.value * self.unit
+            if value - self.bound <= UNDECIDED * (goal - value):
+                break
+
+    def _price(self, prices: Floats, sigma: float) -> int:
+        """Keep the prices if their bound is the best, and add clusters that are too cheap."""
+        case = self.case
+        total, k = float(prices.sum()) + self.scatter, case.k
+        values, ends = descend_all(case, prices, self._starts)
+        if total + k * min(float(values.min()), 0.0) > self.bound:
+            # Promising: now look everywhere.
+            tolerance = ROUGH * self.cutoff / k
+            least, places = least_value(case, prices, tolerance, -sigma - 1e-7 * self.unit)
+            more = descend_all(case, prices, places)
+            values, ends = np.append(values, more[0]), np.concatenate([ends, more[1]])
+            bound = total + k * min(least, 0.0)
+            if bound > self.bound:
+                self.bound, self.prices = bound, prices
+        order = np.argsort(values, kind="stable")
+        order = order[values[order] + sigma < -1e-9 * self.unit]
+        n_new = 0
+        for found in clusters_at(case, prices, ends[order]):
+            members = np.flatnonzero(found).astype(np.int32)
+            if len(members):
+                n_new += self._add(members)
+            if n_new >= MOST_NEW:
+                break
+        return n_new
