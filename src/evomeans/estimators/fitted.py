@@ -202,6 +202,7 @@ class FittedCenters(
         max_time: float = 60.0,
         gap: float = 1e-6,
         n_jobs: int | None = None,
+        engine: str = "cpu",
         method: str = "auto",
         sampled_parts: int | None = None,
         update: bool = False,
@@ -224,7 +225,9 @@ class FittedCenters(
         gap : float, default=1e-6
             The proof is done when the lower bound is within this share of the upper one.
         n_jobs : int, default=None
-            Parts that are worked on at a time, if the samples are split into parts.
+            Cases or parts of the proof that are worked on at a time.
+        engine : {"cpu", "gpu"}, default="cpu"
+            Where the relaxation computes its eigenvectors.
         method : {"auto", "direct", "separation", "relaxation", "plane", "parts"}, default="auto"
             How to prove it.
         sampled_parts : int, default=None
@@ -254,6 +257,7 @@ class FittedCenters(
             max_time=max_time,
             gap=gap,
             n_jobs=n_jobs,
+            engine=engine,
             method=method,
             sampled_parts=sampled_parts,
             verbose=verbose,

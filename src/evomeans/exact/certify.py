@@ -10,14 +10,17 @@ import numpy as np
 
 from evomeans.exact import direct
 from evomeans.exact.limits import Limits
-from evomeans.exact.points import Indices, WeightedPoints
+from evomeans.exact.points import Floats, Indices, WeightedPoints
+from evomeans.exact.projection import CpuProjector, Projector, Workbench
 from evomeans.exact.proofs import DirectProof, Method, Proof, SeparationProof, check_proof
 from evomeans.exact.separation import separation_bound
+from evomeans.exact.threads import Threads
 from evomeans.exact.tree import Tree
 from evomeans.exact.tree_proof import TreeProof
 
 MOST_POINTS = 1200
 """Distinct points up to which the relaxation is solved as a whole; an iteration takes 0.3 s."""
+MOST_POINTS_ON_GPU = 3000
 
 Map = Callable[[Callable[..., Any], Iterable[tuple[Any, ...]]], list[Any]]
 """Calls a function with all these arguments, perhaps several at a time; results in order."""
@@ -57,7 +60,9 @@ class Finding:
     confidence: float | None = None
 
 
-def choose_method(points: WeightedPoints, k: int, has_plane_solver: bool) -> Choice:
+def choose_method(
+    points: WeightedPoints, k: int, has_plane_solver: bool, most_points: int = MOST_POINTS
+) -> Choice:
     """Return what to attempt after `separation`, which costs next to nothing, has failed."""
     n, d = points.values.shape
     if direct.solves(points, k):
@@ -66,7 +71,7 @@ def choose_method(points: WeightedPoints, k: int, has_plane_solver: bool) -> Cho
         return Choice(
             Method.PLANE, f"the samples lie in a plane and clusters are small ({n / k:.0f} points)"
         )
-    if n <= MOST_POINTS:
+    if n <= most_points:
         return Choice(Method.RELAXATION, f"there are only {n} distinct samples")
     return Choice(Method.PARTS, f"{n} distinct samples are too many for one relaxation")
 
@@ -81,6 +86,8 @@ def attempt(
     has_plane_solver: bool = False,
     run: Map | None = None,
     n_jobs: int = 1,
+    projector: Callable[[Floats, int], Projector] = CpuProjector,
+    most_points: int = MOST_POINTS,
     sampled_parts: int | None = None,
 ) -> Finding:
     """Prove as much as possible about the clusterings of some points.
@@ -100,11 +107,15 @@ def attempt(
     run : callable, optional
         How to work on several parts at a time.
     n_jobs : int
-        How many ``run`` works on.
+        How many ``run`` works on, and the threads of a relaxation.
+    projector : callable
+        Where the relaxation computes eigenvectors, see `projection`.
+    most_points : int
+        Distinct points up to which the relaxation is solved as a whole.
     sampled_parts : int, optional
         Prove bounds for so many parts only, for a statistical statement.
     """
-    wanted = method or choose_method(points, k, has_plane_solver).method
+    wanted = method or choose_method(points, k, has_plane_solver, most_points).method
     if wanted is Method.DIRECT and not direct.solves(points, k):
         raise ValueError(
             f"method='direct' is for one cluster, one feature, or at most n_clusters + 1 distinct "
@@ -121,7 +132,9 @@ def attempt(
     if method is Method.SEPARATION or is_closed or cutoff == 0:
         return separated
     if wanted is Method.RELAXATION:
-        found = _by_relaxation(points, k, labels, limits)
+        with Threads(n_jobs) as threads:
+            bench = Workbench(threads, projector)
+            found = _by_relaxation(points, k, labels, limits, bench)
     elif wanted is Method.PLANE:
         from evomeans.exact.plane import by_columns
 
@@ -139,9 +152,12 @@ def _by_separation(points: WeightedPoints, k: int, labels: Indices) -> Finding:
     return Finding(Method.SEPARATION, lower, labels, SeparationProof(labels))
 
 
-def _by_relaxation(points: WeightedPoints, k: int, labels: Indices, limits: Limits) -> Finding:
+def _by_relaxation(
+    points: WeightedPoints, k: int, labels: Indices, limits: Limits, workbench: Workbench
+) -> Finding:
     known = labels if len(np.unique(labels)) == k else None
-    result = Tree(points, k, points.inertia(labels), known, limits).prove()
+    tree = Tree(points, k, points.inertia(labels), known, limits, workbench=workbench)
+    result = tree.prove()
     proof: TreeProof = result.proof
     # Whatever the search believes, what counts is what the check of the proof returns.
     lower = check_proof(points, k, proof)
