@@ -262,7 +262,7 @@ def test_exact_kmeans_says_what_is_left() -> None:
 @pytest.fixture
 def many(monkeypatch) -> tuple[np.ndarray, np.ndarray]:
     """Return samples that are split into eight parts."""
-    monkeypatch.setattr("evomeans.exact.parts.PART_SIZE", 20)
+    monkeypatch.setattr("evomeans.exact.parts.PART_SIZES", (20, 20))
     rng = np.random.default_rng(3)
     X = rng.normal(size=(160, 2)) + 4 * (np.arange(160) % 2)[:, None]
     return X, evomeans.HGMeans(2, random_state=0).fit(X).labels_
