@@ -10,9 +10,10 @@ large      Pendigit and Letters in parts, by several processes
 separated  a mixture of 100,000 rows, proven in closed form
 
 Set-ups can also be named, as ``dataset:clusters``. The clustering comes from HGMeans with seed 0,
-which is not timed. Seconds are those of the processor, on one thread; with ``--jobs`` above 1 they
-are seconds of the clock. Every proof is checked once more. ``--output`` appends the rows to a CSV
-file, from which ``--accept`` writes what is proven into best_known.csv.
+which is not timed. Seconds are those of the processor, on one thread; with ``--jobs`` above 1 and
+with ``--engine gpu`` they are seconds of the clock. ``--processes`` works on several set-ups at a
+time. Every proof is checked once more. ``--output`` appends the rows to a CSV file, from which
+``--accept`` writes what is proven into best_known.csv.
 """
 
 from __future__ import annotations
@@ -21,9 +22,12 @@ import argparse
 import csv
 import time
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, fields
 from importlib.util import find_spec
+from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,15 +97,16 @@ def samples(name: str) -> NDArray[np.float64]:
     return np.asarray(load(name), np.float64)
 
 
-def measure(setup: str, max_time: float, n_jobs: int, method: str | None) -> Row:
+def measure(
+    setup: str, max_time: float, n_jobs: int = 1, method: str | None = None, engine: str = "cpu"
+) -> Row:
     """Search, prove and check."""
     name, k = parse_setup(setup)
     X = samples(name)
     labels = evomeans.HGMeans(k, random_state=0, n_jobs=n_jobs).fit(X).labels_
-    if n_jobs > 1:
-        found = evomeans.certify(
-            X, labels, max_time=max_time, n_jobs=n_jobs, method=method or "auto"
-        )
+    if n_jobs > 1 or engine == "gpu":
+        options: dict[str, Any] = {"n_jobs": n_jobs, "engine": engine}
+        found = evomeans.certify(X, labels, max_time=max_time, method=method or "auto", **options)
         began = time.process_time()
         found.verify(X)
         return Row(
@@ -143,6 +148,18 @@ def measure(setup: str, max_time: float, n_jobs: int, method: str | None) -> Row
         round(seconds, 2),
         round(checked, 2),
     )
+
+
+def measured(calls: list[tuple[Any, ...]], processes: int) -> Iterator[Row]:
+    """Measure set-ups, in processes of their own if there are several; rows in any order."""
+    if processes == 1:
+        yield from (measure(*call) for call in calls)
+        return
+    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+        # The longest first.
+        ordered = sorted(calls, key=lambda call: -call[1])
+        for done in as_completed([pool.submit(measure, *call) for call in ordered]):
+            yield done.result()
 
 
 def shown(row: Row) -> str:
@@ -193,6 +210,8 @@ def main() -> None:
     parser.add_argument("--group", action="append", choices=tuple(GROUPS), default=[])
     parser.add_argument("--seconds", type=float, help="for each set-up, instead of the usual ones")
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--engine", choices=("cpu", "gpu"), default="cpu")
+    parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--method", choices=[str(method) for method in Method])
     parser.add_argument("--output", type=Path)
     parser.add_argument("--accept", type=Path, metavar="CSV")
@@ -211,9 +230,9 @@ def main() -> None:
     prepare()
     print(HEADER, flush=True)
     total = 0.0
-    for setup, seconds in chosen.items():
-        limit = arguments.seconds or seconds
-        row = measure(setup, limit, arguments.jobs, arguments.method)
+    options = arguments.jobs, arguments.method, arguments.engine
+    calls = [(setup, arguments.seconds or seconds, *options) for setup, seconds in chosen.items()]
+    for row in measured(calls, arguments.processes):
         total += row.seconds
         print(shown(row), flush=True)
         if arguments.output:
