@@ -13,7 +13,8 @@ Set-ups can also be named, as ``dataset:clusters``. The clustering comes from HG
 which is not timed. Seconds are those of the processor, on one thread; with ``--jobs`` above 1 and
 with ``--engine gpu`` they are seconds of the clock. ``--processes`` works on several set-ups at a
 time. Every proof is checked once more. ``--output`` appends the rows to a CSV file, from which
-``--accept`` writes what is proven into best_known.csv.
+``--accept`` writes what is proven into best_known.csv, and ``--table`` prints the table of
+docs/proof.md.
 """
 
 from __future__ import annotations
@@ -182,6 +183,39 @@ HEADER = (
 )
 
 
+TITLES = {
+    "congressional_voting": "Congressional Voting",
+    "breast_cancer": "Breast Cancer",
+    "wine": "wine, scaled",
+    "diabetes": "diabetes",
+    "tsplib1060": "TSPLib1060",
+    "mixture": "mixture, 100,000 × 16",
+}
+
+
+def table(rows: list[Row]) -> str:
+    """Write rows in Markdown, in the order of the groups, without the smallest sets."""
+    order = [setup for group in GROUPS if group != "small" for setup in GROUPS[group]]
+    found = {f"{row.dataset}:{row.m}": row for row in rows}
+    names = list(dict.fromkeys(setup.partition(":")[0] for setup in order))
+    order.sort(key=lambda setup: names.index(setup.partition(":")[0]))
+    lines = [
+        "| data | samples | k | inertia | proven gap | method | nodes | seconds |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for setup in order:
+        row = found.get(setup)
+        if row is None:
+            continue
+        title = TITLES.get(row.dataset, row.dataset.capitalize())
+        gap = "optimal" if row.status == "optimal" else f"{row.gap_percent:.2g} %"
+        lines.append(
+            f"| {title} | {len(samples(row.dataset)):,} | {row.m} | {row.upper_bound:.8g} | {gap} "
+            f"| {row.method} | {row.nodes} | {row.seconds:.1f} |"
+        )
+    return "\n".join(lines)
+
+
 def rows_of(path: Path) -> Iterator[Row]:
     """Read the rows of a CSV file."""
     with path.open(newline="") as file:
@@ -215,7 +249,11 @@ def main() -> None:
     parser.add_argument("--method", choices=[str(method) for method in Method])
     parser.add_argument("--output", type=Path)
     parser.add_argument("--accept", type=Path, metavar="CSV")
+    parser.add_argument("--table", type=Path, metavar="CSV")
     arguments = parser.parse_args()
+    if arguments.table:
+        print(table(list(rows_of(arguments.table))))
+        return
     if arguments.accept:
         proven = {
             (row.dataset, row.m): row.lower_bound
