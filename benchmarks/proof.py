@@ -99,14 +99,19 @@ def samples(name: str) -> NDArray[np.float64]:
 
 
 def measure(
-    setup: str, max_time: float, n_jobs: int = 1, method: str | None = None, engine: str = "cpu"
+    setup: str,
+    max_time: float,
+    n_jobs: int = 1,
+    method: str | None = None,
+    engine: str = "cpu",
+    part_size: int | None = None,
 ) -> Row:
     """Search, prove and check."""
     name, k = parse_setup(setup)
     X = samples(name)
     labels = evomeans.HGMeans(k, random_state=0, n_jobs=n_jobs).fit(X).labels_
     if n_jobs > 1 or engine == "gpu":
-        options: dict[str, Any] = {"n_jobs": n_jobs, "engine": engine}
+        options: dict[str, Any] = {"n_jobs": n_jobs, "engine": engine, "part_size": part_size}
         found = evomeans.certify(X, labels, max_time=max_time, method=method or "auto", **options)
         began = time.process_time()
         found.verify(X)
@@ -129,7 +134,15 @@ def measure(
     wanted = Method(method) if method else None
     with threadpool_limits(1):
         limits = Limits(max_time=max_time, clock=time.process_time)
-        finding = attempt(points, k, known, limits, method=wanted, has_plane_solver=has_solver)
+        finding = attempt(
+            points,
+            k,
+            known,
+            limits,
+            method=wanted,
+            has_plane_solver=has_solver,
+            part_size=part_size,
+        )
         seconds = limits.seconds
         began = time.process_time()
         lower = points.in_data_units(check_proof(points, k, finding.proof))
@@ -245,6 +258,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, help="for each set-up, instead of the usual ones")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--engine", choices=("cpu", "gpu"), default="cpu")
+    parser.add_argument("--part-size", type=int, help="of parts, instead of one that suits")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--method", choices=[str(method) for method in Method])
     parser.add_argument("--output", type=Path)
@@ -268,7 +282,7 @@ def main() -> None:
     prepare()
     print(HEADER, flush=True)
     total = 0.0
-    options = arguments.jobs, arguments.method, arguments.engine
+    options = arguments.jobs, arguments.method, arguments.engine, arguments.part_size
     calls = [(setup, arguments.seconds or seconds, *options) for setup, seconds in chosen.items()]
     for row in measured(calls, arguments.processes):
         total += row.seconds

@@ -212,6 +212,7 @@ def test_progress_is_told(X, capsys) -> None:
         ({"max_time": 0}, "max_time=0 must be a positive number"),
         ({"gap": 0}, "gap=0 must be at least 1e-9"),
         ({"method": "magic"}, "method='magic' must be one of"),
+        ({"part_size": 1}, "part_size=1"),
         ({"engine": "dask"}, "engine='dask' must be 'cpu' or 'gpu'"),
         ({"n_clusters": 1}, "less than the 2 clusters"),
         ({"method": "parts"}, "parts"),

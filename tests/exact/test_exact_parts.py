@@ -58,6 +58,8 @@ def test_more_time_means_larger_parts() -> None:
     assert counts == sorted(counts, reverse=True)
     assert counts[0] == 36
     assert counts[-1] == 11
+    assert count_parts(points, labels, 1, part_size=600) == 15
+    assert count_parts(points, labels, 1, part_size=5000) == 8
 
 
 def test_the_sum_is_below_the_optimum(monkeypatch) -> None:

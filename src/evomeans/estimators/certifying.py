@@ -47,6 +47,7 @@ def certify(
     engine: str = "cpu",
     method: str = "auto",
     sampled_parts: int | None = None,
+    part_size: int | None = None,
     verbose: int = 0,
     progress: Progress | None = None,
 ) -> Certificate:
@@ -82,6 +83,10 @@ def certify(
     sampled_parts : int, default=None
         With "parts", prove bounds for this many of them only, and estimate the rest. The
         certificate is then statistical.
+    part_size : int, default=None
+        Distinct samples of a part, at most 1,200. Larger parts take longer and lose less. By
+        default as many as one core can work on within ``max_time``; give more if there are more
+        cores.
     verbose : int, default=0
         1 prints a line every few seconds.
     progress : callable, default=None
@@ -113,6 +118,8 @@ def certify(
     n_threads = check_thread_count(1 if n_jobs is None else n_jobs)
     if sampled_parts is not None:
         check_int("sampled_parts", sampled_parts, at_least=2)
+    if part_size is not None:
+        check_int("part_size", part_size, at_least=2)
     return _certified(
         X,
         labels,
@@ -124,6 +131,7 @@ def certify(
         check_engine(engine),
         check_method(method),
         sampled_parts,
+        part_size,
         _listener(progress, check_int("verbose", int(verbose), at_least=0)),
     )
 
@@ -139,6 +147,7 @@ def _certified(
     engine: str,
     method: str | None,
     sampled_parts: int | None,
+    part_size: int | None,
     progress: Progress,
 ) -> Certificate:
     # Imported here: it loads Numba.
@@ -185,6 +194,7 @@ def _certified(
             projector=projector,
             most_points=most_points,
             sampled_parts=sampled_parts,
+            part_size=part_size,
         )
     if interrupt.requested:
         warnings.warn(

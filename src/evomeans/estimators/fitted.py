@@ -205,6 +205,7 @@ class FittedCenters(
         engine: str = "cpu",
         method: str = "auto",
         sampled_parts: int | None = None,
+        part_size: int | None = None,
         update: bool = False,
         verbose: int = 0,
         progress: Any = None,
@@ -232,6 +233,8 @@ class FittedCenters(
             How to prove it.
         sampled_parts : int, default=None
             With "parts", work on this many of them, for a statistical statement.
+        part_size : int, default=None
+            Distinct samples of a part; by default as many as ``max_time`` allows.
         update : bool, default=False
             Whether to take over a better clustering, if the proof finds one.
         verbose : int, default=0
@@ -260,6 +263,7 @@ class FittedCenters(
             engine=engine,
             method=method,
             sampled_parts=sampled_parts,
+            part_size=part_size,
             verbose=verbose,
             progress=progress,
         )

@@ -89,6 +89,7 @@ def attempt(
     projector: Callable[[Floats, int], Projector] = CpuProjector,
     most_points: int = MOST_POINTS,
     sampled_parts: int | None = None,
+    part_size: int | None = None,
 ) -> Finding:
     """Prove as much as possible about the clusterings of some points.
 
@@ -114,6 +115,8 @@ def attempt(
         Distinct points up to which the relaxation is solved as a whole.
     sampled_parts : int, optional
         Prove bounds for so many parts only, for a statistical statement.
+    part_size : int, optional
+        Points of a part.
     """
     wanted = method or choose_method(points, k, has_plane_solver, most_points).method
     if wanted is Method.DIRECT and not direct.solves(points, k):
@@ -142,7 +145,16 @@ def attempt(
     else:
         from evomeans.exact.parts import by_parts
 
-        found = by_parts(points, k, labels, limits, run=run, n_jobs=n_jobs, sampled=sampled_parts)
+        found = by_parts(
+            points,
+            k,
+            labels,
+            limits,
+            run=run,
+            n_jobs=n_jobs,
+            sampled=sampled_parts,
+            part_size=part_size,
+        )
     is_best = method is not None or found.lower > separated.lower or found.confidence is not None
     return found if is_best else separated
 

@@ -53,11 +53,13 @@ class UselessError(ValueError):
     """A proof that would say next to nothing, and is not attempted."""
 
 
-def count_parts(points: WeightedPoints, labels: Indices, max_time: float) -> int:
+def count_parts(
+    points: WeightedPoints, labels: Indices, max_time: float, part_size: int | None = None
+) -> int:
     """Return into how many parts to split, or refuse.
 
-    The parts are as large as time allows on one core, so that their number does not depend on the
-    number of cores.
+    By default the parts are as large as time allows on one core, so that their number does not
+    depend on the number of cores.
     """
     smallest = int(np.bincount(labels).min())
     fewest = math.ceil(points.n / MOST_POINTS)
@@ -68,7 +70,8 @@ def count_parts(points: WeightedPoints, labels: Indices, max_time: float) -> int
             "split. Most parts would miss that cluster, and the bound would say next to nothing. "
             "Certify fewer samples or fewer clusters."
         )
-    size = np.clip(math.sqrt(max_time / (PART_SECONDS * points.n)), *PART_SIZES)
+    affordable = np.clip(math.sqrt(max_time / (PART_SECONDS * points.n)), *PART_SIZES)
+    size = affordable if part_size is None else min(part_size, MOST_POINTS)
     return max(2, fewest, min(round(points.n / size), smallest))
 
 
@@ -107,11 +110,12 @@ def by_parts(
     run: Map | None = None,
     n_jobs: int = 1,
     sampled: int | None = None,
+    part_size: int | None = None,
 ) -> Finding:
     """Prove a bound by parts: all of them, or a sample for a statistical statement."""
     if labels.max() + 1 != k:
         raise UselessError(f"The given clustering has {labels.max() + 1} clusters, not {k}.")
-    n_parts = count_parts(points, labels, limits.max_time)
+    n_parts = count_parts(points, labels, limits.max_time, part_size)
     parts = anticlusters(points, labels, n_parts)
     chosen = np.arange(n_parts)
     is_sample = sampled is not None and sampled < n_parts

@@ -20,6 +20,8 @@ from evomeans.exact.threads import Threads
 
 SMALLEST_FOR_SUBSETS = 120
 """Groups from which on a few eigenvectors are found faster than all of them."""
+SMALLEST_FOR_SINGLE = 60
+"""Groups from which on single precision pays for the conversion."""
 
 
 class Projector(Protocol):
@@ -51,7 +53,7 @@ class CpuProjector:
     def __init__(self, v: Floats, k: int) -> None:
         self._v, self._k = v, k
         self._vv = np.outer(v, v)
-        self.fine = False
+        self.fine = len(v) < SMALLEST_FOR_SINGLE
         self.rank = len(v)
 
     def project(self, A: Floats, size: float) -> Floats:
@@ -78,7 +80,10 @@ class CpuProjector:
             values = projected_values(values, self._k - 1)
             if values[0] <= 0:  # else there may be more
                 return values, Q
-        values, Q = eigh(A, driver="evd", check_finite=False)
+        if self.fine:
+            values, Q = np.linalg.eigh(A)  # less overhead, for small matrices
+        else:
+            values, Q = eigh(A, driver="evd", check_finite=False)
         return projected_values(values, self._k - 1), Q
 
     def lowest_sum(self, A: Floats, count: int) -> float:
