@@ -10,9 +10,11 @@ large      Pendigit and Letters in parts, by several processes
 separated  a mixture of 100,000 rows, proven in closed form
 
 Set-ups can also be named, as ``dataset:clusters``. The clustering comes from HGMeans with seed 0,
-which is not timed. Seconds are those of the processor, on one thread; with ``--jobs`` above 1 they
-are seconds of the clock. Every proof is checked once more. ``--output`` appends the rows to a CSV
-file, from which ``--accept`` writes what is proven into best_known.csv.
+which is not timed. Seconds are those of the processor, on one thread; with ``--jobs`` above 1 and
+with ``--engine gpu`` they are seconds of the clock. ``--processes`` works on several set-ups at a
+time. Every proof is checked once more. ``--output`` appends the rows to a CSV file, from which
+``--accept`` writes what is proven into best_known.csv, and ``--table`` prints the table of
+docs/proof.md.
 """
 
 from __future__ import annotations
@@ -21,8 +23,11 @@ import argparse
 import csv
 import time
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, fields
+from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,15 +97,21 @@ def samples(name: str) -> NDArray[np.float64]:
     return np.asarray(load(name), np.float64)
 
 
-def measure(setup: str, max_time: float, n_jobs: int, method: str | None) -> Row:
+def measure(
+    setup: str,
+    max_time: float,
+    n_jobs: int = 1,
+    method: str | None = None,
+    engine: str = "cpu",
+    part_size: int | None = None,
+) -> Row:
     """Search, prove and check."""
     name, k = parse_setup(setup)
     X = samples(name)
     labels = evomeans.HGMeans(k, random_state=0, n_jobs=n_jobs).fit(X).labels_
-    if n_jobs > 1:
-        found = evomeans.certify(
-            X, labels, max_time=max_time, n_jobs=n_jobs, method=method or "auto"
-        )
+    if n_jobs > 1 or engine == "gpu":
+        options: dict[str, Any] = {"n_jobs": n_jobs, "engine": engine, "part_size": part_size}
+        found = evomeans.certify(X, labels, max_time=max_time, method=method or "auto", **options)
         began = time.process_time()
         found.verify(X)
         return Row(
@@ -121,7 +132,7 @@ def measure(setup: str, max_time: float, n_jobs: int, method: str | None) -> Row
     wanted = Method(method) if method else None
     with threadpool_limits(1):
         limits = Limits(max_time=max_time, clock=time.process_time)
-        finding = attempt(points, k, known, limits, method=wanted)
+        finding = attempt(points, k, known, limits, method=wanted, part_size=part_size)
         seconds = limits.seconds
         began = time.process_time()
         lower = points.in_data_units(check_proof(points, k, finding.proof))
@@ -143,6 +154,18 @@ def measure(setup: str, max_time: float, n_jobs: int, method: str | None) -> Row
     )
 
 
+def measured(calls: list[tuple[Any, ...]], processes: int) -> Iterator[Row]:
+    """Measure set-ups, in processes of their own if there are several; rows in any order."""
+    if processes == 1:
+        yield from (measure(*call) for call in calls)
+        return
+    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+        # The longest first.
+        ordered = sorted(calls, key=lambda call: -call[1])
+        for done in as_completed([pool.submit(measure, *call) for call in ordered]):
+            yield done.result()
+
+
 def shown(row: Row) -> str:
     """Write a row of the table."""
     known = best_known(row.dataset, row.m) if row.dataset not in OTHERS else None
@@ -161,6 +184,39 @@ HEADER = (
     f"{'data':<21} {'k':>4} {'upper bound':>16} {'lower bound':>16} {'gap %':>9} {'status':<8} "
     f"{'method':<11} {'nodes':>5} {'cuts':>8} {'seconds':>8} {'check':>7}"
 )
+
+
+TITLES = {
+    "congressional_voting": "Congressional Voting",
+    "breast_cancer": "Breast Cancer",
+    "wine": "wine, scaled",
+    "diabetes": "diabetes",
+    "tsplib1060": "TSPLib1060",
+    "mixture": "mixture, 100,000 × 16",
+}
+
+
+def table(rows: list[Row]) -> str:
+    """Write rows in Markdown, in the order of the groups, without the smallest sets."""
+    order = [setup for group in GROUPS if group != "small" for setup in GROUPS[group]]
+    found = {f"{row.dataset}:{row.m}": row for row in rows}
+    names = list(dict.fromkeys(setup.partition(":")[0] for setup in order))
+    order.sort(key=lambda setup: names.index(setup.partition(":")[0]))
+    lines = [
+        "| data | samples | k | inertia | proven gap | method | nodes | seconds |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for setup in order:
+        row = found.get(setup)
+        if row is None:
+            continue
+        title = TITLES.get(row.dataset, row.dataset.capitalize())
+        gap = "optimal" if row.status == "optimal" else f"{row.gap_percent:.2g} %"
+        lines.append(
+            f"| {title} | {len(samples(row.dataset)):,} | {row.m} | {row.upper_bound:.8g} | {gap} "
+            f"| {row.method} | {row.nodes} | {row.seconds:.1f} |"
+        )
+    return "\n".join(lines)
 
 
 def rows_of(path: Path) -> Iterator[Row]:
@@ -191,10 +247,17 @@ def main() -> None:
     parser.add_argument("--group", action="append", choices=tuple(GROUPS), default=[])
     parser.add_argument("--seconds", type=float, help="for each set-up, instead of the usual ones")
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--engine", choices=("cpu", "gpu"), default="cpu")
+    parser.add_argument("--part-size", type=int, help="of parts, instead of one that suits")
+    parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--method", choices=[str(method) for method in Method])
     parser.add_argument("--output", type=Path)
     parser.add_argument("--accept", type=Path, metavar="CSV")
+    parser.add_argument("--table", type=Path, metavar="CSV")
     arguments = parser.parse_args()
+    if arguments.table:
+        print(table(list(rows_of(arguments.table))))
+        return
     if arguments.accept:
         proven = {
             (row.dataset, row.m): row.lower_bound
@@ -209,9 +272,9 @@ def main() -> None:
     prepare()
     print(HEADER, flush=True)
     total = 0.0
-    for setup, seconds in chosen.items():
-        limit = arguments.seconds or seconds
-        row = measure(setup, limit, arguments.jobs, arguments.method)
+    options = arguments.jobs, arguments.method, arguments.engine, arguments.part_size
+    calls = [(setup, arguments.seconds or seconds, *options) for setup, seconds in chosen.items()]
+    for row in measured(calls, arguments.processes):
         total += row.seconds
         print(shown(row), flush=True)
         if arguments.output:

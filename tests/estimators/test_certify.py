@@ -16,6 +16,7 @@ from evomeans.exact.tree_proof import InvalidProofError
 from evomeans.search import StopReason
 from evomeans.storage.archive import write_archive
 from evomeans.storage.certificate_file import FORMAT, KINDS, certificate_to_meta
+from optional import require_torch
 
 
 @pytest.fixture(scope="module", name="X")
@@ -50,6 +51,21 @@ def test_the_proof_does_not_depend_on_the_run(X, certificate) -> None:
     assert (
         evomeans.HGMeans(3, random_state=1).fit(X).certify(X).lower_bound == certificate.lower_bound
     )
+
+
+def test_the_proof_does_not_depend_on_the_number_of_threads(X, certificate) -> None:
+    model = evomeans.HGMeans(3, random_state=0).fit(X)
+    assert model.certify(X, n_jobs=3).lower_bound == certificate.lower_bound
+
+
+def test_eigenvectors_of_another_device_prove_as_much(X, certificate, monkeypatch) -> None:
+    """Here PyTorch on the CPU; the check of the proof is the same."""
+    require_torch()
+    monkeypatch.setenv("EVOMEANS_GPU_DEVICE", "cpu")
+    found = evomeans.certify(X, certificate.labels, engine="gpu", method="relaxation")
+    assert found.status == "optimal"
+    assert found.lower_bound == pytest.approx(certificate.lower_bound, rel=2e-6)
+    assert found.verify(X) == found.lower_bound
 
 
 def test_labels_and_centres_say_the_same(X, certificate) -> None:
@@ -224,6 +240,8 @@ def test_progress_is_told(X, capsys) -> None:
         ({"max_time": 0}, "max_time=0 must be a positive number"),
         ({"gap": 0}, "gap=0 must be at least 1e-9"),
         ({"method": "magic"}, "method='magic' must be one of"),
+        ({"part_size": 1}, "part_size=1"),
+        ({"engine": "dask"}, "engine='dask' must be 'cpu' or 'gpu'"),
         ({"n_clusters": 1}, "less than the 2 clusters"),
         ({"method": "parts"}, "parts"),
         ({"method": "direct"}, "method='direct' is for one cluster"),
@@ -273,7 +291,7 @@ def test_exact_kmeans_says_what_is_left() -> None:
 @pytest.fixture
 def many(monkeypatch) -> tuple[np.ndarray, np.ndarray]:
     """Return samples that are split into eight parts."""
-    monkeypatch.setattr("evomeans.exact.parts.PART_SIZE", 20)
+    monkeypatch.setattr("evomeans.exact.parts.PART_SIZES", (20, 20))
     rng = np.random.default_rng(3)
     X = rng.normal(size=(160, 2)) + 4 * (np.arange(160) % 2)[:, None]
     return X, evomeans.HGMeans(2, random_state=0).fit(X).labels_

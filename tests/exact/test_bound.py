@@ -14,6 +14,7 @@ from evomeans.exact.multipliers import Multipliers
 from evomeans.exact.points import WeightedPoints
 from evomeans.exact.star_cuts import LARGEST, CutFinder, add_cuts, are_valid, no_cuts
 from evomeans.exact.subproblem import Subproblem
+from evomeans.exact.threads import Threads
 
 
 def random_multipliers(rng: np.random.Generator, problem: Subproblem, scale: float) -> Multipliers:
@@ -89,6 +90,17 @@ def test_found_cuts_are_violated_as_much_as_they_claim() -> None:
         i, members = row[0], row[1:][row[1:] >= 0]
         pairs = sum(Z[s, t] for s in members for t in members if s < t)
         assert Z[i, members].sum() - pairs - Z[i, i] > 1e-3 * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("count", [2, 3, 30])
+def test_threads_find_the_same_cuts(count: int) -> None:
+    """Also with more threads than groups."""
+    rng = np.random.default_rng(2)
+    Z = rng.random((20, 20)) ** 4
+    Z = (Z + Z.T) / 2
+    np.fill_diagonal(Z, 0.6)
+    with Threads(count) as threads:
+        assert np.array_equal(CutFinder(20, threads).find(Z, 1e-3), CutFinder(20).find(Z, 1e-3))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from proof_problems import brute_force
 from evomeans.exact import parts as module
 from evomeans.exact.anticlusters import anticlusters
 from evomeans.exact.limits import Limits
-from evomeans.exact.parts import UselessError, by_parts, estimated_bound
+from evomeans.exact.parts import UselessError, by_parts, count_parts, estimated_bound
 from evomeans.exact.points import WeightedPoints
 from evomeans.exact.proofs import DirectProof, PartsProof, check_proof
 
@@ -36,9 +36,35 @@ def test_parts_have_nearly_the_means_of_the_whole() -> None:
     assert spread(parts) < 0.2 * spread(shuffled)
 
 
+def test_cells_of_a_cluster_are_spread_evenly_too() -> None:
+    """Every part has as many points of each quarter of the plane as any other, but for a few."""
+    points, labels = problem(800)
+    parts = anticlusters(points, labels, 4)
+    quarters = 2 * (points.values[:, 0] > np.median(points.values[:, 0])) + (
+        points.values[:, 1] > np.median(points.values[:, 1])
+    )
+    counts = np.zeros((4, 4), int)
+    np.add.at(counts, (parts, quarters), 1)
+    assert np.ptp(counts, axis=0).max() <= 12
+    assert np.array_equal(parts, anticlusters(points, labels, 4))
+
+
+def test_more_time_means_larger_parts() -> None:
+    """As long as they are neither tiny nor more than the relaxation can take."""
+    rng = np.random.default_rng(0)
+    points = WeightedPoints.of_samples(rng.normal(size=(9000, 2)))
+    labels = np.arange(9000) % 3
+    counts = [count_parts(points, labels, seconds) for seconds in (1, 100, 300, 900, 1e6)]
+    assert counts == sorted(counts, reverse=True)
+    assert counts[0] == 36
+    assert counts[-1] == 11
+    assert count_parts(points, labels, 1, part_size=600) == 15
+    assert count_parts(points, labels, 1, part_size=5000) == 8
+
+
 def test_the_sum_is_below_the_optimum(monkeypatch) -> None:
     """Two parts of a problem that brute force can solve."""
-    monkeypatch.setattr(module, "PART_SIZE", 5)
+    monkeypatch.setattr(module, "PART_SIZES", (5, 5))
     points, _ = problem(11, seed=4)
     optimum, best = brute_force(points, 2)
     found = by_parts(points, 2, best, Limits(max_time=20))
@@ -48,7 +74,7 @@ def test_the_sum_is_below_the_optimum(monkeypatch) -> None:
 
 
 def test_a_sample_of_parts_is_statistical(monkeypatch) -> None:
-    monkeypatch.setattr(module, "PART_SIZE", 20)
+    monkeypatch.setattr(module, "PART_SIZES", (20, 20))
     points, labels = problem(160)
     found = by_parts(points, 2, labels, Limits(max_time=30), sampled=4)
     assert found.confidence == 0.99

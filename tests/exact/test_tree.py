@@ -7,11 +7,15 @@ import dataclasses
 import numpy as np
 import pytest
 from proof_problems import SmallProblem, problems
+from threadpoolctl import threadpool_limits
 
 from evomeans.exact import cluster_line
 from evomeans.exact.limits import Limits
 from evomeans.exact.multipliers import Multipliers
 from evomeans.exact.points import WeightedPoints
+from evomeans.exact.projection import Workbench
+from evomeans.exact.rounding import kmeans
+from evomeans.exact.threads import Threads
 from evomeans.exact.tree import Tree
 from evomeans.exact.tree_proof import (
     InvalidProofError,
@@ -81,17 +85,53 @@ def test_a_better_clustering_is_returned() -> None:
         assert result.proof.cutoff == found
 
 
-def test_work_is_deterministic() -> None:
-    """Two runs that are not stopped by time give the same proof, bit by bit."""
-    problem = next(problems(3, 1))
-    first, second = (proven(problem, 1.02)[1] for _ in range(2))
+def assert_same(first: TreeProof, second: TreeProof) -> None:
+    """Two proofs are equal, bit by bit."""
     assert len(first.steps) == len(second.steps)
     for one, other in zip(first.steps, second.steps, strict=True):
         assert one.kind is other.kind
         assert one.pair == other.pair
         if one.multipliers is not None and other.multipliers is not None:
             assert np.array_equal(one.multipliers.slack, other.multipliers.slack)
+            assert np.array_equal(one.multipliers.cuts, other.multipliers.cuts)
             assert np.array_equal(one.multipliers.prices, other.multipliers.prices)
+
+
+def test_work_is_deterministic() -> None:
+    """Two runs that are not stopped by time give the same proof."""
+    problem = next(problems(3, 1))
+    assert_same(*(proven(problem, 1.02)[1] for _ in range(2)))
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_threads_do_not_change_the_proof(count: int) -> None:
+    """Cases side by side, cuts in ranges of groups: the same steps, bit by bit."""
+    points = WeightedPoints.of_samples(np.random.default_rng(2).random((24, 4)))
+    labels = kmeans(points, points.values[:4])
+    assert labels is not None
+    # Higher than the optimum, which is never reached: there are cases enough.
+    cutoff = 1.1 * points.inertia(labels)
+    limits = Limits(max_time=600)
+    proofs = []
+    for number in (1, count):
+        with Threads(number) as threads, threadpool_limits(1):
+            bench = Workbench(threads)
+            tree = Tree(points, 4, cutoff, None, limits, False, 20, bench)
+            proofs.append(tree.prove().proof)
+    assert proofs[0].n_nodes >= 9
+    assert_same(*proofs)
+
+
+def test_cases_that_time_left_out_keep_the_bound_they_come_from() -> None:
+    """The clock runs out after the root: the proof has cases without work of their own."""
+    problem = next(problem for problem in problems(11, 200) if proven(problem, 1.3)[1].n_nodes > 3)
+    cutoff = 1.3 * problem.optimum
+    for allowed in range(1, 12):
+        calls = iter(range(allowed))
+        limits = Limits(max_time=60, interrupted=lambda left=calls: next(left, None) is None)
+        proof = Tree(problem.points, problem.k, cutoff, None, limits, False).prove().proof
+        bound = tree_bound(problem.points, problem.k, proof)
+        assert bound <= problem.optimum * (1 + ROUNDING)
 
 
 def test_interruption_keeps_a_valid_bound() -> None:

@@ -225,7 +225,7 @@ class ProofOptions:
     """For large tables: prove this many parts only, for a statistical statement."""
 
     jobs: Jobs | None = None
-    """Parts of a large table to work on at a time, -1 for as many as there are cores."""
+    """Cases or parts of the proof to work on at a time, -1 for as many as there are cores."""
 
     @property
     def samples(self) -> SampleOptions:

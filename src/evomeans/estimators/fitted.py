@@ -202,8 +202,10 @@ class FittedCenters(
         max_time: float = 60.0,
         gap: float = 1e-6,
         n_jobs: int | None = None,
+        engine: str = "cpu",
         method: str = "auto",
         sampled_parts: int | None = None,
+        part_size: int | None = None,
         update: bool = False,
         verbose: int = 0,
         progress: Any = None,
@@ -224,11 +226,15 @@ class FittedCenters(
         gap : float, default=1e-6
             The proof is done when the lower bound is within this share of the upper one.
         n_jobs : int, default=None
-            Parts that are worked on at a time, if the samples are split into parts.
+            Cases or parts of the proof that are worked on at a time.
+        engine : {"cpu", "gpu"}, default="cpu"
+            Where the relaxation computes its eigenvectors.
         method : {"auto", "direct", "separation", "relaxation", "plane", "parts"}, default="auto"
             How to prove it.
         sampled_parts : int, default=None
             With "parts", work on this many of them, for a statistical statement.
+        part_size : int, default=None
+            Distinct samples of a part; by default as many as ``max_time`` allows.
         update : bool, default=False
             Whether to take over a better clustering, if the proof finds one.
         verbose : int, default=0
@@ -254,8 +260,10 @@ class FittedCenters(
             max_time=max_time,
             gap=gap,
             n_jobs=n_jobs,
+            engine=engine,
             method=method,
             sampled_parts=sampled_parts,
+            part_size=part_size,
             verbose=verbose,
             progress=progress,
         )

@@ -21,20 +21,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.linalg import eigh
 
-from evomeans.exact.admm_kernels import (
-    capped_simplex,
-    finish,
-    point_to_project,
-    relax,
-    shift,
-)
+from evomeans.exact.admm_kernels import finish, point_to_project, relax
 from evomeans.exact.bound import dual_matrix, proven_bound, quick_bound
 from evomeans.exact.fixing import pairs_to_fix
 from evomeans.exact.limits import Limits
 from evomeans.exact.multipliers import Multipliers
 from evomeans.exact.points import Floats
+from evomeans.exact.projection import Workbench
 from evomeans.exact.star_cuts import LARGEST, CutFinder, Cuts, add_cuts, no_cuts, sweep_cuts
 from evomeans.exact.subproblem import Subproblem
 
@@ -42,6 +36,10 @@ ROUND = 25
 """Iterations between two evaluations of the bound, which also add cuts."""
 SWEEPS = 3
 RELAXATION = 1.6
+FINE_GAP, FINE_RESIDUAL = 2e-4, 1e-5
+"""Below these, eigenvectors are computed in double precision; single takes half as long."""
+STALLED = 0.15
+"""Share of the remaining gap that must go within the patience; splitting a case gains more."""
 FIXING_ROUNDS = 8
 """Rounds between two attempts to keep pairs apart."""
 
@@ -100,10 +98,12 @@ class Search:
         Pairs to keep apart are added on the way.
     iterate : Iterate
         Where to begin.
+    workbench : Workbench
     """
 
     problem: Subproblem
     iterate: Iterate
+    workbench: Workbench = field(default_factory=Workbench)
     best: Multipliers = field(init=False)
     bound: float = field(init=False, default=-math.inf)
     """Quick bound of the best multipliers."""
@@ -145,7 +145,8 @@ class Search:
                 return
             self.n_iterations += ROUND
             self._evaluate(rounds)
-            if self.bound > reference + 2e-5 * self.problem.cutoff:
+            missing = self.problem.cutoff - self.bound
+            if self.bound > reference + max(2e-5 * self.problem.cutoff, STALLED * missing):
                 reference, last_progress = self.bound, number
             if tell is not None:
                 tell(self.bound)
@@ -160,6 +161,8 @@ class Search:
                 if self._fix() > self.problem.n // 5:
                     last_progress = number
                 rounds.problem = self.problem
+            if self.gap < FINE_GAP or max(primal, dual) < FINE_RESIDUAL:
+                rounds.projector.fine = True
             rounds.balance(primal, dual, number)
             if max(primal, dual) < 3e-3:
                 rounds.renew_cuts(1e-3 if number < 40 else 1e-4)
@@ -167,7 +170,8 @@ class Search:
     def _evaluate(self, rounds: Rounds) -> None:
         multipliers = rounds.multipliers()
         try:
-            bound = quick_bound(self.problem, dual_matrix(self.problem, multipliers)[0])
+            M = dual_matrix(self.problem, multipliers)[0]
+            bound = quick_bound(self.problem, M, rounds.projector.lowest_sum)
         except (ValueError, np.linalg.LinAlgError):
             return
         if bound > self.bound:
@@ -203,11 +207,10 @@ class Rounds:
         self.N = self.U - cut_part / self.penalty
         self.Y = start.V
         self.ages = np.zeros(len(self.cuts))
-        self.v = problem.roots / math.sqrt(problem.weights.sum())
-        self.vv = np.outer(self.v, self.v)
-        self.finder = CutFinder(n)
+        v = problem.roots / math.sqrt(problem.weights.sum())
+        self.projector = search.workbench.projector(v, problem.k)
+        self.finder = CutFinder(n, search.workbench.threads)
         self.A, self.base, self.matrix = (np.empty((n, n)) for _ in range(3))
-        self.rank = n
         self.n_found = -1
 
     def state(self) -> Iterate:
@@ -227,7 +230,7 @@ class Rounds:
         scaled = self.prices / self.penalty
         for _ in range(ROUND):
             size = point_to_project(self.V, C, self.U, self.penalty, self.A)
-            self.Y = self.nearest_projector(self.A, size)
+            self.Y = self.projector.project(self.A, size)
             relax(self.Y, self.V, self.N, RELAXATION, self.base, self.matrix)
             sweep_cuts(self.matrix, apart, self.inverse_roots, self.cuts, scaled, SWEEPS)
             arrays = self.Y, self.V, self.U, self.N
@@ -236,35 +239,11 @@ class Rounds:
         scale = 1 / math.sqrt(self.problem.k)
         return math.sqrt(primal) * scale, math.sqrt(dual) * scale
 
-    def nearest_projector(self, A: Floats, size: float) -> Floats:
-        """Project A, of this norm, onto the matrices û û' + Y' with 0 <= Y' <= I and trace k - 1.
-
-        A is overwritten.
-        """
-        n, k = self.problem.n, self.problem.k
-        product = A @ self.v
-        # The eigenvalue of û goes to the bottom, below all others.
-        shift(A, product - (float(self.v @ product) / 2 - 1.5 * size) * self.v, self.v)
-        few = self.rank + 8
-        values = None
-        if n > 120 and few < n // 4:
-            values, Q = eigh(A, driver="evr", subset_by_index=[n - few, n - 1], check_finite=False)
-            capped_simplex(values, k - 1)
-            if values[0] > 0:  # there may be more
-                values = None
-        if values is None:
-            values, Q = np.linalg.eigh(A)
-            capped_simplex(values, k - 1)
-        used = values > 0
-        self.rank = int(np.count_nonzero(used))
-        Q = Q[:, used]
-        return (Q * values[used]) @ Q.T + self.vv
-
     def balance(self, primal: float, dual: float, number: int) -> None:
         """Let the penalty follow the larger residual."""
         if number > 24 and number % 4:
             return
-        factor = 1.4 if primal > 2.5 * dual else 1 / 1.4 if dual > 2.5 * primal else 1.0
+        factor = 1.4 if primal > 1.5 * dual else 1 / 1.4 if dual > 1.5 * primal else 1.0
         self.penalty *= factor
         self.U /= factor
         self.N /= factor

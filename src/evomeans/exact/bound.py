@@ -37,9 +37,9 @@ References
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
-from scipy.linalg import eigh
 
 from evomeans.exact.multipliers import Multipliers
 from evomeans.exact.points import UNIT, Floats, WeightedPoints
@@ -106,22 +106,13 @@ def _eigenvalue_bound(problem: Subproblem, M: Floats) -> tuple[float, float]:
     return middle + float(lowest.sum()), allowance
 
 
-def quick_bound(problem: Subproblem, M: Floats) -> float:
+def quick_bound(
+    problem: Subproblem, M: Floats, lowest_sum: Callable[[Floats, int], float]
+) -> float:
     """Return the bound without its allowance for rounding: to compare multipliers, not to prove."""
     A, middle, _ = shifted_matrix(problem, M)
     rank = problem.k - 1
-    if rank == 0:
-        return middle
-    return middle + float(
-        eigh(
-            A,
-            eigvals_only=True,
-            driver="evr",
-            subset_by_index=[0, rank - 1],
-            check_finite=False,
-            overwrite_a=True,
-        ).sum()
-    )
+    return middle if rank == 0 else middle + lowest_sum(A, rank)
 
 
 def relative_error(points: WeightedPoints) -> float:

@@ -10,14 +10,17 @@ import numpy as np
 
 from evomeans.exact import direct
 from evomeans.exact.limits import Limits
-from evomeans.exact.points import Indices, WeightedPoints
+from evomeans.exact.points import Floats, Indices, WeightedPoints
+from evomeans.exact.projection import CpuProjector, Projector, Workbench
 from evomeans.exact.proofs import DirectProof, Method, Proof, SeparationProof, check_proof
 from evomeans.exact.separation import separation_bound
+from evomeans.exact.threads import Threads
 from evomeans.exact.tree import Tree
 from evomeans.exact.tree_proof import TreeProof
 
 MOST_POINTS = 1200
 """Distinct points up to which the relaxation is solved as a whole; an iteration takes 0.3 s."""
+MOST_POINTS_ON_GPU = 3000
 MOST_IN_PLANE = 6000
 """Distinct points up to which columns are generated; a step of the program takes seconds then."""
 
@@ -59,14 +62,14 @@ class Finding:
     confidence: float | None = None
 
 
-def choose_method(points: WeightedPoints, k: int) -> Choice:
+def choose_method(points: WeightedPoints, k: int, most_points: int = MOST_POINTS) -> Choice:
     """Return what to attempt after `separation`, which costs next to nothing, has failed."""
     n, d = points.values.shape
     if direct.solves(points, k):
         return Choice(Method.DIRECT, "the problem can be solved exactly without a search")
     if d == 2 and n <= MOST_IN_PLANE:
         return Choice(Method.PLANE, f"the {n} distinct samples lie in a plane")
-    if n <= MOST_POINTS:
+    if n <= most_points:
         return Choice(Method.RELAXATION, f"there are only {n} distinct samples")
     return Choice(Method.PARTS, f"{n} distinct samples are too many for one relaxation")
 
@@ -80,7 +83,10 @@ def attempt(
     method: Method | None = None,
     run: Map | None = None,
     n_jobs: int = 1,
+    projector: Callable[[Floats, int], Projector] = CpuProjector,
+    most_points: int = MOST_POINTS,
     sampled_parts: int | None = None,
+    part_size: int | None = None,
 ) -> Finding:
     """Prove as much as possible about the clusterings of some points.
 
@@ -97,11 +103,17 @@ def attempt(
     run : callable, optional
         How to work on several parts at a time.
     n_jobs : int
-        How many ``run`` works on.
+        How many ``run`` works on, and the threads of a relaxation.
+    projector : callable
+        Where the relaxation computes eigenvectors, see `projection`.
+    most_points : int
+        Distinct points up to which the relaxation is solved as a whole.
     sampled_parts : int, optional
         Prove bounds for so many parts only, for a statistical statement.
+    part_size : int, optional
+        Points of a part.
     """
-    wanted = method or choose_method(points, k).method
+    wanted = method or choose_method(points, k, most_points).method
     if wanted is Method.DIRECT and not direct.solves(points, k):
         raise ValueError(
             f"method='direct' is for one cluster, one feature, or at most n_clusters + 1 distinct "
@@ -118,7 +130,9 @@ def attempt(
     if method is Method.SEPARATION or is_closed or cutoff == 0:
         return separated
     if wanted is Method.RELAXATION:
-        found = _by_relaxation(points, k, labels, limits)
+        with Threads(n_jobs) as threads:
+            bench = Workbench(threads, projector)
+            found = _by_relaxation(points, k, labels, limits, bench)
     elif wanted is Method.PLANE:
         from evomeans.exact.plane import by_columns
 
@@ -126,7 +140,16 @@ def attempt(
     else:
         from evomeans.exact.parts import by_parts
 
-        found = by_parts(points, k, labels, limits, run=run, n_jobs=n_jobs, sampled=sampled_parts)
+        found = by_parts(
+            points,
+            k,
+            labels,
+            limits,
+            run=run,
+            n_jobs=n_jobs,
+            sampled=sampled_parts,
+            part_size=part_size,
+        )
     is_best = method is not None or found.lower > separated.lower or found.confidence is not None
     return found if is_best else separated
 
@@ -136,9 +159,12 @@ def _by_separation(points: WeightedPoints, k: int, labels: Indices) -> Finding:
     return Finding(Method.SEPARATION, lower, labels, SeparationProof(labels))
 
 
-def _by_relaxation(points: WeightedPoints, k: int, labels: Indices, limits: Limits) -> Finding:
+def _by_relaxation(
+    points: WeightedPoints, k: int, labels: Indices, limits: Limits, workbench: Workbench
+) -> Finding:
     known = labels if len(np.unique(labels)) == k else None
-    result = Tree(points, k, points.inertia(labels), known, limits).prove()
+    tree = Tree(points, k, points.inertia(labels), known, limits, workbench=workbench)
+    result = tree.prove()
     proof: TreeProof = result.proof
     # Whatever the search believes, what counts is what the check of the proof returns.
     lower = check_proof(points, k, proof)

@@ -40,7 +40,10 @@ from evomeans.exact.proofs import (
 from evomeans.exact.rounding import kmeans
 from evomeans.exact.tree import Tree
 
-PART_SIZE = 300
+PART_SIZES = 250, 800
+"""Points of a part, at least and at most. Other clusterings gain less in larger parts."""
+PART_SECONDS = 1.5e-7
+"""What a part takes, divided by the cube of its points: an estimate, on one core."""
 CONFIDENCE = 0.99
 PART_GAP = 2e-4
 """Relative gap at which a part is left: closing the rest gains less than the split loses."""
@@ -50,8 +53,14 @@ class UselessError(ValueError):
     """A proof that would say next to nothing, and is not attempted."""
 
 
-def count_parts(points: WeightedPoints, labels: Indices) -> int:
-    """Return into how many parts to split, or refuse."""
+def count_parts(
+    points: WeightedPoints, labels: Indices, max_time: float, part_size: int | None = None
+) -> int:
+    """Return into how many parts to split, or refuse.
+
+    By default the parts are as large as time allows on one core, so that their number does not
+    depend on the number of cores.
+    """
     smallest = int(np.bincount(labels).min())
     fewest = math.ceil(points.n / MOST_POINTS)
     if smallest < max(fewest, 2):
@@ -61,7 +70,9 @@ def count_parts(points: WeightedPoints, labels: Indices) -> int:
             "split. Most parts would miss that cluster, and the bound would say next to nothing. "
             "Certify fewer samples or fewer clusters."
         )
-    return max(2, fewest, min(round(points.n / PART_SIZE), smallest))
+    affordable = np.clip(math.sqrt(max_time / (PART_SECONDS * points.n)), *PART_SIZES)
+    size = affordable if part_size is None else min(part_size, MOST_POINTS)
+    return max(2, fewest, min(round(points.n / size), smallest))
 
 
 @dataclass(frozen=True)
@@ -99,11 +110,12 @@ def by_parts(
     run: Map | None = None,
     n_jobs: int = 1,
     sampled: int | None = None,
+    part_size: int | None = None,
 ) -> Finding:
     """Prove a bound by parts: all of them, or a sample for a statistical statement."""
     if labels.max() + 1 != k:
         raise UselessError(f"The given clustering has {labels.max() + 1} clusters, not {k}.")
-    n_parts = count_parts(points, labels)
+    n_parts = count_parts(points, labels, limits.max_time, part_size)
     parts = anticlusters(points, labels, n_parts)
     chosen = np.arange(n_parts)
     is_sample = sampled is not None and sampled < n_parts

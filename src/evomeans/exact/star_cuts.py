@@ -20,6 +20,7 @@ References
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from numpy.typing import NDArray
 from evomeans.compiled.jit import REORDER, jit
 from evomeans.compiled.ready import Call
 from evomeans.exact.points import Floats
+from evomeans.exact.threads import Threads
 
 Cuts = NDArray[np.int32]
 LARGEST = 6
@@ -191,6 +193,8 @@ def offer(
 def find_cuts(
     Z: Floats,
     least: float,
+    start: int,
+    stop: int,
     found: Cuts,
     values: Floats,
     near: NDArray[np.int64],
@@ -201,13 +205,14 @@ def find_cuts(
 ) -> int:
     """Find violated cuts: pairs, the best triangles of each (i, j), and a star grown greedily.
 
-    Shapes: Z (n, n); found (n PER_GROUP, LARGEST + 1), values (n PER_GROUP,); near, gains (n,);
-    row (LARGEST + 1,); best, who (TRIANGLES,). Returns the number of cuts found, each violated by
-    more than ``least``; for every i the PER_GROUP most violated ones.
+    Shapes: Z (n, n); found (m PER_GROUP, LARGEST + 1) and values (m PER_GROUP,) for the m groups i
+    from ``start`` to ``stop``; near, gains (n,); row (LARGEST + 1,); best, who (TRIANGLES,).
+    Returns the number of cuts found, each violated by more than ``least``; for every i the
+    PER_GROUP most violated ones.
     """
     n = Z.shape[0]
     total = 0
-    for i in range(n):
+    for i in range(start, stop):
         count = 0
         own = Z[i, i]
         m = 0
@@ -279,19 +284,40 @@ def sort_members(row: Any, size: int) -> None:
 
 
 class CutFinder:
-    """Memory for :func:`find_cuts`, for n groups."""
+    """Finds cuts of n groups, some of the groups in each thread."""
 
-    def __init__(self, n: int) -> None:
-        self._found = np.empty((n * PER_GROUP, LARGEST + 1), np.int32)
-        self._values = np.empty(n * PER_GROUP)
+    def __init__(self, n: int, threads: Threads | None = None) -> None:
+        self._threads = threads or Threads()
+        ends = np.linspace(0, n, self._threads.count + 1).astype(int)
+        self._ranges = [
+            CutRange(n, int(start), int(stop))
+            for start, stop in itertools.pairwise(ends)
+            if start < stop
+        ]
+
+    def find(self, Z: Floats, least: float) -> Cuts:
+        """Return cuts that Z violates by more than ``least``, whatever the number of threads."""
+        Z = np.ascontiguousarray(Z)
+        found = self._threads.map(CutRange.find, [(each, Z, least) for each in self._ranges])
+        return np.concatenate(found)
+
+
+class CutRange:
+    """Memory for :func:`find_cuts`, for the groups i from ``start`` to ``stop``."""
+
+    def __init__(self, n: int, start: int, stop: int) -> None:
+        self._start, self._stop = start, stop
+        most = (stop - start) * PER_GROUP
+        self._found, self._values = np.empty((most, LARGEST + 1), np.int32), np.empty(most)
         self._near, self._gains = np.empty(n, np.int64), np.empty(n)
         self._row = np.empty(LARGEST + 1, np.int32)
         self._best, self._who = np.empty(TRIANGLES), np.empty(TRIANGLES, np.int64)
 
     def find(self, Z: Floats, least: float) -> Cuts:
         """Return cuts that Z violates by more than ``least``."""
-        memory = self._near, self._gains, self._row, self._best, self._who
-        count = find_cuts(np.ascontiguousarray(Z), least, self._found, self._values, *memory)
+        memory: tuple[Any, ...] = self._near, self._gains, self._row, self._best, self._who
+        results = self._found, self._values
+        count = find_cuts(Z, least, self._start, self._stop, *results, *memory)
         return self._found[:count]
 
 
@@ -303,5 +329,5 @@ def kernel_calls() -> list[Call]:
     return [
         Call(add_cuts, (grid, grid, one, cuts, one), 0.5),
         Call(sweep_cuts, (grid, apart, one, cuts, one, 1), 0.8),
-        Call(find_cuts, (grid, 0.0, cuts, one, index, one, row, one, index), 1.5),
+        Call(find_cuts, (grid, 0.0, 0, 0, cuts, one, index, one, row, one, index), 1.5),
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -12,12 +12,16 @@ from evomeans.exact.admm import Iterate, Search
 from evomeans.exact.bound import proven_bound
 from evomeans.exact.limits import Limits
 from evomeans.exact.points import Indices, WeightedPoints
+from evomeans.exact.projection import Workbench
 from evomeans.exact.rounding import rounded_clustering
 from evomeans.exact.subproblem import Subproblem
+from evomeans.exact.threads import Threads
 from evomeans.exact.tree_proof import Step, StepKind, TreeProof, end_of_case
 
-ROOT_PATIENCE = 16
-CHILD_PATIENCE = 8
+ROOT_PATIENCE = 6
+CHILD_PATIENCE = 4
+SIDE_BY_SIDE = 4
+"""Cases that are split at a time; independent of the threads, and so is the result."""
 BETTER = 1e-9
 """Relative; a clustering replaces the known one if it is better by this much."""
 
@@ -34,6 +38,8 @@ class Case:
     split: tuple[int, int] | None = None
     children: tuple[Case, Case] | None = None
     Y: np.ndarray | None = None
+    better: Indices | None = None
+    """Labels of the points: a clustering that is better than the known one."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +74,9 @@ class Tree:
     improving : bool
         Whether to look for better clusterings.
     max_nodes : int
-        Subproblems at most.
+        Subproblems at most, but for those that are worked on side by side.
+    workbench : Workbench, optional
+        Threads, and where eigenvectors are computed.
     """
 
     def __init__(
@@ -80,10 +88,14 @@ class Tree:
         limits: Limits,
         improving: bool = True,
         max_nodes: int = 10**9,
+        workbench: Workbench | None = None,
     ) -> None:
         self.points, self.k, self.limits = points, k, limits
         self.cutoff, self.labels = cutoff, labels
         self.improving, self.max_nodes = improving, max_nodes
+        self.workbench = workbench or Workbench()
+        # Cases run in the threads, so that each has only one for itself.
+        self._own_bench = replace(self.workbench, threads=Threads())
         self.n_nodes = 0
         self._better: Indices | None = None
 
@@ -104,38 +116,49 @@ class Tree:
     def _grow(self, start: Iterate | None) -> Case:
         problem = Subproblem.of_points(self.points, self.k, self.cutoff)
         start = start or Iterate.at_clustering(problem, self.labels)
-        root = self._worked(problem, start, -math.inf)
+        root = self._worked(problem, start, -math.inf, is_root=True)
+        self._count([root])
         heap = [(root.bound, 0, root)]
         count = 0
         while heap and self._better is None:
             lower = heap[0][0]
             self._tell(lower)
-            goal = self.cutoff * (1 - self.limits.gap)
-            if lower >= goal or self.limits.expired() or self.n_nodes >= self.max_nodes:
+            if self._is_done(lower):
                 break
-            case = heapq.heappop(heap)[2]
-            if case.problem.n <= self.k:
-                # The only clustering that is left is better than the known one: the bound of the
-                # whole tree cannot rise any more.
+            cases: list[Case] = []
+            # A case with only one clustering left, better than the known one, cannot be split: once
+            # it has the lowest bound, that of the whole tree cannot rise any more.
+            while len(cases) < SIDE_BY_SIDE and heap and heap[0][2].problem.n > self.k:
+                if self._is_done(heap[0][0]):
+                    break
+                cases.append(heapq.heappop(heap)[2])
+            if not cases:
                 break
-            self._split(case)
-            for child in case.children or ():
-                count += 1
-                heapq.heappush(heap, (child.bound, count, child))
+            self._split(cases)
+            for case in cases:
+                for child in case.children or ():
+                    count += 1
+                    heapq.heappush(heap, (child.bound, count, child))
         return root
 
-    def _worked(self, problem: Subproblem, start: Iterate, inherited: float) -> Case:
+    def _is_done(self, lower: float) -> bool:
+        """Whether a case with this bound need not be split, or must not."""
+        goal = self.cutoff * (1 - self.limits.gap)
+        return lower >= goal or self.limits.expired() or self.n_nodes >= self.max_nodes
+
+    def _worked(
+        self, problem: Subproblem, start: Iterate, inherited: float, is_root: bool = False
+    ) -> Case:
         """Search for multipliers, and note the steps that prove what was found."""
-        self.n_nodes += 1
-        case = Case(problem, start, inherited)
+        case = Case(problem, start, inherited, [Step(StepKind.END)])
         ended = end_of_case(problem, -math.inf)
         if ended > -math.inf:
             case.bound = max(inherited, ended)
-            case.steps = [Step(StepKind.END)]
             self._note(case)
             return case
-        search = Search(problem, start)
-        is_root = self.n_nodes == 1
+        if not is_root and self.limits.expired():
+            return case  # what was proven for the case that it comes from holds for it, too
+        search = Search(problem, start, self.workbench if is_root else self._own_bench)
         search.run(
             self.limits,
             ROOT_PATIENCE if is_root else CHILD_PATIENCE,
@@ -149,8 +172,16 @@ class Tree:
         self._note(case)
         return case
 
+    def _count(self, cases: list[Case]) -> None:
+        """Count cases, and keep the best of the clusterings that they found."""
+        self.n_nodes += len(cases)
+        known = math.inf if self._better is None else self.points.inertia(self._better)
+        for case in cases:
+            if case.better is not None and self.points.inertia(case.better) < known:
+                self._better, known = case.better, self.points.inertia(case.better)
+
     def _note(self, case: Case) -> None:
-        """Keep a clustering that is better than the known one."""
+        """Look for a clustering that is better than the known one."""
         if not self.improving or case.bound >= self.cutoff:
             return
         if case.problem.n == self.k:
@@ -160,17 +191,23 @@ class Tree:
         else:
             labels = None
         if labels is not None and self.points.inertia(labels) < self.cutoff * (1 - BETTER):
-            self._better = labels
+            case.better = labels
 
-    def _split(self, case: Case) -> None:
-        a, b = undecided_pair(case)
-        apart, merged = case.problem.separated(a, b), case.problem.merged(a, b)
-        start = case.iterate
-        case.split = a, b
-        case.children = (
-            self._worked(apart, start, case.bound),
-            self._worked(merged, start.merged(case.problem, a, b, merged), case.bound),
-        )
+    def _split(self, cases: list[Case]) -> None:
+        """Split cases, and work on all that come from them side by side."""
+        calls: list[tuple[Subproblem, Iterate, float]] = []
+        for case in cases:
+            a, b = case.split = undecided_pair(case)
+            apart, merged = case.problem.separated(a, b), case.problem.merged(a, b)
+            start = case.iterate
+            calls.append((apart, start, case.bound))
+            calls.append((merged, start.merged(case.problem, a, b, merged), case.bound))
+        children = self.workbench.threads.map(self._worked, calls)
+        self._count(children)
+        for case, apart_child, merged_child in zip(
+            cases, children[::2], children[1::2], strict=True
+        ):
+            case.children = apart_child, merged_child
 
     def _tell(self, lower: float) -> None:
         points = self.points
