@@ -21,6 +21,7 @@ from evomeans.exact.tree_proof import TreeProof
 MOST_POINTS = 1200
 """Distinct points up to which the relaxation is solved as a whole; an iteration takes 0.3 s."""
 MOST_POINTS_ON_GPU = 3000
+"""The same for eigenvectors on a GPU."""
 MOST_IN_PLANE = 6000
 """Distinct points up to which columns are generated; a step of the program takes seconds then."""
 
