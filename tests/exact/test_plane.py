@@ -286,6 +286,7 @@ def test_the_program_finds_the_prices_of_a_small_one() -> None:
     assert master.knows(np.array([2], np.int32))
     start = Solution(np.ones(3), 1.0, np.array([1.0]), np.nan)
     found = master.solve(start, 1e-9)
+    assert found is not None
     assert found.value == pytest.approx(1.0, abs=1e-6)
     assert found.prices.sum() - 2 * found.sigma == pytest.approx(1.0, abs=1e-6)
     assert found.shares[:4] == pytest.approx([1.0, 0.0, 0.0, 1.0], abs=1e-3)

@@ -92,7 +92,7 @@ class Master:
         self.clusters.append(members)
         self._costs.append(cost)
 
-    def solve(self, start: Solution, accuracy: float) -> Solution:
+    def solve(self, start: Solution, accuracy: float) -> Solution | None:
         """Return a solution near the central path whose gap is a small share of its value.
 
         Parameters
@@ -101,7 +101,18 @@ class Master:
             Shares of the first clusters; those of the others are small.
         accuracy : float
             The gap of the solution as a share of its value.
+
+        Returns
+        -------
+        Solution or None
+            None if the arithmetic fails, as it may in odd units.
         """
+        with np.errstate(all="ignore"):
+            found = self._solve(start, accuracy)
+        is_good = np.isfinite(found.prices).all() and np.isfinite(found.shares).all()
+        return found if is_good else None
+
+    def _solve(self, start: Solution, accuracy: float) -> Solution:
         n, m = self.n, len(self.clusters)
         program = _Program(self.clusters, n)
         c = np.append(self._costs, np.full(n, self._dearest))

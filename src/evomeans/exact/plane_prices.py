@@ -156,6 +156,8 @@ class PriceSearch:
         One after the other is taken, by its share times the part of its weight that is not covered.
         """
         case, start = self.case, self.start
+        if not start.clusters:
+            return None
         uncovered = np.ones(case.n)
         weights = np.array([case.weights[one].sum() for one in start.clusters])
         chosen: list[int] = []
@@ -197,7 +199,10 @@ class PriceSearch:
             value = self.solution.value * self.unit
             left = (value - self.bound) / self.cutoff if math.isfinite(value) else 1.0
             accuracy = max(min(0.1, CENTRAL * left), 1e-9)
-            self.solution = self._master.solve(self.solution, accuracy)
+            solution = self._master.solve(self.solution, accuracy)
+            if solution is None:
+                break
+            self.solution = solution
             self.n_solved += 1
             before = self.bound
             prices = np.maximum(self.solution.prices, 0.0) * self.unit - self.case.scatters
