@@ -60,8 +60,8 @@ GROUPS: dict[str, dict[str, float]] = {
     },
     "sklearn": {f"{name}:{k}": 120.0 for name in ("wine", "diabetes") for k in range(2, 11)},
     "plane": {
-        **{f"tsplib1060:{k}": 300.0 for k in (100, 50, 30)},
-        **{f"tsplib1060:{k}": 1800.0 for k in (20, 10)},
+        **{f"tsplib1060:{k}": 300.0 for k in (100, 80, 60, 50, 40, 30)},
+        **{f"tsplib1060:{k}": 1800.0 for k in (20, 10, 2)},
     },
     "large": {"pendigit:10": 900.0, "letters:10": 900.0},
     "separated": {"mixture:10": 60.0},

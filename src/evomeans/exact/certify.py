@@ -22,8 +22,8 @@ MOST_POINTS = 1200
 """Distinct points up to which the relaxation is solved as a whole; an iteration takes 0.3 s."""
 MOST_POINTS_ON_GPU = 3000
 """The same for eigenvectors on a GPU."""
-MOST_IN_PLANE = 6000
-"""Distinct points up to which columns are generated; a step of the program takes seconds then."""
+MOST_IN_PLANE = 2000
+"""Distinct points up to which columns are generated; a step of the program grows with n³."""
 
 Map = Callable[[Callable[..., Any], Iterable[tuple[Any, ...]]], list[Any]]
 """Calls a function with all these arguments, perhaps several at a time; results in order."""

@@ -73,7 +73,7 @@ def groups_together(
         labels,
         is_alone,
         scratch,
-        MOST_BOXES // 100,
+        MOST_BOXES // 10,
     )
     if n_boxes == 0:
         return None
@@ -141,7 +141,8 @@ def sort_groups(
                 lists[top],
             )
             counts[top], bounds[top] = found, bound
-            left = limit - bound
+            # f is at least v everywhere, whatever the bound in this box.
+            left = min(limit - bound, slack)
             if left <= 0.0:
                 top -= 1
                 continue

@@ -79,20 +79,20 @@ class Master:
         self.n, self.k = n, k
         self.clusters: list[Members] = []
         self._costs: list[float] = []
-        self._places: dict[bytes, int] = {}
+        self._known: set[bytes] = set()
         self._dearest = dearest
 
-    def add(self, members: Members, cost: float) -> bool:
-        """Add a cluster, unless it is known; the members are sorted."""
-        key = members.tobytes()
-        if key in self._places:
-            return False
-        self._places[key] = len(self.clusters)
+    def knows(self, members: Members) -> bool:
+        """Whether a cluster was added before; the members are sorted."""
+        return members.tobytes() in self._known
+
+    def add(self, members: Members, cost: float) -> None:
+        """Add a cluster that is not known."""
+        self._known.add(members.tobytes())
         self.clusters.append(members)
         self._costs.append(cost)
-        return True
 
-    def solve(self, start: Solution, accuracy: float) -> Solution:
+    def solve(self, start: Solution, accuracy: float) -> Solution | None:
         """Return a solution near the central path whose gap is a small share of its value.
 
         Parameters
@@ -101,7 +101,18 @@ class Master:
             Shares of the first clusters; those of the others are small.
         accuracy : float
             The gap of the solution as a share of its value.
+
+        Returns
+        -------
+        Solution or None
+            None if the arithmetic fails, as it may in odd units.
         """
+        with np.errstate(all="ignore"):
+            found = self._solve(start, accuracy)
+        is_good = np.isfinite(found.prices).all() and np.isfinite(found.shares).all()
+        return found if is_good else None
+
+    def _solve(self, start: Solution, accuracy: float) -> Solution:
         n, m = self.n, len(self.clusters)
         program = _Program(self.clusters, n)
         c = np.append(self._costs, np.full(n, self._dearest))
@@ -111,11 +122,12 @@ class Master:
         x[m:] = 1e-5
         y = np.maximum(np.append(start.prices, start.sigma), 1e-6)
         z, s = np.maximum(c - program.at(y), 1e-3), np.maximum(program.a(x) - b, 1e-3)
-        near = 1e-9 * max(1.0, float(np.abs(c[:m]).max(initial=0.0)))
+        largest = max(1.0, float(np.abs(c[:m]).max(initial=0.0)))
         for _ in range(MOST_STEPS):
             missing, excess = b - program.a(x) + s, c - program.at(y) - z
             products = float(x @ z + s @ y)
-            is_feasible = np.abs(excess).max() < near and np.abs(missing).max() < 1e-6
+            is_feasible = np.abs(excess).max() < max(1e-9, 0.1 * accuracy) * largest
+            is_feasible = is_feasible and np.abs(missing).max() < max(1e-6, 0.1 * accuracy)
             if is_feasible and products <= accuracy * abs(float(c @ x)):
                 break
             newton = program.newton(x, y, z, s, missing, excess)

@@ -28,6 +28,8 @@ NEAREST = 5
 """Pricing starts half-way between each group and so many of its neighbours, itself included."""
 ROUGH = 1e-7
 """What the bound may lose at the boxes while prices are searched, as a share of the cutoff."""
+CENTRAL = 0.3
+"""The program is solved to this share of the gap between its value and the bound."""
 UNDECIDED = 0.02
 """A program is solved if its value is above the bound by this share of the gap that is left."""
 
@@ -154,6 +156,8 @@ class PriceSearch:
         One after the other is taken, by its share times the part of its weight that is not covered.
         """
         case, start = self.case, self.start
+        if not start.clusters:
+            return None
         uncovered = np.ones(case.n)
         weights = np.array([case.weights[one].sum() for one in start.clusters])
         chosen: list[int] = []
@@ -173,11 +177,16 @@ class PriceSearch:
 
     def _add(self, members: Members, dearest: float = math.inf) -> bool:
         """Add a cluster, unless it is known or too dear; whether it was added."""
+        if self._master.knows(members):
+            return False
         case = self.case
         w, x = case.weights[members], case.values[members]
         offsets = x - (w[:, None] * x).sum(axis=0) / w.sum()
         cost = (w * np.square(offsets).sum(axis=1)).sum() + case.scatters[members].sum()
-        return bool(cost < dearest) and self._master.add(members, float(cost) / self.unit)
+        if not cost < dearest:
+            return False
+        self._master.add(members, float(cost) / self.unit)
+        return True
 
     def run(self, limits: Limits, goal: float, tell: Callable[[float], None]) -> None:
         """Solve and price until the bound reaches the goal, or the program is solved.
@@ -189,8 +198,11 @@ class PriceSearch:
         while self.bound < goal and not limits.expired() and n_idle < 3:
             value = self.solution.value * self.unit
             left = (value - self.bound) / self.cutoff if math.isfinite(value) else 1.0
-            accuracy = max(min(0.1, left / 10), 1e-9)
-            self.solution = self._master.solve(self.solution, accuracy)
+            accuracy = max(min(0.1, CENTRAL * left), 1e-9)
+            solution = self._master.solve(self.solution, accuracy)
+            if solution is None:
+                break
+            self.solution = solution
             self.n_solved += 1
             before = self.bound
             prices = np.maximum(self.solution.prices, 0.0) * self.unit - self.case.scatters
@@ -199,7 +211,9 @@ class PriceSearch:
             is_idle = n_new == 0 and self.bound - before <= 0.1 * (goal - self.bound)
             n_idle = n_idle + 1 if is_idle else 0
             value = self.solution.value * self.unit
-            if value - self.bound <= UNDECIDED * (goal - value):
+            # The value is only as accurate as the solution.
+            undecided = goal - value - 10 * accuracy * self.cutoff
+            if value - self.bound <= UNDECIDED * undecided:
                 break
 
     def _price(self, prices: Floats, sigma: float) -> int:

@@ -40,7 +40,7 @@ from evomeans.exact.points import UNIT, Floats
 
 DEPTH = 200
 """Splits of a box, at most."""
-MOST_BOXES = 20_000_000
+MOST_BOXES = 2_000_000
 TOLERANCE = 1e-9
 """What the bound may lose at the boxes, as a share of all prices."""
 LARGEST = 1e290
