@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import gc
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from numba.core.errors import TypingError
 from numpy.typing import NDArray
 
 from evomeans.compiled.bundle import bundle
@@ -113,3 +115,22 @@ def test_a_kernel_can_be_called_by_its_address() -> None:
     assert outer.numbers.tolist() == [0, 0]
     run_at(fill.address(outer, 5), outer, 5)
     assert outer.numbers.tolist() == [5, 6]
+
+
+@pytest.mark.parametrize("is_enabled", [True, False])
+def test_compiling_leaves_the_garbage_collector_as_it_was(is_enabled, monkeypatch) -> None:
+    """Also if compilation fails."""
+
+    @jit
+    def wrong(values: Any) -> Any:
+        return values.nothing_of_the_kind
+
+    monkeypatch.setattr(wrong, "_is_kept", False)
+    was_enabled = gc.isenabled()
+    try:
+        (gc.enable if is_enabled else gc.disable)()
+        with pytest.raises(TypingError):
+            wrong(np.zeros(1))
+        assert gc.isenabled() == is_enabled
+    finally:
+        (gc.enable if was_enabled else gc.disable)()

@@ -131,6 +131,8 @@ class PartCompiler(WholeCompiler):
             super().__init__(typingctx, targetctx, *rest)
         finally:
             del typingctx.refresh, targetctx.refresh
+        # A copy that Numba has made of the other one.
+        vars(self.state.targetctx).pop("refresh", None)
 
     def compile_extra(self, function: Callable[..., Any]) -> Any:
         """Translate a function, and let others call it."""

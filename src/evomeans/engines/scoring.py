@@ -150,6 +150,8 @@ class Scorer:
         from evomeans.engines.cpu.choose import TOGETHER, label_narrow
 
         scale, shift = self.frame.factors(X.dtype)
+        work = self._room("work", (5, TOGETHER), self.precision)
+        squares, scores, best, second, closest = work
         label_narrow(
             np.ascontiguousarray(X),
             scale,
@@ -162,7 +164,11 @@ class Scorer:
             UNDERFLOW,
             FAR,
             self._room("columns", (X.shape[1], TOGETHER), self.precision),
-            *self._room("work", (5, TOGETHER), self.precision),
+            squares,
+            scores,
+            best,
+            second,
+            closest,
             labels,
         )
 

@@ -14,7 +14,7 @@ STEPS = ("propose", "decide", "update", "move")
 CASES = {
     "small": (150, 3, 5, False, 2),
     "wide": (140, 70, 20, True, 1),
-    "many centres": (300, 2, 140, False, 1),
+    "many centres": (150, 2, 140, False, 1),
     "one centre": (40, 4, 1, True, 2),
 }
 
