@@ -58,8 +58,8 @@ FAST = {"min_population": 5, "max_population": 10, "max_offspring": 500, "n_iter
 """The paper's fast setting."""
 
 
-# With so many rows, to take them in counts as time of the search, and if time is up, nothing more is
-# done than to label them.
+# With so many rows, to take them in counts as time of the search, and if time is up, nothing is
+# done to them but labelling.
 MANY_ROWS = 1_000_000
 
 
