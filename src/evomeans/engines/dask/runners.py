@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import suppress
 from typing import Any
 
 from evomeans.engines.dask.cache import drop_here
@@ -155,11 +154,9 @@ async def _gather(
     try:
         while not (await asyncio.wait({gathering}, timeout=PATIENCE))[0]:
             if is_abandoned():
-                # Not before: it would complain of futures that are cancelled.
-                gathering.cancel()
-                with suppress(asyncio.CancelledError):
-                    await gathering
                 await client.cancel(futures, asynchronous=True)
+                # It ends with an error now, and with it all that it waits for.
+                await asyncio.gather(gathering, return_exceptions=True)
                 raise Abandoned
             workers = set(await client.nthreads(asynchronous=True))
             if not workers and not alone:
