@@ -56,9 +56,9 @@ def calls(X: Any, n_clusters: int, abilities: frozenset[Ability]) -> list[Call]:
     pairs = np.zeros((1, 2), np.int64)
     rest = target, False, -1, 0.0, 1, 1, 0, 0, 0, 1
     found = [
-        Call(reassign, (samples, state, centers, scratch, -1, 0, 1), 3.5),
-        Call(refine, (samples, state, state, centers, scratch, *rest), 3.0),
-        Call(halve, (points, samples.order, WIDTH, pairs, double, grid), 0.8),
+        Call(reassign, (samples, state, centers, scratch, -1, 0, 1), 2.4),
+        Call(refine, (samples, state, state, centers, scratch, *rest), 2.5),
+        Call(halve, (points, samples.order, WIDTH, pairs, double, grid), 0.7),
         Call(smallest_size, (np.zeros(1, X.dtype),), 0.1),
     ]
     if not is_sparse(X):
@@ -68,15 +68,15 @@ def calls(X: Any, n_clusters: int, abilities: frozenset[Ability]) -> list[Call]:
             found += bucket_calls(samples.rows, samples.order)
     if Ability.SEEDING in abilities:
         memory = samples.squares, single, double, grid
-        found.append(Call(seed, (samples, target, scratch, *memory, 0, 1), 2.0))
+        found.append(Call(seed, (samples, target, scratch, *memory, 0, 1), 1.1))
     if Ability.SINGLE_MOVES in abilities and can_move_singles(X):
-        found.append(Call(move_singles, (samples, state, centers, scratch, 0, 1), 4.0))
+        found.append(Call(move_singles, (samples, state, centers, scratch, 0, 1), 3.0))
     if Ability.SWAPS in abilities:
         swap = samples, room.swapped, room._diary, state, centers, 1, 0.0, room.crew.barrier
-        found.append(Call(try_swaps, swap, 7.0))
+        found.append(Call(try_swaps, swap, 6.0))
     if Ability.PARTS in abilities:
         both = samples, state.labels, target, state.labels, target, room._parts
-        found.append(Call(choose_parts, both, 1.5))
+        found.append(Call(choose_parts, both, 1.0))
     return found
 
 
