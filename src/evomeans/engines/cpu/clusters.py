@@ -21,7 +21,7 @@ from evomeans.engines.cpu.means import get_mean, move_mean, set_apart, set_mean,
 from evomeans.engines.cpu.rows import weight_of, write_row
 
 # Entries of ``Diary.numbers``.
-HEAD, WAITING, CHANGED, MOVED, GROUP = range(5)
+HEAD, WAITING, CHANGED, MOVED, GROUP, SUCCESSES = range(6)
 # Rows of ``Clusters.move_factors``.
 ARRIVING, LEAVING = range(2)
 NOBODY = np.int32(-1)
@@ -108,8 +108,8 @@ class Diary(NamedTuple):
     * ``apart`` (k,): squared distances of all centres from one. From ``set_apart``.
     * ``group`` (n,): some samples of a cluster, and ``halves`` (3, d): working memory. From
       ``halve_cluster``.
-    * ``numbers`` (5,): HEAD and length (WAITING) of the queue, lengths of ``changed`` (CHANGED), of
-      ``samples`` (MOVED) and of ``group`` (GROUP).
+    * ``numbers`` (6,): HEAD and length (WAITING) of the queue, lengths of ``changed`` (CHANGED), of
+      ``samples`` (MOVED) and of ``group`` (GROUP); in the end, the swaps kept (SUCCESSES).
     * ``random`` (1,): state of the generator, see :func:`~evomeans.engines.cpu.swaps.uniform`.
     """
 
@@ -151,7 +151,7 @@ class Diary(NamedTuple):
             apart=np.empty(n_clusters),
             group=np.empty(n_samples, np.int32),
             halves=np.empty((3, n_features)),
-            numbers=np.zeros(5, np.int64),
+            numbers=np.zeros(6, np.int64),
             random=np.zeros(1, np.uint64),
         )
 

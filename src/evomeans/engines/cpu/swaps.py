@@ -24,6 +24,7 @@ from evomeans.engines.cpu.clusters import (
     CHANGED,
     GROUP,
     LEAVING,
+    SUCCESSES,
     WAITING,
     Clusters,
     Diary,
@@ -79,7 +80,7 @@ def try_swaps(
     count: int,
     seed: float,
     barrier: NDArray[np.int64],
-) -> int:
+) -> None:
     """Try swaps one after the other, and keep those that lower the sum of squares.
 
     Parameters
@@ -88,6 +89,7 @@ def try_swaps(
     clusters : Clusters, out
         The best solution; its means are written out.
     diary : Diary
+        ``numbers[SUCCESSES]`` is how many were kept.
     state, centers : State and Centers
         The fixed point of K-means to begin with; not modified.
     count : int
@@ -96,11 +98,6 @@ def try_swaps(
         A uniform number in [0, 1), from which all others follow.
     barrier : array
         Of the crew; swaps end early if it says that the refinement is abandoned.
-
-    Returns
-    -------
-    successes : int
-        How many were kept.
     """
     fill(samples, clusters, diary, state.labels, centers.exact, centers.weights)
     diary.random[0] = np.uint64(seed * 2.0**53)
@@ -126,7 +123,7 @@ def try_swaps(
                 take_back(samples, clusters, diary)
     for j in range(clusters.weights.shape[0]):
         get_mean(samples.rows, clusters, j, clusters.centers, j)
-    return successes
+    diary.numbers[SUCCESSES] = successes
 
 
 @jit
