@@ -18,8 +18,8 @@ Files in the order to read them:
 13. ``parts.py``: the better parts of two solutions.
 14. ``seeding.py``, ``losses.py``, ``reductions.py``: k-means++, and questions of other methods.
 15. ``choose.py``: the closest centres by a matrix product, for ``engines/scoring.py``.
-16. ``calling.py``, ``room.py``, ``refining.py``, ``memory.py``, ``engine.py``: addresses of kernels,
-    calling them, the course of a refinement, kept states, the engine itself.
+16. ``calling.py``, ``room.py``, ``refining.py``, ``memory.py``, ``engine.py``: addresses of
+    kernels, calling them, the course of a refinement, kept states, the engine itself.
 """
 
 from evomeans.engines.cpu.engine import CpuEngine
