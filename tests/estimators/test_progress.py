@@ -80,7 +80,7 @@ def test_elsewhere_and_with_more_verbosity_there_are_lines(notebook, capsys):
     assert FakeBar.made == []
     out = capsys.readouterr().out
     assert "[HGMeans]" in out
-    assert "of 5  population 1: 0 of 100 since it improved" in out
+    assert "of 5  population 1: 0 of 150 since it improved" in out
 
 
 def test_the_text_of_a_bar_knows_limits_and_the_time_left():

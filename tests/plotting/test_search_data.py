@@ -123,9 +123,10 @@ def test_the_population_after_each_selection():
 @pytest.mark.parametrize("seed", range(3))
 def test_the_last_population_is_the_one_that_the_search_returns(seed):
     X = np.random.default_rng(seed).normal(size=(150, 3))
-    model = HGMeans(7, min_population=4, max_population=9, max_offspring=80, random_state=seed).fit(
-        X
-    )
+    sizes = {"min_population": 4, "max_population": 9}
+    # One population, or the best of another one would be returned with it.
+    limits = {"max_offspring": 80, "n_iter_no_change": 80}
+    model = HGMeans(7, **sizes, **limits, random_state=seed).fit(X)
     data = population_data(model.history_)
     members = np.array([member.inertia for member in model.population_])
     gaps = 100 * (members / members.min() - 1)

@@ -136,11 +136,11 @@ def test_workers_without_room_for_anything(client, undisturbed, monkeypatch):
     def look(record):
         seen.extend(client.run(kept).values())
 
-    def ask_and_look(runner, request, kept, visits):
+    def ask_and_look(runner, request, kept, visits, is_abandoned):
         assert not kept
         wanted = {worker: len(those) for worker, those in visits.items()}
         asked.append((wanted, Counter(homes.values())))
-        replies = ask(runner, request, kept, visits)
+        replies = ask(runner, request, kept, visits, is_abandoned)
         homes.update({b: worker for r in replies for b, (worker, _) in r.homes.items()})
         return replies
 
