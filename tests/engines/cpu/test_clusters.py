@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from evomeans.engines.cpu.choices import find_neighbours
 from evomeans.engines.cpu.clusters import (
     ARRIVING,
     CHANGED,
@@ -34,7 +35,7 @@ from evomeans.engines.cpu.engine import CpuEngine
 from evomeans.engines.cpu.halving import halve_cluster
 from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import count_tiles
-from evomeans.engines.cpu.swaps import begin_cluster, dissolve, find_neighbours, move_samples
+from evomeans.engines.cpu.settling import begin_cluster, dissolve, move_samples
 from oracles import squared_distances
 from problems import make_samples, make_weights
 

@@ -17,11 +17,18 @@ from evomeans.compiled.bundle import bundle
 from evomeans.compiled.jit import jit
 from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import FloatArray, Index, Samples
-from evomeans.engines.cpu.means import get_mean, move_mean, set_apart, set_mean, square_to
+from evomeans.engines.cpu.means import (
+    add_to,
+    get_mean,
+    move_mean,
+    set_apart,
+    set_mean,
+    square_to,
+)
 from evomeans.engines.cpu.rows import weight_of, write_row
 
 # Entries of ``Diary.numbers``.
-HEAD, WAITING, CHANGED, MOVED, GROUP, SUCCESSES = range(6)
+HEAD, WAITING, CHANGED, MOVED, GROUP, FRESH, SUCCESSES = range(7)
 # Rows of ``Clusters.move_factors``.
 ARRIVING, LEAVING = range(2)
 NOBODY = np.int32(-1)
@@ -108,9 +115,12 @@ class Diary(NamedTuple):
     * ``apart`` (k,): squared distances of all centres from one. From ``set_apart``.
     * ``group`` (n,): some samples of a cluster, and ``halves`` (3, d): working memory. From
       ``halve_cluster``.
-    * ``numbers`` (6,): HEAD and length (WAITING) of the queue, lengths of ``changed`` (CHANGED), of
-      ``samples`` (MOVED) and of ``group`` (GROUP); in the end, the swaps kept (SUCCESSES).
-    * ``random`` (1,): state of the generator, see :func:`~evomeans.engines.cpu.swaps.uniform`.
+    * ``fresh`` (k,): clusters that differ from those of the parents, or that swaps have changed,
+      and ``is_fresh`` (k,): 1 for these.
+    * ``numbers`` (7,): HEAD and length (WAITING) of the queue, lengths of ``changed`` (CHANGED), of
+      ``samples`` (MOVED), of ``group`` (GROUP) and of ``fresh`` (FRESH); in the end, the swaps kept
+      (SUCCESSES).
+    * ``random`` (1,): state of the generator, see :func:`~evomeans.engines.cpu.choices.uniform`.
     """
 
     queue: NDArray[np.int32]
@@ -128,6 +138,8 @@ class Diary(NamedTuple):
     apart: FloatArray
     group: NDArray[np.int32]
     halves: FloatArray
+    fresh: NDArray[np.int32]
+    is_fresh: NDArray[np.uint8]
     numbers: NDArray[np.int64]
     random: NDArray[np.uint64]
 
@@ -151,7 +163,9 @@ class Diary(NamedTuple):
             apart=np.empty(n_clusters),
             group=np.empty(n_samples, np.int32),
             halves=np.empty((3, n_features)),
-            numbers=np.zeros(6, np.int64),
+            fresh=np.empty(n_clusters, np.int32),
+            is_fresh=np.zeros(n_clusters, np.uint8),
+            numbers=np.zeros(7, np.int64),
             random=np.zeros(1, np.uint64),
         )
 
@@ -372,13 +386,22 @@ def found_cluster(samples: Samples, clusters: Clusters, diary: Diary, i: Index, 
 
 
 @jit
+def add_fresh(diary: Diary, j: Index) -> None:
+    """Note that a cluster is not as the parents had it."""
+    if diary.is_fresh[j] == 0:
+        diary.is_fresh[j] = 1
+        diary.fresh[diary.numbers[FRESH]] = j
+        diary.numbers[FRESH] += 1
+
+
+@jit
 def close_diary(diary: Diary) -> None:
     """Empty the log and the queue."""
     while diary.numbers[WAITING] > 0:
         next_waiting(diary)
     for place in range(diary.numbers[CHANGED]):
         diary.is_changed[diary.changed[place]] = 0
-    for number in range(diary.numbers.shape[0]):
+    for number in range(GROUP + 1):
         diary.numbers[number] = 0
 
 
@@ -398,11 +421,7 @@ def keep_changes(samples: Samples, clusters: Clusters, diary: Diary) -> None:
 @jit
 def take_back(samples: Samples, clusters: Clusters, diary: Diary) -> None:
     """Undo the changes: restore everything as it was when the diary was opened."""
-    for place in range(diary.numbers[MOVED] - 1, -1, -1):
-        i = diary.samples[place]
-        unlink(clusters, i, clusters.labels[i])
-        clusters.labels[i] = diary.origins[place]
-        link(clusters, i, clusters.labels[i])
+    undo_moves(clusters, diary, np.int64(0))
     for place in range(diary.numbers[CHANGED]):
         j = diary.changed[place]
         clusters.weights[j] = diary.weights[place]
@@ -411,3 +430,48 @@ def take_back(samples: Samples, clusters: Clusters, diary: Diary) -> None:
         set_mean(samples.rows, clusters, j, diary.centers, place)
         refresh_squares(samples, clusters, j)
     close_diary(diary)
+
+
+@jit
+def retrace(samples: Samples, clusters: Clusters, diary: Diary, moved: Index) -> None:
+    """Undo the last changes, those after the first ``moved`` moves of samples.
+
+    What clusters were then is not in the log, and is computed from their samples. The queue is
+    emptied.
+    """
+    undo_moves(clusters, diary, moved)
+    while diary.numbers[WAITING] > 0:
+        next_waiting(diary)
+    for place in range(diary.numbers[CHANGED]):
+        recompute_cluster(samples, clusters, diary, diary.changed[place])
+
+
+@jit
+def undo_moves(clusters: Clusters, diary: Diary, moved: Index) -> None:
+    """Let samples return to where they were after the first ``moved`` moves."""
+    for place in range(diary.numbers[MOVED] - 1, moved - 1, -1):
+        i = diary.samples[place]
+        unlink(clusters, i, clusters.labels[i])
+        clusters.labels[i] = diary.origins[place]
+        link(clusters, i, clusters.labels[i])
+    diary.numbers[MOVED] = moved
+
+
+@jit(inline=False)
+def recompute_cluster(samples: Samples, clusters: Clusters, diary: Diary, j: Index) -> None:
+    """Set the mean, weight, size and sum of squares of a cluster from its samples."""
+    sums, weight, size, i = diary.halves[1], 0.0, 0, clusters.first[j]
+    for t in range(sums.shape[0]):
+        sums[t] = 0.0
+    while i >= 0:
+        own = weight_of(samples, i)
+        add_to(samples.rows, i, own, sums)
+        weight += own
+        size += 1
+        i = clusters.after[i]
+    for t in range(sums.shape[0]):
+        sums[t] /= weight
+    clusters.weights[j] = weight
+    resize(clusters, j, size)
+    set_mean(samples.rows, clusters, j, diary.halves, 1)
+    clusters.errors[j] = refresh_squares(samples, clusters, j)
