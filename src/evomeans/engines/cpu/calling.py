@@ -6,7 +6,10 @@ from functools import cached_property
 from typing import Any
 
 from evomeans.compiled.entry import Entry
-from evomeans.engines.cpu.clusters import Clusters, Diary
+from evomeans.engines.cpu.clusters import (
+    Clusters,
+    Diary,
+)
 from evomeans.engines.cpu.hartigan import move_singles
 from evomeans.engines.cpu.layout import Centers, Samples, Scratch, State
 from evomeans.engines.cpu.reassign import reassign

@@ -5,10 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from evomeans.compiled.jit import jit
-from evomeans.engines.cpu.clusters import CHANGED, FRESH, Clusters, Diary, may_leave
+from evomeans.engines.cpu.clusters import (
+    CHANGED,
+    FRESH,
+    Clusters,
+    Diary,
+)
 from evomeans.engines.cpu.halving import halve_cluster
 from evomeans.engines.cpu.layout import Index, Samples
 from evomeans.engines.cpu.means import set_apart
+from evomeans.engines.cpu.moving import may_leave
 from evomeans.engines.cpu.rows import weight_of
 from evomeans.engines.cpu.settling import insert
 
@@ -101,11 +107,11 @@ def choose_sample(
     total = 0.0
     for a in range(eligible):
         total += drawable_error(clusters, nth_eligible(diary, place, a), removed)
-    left, found = uniform(diary) * total, np.int64(-1)
+    left, found = uniform(diary) * total, -1
     for a in range(eligible):
         j = nth_eligible(diary, place, a)
         if drawable_error(clusters, j, removed) > 0.0:
-            found = j
+            found = int(j)
             left -= clusters.errors[j]
             if left < 0.0:
                 break

@@ -17,7 +17,11 @@ from numpy.typing import NDArray
 from evomeans.compiled.jit import jit
 from evomeans.compiled.kernel import call_at
 from evomeans.compiled.vectors import squared_difference
-from evomeans.engines.cpu.clusters import SUCCESSES, Clusters, Diary
+from evomeans.engines.cpu.clusters import (
+    SUCCESSES,
+    Clusters,
+    Diary,
+)
 from evomeans.engines.cpu.gaps import MORE, NOTHING
 from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import (

@@ -11,7 +11,11 @@ from numpy.typing import NDArray
 from evomeans.compiled.bundle import address_of
 from evomeans.engines.course import Level
 from evomeans.engines.cpu.calling import Kernels
-from evomeans.engines.cpu.clusters import SUCCESSES, Clusters, Diary
+from evomeans.engines.cpu.clusters import (
+    SUCCESSES,
+    Clusters,
+    Diary,
+)
 from evomeans.engines.cpu.foresight import Foresight, foresee, squares_to
 from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import Centers, Samples, Scratch, State, aligned

@@ -18,19 +18,21 @@ from evomeans.engines.cpu.clusters import (
     WAITING,
     Clusters,
     Diary,
-    found_cluster,
     is_full,
-    join,
-    joining_cost,
-    leave,
-    leaving_gain,
-    may_leave,
     next_waiting,
     refresh_squares,
     remember,
 )
 from evomeans.engines.cpu.layout import FloatArray, Index, Samples
 from evomeans.engines.cpu.means import set_apart, square_to
+from evomeans.engines.cpu.moving import (
+    found_cluster,
+    join,
+    joining_cost,
+    leave,
+    leaving_gain,
+    may_leave,
+)
 from evomeans.engines.cpu.rows import weight_of
 from evomeans.engines.rules import WORTHWHILE
 

@@ -42,13 +42,15 @@ from evomeans.engines.cpu.clusters import (
     Diary,
     add_fresh,
     fill,
-    keep_changes,
     refresh_squares,
-    retrace,
-    take_back,
 )
 from evomeans.engines.cpu.layout import Centers, Index, Samples, State
 from evomeans.engines.cpu.means import get_mean
+from evomeans.engines.cpu.moving import (
+    keep_changes,
+    retrace,
+    take_back,
+)
 from evomeans.engines.cpu.settling import begin_cluster, dissolve, move_samples
 from evomeans.engines.cpu.threads import ABANDONED
 
