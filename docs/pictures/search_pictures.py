@@ -341,7 +341,7 @@ def draw_populations() -> Figure:
     """Show the populations of a deep search, beside the only one of the paper's search."""
     X = load_diabetes().data
     deep, paper = (
-        HGMeans(N_CLUSTERS, strategy=strategy, random_state=1).fit(X)
+        HGMeans(N_CLUSTERS, strategy=strategy, random_state=3).fit(X)
         for strategy in ("deep", "paper")
     )
     best = min(deep.inertia_, paper.inertia_)
@@ -385,8 +385,11 @@ def draw_curves(axes: Axes, populations: Sequence[Curve]) -> None:
         axes.step(curve.number, curve.gap, where="post", color=color, linewidth=3)
         end, gap = curve.number[-1], curve.gap[-1]
         if curve.is_united:
-            text = "united"
-        elif curve.finds_best:
+            # Above its line: the words about the two that it unites are below.
+            place = {"ha": "right", "va": "bottom", "color": color}
+            axes.annotate(f"{number}: united", (end, gap), (0, 7), **place, **words)
+            continue
+        if curve.finds_best:
             finds += 1
             text = "best of all" if finds == 1 else "found again"
             reached = curve.number[curve.gap < ROUNDING][0]

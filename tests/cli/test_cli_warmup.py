@@ -29,6 +29,10 @@ else:
     HGMeans(3).fit(X[:, :1])
 for name in names:
     getattr(baselines, name)(3).fit(X)
+model = HGMeans(3, strategy="paper", max_offspring=3).fit(X)
+many = np.random.default_rng(1).normal(size=(9000, 3))
+many = csr_array(many) if kind == "csr" else many.astype(kind)
+model.predict(many), model.transform(many), model.score(many)
 needed = {{(one.kernel, one.kernel.types_of(one.arguments)) for one in needed_calls()}}
 kernels = [one for one in gc.get_objects() if isinstance(one, Kernel)]
 called = {{(kernel, types) for kernel in kernels for types in kernel.overloads}}
@@ -38,9 +42,9 @@ print(*(f"{{kernel.__name__}}: {{types}}" for kernel, types in called - needed),
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["float64", "csr"])
-def test_warmup_compiles_what_baselines_dask_and_one_column_call(kind) -> None:
-    """After it, none of their fits has anything left to compile."""
+@pytest.mark.parametrize("kind", ["float64", "float32", "csr"])
+def test_warmup_compiles_what_fits_and_predictions_call(kind) -> None:
+    """After it, neither baselines nor Dask, one column nor many rows have anything to compile."""
     command = [sys.executable, "-c", SCRIPT.format(kind=kind)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr

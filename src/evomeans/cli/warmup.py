@@ -18,6 +18,7 @@ def needed_calls() -> list[Any]:
     from evomeans.compiled import assignment, merging
     from evomeans.engines import trimmed
     from evomeans.engines.constrained import engine as constrained
+    from evomeans.engines.cpu import choose
     from evomeans.engines.cpu.prepare import calls, other_calls
     from evomeans.engines.spherical import engine as spherical
     from evomeans.exact import line_kernels, prepare
@@ -28,7 +29,7 @@ def needed_calls() -> list[Any]:
         dense = np.ones((1, 1), dtype)
         for samples in (dense, csr_array(dense)):
             needed += [*calls(samples, 1, frozenset(Ability)), *other_calls(samples)]
-            needed += spherical.kernel_calls_for(samples)
+            needed += [*spherical.kernel_calls_for(samples), *choose.kernel_calls_for(samples)]
     return needed
 
 

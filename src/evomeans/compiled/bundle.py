@@ -2,13 +2,16 @@
 
 Numba passes a named tuple field by field: 16 arrays are a hundred numbers, for every call of every
 function that takes them, and translating that took most of the time of compiling. A bundle is a
-named tuple that lies in memory, once for each call from Python, and kernels pass its address.
+named tuple that lies in memory, and kernels pass its address. A call through Numba writes it there,
+once for each call. A call through an :class:`~evomeans.compiled.entry.Entry` finds it written
+(:func:`address_of`).
 """
 
 from __future__ import annotations
 
 from typing import Any, TypeVar
 
+import numpy as np
 from llvmlite import ir
 from numba.core import cgutils
 from numba.core.imputils import lower_getattr_generic
@@ -36,12 +39,45 @@ class BundleType(Type):
 
 def bundle(cls: Class) -> Class:
     """Make a named tuple a bundle: a decorator. Kernels can only read its fields."""
+    # Instances of a subclass have attributes, in which they keep what address_of has written. A
+    # copy lies elsewhere, so it must not get them.
+    names = {name: getattr(cls, name) for name in ("__module__", "__qualname__", "__doc__")}
+    bundled: Class = type(cls)(cls.__name__, (cls,), {**names, "__getstate__": lambda self: None})
 
-    @typeof_impl.register(cls)  # type: ignore[untyped-decorator]
+    @typeof_impl.register(bundled)  # type: ignore[untyped-decorator]
     def type_of(value: Any, context: Any) -> BundleType:
-        return BundleType(cls, tuple(typeof_impl(field, context) for field in value))
+        return BundleType(bundled, tuple(typeof_impl(field, context) for field in value))
 
-    return cls
+    return bundled
+
+
+def address_of(value: Any) -> int:
+    """Return where a bundle lies in memory. It stays there for as long as the bundle exists."""
+    attributes = vars(value)
+    if "_lies_at" not in attributes:
+        words = np.array([word for field in value for word in words_of(field)], np.int64)
+        # If another thread has just done the same, what it has written stays.
+        attributes.setdefault("_lies_at", (words.ctypes.data, words))
+    address: int = attributes["_lies_at"][0]
+    return address
+
+
+def words_of(field: Any) -> list[int]:
+    """Return a field of a bundle as kernels see it, in words of eight bytes.
+
+    An array is a structure of Numba: two pointers that kernels without reference counting do not
+    use, the numbers of elements and of bytes of each, the address, the shape and the strides. A
+    number of four bytes is followed by as many to fill the word.
+    """
+    if isinstance(field, np.ndarray):
+        return [0, 0, field.size, field.itemsize, field.ctypes.data, *field.shape, *field.strides]
+    if isinstance(field, tuple):
+        return [address_of(field)]
+    if isinstance(field, np.float32):
+        return [int(field.view(np.uint32))]
+    if isinstance(field, float):
+        return [int(np.float64(field).view(np.int64))]
+    raise TypeError(f"Bundles hold arrays, bundles and floats, not {type(field)}.")
 
 
 @register_model(BundleType)

@@ -39,6 +39,7 @@ from numba.core.untyped_passes import (
 from numba.extending import intrinsic
 
 from evomeans.compiled.cache import SharedCache, warn_once
+from evomeans.compiled.entry import Entry
 
 # Seconds after which we do not wait any longer for another process that compiles the same kernel.
 LONGEST = 120.0
@@ -296,6 +297,10 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
         self.compile(kinds)
         result = self.overloads[kinds]
         return int(result.library.get_pointer_to_function(result.fndesc.llvm_func_name))
+
+    def entry(self, *arguments: Any) -> Entry:
+        """Return a quicker way to call the kernel, with bundles and numbers of these types."""
+        return Entry(self.py_func.__name__, self.address(*arguments), self.types_of(arguments))
 
 
 @intrinsic(prefer_literal=False)

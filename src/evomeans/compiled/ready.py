@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any, NamedTuple
 
 from evomeans.compiled.cache import SharedCache
@@ -88,14 +89,54 @@ def ready(
     if takes_long:
         announce(max(seconds / n_processes, jobs[0].seconds))
     with helpers(jobs, n_processes - 1):
-        for job in jobs:
-            job.kernel.compile_unless_claimed(job.types)
-            if job.types in job.kernel.overloads:
-                done(job)
-        for job in jobs:
-            if job.types not in job.kernel.overloads:
-                job.kernel.compile(job.types)
-                done(job)
+        steps = compiling(jobs, done)
+        if takes_long:
+            in_background(steps)
+        for _ in steps:
+            pass
+
+
+def compiling(jobs: Sequence[Job], done: Callable[[Job], None]) -> Iterator[Job]:
+    """Do the jobs that nobody else has claimed, and then wait for the others, one by one."""
+    for job in jobs:
+        job.kernel.compile_unless_claimed(job.types)
+        if job.types in job.kernel.overloads:
+            done(job)
+        yield job
+    for job in jobs:
+        if job.types not in job.kernel.overloads:
+            job.kernel.compile(job.types)
+            done(job)
+            yield job
+
+
+def in_background(steps: Iterator[Job]) -> None:
+    """Let another thread take the steps, while this one waits for it, or for Ctrl-C.
+
+    Python sees Ctrl-C only between two calls, and a call of the compiler may take seconds. The
+    thread then ends after the step that it is at.
+    """
+    is_interrupted, errors = Event(), []
+
+    def work() -> None:
+        try:
+            for _ in steps:
+                if is_interrupted.is_set():
+                    return
+        except BaseException as error:
+            errors.append(error)
+
+    thread = Thread(target=work, name="evomeans compiler", daemon=True)
+    try:
+        thread.start()
+        while thread.is_alive():
+            # On Windows, Ctrl-C does not end a wait without a limit.
+            thread.join(0.1)
+    except BaseException:
+        is_interrupted.set()
+        raise
+    if errors:
+        raise errors[0]
 
 
 def count_cores() -> int:

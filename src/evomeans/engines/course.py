@@ -90,7 +90,7 @@ Answer = TypeVar("Answer")
 Steps = Generator[Step, Any, Answer]
 
 
-def course(start: Start, total_weight: float) -> Steps[Level]:
+def course(start: Start, total_weight: float, reached: Level | None = None) -> Steps[Level]:
     """Relocate, run K-means, refill empty clusters, swap centres, and settle.
 
     Parameters
@@ -98,6 +98,8 @@ def course(start: Start, total_weight: float) -> Steps[Level]:
     start : Start
     total_weight : float
         Of all samples.
+    reached : Level, optional
+        Where the engine stands, if it has relocated and run K-means before it asks what follows.
 
     Yields
     ------
@@ -109,7 +111,10 @@ def course(start: Start, total_weight: float) -> Steps[Level]:
     Level
         Where the refinement ended.
     """
-    level = yield from _descent(start, total_weight)
+    if reached is None:
+        level = yield from _descent(start, total_weight)
+    else:
+        level = yield from _refilled(start, total_weight, reached)
     local_search = start.local_search
     if local_search.swaps and local_search.max_iter is None and (yield Swap()):
         # On all samples, because swaps only look at their neighbourhood.
@@ -124,6 +129,12 @@ def course(start: Start, total_weight: float) -> Steps[Level]:
     return level
 
 
+def is_common_end(level: Level, total_weight: float) -> bool:
+    """Whether there is nothing to refill, and certainly no sample that equals its centre."""
+    is_filled = np.count_nonzero(level.weights) == len(level.weights)
+    return is_filled and level.inertia > CERTAINLY_NO_ROUNDING * total_weight
+
+
 def _descent(start: Start, total_weight: float) -> Steps[Level]:
     yield Begin()
     if start.removed >= 0:
@@ -132,10 +143,14 @@ def _descent(start: Start, total_weight: float) -> Steps[Level]:
 
 
 def _filled(start: Start, total_weight: float) -> Steps[Level]:
-    """Run K-means and refill clusters that end up empty, until none does."""
+    """Run K-means, and refill clusters that end up empty."""
     if start.local_search.momentum and start.local_search.max_iter is None:
         yield from _with_momentum()
-    level: Level = yield Descend()
+    return (yield from _refilled(start, total_weight, (yield Descend())))
+
+
+def _refilled(start: Start, total_weight: float, level: Level) -> Steps[Level]:
+    """Refill clusters that ended up empty and run K-means, until none does."""
     repairs, most_repairs = 0, MAX_REPAIRS * len(start.centers)
     while np.count_nonzero(level.weights) < len(start.centers) and repairs < most_repairs:
         if (yield from _is_on_samples(level, total_weight)):

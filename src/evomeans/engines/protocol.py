@@ -58,8 +58,7 @@ class Abandoned(Exception):  # noqa: N818
         self.centers = centers
 
 
-@dataclass(frozen=True, slots=True)
-class LocalSearch:
+class LocalSearch(NamedTuple):
     """How a start is refined. The default is K-means to its fixed point.
 
     Parameters
@@ -143,9 +142,8 @@ _needs = cache(lambda local_search: local_search.needs)
 
 def require_abilities(starts: Sequence[Start], abilities: frozenset[Ability], engine: str) -> None:
     """Refuse starts that ask for more than an engine can do."""
-    for local_search in {start.local_search for start in starts}:
-        # Nearly always the same, and not worth a look for every offspring.
-        if missing := _needs(local_search) - abilities:
+    for start in starts:
+        if missing := _needs(start.local_search) - abilities:
             raise NotImplementedError(
                 f"The {engine} engine cannot do {', '.join(sorted(missing))}. It can do "
                 f"{', '.join(['K-means', *sorted(abilities)])}."

@@ -15,7 +15,7 @@ from evomeans.engines.protocol import Engine, FloatArray, LocalSearch, Refinemen
 from evomeans.engines.workers import Workers
 from evomeans.search.breeding import Founder, Parents, breed, found
 from evomeans.search.history import OffspringRecord
-from evomeans.search.individual import CLONE_TOLERANCE, Individual
+from evomeans.search.individual import Individual
 from evomeans.search.interrupts import DeferredInterrupt
 from evomeans.search.keeping import Keeper, KeepNothing
 from evomeans.search.levels import (
@@ -35,7 +35,7 @@ from evomeans.search.plan import (
     missing_abilities,
     plan,
 )
-from evomeans.search.population import spread
+from evomeans.search.population import lookalikes, spread
 from evomeans.search.result import SearchResult
 from evomeans.search.settings import SearchSettings
 from evomeans.search.state import Draft, SearchState
@@ -165,23 +165,29 @@ class Search:
         self.observer_said_stop = False
         self.is_unfinished = False
         self._plans: dict[float, Operators] = {}
+        self._longest_wait = settings.longest_wait(n_clusters)
+        self._first_wait = settings.wait_after(0, n_clusters)
 
     @property
     def operators(self) -> Operators:
         """What the present population works with."""
-        state, engine, k = self.state, self.engine, self.n_clusters
-        if state.spacing not in self._plans:
-            strategy, per_cluster = self.settings.strategy, engine.n_samples / k
-            planned = plan(strategy, engine.abilities, k, per_cluster, state.spacing)
-            self._plans[state.spacing] = planned
-        return self._plans[state.spacing]
+        spacing = self.state.spacing
+        if (planned := self._plans.get(spacing)) is None:
+            engine, k = self.engine, self.n_clusters
+            per_cluster = engine.n_samples / k
+            planned = plan(self.settings.strategy, engine.abilities, k, per_cluster, spacing)
+            self._plans[spacing] = planned
+        return planned
 
     @property
     def is_settled(self) -> bool:
         """Whether the population has found what it can."""
         state = self.state
-        wait = self.settings.wait_after(state.last_improvement - state.n_earlier, self.n_clusters)
-        return state.since_improvement >= wait
+        waited = state.n_offspring - state.last_improvement
+        if waited < self._first_wait:
+            return False
+        improved_after = state.last_improvement - state.n_earlier
+        return waited >= min(self._longest_wait, self._first_wait + improved_after)
 
     @property
     def agreeing_ranks(self) -> list[int]:
@@ -326,12 +332,8 @@ class Search:
             refinement.handle,
             refinement.labels,
         )
-        inertia = individual.inertia
-        is_clone = any(
-            individual.is_clone_of(member)
-            for member in state.population
-            if abs(member.inertia - inertia) <= CLONE_TOLERANCE * member.inertia
-        )
+        similar = lookalikes(individual, state.population)
+        is_clone = any(individual.is_clone_of(one) for one in similar)
         if state.best is None:
             in_data_units = self.engine.frame.inertia_in_data_units
             total_weight = self.engine.total_weight

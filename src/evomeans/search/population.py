@@ -43,14 +43,19 @@ def different_parents(
     make little else.
     """
     first = tournament(population, uniforms[0], uniforms[1])
-    limit = CLONE_TOLERANCE * first.inertia
-    # Most members differ by their inertia, which is quicker to see than by asking each.
-    others = [
-        member
-        for member in population
-        if abs(member.inertia - first.inertia) > limit or not member.is_clone_of(first)
-    ]
+    clones = [one for one in lookalikes(first, population) if one.is_clone_of(first)]
+    others = [one for one in population if one not in clones]
     return first, tournament(others or population, uniforms[2], uniforms[3])
+
+
+def lookalikes(solution: Individual, population: Sequence[Individual]) -> list[Individual]:
+    """Return the members whose inertia is so close that they may be clones of a solution.
+
+    Most are not, which is quicker to see here than by asking each.
+    """
+    margin = 2.0 * CLONE_TOLERANCE * solution.inertia
+    lowest, highest = solution.inertia - margin, solution.inertia + margin
+    return [one for one in population if lowest <= one.inertia <= highest]
 
 
 def survivors(

@@ -11,30 +11,38 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from evomeans.engines.cpu.choices import ANYWHERE, choose_cluster, find_neighbours
 from evomeans.engines.cpu.clusters import (
     ARRIVING,
     CHANGED,
+    FRESH,
     GROUP,
     LEAVING,
     MOVED,
     WAITING,
     Clusters,
     Diary,
+    add_fresh,
     fill,
-    join,
-    keep_changes,
-    leave,
-    may_leave,
     next_waiting,
     refresh_squares,
     remember,
-    take_back,
 )
 from evomeans.engines.cpu.engine import CpuEngine
 from evomeans.engines.cpu.halving import halve_cluster
 from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import count_tiles
-from evomeans.engines.cpu.swaps import begin_cluster, dissolve, find_neighbours, move_samples
+from evomeans.engines.cpu.moving import (
+    join,
+    keep_changes,
+    leave,
+    may_leave,
+    retrace,
+    take_back,
+)
+from evomeans.engines.cpu.settling import begin_cluster, dissolve, move_samples
+from evomeans.engines.cpu.swaps import follow_up, list_fresh, swap
+from evomeans.engines.protocol import Start
 from oracles import squared_distances
 from problems import make_samples, make_weights
 
@@ -165,7 +173,7 @@ def lowest_merging_costs(case: Case) -> np.ndarray:
 
 
 def assert_closed(diary: Diary) -> None:
-    assert not diary.numbers.any()
+    assert not diary.numbers[: GROUP + 1].any()
     assert not diary.is_changed.any()
     assert not diary.is_waiting.any()
 
@@ -245,6 +253,79 @@ def test_what_is_taken_back_has_never_been(dtype, weighted, data) -> None:
     take_back(case.samples, case.clusters, case.diary)
     assert everything(case.clusters) == before
     assert_closed(case.diary)
+
+
+@settings(max_examples=40)
+@given(st.data())
+def test_the_last_moves_can_be_undone_alone(dtype, weighted, data) -> None:
+    """Everything is as after the first ones; and then these can be undone as well."""
+    case = data.draw(cases(dtype, weighted))
+    before = everything(case.clusters)
+    for i, target in wanted_moves(data.draw, case):
+        move(case, i, target)
+    moved, labels = int(case.diary.numbers[MOVED]), case.clusters.labels.copy()
+    for i, target in wanted_moves(data.draw, case):
+        move(case, i, target)
+    retrace(case.samples, case.clusters, case.diary, moved)
+    assert_array_equal(case.clusters.labels, labels)
+    assert_consistent(case)
+    assert (case.diary.numbers[MOVED], case.diary.numbers[WAITING]) == (moved, 0)
+    take_back(case.samples, case.clusters, case.diary)
+    assert everything(case.clusters) == before
+    assert_closed(case.diary)
+
+
+@settings(max_examples=40)
+@given(st.data())
+def test_swaps_that_follow_another_lower_what_it_left_and_can_be_taken_back(
+    dtype, weighted, data
+) -> None:
+    case = data.draw(cases(dtype, weighted))
+    samples, clusters, diary = case.samples, case.clusters, case.diary
+    before, total = everything(clusters), case.costs.sum()
+    diary.random[0] = data.draw(st.integers(0, 2**32))
+    change = swap(samples, clusters, diary, choose_cluster(clusters, diary, ANYWHERE), ANYWHERE)
+    if 0.0 <= change < np.inf:
+        followed = follow_up(samples, clusters, diary, change)
+        assert followed <= change
+        assert_consistent(case)
+        assert followed == pytest.approx(case.costs.sum() - total, abs=1e-9 * total)
+    take_back(samples, clusters, diary)
+    assert everything(clusters) == before
+
+
+def test_followers_leave_room_in_the_log() -> None:
+    """One that has no room for the samples of two clusters is not begun."""
+    case = filled(np.arange(60.0)[:, None] ** 2, None, 6, np.random.default_rng(0))
+    samples, clusters, diary = case.samples, case.clusters, case.diary
+    diary.random[0] = 5
+    change = swap(samples, clusters, diary, choose_cluster(clusters, diary, ANYWHERE), ANYWHERE)
+    written = int(diary.numbers[MOVED])
+    short = diary._replace(
+        samples=diary.samples[: written + 50], origins=diary.origins[: written + 50]
+    )
+    assert follow_up(samples, clusters, short, change) == change
+    assert diary.numbers[MOVED] == written
+
+
+def test_fresh_clusters_are_those_that_moved_since_the_start() -> None:
+    """And each is listed once, whatever changes afterwards."""
+    rng = np.random.default_rng(0)
+    engine = CpuEngine(rng.normal(size=(90, 2)), None)
+    (parent,) = engine.refine([Start(rng.normal(size=(12, 2)))])
+    child = parent.centers.copy()
+    child[3] += 0.4
+    room = engine._room(12)
+    engine.refine([Start(child)])
+    diary = Diary.allocate(90, 12, 2)
+    list_fresh(diary, room.centers)
+    fresh = diary.fresh[: diary.numbers[FRESH]].tolist()
+    moved = (room.centers.exact != child).any(axis=1)
+    assert sorted(fresh) == np.flatnonzero(moved).tolist()
+    assert 0 < len(fresh) < 12
+    for j in (*fresh, *range(12)):
+        add_fresh(diary, j)
+    assert diary.fresh[:12].tolist() == [*fresh, *(j for j in range(12) if j not in fresh)]
 
 
 @settings(max_examples=25)

@@ -14,12 +14,13 @@ Files in the order to read them:
 9. ``roulette.py``: distances to the own centre, their sum, and draws by distance.
 10. ``refine.py``: a whole refinement in one kernel.
 11. ``hartigan.py``: moves of single samples.
-12. ``means.py``, ``clusters.py``, ``halving.py``, ``swaps.py``: swaps of centres, followed locally.
+12. ``means.py``, ``clusters.py``, ``moving.py``, ``halving.py``, ``choices.py``, ``settling.py``,
+    ``swaps.py``: swaps of centres, followed locally.
 13. ``parts.py``: the better parts of two solutions.
 14. ``seeding.py``, ``losses.py``, ``reductions.py``: k-means++, and questions of other methods.
 15. ``choose.py``: the closest centres by a matrix product, for ``engines/scoring.py``.
-16. ``room.py``, ``refining.py``, ``memory.py``, ``engine.py``: calling the kernels, the course of a
-    refinement, kept states, the engine itself.
+16. ``calling.py``, ``room.py``, ``refining.py``, ``memory.py``, ``engine.py``: addresses of
+    kernels, calling them, the course of a refinement, kept states, the engine itself.
 """
 
 from evomeans.engines.cpu.engine import CpuEngine

@@ -8,8 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.compiled.jit import FINITE, REORDER, jit
+from evomeans.compiled.ready import Call
 from evomeans.engines.cpu.layout import FloatArray
 from evomeans.engines.cpu.rows import Rows, SparseRows, remember_center, squared_distance
+from evomeans.engines.cpu.samples import encode_samples, frame_for
+from evomeans.engines.frame import is_sparse
 
 # The label of a sample whose scores cannot decide.
 UNCLEAR = -1
@@ -265,3 +268,27 @@ def candidates(scores: NDArray[Any], i: int, limit: Any) -> tuple[int, int]:
         count += close
         total += close * j
     return count, total
+
+
+def kernel_calls_for(X: Any) -> list[Call]:
+    """Return what predictions and scores of many samples call; only the type of ``X`` matters."""
+    one, grid, labels = np.zeros(1), np.zeros((1, 1)), np.zeros(1, np.int32)
+    if is_sparse(X):
+        rows = encode_samples(X[:1], None, frame_for(X[:1], None), in_order=False).rows
+        return [
+            Call(label_clear, (grid, one, one, 0.0, 0.0, 0.0, labels), 0.4),
+            Call(choose, (rows, grid, one, 0.0, 0.0, 0.0, grid, labels), 0.6),
+        ]
+    samples, sample = np.zeros((1, 1), X.dtype), np.zeros(1, X.dtype)
+    encoded, bounds = (samples, X.dtype.type(1.0), sample), (0.0, 0.0, 0.0)
+    narrow = *encoded, sample, samples, sample, *bounds, 0.0, samples, *[sample] * 5, labels
+    return [
+        *(
+            Call(set_offsets, (*encoded, *memory), 0.3)
+            for memory in {X.dtype: (sample, samples, sample), one.dtype: (one, grid, one)}.values()
+        ),
+        Call(label_narrow, narrow, 0.8),
+        Call(label_clear, (samples, sample, sample, *bounds, labels), 0.4),
+        Call(choose, (samples, samples, sample, *bounds, grid, labels), 0.4),
+        Call(set_squared_distances, (*encoded, grid, labels, one), 0.3),
+    ]

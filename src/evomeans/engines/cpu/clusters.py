@@ -3,7 +3,8 @@
 K-means looks at all samples, however few of them a change concerns. With few samples per cluster,
 it is far cheaper to follow the change: to visit the clusters that it affects, and no others. So
 clusters are linked lists of samples here, with means, weights and sums of squares that follow every
-sample that leaves or joins. The :class:`Diary` is an undo log, and a queue of clusters to visit.
+sample that leaves or joins (``moving.py``). The :class:`Diary` is an undo log, and a queue of
+clusters to visit.
 """
 
 from __future__ import annotations
@@ -17,16 +18,19 @@ from evomeans.compiled.bundle import bundle
 from evomeans.compiled.jit import jit
 from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import FloatArray, Index, Samples
-from evomeans.engines.cpu.means import get_mean, move_mean, set_apart, set_mean, square_to
-from evomeans.engines.cpu.rows import weight_of, write_row
+from evomeans.engines.cpu.means import (
+    get_mean,
+    set_apart,
+    set_mean,
+    square_to,
+)
+from evomeans.engines.cpu.rows import weight_of
 
 # Entries of ``Diary.numbers``.
-HEAD, WAITING, CHANGED, MOVED, GROUP = range(5)
+HEAD, WAITING, CHANGED, MOVED, GROUP, FRESH, SUCCESSES = range(7)
 # Rows of ``Clusters.move_factors``.
 ARRIVING, LEAVING = range(2)
 NOBODY = np.int32(-1)
-# A sample that has nearly all the weight of its cluster stays: the mean of the rest would be noise.
-REMAINDER = 1e-9
 
 
 @bundle
@@ -108,9 +112,12 @@ class Diary(NamedTuple):
     * ``apart`` (k,): squared distances of all centres from one. From ``set_apart``.
     * ``group`` (n,): some samples of a cluster, and ``halves`` (3, d): working memory. From
       ``halve_cluster``.
-    * ``numbers`` (5,): HEAD and length (WAITING) of the queue, lengths of ``changed`` (CHANGED), of
-      ``samples`` (MOVED) and of ``group`` (GROUP).
-    * ``random`` (1,): state of the generator, see :func:`~evomeans.engines.cpu.swaps.uniform`.
+    * ``fresh`` (k,): clusters that differ from those of the parents, or that swaps have changed,
+      and ``is_fresh`` (k,): 1 for these.
+    * ``numbers`` (7,): HEAD and length (WAITING) of the queue, lengths of ``changed`` (CHANGED), of
+      ``samples`` (MOVED), of ``group`` (GROUP) and of ``fresh`` (FRESH); in the end, the swaps kept
+      (SUCCESSES).
+    * ``random`` (1,): state of the generator, see :func:`~evomeans.engines.cpu.choices.uniform`.
     """
 
     queue: NDArray[np.int32]
@@ -128,6 +135,8 @@ class Diary(NamedTuple):
     apart: FloatArray
     group: NDArray[np.int32]
     halves: FloatArray
+    fresh: NDArray[np.int32]
+    is_fresh: NDArray[np.uint8]
     numbers: NDArray[np.int64]
     random: NDArray[np.uint64]
 
@@ -151,7 +160,9 @@ class Diary(NamedTuple):
             apart=np.empty(n_clusters),
             group=np.empty(n_samples, np.int32),
             halves=np.empty((3, n_features)),
-            numbers=np.zeros(5, np.int64),
+            fresh=np.empty(n_clusters, np.int32),
+            is_fresh=np.zeros(n_clusters, np.uint8),
+            numbers=np.zeros(7, np.int64),
             random=np.zeros(1, np.uint64),
         )
 
@@ -300,114 +311,9 @@ def is_full(diary: Diary) -> np.bool_:
 
 
 @jit
-def may_leave(clusters: Clusters, j: Index, weight: float) -> np.bool_:
-    """Whether something is left of a cluster without a sample of this weight."""
-    return clusters.sizes[j] > 1 and clusters.weights[j] - weight > REMAINDER * clusters.weights[j]
-
-
-@jit
-def leaving_gain(square: float, total: float, weight: float) -> float:
-    """Return W/(W − w)·s, what a sample saves by leaving, per unit of its weight w.
-
-    ``total`` is the weight W of the cluster, with the sample, and ``square`` is s = ‖x − c‖².
-    """
-    return square * total / (total - weight)
-
-
-@jit
-def joining_cost(square: float, total: float, weight: float) -> float:
-    """Return W/(W + w)·s, what a sample costs by joining a cluster, per unit of its weight w."""
-    return square * total / (total + weight)
-
-
-@jit(inline=False)
-def leave(samples: Samples, clusters: Clusters, diary: Diary, i: Index, square: float) -> float:
-    """Remove a sample from its cluster; return the change of the sum of squares, −w W/(W − w)·s.
-
-    ``square`` is s, the squared distance from the centre.
-    """
-    j, weight = clusters.labels[i], weight_of(samples, i)
-    remember(samples, clusters, diary, j)
-    rest = clusters.weights[j] - weight
-    saved = square * weight * clusters.weights[j] / rest
-    move_mean(samples.rows, i, clusters, j, -weight / rest)
-    clusters.weights[j] = rest
-    resize(clusters, j, clusters.sizes[j] - 1)
-    clusters.errors[j] -= saved
-    unlink(clusters, i, j)
-    return -saved
-
-
-@jit(inline=False)
-def join(
-    samples: Samples, clusters: Clusters, diary: Diary, i: Index, j: Index, square: float
-) -> float:
-    """Put a sample that has left into cluster ``j``; return the change, w W/(W + w)·s.
-
-    ``square`` is s, the squared distance from the centre.
-    """
-    weight = weight_of(samples, i)
-    remember(samples, clusters, diary, j)
-    place = diary.numbers[MOVED]
-    diary.numbers[MOVED] += 1
-    diary.samples[place], diary.origins[place] = i, clusters.labels[i]
-    total = clusters.weights[j] + weight
-    spent = square * weight * clusters.weights[j] / total
-    move_mean(samples.rows, i, clusters, j, weight / total)
-    clusters.weights[j] = total
-    resize(clusters, j, clusters.sizes[j] + 1)
-    clusters.errors[j] += spent
-    clusters.labels[i] = j
-    link(clusters, i, j)
-    return spent
-
-
-@jit
-def found_cluster(samples: Samples, clusters: Clusters, diary: Diary, i: Index, j: Index) -> None:
-    """Make a sample that has left the only member of cluster ``j``, which is empty."""
-    clusters.weights[j], clusters.sizes[j], clusters.errors[j] = 0.0, 0, 0.0
-    # Exactly there: the mean of what the cluster was before may be far away.
-    write_row(samples.rows, i, clusters.centers, j)
-    join(samples, clusters, diary, i, j, 0.0)
-
-
-@jit
-def close_diary(diary: Diary) -> None:
-    """Empty the log and the queue."""
-    while diary.numbers[WAITING] > 0:
-        next_waiting(diary)
-    for place in range(diary.numbers[CHANGED]):
-        diary.is_changed[diary.changed[place]] = 0
-    for number in range(diary.numbers.shape[0]):
-        diary.numbers[number] = 0
-
-
-@jit
-def keep_changes(samples: Samples, clusters: Clusters, diary: Diary) -> None:
-    """Accept the changes."""
-    for place in range(diary.numbers[CHANGED]):
-        j = diary.changed[place]
-        # Written out, so that rounding does not add up from swap to swap.
-        get_mean(samples.rows, clusters, j, diary.centers, place)
-        set_mean(samples.rows, clusters, j, diary.centers, place)
-    for place in range(diary.numbers[CHANGED]):
-        update_removal_costs(samples, clusters, diary, diary.changed[place])
-    close_diary(diary)
-
-
-@jit
-def take_back(samples: Samples, clusters: Clusters, diary: Diary) -> None:
-    """Undo the changes: restore everything as it was when the diary was opened."""
-    for place in range(diary.numbers[MOVED] - 1, -1, -1):
-        i = diary.samples[place]
-        unlink(clusters, i, clusters.labels[i])
-        clusters.labels[i] = diary.origins[place]
-        link(clusters, i, clusters.labels[i])
-    for place in range(diary.numbers[CHANGED]):
-        j = diary.changed[place]
-        clusters.weights[j] = diary.weights[place]
-        clusters.errors[j] = diary.errors[place]
-        resize(clusters, j, diary.sizes[place])
-        set_mean(samples.rows, clusters, j, diary.centers, place)
-        refresh_squares(samples, clusters, j)
-    close_diary(diary)
+def add_fresh(diary: Diary, j: Index) -> None:
+    """Note that a cluster is not as the parents had it."""
+    if diary.is_fresh[j] == 0:
+        diary.is_fresh[j] = 1
+        diary.fresh[diary.numbers[FRESH]] = j
+        diary.numbers[FRESH] += 1

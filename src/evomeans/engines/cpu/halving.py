@@ -8,7 +8,11 @@ what a division gains is known before anything is changed, so that the best of s
 from __future__ import annotations
 
 from evomeans.compiled.jit import jit
-from evomeans.engines.cpu.clusters import GROUP, Clusters, Diary
+from evomeans.engines.cpu.clusters import (
+    GROUP,
+    Clusters,
+    Diary,
+)
 from evomeans.engines.cpu.layout import Index, Samples
 from evomeans.engines.cpu.means import add_to, get_mean, point_to, product_with
 from evomeans.engines.cpu.rows import weight_of

@@ -119,13 +119,14 @@ class State(NamedTuple):
     @property
     def nbytes(self) -> int:
         """Memory that this takes."""
-        return sum(array.nbytes for array in self)
+        return self.labels.nbytes + self.gaps.nbytes + self.present.nbytes + self.spread.nbytes
 
 
 @bundle
 class Centers(NamedTuple):
     """The centres, and how they have just moved.
 
+    * ``target`` (k, d): where they are to go.
     * ``exact`` (k, d): where they are.
     * ``before`` (k, d): where those that moved came from.
     * ``weights`` (k,): total weight of each cluster when its centre was last moved to the mean.
@@ -139,6 +140,7 @@ class Centers(NamedTuple):
       cluster: the drift, but zero for a centre that was taken away.
     """
 
+    target: FloatArray
     exact: FloatArray
     before: FloatArray
     weights: FloatArray
@@ -149,9 +151,11 @@ class Centers(NamedTuple):
     approached: SingleArray
 
     @classmethod
-    def allocate(cls, n_clusters: int, n_features: int, n_threads: int) -> Centers:
-        """Allocate ``n_clusters`` centres."""
+    def allocate(cls, target: FloatArray, n_threads: int) -> Centers:
+        """Allocate centres that are to go to ``target``."""
+        n_clusters, n_features = target.shape
         return cls(
+            target,
             np.zeros((n_clusters, n_features)),
             np.zeros((n_clusters, n_features)),
             np.zeros(n_clusters),
@@ -197,7 +201,8 @@ class Scratch(NamedTuple):
     * ``marks`` (n,): 1 for samples that may gain by a single move, by user row. From ``confirm``,
       for ``visit``, which leaves zeros.
     * ``counts`` (threads, 8): distances computed, in column PAIRS. From ``reassign``.
-    * ``numbers`` (8,): INERTIA and ITERATIONS. From ``refine`` and ``sum_distances``.
+    * ``numbers`` (8,): INERTIA, from ``sum_distances``; ITERATIONS, SWAPS and UNSWAPPED, from
+      ``refine``.
     * ``barrier``: where threads meet, see :mod:`~evomeans.engines.cpu.threads`.
     """
 

@@ -9,6 +9,7 @@ import numpy as np
 from evomeans.compiled.extremes import smallest_size
 from evomeans.compiled.ready import Call
 from evomeans.engines.cpu.buckets import MANY_ROWS, distribute, route, split
+from evomeans.engines.cpu.calling import Kernels
 from evomeans.engines.cpu.foresight import Foresight, foresee, set_squares_to
 from evomeans.engines.cpu.hartigan import move_singles
 from evomeans.engines.cpu.lanes import WIDTH
@@ -47,17 +48,15 @@ def calls(X: Any, n_clusters: int, abilities: frozenset[Ability]) -> list[Call]:
         What the search uses beyond K-means.
     """
     samples = blank_samples(X)
-    room, state = Room(samples, 1, 1, 1), State.allocate(1, 1)
-    if State.label_type(n_clusters) != state.labels.dtype:
-        state = state._replace(labels=state.labels.astype(State.label_type(n_clusters)))
+    room, labels = Room(samples, 1, 1, 1), np.zeros((1, 1), State.label_type(n_clusters))
     samples, centers, scratch, target = room.samples, room.centers, room.scratch, room.target
+    kernels = Kernels(samples, centers, scratch, n_clusters)
     single, double, grid = samples.radii, np.zeros(1), np.zeros((1, 1))
     points = np.zeros((1, 1)) if is_sparse(X) else samples.rows
     pairs = np.zeros((1, 2), np.int64)
-    rest = target, False, -1, 0.0, 1, 1, 0, 0, 0, 1
     found = [
-        Call(reassign, (samples, state, centers, scratch, -1, 0, 1), 2.4),
-        Call(refine, (samples, state, state, centers, scratch, *rest), 2.5),
+        Call(reassign, kernels.arguments[reassign], 2.4),
+        Call(refine, kernels.arguments[refine], 2.5),
         Call(halve, (points, samples.order, WIDTH, pairs, double, grid), 0.7),
         Call(smallest_size, (np.zeros(1, X.dtype),), 0.1),
     ]
@@ -70,12 +69,11 @@ def calls(X: Any, n_clusters: int, abilities: frozenset[Ability]) -> list[Call]:
         memory = samples.squares, single, double, grid
         found.append(Call(seed, (samples, target, scratch, *memory, 0, 1), 1.1))
     if Ability.SINGLE_MOVES in abilities and can_move_singles(X):
-        found.append(Call(move_singles, (samples, state, centers, scratch, 0, 1), 3.0))
+        found.append(Call(move_singles, kernels.arguments[move_singles], 3.0))
     if Ability.SWAPS in abilities:
-        swap = samples, room.swapped, room._diary, state, centers, 1, 0.0, room.crew.barrier
-        found.append(Call(try_swaps, swap, 6.0))
+        found.append(Call(try_swaps, kernels.arguments[try_swaps], 6.0))
     if Ability.PARTS in abilities:
-        both = samples, state.labels, target, state.labels, target, room._parts
+        both = samples, labels, target, labels, target, room._parts
         found.append(Call(choose_parts, both, 1.0))
     return found
 
@@ -91,7 +89,7 @@ def bucket_calls(rows: Any, order: Any) -> list[Call]:
 
 
 def other_calls(X: Any) -> list[Call]:
-    """Return what the Dask engine and the baselines call, beyond the calls of a fit.
+    """Return what large data, the Dask engine and the baselines call, beyond the calls of a fit.
 
     Parameters
     ----------
@@ -111,7 +109,7 @@ def other_calls(X: Any) -> list[Call]:
     foresight = samples, *closest, one, index, index, Foresight.allocate(1, 1)
     moved = samples, room.swapped, samples.order, 1.0, one, target
     found = [
-        Call(step, (samples, state, centers, scratch, target, False, -1, 0, 1), 4.0),
+        Call(step, (samples, state, centers, scratch, False, -1, 0, 1), 4.0),
         Call(sum_distances, (samples, state, centers, scratch, 1, 0, 1), 0.7),
         Call(draw_at, (scratch.nearby, scratch.partial, samples.places, 0.0), 0.4),
         Call(find_two_closest, (samples, centers.exact, scratch, *closest, 0, 1), 1.2),
@@ -125,7 +123,7 @@ def other_calls(X: Any) -> list[Call]:
     if not is_sparse(X):
         own, memory = OwnDistances.of(one), PointScratch.allocate(1, 1)
         points = samples, own, grid, True, True, one, one, grid, memory, 0, 1
-        found.append(Call(attract, points, 2.0))
+        found += [Call(attract, points, 2.0), *bucket_calls(samples.rows, samples.order)]
     return found
 
 

@@ -1,6 +1,6 @@
-"""A whole refinement in one kernel: copy the parent, relocate a centre, run K-means to the end.
+"""A whole refinement in one kernel: copy the parent, relocate a centre, run K-means, swap centres.
 
-The stages of :func:`refine`, each a move of the centres followed by an assignment:
+The stages of :func:`descend`, each a move of the centres followed by an assignment:
 
     BEGIN ──► PLACE ──► LLOYD ──► … ──► LLOYD ──► fixed point ──► single moves ──► LLOYD ──► …
       └── no centre removed ──►┘                       └── none, or not wanted: the end
@@ -17,6 +17,11 @@ from numpy.typing import NDArray
 from evomeans.compiled.jit import jit
 from evomeans.compiled.kernel import call_at
 from evomeans.compiled.vectors import squared_difference
+from evomeans.engines.cpu.clusters import (
+    SUCCESSES,
+    Clusters,
+    Diary,
+)
 from evomeans.engines.cpu.gaps import MORE, NOTHING
 from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import (
@@ -38,7 +43,7 @@ from evomeans.engines.cpu.threads import ABANDONED, meet, nth_item, share
 from evomeans.engines.rules import MAX_ITERATIONS
 
 # Entries of ``Scratch.numbers``.
-INERTIA, ITERATIONS = range(2)
+INERTIA, ITERATIONS, SWAPS, UNSWAPPED = range(4)
 # Stages: where centres move to, see ``move_centers``.
 BEGIN, PLACE, LLOYD = range(3)
 # Drift of a centre that moved by so little that its square vanishes in single precision.
@@ -52,7 +57,8 @@ def refine(
     state: State,
     centers: Centers,
     scratch: Scratch,
-    target: FloatArray,
+    clusters: Clusters,
+    diary: Diary,
     inherit: bool,
     removed: int,
     quantile: float,
@@ -60,10 +66,13 @@ def refine(
     steps: int,
     assign: int,
     single_moves: int,
+    swap: int,
+    n_swaps: int,
+    seed: float,
     thread: int,
     n_threads: int,
 ) -> None:
-    """Run K-means from the centres ``target``.
+    """Run K-means from the centres ``centers.target``; try swaps, and run it again after them.
 
     Parameters
     ----------
@@ -75,8 +84,10 @@ def refine(
         May be ``parent`` itself.
     centers : Centers, in and out
     scratch : Scratch
-        ``numbers`` receives the inertia and the iterations.
-    target : (k, d) array
+        ``numbers`` receives the results: the INERTIA, the ITERATIONS of all K-means together, the
+        number of SWAPS kept, −1 if none were tried, and the inertia before them (UNSWAPPED).
+    clusters, diary : Clusters and Diary
+        For swaps; not read if there are none.
     inherit : bool
         Whether to begin from ``parent``.
     removed : int
@@ -94,6 +105,11 @@ def refine(
         Address of :func:`~evomeans.engines.cpu.hartigan.move_singles`, to continue from the fixed
         point by Hartigan's moves until there are none; 0 to end there. Many searches do not make
         such moves, and would compile them for nothing if they were a part of this kernel.
+    swap : int
+        Address of :func:`~evomeans.engines.cpu.swaps.try_swaps`; 0 to try none. None are tried
+        either if a cluster is empty.
+    n_swaps, seed : int and float
+        Of the swaps.
     thread, n_threads : int
     """
     if inherit:
@@ -101,6 +117,59 @@ def refine(
             copy_state(parent, state, thread, n_threads)
     else:
         forget(state, centers.weights.shape[0], thread, n_threads)
+    if thread == 0:
+        scratch.numbers[ITERATIONS] = 0.0
+        scratch.numbers[SWAPS] = -1.0
+    target, drawn, uniform = centers.target, removed, quantile
+    while True:
+        descend(
+            samples,
+            state,
+            centers,
+            scratch,
+            target,
+            drawn,
+            uniform,
+            power,
+            steps,
+            assign,
+            single_moves,
+            thread,
+            n_threads,
+        )
+        if swap == 0 or scratch.numbers[SWAPS] >= 0.0 or has_empty(centers.weights):
+            return
+        if scratch.barrier[ABANDONED] != 0:
+            return
+        meet(scratch.barrier, n_threads)
+        if thread == 0:
+            scratch.numbers[UNSWAPPED] = scratch.numbers[INERTIA]
+            call_at(swap, samples, clusters, diary, state, centers, n_swaps, seed, scratch.barrier)
+            scratch.numbers[SWAPS] = np.float64(diary.numbers[SUCCESSES])
+        meet(scratch.barrier, n_threads)
+        if scratch.numbers[SWAPS] == 0.0:
+            return
+        # On all samples, because swaps only look at their neighbourhood.
+        target, drawn, uniform = clusters.centers, -1, 0.0
+
+
+@jit(inline=False)
+def descend(
+    samples: Samples,
+    state: State,
+    centers: Centers,
+    scratch: Scratch,
+    target: FloatArray,
+    removed: int,
+    quantile: float,
+    power: int,
+    steps: int,
+    assign: int,
+    single_moves: int,
+    thread: int,
+    n_threads: int,
+) -> None:
+    """Run K-means and single moves from the centres ``target``; see :func:`refine`."""
     # Typed, because Numba would compile the callees again for literal integers.
     stage, squared = np.int64(BEGIN), np.int64(2)
     iterations = 0
@@ -124,7 +193,7 @@ def refine(
         else:
             break
     if thread == 0:
-        scratch.numbers[ITERATIONS] = iterations
+        scratch.numbers[ITERATIONS] += iterations
     if scratch.barrier[ABANDONED] != 0 or steps < 0:
         return
     sum_distances(samples, state, centers, scratch, squared, thread, n_threads)
@@ -136,20 +205,18 @@ def step(
     state: State,
     centers: Centers,
     scratch: Scratch,
-    target: FloatArray,
     fresh: bool,
     gone: int,
     thread: int,
     n_threads: int,
 ) -> None:
-    """Move the centres to ``target`` and assign the samples to them, once.
+    """Move the centres to ``centers.target`` and assign the samples to them, once.
 
     Parameters
     ----------
     state : State, in and out
         True for ``centers.exact`` and consistent with ``centers.sums``, unless ``fresh``.
     centers : Centers, in and out
-    target : (k, d) array
     fresh : bool
         Whether nothing is known of the samples. The sums are zero then.
     gone : int
@@ -159,6 +226,7 @@ def step(
     if fresh:
         forget(state, centers.weights.shape[0], thread, n_threads)
     stage = np.int64(BEGIN)
+    target = centers.target
     move_centers(samples, centers, scratch, stage, target, gone, 0.0, thread, n_threads)
     meet(scratch.barrier, n_threads)
     reassign(samples, state, centers, scratch, gone, thread, n_threads)
@@ -252,6 +320,15 @@ def move_centers(
         centers.approached[j] = NOTHING if stage == BEGIN and j == removed else drift[j]
         farthest = max(farthest, drift[j])
     scratch.largest_move[thread, 0] = farthest
+
+
+@jit
+def has_empty(weights: FloatArray) -> bool:
+    """Whether a cluster has no weight."""
+    count = 0
+    for j in range(weights.shape[0]):
+        count += weights[j] == 0.0
+    return count > 0
 
 
 @jit

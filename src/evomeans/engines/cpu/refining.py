@@ -16,8 +16,10 @@ from evomeans.engines.course import (
     Relocate,
     Snap,
     Step,
+    Steps,
     Swap,
     course,
+    is_common_end,
 )
 from evomeans.engines.cpu.layout import State
 from evomeans.engines.cpu.memory import Recollection
@@ -32,8 +34,9 @@ from evomeans.engines.rules import MAX_ITERATIONS, sits_on_centers, split_mixtur
 class Refining:
     """Carries out one course.
 
-    The kernel relocates a centre and runs K-means in a single call. So the centres to go to wait
-    here until the course says what follows.
+    The kernel relocates a centre, runs K-means, and goes on to swaps and to K-means after them, in
+    a single call. So the centres to go to wait here until the course says what follows; and where
+    the kernel is ahead of the course, its results do.
 
     Parameters
     ----------
@@ -64,10 +67,27 @@ class Refining:
         self.n_iter = 0
         limit = start.local_search.max_iter
         self._steps = MAX_ITERATIONS if limit is None else limit
+        # Whether swaps follow the next fixed point: the course asks for them once. With momentum,
+        # there is more than the kernel does in a call.
+        self._is_swapping = limit is None and not start.local_search.momentum and room.k > 1
+        self._kept: bool | None = None
+        self._ahead: Level | None = None
 
     def run(self, total_weight: float) -> Level:
-        """Follow the course to its end."""
-        steps = course(self.start, total_weight)
+        """Do what the kernel does in a single call, and follow the course from there."""
+        start, reached = self.start, None
+        if not start.local_search.momentum:
+            self._begin()
+            if start.removed >= 0:
+                self._relocate(start.removed, start.alpha, start.quantile)
+            reached = self._descend()
+            # Nearly always there is nothing left to do, and no need to ask what.
+            end = reached if self._ahead is None else self._ahead
+            if end.inertia <= reached.inertia and is_common_end(end, total_weight):
+                return end
+        return self._follow(course(start, total_weight, reached))
+
+    def _follow(self, steps: Steps[Level]) -> Level:
         answer: Any = None
         while True:
             try:
@@ -81,11 +101,11 @@ class Refining:
             case Begin():
                 return self._begin()
             case Relocate():
-                return self._relocate(step)
+                return self._relocate(step.removed, step.alpha, step.quantile)
             case Assign():
                 return self._assign(step.centers)
             case Descend():
-                return self._move(self._steps)
+                return self._descend()
             case Swap():
                 return self._swap()
             case IsOnSamples():
@@ -105,23 +125,39 @@ class Refining:
         self._target, self._removed, self._quantile = centers, removed, quantile
         self._is_relocating = False
 
-    def _relocate(self, step: Relocate) -> None:
+    def _relocate(self, removed: int, alpha: float, quantile: float) -> None:
         """Choose the sample at once if that needs no distances; else leave it to the kernel."""
         if self._is_relocating:
             self._move(steps=0)
         centers = self.room.positions if self._target is None else self._target
-        by_distance, quantile = split_mixture(step.alpha, step.quantile)
+        by_distance, quantile = split_mixture(alpha, quantile)
         if by_distance and len(centers) > 1:
-            self._go_to(centers, step.removed, quantile)
+            self._go_to(centers, removed, quantile)
         else:
             centers = centers.copy()
             drawn = self.draw.rows(np.array([quantile]))
-            centers[step.removed] = dense_rows(self.room.samples, drawn, centers.shape[1])[0]
+            centers[removed] = dense_rows(self.room.samples, drawn, centers.shape[1])[0]
             self._go_to(centers)
         self._is_relocating = True
 
-    def _move(self, steps: int) -> Level:
-        """Move the centres as planned, and let K-means and single moves follow."""
+    def _descend(self) -> Level:
+        """Run K-means and single moves, and then the swaps that the course will ask for."""
+        if self._ahead is not None:
+            level, self._ahead = self._ahead, None
+            return level
+        swaps = self.start.local_search.swaps if self._is_swapping else 0
+        level = self._move(self._steps, swaps)
+        if (kept := self.room.swaps_kept) < 0:
+            return level
+        self._is_swapping, self._kept = False, kept > 0
+        if not kept:
+            return level
+        self._ahead = level
+        # The kernel swaps only where no cluster is empty; by now, one may be.
+        return Level(self.room.unswapped, np.ones(self.room.k))
+
+    def _move(self, steps: int, swaps: int = 0) -> Level:
+        """Move the centres as planned, and let K-means, single moves and swaps follow."""
         self.room.run(
             self.state if self._inherited is None else self._inherited,
             self.state,
@@ -132,6 +168,8 @@ class Refining:
             self.start.power,
             steps,
             self.start.local_search.single_moves and steps > 0,
+            swaps,
+            self.start.quantile,
         )
         self.n_iter += self.room.iterations
         self._inherited = self.state
@@ -148,6 +186,9 @@ class Refining:
         return Clusters(room.positions, means, weights)
 
     def _swap(self) -> bool:
+        if self._kept is not None:
+            return self._kept
+        self._is_swapping = False
         swaps = self.start.local_search.swaps
         if not self.room.swap(self.state, swaps, self.start.quantile):
             return False

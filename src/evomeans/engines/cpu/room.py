@@ -8,16 +8,27 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from evomeans.compiled.bundle import address_of
 from evomeans.engines.course import Level
-from evomeans.engines.cpu.clusters import Clusters, Diary
+from evomeans.engines.cpu.calling import Kernels
+from evomeans.engines.cpu.clusters import (
+    SUCCESSES,
+    Clusters,
+    Diary,
+)
 from evomeans.engines.cpu.foresight import Foresight, foresee, squares_to
-from evomeans.engines.cpu.hartigan import move_singles
 from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import Centers, Samples, Scratch, State, aligned
 from evomeans.engines.cpu.losses import find_two_closest
 from evomeans.engines.cpu.parts import Parts, choose_parts
-from evomeans.engines.cpu.reassign import reassign
-from evomeans.engines.cpu.refine import INERTIA, ITERATIONS, refine, step, sum_distances
+from evomeans.engines.cpu.refine import (
+    INERTIA,
+    ITERATIONS,
+    SWAPS,
+    UNSWAPPED,
+    step,
+    sum_distances,
+)
 from evomeans.engines.cpu.roulette import all_distances, draw_at
 from evomeans.engines.cpu.rows import SparseRows
 from evomeans.engines.cpu.samples import with_room
@@ -71,17 +82,16 @@ class Room:
         self.k = k
         self.samples = samples
         self.crew = Crew(n_threads)
-        self.centers = Centers.allocate(k, n_features, n_threads)
+        self.target = np.empty((k, n_features))
+        self.centers = Centers.allocate(self.target, n_threads)
         self.scratch = Scratch.allocate(
             len(samples.order), k, n_features, n_threads, sparse, self.crew.barrier
         )
-        self.target = np.empty((k, n_features))
-        self._addresses: dict[Any, int] = {}
 
     def take_over(self, known: Known) -> None:
         """Take over the centres and sums of a known solution."""
         self.centers.exact[:] = known.centers
-        self.centers.sums[:] = 0
+        self.centers.sums[1:] = 0
         self.centers.sums[0] = known.sums
 
     def run(
@@ -95,26 +105,34 @@ class Room:
         power: int,
         steps: int = MAX_ITERATIONS,
         single_moves: bool = False,
+        swaps: int = 0,
+        seed: float = 0.0,
     ) -> None:
         """Run the kernel; see :func:`~evomeans.engines.cpu.refine.refine`."""
         self.target[:] = target
         if not inherit:
             self.centers.sums[:] = 0
+        kernels, (samples, centers, scratch) = self._kernels, self._addresses
+        clusters, diary = self._swap_addresses if swaps else (0, 0)
         self.crew.run(
-            refine,
-            self.samples,
-            parent,
-            state,
-            self.centers,
-            self.scratch,
-            self.target,
+            kernels.refine,
+            samples,
+            address_of(parent),
+            address_of(state),
+            centers,
+            scratch,
+            clusters,
+            diary,
             inherit,
             removed,
             quantile,
             power,
             steps,
-            self._address(reassign, state, -1),
-            self._address(move_singles, state) if single_moves else 0,
+            kernels.reassign,
+            kernels.move_singles if single_moves else 0,
+            kernels.try_swaps if swaps else 0,
+            swaps,
+            seed,
         )
         if steps < MAX_ITERATIONS:
             # The last assignment has changed clusters, and no move of their centres followed.
@@ -122,20 +140,27 @@ class Room:
             totals = upper + lower / self.samples.limb
             self.centers.weights[:] = totals / self.samples.scales[-1]
 
-    def _address(self, kernel: Any, state: State, *numbers: int) -> int:
-        """Return the address of a kernel that another one calls."""
-        if kernel not in self._addresses:
-            bundles = self.samples, state, self.centers, self.scratch
-            self._addresses[kernel] = kernel.address(*bundles, *numbers, 0, self.crew.n_threads)
-        return self._addresses[kernel]
-
     def swap(self, state: State, count: int, seed: float) -> bool:
         """Try swaps; return whether any was kept. The result is in ``swapped``."""
         if self.k < 2:
             return False
         clusters, diary = self.swapped, self._diary
-        swap = self.samples, clusters, diary, state, self.centers, count, seed, self.crew.barrier
-        return try_swaps(*swap) > 0
+        try_swaps(
+            self.samples, clusters, diary, state, self.centers, count, seed, self.crew.barrier
+        )
+        return bool(diary.numbers[SUCCESSES] > 0)
+
+    @cached_property
+    def _addresses(self) -> tuple[int, int, int]:
+        return address_of(self.samples), address_of(self.centers), address_of(self.scratch)
+
+    @cached_property
+    def _swap_addresses(self) -> tuple[int, int]:
+        return address_of(self.swapped), address_of(self._diary)
+
+    @cached_property
+    def _kernels(self) -> Kernels:
+        return Kernels(self.samples, self.centers, self.scratch, self.k)
 
     @cached_property
     def swapped(self) -> Clusters:
@@ -166,9 +191,7 @@ class Room:
         self.target[:] = target
         if fresh:
             self.centers.sums[:] = 0
-        self.crew.run(
-            step, self.samples, state, self.centers, self.scratch, self.target, fresh, gone
-        )
+        self.crew.run(step, self.samples, state, self.centers, self.scratch, fresh, gone)
 
     def measure(self, state: State, power: int) -> float:
         """Return the weighted sum of the distances to the own centres, to this power."""
@@ -255,3 +278,13 @@ class Room:
     def iterations(self) -> int:
         """Assignments that the last run made."""
         return int(self.scratch.numbers[ITERATIONS])
+
+    @property
+    def swaps_kept(self) -> int:
+        """How many swaps the last run kept; −1 if it tried none."""
+        return int(self.scratch.numbers[SWAPS])
+
+    @property
+    def unswapped(self) -> float:
+        """Sum of squared distances before the swaps of the last run, in the frame."""
+        return float(self.scratch.numbers[UNSWAPPED])

@@ -1,0 +1,74 @@
+"""How the kernels of a refinement are called: the types of their arguments, and their addresses."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+from evomeans.compiled.entry import Entry
+from evomeans.engines.cpu.clusters import (
+    Clusters,
+    Diary,
+)
+from evomeans.engines.cpu.hartigan import move_singles
+from evomeans.engines.cpu.layout import Centers, Samples, Scratch, State
+from evomeans.engines.cpu.reassign import reassign
+from evomeans.engines.cpu.refine import refine
+from evomeans.engines.cpu.rows import SparseRows
+from evomeans.engines.cpu.swaps import try_swaps
+
+
+class Kernels:
+    """The kernels for some types of arguments. Each is compiled or loaded when it is asked for.
+
+    Parameters
+    ----------
+    samples, centers, scratch
+        Bundles of these types.
+    n_clusters : int
+
+    Attributes
+    ----------
+    arguments : dict of tuples
+        For each kernel, arguments of the right types and next to no size.
+    """
+
+    def __init__(
+        self, samples: Samples, centers: Centers, scratch: Scratch, n_clusters: int
+    ) -> None:
+        state = State.allocate(0, n_clusters)
+        clusters = Clusters.allocate(0, 1, 1, isinstance(samples.rows, SparseRows))
+        swapping = clusters, Diary.allocate(0, 1, 1)
+        bundles = samples, state, centers, scratch
+        numbers = False, -1, 0.0, 1, 1, 0, 0, 0, 0, 0.0, 0, 1
+        self.arguments: dict[Any, tuple[Any, ...]] = {
+            refine: (samples, state, state, centers, scratch, *swapping, *numbers),
+            reassign: (*bundles, -1, 0, 1),
+            move_singles: (*bundles, 0, 1),
+            try_swaps: (samples, *swapping, state, centers, 1, 0.0, scratch.barrier),
+        }
+
+    @cached_property
+    def refine(self) -> Entry:
+        """The kernel that calls the others."""
+        kernel: Any = refine
+        entry: Entry = kernel.entry(*self.arguments[refine])
+        return entry
+
+    @cached_property
+    def reassign(self) -> int:
+        """Address of the assignment."""
+        return self._address(reassign)
+
+    @cached_property
+    def move_singles(self) -> int:
+        """Address of the single moves."""
+        return self._address(move_singles)
+
+    @cached_property
+    def try_swaps(self) -> int:
+        """Address of the swaps."""
+        return self._address(try_swaps)
+
+    def _address(self, kernel: Any) -> int:
+        return int(kernel.address(*self.arguments[kernel]))

@@ -1,0 +1,73 @@
+"""Kernels are called with addresses of bundles as they are with the bundles themselves."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from evomeans.compiled.bundle import address_of, bundle
+from evomeans.compiled.jit import jit
+
+
+@bundle
+class Leaf(NamedTuple):
+    values: NDArray[np.int32]
+
+
+@bundle
+class Tree(NamedTuple):
+    result: NDArray[np.float64]
+    factor: float
+    small: np.float32
+    table: NDArray[np.float32]
+    leaf: Any
+
+
+@jit
+def add_up(tree: Tree, scale: float, times: int, negative: bool) -> None:
+    total = tree.factor + tree.small
+    for i in range(tree.table.shape[0]):
+        for j in range(tree.table.shape[1]):
+            total += tree.table[i, j] * tree.leaf.values[j]
+    tree.result[0] = (-total if negative else total) * scale * times
+    tree.result[1] = tree.table.size
+
+
+def tree() -> Tree:
+    table = np.arange(24, dtype=np.float32).reshape(4, 6)[:, ::2]
+    leaf = Leaf(np.array([3, -1, 2], np.int32))
+    return Tree(np.zeros(2), 0.1, np.float32(0.7), table, leaf)
+
+
+@pytest.mark.parametrize("negative", [False, True])
+def test_all_kinds_of_fields_arrive(negative) -> None:
+    """Arrays with strides, numbers of four and eight bytes, and bundles in bundles."""
+    expected, given = tree(), tree()
+    add_up(expected, 0.5, 3, negative)
+    enter = add_up.entry(given, 0.0, 0, False)
+    enter(address_of(given), 0.5, 3, negative)
+    assert given.result.tolist() == expected.result.tolist()
+    assert given.result[1] == 12.0
+
+
+def test_a_bundle_stays_where_it_is_and_a_copy_lies_elsewhere() -> None:
+    one = tree()
+    assert address_of(one) > 0
+    other = pickle.loads(pickle.dumps(one))
+    assert address_of(one) == address_of(one)
+    assert address_of(other) != address_of(one)
+    assert address_of(one._replace(factor=2.0)) != address_of(one)
+    assert type(other) is Tree
+    enter = add_up.entry(one, 0.0, 0, False)
+    enter(address_of(other), 1.0, 1, False)
+    assert one.result[1] == 0.0
+    assert other.result[1] == 12.0
+
+
+def test_what_a_bundle_cannot_hold_is_refused() -> None:
+    with pytest.raises(TypeError, match="not <class 'str'>"):
+        address_of(Leaf("values"))  # type: ignore[arg-type]

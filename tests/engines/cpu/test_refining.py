@@ -1,0 +1,59 @@
+"""A kernel that is ahead of the course changes nothing, except the time it takes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from evomeans.engines.course import course
+from evomeans.engines.cpu import CpuEngine
+from evomeans.engines.cpu.refining import Refining
+from evomeans.engines.protocol import LocalSearch, Refinement, Start
+
+DEEP = LocalSearch(single_moves=True, swaps=6)
+SAMPLES = {
+    "clusters": np.random.default_rng(0).normal(size=(400, 3)),
+    # Random starts have empty clusters, and with 12 of them every sample is a centre.
+    "duplicates": np.random.default_rng(1).integers(0, 3, size=(300, 2)).astype(float),
+}
+
+
+def refined(X, local_search: LocalSearch, k: int = 9) -> list[Refinement]:
+    engine, rng = CpuEngine(X), np.random.default_rng(2)
+    found: list[Refinement] = []
+    for removed in (-1, 2, -1, 5):
+        centers = engine.samples_at(rng.random(k))
+        parent = found[-1].handle if found and removed > 0 else None
+        if parent is not None:
+            centers = found[-1].centers
+        start = Start(centers, 0.5, rng.random(), removed, 2, parent, local_search)
+        found += engine.refine([start])
+    return found
+
+
+@pytest.mark.parametrize("samples", SAMPLES)
+@pytest.mark.parametrize("local_search", [LocalSearch(), DEEP, LocalSearch(max_iter=2)])
+def test_step_by_step_ends_at_the_same_bits(samples, local_search, monkeypatch) -> None:
+    """The same refinements with one call of a kernel for each step of the course."""
+    ahead = refined(SAMPLES[samples], local_search)
+
+    def one_by_one(self: Refining, total_weight: float):
+        self._is_swapping = False
+        return self._follow(course(self.start, total_weight))
+
+    monkeypatch.setattr(Refining, "run", one_by_one)
+    for one, other in zip(ahead, refined(SAMPLES[samples], local_search), strict=True):
+        assert one.inertia == other.inertia
+        assert one.n_iter == other.n_iter
+        np.testing.assert_array_equal(one.centers, other.centers)
+        np.testing.assert_array_equal(one.cluster_weights, other.cluster_weights)
+
+
+def test_swaps_that_end_higher_are_taken_back(monkeypatch) -> None:
+    """The kernel has been ahead in vain; the descent is repeated without them."""
+    X = SAMPLES["clusters"]
+    plain = refined(X, LocalSearch(single_moves=True))[0]
+    monkeypatch.setattr("evomeans.engines.cpu.room.Room.unswapped", property(lambda room: 0.0))
+    deep = refined(X, DEEP)[0]
+    assert deep.inertia == plain.inertia
+    np.testing.assert_array_equal(deep.centers, plain.centers)
