@@ -54,6 +54,20 @@ def test_all_kinds_of_fields_arrive(negative) -> None:
     assert given.result[1] == 12.0
 
 
+@jit(by_address=True)
+def triple(tree: Tree) -> None:
+    tree.result[0] *= 3.0
+
+
+def test_a_kernel_may_be_for_entries_only() -> None:
+    given = tree()
+    given.result[0] = 2.0
+    with pytest.raises(TypeError, match="by its address only"):
+        triple(given)
+    triple.entry(given)(address_of(given))
+    assert given.result[0] == 6.0
+
+
 def test_a_bundle_stays_where_it_is_and_a_copy_lies_elsewhere() -> None:
     one = tree()
     assert address_of(one) > 0

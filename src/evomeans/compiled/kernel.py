@@ -303,6 +303,14 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
         return Entry(self.py_func.__name__, self.address(*arguments), self.types_of(arguments))
 
 
+class AddressedKernel(Kernel):
+    """A kernel that Python calls through an entry only: there is nothing else to call."""
+
+    def __call__(self, *arguments: Any) -> None:
+        """Refuse to be called."""
+        raise TypeError(f"{self.py_func.__name__!r} is called by its address only; see entry().")
+
+
 @intrinsic(prefer_literal=False)
 def call_at(typing_context, address, *arguments):  # type: ignore[no-untyped-def]
     """Call a kernel that returns nothing by its address.

@@ -45,15 +45,18 @@ class Kernels:
             refine: (samples, state, state, centers, scratch, *swapping, *numbers),
             reassign: (*bundles, -1, 0, 1),
             move_singles: (*bundles, 0, 1),
-            try_swaps: (samples, *swapping, state, centers, 1, 0.0, scratch.barrier),
+            try_swaps: (samples, *swapping, state, centers, scratch, 1, 0.0),
         }
 
     @cached_property
     def refine(self) -> Entry:
         """The kernel that calls the others."""
-        kernel: Any = refine
-        entry: Entry = kernel.entry(*self.arguments[refine])
-        return entry
+        return self._entry(refine)
+
+    @cached_property
+    def swap(self) -> Entry:
+        """Swaps alone."""
+        return self._entry(try_swaps)
 
     @cached_property
     def reassign(self) -> int:
@@ -69,6 +72,10 @@ class Kernels:
     def try_swaps(self) -> int:
         """Address of the swaps."""
         return self._address(try_swaps)
+
+    def _entry(self, kernel: Any) -> Entry:
+        entry: Entry = kernel.entry(*self.arguments[kernel])
+        return entry
 
     def _address(self, kernel: Any) -> int:
         return int(kernel.address(*self.arguments[kernel]))

@@ -33,7 +33,6 @@ from evomeans.engines.cpu.roulette import all_distances, draw_at
 from evomeans.engines.cpu.rows import SparseRows
 from evomeans.engines.cpu.samples import with_room
 from evomeans.engines.cpu.seeding import seed
-from evomeans.engines.cpu.swaps import try_swaps
 from evomeans.engines.cpu.threads import Crew
 from evomeans.engines.cpu.thresholds import gather, visit_all
 from evomeans.engines.protocol import FloatArray
@@ -144,11 +143,10 @@ class Room:
         """Try swaps; return whether any was kept. The result is in ``swapped``."""
         if self.k < 2:
             return False
-        clusters, diary = self.swapped, self._diary
-        try_swaps(
-            self.samples, clusters, diary, state, self.centers, count, seed, self.crew.barrier
-        )
-        return bool(diary.numbers[SUCCESSES] > 0)
+        samples, centers, scratch = self._addresses
+        swapping = self._swap_addresses
+        self._kernels.swap(samples, *swapping, address_of(state), centers, scratch, count, seed)
+        return bool(self._diary.numbers[SUCCESSES] > 0)
 
     @cached_property
     def _addresses(self) -> tuple[int, int, int]:
