@@ -51,12 +51,12 @@ class Kernels:
     @cached_property
     def refine(self) -> Entry:
         """The kernel that calls the others."""
-        return self._entry(refine)
+        return Entry(refine, *self.arguments[refine])
 
     @cached_property
     def swap(self) -> Entry:
         """Swaps alone."""
-        return self._entry(try_swaps)
+        return Entry(try_swaps, *self.arguments[try_swaps])
 
     @cached_property
     def reassign(self) -> int:
@@ -72,10 +72,6 @@ class Kernels:
     def try_swaps(self) -> int:
         """Address of the swaps."""
         return self._address(try_swaps)
-
-    def _entry(self, kernel: Any) -> Entry:
-        entry: Entry = kernel.entry(*self.arguments[kernel])
-        return entry
 
     def _address(self, kernel: Any) -> int:
         return int(kernel.address(*self.arguments[kernel]))
