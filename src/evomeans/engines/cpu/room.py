@@ -10,12 +10,8 @@ from numpy.typing import NDArray
 
 from evomeans.compiled.bundle import address_of
 from evomeans.engines.course import Level
-from evomeans.engines.cpu.calling import Kernels
-from evomeans.engines.cpu.clusters import (
-    SUCCESSES,
-    Clusters,
-    Diary,
-)
+from evomeans.engines.cpu.calling import Kernels, kernels_for
+from evomeans.engines.cpu.clusters import SUCCESSES, Clusters, Diary
 from evomeans.engines.cpu.foresight import Foresight, foresee, squares_to
 from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import Centers, Samples, Scratch, State, aligned
@@ -158,7 +154,7 @@ class Room:
 
     @cached_property
     def _kernels(self) -> Kernels:
-        return Kernels(self.samples, self.centers, self.scratch, self.k)
+        return kernels_for(self.samples, self.centers, self.scratch, self.k)
 
     @cached_property
     def swapped(self) -> Clusters:

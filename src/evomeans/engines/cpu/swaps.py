@@ -91,7 +91,6 @@ def try_swaps(
     state, centers : State and Centers
         The fixed point of K-means to begin with, and where that began (``centers.target``); not
         modified.
-        The fixed point of K-means to begin with; not modified.
     scratch : Scratch
         Swaps end early if its barrier says that the refinement is abandoned.
     count : int
