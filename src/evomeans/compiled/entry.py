@@ -8,7 +8,6 @@ share the interpreter.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
 from typing import Any
 
 from numba import types
@@ -30,22 +29,20 @@ class Entry:
 
     Parameters
     ----------
-    name : str
-        Of the kernel.
-    address : int
-        Of its machine code.
-    kinds : sequence of Numba types
-        Of its arguments.
+    kernel : Kernel
+    *arguments : bundles and numbers
+        Of the types that calls will have.
     """
 
     __slots__ = ("_call", "_name", "_unused")
 
-    def __init__(self, name: str, address: int, kinds: Sequence[Any]) -> None:
-        arguments = [c_type_of(kind) for kind in kinds]
+    def __init__(self, kernel: Any, *arguments: Any) -> None:
+        kinds = [c_type_of(kind) for kind in kernel.types_of(arguments)]
         # Numba puts a result and an error before the arguments, and returns a status.
         pointer = ctypes.c_void_p
-        self._call = ctypes.CFUNCTYPE(ctypes.c_int32, pointer, pointer, *arguments)(address)
-        self._name = name
+        prototype = ctypes.CFUNCTYPE(ctypes.c_int32, pointer, pointer, *kinds)
+        self._call = prototype(kernel.address(*arguments))
+        self._name = kernel.py_func.__name__
         self._unused = (ctypes.c_int64 * 2)()
 
     def __call__(self, *arguments: float) -> None:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
-from evomeans.compiled.kernel import Kernel
+from evomeans.compiled.kernel import AddressedKernel, Kernel
 
 # Everything of fastmath except nnan and ninf, for kernels that may meet infinities.
 REORDER = frozenset({"reassoc", "nsz", "arcp", "contract", "afn"})
@@ -24,6 +24,7 @@ def jit(
     *,
     fastmath: frozenset[str] = ...,
     inline: bool = ...,
+    by_address: bool = ...,
     choose: Callable[..., Callable[..., Any]] | None = ...,
 ) -> Callable[[Function], Function]: ...
 def jit(
@@ -31,6 +32,7 @@ def jit(
     *,
     fastmath: frozenset[str] = frozenset(),
     inline: bool = True,
+    by_address: bool = False,
     choose: Callable[..., Callable[..., Any]] | None = None,
 ) -> Any:
     """Compile a kernel on its first call, without the GIL, and keep the machine code on disk.
@@ -45,6 +47,10 @@ def jit(
     inline : bool
         Whether every kernel that calls it gets a copy of its own. A call costs some nanoseconds,
         and a copy some tenths of a second of compilation.
+    by_address : bool
+        Whether it is only called by its address, by :func:`~evomeans.compiled.kernel.call_at` or
+        through an :class:`~evomeans.compiled.entry.Entry`. What a call from Python needs takes a
+        tenth of the compilation, if there are many arrays.
     choose : callable, optional
         Takes the types of the arguments, and returns the function to compile for them instead.
 
@@ -62,11 +68,13 @@ def jit(
         "fastmath": set(fastmath),
         "_nrt": False,
         "forceinline": inline,
+        "no_cpython_wrapper": by_address,
         "boundscheck": None,
     }
 
     def compiled(function: Callable[..., Any]) -> Kernel:
         is_kept = os.environ.get("EVOMEANS_CACHE", "1") != "0"
-        return Kernel(function, options, choose, is_kept=is_kept)
+        kind = AddressedKernel if by_address else Kernel
+        return kind(function, options, choose, is_kept=is_kept)
 
     return compiled if function is None else compiled(function)

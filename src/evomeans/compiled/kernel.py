@@ -39,7 +39,6 @@ from numba.core.untyped_passes import (
 from numba.extending import intrinsic
 
 from evomeans.compiled.cache import SharedCache, warn_once
-from evomeans.compiled.entry import Entry
 
 # Seconds after which we do not wait any longer for another process that compiles the same kernel.
 LONGEST = 120.0
@@ -298,9 +297,13 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
         result = self.overloads[kinds]
         return int(result.library.get_pointer_to_function(result.fndesc.llvm_func_name))
 
-    def entry(self, *arguments: Any) -> Entry:
-        """Return a quicker way to call the kernel, with bundles and numbers of these types."""
-        return Entry(self.py_func.__name__, self.address(*arguments), self.types_of(arguments))
+
+class AddressedKernel(Kernel):
+    """A kernel that Python calls through an entry only: there is nothing else to call."""
+
+    def __call__(self, *arguments: Any) -> None:
+        """Refuse to be called."""
+        raise TypeError(f"{self.py_func.__name__!r} is called by its address only; see Entry.")
 
 
 @intrinsic(prefer_literal=False)

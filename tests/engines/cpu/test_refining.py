@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from evomeans.engines.course import course
 from evomeans.engines.cpu import CpuEngine
@@ -47,6 +48,14 @@ def test_step_by_step_ends_at_the_same_bits(samples, local_search, monkeypatch) 
         assert one.n_iter == other.n_iter
         np.testing.assert_array_equal(one.centers, other.centers)
         np.testing.assert_array_equal(one.cluster_weights, other.cluster_weights)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, csr_array, np.asfortranarray])
+def test_kernels_are_looked_up_once_and_keep_no_samples(kind) -> None:
+    one, two = (CpuEngine(kind(SAMPLES["clusters"]))._room(4) for _ in range(2))
+    assert one._kernels is two._kernels
+    arguments = one._kernels.arguments.values()
+    assert all(given is not one.samples for call in arguments for given in call)
 
 
 def test_swaps_that_end_higher_are_taken_back(monkeypatch) -> None:

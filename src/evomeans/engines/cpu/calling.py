@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from evomeans.compiled.entry import Entry
 from evomeans.engines.cpu.clusters import (
     Clusters,
@@ -16,6 +18,28 @@ from evomeans.engines.cpu.reassign import reassign
 from evomeans.engines.cpu.refine import refine
 from evomeans.engines.cpu.rows import SparseRows
 from evomeans.engines.cpu.swaps import try_swaps
+
+_known: dict[Any, Kernels] = {}
+
+
+def kernels_for(samples: Samples, centers: Centers, scratch: Scratch, n_clusters: int) -> Kernels:
+    """Return the kernels for these types; they are looked up once in a process."""
+    kernel: Any = refine
+    key = *kernel.types_of([samples, centers, scratch]), State.label_type(n_clusters)
+    if key not in _known:
+        # What is remembered must not keep the samples of a fit alive.
+        bundles = blank(samples), blank(centers), blank(scratch)
+        if (*kernel.types_of(bundles), key[-1]) != key:
+            return Kernels(samples, centers, scratch, n_clusters)
+        _known[key] = Kernels(*bundles, n_clusters)
+    return _known[key]
+
+
+def blank(fields: Any) -> Any:
+    """Return a bundle of the same types, whose arrays are empty."""
+    if isinstance(fields, np.ndarray):
+        return np.zeros((0,) * fields.ndim, fields.dtype)
+    return type(fields)(*map(blank, fields)) if isinstance(fields, tuple) else fields
 
 
 class Kernels:
@@ -45,15 +69,18 @@ class Kernels:
             refine: (samples, state, state, centers, scratch, *swapping, *numbers),
             reassign: (*bundles, -1, 0, 1),
             move_singles: (*bundles, 0, 1),
-            try_swaps: (samples, *swapping, state, centers, 1, 0.0, scratch.barrier),
+            try_swaps: (samples, *swapping, state, centers, scratch, 1, 0.0),
         }
 
     @cached_property
     def refine(self) -> Entry:
         """The kernel that calls the others."""
-        kernel: Any = refine
-        entry: Entry = kernel.entry(*self.arguments[refine])
-        return entry
+        return Entry(refine, *self.arguments[refine])
+
+    @cached_property
+    def swap(self) -> Entry:
+        """Swaps alone."""
+        return Entry(try_swaps, *self.arguments[try_swaps])
 
     @cached_property
     def reassign(self) -> int:

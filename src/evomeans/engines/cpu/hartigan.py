@@ -66,7 +66,7 @@ TINY = np.float32(1e-6)
 LIGHT = 1e30
 
 
-@jit
+@jit(by_address=True)
 def move_singles(
     samples: Samples, state: State, centers: Centers, scratch: Scratch, thread: int, n_threads: int
 ) -> None:

@@ -61,7 +61,7 @@ def forget(state: State, k: int, thread: int, n_threads: int) -> None:
             state.present[tile, j] = 0
 
 
-@jit
+@jit(by_address=True)
 def reassign(
     samples: Samples,
     state: State,

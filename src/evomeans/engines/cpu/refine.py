@@ -50,7 +50,7 @@ BEGIN, PLACE, LLOYD = range(3)
 SMALLEST = np.float32(1e-37)
 
 
-@jit
+@jit(by_address=True)
 def refine(
     samples: Samples,
     parent: State,
@@ -144,7 +144,7 @@ def refine(
         meet(scratch.barrier, n_threads)
         if thread == 0:
             scratch.numbers[UNSWAPPED] = scratch.numbers[INERTIA]
-            call_at(swap, samples, clusters, diary, state, centers, n_swaps, seed, scratch.barrier)
+            call_at(swap, samples, clusters, diary, state, centers, scratch, n_swaps, seed)
             scratch.numbers[SWAPS] = np.float64(diary.numbers[SUCCESSES])
         meet(scratch.barrier, n_threads)
         if scratch.numbers[SWAPS] == 0.0:

@@ -10,12 +10,8 @@ from numpy.typing import NDArray
 
 from evomeans.compiled.bundle import address_of
 from evomeans.engines.course import Level
-from evomeans.engines.cpu.calling import Kernels
-from evomeans.engines.cpu.clusters import (
-    SUCCESSES,
-    Clusters,
-    Diary,
-)
+from evomeans.engines.cpu.calling import Kernels, kernels_for
+from evomeans.engines.cpu.clusters import SUCCESSES, Clusters, Diary
 from evomeans.engines.cpu.foresight import Foresight, foresee, squares_to
 from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import Centers, Samples, Scratch, State, aligned
@@ -33,7 +29,6 @@ from evomeans.engines.cpu.roulette import all_distances, draw_at
 from evomeans.engines.cpu.rows import SparseRows
 from evomeans.engines.cpu.samples import with_room
 from evomeans.engines.cpu.seeding import seed
-from evomeans.engines.cpu.swaps import try_swaps
 from evomeans.engines.cpu.threads import Crew
 from evomeans.engines.cpu.thresholds import gather, visit_all
 from evomeans.engines.protocol import FloatArray
@@ -144,11 +139,10 @@ class Room:
         """Try swaps; return whether any was kept. The result is in ``swapped``."""
         if self.k < 2:
             return False
-        clusters, diary = self.swapped, self._diary
-        try_swaps(
-            self.samples, clusters, diary, state, self.centers, count, seed, self.crew.barrier
-        )
-        return bool(diary.numbers[SUCCESSES] > 0)
+        samples, centers, scratch = self._addresses
+        swapping = self._swap_addresses
+        self._kernels.swap(samples, *swapping, address_of(state), centers, scratch, count, seed)
+        return bool(self._diary.numbers[SUCCESSES] > 0)
 
     @cached_property
     def _addresses(self) -> tuple[int, int, int]:
@@ -160,7 +154,7 @@ class Room:
 
     @cached_property
     def _kernels(self) -> Kernels:
-        return Kernels(self.samples, self.centers, self.scratch, self.k)
+        return kernels_for(self.samples, self.centers, self.scratch, self.k)
 
     @cached_property
     def swapped(self) -> Clusters:

@@ -20,7 +20,6 @@ Swaps are in double precision and run in one thread.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evomeans.compiled.jit import jit
 from evomeans.engines.cpu.choices import (
@@ -44,7 +43,7 @@ from evomeans.engines.cpu.clusters import (
     fill,
     refresh_squares,
 )
-from evomeans.engines.cpu.layout import Centers, Index, Samples, State
+from evomeans.engines.cpu.layout import Centers, Index, Samples, Scratch, State
 from evomeans.engines.cpu.means import get_mean
 from evomeans.engines.cpu.moving import (
     keep_changes,
@@ -69,16 +68,16 @@ NEARLY, FOLLOWERS = 0.05, 4
 GAIN = 1e-9
 
 
-@jit
+@jit(by_address=True)
 def try_swaps(
     samples: Samples,
     clusters: Clusters,
     diary: Diary,
     state: State,
     centers: Centers,
+    scratch: Scratch,
     count: int,
     seed: float,
-    barrier: NDArray[np.int64],
 ) -> None:
     """Try swaps one after the other, and keep those that lower the sum of squares.
 
@@ -92,19 +91,19 @@ def try_swaps(
     state, centers : State and Centers
         The fixed point of K-means to begin with, and where that began (``centers.target``); not
         modified.
+    scratch : Scratch
+        Swaps end early if its barrier says that the refinement is abandoned.
     count : int
         How many to try.
     seed : float
         A uniform number in [0, 1), from which all others follow.
-    barrier : array
-        Of the crew; swaps end early if it says that the refinement is abandoned.
     """
     fill(samples, clusters, diary, state.labels, centers.exact, centers.weights)
     list_fresh(diary, centers)
     diary.random[0] = np.uint64(seed * 2.0**53)
     successes = 0
     for _ in range(count):
-        if barrier[ABANDONED] != 0:
+        if scratch.barrier[ABANDONED] != 0:
             break
         total = sum_errors(clusters)
         origin, place = choose_kind(diary)
