@@ -37,6 +37,7 @@ Other benchmarks; each explains itself with --help:
   python -m benchmarks.rivals    all methods at equal CPU time: gaps, anytime curves, ranks
   python -m benchmarks.ideas     ideas of the newer rivals as operators of the deep strategy
   python -m benchmarks.large     searches that begin on samples, and rivals on large data
+  python -m benchmarks.given_up  offspring that are given up: what that saves
   python -m benchmarks.path      whole paths of k beside separate fits
   python -m benchmarks.criteria  which k each criterion suggests, where the truth is known
   python -m benchmarks.proof     proofs of optimality: gaps and times

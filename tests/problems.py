@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from evomeans.engines import Engine, Refinement, Start
+from evomeans.engines import Engine, Refinement, Start, create_engine
+from evomeans.engines.protocol import LocalSearch
 
 FloatArray = NDArray[np.float64]
 
@@ -29,6 +31,7 @@ KINDS = (
 )
 LAYOUTS = ("C", "F", "strided", "read-only")
 STARTS = ("samples", "normal", "one point", "far away")
+MOMENTUM = LocalSearch(momentum=True)
 
 
 @dataclass(frozen=True)
@@ -122,6 +125,24 @@ def problems(draw: Any, dtype: type, weighted: bool) -> Problem:
     weights = make_weights(n, rng) if weighted else None
     X = arranged(X, draw(st.sampled_from(LAYOUTS)))
     return Problem(X, weights, k, draw(st.sampled_from(STARTS)), seed)
+
+
+def overlapping(n: int, seed: int, weighted: bool = False) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return samples in which K-means takes many iterations: there are no clusters."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    return X, make_weights(n, rng) if weighted else None
+
+
+def with_momentum(engine_name: str, X, weights=None, **options) -> Engine:
+    """Return an engine; that on the GPU has momentum for large data only."""
+    if engine_name == "gpu":
+        from evomeans.engines.gpu import engine
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(engine, "MANY_ROWS", 1)
+            return create_engine("gpu", X, weights, **options)
+    return create_engine(engine_name, X, weights, **options)
 
 
 def offspring(

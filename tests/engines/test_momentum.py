@@ -9,32 +9,12 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy.sparse import csr_array
 
-from evomeans.engines import Engine, Start, create_engine
+from evomeans.engines import Start, create_engine
 from evomeans.engines.course import Assign, Begin, Clusters, Descend, Level, course
 from evomeans.engines.momentum import PLAIN_STEPS, Momentum
 from evomeans.engines.protocol import Ability, LocalSearch
 from oracles import assert_fixed_point, assert_same_bits, assert_same_solution
-from problems import Problem, make_weights, offspring
-
-MOMENTUM = LocalSearch(momentum=True)
-
-
-def overlapping(n: int, seed: int, weighted: bool = False) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return samples in which K-means takes many iterations: there are no clusters."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, 3))
-    return X, make_weights(n, rng) if weighted else None
-
-
-def with_momentum(engine_name: str, X, weights=None, **options) -> Engine:
-    """Return an engine; that on the GPU has momentum for large data only."""
-    if engine_name == "gpu":
-        from evomeans.engines.gpu import engine
-
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(engine, "MANY_ROWS", 1)
-            return create_engine("gpu", X, weights, **options)
-    return create_engine(engine_name, X, weights, **options)
+from problems import MOMENTUM, Problem, offspring, overlapping, with_momentum
 
 
 def test_refinements_are_fixed_points_of_k_means(engine_name, weighted) -> None:

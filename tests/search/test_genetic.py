@@ -771,6 +771,42 @@ def test_single_moves_are_asked_for_where_the_engine_has_them(abilities) -> None
     assert result.missing_abilities == {Ability.SINGLE_MOVES} - abilities
 
 
+# ---- offspring that are given up -------------------------------------------------------------
+
+
+def test_offspring_have_to_survive_where_there_is_momentum() -> None:
+    """The second of 10, 20, 30 and 40 is the last that would; founders need not."""
+    settings = small(max_offspring=1, strategy=Strategy("m", momentum_from=1.0))
+    engine, _ = run([*FOUNDERS, 5.0], settings)
+    second = refinement(20.0, FOUNDERS.index(20.0))
+    least = [start.least_explained for start in engine.starts]
+    assert least == [0.0] * 4 + [float(second.cluster_weights @ second.centers[:, 0] ** 2)]
+
+
+def test_without_momentum_nothing_is_given_up() -> None:
+    engine, _ = run([*FOUNDERS, 5.0], small(max_offspring=1))
+    assert {start.least_explained for start in engine.starts} == {0.0}
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+def test_what_is_given_up_is_counted_and_never_seen(batch) -> None:
+    seen = []
+    settings = small(max_offspring=4, strategy=Strategy("m", momentum_from=1.0))
+    script = [*FOUNDERS, np.inf, 35.0, np.inf, np.inf, 1.0]
+    _, result = run(script, settings, batch=batch, observers=[lambda one: seen.append(one.number)])
+    assert (result.n_offspring, result.n_given_up) == (4, 3)
+    assert seen == [one.number for one in result.history] == [0, 0, 0, 0, 2]
+    assert inertias(result) == [10.0, 20.0]
+    assert np.isfinite([one.inertia for one in result.history]).all()
+
+
+def test_what_is_given_up_takes_patience() -> None:
+    settings = small(patience=3, strategy=Strategy("m", momentum_from=1.0))
+    _, result = run([*FOUNDERS, *[np.inf] * 3], settings)
+    assert result.stop_reason == StopReason.NO_IMPROVEMENT
+    assert result.n_offspring == result.n_given_up == 3
+
+
 @pytest.mark.parametrize(("per_cluster", "k"), [(1.0, 3), (0.7, 4), (0.3, 4), (0.1, 4), (2.5, 5)])
 def test_swaps_are_asked_for_by_the_number_of_clusters(per_cluster, k) -> None:
     """Of founders and offspring, where the engine can; if the number is not whole, on average.

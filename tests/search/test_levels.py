@@ -25,6 +25,7 @@ from evomeans.search.levels import (
     level_sizes,
     refined_on,
     settings_below,
+    wait_of_sampled,
 )
 from evomeans.search.plan import plan
 
@@ -72,6 +73,12 @@ def test_the_more_an_offspring_on_all_rows_costs_the_longer_waits_the_sample() -
     wait = SETTINGS.longest_wait(3)
     waits = [settings_below(SETTINGS, 3, ratio, 0.0).longest_wait(3) for ratio in (8, 300, 1e6)]
     assert waits == [wait // 3, 300, 5 * wait]
+
+
+def test_a_population_from_a_sample_waits_longer_the_fewer_rows_there_are() -> None:
+    waits = [wait_of_sampled(SETTINGS, 3, n) for n in (50_000, 100_000, 300_000, 10**7)]
+    longest = SETTINGS.longest_wait(3)
+    assert waits == [longest, longest, longest // 3, 2]
 
 
 def test_momentum_takes_the_place_of_single_moves_on_a_sample() -> None:

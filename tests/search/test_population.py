@@ -12,6 +12,7 @@ from evomeans.search.population import (
     clone_groups,
     different_parents,
     independent_parents,
+    last_survivor,
     survivors,
     tournament,
 )
@@ -123,6 +124,11 @@ def test_clones_go_before_worse_originals(population, count, seed) -> None:
     if 0 in copies:
         assert copies == sorted(copies, reverse=True)
         assert max(copies) == 1
+
+
+def test_the_last_survivor_is_no_clone_and_the_worst_if_there_are_few() -> None:
+    population = [member(one) for one in (3.0, 1.0, 1.0 + 1e-12, 2.0, 5.0)]
+    assert [last_survivor(population, count).inertia for count in (1, 2, 3, 9)] == [1, 2, 3, 5]
 
 
 def test_the_best_clones_fill_the_places_that_are_left() -> None:

@@ -7,6 +7,7 @@ reference engine does without it, so that there is something to compare with.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from evomeans.engines.momentum import Momentum
+from evomeans.engines.outlook import Outlook
 from evomeans.engines.protocol import FloatArray, Start
 from evomeans.engines.rules import (
     CERTAINLY_NO_ROUNDING,
@@ -109,13 +111,15 @@ def course(start: Start, total_weight: float, reached: Level | None = None) -> S
     Returns
     -------
     Level
-        Where the refinement ended.
+        Where the refinement ended; of infinite inertia if it was given up.
     """
     if reached is None:
         level = yield from _descent(start, total_weight)
     else:
         level = yield from _refilled(start, total_weight, reached)
     local_search = start.local_search
+    if math.isinf(level.inertia):
+        return level
     if local_search.swaps and local_search.max_iter is None and (yield Swap()):
         # On all samples, because swaps only look at their neighbourhood.
         swapped = yield from _filled(start, total_weight)
@@ -145,7 +149,11 @@ def _descent(start: Start, total_weight: float) -> Steps[Level]:
 def _filled(start: Start, total_weight: float) -> Steps[Level]:
     """Run K-means, and refill clusters that end up empty."""
     if start.local_search.momentum and start.local_search.max_iter is None:
-        yield from _with_momentum()
+        # Swaps may bring more than K-means can.
+        least = 0.0 if start.local_search.swaps else start.least_explained
+        weights = yield from _with_momentum(Outlook(least))
+        if weights is not None:
+            return Level(math.inf, weights)
     return (yield from _refilled(start, total_weight, (yield Descend())))
 
 
@@ -163,13 +171,17 @@ def _refilled(start: Start, total_weight: float, level: Level) -> Steps[Level]:
     return level
 
 
-def _with_momentum() -> Steps[None]:
-    """Lead the centres to a fixed point, or near one."""
+def _with_momentum(outlook: Outlook) -> Steps[FloatArray | None]:
+    """Lead the centres to a fixed point, or near one; return the weights if that is hopeless."""
     momentum, target = Momentum(), None
     for _ in range(MAX_ITERATIONS):
-        target = momentum.next(*(yield Assign(target)))
+        clusters: Clusters = yield Assign(target)
+        if outlook.is_hopeless(*clusters):
+            return clusters.weights
+        target = momentum.next(*clusters)
         if target is None:
-            return
+            break
+    return None
 
 
 def _is_on_samples(level: Level, total_weight: float) -> Steps[bool]:

@@ -8,6 +8,7 @@ engine's frame (:class:`~evomeans.engines.frame.Frame`); every inertia is in the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -126,6 +127,10 @@ class Start:
         save work; it never changes the result.
     local_search : LocalSearch
         How the start is refined.
+    least_explained : float
+        Σ Wⱼ‖cⱼ‖² that the refinement has to come to, Wⱼ being the weights of clusters: the larger
+        it is, the lower is the inertia. A refinement with momentum and without swaps is given up
+        where that is hopeless (:mod:`~evomeans.engines.outlook`). 0 for one that is not.
     """
 
     centers: FloatArray
@@ -135,6 +140,7 @@ class Start:
     power: int = 1
     parent: Handle | None = None
     local_search: LocalSearch = KMEANS
+    least_explained: float = 0.0
 
 
 _needs = cache(lambda local_search: local_search.needs)
@@ -160,7 +166,8 @@ class Refinement:
         In the engine's frame: means of their clusters. If ``max_iter`` ended K-means, they are the
         means of what their clusters were before the last assignment.
     inertia : float
-        Weighted sum of squared distances of the samples to their closest centre.
+        Weighted sum of squared distances of the samples to their closest centre; infinite if the
+        refinement was given up. Then nothing else counts.
     cluster_weights : (k,) array
         Total sample weight of each cluster; zero only if the data has fewer than k distinct points.
     n_iter : int
@@ -178,6 +185,11 @@ class Refinement:
     n_iter: int
     handle: Handle | None = None
     labels: Labels | None = None
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether it was hopeless to come as deep as the start had to."""
+        return math.isinf(self.inertia)
 
 
 class Attracted(NamedTuple):

@@ -6,6 +6,7 @@ It shares no course, kernel or bound with the other engines, only the rules of
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,6 +19,7 @@ from scipy.sparse.csgraph import connected_components
 
 from evomeans.engines.frame import Frame
 from evomeans.engines.momentum import Momentum
+from evomeans.engines.outlook import Outlook
 from evomeans.engines.protocol import (
     Ability,
     Attracted,
@@ -114,7 +116,10 @@ class ReferenceEngine(OneAtATime):
         labels = np.full(self.n_samples, -1)
         n_iter, repairs, steps = 0, 0, 0
         if start.local_search.momentum and limit is None:
-            n_iter = self._descend_with_momentum(centers)
+            outlook = Outlook(0.0 if start.local_search.swaps else start.least_explained)
+            n_iter, is_hopeless = self._descend_with_momentum(centers, outlook)
+            if is_hopeless:
+                return Refinement(centers, math.inf, np.zeros(len(centers)), n_iter)
         while True:
             previous, labels = labels, np.argmin(self._squares(centers), axis=1)
             n_iter += 1
@@ -145,19 +150,24 @@ class ReferenceEngine(OneAtATime):
                 alpha, quantile = repair_draw(start.alpha, start.quantile, repairs)
                 self._relocate(centers, empty, alpha, quantile, start.power)
 
-    def _descend_with_momentum(self, centers: FloatArray) -> int:
-        """Lead the centres near a fixed point; return how many assignments that took."""
+    def _descend_with_momentum(self, centers: FloatArray, outlook: Outlook) -> tuple[int, bool]:
+        """Lead the centres near a fixed point.
+
+        Return how many assignments that took, and whether it is hopeless.
+        """
         momentum, n_iter = Momentum(), 0
         while n_iter < MAX_ITERATIONS:
             n_iter += 1
             labels = np.argmin(self._squares(centers), axis=1)
             weights, means = self._cluster_weights(labels, len(centers)), centers.copy()
             self._move_to_means(means, labels, weights)
+            if outlook.is_hopeless(centers, means, weights):
+                return n_iter, True
             target = momentum.next(centers, means, weights)
             if target is None:
                 break
             centers[:] = target
-        return n_iter
+        return n_iter, False
 
     def _swap(self, solution: Refinement, rng: np.random.Generator) -> FloatArray:
         """Take away a centre of little use, and put it onto a sample that costs much.

@@ -50,6 +50,7 @@ class Parents(NamedTuple):
     removed: float
     quantile: float
     swaps: int
+    least_explained: float
 
 
 def found(founders: Sequence[Founder], engine: Engine) -> list[Draft]:
@@ -118,5 +119,6 @@ def relocate(child: Child, made_by: str, parents: Parents) -> Draft:
         parents.swaps,
         removed,
         made_by,
+        least_explained=parents.least_explained,
         parent=child.parent.handle,
     )

@@ -26,6 +26,7 @@ from evomeans.search.levels import (
     level_sizes,
     refined_on,
     settings_below,
+    wait_of_sampled,
 )
 from evomeans.search.observers import Observer, notify
 from evomeans.search.pipeline import Pipeline
@@ -35,7 +36,7 @@ from evomeans.search.plan import (
     missing_abilities,
     plan,
 )
-from evomeans.search.population import lookalikes, spread
+from evomeans.search.population import last_survivor, lookalikes, spread
 from evomeans.search.result import SearchResult
 from evomeans.search.settings import SearchSettings
 from evomeans.search.state import Draft, SearchState
@@ -115,11 +116,10 @@ def evolve(
                     pairs = [search.select() for _ in range(engine.batch)]
                     making.begin(breed, pairs, at_once=search.will_count(1 - due))
             for draft, refinement in making.take():
-                newcomer = search.insert(draft, refinement)
-                if not state.founders_due and len(state.population) > settings.max_population:
-                    survive = search.operators.survival
-                    state.population = survive(state.population, settings.min_population, rng)
-                search.record(newcomer)
+                if refinement.is_given_up:
+                    state.give_up()
+                else:
+                    search.add(draft, refinement)
                 # If time is up, what has been made in it is not thrown away. A single one is the
                 # last of its round in any case.
                 is_round = engine.batch > 1
@@ -187,7 +187,11 @@ class Search:
         if waited < self._first_wait:
             return False
         improved_after = state.last_improvement - state.n_earlier
-        return waited >= min(self._longest_wait, self._first_wait + improved_after)
+        wait = min(self._longest_wait, self._first_wait + improved_after)
+        if state.sample_size:
+            n_samples = self.engine.n_samples
+            wait = max(wait, wait_of_sampled(self.settings, self.n_clusters, n_samples))
+        return waited >= wait
 
     @property
     def agreeing_ranks(self) -> list[int]:
@@ -274,7 +278,13 @@ class Search:
             removed,
             quantile,
             round_by_chance(operators.swaps, self.state.rng),
+            self._least_explained() if operators.momentum else 0.0,
         )
+
+    def _least_explained(self) -> float:
+        """Return what offspring have to explain to survive."""
+        population, count = self.state.population, self.settings.min_population
+        return last_survivor(population, count).explained
 
     def may_begin(self, n_making: int) -> bool:
         """Whether to begin another solution, or round of them, while some are in the making."""
@@ -313,10 +323,20 @@ class Search:
                     power,
                     one.parent,
                     LocalSearch(single_moves=moves, swaps=one.swaps, momentum=momentum),
+                    one.least_explained,
                 )
                 for one in drafts
             ]
         )
+
+    def add(self, draft: Draft, refinement: Refinement) -> None:
+        """Take a refined solution in, let others go if there are too many, and write it down."""
+        state, settings = self.state, self.settings
+        newcomer = self.insert(draft, refinement)
+        if not state.founders_due and len(state.population) > settings.max_population:
+            survive = self.operators.survival
+            state.population = survive(state.population, settings.min_population, state.rng)
+        self.record(newcomer)
 
     def insert(self, draft: Draft, refinement: Refinement) -> Newcomer:
         """Take a refined solution into the population."""
@@ -428,6 +448,7 @@ class Search:
             n_rediscoveries=max(0, len(self.agreeing_ranks) - 1),
             missing_abilities=missing_abilities(self.settings.strategy, self.engine.abilities),
             is_unfinished=self.is_unfinished,
+            n_given_up=state.n_given_up,
         )
 
 

@@ -54,6 +54,11 @@ class Individual:
         return self.inertia <= other.inertia * (1.0 + tolerance)
 
     @cached_property
+    def explained(self) -> float:
+        """Σ Wⱼ‖cⱼ‖², what the centres explain (:mod:`~evomeans.engines.outlook`)."""
+        return float(self.cluster_weights @ np.sum(self.centers * self.centers, axis=1))
+
+    @cached_property
     def weights_key(self) -> bytes:
         """The cluster weights in ascending order: the same for every numbering of the clusters."""
         return np.sort(self.cluster_weights).tobytes()

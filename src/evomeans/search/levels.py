@@ -45,6 +45,9 @@ PASSES_OF_FOUNDERS, PASSES, SIGNIFICANT, ALIKE = 10, 30, 1e-3, 1e-2
 SWAPPED_BELOW = 20_000
 # How many solutions at least are carried on; fewer and fewer are worth the time on larger levels.
 FEWEST_CARRIED = 4
+# Rows up to which offspring on all of them are so cheap that a population from a sample waits
+# through as many as any.
+CHEAP_ROWS = 100_000
 # Relative differences of the sum of squares up to this are nothing there: another sample would have
 # told otherwise.
 TOLERANCE = 1e-4
@@ -178,6 +181,17 @@ def settings_below(
             momentum_up_to=strategy.moves_up_to if strategy.single_moves else 0.0,
         ),
     )
+
+
+def wait_of_sampled(settings: SearchSettings, n_clusters: int, n_samples: int) -> int:
+    """Return how many offspring in a row have to fail before a population from a sample settles.
+
+    Its founders come from a search. So a best one among them does not tell, as it does elsewhere,
+    that offspring improve soon or not at all. The more rows there are, the fewer offspring are
+    worth waiting for.
+    """
+    share = min(1.0, CHEAP_ROWS / n_samples)
+    return round(share * settings.longest_wait(n_clusters))
 
 
 def best_solutions(population: tuple[Individual, ...], count: int) -> list[FloatArray]:

@@ -76,6 +76,16 @@ def survivors(
     return sorted(kept, key=lambda member: member.inertia)
 
 
+def last_survivor(population: Sequence[Individual], count: int) -> Individual:
+    """Return the worst of the ``count`` members that would survive, by their inertia alone."""
+    ranked = sorted(population, key=lambda member: member.inertia)
+    different = [ranked[0]]
+    for member in ranked:
+        if member.inertia > different[-1].inertia * (1.0 + CLONE_TOLERANCE):
+            different.append(member)
+    return different[:count][-1]
+
+
 def clone_groups(population: Sequence[Individual]) -> list[list[Individual]]:
     """Split a population into groups of clones, best group first."""
     groups: list[list[Individual]] = []

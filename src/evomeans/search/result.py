@@ -33,6 +33,8 @@ class SearchResult:
     is_unfinished : bool
         Whether time was up before the first run of K-means had ended. The best solution is where
         it had come to then, and not a fixed point.
+    n_given_up : int
+        Of the offspring, those that were given up because they would not have survived.
     levels : tuple of int
         Rows that the search was about, all rows first, then those of samples.
     """
@@ -45,4 +47,5 @@ class SearchResult:
     n_rediscoveries: int = 0
     missing_abilities: frozenset[Ability] = frozenset()
     is_unfinished: bool = False
+    n_given_up: int = 0
     levels: tuple[int, ...] = ()

@@ -32,6 +32,9 @@ class Draft:
         The operator that made it.
     is_independent : bool
         Whether it owes nothing to any other solution, as founders do that are drawn.
+    least_explained : float
+        What its refinement has to come to, or is given up
+        (:class:`~evomeans.engines.protocol.Start`); 0 for nothing.
     parent : handle, optional
         The engine's memory of a parent. It is not stored: only speed depends on it.
     """
@@ -43,6 +46,7 @@ class Draft:
     removed: int
     made_by: str
     is_independent: bool = False
+    least_explained: float = 0.0
     parent: Handle | None = None
 
 
@@ -118,6 +122,9 @@ class SearchState:
     spacing : float
         How far apart centres are, see :func:`~evomeans.search.plan.measure_spacing`; zero until
         there is a solution.
+    n_given_up : int
+        Offspring that were given up because they would not have survived. They count as made, and
+        that is all that becomes of them.
     history : History
         One record per solution made.
     seconds : float
@@ -144,6 +151,7 @@ class SearchState:
     n_earlier: int = 0
     last_improvement: int = 0
     spacing: float = 0.0
+    n_given_up: int = 0
     history: History = field(default_factory=History)
     seconds: float = 0.0
 
@@ -158,6 +166,11 @@ class SearchState:
     def since_improvement(self) -> int:
         """Offspring since the best of the population improved."""
         return self.n_offspring - self.last_improvement
+
+    @property
+    def n_made(self) -> int:
+        """Solutions that have been made, founders and those given up included."""
+        return len(self.history) + self.n_given_up
 
     @property
     def n_own(self) -> int:
@@ -188,6 +201,11 @@ class SearchState:
             return False
         is_deep = leader.is_as_deep_as(best, tolerance)
         return is_deep and any(one.leader.is_as_deep_as(best, tolerance) for one in self.lineages)
+
+    def give_up(self) -> None:
+        """Count an offspring that would not have survived."""
+        self.n_offspring += 1
+        self.n_given_up += 1
 
     def keep_best(self, child: Individual, tolerance: float, is_independent: bool) -> None:
         """Remember the deepest solution of all, and that of the present population.

@@ -21,7 +21,7 @@ from evomeans.storage.arrays import (
 from evomeans.storage.state_file import StateFile
 
 FORMAT = "evomeans checkpoint"
-VERSION = 8
+VERSION = 9
 # The member with the labels of all solutions, of models whose solutions have them.
 LABELS = "solution_labels"
 # Of the integers in states of NumPy's bit generators. Some are positions in arrays, and NumPy
@@ -50,10 +50,10 @@ class Checkpoint(StateFile):
         self._shape = shape
         if self.path.exists():
             self.read(lambda archive: restore_state(archive, state, *shape))
-            self.has_read(len(state.history), state.seconds)
+            self.has_read(state.n_made, state.seconds)
         else:
             # The clock of a search begins with the search.
-            self.write(len(state.history), 0.0, *encode_state(state, *shape))
+            self.write(state.n_made, 0.0, *encode_state(state, *shape))
 
     def keep(self, state: SearchState, drafts: Drafts) -> None:
         """Write the state if it is time to."""
@@ -62,13 +62,13 @@ class Checkpoint(StateFile):
 
     def end(self, state: SearchState, drafts: Drafts) -> None:
         """Write the last state, unless the file has it."""
-        if not self.has(len(state.history)):
+        if not self.has(state.n_made):
             self._keep(state, drafts)
 
     def _keep(self, state: SearchState, drafts: Drafts) -> None:
         state.waiting = drafts()
         meta, arrays = encode_state(state, *self._shape)
-        self.try_to_write(len(state.history), state.seconds, meta, arrays)
+        self.try_to_write(state.n_made, state.seconds, meta, arrays)
 
 
 # The fields of a state, by their types
