@@ -24,23 +24,24 @@ import numpy as np
 
 from evomeans.exact.admm_kernels import finish, point_to_project, relax
 from evomeans.exact.bound import dual_matrix, proven_bound, quick_bound
+from evomeans.exact.cut_search import CutFinder
 from evomeans.exact.fixing import pairs_to_fix
 from evomeans.exact.limits import Limits
 from evomeans.exact.multipliers import Multipliers
 from evomeans.exact.points import Floats
 from evomeans.exact.projection import Workbench
-from evomeans.exact.star_cuts import LARGEST, CutFinder, Cuts, add_cuts, no_cuts, sweep_cuts
+from evomeans.exact.star_cuts import LARGEST, Cuts, add_cuts, no_cuts, sweep_cuts
 from evomeans.exact.subproblem import Subproblem
 
 ROUND = 25
 """Iterations between two evaluations of the bound, which also add cuts."""
-SWEEPS = 3
-RELAXATION = 1.6
-FINE_GAP, FINE_RESIDUAL = 2e-4, 1e-5
+SWEEPS = 1
+RELAXATION = 1.8
+FINE_GAP, FINE_RESIDUAL = 2e-5, 1e-5
 """Below these, eigenvectors are computed in double precision; single takes half as long."""
 STALLED = 0.15
 """Share of the remaining gap that must go within the patience; splitting a case gains more."""
-FIXING_ROUNDS = 8
+FIXING_ROUNDS = 3
 """Rounds between two attempts to keep pairs apart."""
 
 
@@ -152,10 +153,14 @@ class Search:
                 tell(self.bound)
             self.iterate = rounds.state()
             self.Y = rounds.Y
-            done = self.gap <= 0.9 * limits.gap or number - last_progress > patience
-            if done or limits.expired() or (max(primal, dual) < 1e-6 and rounds.n_found == 0):
+            if self.gap <= 0.9 * limits.gap or limits.expired():
                 return
-            worth_fixing = self.gap < 0.02 and self.gap < 0.9 * fixed_gap
+            is_solved = max(primal, dual) < 1e-6 and rounds.n_found == 0
+            if is_solved or number - last_progress > patience:
+                # The case will be split, and both halves keep these pairs apart.
+                self._fix()
+                return
+            worth_fixing = self.gap < 0.02 and self.gap < 0.8 * fixed_gap
             if worth_fixing and number - last_fixing >= FIXING_ROUNDS:
                 last_fixing, fixed_gap = number, self.gap
                 if self._fix() > self.problem.n // 5:

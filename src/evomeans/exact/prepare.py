@@ -6,6 +6,7 @@ from evomeans.compiled.ready import Call, ready
 from evomeans.exact import (
     admm_kernels,
     anticlusters,
+    cut_search,
     fixing,
     plane_fixing,
     plane_master,
@@ -16,6 +17,7 @@ from evomeans.exact import (
 MODULES = (
     admm_kernels,
     anticlusters,
+    cut_search,
     fixing,
     plane_fixing,
     plane_master,
