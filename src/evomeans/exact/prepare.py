@@ -8,9 +8,10 @@ from evomeans.exact import (
     anticlusters,
     cut_search,
     fixing,
+    plane_boxes,
+    plane_descent,
     plane_fixing,
     plane_master,
-    plane_pricing,
     star_cuts,
 )
 
@@ -19,9 +20,10 @@ MODULES = (
     anticlusters,
     cut_search,
     fixing,
+    plane_boxes,
+    plane_descent,
     plane_fixing,
     plane_master,
-    plane_pricing,
     star_cuts,
 )
 
