@@ -42,6 +42,30 @@ def test_any_multipliers_give_a_valid_bound(seed: int, scale: float) -> None:
     assert proven_bound(node, multipliers) <= problem.optimum * (1 + 1e-13)
 
 
+@pytest.mark.parametrize("spoilt", ["order", "values", "vectors"])
+def test_a_faulty_eigenvalue_solver_does_not_raise_the_bound(
+    spoilt: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its results are checked, and what they are off by is subtracted."""
+    solve = np.linalg.eigh
+
+    def faulty(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        values, Q = solve(A)
+        if spoilt == "order":
+            return values[::-1], Q[:, ::-1]
+        if spoilt == "values":
+            return values + 0.01 * np.abs(values).max(), Q
+        return values, np.roll(Q, 1, axis=1)
+
+    for number, problem in enumerate(problems(40, 10, largest=7)):
+        node = Subproblem.of_points(problem.points, problem.k, 1.1 * problem.optimum)
+        multipliers = random_multipliers(np.random.default_rng(number), node, 1e-2)
+        right = proven_bound(node, multipliers)
+        with monkeypatch.context() as patch:
+            patch.setattr(np.linalg, "eigh", faulty)
+            assert proven_bound(node, multipliers) <= right + 1e-9 * abs(right)
+
+
 def clustering_matrix(labels: np.ndarray, w: np.ndarray) -> np.ndarray:
     """Y: sqrt(w_i w_j) / w(cluster) for pairs in one cluster."""
     together = labels[:, None] == labels
