@@ -41,6 +41,8 @@ FINE_GAP, FINE_RESIDUAL = 2e-5, 1e-5
 """Below these, eigenvectors are computed in double precision; single takes half as long."""
 STALLED = 0.15
 """Share of the remaining gap that must go within the patience; splitting a case gains more."""
+WIDE_GAP = 3e-3
+"""Above this, splitting a case gains less than going on."""
 FIXING_ROUNDS = 3
 """Rounds between two attempts to keep pairs apart."""
 
@@ -123,7 +125,11 @@ class Search:
         return (self.problem.cutoff - self.bound) / self.problem.cutoff
 
     def run(
-        self, limits: Limits, patience: int, tell: Callable[[float], None] | None = None
+        self,
+        limits: Limits,
+        patience: int,
+        tell: Callable[[float], None] | None = None,
+        far_patience: int | None = None,
     ) -> None:
         """Iterate until the gap is closed, time is up, or nothing changes any more.
 
@@ -134,6 +140,8 @@ class Search:
             Rounds without progress before the search ends.
         tell : callable, optional
             Called with the best bound after every round.
+        far_patience : int, optional
+            Instead of ``patience`` while the gap is wide; by default the same.
         """
         rounds = Rounds(self)
         last_progress, reference = 0, -math.inf
@@ -156,7 +164,10 @@ class Search:
             if self.gap <= 0.9 * limits.gap or limits.expired():
                 return
             is_solved = max(primal, dual) < 1e-6 and rounds.n_found == 0
-            if is_solved or number - last_progress > patience:
+            rounds_left = patience - (number - last_progress)
+            if far_patience is not None and self.gap > WIDE_GAP:
+                rounds_left += far_patience - patience
+            if is_solved or rounds_left < 0:
                 # The case will be split, and both halves keep these pairs apart.
                 self._fix()
                 return

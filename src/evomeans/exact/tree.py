@@ -20,6 +20,8 @@ from evomeans.exact.tree_proof import Step, StepKind, TreeProof, end_of_case
 
 ROOT_PATIENCE = 4
 CHILD_PATIENCE = 2
+FAR_PATIENCE = 12
+"""Of both while the gap is wide, unless no case may be split anyway."""
 SIDE_BY_SIDE = 4
 """Cases that are split at a time; independent of the threads, and so is the result."""
 BETTER = 1e-9
@@ -163,6 +165,7 @@ class Tree:
             self.limits,
             ROOT_PATIENCE if is_root else CHILD_PATIENCE,
             self._tell if is_root else None,
+            None if self.max_nodes == 1 else FAR_PATIENCE,
         )
         best = search.best.compact()
         case.problem, case.iterate, case.Y = search.problem, search.iterate, search.Y
