@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,10 +11,11 @@ from hypothesis import strategies as st
 from proof_problems import SmallProblem, clusterings, problems
 
 from evomeans.exact.bound import proven_bound
+from evomeans.exact.cut_search import CutFinder, CutRange
 from evomeans.exact.fixing import pairs_to_fix
 from evomeans.exact.multipliers import Multipliers
 from evomeans.exact.points import WeightedPoints
-from evomeans.exact.star_cuts import LARGEST, CutFinder, add_cuts, are_valid, no_cuts
+from evomeans.exact.star_cuts import LARGEST, add_cuts, are_valid, no_cuts
 from evomeans.exact.subproblem import Subproblem
 from evomeans.exact.threads import Threads
 
@@ -37,6 +40,30 @@ def test_any_multipliers_give_a_valid_bound(seed: int, scale: float) -> None:
     node = Subproblem.of_points(problem.points, problem.k, 1.1 * problem.optimum)
     multipliers = random_multipliers(np.random.default_rng(seed), node, scale)
     assert proven_bound(node, multipliers) <= problem.optimum * (1 + 1e-13)
+
+
+@pytest.mark.parametrize("spoilt", ["order", "values", "vectors"])
+def test_a_faulty_eigenvalue_solver_does_not_raise_the_bound(
+    spoilt: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its results are checked, and what they are off by is subtracted."""
+    solve = np.linalg.eigh
+
+    def faulty(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        values, Q = solve(A)
+        if spoilt == "order":
+            return values[::-1], Q[:, ::-1]
+        if spoilt == "values":
+            return values + 0.01 * np.abs(values).max(), Q
+        return values, np.roll(Q, 1, axis=1)
+
+    for number, problem in enumerate(problems(40, 10, largest=7)):
+        node = Subproblem.of_points(problem.points, problem.k, 1.1 * problem.optimum)
+        multipliers = random_multipliers(np.random.default_rng(number), node, 1e-2)
+        right = proven_bound(node, multipliers)
+        with monkeypatch.context() as patch:
+            patch.setattr(np.linalg, "eigh", faulty)
+            assert proven_bound(node, multipliers) <= right + 1e-9 * abs(right)
 
 
 def clustering_matrix(labels: np.ndarray, w: np.ndarray) -> np.ndarray:
@@ -87,9 +114,49 @@ def test_found_cuts_are_violated_as_much_as_they_claim() -> None:
     assert are_valid(cuts, n)
     assert {int(np.sum(row >= 0)) for row in cuts} >= {2, 3, 5}
     for row in cuts:
-        i, members = row[0], row[1:][row[1:] >= 0]
-        pairs = sum(Z[s, t] for s in members for t in members if s < t)
-        assert Z[i, members].sum() - pairs - Z[i, i] > 1e-3 * (1 - 1e-9)
+        assert violation(Z, row[0], row[1:][row[1:] >= 0]) > 1e-3 * (1 - 1e-9)
+
+
+def test_thorough_search_finds_what_the_quick_one_misses() -> None:
+    """From each member of a violated cut, something else looks at least as good at first."""
+    members, decoys, i = np.array([3, 4, 5]), np.array([0, 1, 2]), 6
+    Z = np.zeros((7, 7))
+    Z[np.ix_(members, members)] = 0.2
+    Z[np.ix_(decoys, decoys)] = 0.9
+    Z[np.ix_(members, decoys)] = np.where(np.eye(3), 0.1, 0.6)
+    Z[i, members], Z[i, decoys] = 0.6, 0.5
+    Z = np.maximum(Z, Z.T)
+    np.fill_diagonal(Z, 1.0)
+    search = CutRange(7, i, 7)
+    assert len(search.find(Z, 1e-3)) == 0
+    assert search.find_more(Z, 1e-3).tolist() == [[i, *members, -1, -1, -1]]
+    assert violation(Z, i, members) == pytest.approx(0.2)
+
+
+def test_thorough_search_misses_no_cut_of_three_members() -> None:
+    """Where pair and triangle cuts hold; by brute force."""
+    rng = np.random.default_rng(3)
+    n, least, n_violated = 10, 1e-3, 0
+    for _ in range(30):
+        Z = np.triu(rng.uniform(0.15, 0.6, (n, n)), 1)
+        Z[0, 1:] = rng.uniform(0.3, 0.6, n - 1)
+        Z += Z.T
+        Z[0, 0] = max(violation(Z, 0, np.array(two)) for two in combinations(range(1, n), 2))
+        worst = max(violation(Z, 0, np.array(three)) for three in combinations(range(1, n), 3))
+        cuts = CutRange(n, 0, 1).find_more(Z, least)
+        assert are_valid(cuts, n)
+        found = [violation(Z, 0, row[1:][row[1:] >= 0]) for row in cuts]
+        assert all(value > least * (1 - 1e-9) for value in found)
+        if worst > least:
+            assert max(found) >= worst * (1 - 1e-9)
+            n_violated += 1
+    assert n_violated > 5
+
+
+def violation(Z: np.ndarray, i: int, members: np.ndarray) -> float:
+    """How much the star cut of i and these members is violated."""
+    pairs = np.triu(Z[np.ix_(members, members)], 1).sum()
+    return float(Z[i, members].sum() - pairs - Z[i, i])
 
 
 @pytest.mark.parametrize("count", [2, 3, 30])

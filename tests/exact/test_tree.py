@@ -10,11 +10,13 @@ from proof_problems import SmallProblem, problems
 from threadpoolctl import threadpool_limits
 
 from evomeans.exact import cluster_line
+from evomeans.exact.admm import ROUND, WIDE_GAP, Iterate, Search
 from evomeans.exact.limits import Limits
 from evomeans.exact.multipliers import Multipliers
 from evomeans.exact.points import WeightedPoints
 from evomeans.exact.projection import Workbench
 from evomeans.exact.rounding import kmeans
+from evomeans.exact.subproblem import Subproblem
 from evomeans.exact.threads import Threads
 from evomeans.exact.tree import Tree
 from evomeans.exact.tree_proof import (
@@ -189,3 +191,16 @@ def test_a_proof_says_nothing_about_fewer_points_than_clusters() -> None:
     """Exactly k clusters are impossible there, and the optimum is 0."""
     points = WeightedPoints.of_samples(np.arange(6.0).reshape(3, 2))
     assert tree_bound(points, 5, TreeProof(1.0, (Step(StepKind.END),))) == 0.0
+
+
+def test_a_wide_gap_has_a_patience_of_its_own() -> None:
+    """With a cutoff twice as high as the optimum, the gap never gets narrow."""
+    problem = next(problems(5, 1))
+    node = Subproblem.of_points(problem.points, problem.k, 2 * problem.optimum)
+    rounds = []
+    for far_patience in (None, 6):
+        search = Search(node, Iterate.at_clustering(node, None))
+        search.run(Limits(), 0, far_patience=far_patience)
+        assert search.gap > WIDE_GAP
+        rounds.append(search.n_iterations // ROUND)
+    assert rounds[1] > rounds[0]

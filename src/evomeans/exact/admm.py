@@ -24,23 +24,26 @@ import numpy as np
 
 from evomeans.exact.admm_kernels import finish, point_to_project, relax
 from evomeans.exact.bound import dual_matrix, proven_bound, quick_bound
+from evomeans.exact.cut_search import CutFinder
 from evomeans.exact.fixing import pairs_to_fix
 from evomeans.exact.limits import Limits
 from evomeans.exact.multipliers import Multipliers
 from evomeans.exact.points import Floats
 from evomeans.exact.projection import Workbench
-from evomeans.exact.star_cuts import LARGEST, CutFinder, Cuts, add_cuts, no_cuts, sweep_cuts
+from evomeans.exact.star_cuts import LARGEST, Cuts, add_cuts, no_cuts, sweep_cuts
 from evomeans.exact.subproblem import Subproblem
 
 ROUND = 25
 """Iterations between two evaluations of the bound, which also add cuts."""
-SWEEPS = 3
-RELAXATION = 1.6
-FINE_GAP, FINE_RESIDUAL = 2e-4, 1e-5
+SWEEPS = 1
+RELAXATION = 1.8
+FINE_GAP, FINE_RESIDUAL = 2e-5, 1e-5
 """Below these, eigenvectors are computed in double precision; single takes half as long."""
 STALLED = 0.15
 """Share of the remaining gap that must go within the patience; splitting a case gains more."""
-FIXING_ROUNDS = 8
+WIDE_GAP = 3e-3
+"""Above this, splitting a case gains less than going on."""
+FIXING_ROUNDS = 3
 """Rounds between two attempts to keep pairs apart."""
 
 
@@ -122,7 +125,11 @@ class Search:
         return (self.problem.cutoff - self.bound) / self.problem.cutoff
 
     def run(
-        self, limits: Limits, patience: int, tell: Callable[[float], None] | None = None
+        self,
+        limits: Limits,
+        patience: int,
+        tell: Callable[[float], None] | None = None,
+        far_patience: int | None = None,
     ) -> None:
         """Iterate until the gap is closed, time is up, or nothing changes any more.
 
@@ -133,6 +140,8 @@ class Search:
             Rounds without progress before the search ends.
         tell : callable, optional
             Called with the best bound after every round.
+        far_patience : int, optional
+            Instead of ``patience`` while the gap is wide; by default the same.
         """
         rounds = Rounds(self)
         last_progress, reference = 0, -math.inf
@@ -152,10 +161,17 @@ class Search:
                 tell(self.bound)
             self.iterate = rounds.state()
             self.Y = rounds.Y
-            done = self.gap <= 0.9 * limits.gap or number - last_progress > patience
-            if done or limits.expired() or (max(primal, dual) < 1e-6 and rounds.n_found == 0):
+            if self.gap <= 0.9 * limits.gap or limits.expired():
                 return
-            worth_fixing = self.gap < 0.02 and self.gap < 0.9 * fixed_gap
+            is_solved = max(primal, dual) < 1e-6 and rounds.n_found == 0
+            rounds_left = patience - (number - last_progress)
+            if far_patience is not None and self.gap > WIDE_GAP:
+                rounds_left += far_patience - patience
+            if is_solved or rounds_left < 0:
+                # The case will be split, and both halves keep these pairs apart.
+                self._fix()
+                return
+            worth_fixing = self.gap < 0.02 and self.gap < 0.8 * fixed_gap
             if worth_fixing and number - last_fixing >= FIXING_ROUNDS:
                 last_fixing, fixed_gap = number, self.gap
                 if self._fix() > self.problem.n // 5:

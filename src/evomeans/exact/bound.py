@@ -101,7 +101,7 @@ def _eigenvalue_bound(problem: Subproblem, M: Floats) -> tuple[float, float]:
     residual = float(np.linalg.norm(A - (Q * values) @ Q.T))
     residual += 2 * (n + 4) * UNIT * (reach + float(np.linalg.norm(A)))
     tilt = float(np.linalg.norm(Q.T @ Q - np.eye(n))) + 2 * (n + 4) * UNIT * n
-    lowest = values[:rank]
+    lowest = np.sort(values)[:rank]
     allowance += rank * residual + tilt * float(np.abs(lowest).sum()) + n * UNIT * reach
     return middle + float(lowest.sum()), allowance
 

@@ -26,16 +26,16 @@ from numpy.typing import NDArray
 from evomeans.compiled.jit import jit
 from evomeans.compiled.ready import Call
 from evomeans.exact.bound import relative_error
-from evomeans.exact.plane_case import Choices, Ints, PlaneCase
-from evomeans.exact.plane_pricing import (
+from evomeans.exact.plane_boxes import (
     MOST_BOXES,
     Boxes,
-    Evaluation,
-    arrays_of,
     range_of_distance,
     restrict,
     split_box,
 )
+from evomeans.exact.plane_case import Choices, Ints, PlaneCase
+from evomeans.exact.plane_descent import arrays_of
+from evomeans.exact.plane_pricing import Evaluation
 from evomeans.exact.points import Floats, Indices
 
 MARGIN = 1e-9

@@ -15,9 +15,10 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from evomeans.exact.limits import Limits
+from evomeans.exact.plane_boxes import least_value
 from evomeans.exact.plane_case import PlaneCase
+from evomeans.exact.plane_descent import clusters_at, descend_all
 from evomeans.exact.plane_master import Master, Members, Solution
-from evomeans.exact.plane_pricing import clusters_at, descend_all, least_value
 from evomeans.exact.points import Floats, Indices, sums_by
 
 NEIGHBOURS = 8

@@ -7,7 +7,7 @@ A proof is a list of steps, in the order in which a reader takes them. A step tr
 * or splits it into two cases: two points in different clusters, or in the same one ("split").
 
 `plane_bound` is the whole check. It trusts nothing but the points and the arithmetic of
-`plane_pricing` and `plane_fixing`; how the steps were found plays no role.
+`plane_pricing`, `plane_boxes` and `plane_fixing`; how the steps were found plays no role.
 """
 
 from __future__ import annotations

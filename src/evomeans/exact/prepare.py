@@ -6,20 +6,24 @@ from evomeans.compiled.ready import Call, ready
 from evomeans.exact import (
     admm_kernels,
     anticlusters,
+    cut_search,
     fixing,
+    plane_boxes,
+    plane_descent,
     plane_fixing,
     plane_master,
-    plane_pricing,
     star_cuts,
 )
 
 MODULES = (
     admm_kernels,
     anticlusters,
+    cut_search,
     fixing,
+    plane_boxes,
+    plane_descent,
     plane_fixing,
     plane_master,
-    plane_pricing,
     star_cuts,
 )
 

@@ -20,24 +20,16 @@ References
 
 from __future__ import annotations
 
-import itertools
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.compiled.jit import REORDER, jit
 from evomeans.compiled.ready import Call
 from evomeans.exact.points import Floats
-from evomeans.exact.threads import Threads
 
 Cuts = NDArray[np.int32]
 LARGEST = 6
 """Members of T, at most."""
-PER_GROUP = 100
-"""Cuts that one search returns for each i, at most."""
-TRIANGLES = 4
-"""Triangle cuts for each pair (i, j), at most."""
 
 
 def no_cuts() -> Cuts:
@@ -150,184 +142,11 @@ def sweep_cuts(
                     matrix[t, s] = matrix[s, t]
 
 
-@jit
-def offer(
-    found: Cuts, values: Floats, first: int, count: int, limit: int, row: Cuts, value: float
-) -> int:
-    """Keep a cut among the ``limit`` most violated ones; ``found[first]`` is the least of them.
-
-    The kept ones are a heap by value. Returns how many there are.
-    """
-    if count == limit and value <= values[first]:
-        return count
-    if count < limit:
-        place = count
-        count += 1
-        while place > 0 and values[first + (place - 1) // 2] > value:
-            parent = (place - 1) // 2
-            values[first + place] = values[first + parent]
-            for e in range(LARGEST + 1):
-                found[first + place, e] = found[first + parent, e]
-            place = parent
-    else:
-        place = 0
-        while True:
-            child = 2 * place + 1
-            if child >= count:
-                break
-            if child + 1 < count and values[first + child + 1] < values[first + child]:
-                child += 1
-            if values[first + child] >= value:
-                break
-            values[first + place] = values[first + child]
-            for e in range(LARGEST + 1):
-                found[first + place, e] = found[first + child, e]
-            place = child
-    values[first + place] = value
-    for e in range(LARGEST + 1):
-        found[first + place, e] = row[e]
-    return count
-
-
-@jit
-def find_cuts(
-    Z: Floats,
-    least: float,
-    start: int,
-    stop: int,
-    found: Cuts,
-    values: Floats,
-    near: NDArray[np.int64],
-    gains: Floats,
-    row: Cuts,
-    best: Floats,
-    who: NDArray[np.int64],
-) -> int:
-    """Find violated cuts: pairs, the best triangles of each (i, j), and a star grown greedily.
-
-    Shapes: Z (n, n); found (m PER_GROUP, LARGEST + 1) and values (m PER_GROUP,) for the m groups i
-    from ``start`` to ``stop``; near, gains (n,); row (LARGEST + 1,); best, who (TRIANGLES,).
-    Returns the number of cuts found, each violated by more than ``least``; for every i the
-    PER_GROUP most violated ones.
-    """
-    n = Z.shape[0]
-    total = 0
-    for i in range(start, stop):
-        count = 0
-        own = Z[i, i]
-        m = 0
-        for j in range(n):
-            if j != i and Z[i, j] > least:
-                near[m] = j
-                m += 1
-        row[0] = i
-        for p in range(m):
-            j = near[p]
-            for e in range(1, LARGEST + 1):
-                row[e] = -1
-            row[1] = j
-            if Z[i, j] - own > least:
-                count = offer(found, values, total, count, PER_GROUP, row, Z[i, j] - own)
-            n_best = 0
-            for q in range(p + 1, m):
-                h = near[q]
-                excess = Z[i, j] + Z[i, h] - own - Z[j, h]
-                if excess <= least or (n_best == TRIANGLES and excess <= best[n_best - 1]):
-                    continue
-                place = min(n_best, TRIANGLES - 1)
-                n_best = place + 1
-                while place > 0 and best[place - 1] < excess:
-                    best[place] = best[place - 1]
-                    who[place] = who[place - 1]
-                    place -= 1
-                best[place] = excess
-                who[place] = h
-            for place in range(n_best):
-                row[2] = who[place]
-                count = offer(found, values, total, count, PER_GROUP, row, best[place])
-            row[2] = -1
-            size, excess = 1, Z[i, j] - own
-            for q in range(m):
-                gains[q] = Z[i, near[q]] - Z[j, near[q]]
-            gains[p] = -np.inf
-            while size < LARGEST:
-                leader, gain = -1, least
-                for q in range(m):
-                    if gains[q] > gain:
-                        leader, gain = q, gains[q]
-                if leader < 0:
-                    break
-                h = near[leader]
-                size += 1
-                excess += gain
-                row[size] = h
-                for q in range(m):
-                    gains[q] -= Z[h, near[q]]
-                gains[leader] = -np.inf
-            if size > 2 and excess > least:
-                sort_members(row, size)
-                count = offer(found, values, total, count, PER_GROUP, row, excess)
-        total += count
-    return total
-
-
-@jit
-def sort_members(row: Any, size: int) -> None:
-    """Sort entries 1..size, so that equal cuts look alike."""
-    for a in range(2, size + 1):
-        value = row[a]
-        b = a
-        while b > 1 and row[b - 1] > value:
-            row[b] = row[b - 1]
-            b -= 1
-        row[b] = value
-
-
-class CutFinder:
-    """Finds cuts of n groups, some of the groups in each thread."""
-
-    def __init__(self, n: int, threads: Threads | None = None) -> None:
-        self._threads = threads or Threads()
-        ends = np.linspace(0, n, self._threads.count + 1).astype(int)
-        self._ranges = [
-            CutRange(n, int(start), int(stop))
-            for start, stop in itertools.pairwise(ends)
-            if start < stop
-        ]
-
-    def find(self, Z: Floats, least: float) -> Cuts:
-        """Return cuts that Z violates by more than ``least``, whatever the number of threads."""
-        Z = np.ascontiguousarray(Z)
-        found = self._threads.map(CutRange.find, [(each, Z, least) for each in self._ranges])
-        return np.concatenate(found)
-
-
-class CutRange:
-    """Memory for :func:`find_cuts`, for the groups i from ``start`` to ``stop``."""
-
-    def __init__(self, n: int, start: int, stop: int) -> None:
-        self._start, self._stop = start, stop
-        most = (stop - start) * PER_GROUP
-        self._found, self._values = np.empty((most, LARGEST + 1), np.int32), np.empty(most)
-        self._near, self._gains = np.empty(n, np.int64), np.empty(n)
-        self._row = np.empty(LARGEST + 1, np.int32)
-        self._best, self._who = np.empty(TRIANGLES), np.empty(TRIANGLES, np.int64)
-
-    def find(self, Z: Floats, least: float) -> Cuts:
-        """Return cuts that Z violates by more than ``least``."""
-        memory: tuple[Any, ...] = self._near, self._gains, self._row, self._best, self._who
-        results = self._found, self._values
-        count = find_cuts(Z, least, self._start, self._stop, *results, *memory)
-        return self._found[:count]
-
-
 def kernel_calls() -> list[Call]:
     """Return what a proof calls of these, see :func:`~evomeans.compiled.ready.ready`."""
     grid, one, cuts = np.zeros((1, 1)), np.zeros(1), no_cuts()
-    index, row = np.zeros(1, np.int64), np.zeros(LARGEST + 1, np.int32)
     apart = np.zeros((1, 1), np.bool_)
     return [
         Call(add_cuts, (grid, grid, one, cuts, one), 0.5),
         Call(sweep_cuts, (grid, apart, one, cuts, one, 1), 0.8),
-        Call(find_cuts, (grid, 0.0, 0, 0, cuts, one, index, one, row, one, index), 1.5),
     ]

@@ -18,8 +18,10 @@ from evomeans.exact.subproblem import Subproblem
 from evomeans.exact.threads import Threads
 from evomeans.exact.tree_proof import Step, StepKind, TreeProof, end_of_case
 
-ROOT_PATIENCE = 6
-CHILD_PATIENCE = 4
+ROOT_PATIENCE = 4
+CHILD_PATIENCE = 2
+FAR_PATIENCE = 12
+"""Of both while the gap is wide, unless no case may be split anyway."""
 SIDE_BY_SIDE = 4
 """Cases that are split at a time; independent of the threads, and so is the result."""
 BETTER = 1e-9
@@ -163,6 +165,7 @@ class Tree:
             self.limits,
             ROOT_PATIENCE if is_root else CHILD_PATIENCE,
             self._tell if is_root else None,
+            None if self.max_nodes == 1 else FAR_PATIENCE,
         )
         best = search.best.compact()
         case.problem, case.iterate, case.Y = search.problem, search.iterate, search.Y
@@ -223,8 +226,10 @@ def undecided_pair(case: Case) -> tuple[int, int]:
     problem = case.problem
     assert case.Y is not None
     Z = case.Y / problem.products
-    own = np.diag(Z)
-    score = np.minimum(Z, np.minimum(own[:, None], own) - Z) * problem.products
+    own, w = np.diag(Z), problem.weights
+    share = Z / np.maximum(np.minimum(own[:, None], own), 1e-300)
+    # Where the lighter group goes is what a split decides.
+    score = np.minimum(share, 1 - share) / (1 / w[:, None] + 1 / w)
     score[problem.apart] = -np.inf
     np.fill_diagonal(score, -np.inf)
     a, b = np.unravel_index(int(np.argmax(score)), score.shape)

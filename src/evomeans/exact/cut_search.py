@@ -1,0 +1,323 @@
+"""The search for star cuts that a matrix of the relaxation violates.
+
+A quick search comes first. It finds pairs, the best triangles, and one star for every pair of a
+group i and a member of T, grown greedily. Where it finds little, a thorough one follows.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evomeans.compiled.jit import FINITE, jit
+from evomeans.compiled.ready import Call
+from evomeans.exact.points import Floats
+from evomeans.exact.star_cuts import LARGEST, Cuts, no_cuts
+from evomeans.exact.threads import Threads
+
+FEW = 10
+"""Cuts per group, below which a search for cuts is repeated more thoroughly."""
+PER_GROUP = 100
+"""Cuts that one search returns for each i, at most."""
+TRIANGLES = 4
+"""Triangle cuts for each pair (i, j), at most."""
+NEAR, TIGHT = 0.02, 1 / 6
+"""Stars are grown of groups and pairs beyond these shares of z_ii, see `grow_stars`."""
+NEVER = 1e30
+"""Instead of infinity, so that maxima can be vectorised."""
+
+
+@jit
+def offer(
+    found: Cuts, values: Floats, first: int, count: int, limit: int, row: Cuts, value: float
+) -> int:
+    """Keep a cut among the ``limit`` most violated ones; ``found[first]`` is the least of them.
+
+    The kept ones are a heap by value. Returns how many there are.
+    """
+    if count == limit and value <= values[first]:
+        return count
+    if count < limit:
+        place = count
+        count += 1
+        while place > 0 and values[first + (place - 1) // 2] > value:
+            parent = (place - 1) // 2
+            values[first + place] = values[first + parent]
+            for e in range(LARGEST + 1):
+                found[first + place, e] = found[first + parent, e]
+            place = parent
+    else:
+        place = 0
+        while True:
+            child = 2 * place + 1
+            if child >= count:
+                break
+            if child + 1 < count and values[first + child + 1] < values[first + child]:
+                child += 1
+            if values[first + child] >= value:
+                break
+            values[first + place] = values[first + child]
+            for e in range(LARGEST + 1):
+                found[first + place, e] = found[first + child, e]
+            place = child
+    values[first + place] = value
+    for e in range(LARGEST + 1):
+        found[first + place, e] = row[e]
+    return count
+
+
+@jit
+def find_cuts(
+    Z: Floats,
+    least: float,
+    start: int,
+    stop: int,
+    found: Cuts,
+    values: Floats,
+    near: NDArray[np.int64],
+    gains: Floats,
+    row: Cuts,
+    best: Floats,
+    who: NDArray[np.int64],
+) -> int:
+    """Find violated cuts: pairs, the best triangles of each (i, j), and a star grown greedily.
+
+    Shapes: Z (n, n); found (m PER_GROUP, LARGEST + 1) and values (m PER_GROUP,) for the m groups i
+    from ``start`` to ``stop``; near, gains (n,); row (LARGEST + 1,); best, who (TRIANGLES,).
+    Returns the number of cuts found, each violated by more than ``least``; for every i the
+    PER_GROUP most violated ones.
+    """
+    n = Z.shape[0]
+    total = 0
+    for i in range(start, stop):
+        count = 0
+        own = Z[i, i]
+        m = 0
+        for j in range(n):
+            if j != i and Z[i, j] > least:
+                near[m] = j
+                m += 1
+        row[0] = i
+        for p in range(m):
+            j = near[p]
+            for e in range(1, LARGEST + 1):
+                row[e] = -1
+            row[1] = j
+            if Z[i, j] - own > least:
+                count = offer(found, values, total, count, PER_GROUP, row, Z[i, j] - own)
+            n_best = 0
+            for q in range(p + 1, m):
+                h = near[q]
+                excess = Z[i, j] + Z[i, h] - own - Z[j, h]
+                if excess <= least or (n_best == TRIANGLES and excess <= best[n_best - 1]):
+                    continue
+                place = min(n_best, TRIANGLES - 1)
+                n_best = place + 1
+                while place > 0 and best[place - 1] < excess:
+                    best[place] = best[place - 1]
+                    who[place] = who[place - 1]
+                    place -= 1
+                best[place] = excess
+                who[place] = h
+            for place in range(n_best):
+                row[2] = who[place]
+                count = offer(found, values, total, count, PER_GROUP, row, best[place])
+            row[2] = -1
+            size, excess = 1, Z[i, j] - own
+            for q in range(m):
+                gains[q] = Z[i, near[q]] - Z[j, near[q]]
+            gains[p] = -np.inf
+            while size < LARGEST:
+                leader, gain = -1, least
+                for q in range(m):
+                    if gains[q] > gain:
+                        leader, gain = q, gains[q]
+                if leader < 0:
+                    break
+                h = near[leader]
+                size += 1
+                excess += gain
+                row[size] = h
+                for q in range(m):
+                    gains[q] -= Z[h, near[q]]
+                gains[leader] = -np.inf
+            if size > 2 and excess > least:
+                sort_members(row, size)
+                count = offer(found, values, total, count, PER_GROUP, row, excess)
+        total += count
+    return total
+
+
+@jit
+def grow_stars(
+    Z: Floats,
+    least: float,
+    start: int,
+    stop: int,
+    found: Cuts,
+    values: Floats,
+    near: NDArray[np.int64],
+    own_row: Floats,
+    others: Floats,
+    gains: Floats,
+    row: Cuts,
+) -> int:
+    """Find violated cuts with three members or more, grown from all pairs that are nearly tight.
+
+    For a pair (a, b), let f = (z_ii - z_ia - z_ib) / 2 + z_ab, which is not negative where pair and
+    triangle cuts hold. A cut with the members a, b and c is violated if the f of its three pairs
+    sum to less than z_ii / 2. So one of them is below z_ii / 6, and growing from that pair finds
+    the best c. Larger cuts are grown greedily from there.
+
+    Shapes: as in `find_cuts`; own_row, gains (n,); others (n, n).
+    """
+    n = Z.shape[0]
+    total = 0
+    for i in range(start, stop):
+        own = Z[i, i]
+        least_share = max(least, NEAR * own)
+        m = 0
+        for j in range(n):
+            if j != i and Z[i, j] > least_share:
+                near[m] = j
+                own_row[m] = Z[i, j]
+                m += 1
+        for p in range(m):
+            for q in range(m):
+                others[p, q] = Z[near[p], near[q]]
+            others[p, p] = NEVER
+        count = 0
+        row[0] = i
+        for p in range(m):
+            for q in range(p):
+                if (own - own_row[p] - own_row[q]) / 2.0 + others[p, q] >= TIGHT * own:
+                    continue
+                excess = own_row[p] + own_row[q] - others[p, q] - own
+                for h in range(m):
+                    gains[h] = own_row[h] - others[p, h] - others[q, h]
+                row[1], row[2] = near[p], near[q]
+                size = 2
+                while size < LARGEST:
+                    leader = largest_of(gains, m)
+                    gain = gains[leader]
+                    if gain <= 0.0:
+                        break
+                    size += 1
+                    excess += gain
+                    row[size] = near[leader]
+                    for h in range(m):
+                        gains[h] -= others[leader, h]
+                if size == 2 or excess <= least:
+                    continue
+                for e in range(size + 1, LARGEST + 1):
+                    row[e] = -1
+                sort_members(row, size)
+                if not is_among(found, values, total, count, row, excess, 1e-9 * own):
+                    count = offer(found, values, total, count, PER_GROUP, row, excess)
+        total += count
+    return total
+
+
+@jit(fastmath=FINITE)
+def largest_of(values: Floats, count: int) -> int:
+    """Return where the largest of the first values is."""
+    best = values[0]
+    for q in range(count):
+        best = max(best, values[q])
+    for q in range(count):
+        if values[q] == best:
+            return q
+    return 0
+
+
+@jit
+def is_among(
+    found: Cuts, values: Floats, first: int, count: int, row: Cuts, value: float, rounding: float
+) -> bool:
+    """Whether a cut was found before; equal cuts have equal values, up to rounding."""
+    for place in range(first, first + count):
+        if abs(values[place] - value) > rounding:
+            continue
+        is_equal = True
+        for e in range(LARGEST + 1):
+            is_equal = is_equal and found[place, e] == row[e]
+        if is_equal:
+            return True
+    return False
+
+
+@jit
+def sort_members(row: Any, size: int) -> None:
+    """Sort entries 1..size, so that equal cuts look alike."""
+    for a in range(2, size + 1):
+        value = row[a]
+        b = a
+        while b > 1 and row[b - 1] > value:
+            row[b] = row[b - 1]
+            b -= 1
+        row[b] = value
+
+
+class CutFinder:
+    """Finds cuts of n groups, some of the groups in each thread."""
+
+    def __init__(self, n: int, threads: Threads | None = None) -> None:
+        self._threads = threads or Threads()
+        ends = np.linspace(0, n, self._threads.count + 1).astype(int)
+        self._ranges = [
+            CutRange(n, int(start), int(stop))
+            for start, stop in itertools.pairwise(ends)
+            if start < stop
+        ]
+
+    def find(self, Z: Floats, least: float) -> Cuts:
+        """Return cuts that Z violates by more than ``least``, whatever the number of threads.
+
+        A thorough search takes five times as long, and is done where the quick one finds little.
+        """
+        Z = np.ascontiguousarray(Z)
+        calls = [(each, Z, least) for each in self._ranges]
+        found = np.concatenate(self._threads.map(CutRange.find, calls))
+        if len(found) > FEW * len(Z):
+            return found
+        return np.concatenate([found, *self._threads.map(CutRange.find_more, calls)])
+
+
+class CutRange:
+    """Memory for :func:`find_cuts`, for the groups i from ``start`` to ``stop``."""
+
+    def __init__(self, n: int, start: int, stop: int) -> None:
+        self._start, self._stop = start, stop
+        most = (stop - start) * PER_GROUP
+        self._found, self._values = np.empty((most, LARGEST + 1), np.int32), np.empty(most)
+        self._near, self._gains = np.empty(n, np.int64), np.empty(n)
+        self._row = np.empty(LARGEST + 1, np.int32)
+        self._best, self._who = np.empty(TRIANGLES), np.empty(TRIANGLES, np.int64)
+        self._own_row, self._others = np.empty(n), np.empty((n, n))
+
+    def find(self, Z: Floats, least: float) -> Cuts:
+        """Return cuts that Z violates by more than ``least``."""
+        memory: tuple[Any, ...] = self._near, self._gains, self._row, self._best, self._who
+        results = self._found, self._values
+        count = find_cuts(Z, least, self._start, self._stop, *results, *memory)
+        return self._found[:count].copy()
+
+    def find_more(self, Z: Floats, least: float) -> Cuts:
+        """Return cuts of three members or more, from a more thorough search."""
+        memory: tuple[Any, ...] = self._near, self._own_row, self._others, self._gains, self._row
+        results = self._found, self._values
+        count = grow_stars(Z, least, self._start, self._stop, *results, *memory)
+        return self._found[:count].copy()
+
+
+def kernel_calls() -> list[Call]:
+    """Return what a proof calls of these, see :func:`~evomeans.compiled.ready.ready`."""
+    grid, one, cuts = np.zeros((1, 1)), np.zeros(1), no_cuts()
+    index, row = np.zeros(1, np.int64), np.zeros(LARGEST + 1, np.int32)
+    return [
+        Call(find_cuts, (grid, 0.0, 0, 0, cuts, one, index, one, row, one, index), 1.5),
+        Call(grow_stars, (grid, 0.0, 0, 0, cuts, one, index, one, grid, one, row), 1.0),
+    ]

@@ -1,0 +1,308 @@
+"""A lower bound of f, see `plane_pricing`, in boxes of the plane and over all of it.
+
+The box around all groups is split again and again. In a box, discs |x - y|² < p / w are left out if
+they do not meet it. Those that contain it are summed to a quadratic, whose minimum in the box is
+known. For the others the nearest point of the box counts. Of groups that stay apart, see `Choices`,
+the best choice joins the quadratic if it is the best in all of the box; else the lowest value of
+any choice counts.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evomeans.compiled.jit import jit
+from evomeans.compiled.ready import Call
+from evomeans.exact.plane_case import Choices, Ints, PlaneCase
+from evomeans.exact.plane_descent import STEPS, arrays_of, best_choice, descend_all, descend_from
+from evomeans.exact.points import Floats
+
+DEPTH = 200
+"""Splits of a box, at most."""
+MOST_BOXES = 2_000_000
+MOST_PLACES = 3000
+
+
+class Boxes(NamedTuple):
+    """A stack of boxes. Row 0 is for the box that is being split, row 1 holds the first one.
+
+    Parameters
+    ----------
+    lists : (DEPTH + 2, n) array
+        Groups whose discs meet the box.
+    sides : (DEPTH + 2, 2, 2) array
+        Lower and upper corner.
+    counts, bounds : (DEPTH + 2,) arrays
+        How many groups are listed, and a lower bound of f in the box.
+    """
+
+    lists: NDArray[np.int32]
+    sides: Floats
+    counts: Ints
+    bounds: Floats
+
+    @classmethod
+    def around(cls, case: PlaneCase, prices: Floats) -> Boxes:
+        """Return a stack with the box around all groups, where f is at least -sum of prices."""
+        found = cls(
+            np.empty((DEPTH + 2, case.n), np.int32),
+            np.empty((DEPTH + 2, 2, 2)),
+            np.empty(DEPTH + 2, np.int64),
+            np.empty(DEPTH + 2),
+        )
+        free = case.free
+        found.lists[1, : len(free)] = free
+        found.counts[1] = len(free)
+        found.bounds[1] = -1.000001 * float(np.maximum(prices, 0.0).sum())
+        found.sides[1] = case.values.min(axis=0), case.values.max(axis=0)
+        return found
+
+
+def least_value(
+    case: PlaneCase, prices: Floats, tolerance: float, wanted: float
+) -> tuple[float, Floats]:
+    """Return a lower bound for f, and places where it is low.
+
+    The bound is ``tolerance`` below the least value found; the places are some of those where f is
+    below ``wanted``.
+    """
+    values, ends = descend_all(case, prices, case.values)
+    least = min(float(values.min()), 0.0)
+    places, n_places = np.empty((MOST_PLACES, 2)), np.zeros(1, np.int64)
+    found = bound_boxes(
+        *arrays_of(case, prices),
+        least,
+        tolerance,
+        wanted,
+        *Boxes.around(case, prices),
+        places,
+        n_places,
+        MOST_BOXES,
+    )
+    low = places[: min(MOST_PLACES, int(n_places[0]))]
+    return float(found), np.concatenate([ends[values < wanted], low])
+
+
+@jit
+def range_of_distance(x: Floats, i: int, box: Any) -> tuple[float, float]:
+    """Return the least and the largest squared distance of a group to a box."""
+    nearest = farthest = 0.0
+    for e in range(2):
+        low, high = box[0, e] - x[i, e], x[i, e] - box[1, e]
+        away = max(low, high, 0.0)
+        nearest += away * away
+        reach = max(-low, -high)
+        farthest += reach * reach
+    return nearest, farthest
+
+
+@jit
+def restrict(
+    x: Floats,
+    w: Floats,
+    prices: Floats,
+    parts: Ints,
+    starts: Ints,
+    members: Ints,
+    margin: float,
+    box: Any,
+    candidates: Any,
+    count: int,
+    kept: Any,
+) -> tuple[int, float, float]:
+    """Bound f in a box from below, list the groups near it, and find f in its middle.
+
+    Listed are the groups whose least gain in the box is below ``margin``, at least 0.
+    Shapes as in `descend`; box (2, 2); candidates, kept (n,).
+    """
+    n_kept = 0
+    weight = squares = size = outside = middle = paid = 0.0
+    s0 = s1 = 0.0
+    c0, c1 = (box[0, 0] + box[1, 0]) / 2.0, (box[0, 1] + box[1, 1]) / 2.0
+    for place in range(count):
+        i = candidates[place]
+        nearest, farthest = range_of_distance(x, i, box)
+        lowest = w[i] * nearest - prices[i]
+        if lowest >= margin:
+            continue
+        kept[n_kept] = i
+        n_kept += 1
+        if lowest >= 0.0:
+            continue
+        o0, o1 = x[i, 0] - c0, x[i, 1] - c1
+        square = w[i] * (o0 * o0 + o1 * o1)
+        middle += min(square - prices[i], 0.0)
+        size += square + prices[i]
+        if w[i] * farthest <= prices[i]:
+            weight += w[i]
+            s0 += w[i] * o0
+            s1 += w[i] * o1
+            squares += square
+            paid += prices[i]
+        else:
+            outside += lowest
+    n_terms = n_kept
+    for part in range(parts.shape[0] - 1):
+        lowest = second = least_high = np.inf
+        at_lowest = best = -1
+        for q in range(parts[part], parts[part + 1]):
+            low = high = larger = 0.0
+            is_dominated = False
+            for place in range(starts[q], starts[q + 1]):
+                i = members[place]
+                nearest, farthest = range_of_distance(x, i, box)
+                here = w[i] * nearest - prices[i]
+                is_dominated = is_dominated or here >= 0.0
+                low += here
+                high += w[i] * farthest - prices[i]
+                larger += w[i] * farthest + abs(prices[i])
+            # The choice without a group that gains nowhere in the box is better.
+            if is_dominated:
+                continue
+            size += larger
+            n_terms += starts[q + 1] - starts[q]
+            if low < lowest:
+                lowest, second, at_lowest = low, lowest, q
+            elif low < second:
+                second = low
+            if high < least_high:
+                least_high, best = high, q
+        if (second if at_lowest == best else lowest) >= least_high:
+            # This choice is the best one in all of the box, whatever the signs of its gains.
+            for place in range(starts[best], starts[best + 1]):
+                i = members[place]
+                o0, o1 = x[i, 0] - c0, x[i, 1] - c1
+                weight += w[i]
+                s0 += w[i] * o0
+                s1 += w[i] * o1
+                squares += w[i] * (o0 * o0 + o1 * o1)
+                paid += prices[i]
+        else:
+            outside += lowest
+        middle += best_choice(x, w, prices, parts, starts, members, part, c0, c1)[0]
+    value = outside - paid
+    if weight > 0.0:
+        m0, m1 = s0 / weight, s1 / weight
+        a0 = max(abs(m0) - (box[1, 0] - box[0, 0]) / 2.0, 0.0)
+        a1 = max(abs(m1) - (box[1, 1] - box[0, 1]) / 2.0, 0.0)
+        value += squares - weight * (m0 * m0 + m1 * m1) + weight * (a0 * a0 + a1 * a1)
+    # u = 2**-53 for each of the sums, and the discs that rounding put on the wrong side.
+    allowance = 16.0 * (n_terms + 16) * 1.2e-16 * size
+    return n_kept, value - allowance, middle
+
+
+@jit
+def split_box(
+    lists: NDArray[np.int32], sides: Floats, counts: Ints, top: int
+) -> tuple[int, int, float, bool]:
+    """Move the box on top of the stack to row 0; return how many groups it lists and where to cut.
+
+    The last value says that the box is too small to be cut, or the stack full.
+    """
+    count = counts[top]
+    for place in range(count):
+        lists[0, place] = lists[top, place]
+    for side in range(2):
+        for e in range(2):
+            sides[0, side, e] = sides[top, side, e]
+    axis = 0 if sides[0, 1, 0] - sides[0, 0, 0] >= sides[0, 1, 1] - sides[0, 0, 1] else 1
+    middle = (sides[0, 0, axis] + sides[0, 1, axis]) / 2.0
+    is_final = middle <= sides[0, 0, axis] or middle >= sides[0, 1, axis]
+    return count, axis, middle, is_final or top + 1 >= lists.shape[0]
+
+
+@jit
+def bound_boxes(
+    x: Floats,
+    w: Floats,
+    prices: Floats,
+    parts: Ints,
+    starts: Ints,
+    members: Ints,
+    least: float,
+    tolerance: float,
+    wanted: float,
+    lists: NDArray[np.int32],
+    sides: Floats,
+    counts: Ints,
+    bounds: Floats,
+    places: Floats,
+    n_places: Ints,
+    most: int,
+) -> float:
+    """Split boxes until f is nowhere lower than ``least - tolerance``; return what is certain.
+
+    ``least`` is the least value found so far; ``places`` are filled with middles of boxes where f
+    is below ``wanted``, the first of them overwritten when it is full.
+
+    Shapes as in `descend` and `Boxes`; places (MOST_PLACES, 2); n_places (1,).
+    """
+    target = least - tolerance
+    certain = target
+    top, n_boxes = 1, 0
+    while top > 0:
+        bound = bounds[top]
+        count, axis, middle, is_final = split_box(lists, sides, counts, top)
+        top -= 1
+        n_boxes += 1
+        if is_final or n_boxes > most:
+            certain = min(certain, bound)
+            continue
+        for half in range(2):
+            top += 1
+            for side in range(2):
+                for e in range(2):
+                    sides[top, side, e] = sides[0, side, e]
+            sides[top, 1 - half, axis] = middle
+            found, bound, value = restrict(
+                x,
+                w,
+                prices,
+                parts,
+                starts,
+                members,
+                0.0,
+                sides[top],
+                lists[0],
+                count,
+                lists[top],
+            )
+            counts[top], bounds[top] = found, bound
+            if value < least:
+                # Without the way down from here, boxes around it would be split again and again.
+                y0 = (sides[top, 0, 0] + sides[top, 1, 0]) / 2.0
+                y1 = (sides[top, 0, 1] + sides[top, 1, 1]) / 2.0
+                lowest, y0, y1 = descend_from(
+                    x,
+                    w,
+                    prices,
+                    parts,
+                    starts,
+                    members,
+                    lists[top],
+                    found,
+                    y0,
+                    y1,
+                    STEPS,
+                )
+                least = min(value, lowest)
+                target = least - tolerance
+            if value < wanted:
+                row = n_places[0] % places.shape[0]
+                n_places[0] += 1
+                for e in range(2):
+                    places[row, e] = (sides[top, 0, e] + sides[top, 1, e]) / 2.0
+            if bound >= target:
+                top -= 1
+    return min(certain, target)
+
+
+def kernel_calls() -> list[Call]:
+    """Return what a proof calls of these, see :func:`~evomeans.compiled.ready.ready`."""
+    grid, one, index = np.zeros((1, 2)), np.zeros(1), np.zeros(1, np.int64)
+    case = grid, one, one, *Choices(index, index, index)
+    stack = Boxes(np.zeros((1, 1), np.int32), np.zeros((1, 2, 2)), index, one)
+    return [Call(bound_boxes, (*case, 0.0, 0.0, 0.0, *stack, grid, index, 1), 2.0)]
