@@ -12,6 +12,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from evomeans import ConstrainedHGMeans, KernelHGMeans, SphericalHGMeans, TrimmedHGMeans
 
 QUICK = {"min_population": 2, "max_population": 3, "max_offspring": 3, "n_jobs": 1}
+# Weights and repetitions are equivalent at the optimum, which a search has to find for that.
+ENOUGH = {**QUICK, "max_population": 6, "max_offspring": 20}
 MODELS = (ConstrainedHGMeans, SphericalHGMeans, TrimmedHGMeans, KernelHGMeans)
 
 
@@ -20,13 +22,13 @@ MODELS = (ConstrainedHGMeans, SphericalHGMeans, TrimmedHGMeans, KernelHGMeans)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(
     [
-        ConstrainedHGMeans(3, **QUICK),
+        ConstrainedHGMeans(3, **ENOUGH),
         # Not all checks have enough samples for more.
-        ConstrainedHGMeans(1, size_max=1000, **QUICK),
-        SphericalHGMeans(3, **QUICK),
-        TrimmedHGMeans(3, n_outliers=0.1, **QUICK),
-        KernelHGMeans(3, **QUICK),
-        KernelHGMeans(3, kernel="linear", **QUICK),
+        ConstrainedHGMeans(1, size_max=1000, **ENOUGH),
+        SphericalHGMeans(3, **ENOUGH),
+        TrimmedHGMeans(3, n_outliers=0.1, **ENOUGH),
+        KernelHGMeans(3, **ENOUGH),
+        KernelHGMeans(3, kernel="linear", **ENOUGH),
     ]
 )
 def test_scikit_learns_own_checks(estimator, check):
