@@ -58,7 +58,7 @@ def test_a_relocation_comes_before_k_means() -> None:
 
 
 def test_an_engine_may_run_k_means_before_it_asks() -> None:
-    """Then the course goes on from there."""
+    """Then the course continues from there."""
     steps, end = follow(start(removed=2, local_search=SWAPS), False, reached=level(7.0))
     assert steps == [Swap()]
     assert end.inertia == 7.0

@@ -34,7 +34,7 @@ from evomeans.engines.rules import MAX_ITERATIONS, sits_on_centers, split_mixtur
 class Refining:
     """Carries out one course.
 
-    The kernel relocates a centre, runs K-means, and goes on to swaps and to K-means after them, in
+    The kernel relocates a centre, runs K-means, tries swaps, and runs K-means again after them, in
     a single call. So the centres to go to wait here until the course says what follows; and where
     the kernel is ahead of the course, its results do.
 

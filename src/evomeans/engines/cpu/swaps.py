@@ -61,7 +61,7 @@ SHARE_AROUND = 0.5
 # This share of the swaps has to do with fresh clusters, if there are any.
 SHARE_FRESH = 0.5
 # A swap has failed by little if the sum of squares has grown by less than this share of the cost of
-# merging the removed cluster with another one. So many further swaps follow it at most.
+# merging the removed cluster with another one. At most this many further swaps follow it.
 NEARLY, FOLLOWERS = 0.05, 4
 # A smaller gain, relative to the sum of squares, might be rounding: the sums of squares of swaps
 # are updated in double precision at every move, and rounded each time.
