@@ -165,7 +165,6 @@ class Search:
         self.observer_said_stop = False
         self.is_unfinished = False
         self._plans: dict[float, Operators] = {}
-        self._longest_wait = settings.longest_wait(n_clusters)
         self._first_wait = settings.wait_after(0, n_clusters)
 
     @property
@@ -183,11 +182,11 @@ class Search:
     def is_settled(self) -> bool:
         """Whether the population has found what it can."""
         state = self.state
-        waited = state.n_offspring - state.last_improvement
+        waited = state.since_improvement
         if waited < self._first_wait:
+            # The rule is asked several times for every offspring, and mostly answers here.
             return False
-        improved_after = state.last_improvement - state.n_earlier
-        wait = min(self._longest_wait, self._first_wait + improved_after)
+        wait = self.settings.wait_after(state.last_improvement - state.n_earlier, self.n_clusters)
         if state.sample_size:
             n_samples = self.engine.n_samples
             wait = max(wait, wait_of_sampled(self.settings, self.n_clusters, n_samples))
