@@ -70,15 +70,15 @@ def solve_all(
         for _ in range(processes):
             idle.put([stack.enter_context(started(source)) for source in sources])
 
-        def solve(task: tuple[str, int]) -> list[Answer]:
+        def solve(task: tuple[str, int], **changed: float) -> list[Answer]:
             versions = idle.get()
-            request = {**requests[task[0]], "seed": task[1]}
+            request = {**requests[task[0]], "seed": task[1], **changed}
             answers = [version.search(request) for version in versions]
             idle.put(versions)
             return answers
 
-        # Compiled once, before several processes want to.
-        solve(tasks[-1])
+        # Compiled once, before several processes want to. No time is left for a search.
+        solve(tasks[-1], limit=0.0)
         with ThreadPoolExecutor(processes) as pool:
             return dict(zip(tasks, pool.map(solve, tasks), strict=True))
 
