@@ -146,3 +146,12 @@ def test_a_few_centres_far_out_do_not_count() -> None:
 def test_without_another_centre_or_any_distance_there_is_no_spacing(found) -> None:
     assert measure_spacing(found, 4.0, float) == 0.0
     assert effective_size(10.0, 0.0) == np.inf
+
+
+def test_noisy_clusters_are_divided_where_swaps_cannot_do_it() -> None:
+    noisy, clear = 0.5 * DEEP.divides_below, 2.0 * DEEP.divides_below
+    assert plan(DEEP, NONE, 10, 100, noisy).divides
+    assert not plan(DEEP, NONE, 10, 100, clear).divides
+    assert not plan(DEEP, NONE, 10, 100, 0.0).divides
+    assert not plan(DEEP, ALL, 10, 100, noisy).divides
+    assert not plan(PAPER, NONE, 10, 100, noisy).divides

@@ -6,12 +6,14 @@ These are functions of their arguments alone, so that any worker can call them, 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from evomeans.engines.protocol import Engine, FloatArray
 from evomeans.search.crossover import BUILT_IN, Breeding, Child
+from evomeans.search.dividing import divide
 from evomeans.search.founding import Founding
 from evomeans.search.individual import Individual, inherited_alpha
 from evomeans.search.state import Draft
@@ -50,6 +52,7 @@ class Parents(NamedTuple):
     removed: float
     quantile: float
     swaps: int
+    divides: bool
     least_explained: float
 
 
@@ -76,7 +79,15 @@ def found(founders: Sequence[Founder], engine: Engine) -> list[Draft]:
 
 def breed(pairs: Sequence[Parents], engine: Engine) -> list[Draft]:
     """Make one offspring of each pair of parents."""
-    return [relocate(*cross_over(parents, engine), parents) for parents in pairs]
+    drafts = [relocate(*cross_over(parents, engine), parents) for parents in pairs]
+    divided = [i for i, parents in enumerate(pairs) if parents.divides and drafts[i].removed >= 0]
+    if divided:
+        # Together: an engine may have to ask elsewhere for its samples.
+        rows = engine.samples_at(np.array([pairs[i].quantile for i in divided]))
+        for i, row in zip(divided, rows, strict=True):
+            rng = Breeding(engine, pairs[i].coins, pairs[i].quantile).rng
+            drafts[i] = replace(drafts[i], centers=divide(drafts[i].centers, row, rng), removed=-1)
+    return drafts
 
 
 def cross_over(parents: Parents, engine: Engine) -> tuple[Child, str]:

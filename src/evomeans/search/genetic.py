@@ -277,6 +277,7 @@ class Search:
             removed,
             quantile,
             round_by_chance(operators.swaps, self.state.rng),
+            operators.divides,
             self._least_explained() if operators.momentum else 0.0,
         )
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evomeans.engines.protocol import Ability
+from evomeans.search.dividing import squares_between
 from evomeans.search.founding import Founding, KMeansPlusPlus
 from evomeans.search.individual import Individual
 from evomeans.search.population import Selection, Survival
@@ -35,6 +36,8 @@ class Operators:
     selection : callable
     crossovers : tuple of Crossing
     single_moves, momentum : bool
+    divides : bool
+        Whether relocation divides a cluster (:mod:`~evomeans.search.dividing`).
     founder_swaps, swaps : float
         How many swaps follow, on average, for founders and for offspring.
     survival : callable
@@ -45,6 +48,7 @@ class Operators:
     crossovers: tuple[Crossing, ...]
     single_moves: bool
     momentum: bool
+    divides: bool
     founder_swaps: float
     swaps: float
     survival: Survival
@@ -63,12 +67,9 @@ def measure_spacing(
     error = solution.inertia / total_weight
     if len(centers) < 2 or error == 0.0:
         return 0.0
-    # Around their mean, so that few digits cancel.
-    centers = centers - centers.mean(axis=0)
-    norms = (centers * centers).sum(axis=1)
-    squares = norms + norms[:, None] - 2.0 * (centers @ centers.T)
+    squares = squares_between(centers, centers)
     np.fill_diagonal(squares, np.inf)
-    apart = in_data_units(float(np.median(np.maximum(squares.min(axis=1), 0.0))))
+    apart = in_data_units(float(np.median(squares.min(axis=1))))
     return min(apart / error, WIDEST)
 
 
@@ -118,6 +119,7 @@ def plan(
         ),
         single_moves=strategy.single_moves and moves,
         momentum=Ability.MOMENTUM in abilities and is_slow,
+        divides=Ability.SWAPS not in abilities and 0.0 < spacing < strategy.divides_below,
         founder_swaps=swaps,
         swaps=offspring_swaps,
         survival=strategy.survival,

@@ -32,6 +32,10 @@ FEW_FOR_SWAPS = 128
 # Samples per cluster from which on momentum pays: with fewer, K-means ends before.
 MANY_FOR_MOMENTUM = 2_000
 
+# With this spacing, a sample is as far from its centre as from another sample of its cloud, if the
+# centre is between two clouds.
+NOISY = 4.0
+
 # The lag is at most this at first, and grows by one for each so many offspring of a population.
 FIRST_LAG, LAG_GROWTH = 8, 4
 
@@ -99,6 +103,9 @@ class Strategy:
         (:mod:`~evomeans.engines.momentum`).
     momentum_up_to : float
         Effective size of clusters up to which it has momentum in any case.
+    divides_below : float
+        Spacing of clusters (:func:`~evomeans.search.plan.measure_spacing`) below which relocation
+        divides a cluster on engines that cannot swap (:mod:`~evomeans.search.dividing`).
     survival : callable
         Selects the survivors of a population that has grown too large.
     patience, patience_per_cluster : int and float
@@ -132,6 +139,7 @@ class Strategy:
     swaps_up_to: float = FEW_FOR_SWAPS
     momentum_from: float = math.inf
     momentum_up_to: float = 0.0
+    divides_below: float = 0.0
     survival: Survival = survivors
     patience: int = 500
     patience_per_cluster: float = 0.0
@@ -159,7 +167,7 @@ class Strategy:
         local_search = self.single_moves, self.swaps, self.moves_up_to, self.swaps_up_to
         patience = self.patience, self.patience_per_cluster, self.first_patience, self.tolerance
         course = *patience, self.agreement, self.sample_per_cluster, self.lag
-        momentum = self.momentum_from, self.momentum_up_to
+        momentum = self.momentum_from, self.momentum_up_to, self.divides_below
         return f"{self.name} {founding} {crossovers} {others} {local_search} {momentum} {course}"
 
     def lag_after(self, n_offspring: int) -> int:
@@ -190,6 +198,7 @@ DEEP = Strategy(
     single_moves=True,
     swaps=0.3,
     momentum_from=MANY_FOR_MOMENTUM,
+    divides_below=NOISY,
     patience=150,
     patience_per_cluster=3.0,
     first_patience=1 / 3,
