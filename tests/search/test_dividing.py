@@ -30,7 +30,7 @@ class KMeansOnly(ReferenceEngine):
 )
 def test_two_centres_move_and_the_others_stay(centers, row, seed) -> None:
     before = centers.copy()
-    moved = divide(centers, row, np.random.default_rng(seed))
+    moved = divide(centers, row[None], np.random.default_rng(seed))
     assert np.array_equal(centers, before)
     changed = np.flatnonzero(np.any(moved != centers, axis=1))
     assert len(changed) <= 2
@@ -47,14 +47,23 @@ def test_of_two_centres_in_one_place_one_is_given_up() -> None:
     """Unless neither of them is among the two that are drawn: in 3 of 10 cases."""
     centers = np.array([[0.0, 0.0], [50.0, 0.0], [50.0, 1.0], [0.0, 50.0], [90.0, 90.0]])
     row = np.array([0.0, 52.0])
-    moved = [divide(centers, row, np.random.default_rng(seed)) for seed in range(40)]
+    moved = [divide(centers, row[None], np.random.default_rng(seed)) for seed in range(40)]
     given_up = sum(np.any(one[1:3] != centers[1:3]) for one in moved)
     assert 20 <= given_up <= 36
 
 
+def test_the_cluster_of_the_farthest_sample_is_divided() -> None:
+    centers = np.array([[0.0, 0.0], [50.0, 0.0], [50.0, 1.0]])
+    rows = np.array([[50.0, 3.0], [-9.0, 0.0], [1.0, 0.0]])
+    for seed in range(10):
+        moved = divide(centers, rows, np.random.default_rng(seed))
+        halves = moved[moved[:, 0] < 25.0]
+        assert sorted(halves[:, 0]) == pytest.approx([-9.0 * STEP, 9.0 * STEP])
+
+
 def test_a_single_centre_has_nowhere_to_go() -> None:
     centers = np.array([[1.0, 2.0]])
-    assert np.array_equal(divide(centers, np.zeros(2), np.random.default_rng(0)), centers)
+    assert np.array_equal(divide(centers, np.zeros((1, 2)), np.random.default_rng(0)), centers)
 
 
 def test_distances_between_centres_far_from_the_origin() -> None:
@@ -84,7 +93,7 @@ def test_k_means_finds_two_clouds_after_a_division_and_not_from_a_sample() -> No
         row = X[rng.integers(120)]
         on_sample = centers.copy()
         on_sample[2] = row
-        for name, start in (("divided", divide(centers, row, rng)), ("sample", on_sample)):
+        for name, start in (("divided", divide(centers, row[None], rng)), ("sample", on_sample)):
             # A centre next to the third cloud is given up in two of three draws.
             if name == "sample" or np.any(start[1:] != centers[1:]):
                 reached = KMeans(3, init=start, n_init=1).fit(X).cluster_centers_

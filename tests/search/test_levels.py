@@ -83,7 +83,9 @@ def test_a_population_from_a_sample_waits_longer_the_fewer_rows_there_are() -> N
 
 def test_momentum_takes_the_place_of_single_moves_on_a_sample() -> None:
     below = settings_below(SETTINGS, 3, ratio=20.0, seconds=0.0).strategy
-    sparse, dense = (plan(below, frozenset(Ability), 3, 300.0, spacing) for spacing in (1e3, 1.0))
+    sparse, dense = (
+        plan(below, frozenset(Ability), 3, 300.0, spacing, 2) for spacing in (1e3, 1.0)
+    )
     assert not any(one.single_moves for one in (sparse, dense))
     assert dense.momentum
     assert not sparse.momentum

@@ -13,6 +13,7 @@ from evomeans.search import DEEP, PAPER, Crossing
 from evomeans.search.crossover import partition_crossover
 from evomeans.search.individual import Individual
 from evomeans.search.plan import (
+    MANY_FEATURES,
     SPACING_OF_A_GRID,
     effective_size,
     measure_spacing,
@@ -26,6 +27,10 @@ GRID = SPACING_OF_A_GRID
 FOUNDING = ["k-means++", "random samples", "k-means++", "random samples"]
 
 
+def planned(strategy, abilities, n_clusters, per_cluster, spacing, n_features=2):
+    return plan(strategy, abilities, n_clusters, per_cluster, spacing, n_features)
+
+
 def names(operators) -> tuple[list[str], list[str]]:
     return [one.name for one in operators.founding], [one.name for one in operators.crossovers]
 
@@ -34,14 +39,14 @@ def names(operators) -> tuple[list[str], list[str]]:
 @pytest.mark.parametrize("per_cluster", [1, 10**5])
 @pytest.mark.parametrize("spacing", [0.0, GRID])
 def test_the_strategy_of_the_paper_needs_nothing(abilities, per_cluster, spacing) -> None:
-    operators = plan(PAPER, abilities, 10, per_cluster, spacing)
+    operators = planned(PAPER, abilities, 10, per_cluster, spacing)
     assert names(operators) == (["random samples"], ["matching"])
     assert (operators.single_moves, operators.swaps, operators.founder_swaps) == (False, 0.0, 0.0)
     assert missing_abilities(PAPER, abilities) == set()
 
 
 def test_small_clusters_get_everything() -> None:
-    operators = plan(DEEP, ALL, 10, min(FEW_FOR_SWAPS, SMALL_FOR_PARTS), GRID)
+    operators = planned(DEEP, ALL, 10, min(FEW_FOR_SWAPS, SMALL_FOR_PARTS), GRID)
     assert names(operators) == (FOUNDING, ["partition", "merging", "squared matching"])
     assert operators.single_moves
     assert operators.swaps == operators.founder_swaps == pytest.approx(3.0)
@@ -49,7 +54,7 @@ def test_small_clusters_get_everything() -> None:
 
 
 def test_before_there_is_a_solution_there_is_nothing_but_k_means() -> None:
-    operators = plan(DEEP, ALL, 10, 1.0, 0.0)
+    operators = planned(DEEP, ALL, 10, 1.0, 0.0)
     assert not operators.single_moves
     assert operators.swaps == operators.founder_swaps == 0.0
 
@@ -57,7 +62,7 @@ def test_before_there_is_a_solution_there_is_nothing_but_k_means() -> None:
 def test_the_larger_clusters_are_the_fewer_swaps_offspring_make() -> None:
     """Founders make all of them."""
     for factor in (1.0, 2.0, 10.0):
-        operators = plan(DEEP, ALL, 10, factor * FEW_FOR_SWAPS, GRID)
+        operators = planned(DEEP, ALL, 10, factor * FEW_FOR_SWAPS, GRID)
         assert operators.founder_swaps == pytest.approx(3.0)
         assert operators.swaps == pytest.approx(3.0 / factor)
 
@@ -71,14 +76,14 @@ def test_moves_and_parts_depend_on_the_effective_size(spacing) -> None:
         (SMALL_FOR_MOVES, True, False),
         (SMALL_FOR_MOVES * 1.01, False, False),
     ):
-        operators = plan(DEEP, ALL, 10, limit * GRID / spacing * (1.0 - 1e-12), spacing)
+        operators = planned(DEEP, ALL, 10, limit * GRID / spacing * (1.0 - 1e-12), spacing)
         assert operators.single_moves == has_moves
         assert ("partition" in names(operators)[1]) == has_parts
 
 
 def test_an_engine_without_abilities_keeps_merging_and_new_populations() -> None:
     """And what it lacks is named."""
-    operators = plan(DEEP, NONE, 10, 10.0, GRID)
+    operators = planned(DEEP, NONE, 10, 10.0, GRID)
     assert names(operators) == (FOUNDING, ["merging", "squared matching"])
     assert (operators.single_moves, operators.swaps, operators.founder_swaps) == (False, 0.0, 0.0)
     lacking = {Ability.SEEDING, Ability.PARTS, Ability.SINGLE_MOVES, Ability.SWAPS}
@@ -89,7 +94,7 @@ def test_an_engine_without_abilities_keeps_merging_and_new_populations() -> None
     "missing", [Ability.SEEDING, Ability.PARTS, Ability.SWAPS, Ability.SINGLE_MOVES]
 )
 def test_each_ability_is_used_or_named(missing) -> None:
-    operators = plan(DEEP, ALL - {missing}, 10, 10.0, GRID)
+    operators = planned(DEEP, ALL - {missing}, 10, 10.0, GRID)
     assert missing_abilities(DEEP, ALL - {missing}) == {missing}
     assert operators.single_moves == (missing is not Ability.SINGLE_MOVES)
     assert (operators.swaps > 0.0) == (missing is not Ability.SWAPS)
@@ -99,7 +104,7 @@ def test_each_ability_is_used_or_named(missing) -> None:
 
 def test_limits_of_the_local_search_belong_to_the_strategy() -> None:
     wide = replace(DEEP, moves_up_to=10**4, swaps_up_to=10**4)
-    operators = plan(wide, ALL, 10, 10**4, GRID)
+    operators = planned(wide, ALL, 10, 10**4, GRID)
     assert operators.single_moves
     assert operators.swaps == pytest.approx(3.0)
 
@@ -113,7 +118,7 @@ def test_limits_of_the_local_search_belong_to_the_strategy() -> None:
 )
 def test_a_strategy_without_a_usable_operator_is_an_error(changes) -> None:
     with pytest.raises(ValueError, match=r"No (founding|crossovers) of strategy 'deep'"):
-        plan(replace(DEEP, **changes), NONE, 10, 10.0, GRID)
+        planned(replace(DEEP, **changes), NONE, 10, 10.0, GRID)
 
 
 # ---- spacing -------------------------------------------------------------------------------------
@@ -150,8 +155,10 @@ def test_without_another_centre_or_any_distance_there_is_no_spacing(found) -> No
 
 def test_noisy_clusters_are_divided_where_swaps_cannot_do_it() -> None:
     noisy, clear = 0.5 * DEEP.divides_below, 2.0 * DEEP.divides_below
-    assert plan(DEEP, NONE, 10, 100, noisy).divides
-    assert not plan(DEEP, NONE, 10, 100, clear).divides
-    assert not plan(DEEP, NONE, 10, 100, 0.0).divides
-    assert not plan(DEEP, ALL, 10, 100, noisy).divides
-    assert not plan(PAPER, NONE, 10, 100, noisy).divides
+    many = MANY_FEATURES
+    assert planned(DEEP, NONE, 10, 100, noisy, many).divides
+    assert not planned(DEEP, NONE, 10, 100, noisy, many - 1).divides
+    assert not planned(DEEP, NONE, 10, 100, clear, many).divides
+    assert not planned(DEEP, NONE, 10, 100, 0.0, many).divides
+    assert not planned(DEEP, ALL, 10, 100, noisy, many).divides
+    assert not planned(PAPER, NONE, 10, 100, noisy, many).divides

@@ -13,7 +13,7 @@ import numpy as np
 
 from evomeans.engines.protocol import Engine, FloatArray
 from evomeans.search.crossover import BUILT_IN, Breeding, Child
-from evomeans.search.dividing import divide
+from evomeans.search.dividing import CANDIDATES, divide
 from evomeans.search.founding import Founding
 from evomeans.search.individual import Individual, inherited_alpha
 from evomeans.search.state import Draft
@@ -83,10 +83,10 @@ def breed(pairs: Sequence[Parents], engine: Engine) -> list[Draft]:
     divided = [i for i, parents in enumerate(pairs) if parents.divides and drafts[i].removed >= 0]
     if divided:
         # Together: an engine may have to ask elsewhere for its samples.
-        rows = engine.samples_at(np.array([pairs[i].quantile for i in divided]))
-        for i, row in zip(divided, rows, strict=True):
-            rng = Breeding(engine, pairs[i].coins, pairs[i].quantile).rng
-            drafts[i] = replace(drafts[i], centers=divide(drafts[i].centers, row, rng), removed=-1)
+        sources = [Breeding(engine, pairs[i].coins, pairs[i].quantile).rng for i in divided]
+        rows = engine.samples_at(np.concatenate([rng.random(CANDIDATES) for rng in sources]))
+        for i, own, rng in zip(divided, np.split(rows, len(divided)), sources, strict=True):
+            drafts[i] = replace(drafts[i], centers=divide(drafts[i].centers, own, rng), removed=-1)
     return drafts
 
 

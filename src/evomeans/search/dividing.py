@@ -17,18 +17,20 @@ from evomeans.engines.protocol import FloatArray
 
 # The centre that is given up is the most crowded one of this share of all.
 SHARE = 0.1
+# How many samples are drawn; the cluster of the one that is farthest from its centre is divided.
+CANDIDATES = 4
 # How far the two halves begin from the centre of their cluster, on the way to the drawn sample.
 STEP = 0.1
 
 
-def divide(centers: FloatArray, row: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Give up a centre that is close to another one, and divide the cluster of a sample.
+def divide(centers: FloatArray, rows: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Give up a centre that is close to another one, and divide a cluster.
 
     Parameters
     ----------
     centers : (k, d) array
-    row : (d,) array
-        The sample. Its cluster is that of the closest centre which is not given up.
+    rows : (q, d) array
+        Samples. The cluster of the one that is farthest from its centre is divided.
     rng : numpy.random.Generator
         Draws the centres that may be given up.
 
@@ -44,10 +46,11 @@ def divide(centers: FloatArray, row: FloatArray, rng: np.random.Generator) -> Fl
     apart = squares_between(centers[drawn], centers)
     apart[np.arange(len(drawn)), drawn] = np.inf
     removed = drawn[apart.min(axis=1).argmin()]
-    away = np.sum((centers - row) ** 2, axis=1)
-    away[removed] = np.inf
-    divided = away.argmin()
-    step = STEP * (row - centers[divided])
+    away = squares_between(rows, centers)
+    away[:, removed] = np.inf
+    farthest = away.min(axis=1).argmax()
+    divided = away[farthest].argmin()
+    step = STEP * (rows[farthest] - centers[divided])
     moved = centers.copy()
     moved[removed], moved[divided] = centers[divided] + step, centers[divided] - step
     return moved

@@ -174,7 +174,8 @@ class Search:
         if (planned := self._plans.get(spacing)) is None:
             engine, k = self.engine, self.n_clusters
             per_cluster = engine.n_samples / k
-            planned = plan(self.settings.strategy, engine.abilities, k, per_cluster, spacing)
+            d = len(engine.frame.shift)
+            planned = plan(self.settings.strategy, engine.abilities, k, per_cluster, spacing, d)
             self._plans[spacing] = planned
         return planned
 

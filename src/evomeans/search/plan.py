@@ -22,6 +22,9 @@ from evomeans.search.strategy import Crossing, Strategy
 
 # The centres of squares with sides 1 are 1 apart, and E‖x − c‖² = 1/6 within.
 SPACING_OF_A_GRID = 6.0
+# With d features of equal noise, samples are closer to one of them than to the mean if their noise
+# in its direction is more than √d/2 deviations: three with so many features, and none to speak of.
+MANY_FEATURES = 36
 # A larger spacing says no more.
 WIDEST = 1e12
 
@@ -84,6 +87,7 @@ def plan(
     n_clusters: int,
     per_cluster: float,
     spacing: float,
+    n_features: int,
 ) -> Operators:
     """Turn a strategy into operators.
 
@@ -98,6 +102,7 @@ def plan(
     spacing : float
         Of the clusters; zero before the first solution, which therefore gets K-means only and is
         there soon.
+    n_features : int
 
     Returns
     -------
@@ -109,6 +114,8 @@ def plan(
     can_swap = Ability.SWAPS in abilities and spacing > 0.0
     swaps = strategy.swaps * n_clusters if can_swap else 0.0
     offspring_swaps = swaps * min(1.0, strategy.swaps_up_to / per_cluster)
+    # Whether a centre on a sample would attract hardly any others.
+    is_lonely = n_features >= MANY_FEATURES and 0.0 < spacing < strategy.divides_below
     operators = Operators(
         founding=tuple(one for one in strategy.founding if one.needs <= abilities),
         selection=strategy.selection,
@@ -119,7 +126,7 @@ def plan(
         ),
         single_moves=strategy.single_moves and moves,
         momentum=Ability.MOMENTUM in abilities and is_slow,
-        divides=Ability.SWAPS not in abilities and 0.0 < spacing < strategy.divides_below,
+        divides=not can_swap and is_lonely,
         founder_swaps=swaps,
         swaps=offspring_swaps,
         survival=strategy.survival,
