@@ -133,12 +133,6 @@ def course(start: Start, total_weight: float, reached: Level | None = None) -> S
     return level
 
 
-def is_common_end(level: Level, total_weight: float) -> bool:
-    """Whether there is nothing to refill, and certainly no sample that equals its centre."""
-    is_filled = np.count_nonzero(level.weights) == len(level.weights)
-    return is_filled and level.inertia > CERTAINLY_NO_ROUNDING * total_weight
-
-
 def _descent(start: Start, total_weight: float) -> Steps[Level]:
     yield Begin()
     if start.removed >= 0:

@@ -107,7 +107,7 @@ def prepare_kernels(
     if is_cpu:
         from evomeans.engines.cpu import prepare
 
-        calls += prepare.calls(X, n_clusters, abilities)
+        calls += prepare.calls(X, n_clusters, abilities, breeding=matching or merging)
     ready(calls)
     _prepared.add(needed)
 

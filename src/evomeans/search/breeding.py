@@ -10,12 +10,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evomeans.engines.protocol import Engine, FloatArray
-from evomeans.search.crossover import BUILT_IN, Breeding, Child
+from evomeans.engines.protocol import Engine, FloatArray, LocalSearch, Mating, Refinement, Way
+from evomeans.search.crossover import WAYS, Breeding, Child
 from evomeans.search.founding import Founding
 from evomeans.search.individual import Individual, inherited_alpha
 from evomeans.search.state import Draft
 from evomeans.search.strategy import Crossing
+
+NAMES = {way: Crossing(crossover).name for crossover, way in WAYS.items()}
 
 
 class Founder(NamedTuple):
@@ -43,14 +45,34 @@ class Parents(NamedTuple):
 
     first: Individual
     second: Individual
-    crossovers: tuple[Crossing, ...]
-    chances: Sequence[float]
+    crossovers: Sequence[Crossing]
     coins: FloatArray
     step: float
     removed: float
     quantile: float
     swaps: int
     least_explained: float
+
+
+class Made(NamedTuple):
+    """A refined solution, and what its record says of how it was made.
+
+    Parameters
+    ----------
+    alpha, made_by, is_independent
+        As in :class:`~evomeans.search.state.Draft`.
+    refinement : Refinement
+    """
+
+    alpha: float
+    made_by: str
+    is_independent: bool
+    refinement: Refinement
+
+    @classmethod
+    def of(cls, draft: Draft, refinement: Refinement) -> Made:
+        """Return what became of a draft."""
+        return cls(draft.alpha, draft.made_by, draft.is_independent, refinement)
 
 
 def found(founders: Sequence[Founder], engine: Engine) -> list[Draft]:
@@ -79,15 +101,48 @@ def breed(pairs: Sequence[Parents], engine: Engine) -> list[Draft]:
     return [relocate(*cross_over(parents, engine), parents) for parents in pairs]
 
 
+def breed_and_refine(
+    parents: Parents, engine: Engine, power: int, local_search: LocalSearch
+) -> Made | None:
+    """Let an engine make an offspring in one go; None if it has to be made step by step."""
+    ways: list[Way] = []
+    for crossing in parents.crossovers:
+        if (way := WAYS.get(crossing.crossover)) is None:
+            return None
+        ways.append(way)
+        if way is not Way.PARTS:
+            break
+    else:
+        return None
+    first, second = parents.first, parents.second
+    alpha = inherited_alpha(first.alpha, second.alpha, parents.step)
+    removed = int(parents.removed * len(first.centers))
+    made = engine.offspring(
+        Mating(
+            first.handle,
+            second.handle,
+            ways,
+            parents.coins,
+            alpha,
+            parents.quantile,
+            removed,
+            power,
+            local_search,
+        )
+    )
+    if made is None:
+        return None
+    way, refinement = made
+    return Made(alpha, NAMES[way], False, refinement)
+
+
 def cross_over(parents: Parents, engine: Engine) -> tuple[Child, str]:
     """Let the crossovers try in turn; return the child and the name of the one that made it."""
     breeding = Breeding(engine, parents.coins, parents.quantile)
-    for crossing, chance in zip(parents.crossovers, parents.chances, strict=True):
-        if chance >= crossing.share:
-            continue
+    for crossing in parents.crossovers:
         child = crossing.crossover(parents.first, parents.second, breeding)
         if child is not None:
-            if crossing.crossover not in BUILT_IN:
+            if crossing.crossover not in WAYS:
                 check_child(child, parents.first.centers.shape, crossing.name)
             return child, crossing.name
     raise ValueError(

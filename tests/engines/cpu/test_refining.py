@@ -8,7 +8,8 @@ from scipy.sparse import csr_array
 
 from evomeans.engines.course import course
 from evomeans.engines.cpu import CpuEngine
-from evomeans.engines.cpu.refining import Refining
+from evomeans.engines.cpu.refining import Refining, is_common_end
+from evomeans.engines.cpu.room import Outcome, Room
 from evomeans.engines.protocol import LocalSearch, Refinement, Start
 
 DEEP = LocalSearch(single_moves=True, swaps=6)
@@ -62,7 +63,24 @@ def test_swaps_that_end_higher_are_taken_back(monkeypatch) -> None:
     """The kernel has been ahead in vain; the descent is repeated without them."""
     X = SAMPLES["clusters"]
     plain = refined(X, LocalSearch(single_moves=True))[0]
-    monkeypatch.setattr("evomeans.engines.cpu.room.Room.unswapped", property(lambda room: 0.0))
+    true_outcome = Room.outcome.fget
+    misled = property(lambda room: true_outcome(room)._replace(unswapped=0.0))
+    monkeypatch.setattr(Room, "outcome", misled)
     deep = refined(X, DEEP)[0]
     assert deep.inertia == plain.inertia
     np.testing.assert_array_equal(deep.centers, plain.centers)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "expected"),
+    [
+        (Outcome(9.0, 4, -1, 0.0, 0, 0), True),
+        (Outcome(9.0, 4, 2, 9.5, 0, 0), True),
+        (Outcome(9.0, 4, 2, 8.5, 0, 0), False),
+        (Outcome(9.0, 4, -1, 0.0, 1, 0), False),
+        (Outcome(0.0, 4, -1, 0.0, 0, 0), False),
+    ],
+    ids=["no swaps", "swaps that pay", "swaps that do not", "an empty cluster", "on samples"],
+)
+def test_ends_at_which_there_is_nothing_left_to_do(outcome, expected) -> None:
+    assert is_common_end(outcome, total_weight=3.0) == expected

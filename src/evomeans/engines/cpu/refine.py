@@ -33,6 +33,7 @@ from evomeans.engines.cpu.layout import (
     Samples,
     Scratch,
     SingleArray,
+    Solution,
     State,
 )
 from evomeans.engines.cpu.reassign import forget, reassign
@@ -43,7 +44,7 @@ from evomeans.engines.cpu.threads import ABANDONED, meet, nth_item, share
 from evomeans.engines.rules import MAX_ITERATIONS
 
 # Entries of ``Scratch.numbers``.
-INERTIA, ITERATIONS, SWAPS, UNSWAPPED = range(4)
+INERTIA, ITERATIONS, SWAPS, UNSWAPPED, EMPTY = range(5)
 # Stages: where centres move to, see ``move_centers``.
 BEGIN, PLACE, LLOYD = range(3)
 # Drift of a centre that moved by so little that its square vanishes in single precision.
@@ -53,14 +54,15 @@ SMALLEST = np.float32(1e-37)
 @jit(by_address=True)
 def refine(
     samples: Samples,
-    parent: State,
-    state: State,
+    parent: Solution,
+    found: Solution,
     centers: Centers,
     scratch: Scratch,
     clusters: Clusters,
     diary: Diary,
     inherit: bool,
     removed: int,
+    placed: int,
     quantile: float,
     power: int,
     steps: int,
@@ -77,21 +79,23 @@ def refine(
     Parameters
     ----------
     samples : Samples
-    parent : State
-        If ``inherit``, true for ``centers.exact`` and consistent with ``centers.sums``. Otherwise
-        it is not read, and the sums are zero.
-    state : State, out
-        May be ``parent`` itself.
+    parent : Solution
+        Not read unless ``inherit``.
+    found : Solution, out
+        Where the refinement ends. It may be the ``parent``, if that is what ``centers`` hold.
     centers : Centers, in and out
     scratch : Scratch
         ``numbers`` receives the results: the INERTIA, the ITERATIONS of all K-means together, the
-        number of SWAPS kept, −1 if none were tried, and the inertia before them (UNSWAPPED).
+        number of SWAPS kept, −1 if none were tried, the inertia before them (UNSWAPPED), and how
+        many clusters are EMPTY.
     clusters, diary : Clusters and Diary
         For swaps; not read if there are none.
     inherit : bool
         Whether to begin from ``parent``.
     removed : int
-        The centre that is moved to a sample drawn by distance; −1 for none.
+        The centre that is moved to a sample; −1 for none.
+    placed : int
+        The place of that sample; −1 for one that is drawn by its distance.
     quantile, power
         Uniform number for this draw, and the power of the distances.
     steps : int
@@ -112,15 +116,20 @@ def refine(
         Of the swaps.
     thread, n_threads : int
     """
-    if inherit:
-        if parent.labels.ctypes.data != state.labels.ctypes.data:
-            copy_state(parent, state, thread, n_threads)
-    else:
+    state = found.state
+    if not inherit:
         forget(state, centers.weights.shape[0], thread, n_threads)
+        set_sums(centers.sums, found.sums, False, thread)
+    elif parent.state.labels.ctypes.data != state.labels.ctypes.data:
+        copy_state(parent.state, state, thread, n_threads)
+        copy_rows(parent.centers, centers.exact, thread, n_threads)
+        set_sums(centers.sums, parent.sums, True, thread)
+    if placed >= 0:
+        place_center(samples, centers.target, removed, placed, thread, n_threads)
     if thread == 0:
         scratch.numbers[ITERATIONS] = 0.0
         scratch.numbers[SWAPS] = -1.0
-    target, drawn, uniform = centers.target, removed, quantile
+    target, drawn, uniform = centers.target, removed if placed < 0 else -1, quantile
     while True:
         descend(
             samples,
@@ -137,10 +146,10 @@ def refine(
             thread,
             n_threads,
         )
-        if swap == 0 or scratch.numbers[SWAPS] >= 0.0 or has_empty(centers.weights):
-            return
+        if swap == 0 or scratch.numbers[SWAPS] >= 0.0 or count_empty(centers.weights) > 0:
+            break
         if scratch.barrier[ABANDONED] != 0:
-            return
+            break
         meet(scratch.barrier, n_threads)
         if thread == 0:
             scratch.numbers[UNSWAPPED] = scratch.numbers[INERTIA]
@@ -148,9 +157,11 @@ def refine(
             scratch.numbers[SWAPS] = np.float64(diary.numbers[SUCCESSES])
         meet(scratch.barrier, n_threads)
         if scratch.numbers[SWAPS] == 0.0:
-            return
+            break
         # On all samples, because swaps only look at their neighbourhood.
         target, drawn, uniform = clusters.centers, -1, 0.0
+    if thread == 0:
+        conclude(samples, centers, scratch, found, steps < MAX_ITERATIONS)
 
 
 @jit(inline=False)
@@ -273,6 +284,64 @@ def copy_state(parent: State, state: State, thread: int, n_threads: int) -> None
 
 
 @jit
+def copy_rows(rows: FloatArray, copied: FloatArray, thread: int, n_threads: int) -> None:
+    """Copy a thread's share of the rows."""
+    first, last = share(rows.shape[0], thread, n_threads)
+    for j in range(first, last):
+        for t in range(rows.shape[1]):
+            copied[j, t] = rows[j, t]
+
+
+@jit
+def set_sums(
+    sums: NDArray[np.int64], totals: NDArray[np.int64], inherit: bool, thread: int
+) -> None:
+    """Set a thread's cluster sums to zero, but those of the first to ``totals`` if inherited."""
+    for j in range(totals.shape[0]):
+        for limb in range(totals.shape[1]):
+            for t in range(totals.shape[2]):
+                own = totals[j, limb, t] if inherit and thread == 0 else 0
+                sums[thread, j, limb, t] = own
+
+
+@jit
+def place_center(
+    samples: Samples, target: FloatArray, removed: int, place: int, thread: int, n_threads: int
+) -> None:
+    """Put a centre onto a sample, if it belongs to a thread's share of the centres."""
+    first, last = share(target.shape[0], thread, n_threads)
+    if first <= removed < last:
+        write_row(samples.rows, place, target, removed)
+
+
+@jit
+def conclude(
+    samples: Samples, centers: Centers, scratch: Scratch, found: Solution, is_limited: bool
+) -> None:
+    """Write down the solution, and how many clusters are EMPTY.
+
+    If K-means ``is_limited``, its last assignment has changed clusters, and no move of their
+    centres followed that would have set their weights.
+    """
+    totals = found.sums
+    last = totals.shape[2] - 1
+    for j in range(totals.shape[0]):
+        for limb in range(totals.shape[1]):
+            for t in range(totals.shape[2]):
+                total = np.int64(0)
+                for thread in range(centers.sums.shape[0]):
+                    total += centers.sums[thread, j, limb, t]
+                totals[j, limb, t] = total
+        if is_limited:
+            weight = totals[j, 0, last] + totals[j, 1, last] / samples.limb
+            centers.weights[j] = weight / samples.scales[last]
+        found.weights[j] = centers.weights[j]
+        for t in range(last):
+            found.centers[j, t] = centers.exact[j, t]
+    scratch.numbers[EMPTY] = count_empty(found.weights)
+
+
+@jit
 def move_centers(
     samples: Samples,
     centers: Centers,
@@ -323,12 +392,12 @@ def move_centers(
 
 
 @jit
-def has_empty(weights: FloatArray) -> bool:
-    """Whether a cluster has no weight."""
+def count_empty(weights: FloatArray) -> int:
+    """Count the clusters that have no weight."""
     count = 0
     for j in range(weights.shape[0]):
         count += weights[j] == 0.0
-    return count > 0
+    return count
 
 
 @jit

@@ -138,12 +138,19 @@ class Crew:
         Abandoned
             If the crew is abandoned; what the kernel has done so far is undefined.
         """
+        if self._pool is None:
+            self.run_alone(kernel, *arguments, 0, 1)
+            return
         self.barrier[:] = 0
         self._check()
-        if self._pool is None:
-            kernel(*arguments, 0, 1)
-        else:
-            self._run_together(self._pool, kernel, arguments)
+        self._run_together(self._pool, kernel, arguments)
+        self._check()
+
+    def run_alone(self, kernel: Callable[..., None], *arguments: Any) -> None:
+        """Run a kernel that needs no other thread; like :meth:`run`, it can be abandoned."""
+        self.barrier[ABANDONED] = 0
+        self._check()
+        kernel(*arguments)
         self._check()
 
     def _run_together(
