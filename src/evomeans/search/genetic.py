@@ -436,10 +436,11 @@ class Search:
         if self.observer_said_stop:
             return StopReason.OBSERVER
         state.seconds = self.clock() - self.began
+        is_settled = self.is_settled
         progress = Progress(
             offspring=state.n_offspring,
-            is_settled=self.is_settled,
-            agreeing_ranks=self.agreeing_ranks,
+            is_settled=is_settled,
+            agreeing_ranks=state.agreeing_ranks(is_settled, self.settings.strategy.tolerance),
             seconds=state.seconds,
             best=state.best.inertia,
             solutions=len(state.history) if self.engine.n_samples < MANY_ROWS else FEW,
