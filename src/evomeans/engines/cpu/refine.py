@@ -119,11 +119,8 @@ def refine(
     state = found.state
     if not inherit:
         forget(state, centers.weights.shape[0], thread, n_threads)
-        set_sums(centers.sums, found.sums, False, thread)
-    elif parent.state.labels.ctypes.data != state.labels.ctypes.data:
-        copy_state(parent.state, state, thread, n_threads)
-        copy_rows(parent.centers, centers.exact, thread, n_threads)
-        set_sums(centers.sums, parent.sums, True, thread)
+    if not inherit or parent.state.labels.ctypes.data != state.labels.ctypes.data:
+        begin(parent, state, centers, inherit, thread, n_threads)
     if placed >= 0:
         place_center(samples, centers.target, removed, placed, thread, n_threads)
     if thread == 0:
@@ -267,6 +264,26 @@ def sum_distances(
     meet(scratch.barrier, n_threads)
 
 
+@jit(inline=False)
+def begin(
+    parent: Solution, state: State, centers: Centers, inherit: bool, thread: int, n_threads: int
+) -> None:
+    """Copy a thread's share of the parent, or begin with sums of zero."""
+    if inherit:
+        copy_state(parent.state, state, thread, n_threads)
+        first, last = share(parent.centers.shape[0], thread, n_threads)
+        for j in range(first, last):
+            for t in range(parent.centers.shape[1]):
+                centers.exact[j, t] = parent.centers[j, t]
+    totals = parent.sums
+    for j in range(totals.shape[0]):
+        for limb in range(totals.shape[1]):
+            for t in range(totals.shape[2]):
+                # One thread has them all.
+                own = totals[j, limb, t] if inherit and thread == 0 else 0
+                centers.sums[thread, j, limb, t] = own
+
+
 @jit
 def copy_state(parent: State, state: State, thread: int, n_threads: int) -> None:
     """Copy the parent's state for a thread's share of the tiles."""
@@ -284,27 +301,6 @@ def copy_state(parent: State, state: State, thread: int, n_threads: int) -> None
 
 
 @jit
-def copy_rows(rows: FloatArray, copied: FloatArray, thread: int, n_threads: int) -> None:
-    """Copy a thread's share of the rows."""
-    first, last = share(rows.shape[0], thread, n_threads)
-    for j in range(first, last):
-        for t in range(rows.shape[1]):
-            copied[j, t] = rows[j, t]
-
-
-@jit
-def set_sums(
-    sums: NDArray[np.int64], totals: NDArray[np.int64], inherit: bool, thread: int
-) -> None:
-    """Set a thread's cluster sums to zero, but those of the first to ``totals`` if inherited."""
-    for j in range(totals.shape[0]):
-        for limb in range(totals.shape[1]):
-            for t in range(totals.shape[2]):
-                own = totals[j, limb, t] if inherit and thread == 0 else 0
-                sums[thread, j, limb, t] = own
-
-
-@jit
 def place_center(
     samples: Samples, target: FloatArray, removed: int, place: int, thread: int, n_threads: int
 ) -> None:
@@ -314,7 +310,7 @@ def place_center(
         write_row(samples.rows, place, target, removed)
 
 
-@jit
+@jit(inline=False)
 def conclude(
     samples: Samples, centers: Centers, scratch: Scratch, found: Solution, is_limited: bool
 ) -> None:
