@@ -60,7 +60,7 @@ def calls(X: Any, n_clusters: int, abilities: frozenset[Ability], *, breeding: b
     found = [
         Call(reassign, kernels.arguments[reassign], 2.4),
         Call(refine, kernels.arguments[refine], 2.5),
-        Call(halve, (points, samples.order, WIDTH, pairs, double, grid), 0.7),
+        Call(halve, (points, samples.order, WIDTH, 1, pairs, double, grid), 0.7),
         Call(smallest_size, (np.zeros(1, X.dtype),), 0.1),
     ]
     if not is_sparse(X):
