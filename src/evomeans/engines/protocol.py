@@ -212,7 +212,7 @@ class Mating(NamedTuple):
         Tried in this order, until one makes a child. All but ``Way.PARTS`` make one.
     coins : (k,) array
         Uniform numbers in [0, 1), for matching.
-    alpha, quantile, removed, power, local_search
+    alpha, quantile, removed, power, local_search, least_explained
         Of the :class:`Start` that the child is. No centre is removed if it was made of parts.
     """
 
@@ -225,6 +225,7 @@ class Mating(NamedTuple):
     removed: int
     power: int
     local_search: LocalSearch
+    least_explained: float = 0.0
 
 
 class Attracted(NamedTuple):

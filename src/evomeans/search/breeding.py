@@ -128,6 +128,7 @@ def breed_and_refine(
             removed,
             power,
             local_search,
+            parents.least_explained,
         )
     )
     if made is None:

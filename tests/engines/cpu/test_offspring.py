@@ -14,6 +14,7 @@ from evomeans.search.individual import Individual
 from evomeans.search.strategy import Crossing
 
 DEEP = LocalSearch(single_moves=True, swaps=4)
+MOMENTUM = LocalSearch(momentum=True)
 MERGING, MATCHING, SQUARED = Way.MERGING, Way.MATCHING, Way.SQUARED_MATCHING
 # What crossovers of different kinds are tried, in order.
 TRIES = [[MATCHING], [SQUARED], [MERGING], [Way.PARTS, SQUARED], [Way.PARTS, MERGING]]
@@ -58,8 +59,10 @@ def step_by_step(couple: Parents, engine: CpuEngine, search: LocalSearch) -> tup
 
 @pytest.mark.parametrize("kind", ["dense", "weighted", "sparse"])
 @pytest.mark.parametrize("tries", TRIES)
-@pytest.mark.parametrize("search", [DEEP, KMEANS])
+@pytest.mark.parametrize("search", [DEEP, KMEANS, MOMENTUM])
 def test_one_kernel_has_the_bits_of_all_steps(kind, tries, search) -> None:
+    if kind == "sparse" and search.momentum:
+        pytest.skip("sparse samples have no momentum")
     engine, rng = engine_of(kind), np.random.default_rng(5)
     for _ in range(6):
         couple = parents(engine, tries, rng)
@@ -95,13 +98,12 @@ def mating(engine: CpuEngine, rng: np.random.Generator, search: LocalSearch = KM
 
 
 def test_what_is_out_of_the_ordinary_is_left_to_the_search() -> None:
-    """Parents that are forgotten or of another engine, momentum, and several threads."""
+    """Parents that are forgotten, or of another engine."""
     engine, rng = engine_of("dense"), np.random.default_rng(7)
     usual = mating(engine, rng)
     assert engine.offspring(usual) is not None
     assert engine_of("dense").offspring(usual) is None
     assert engine.offspring(usual._replace(second=None)) is None
-    assert engine.offspring(usual._replace(local_search=LocalSearch(momentum=True))) is None
     engine.memory.forget(usual.first)
     assert engine.offspring(usual) is None
 

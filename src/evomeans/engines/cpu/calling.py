@@ -16,6 +16,7 @@ from evomeans.engines.cpu.clusters import (
 )
 from evomeans.engines.cpu.hartigan import move_singles
 from evomeans.engines.cpu.layout import Centers, Samples, Scratch, Solution, State
+from evomeans.engines.cpu.momentum import Pace, lead
 from evomeans.engines.cpu.offspring import Nursery, make_offspring
 from evomeans.engines.cpu.parts import Parts, choose_parts
 from evomeans.engines.cpu.reassign import reassign
@@ -71,15 +72,26 @@ class Kernels:
         bundles = samples, state, centers, scratch
         parts, labelled = Parts.allocate(0), (state.labels, solution.centers)
         family, nursery = (solution,) * 3, Nursery.allocate(0, 0, parts)
-        choices = False, 0, -1, -1, 0.0, 1, 0, 0, 0, 0.0
-        numbers = False, -1, -1, 0.0, 1, 1, 0, 0, 0, 0, 0.0, 0, 1
+        pace = Pace.allocate(0, 0)
+        choices = False, 0, -1, -1, 0.0, 1, 0, 0.0, 0, 0, 0, 0.0
+        numbers = False, -1, -1, 0.0, 1, 1, 0, 0, 0.0, 0, 0, 0, 0.0, 0, 1
         self.arguments: dict[Any, tuple[Any, ...]] = {
-            refine: (samples, solution, solution, centers, scratch, *swapping, *numbers),
+            refine: (samples, solution, solution, centers, scratch, *swapping, pace, *numbers),
             reassign: (*bundles, -1, 0, 1),
             move_singles: (*bundles, 0, 1),
+            lead: (*bundles, pace, 0.0, 0, 0, 1),
             try_swaps: (samples, *swapping, state, centers, scratch, 1, 0.0),
             choose_parts: (samples, *labelled, *labelled, parts),
-            make_offspring: (samples, *family, centers, scratch, *swapping, nursery, *choices),
+            make_offspring: (
+                samples,
+                *family,
+                centers,
+                scratch,
+                *swapping,
+                pace,
+                nursery,
+                *choices,
+            ),
         }
 
     @cached_property
@@ -106,6 +118,11 @@ class Kernels:
     def move_singles(self) -> int:
         """Address of the single moves."""
         return self._address(move_singles)
+
+    @cached_property
+    def lead(self) -> int:
+        """Address of the momentum."""
+        return self._address(lead)
 
     @cached_property
     def try_swaps(self) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evomeans.engines.course import least_of
 from evomeans.engines.cpu.layout import Solution, count_tiles
 from evomeans.engines.cpu.memory import Memory
 from evomeans.engines.cpu.offspring import NO_CHILD
@@ -139,7 +140,7 @@ class CpuEngine(CountingSamples):
         memory, first, second = self.memory, mating.first, mating.second
         local_search, n_clusters = mating.local_search, len(mating.coins)
         room = self._room(n_clusters)
-        if local_search.momentum or room.crew.n_threads > 1:
+        if room.crew.n_threads > 1:
             return None
         one, other = memory.lend(first, n_clusters), memory.lend(second, n_clusters)
         try:
@@ -159,6 +160,8 @@ class CpuEngine(CountingSamples):
                 local_search.swaps if n_clusters > 1 else 0,
                 mating.quantile,
                 local_search.single_moves,
+                local_search.momentum,
+                least_of(local_search, mating.least_explained),
             )
         finally:
             memory.take_back(first, one)

@@ -17,6 +17,7 @@ from evomeans.compiled.jit import jit
 from evomeans.compiled.kernel import call_at
 from evomeans.engines.cpu.clusters import Clusters, Diary
 from evomeans.engines.cpu.layout import Centers, FloatArray, Samples, Scratch, Solution
+from evomeans.engines.cpu.momentum import Pace
 from evomeans.engines.cpu.parts import Parts, is_taken
 from evomeans.engines.protocol import Way
 from evomeans.engines.rules import MAX_ITERATIONS
@@ -108,6 +109,7 @@ def make_offspring(
     scratch: Scratch,
     clusters: Clusters,
     diary: Diary,
+    pace: Pace,
     nursery: Nursery,
     tries_parts: bool,
     way: int,
@@ -115,6 +117,8 @@ def make_offspring(
     placed: int,
     quantile: float,
     power: int,
+    lead: int,
+    least: float,
     single_moves: int,
     swap: int,
     n_swaps: int,
@@ -133,13 +137,15 @@ def make_offspring(
         which way the child was MADE_BY. NO_CHILD if merging finds a cluster without weight.
     clusters, diary : Clusters and Diary
         For swaps; not read if there are none.
+    pace : Pace
+        For momentum; not read if there is none.
     nursery : Nursery
     tries_parts : bool
         Whether the better parts of both are taken, if that is better than either. No centre is
         relocated then.
     way : int
         What to do otherwise, see :class:`~evomeans.engines.protocol.Way`.
-    removed, placed, quantile, power, single_moves, swap, n_swaps, seed
+    removed, placed, quantile, power, lead, least, single_moves, swap, n_swaps, seed
         Of the refinement.
     """
     child, addresses, is_second = centers.target, nursery.addresses, nursery.is_second
@@ -177,6 +183,7 @@ def make_offspring(
         scratch,
         clusters,
         diary,
+        pace,
         True,
         removed,
         placed,
@@ -184,6 +191,8 @@ def make_offspring(
         power,
         np.int64(MAX_ITERATIONS),
         addresses[ASSIGN],
+        lead,
+        least,
         single_moves,
         swap,
         n_swaps,

@@ -15,6 +15,7 @@ from evomeans.engines.cpu.hartigan import move_singles
 from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import Samples, State
 from evomeans.engines.cpu.losses import find_two_closest
+from evomeans.engines.cpu.momentum import lead
 from evomeans.engines.cpu.offspring import make_offspring
 from evomeans.engines.cpu.order import halve
 from evomeans.engines.cpu.parts import choose_parts
@@ -37,7 +38,9 @@ from evomeans.engines.frame import is_sparse
 from evomeans.engines.protocol import Ability
 
 
-def calls(X: Any, n_clusters: int, abilities: frozenset[Ability], *, breeding: bool) -> list[Call]:
+def calls(
+    X: Any, n_clusters: int, abilities: frozenset[Ability], *, breeding: bool, momentum: bool
+) -> list[Call]:
     """Return the calls of a fit, with arguments of the right types and next to no size.
 
     Parameters
@@ -49,6 +52,8 @@ def calls(X: Any, n_clusters: int, abilities: frozenset[Ability], *, breeding: b
         What the search uses beyond K-means.
     breeding : bool
         Whether there is a search that crosses solutions.
+    momentum : bool
+        Whether K-means may have momentum.
     """
     samples = blank_samples(X)
     room = Room(samples, 1, 1, 1)
@@ -77,6 +82,8 @@ def calls(X: Any, n_clusters: int, abilities: frozenset[Ability], *, breeding: b
         found.append(Call(try_swaps, kernels.arguments[try_swaps], 6.0))
     if Ability.PARTS in abilities:
         found.append(Call(choose_parts, kernels.arguments[choose_parts], 1.0))
+    if momentum and not is_sparse(X):
+        found.append(Call(lead, kernels.arguments[lead], 1.0))
     if breeding:
         found.append(Call(make_offspring, kernels.arguments[make_offspring], 1.0))
     return found

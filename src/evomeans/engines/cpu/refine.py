@@ -11,6 +11,8 @@ that all of them read after the same barrier.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -43,6 +45,9 @@ from evomeans.engines.cpu.sums import update_center
 from evomeans.engines.cpu.threads import ABANDONED, meet, nth_item, share
 from evomeans.engines.rules import MAX_ITERATIONS
 
+if TYPE_CHECKING:
+    from evomeans.engines.cpu.momentum import Pace
+
 # Entries of ``Scratch.numbers``.
 INERTIA, ITERATIONS, SWAPS, UNSWAPPED, EMPTY = range(5)
 # Stages: where centres move to, see ``move_centers``.
@@ -60,6 +65,7 @@ def refine(
     scratch: Scratch,
     clusters: Clusters,
     diary: Diary,
+    pace: Pace,
     inherit: bool,
     removed: int,
     placed: int,
@@ -67,6 +73,8 @@ def refine(
     power: int,
     steps: int,
     assign: int,
+    lead: int,
+    least: float,
     single_moves: int,
     swap: int,
     n_swaps: int,
@@ -90,6 +98,8 @@ def refine(
         many clusters are EMPTY.
     clusters, diary : Clusters and Diary
         For swaps; not read if there are none.
+    pace : Pace
+        For momentum; not read if there is none.
     inherit : bool
         Whether to begin from ``parent``.
     removed : int
@@ -105,6 +115,12 @@ def refine(
     assign : int
         Address of :func:`~evomeans.engines.cpu.reassign.reassign`. Two kernels can be compiled at
         the same time.
+    lead : int
+        Address of :func:`~evomeans.engines.cpu.momentum.lead`, to go there with momentum; 0 for
+        none.
+    least : float
+        What the centres have to explain in the end. Where that is hopeless, the refinement is given
+        up, and the inertia is infinite. 0 for anything. Only with momentum.
     single_moves : int
         Address of :func:`~evomeans.engines.cpu.hartigan.move_singles`, to continue from the fixed
         point by Hartigan's moves until there are none; 0 to end there. Many searches do not make
@@ -128,6 +144,27 @@ def refine(
         scratch.numbers[SWAPS] = -1.0
     target, drawn, uniform = centers.target, removed if placed < 0 else -1, quantile
     while True:
+        if lead != 0:
+            # A single assignment; from there on there is momentum.
+            descend(
+                samples,
+                state,
+                centers,
+                scratch,
+                target,
+                drawn,
+                uniform,
+                power,
+                -1,
+                assign,
+                0,
+                thread,
+                n_threads,
+            )
+            call_at(lead, samples, state, centers, scratch, pace, least, assign, thread, n_threads)
+            if scratch.numbers[INERTIA] == np.inf or scratch.barrier[ABANDONED] != 0:
+                break
+            target, drawn, uniform = centers.target, -1, 0.0
         descend(
             samples,
             state,

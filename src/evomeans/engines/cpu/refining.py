@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from evomeans.engines.course import (
     Steps,
     Swap,
     course,
+    least_of,
 )
 from evomeans.engines.cpu.layout import Solution
 from evomeans.engines.cpu.room import Outcome, Room
@@ -55,10 +57,12 @@ def choose_place(
 def is_common_end(outcome: Outcome, total_weight: float) -> bool:
     """Whether nothing is left to do after a single call of the kernel.
 
-    That is so unless swaps have raised the sum of squares, there are empty clusters, or samples
-    may equal their centres.
+    That is so if it was given up; or unless swaps have raised the sum of squares, there are empty
+    clusters, or samples may equal their centres.
     """
     inertia = outcome.inertia
+    if math.isinf(inertia):
+        return True
     is_misled = outcome.swaps_kept > 0.0 and inertia > outcome.unswapped
     is_rounding = inertia <= CERTAINLY_NO_ROUNDING * total_weight
     return not (is_misled or is_rounding or outcome.n_empty)
@@ -99,23 +103,32 @@ class Refining:
         self.n_iter = 0
         limit = start.local_search.max_iter
         self._steps = MAX_ITERATIONS if limit is None else limit
-        # Whether swaps follow the next fixed point: the course asks for them once. With momentum,
-        # there is more than the kernel does in a call.
-        self._is_swapping = limit is None and not start.local_search.momentum and room.k > 1
+        # Whether momentum precedes the next fixed point, and whether swaps follow it: the course
+        # asks for them once.
+        self._has_momentum = limit is None and start.local_search.momentum
+        self._is_swapping = limit is None and room.k > 1
         self._kept: bool | None = None
         self._ahead: Level | None = None
 
     def run(self, total_weight: float) -> Level:
         """Do what the kernel does in a single call, and follow the course from there."""
-        start, reached = self.start, None
-        if not start.local_search.momentum:
-            self._begin()
-            if start.removed >= 0:
-                self._relocate(start.removed, start.alpha, start.quantile)
-            reached = self._descend()
-            if is_common_end(self.room.outcome, total_weight):
-                return self.room.level
+        start = self.start
+        self._begin()
+        if start.removed >= 0:
+            self._relocate(start.removed, start.alpha, start.quantile)
+        reached = self._descend()
+        if is_common_end(self.room.outcome, total_weight):
+            return self.room.level
+        if self._has_momentum:
+            # There is more to decide than the course would ask for from here on.
+            return self._step_by_step(total_weight)
         return self._follow(course(start, total_weight, reached))
+
+    def _step_by_step(self, total_weight: float) -> Level:
+        """Begin anew, and let the course decide about every step."""
+        self.n_iter, self._has_momentum, self._is_swapping = 0, False, False
+        self._kept = self._ahead = None
+        return self._follow(course(self.start, total_weight))
 
     def _follow(self, steps: Steps[Level]) -> Level:
         answer: Any = None
@@ -171,7 +184,7 @@ class Refining:
             level, self._ahead = self._ahead, None
             return level
         swaps = self.start.local_search.swaps if self._is_swapping else 0
-        level = self._move(self._steps, swaps)
+        level = self._move(self._steps, swaps, momentum=self._has_momentum)
         outcome = self.room.outcome
         if outcome.swaps_kept < 0.0:
             return level
@@ -182,7 +195,7 @@ class Refining:
         # The kernel swaps only where no cluster is empty; by now, one may be.
         return Level(outcome.unswapped, np.ones(self.room.k))
 
-    def _move(self, steps: int, swaps: int = 0) -> Level:
+    def _move(self, steps: int, swaps: int = 0, *, momentum: bool = False) -> Level:
         """Move the centres as planned, and let K-means, single moves and swaps follow."""
         self.room.run(
             self.found if self._inherited is None else self._inherited,
@@ -197,6 +210,8 @@ class Refining:
             swaps,
             self.start.quantile,
             self._placed,
+            momentum,
+            least_of(self.start.local_search, self.start.least_explained),
         )
         self.n_iter += int(self.room.outcome.iterations)
         self._inherited = self.found

@@ -16,6 +16,7 @@ from evomeans.engines.cpu.foresight import Foresight, foresee, squares_to
 from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import Centers, Samples, Scratch, Solution, State, aligned
 from evomeans.engines.cpu.losses import find_two_closest
+from evomeans.engines.cpu.momentum import Pace
 from evomeans.engines.cpu.offspring import (
     ASSIGN,
     CROSS,
@@ -133,6 +134,8 @@ class Room:
         swaps: int = 0,
         seed: float = 0.0,
         placed: int = -1,
+        momentum: bool = False,
+        least: float = 0.0,
     ) -> None:
         """Run the kernel; see :func:`~evomeans.engines.cpu.refine.refine`."""
         self.target[:] = target
@@ -147,6 +150,7 @@ class Room:
             scratch,
             clusters,
             diary,
+            self._pace_address if momentum else 0,
             inherit,
             removed,
             placed,
@@ -154,6 +158,8 @@ class Room:
             power,
             steps,
             kernels.reassign,
+            kernels.lead if momentum else 0,
+            least,
             kernels.move_singles if single_moves else 0,
             kernels.try_swaps if swaps else 0,
             swaps,
@@ -184,6 +190,8 @@ class Room:
         swaps: int,
         seed: float,
         single_moves: bool,
+        momentum: bool,
+        least: float,
     ) -> None:
         """Make an offspring; see :func:`~evomeans.engines.cpu.offspring.make_offspring`."""
         self._nursery.coins[:] = coins
@@ -199,6 +207,7 @@ class Room:
             scratch,
             clusters,
             diary,
+            self._pace_address if momentum else 0,
             self._nursery_for(tries_parts, way),
             tries_parts,
             way,
@@ -206,6 +215,8 @@ class Room:
             placed,
             quantile,
             power,
+            kernels.lead if momentum else 0,
+            least,
             kernels.move_singles if single_moves else 0,
             kernels.try_swaps if swaps else 0,
             swaps,
@@ -237,6 +248,14 @@ class Room:
     @cached_property
     def _swap_addresses(self) -> tuple[int, int]:
         return address_of(self.swapped), address_of(self._diary)
+
+    @cached_property
+    def _pace(self) -> Pace:
+        return Pace.allocate(*self.target.shape)
+
+    @cached_property
+    def _pace_address(self) -> int:
+        return address_of(self._pace)
 
     @cached_property
     def _kernels(self) -> Kernels:
