@@ -13,7 +13,7 @@ import numpy as np
 from evomeans.engines.protocol import Engine, FloatArray, LocalSearch, Mating, Refinement, Way
 from evomeans.search.crossover import WAYS, Breeding, Child
 from evomeans.search.founding import Founding
-from evomeans.search.individual import Individual, inherited_alpha
+from evomeans.search.individual import Individual
 from evomeans.search.state import Draft
 from evomeans.search.strategy import Crossing
 
@@ -41,15 +41,27 @@ class Founder(NamedTuple):
 
 
 class Parents(NamedTuple):
-    """Two parents, the crossovers to try on them, and the uniform numbers of their offspring."""
+    """Two parents, and all that was drawn for their offspring.
+
+    Parameters
+    ----------
+    first, second : Individual
+    crossovers : sequence of Crossing
+        Tried in this order, until one makes a child.
+    coins : (k,) array
+        Uniform numbers.
+    alpha, quantile, removed, swaps, least_explained
+        As in :class:`~evomeans.search.state.Draft`. No centre is removed from a child that is
+        complete.
+    """
 
     first: Individual
     second: Individual
     crossovers: Sequence[Crossing]
     coins: FloatArray
-    step: float
-    removed: float
+    alpha: float
     quantile: float
+    removed: int
     swaps: int
     least_explained: float
 
@@ -114,18 +126,15 @@ def breed_and_refine(
             break
     else:
         return None
-    first, second = parents.first, parents.second
-    alpha = inherited_alpha(first.alpha, second.alpha, parents.step)
-    removed = int(parents.removed * len(first.centers))
     made = engine.offspring(
         Mating(
-            first.handle,
-            second.handle,
+            parents.first.handle,
+            parents.second.handle,
             ways,
             parents.coins,
-            alpha,
+            parents.alpha,
             parents.quantile,
-            removed,
+            parents.removed,
             power,
             local_search,
             parents.least_explained,
@@ -134,7 +143,7 @@ def breed_and_refine(
     if made is None:
         return None
     way, refinement = made
-    return Made(alpha, NAMES[way], False, refinement)
+    return Made(parents.alpha, NAMES[way], False, refinement)
 
 
 def cross_over(parents: Parents, engine: Engine) -> tuple[Child, str]:
@@ -166,14 +175,12 @@ def check_child(child: object, shape: tuple[int, ...], name: str) -> None:
 
 def relocate(child: Child, made_by: str, parents: Parents) -> Draft:
     """Choose the centre of a child to relocate; the engine puts it onto a drawn sample."""
-    alpha = inherited_alpha(parents.first.alpha, parents.second.alpha, parents.step)
-    removed = -1 if child.is_complete else int(parents.removed * len(child.centers))
     return Draft(
         child.centers,
-        alpha,
+        parents.alpha,
         parents.quantile,
         parents.swaps,
-        removed,
+        -1 if child.is_complete else parents.removed,
         made_by,
         least_explained=parents.least_explained,
         parent=child.parent.handle,

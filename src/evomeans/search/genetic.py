@@ -15,7 +15,7 @@ from evomeans.engines.protocol import Engine, FloatArray, LocalSearch, Refinemen
 from evomeans.engines.workers import Workers
 from evomeans.search.breeding import Founder, Made, Parents, breed, breed_and_refine, found
 from evomeans.search.history import OffspringRecord
-from evomeans.search.individual import Individual
+from evomeans.search.individual import Individual, inherited_alpha
 from evomeans.search.interrupts import DeferredInterrupt
 from evomeans.search.keeping import Keeper, KeepNothing
 from evomeans.search.levels import (
@@ -270,14 +270,16 @@ class Search:
         k, operators = self.n_clusters, self.operators
         uniforms = self.state.rng.random(k + 7 + operators.n_chances)
         numbers = uniforms[k:].tolist()
+        first, second = operators.selection(self.state.population, numbers[:4])
         step, removed, quantile = numbers[4:7]
         return Parents(
-            *operators.selection(self.state.population, numbers[:4]),
+            first,
+            second,
             operators.tried(numbers[7:]),
             uniforms[:k],
-            step,
-            removed,
+            inherited_alpha(first.alpha, second.alpha, step),
             quantile,
+            int(removed * k),
             round_by_chance(operators.swaps, self.state.rng),
             self._least_explained() if operators.momentum else 0.0,
         )

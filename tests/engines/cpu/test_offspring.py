@@ -43,9 +43,9 @@ def individual(engine: CpuEngine, k: int, rng: np.random.Generator) -> Individua
 def parents(engine: CpuEngine, tries: list[Way], rng: np.random.Generator, k: int = 12) -> Parents:
     crossovers = tuple(Crossing(CROSSOVERS[way]) for way in tries)
     first, second = individual(engine, k, rng), individual(engine, k, rng)
-    step, removed, quantile = rng.random(3).tolist()
+    coins, (alpha, quantile), removed = rng.random(k), rng.random(2).tolist(), int(rng.integers(k))
     swaps = DEEP.swaps
-    return Parents(first, second, crossovers, rng.random(k), step, removed, quantile, swaps, 0.0)
+    return Parents(first, second, crossovers, coins, alpha, quantile, removed, swaps, 0.0)
 
 
 def step_by_step(couple: Parents, engine: CpuEngine, search: LocalSearch) -> tuple[str, Refinement]:

@@ -25,7 +25,7 @@ from evomeans.engines.cpu.clusters import (
     Diary,
 )
 from evomeans.engines.cpu.gaps import MORE, NOTHING
-from evomeans.engines.cpu.lanes import WIDTH
+from evomeans.engines.cpu.inheriting import begin, conclude, count_empty, place_center
 from evomeans.engines.cpu.layout import (
     FAR,
     NOWHERE,
@@ -42,7 +42,7 @@ from evomeans.engines.cpu.reassign import forget, reassign
 from evomeans.engines.cpu.roulette import draw_nearby, set_distances, sum_chunks, sum_nearby
 from evomeans.engines.cpu.rows import remember_center, write_row
 from evomeans.engines.cpu.sums import update_center
-from evomeans.engines.cpu.threads import ABANDONED, meet, nth_item, share
+from evomeans.engines.cpu.threads import ABANDONED, meet, share
 from evomeans.engines.rules import MAX_ITERATIONS
 
 if TYPE_CHECKING:
@@ -195,7 +195,8 @@ def refine(
         # On all samples, because swaps only look at their neighbourhood.
         target, drawn, uniform = clusters.centers, -1, 0.0
     if thread == 0:
-        conclude(samples, centers, scratch, found, steps < MAX_ITERATIONS)
+        conclude(samples, centers, found, steps < MAX_ITERATIONS)
+        scratch.numbers[EMPTY] = count_empty(found.weights)
 
 
 @jit(inline=False)
@@ -301,79 +302,6 @@ def sum_distances(
     meet(scratch.barrier, n_threads)
 
 
-@jit(inline=False)
-def begin(
-    parent: Solution, state: State, centers: Centers, inherit: bool, thread: int, n_threads: int
-) -> None:
-    """Copy a thread's share of the parent, or begin with sums of zero."""
-    if inherit:
-        copy_state(parent.state, state, thread, n_threads)
-        first, last = share(parent.centers.shape[0], thread, n_threads)
-        for j in range(first, last):
-            for t in range(parent.centers.shape[1]):
-                centers.exact[j, t] = parent.centers[j, t]
-    totals = parent.sums
-    for j in range(totals.shape[0]):
-        for limb in range(totals.shape[1]):
-            for t in range(totals.shape[2]):
-                # One thread has them all.
-                own = totals[j, limb, t] if inherit and thread == 0 else 0
-                centers.sums[thread, j, limb, t] = own
-
-
-@jit
-def copy_state(parent: State, state: State, thread: int, n_threads: int) -> None:
-    """Copy the parent's state for a thread's share of the tiles."""
-    n_tiles = state.spread.shape[0]
-    for nth in range(n_tiles):
-        tile = nth_item(nth, thread, n_threads)
-        if tile >= n_tiles:
-            break
-        for lane in range(WIDTH):
-            state.labels[tile, lane] = parent.labels[tile, lane]
-        state.spread[tile] = parent.spread[tile]
-        for j in range(state.gaps.shape[1]):
-            state.gaps[tile, j] = parent.gaps[tile, j]
-            state.present[tile, j] = parent.present[tile, j]
-
-
-@jit
-def place_center(
-    samples: Samples, target: FloatArray, removed: int, place: int, thread: int, n_threads: int
-) -> None:
-    """Put a centre onto a sample, if it belongs to a thread's share of the centres."""
-    first, last = share(target.shape[0], thread, n_threads)
-    if first <= removed < last:
-        write_row(samples.rows, place, target, removed)
-
-
-@jit(inline=False)
-def conclude(
-    samples: Samples, centers: Centers, scratch: Scratch, found: Solution, is_limited: bool
-) -> None:
-    """Write down the solution, and how many clusters are EMPTY.
-
-    If K-means ``is_limited``, its last assignment has changed clusters, and no move of their
-    centres followed that would have set their weights.
-    """
-    totals = found.sums
-    last = totals.shape[2] - 1
-    for j in range(totals.shape[0]):
-        for limb in range(totals.shape[1]):
-            for t in range(totals.shape[2]):
-                total = np.int64(0)
-                for thread in range(centers.sums.shape[0]):
-                    total += centers.sums[thread, j, limb, t]
-                totals[j, limb, t] = total
-        if is_limited:
-            weight = totals[j, 0, last] + totals[j, 1, last] / samples.limb
-            centers.weights[j] = weight / samples.scales[last]
-        found.weights[j] = centers.weights[j]
-        for t in range(last):
-            found.centers[j, t] = centers.exact[j, t]
-    scratch.numbers[EMPTY] = count_empty(found.weights)
-
-
 @jit
 def move_centers(
     samples: Samples,
@@ -422,15 +350,6 @@ def move_centers(
         centers.approached[j] = NOTHING if stage == BEGIN and j == removed else drift[j]
         farthest = max(farthest, drift[j])
     scratch.largest_move[thread, 0] = farthest
-
-
-@jit
-def count_empty(weights: FloatArray) -> int:
-    """Count the clusters that have no weight."""
-    count = 0
-    for j in range(weights.shape[0]):
-        count += weights[j] == 0.0
-    return count
 
 
 @jit
