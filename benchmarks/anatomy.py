@@ -30,6 +30,7 @@ import numpy as np
 
 from benchmarks.measure import Samples, timed
 from evomeans.engines import Refinement, Start, create_engine
+from evomeans.engines.protocol import Mating
 from evomeans.engines.rules import split_mixture
 from evomeans.search import OffspringRecord, SearchResult, SearchSettings, evolve, genetic
 
@@ -147,6 +148,9 @@ class WatchedEngine:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.engine, name)
+
+    def offspring(self, mating: Mating) -> None:
+        """Let offspring be made step by step, so that each step can be timed."""
 
     def refine(self, starts: Sequence[Start]) -> list[Refinement]:
         """Refine as the engine does."""

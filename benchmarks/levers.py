@@ -30,6 +30,7 @@ from benchmarks.anatomy import dissect
 from benchmarks.data import exit_on_data_errors, load
 from benchmarks.measure import Column, Samples, Table, parse_setup, parser_for, timed
 from evomeans.engines import Refinement, Start, create_engine
+from evomeans.engines.protocol import Mating
 from evomeans.search import SearchSettings
 
 DEFAULT = ("tsplib3038:50", "pendigit:20", "letters:50", "skin:10", "partial_gas_sensor:25")
@@ -57,6 +58,9 @@ class Orphanage:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.engine, name)
+
+    def offspring(self, mating: Mating) -> None:
+        """Let offspring be made step by step."""
 
     def refine(self, starts: Sequence[Start]) -> list[Refinement]:
         """Refine without the parents."""

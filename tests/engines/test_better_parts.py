@@ -391,7 +391,7 @@ def test_with_many_clusters_labels_are_remembered_and_states_are_not(engine_clas
     first, second = encoded(engine, first, second)
     one, two = engine.refine([Start(first), Start(second[order])])
     if engine_class:
-        assert one.handle.state is None
+        assert one.handle.solution is None
         assert one.handle.labels is not None
     found = engine.better_parts(one.centers, two.centers, one.handle, two.handle)
     gone = np.repeat(~is_good, 2)

@@ -14,7 +14,6 @@ from evomeans.engines.course import (
     Snap,
     Swap,
     course,
-    is_common_end,
 )
 from evomeans.engines.protocol import LocalSearch, Start
 from evomeans.engines.rules import MAX_REPAIRS, repair_draw
@@ -65,14 +64,6 @@ def test_an_engine_may_run_k_means_before_it_asks() -> None:
     steps, end = follow(start(), level(6.0), reached=level(7.0, [1, 0, 1]))
     assert steps == [Relocate(1, *repair_draw(0.25, 0.125, 1)), Descend()]
     assert end.inertia == 6.0
-
-
-@pytest.mark.parametrize(
-    ("inertia", "weights", "expected"),
-    [(9.0, FULL, True), (9.0, [1, 0, 2], False), (0.0, FULL, False)],
-)
-def test_ends_at_which_there_is_nothing_left_to_do(inertia, weights, expected) -> None:
-    assert is_common_end(level(inertia, weights), total_weight=3.0) == expected
 
 
 def test_empty_clusters_are_refilled_one_by_one_and_k_means_follows() -> None:

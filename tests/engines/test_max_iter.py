@@ -138,8 +138,8 @@ def test_the_state_that_is_kept_is_true(dtype, weighted, sparse) -> None:
     mother, father = engine.refine(Problem(X, weights, 6, "samples", 3).starts(engine, 2))
     for steps in (0, 1, 2, 3):
         (child,) = engine.refine([offspring(mother, father, rng, local_search=steps_of(steps))])
-        assert_array_equal(child.handle.centers, child.centers)
-        assert_true_state(engine, X, child.handle.state, child.centers)
+        assert_array_equal(child.handle.solution.centers, child.centers)
+        assert_true_state(engine, X, child.handle.solution.state, child.centers)
         mother = child
 
 

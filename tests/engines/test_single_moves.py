@@ -60,7 +60,7 @@ def test_no_single_move_is_left_among_samples_of_many_tiles(d, weighted) -> None
     for _ in range(3):
         (child,) = engine.refine(moving([offspring(mother, father, rng)]))
         assert largest_gain(engine, problem, child.centers) <= 1e-9
-        assert_true_state(engine, X, child.handle.state, child.centers)
+        assert_true_state(engine, X, child.handle.solution.state, child.centers)
         father, mother = mother, child
 
 

@@ -65,7 +65,7 @@ def test_swaps_cost_nothing_and_leave_nothing_to_kmeans_or_single_moves(
         without, result = refine_both(engine, start)
         assert result.inertia <= without.inertia
         assert_fixed_point(engine, problem, result)
-        assert_true_state(engine, problem.X, result.handle.state, result.centers)
+        assert_true_state(engine, problem.X, result.handle.solution.state, result.centers)
         if len(problem.X) <= 30 and (result.cluster_weights > 0).all():
             assert largest_gain(engine, problem, result.centers) <= 1e-9
 
@@ -85,7 +85,7 @@ def test_swaps_help_among_samples_of_many_tiles(d, weighted) -> None:
         helped += child.inertia < 0.999 * without.inertia
         assert child.inertia <= without.inertia
         assert_fixed_point(engine, problem, child)
-        assert_true_state(engine, X, child.handle.state, child.centers)
+        assert_true_state(engine, X, child.handle.solution.state, child.centers)
         father, mother = mother, child
     assert largest_gain(engine, problem, child.centers) <= 1e-9
     assert helped >= 2

@@ -28,7 +28,10 @@ def needed_calls() -> list[Any]:
     for dtype in (np.float64, np.float32):
         dense = np.ones((1, 1), dtype)
         for samples in (dense, csr_array(dense)):
-            needed += [*calls(samples, 1, frozenset(Ability)), *other_calls(samples)]
+            needed += [
+                *calls(samples, 1, frozenset(Ability), breeding=True, momentum=True),
+                *other_calls(samples),
+            ]
             needed += [*spherical.kernel_calls_for(samples), *choose.kernel_calls_for(samples)]
     return needed
 

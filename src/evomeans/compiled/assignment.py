@@ -74,7 +74,8 @@ def cross(
     costs: FloatArray,
     numbers: FloatArray,
     places: Integers,
-) -> bool:
+    is_second: NDArray[np.bool_],
+) -> None:
     """Match the centres of two parents, and take one centre of each pair.
 
     Parameters
@@ -86,10 +87,7 @@ def cross(
         At the positions of the parent from which most of what they do not share is taken.
     squared, partner, is_shared, costs, numbers, places
         As in :func:`match`.
-
-    Returns
-    -------
-    is_second : bool
+    is_second : (1,) array, out
         Whether that parent is the second.
     """
     match(first, second, squared, partner, is_shared, costs, numbers, places)
@@ -102,7 +100,7 @@ def cross(
             own, other = first[i, t], second[partner[i], t]
             place = partner[i] if balance > 0 else i
             child[place, t] = other if coins[i] < 0.5 and not is_shared[i] else own
-    return balance > 0
+    is_second[0] = balance > 0
 
 
 @jit
@@ -201,5 +199,6 @@ def kernel_calls() -> list[Call]:
     """Return what a search calls of these, see :func:`~evomeans.compiled.ready.ready`."""
     one, grid = np.zeros(1), np.zeros((1, 1))
     index = np.zeros((1, 1), np.intp)
-    memory = index[0], np.zeros(1, np.bool_), grid, grid, index
+    flags = np.zeros(1, np.bool_)
+    memory = index[0], flags, grid, grid, index, flags
     return [Call(cross, (grid, grid, one, grid, True, *memory), 1.2)]

@@ -16,7 +16,7 @@ import numpy as np
 
 from evomeans.engines.momentum import Momentum
 from evomeans.engines.outlook import Outlook
-from evomeans.engines.protocol import FloatArray, Start
+from evomeans.engines.protocol import FloatArray, LocalSearch, Start
 from evomeans.engines.rules import (
     CERTAINLY_NO_ROUNDING,
     MAX_ITERATIONS,
@@ -133,10 +133,9 @@ def course(start: Start, total_weight: float, reached: Level | None = None) -> S
     return level
 
 
-def is_common_end(level: Level, total_weight: float) -> bool:
-    """Whether there is nothing to refill, and certainly no sample that equals its centre."""
-    is_filled = np.count_nonzero(level.weights) == len(level.weights)
-    return is_filled and level.inertia > CERTAINLY_NO_ROUNDING * total_weight
+def least_of(local_search: LocalSearch, least_explained: float) -> float:
+    """Return what K-means has to explain; swaps that follow may bring more than it can."""
+    return 0.0 if local_search.swaps else least_explained
 
 
 def _descent(start: Start, total_weight: float) -> Steps[Level]:
@@ -149,9 +148,8 @@ def _descent(start: Start, total_weight: float) -> Steps[Level]:
 def _filled(start: Start, total_weight: float) -> Steps[Level]:
     """Run K-means, and refill clusters that end up empty."""
     if start.local_search.momentum and start.local_search.max_iter is None:
-        # Swaps may bring more than K-means can.
-        least = 0.0 if start.local_search.swaps else start.least_explained
-        weights = yield from _with_momentum(Outlook(least))
+        outlook = Outlook(least_of(start.local_search, start.least_explained))
+        weights = yield from _with_momentum(outlook)
         if weights is not None:
             return Level(math.inf, weights)
     return (yield from _refilled(start, total_weight, (yield Descend())))

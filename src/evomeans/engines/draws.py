@@ -35,6 +35,15 @@ class WeightedDraw:
         rows: NDArray[np.intp] = np.minimum(drawn, self._last)
         return rows
 
+    def row(self, quantile: float) -> int:
+        """Return the row at one quantile."""
+        if self.weights is None:
+            drawn = int(quantile * self.n_samples)
+        else:
+            cumulated = self._cumulated
+            drawn = int(np.searchsorted(cumulated, quantile * cumulated[-1], side="right"))
+        return min(drawn, self._last)
+
     @cached_property
     def counted(self) -> NDArray[np.intp]:
         """The rows that have weight."""

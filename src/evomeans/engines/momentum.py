@@ -60,7 +60,8 @@ class Momentum:
             # No sample has changed its cluster: it is time to look at the means themselves.
             self._t = 1.0
             return means
-        if float(np.sum(weights[:, None] * (centers - means) * step)) > 0.0:
+        # Summed one by one, because the CPU engine does the same in a kernel.
+        if np.cumsum(weights[:, None] * (centers - means) * step)[-1] > 0.0:
             self._t = 1.0
         later = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * self._t * self._t))
         share, self._t = (self._t - 1.0) / later, later

@@ -45,7 +45,9 @@ class Outlook:
         """
         if not self._least:
             return False
-        explained = float(weights @ np.sum(centers * (2.0 * means - centers), axis=1))
+        # Summed one by one, because the CPU engine does the same in a kernel.
+        each = np.cumsum(centers * (2.0 * means - centers), axis=1)[:, -1]
+        explained = float(np.cumsum(weights * each)[-1])
         self._explained.append(explained)
         n_steps = len(self._explained)
         if n_steps < EARLIEST:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
@@ -192,6 +192,42 @@ class Refinement:
         return math.isinf(self.inertia)
 
 
+class Way(IntEnum):
+    """How two solutions are crossed; :mod:`evomeans.search.crossover` describes each."""
+
+    PARTS = 0
+    MERGING = 1
+    MATCHING = 2
+    SQUARED_MATCHING = 3
+
+
+class Mating(NamedTuple):
+    """Two refined solutions, and all that it takes to make and refine their child.
+
+    Parameters
+    ----------
+    first, second : handles
+        Of the two.
+    ways : sequence of Way
+        Tried in this order, until one makes a child. All but ``Way.PARTS`` make one.
+    coins : (k,) array
+        Uniform numbers in [0, 1), for matching.
+    alpha, quantile, removed, power, local_search, least_explained
+        Of the :class:`Start` that the child is. No centre is removed if it was made of parts.
+    """
+
+    first: Handle | None
+    second: Handle | None
+    ways: Sequence[Way]
+    coins: FloatArray
+    alpha: float
+    quantile: float
+    removed: int
+    power: int
+    local_search: LocalSearch
+    least_explained: float = 0.0
+
+
 class Attracted(NamedTuple):
     """What one more centre at each of m points y would attract: samples nearer to it than before.
 
@@ -269,6 +305,14 @@ class Engine(Protocol):
 
     def refine(self, starts: Sequence[Start]) -> list[Refinement]:
         """Relocate where asked, then run the local search of every start."""
+        ...
+
+    def offspring(self, mating: Mating) -> tuple[Way, Refinement] | None:
+        """Cross two solutions and refine the child; return how it was made, and what it became.
+
+        The result is what the crossover and :meth:`refine` would give, to the last bit, but is
+        there sooner. None if that is not possible: then they have to be called one by one.
+        """
         ...
 
     def assign(self, centers: FloatArray) -> tuple[Any, float]:
@@ -361,6 +405,10 @@ class CountingSamples:
     """What an engine inherits that has the labels of all samples in memory."""
 
     most_sampled: int = 0
+
+    def offspring(self, mating: Mating) -> tuple[Way, Refinement] | None:
+        """Leave crossovers to the search."""
+        return None
 
     def subsample(self, drawing: Drawing) -> Engine:
         """Say that there are no engines over some of the samples."""

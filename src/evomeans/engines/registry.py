@@ -70,6 +70,7 @@ def prepare_kernels(
     *,
     matching: bool = False,
     merging: bool = False,
+    momentum: bool = False,
 ) -> None:
     """Compile what a fit needs, unless that was done on this machine before.
 
@@ -86,11 +87,13 @@ def prepare_kernels(
     matching, merging : bool
         Whether it matches centres, and whether it merges clusters, which all engines leave to the
         same kernels.
+    momentum : bool
+        Whether K-means may have momentum.
     """
     is_cpu = name == "cpu" or (name == "auto" and not is_dask(X))
     # Of sparse samples, the type of the indices matters as well; of k, whether 16 bits hold labels.
     kind = (X.dtype, getattr(X, "indptr", X).dtype, n_clusters < 2**16) if is_cpu else None
-    needed = kind, abilities, matching, merging
+    needed = kind, abilities, matching, merging, momentum
     if needed in _prepared or not (is_cpu or matching or merging):
         return
     from evomeans.compiled.ready import ready
@@ -107,7 +110,8 @@ def prepare_kernels(
     if is_cpu:
         from evomeans.engines.cpu import prepare
 
-        calls += prepare.calls(X, n_clusters, abilities)
+        breeding = matching or merging
+        calls += prepare.calls(X, n_clusters, abilities, breeding=breeding, momentum=momentum)
     ready(calls)
     _prepared.add(needed)
 

@@ -21,13 +21,14 @@ class Task(Generic[Result]):
     wait for: they share the interpreter.
     """
 
-    __slots__ = ("_done", "_error", "_job", "_result", "is_dropped")
+    __slots__ = ("_done", "_error", "_job", "_result", "is_done", "is_dropped")
 
     def __init__(self, job: Callable[[Engine], Result]) -> None:
         self._job = job
         self._done = Lock()
         self._done.acquire()
         self._error: BaseException | None = None
+        self.is_done = False
         self.is_dropped = False
 
     def run(self, engine: Engine) -> None:
@@ -38,14 +39,15 @@ class Task(Generic[Result]):
         except BaseException as error:
             self._error = error
         finally:
+            self.is_done = True
             self._done.release()
 
     def wait(self, timeout: float = -1.0) -> bool:
         """Wait until the job is done or dropped, or for some seconds; return whether it is."""
-        is_done = self._done.acquire(timeout=timeout)
-        if is_done:
+        if not self.is_done and self._done.acquire(timeout=timeout):
+            # Others may be waiting as well.
             self._done.release()
-        return is_done
+        return self.is_done
 
     @property
     def error(self) -> BaseException | None:

@@ -48,6 +48,7 @@ def prepare_path(engine: str, X: Any, ks: Sequence[int], settings: PathSettings)
         matching=any(one in MATCHING for one in crossovers),
         # Founders from neighbours are merged with the same kernels.
         merging=not on_line or merging_crossover in crossovers,
+        momentum=X.shape[0] >= strategy.momentum_from * min(ks),
     )
 
 

@@ -213,6 +213,7 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
             needed_abilities(strategy) if is_search else frozenset(),
             matching=any(one in MATCHING for one in crossovers),
             merging=merging_crossover in crossovers,
+            momentum=is_search and task.rows.shape[0] >= strategy.momentum_from * self.n_clusters,
         )
         if task.kernel_calls is not None:
             prepare_calls(task.kernel_calls())

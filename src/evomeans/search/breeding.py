@@ -11,13 +11,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evomeans.engines.protocol import Engine, FloatArray
-from evomeans.search.crossover import BUILT_IN, Breeding, Child
+from evomeans.engines.protocol import Engine, FloatArray, LocalSearch, Mating, Refinement, Way
+from evomeans.search.crossover import WAYS, Breeding, Child
 from evomeans.search.dividing import CANDIDATES, divide
 from evomeans.search.founding import Founding
-from evomeans.search.individual import Individual, inherited_alpha
+from evomeans.search.individual import Individual
 from evomeans.search.state import Draft
 from evomeans.search.strategy import Crossing
+
+NAMES = {way: Crossing(crossover).name for crossover, way in WAYS.items()}
 
 
 class Founder(NamedTuple):
@@ -41,19 +43,53 @@ class Founder(NamedTuple):
 
 
 class Parents(NamedTuple):
-    """Two parents, the crossovers to try on them, and the uniform numbers of their offspring."""
+    """Two parents, and all that was drawn for their offspring.
+
+    Parameters
+    ----------
+    first, second : Individual
+    crossovers : sequence of Crossing
+        Tried in this order, until one makes a child.
+    coins : (k,) array
+        Uniform numbers.
+    alpha, quantile, removed, swaps, least_explained
+        As in :class:`~evomeans.search.state.Draft`. No centre is removed from a child that is
+        complete.
+    divides : bool
+        Whether relocation divides a cluster (:mod:`~evomeans.search.dividing`).
+    """
 
     first: Individual
     second: Individual
-    crossovers: tuple[Crossing, ...]
-    chances: Sequence[float]
+    crossovers: Sequence[Crossing]
     coins: FloatArray
-    step: float
-    removed: float
+    alpha: float
     quantile: float
+    removed: int
     swaps: int
     divides: bool
     least_explained: float
+
+
+class Made(NamedTuple):
+    """A refined solution, and what its record says of how it was made.
+
+    Parameters
+    ----------
+    alpha, made_by, is_independent
+        As in :class:`~evomeans.search.state.Draft`.
+    refinement : Refinement
+    """
+
+    alpha: float
+    made_by: str
+    is_independent: bool
+    refinement: Refinement
+
+    @classmethod
+    def of(cls, draft: Draft, refinement: Refinement) -> Made:
+        """Return what became of a draft."""
+        return cls(draft.alpha, draft.made_by, draft.is_independent, refinement)
 
 
 def found(founders: Sequence[Founder], engine: Engine) -> list[Draft]:
@@ -90,15 +126,48 @@ def breed(pairs: Sequence[Parents], engine: Engine) -> list[Draft]:
     return drafts
 
 
+def breed_and_refine(
+    parents: Parents, engine: Engine, power: int, local_search: LocalSearch
+) -> Made | None:
+    """Let an engine make an offspring in one go; None if it has to be made step by step."""
+    if parents.divides:
+        return None
+    ways: list[Way] = []
+    for crossing in parents.crossovers:
+        if (way := WAYS.get(crossing.crossover)) is None:
+            return None
+        ways.append(way)
+        if way is not Way.PARTS:
+            break
+    else:
+        return None
+    made = engine.offspring(
+        Mating(
+            parents.first.handle,
+            parents.second.handle,
+            ways,
+            parents.coins,
+            parents.alpha,
+            parents.quantile,
+            parents.removed,
+            power,
+            local_search,
+            parents.least_explained,
+        )
+    )
+    if made is None:
+        return None
+    way, refinement = made
+    return Made(parents.alpha, NAMES[way], False, refinement)
+
+
 def cross_over(parents: Parents, engine: Engine) -> tuple[Child, str]:
     """Let the crossovers try in turn; return the child and the name of the one that made it."""
     breeding = Breeding(engine, parents.coins, parents.quantile)
-    for crossing, chance in zip(parents.crossovers, parents.chances, strict=True):
-        if chance >= crossing.share:
-            continue
+    for crossing in parents.crossovers:
         child = crossing.crossover(parents.first, parents.second, breeding)
         if child is not None:
-            if crossing.crossover not in BUILT_IN:
+            if crossing.crossover not in WAYS:
                 check_child(child, parents.first.centers.shape, crossing.name)
             return child, crossing.name
     raise ValueError(
@@ -121,14 +190,12 @@ def check_child(child: object, shape: tuple[int, ...], name: str) -> None:
 
 def relocate(child: Child, made_by: str, parents: Parents) -> Draft:
     """Choose the centre of a child to relocate; the engine puts it onto a drawn sample."""
-    alpha = inherited_alpha(parents.first.alpha, parents.second.alpha, parents.step)
-    removed = -1 if child.is_complete else int(parents.removed * len(child.centers))
     return Draft(
         child.centers,
-        alpha,
+        parents.alpha,
         parents.quantile,
         parents.swaps,
-        removed,
+        -1 if child.is_complete else parents.removed,
         made_by,
         least_explained=parents.least_explained,
         parent=child.parent.handle,

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.compiled.merging import pnn_merge
-from evomeans.engines.protocol import Engine, Flags, FloatArray
+from evomeans.engines.protocol import Engine, Flags, FloatArray, Way
 from evomeans.search.individual import Individual
 
 Integers = NDArray[np.intp]
@@ -97,11 +97,10 @@ def _matched(first: Individual, second: Individual, breeding: Breeding, *, squar
     # Imported late: importing the estimator loads no compiler.
     from evomeans.compiled import assignment
 
-    child = np.empty_like(first.centers)
-    memory = _matching_memory(len(child))
-    coins = breeding.coins
-    is_second = assignment.cross(first.centers, second.centers, coins, child, squared, *memory)
-    return Child(child, second if is_second else first)
+    child, is_second = np.empty_like(first.centers), np.empty(1, np.bool_)
+    memory, coins = _matching_memory(len(child)), breeding.coins
+    assignment.cross(first.centers, second.centers, coins, child, squared, *memory, is_second)
+    return Child(child, second if is_second[0] else first)
 
 
 def _replaced(
@@ -160,7 +159,13 @@ def merging_crossover(first: Individual, second: Individual, breeding: Breeding)
 
 
 MATCHING = (matching_crossover, squared_matching_crossover)
-BUILT_IN = (*MATCHING, merging_crossover, partition_crossover)
+WAYS: dict[Crossover, Way] = {
+    partition_crossover: Way.PARTS,
+    merging_crossover: Way.MERGING,
+    matching_crossover: Way.MATCHING,
+    squared_matching_crossover: Way.SQUARED_MATCHING,
+}
+"""How engines know the crossovers of this module."""
 
 
 def _matching_memory(k: int) -> tuple[Integers, Flags, FloatArray, FloatArray, Integers]:

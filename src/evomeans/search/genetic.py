@@ -13,9 +13,9 @@ import numpy as np
 
 from evomeans.engines.protocol import Engine, FloatArray, LocalSearch, Refinement, Start
 from evomeans.engines.workers import Workers
-from evomeans.search.breeding import Founder, Parents, breed, found
+from evomeans.search.breeding import Founder, Made, Parents, breed, breed_and_refine, found
 from evomeans.search.history import OffspringRecord
-from evomeans.search.individual import Individual
+from evomeans.search.individual import Individual, inherited_alpha
 from evomeans.search.interrupts import DeferredInterrupt
 from evomeans.search.keeping import Keeper, KeepNothing
 from evomeans.search.levels import (
@@ -114,12 +114,17 @@ def evolve(
                     making.begin(found, search.draw_founders(due), at_once=state.best is not None)
                 else:
                     pairs = [search.select() for _ in range(engine.batch)]
-                    making.begin(breed, pairs, at_once=search.will_count(1 - due))
-            for draft, refinement in making.take():
-                if refinement.is_given_up:
+                    making.begin(
+                        breed,
+                        pairs,
+                        make_at_once=search.make_offspring,
+                        at_once=search.will_count(1 - due),
+                    )
+            for made in making.take():
+                if made.refinement.is_given_up:
                     state.give_up()
                 else:
-                    search.add(draft, refinement)
+                    search.add(made)
                 # If time is up, what has been made in it is not thrown away. A single one is the
                 # last of its round in any case.
                 is_round = engine.batch > 1
@@ -264,19 +269,18 @@ class Search:
     def select(self) -> Parents:
         """Select two parents, and draw all numbers that their offspring needs."""
         k, operators = self.n_clusters, self.operators
-        crossovers = operators.crossovers
-        maybe = [one.share < 1.0 for one in crossovers]
-        uniforms = self.state.rng.random(k + 7 + sum(maybe))
-        *duels, step, removed, quantile = uniforms[k : k + 7].tolist()
-        drawn = iter(uniforms[k + 7 :].tolist())
+        uniforms = self.state.rng.random(k + 7 + operators.n_chances)
+        numbers = uniforms[k:].tolist()
+        first, second = operators.selection(self.state.population, numbers[:4])
+        step, removed, quantile = numbers[4:7]
         return Parents(
-            *operators.selection(self.state.population, duels),
-            crossovers,
-            [next(drawn) if is_maybe else 0.0 for is_maybe in maybe],
+            first,
+            second,
+            operators.tried(numbers[7:]),
             uniforms[:k],
-            step,
-            removed,
+            inherited_alpha(first.alpha, second.alpha, step),
             quantile,
+            int(removed * k),
             round_by_chance(operators.swaps, self.state.rng),
             operators.divides,
             self._least_explained() if operators.momentum else 0.0,
@@ -312,8 +316,7 @@ class Search:
 
     def refine(self, engine: Engine, drafts: Sequence[Draft]) -> list[Refinement]:
         """Let an engine run the local search of drafts."""
-        operators, power = self.operators, self.settings.roulette_power
-        moves, momentum = operators.single_moves, operators.momentum
+        power = self.settings.roulette_power
         return engine.refine(
             [
                 Start(
@@ -323,25 +326,39 @@ class Search:
                     one.removed,
                     power,
                     one.parent,
-                    LocalSearch(single_moves=moves, swaps=one.swaps, momentum=momentum),
+                    self.local_search(one.swaps),
                     one.least_explained,
                 )
                 for one in drafts
             ]
         )
 
-    def add(self, draft: Draft, refinement: Refinement) -> None:
+    def local_search(self, swaps: int) -> LocalSearch:
+        """Return how solutions of the present population are refined."""
+        operators = self.operators
+        return LocalSearch(None, operators.single_moves, swaps, operators.momentum)
+
+    def make_offspring(self, pairs: Sequence[Parents], engine: Engine) -> list[Made] | None:
+        """Let an engine make and refine an offspring in one go, if it can."""
+        if len(pairs) > 1:
+            return None
+        (parents,) = pairs
+        search, power = self.local_search(parents.swaps), self.settings.roulette_power
+        made = breed_and_refine(parents, engine, power, search)
+        return None if made is None else [made]
+
+    def add(self, made: Made) -> None:
         """Take a refined solution in, let others go if there are too many, and write it down."""
         state, settings = self.state, self.settings
-        newcomer = self.insert(draft, refinement)
+        newcomer = self.insert(made)
         if not state.founders_due and len(state.population) > settings.max_population:
             survive = self.operators.survival
             state.population = survive(state.population, settings.min_population, state.rng)
         self.record(newcomer)
 
-    def insert(self, draft: Draft, refinement: Refinement) -> Newcomer:
+    def insert(self, made: Made) -> Newcomer:
         """Take a refined solution into the population."""
-        state = self.state
+        state, refinement = self.state, made.refinement
         is_founder = state.founders_due > 0
         state.founders_due -= is_founder
         state.n_offspring += not is_founder
@@ -349,7 +366,7 @@ class Search:
             refinement.centers,
             refinement.inertia,
             refinement.cluster_weights,
-            draft.alpha,
+            made.alpha,
             refinement.handle,
             refinement.labels,
         )
@@ -359,9 +376,9 @@ class Search:
             in_data_units = self.engine.frame.inertia_in_data_units
             total_weight = self.engine.total_weight
             state.spacing = measure_spacing(individual, total_weight, in_data_units)
-        state.keep_best(individual, self.settings.strategy.tolerance, draft.is_independent)
+        state.keep_best(individual, self.settings.strategy.tolerance, made.is_independent)
         state.population.append(individual)
-        return Newcomer(individual, refinement.n_iter, draft.made_by, is_founder, is_clone)
+        return Newcomer(individual, refinement.n_iter, made.made_by, is_founder, is_clone)
 
     def is_overdue(self) -> bool:
         """Whether time is up, and there is no solution yet."""
@@ -381,7 +398,7 @@ class Search:
         state.given.insert(0, centers)
         state.n_sampled += state.n_sampled > 0
         self.is_unfinished = True
-        return self.insert(draft, Refinement(centers, inertia, sizes, n_iter=0))
+        return self.insert(Made.of(draft, Refinement(centers, inertia, sizes, n_iter=0)))
 
     def record(self, newcomer: Newcomer) -> None:
         """Write down what became of a solution, and show it to the observers."""
@@ -423,10 +440,11 @@ class Search:
         if self.observer_said_stop:
             return StopReason.OBSERVER
         state.seconds = self.clock() - self.began
+        is_settled = self.is_settled
         progress = Progress(
             offspring=state.n_offspring,
-            is_settled=self.is_settled,
-            agreeing_ranks=self.agreeing_ranks,
+            is_settled=is_settled,
+            agreeing_ranks=state.agreeing_ranks(is_settled, self.settings.strategy.tolerance),
             seconds=state.seconds,
             best=state.best.inertia,
             solutions=len(state.history) if self.engine.n_samples < MANY_ROWS else FEW,

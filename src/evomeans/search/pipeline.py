@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from threading import Lock
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from evomeans.engines.protocol import Abandoned, Engine, FloatArray, Refinement
 from evomeans.engines.workers import Task, Workers
+from evomeans.search.breeding import Made
 from evomeans.search.state import Draft
 
 MOMENT = 0.1
 Plan = TypeVar("Plan")
 Make = Callable[[Sequence[Plan], Engine], list[Draft]]
 Refine = Callable[[Engine, Sequence[Draft]], list[Refinement]]
+MakeAtOnce = Callable[[Sequence[Plan], Engine], list[Made] | None]
 
 
 class Pipeline:
@@ -34,14 +35,21 @@ class Pipeline:
     def __init__(self, workers: Workers, refine: Refine) -> None:
         self._workers = workers
         self._refine = refine
-        self._broods: deque[tuple[Brood, Task[list[Refinement]]]] = deque()
+        self._broods: deque[tuple[Brood, Task[list[Made]]]] = deque()
         self._count = 0
 
     def __len__(self) -> int:
         """Count the solutions that have been begun and not been taken."""
         return self._count
 
-    def begin(self, make: Make[Plan], plans: Sequence[Plan], *, at_once: bool = True) -> None:
+    def begin(
+        self,
+        make: Make[Plan],
+        plans: Sequence[Plan],
+        *,
+        make_at_once: MakeAtOnce[Plan] | None = None,
+        at_once: bool = True,
+    ) -> None:
         """Add solutions that an engine refines together.
 
         Parameters
@@ -50,10 +58,13 @@ class Pipeline:
             Turns the plans of solutions into drafts, with any engine and in any thread.
         plans : sequence
             One for each solution.
+        make_at_once : callable, optional
+            Turns the plans into refined solutions, or returns None if it cannot. No drafts are
+            made then, unless somebody asks for them.
         at_once : bool
             Whether to refine them as soon as a worker is idle, and not only when they are taken.
         """
-        brood = Brood(partial(make, plans), self._refine)
+        brood = Brood(make, plans, self._refine, make_at_once)
         self._broods.append((brood, self._workers.hand_out(brood.run, at_once=at_once)))
         self._count += len(plans)
 
@@ -62,7 +73,7 @@ class Pipeline:
         for first in range(0, len(waiting), batch):
             self.begin(lambda drafts, _: list(drafts), waiting[first : first + batch])
 
-    def take(self) -> Iterator[tuple[Draft, Refinement]]:
+    def take(self) -> Iterator[Made]:
         """Wait for the oldest solutions that were begun together, and take them one by one.
 
         None come if it takes longer than a moment, so that the search sees limits and Ctrl-C.
@@ -70,12 +81,10 @@ class Pipeline:
         brood, task = self._broods[0]
         if not self._workers.is_done(task, MOMENT):
             return
-        refinements = self._workers.result(task)
-        drafts = brood.drafts(self._workers.engine)
-        while drafts:
+        for made in self._workers.result(task)[brood.n_taken :]:
             self._count -= 1
-            draft = drafts.pop(0)
-            yield draft, refinements[-len(drafts) - 1]
+            brood.n_taken += 1
+            yield made
         self._broods.popleft()
 
     def drafts(self) -> list[Draft]:
@@ -97,7 +106,7 @@ class Pipeline:
             raise error
         if outcome is not None:
             # It was about to end.
-            return draft, outcome[0].centers
+            return draft, outcome[0].refinement.centers
         reached = None if error is None else error.centers
         return draft, draft.centers if reached is None else reached
 
@@ -109,21 +118,36 @@ class Pipeline:
 
 
 class Brood:
-    """Solutions that are refined together."""
+    """Solutions that are refined together; the parameters are those of :meth:`Pipeline.begin`."""
 
-    def __init__(self, make: Callable[[Engine], list[Draft]], refine: Refine) -> None:
+    __slots__ = ("_drafts", "_lock", "_make", "_make_at_once", "_plans", "_refine", "n_taken")
+
+    def __init__(
+        self,
+        make: Make[Any],
+        plans: Sequence[Any],
+        refine: Refine,
+        make_at_once: MakeAtOnce[Any] | None,
+    ) -> None:
         self._make = make
+        self._plans = plans
         self._refine = refine
+        self._make_at_once = make_at_once
         self._drafts: list[Draft] | None = None
         self._lock = Lock()
+        self.n_taken = 0
 
     def drafts(self, engine: Engine) -> list[Draft]:
-        """Return the drafts; make them if nobody has."""
+        """Return the drafts of those that have not been taken; make them if nobody has."""
         with self._lock:
             if self._drafts is None:
-                self._drafts = self._make(engine)
-            return self._drafts
+                self._drafts = self._make(self._plans, engine)
+            return self._drafts[self.n_taken :]
 
-    def run(self, engine: Engine) -> list[Refinement]:
+    def run(self, engine: Engine) -> list[Made]:
         """Make and refine them."""
-        return self._refine(engine, self.drafts(engine))
+        made = None if self._make_at_once is None else self._make_at_once(self._plans, engine)
+        if made is None:
+            drafts = self.drafts(engine)
+            made = list(map(Made.of, drafts, self._refine(engine, drafts)))
+        return made

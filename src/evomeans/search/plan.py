@@ -8,8 +8,9 @@ spacing (:func:`measure_spacing`), in units of the spacing of a regular grid in 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -55,6 +56,16 @@ class Operators:
     founder_swaps: float
     swaps: float
     survival: Survival
+
+    @cached_property
+    def n_chances(self) -> int:
+        """How many crossovers are tried for a share of the offspring only."""
+        return sum(one.share < 1.0 for one in self.crossovers)
+
+    def tried(self, chances: Sequence[float]) -> list[Crossing]:
+        """Return the crossovers to try, by a uniform number for each that has a share only."""
+        drawn = iter(chances)
+        return [one for one in self.crossovers if one.share >= 1.0 or next(drawn) < one.share]
 
 
 def measure_spacing(

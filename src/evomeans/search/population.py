@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from operator import attrgetter
 
 import numpy as np
 
@@ -14,6 +15,9 @@ Selection = Callable[[Sequence[Individual], Sequence[float]], tuple[Individual, 
 
 Survival = Callable[[Sequence[Individual], int, np.random.Generator], list[Individual]]
 """Keeps that many members of a population."""
+
+
+INERTIA_OF = attrgetter("inertia")
 
 
 def tournament(population: Sequence[Individual], first: float, second: float) -> Individual:
@@ -44,7 +48,9 @@ def different_parents(
     """
     first = tournament(population, uniforms[0], uniforms[1])
     clones = [one for one in lookalikes(first, population) if one.is_clone_of(first)]
-    others = [one for one in population if one not in clones]
+    others = list(population)
+    for clone in clones:
+        others.remove(clone)
     return first, tournament(others or population, uniforms[2], uniforms[3])
 
 
@@ -73,12 +79,12 @@ def survivors(
         originals.append(group[keep])
         clones.extend(group[:keep] + group[keep + 1 :])
     kept = originals[:count] + clones[: max(0, count - len(originals))]
-    return sorted(kept, key=lambda member: member.inertia)
+    return sorted(kept, key=INERTIA_OF)
 
 
 def last_survivor(population: Sequence[Individual], count: int) -> Individual:
     """Return the worst of the ``count`` members that would survive, by their inertia alone."""
-    ranked = sorted(population, key=lambda member: member.inertia)
+    ranked = sorted(population, key=INERTIA_OF)
     different = [ranked[0]]
     for member in ranked:
         if member.inertia > different[-1].inertia * (1.0 + CLONE_TOLERANCE):
@@ -89,7 +95,7 @@ def last_survivor(population: Sequence[Individual], count: int) -> Individual:
 def clone_groups(population: Sequence[Individual]) -> list[list[Individual]]:
     """Split a population into groups of clones, best group first."""
     groups: list[list[Individual]] = []
-    for member in sorted(population, key=lambda member: member.inertia):
+    for member in sorted(population, key=INERTIA_OF):
         # In this order clones are close, but different solutions of the same cost may lie between.
         for group in reversed(groups):
             if member.is_clone_of(group[0]):
@@ -105,7 +111,7 @@ def clone_groups(population: Sequence[Individual]) -> list[list[Individual]]:
 
 def spread(population: Sequence[Individual]) -> tuple[float, float, float, int]:
     """Return the best, the median and the worst inertia, and how many different ones there are."""
-    inertias = sorted([member.inertia for member in population])
+    inertias = sorted(map(INERTIA_OF, population))
     low, high = inertias[(len(inertias) - 1) // 2], inertias[len(inertias) // 2]
     distinct = 1 + sum([b - a > CLONE_TOLERANCE * a for a, b in pairwise(inertias)])
     return inertias[0], 0.5 * (low + high), inertias[-1], distinct

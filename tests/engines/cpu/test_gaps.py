@@ -33,11 +33,11 @@ def assert_family_true(engine: CpuEngine, problem: Problem, X: Any, generations:
     """Founders, and offspring of offspring that inherit the gaps of their parents."""
     rng = np.random.default_rng(problem.seed)
     mother, father = engine.refine(problem.starts(engine, 2))
-    assert_true_state(engine, X, mother.handle.state, mother.centers)
-    assert_true_state(engine, X, father.handle.state, father.centers)
+    assert_true_state(engine, X, mother.handle.solution.state, mother.centers)
+    assert_true_state(engine, X, father.handle.solution.state, father.centers)
     for _ in range(generations):
         (child,) = engine.refine([offspring(mother, father, rng)])
-        assert_true_state(engine, X, child.handle.state, child.centers)
+        assert_true_state(engine, X, child.handle.solution.state, child.centers)
         mother, father = (child, mother) if rng.random() < 0.7 else (father, child)
 
 
@@ -110,10 +110,10 @@ def test_states_are_true_after_repairs_of_empty_clusters(dtype, weighted, where)
     for start in founders:
         (first,) = engine.refine([start])
         assert (first.cluster_weights > 0.0).all()
-        assert_true_state(engine, X, first.handle.state, first.centers)
+        assert_true_state(engine, X, first.handle.solution.state, first.centers)
         again = Start(start.centers, rng.random(), rng.random(), parent=first.handle)
         (second,) = engine.refine([again])
-        assert_true_state(engine, X, second.handle.state, second.centers)
+        assert_true_state(engine, X, second.handle.solution.state, second.centers)
 
 
 def test_states_are_true_where_there_are_fewer_places_than_clusters(dtype, weighted) -> None:
@@ -153,11 +153,11 @@ def test_a_tile_that_is_all_one_cluster_notices_when_its_centre_leaves_and_retur
     X = (np.repeat(places, 2 * WIDTH, axis=0) + 0.1 * rng.normal(size=(512, 2))).astype(dtype)
     engine = CpuEngine(X)
     (mother,) = engine.refine([Start(engine.samples_at(np.array([0.1, 0.3, 0.6, 0.9])))])
-    assert mother.handle.state.present.sum(axis=1).tolist() == [1] * 8
+    assert mother.handle.solution.state.present.sum(axis=1).tolist() == [1] * 8
     for quantile in (0.1, 0.5, 0.9):
         start = Start(mother.centers, 1.0, quantile, removed, parent=mother.handle)
         (child,) = engine.refine([start])
-        assert_true_state(engine, X, child.handle.state, child.centers)
+        assert_true_state(engine, X, child.handle.solution.state, child.centers)
         # Everybody near is farther from all other centres: that is where the draw falls.
         assert child.inertia == pytest.approx(mother.inertia, rel=1e-9)
 

@@ -10,16 +10,15 @@ import pytest
 from evomeans.engines import Start
 from evomeans.engines.cpu.engine import CpuEngine
 from evomeans.engines.cpu.lanes import WIDTH
-from evomeans.engines.cpu.layout import State
+from evomeans.engines.cpu.layout import Solution, State
 from evomeans.engines.cpu.memory import Memory, Recollection
 
 
 def recollection(memory: Memory, n: int = 10, k: int = 3) -> Recollection:
-    state = memory.new_state(n, k)
-    return memory.keep(Recollection(state, np.zeros((k, 1)), np.zeros((k, 2, 2), np.int64)))
+    return memory.keep(memory.new_solution(n, k, 1))
 
 
-SIZE = State.allocate(10, 3).nbytes
+SIZE = Solution.allocate(10, 3, 1).nbytes
 
 
 @pytest.mark.parametrize("k", [1, 10, 50, 200])
@@ -30,24 +29,25 @@ def test_a_state_takes_at_most_twenty_bytes_per_sample(k) -> None:
 def test_the_least_recently_used_is_forgotten_first() -> None:
     memory = Memory(3 * SIZE)
     old, used, young = (recollection(memory) for _ in range(3))
-    memory.take_back(memory.lend(old, 3))
+    memory.take_back(old, memory.lend(old, 3))
     newest = recollection(memory)
     assert memory.lend(used, 3) is None
-    assert all(memory.lend(kept, 3) is kept for kept in (old, young, newest))
+    assert all(memory.lend(one, 3) is one.solution for one in (old, young, newest))
+    assert young.solution is not None
 
 
 def test_what_is_being_read_is_not_forgotten() -> None:
     memory = Memory(2 * SIZE)
     read, other = recollection(memory), recollection(memory)
-    state = memory.lend(read, 3).state
+    solution = memory.lend(read, 3)
     newest = [recollection(memory) for _ in range(3)]
-    assert read.state is state
-    assert other.state is None
-    assert all(one.state is not state for one in newest)
-    memory.take_back(read)
+    assert read.solution is solution
+    assert other.solution is None
+    assert all(one.solution is not solution for one in newest)
+    memory.take_back(read, solution)
     last = recollection(memory), recollection(memory)
-    assert read.state is None
-    assert last[1].state is not None
+    assert read.solution is None
+    assert last[1].solution is not None
 
 
 def test_one_state_is_kept_however_small_the_budget() -> None:
@@ -55,7 +55,7 @@ def test_one_state_is_kept_however_small_the_budget() -> None:
     first = recollection(memory)
     second = recollection(memory)
     assert memory.lend(first, 3) is None
-    assert memory.lend(second, 3) is second
+    assert memory.lend(second, 3) is second.solution is not None
 
 
 def test_what_is_not_ours_is_not_recalled() -> None:
@@ -71,13 +71,13 @@ def test_what_is_not_ours_is_not_recalled() -> None:
 def test_memory_of_abandoned_solutions_is_used_again_but_never_that_of_living_ones() -> None:
     memory = Memory(10 * SIZE)
     living, dying = recollection(memory), recollection(memory)
-    labels = dying.state.labels
+    labels = dying.solution.state.labels
     del dying
     gc.collect()
-    fresh = memory.new_state(10, 3)
-    assert fresh.labels is labels
-    other = memory.new_state(10, 3)
-    for ours, theirs in zip(other, living.state, strict=True):
+    fresh = memory.new_solution(10, 3, 1)
+    assert fresh.state.labels is labels
+    other = memory.new_solution(10, 3, 1)
+    for ours, theirs in zip(other.state, living.solution.state, strict=True):
         assert not np.shares_memory(ours, theirs)
 
 
@@ -87,7 +87,7 @@ def test_recycled_memory_fits_the_number_of_samples_and_clusters() -> None:
         dying = recollection(memory)
         del dying
         gc.collect()
-        state = memory.new_state(n, k)
+        state = memory.new_solution(n, k, 1).state
         n_tiles = -(-n // WIDTH)
         assert state.labels.shape == (n_tiles, WIDTH)
         assert state.gaps.shape == state.present.shape == (n_tiles, k)

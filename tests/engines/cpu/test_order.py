@@ -52,6 +52,13 @@ def test_every_sample_has_one_place_in_data_of_all_kinds(dtype, kind) -> None:
             assert_array_equal(X, before)
 
 
+@pytest.mark.parametrize("n", [8191, 8192, 20_033])
+@pytest.mark.parametrize("n_jobs", [2, 3, 16])
+def test_the_order_does_not_depend_on_the_number_of_threads(n, n_jobs) -> None:
+    X = np.random.default_rng(n).normal(size=(n, 3))
+    assert_array_equal(neighbour_order(X, WIDTH, n_jobs), neighbour_order(X, WIDTH))
+
+
 def test_sorted_and_reversed_samples_have_one_place_each(dtype) -> None:
     """What quickselect is known to be slow on, and long runs of equal values."""
     line = np.arange(20_000.0).astype(dtype)[:, None]

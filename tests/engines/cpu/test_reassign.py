@@ -13,8 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from evomeans.engines import Refinement
 from evomeans.engines.cpu.engine import CpuEngine
 from evomeans.engines.cpu.lanes import WIDTH
-from evomeans.engines.cpu.layout import BEST, CLOSEST, ENDLESS, SECOND, State, aligned
-from evomeans.engines.cpu.memory import Recollection
+from evomeans.engines.cpu.layout import BEST, CLOSEST, ENDLESS, SECOND, Solution, aligned
 from evomeans.engines.cpu.reassign import find_lowest
 from evomeans.engines.frame import Frame
 from oracles import FloatArray, assert_true_state, in_frame, squared_distances, squares_in_tiles
@@ -28,13 +27,11 @@ def plain_frame(n_features: int) -> Frame:
     return Frame(np.zeros(n_features), 0)
 
 
-def reassigned(engine: CpuEngine, known: Recollection, target: FloatArray) -> Recollection:
+def reassigned(engine: CpuEngine, known: Solution, target: FloatArray) -> Solution:
     """Assign the samples to other centres, beginning from what is known of some."""
-    room = engine._room(len(target))
-    room.take_over(known)
-    state = State.allocate(engine.n_samples, room.k)
-    room.run(known.state, state, target, True, -1, 0.0, 1, steps=0)
-    return Recollection(state, room.positions, room.centers.sums.sum(axis=0))
+    found = Solution.allocate(engine.n_samples, *target.shape)
+    engine._room(len(target)).run(known, found, target, True, -1, 0.0, 1, steps=0)
+    return found
 
 
 def founder(engine: CpuEngine, problem: Problem) -> Refinement:
@@ -77,7 +74,8 @@ def test_states_are_true_after_moves_of_all_kinds(dtype, seed, kind, n, d) -> No
     weights = make_weights(n, rng) if rng.random() < 0.5 else None
     engine = CpuEngine(X, weights)
     k = int(rng.integers(1, min(n, 16), endpoint=True))
-    known = founder(engine, Problem(X, weights, k, "samples", seed)).handle
+    mother = founder(engine, Problem(X, weights, k, "samples", seed))
+    known = mother.handle.solution
     for _ in range(8):
         known = reassigned(engine, known, moved(known.centers, rng))
         assert_true_state(engine, X, known.state, known.centers)
@@ -88,7 +86,8 @@ def test_what_was_known_is_left_as_it_was(dtype) -> None:
     rng = np.random.default_rng(0)
     X = make_samples("normal", 500, 3, dtype, rng)
     engine = CpuEngine(X)
-    known = founder(engine, Problem(X, None, 7, "samples", 0)).handle
+    mother = founder(engine, Problem(X, None, 7, "samples", 0))
+    known = mother.handle.solution
     before = [array.copy() for array in known.state]
     reassigned(engine, known, moved(known.centers, rng))
     for array, copy in zip(known.state, before, strict=True):
@@ -101,7 +100,8 @@ def test_sums_follow_the_labels_however_samples_moved(dtype, weighted) -> None:
     X = make_samples("normal", 500, 3, dtype, rng)
     weights = make_weights(500, rng) if weighted else None
     engine = CpuEngine(X, weights)
-    known = founder(engine, Problem(X, weights, 7, "samples", 1)).handle
+    mother = founder(engine, Problem(X, weights, 7, "samples", 1))
+    known = mother.handle.solution
     for _ in range(20):
         known = reassigned(engine, known, moved(known.centers, rng))
     labels, _ = engine.assign(known.centers)
@@ -148,7 +148,7 @@ def test_the_two_lowest_scores_and_the_first_that_has_the_lowest_are_found(seed)
 # ---- ties ------------------------------------------------------------------------------------
 
 
-def assert_lowest_of_the_closest(engine: CpuEngine, X: Any, known: Recollection) -> int:
+def assert_lowest_of_the_closest(engine: CpuEngine, X: Any, known: Solution) -> int:
     """Labels equal those of exact arithmetic; return how many samples had a choice."""
     squares = squares_in_tiles(engine, X, known.centers)
     assert_array_equal(known.state.labels, squares.argmin(axis=2))
@@ -164,7 +164,8 @@ def test_exact_ties_go_to_the_lowest_index_whatever_was_known(dtype, d) -> None:
     for n in (60, 500):
         X = rng.integers(-3, 4, size=(n, d)).astype(dtype)
         engine = CpuEngine(X, frame=plain_frame(d))
-        known = founder(engine, Problem(X, None, 9, "samples", n)).handle
+        mother = founder(engine, Problem(X, None, 9, "samples", n))
+        known = mother.handle.solution
         target = rng.integers(-6, 7, size=(9, d)) / 2.0
         for _ in range(30):
             known = reassigned(engine, known, target)
@@ -194,7 +195,8 @@ def test_copies_of_a_centre_win_nothing(dtype, weighted) -> None:
     X = make_samples("normal", 700, 4, dtype, rng)
     weights = make_weights(700, rng) if weighted else None
     engine = CpuEngine(X, weights)
-    known = founder(engine, Problem(X, weights, 6, "samples", 3)).handle
+    mother = founder(engine, Problem(X, weights, 6, "samples", 3))
+    known = mother.handle.solution
     for i in range(6):
         for j in range(6):
             target = known.centers.copy()
@@ -231,7 +233,8 @@ def test_samples_are_told_apart_beside_any_outlier(dtype, outlier) -> None:
     X = rng.normal(size=(300, 2)).astype(dtype)
     X[0] = outlier
     engine = CpuEngine(X)
-    known = founder(engine, Problem(X, None, 8, "samples", 4)).handle
+    mother = founder(engine, Problem(X, None, 8, "samples", 4))
+    known = mother.handle.solution
     assert_true_state(engine, X, known.state, known.centers)
     centers = in_frame(engine.frame, X[:8])
     labels, _ = engine.assign(centers)
@@ -262,7 +265,8 @@ def test_moves_too_small_for_single_precision_are_moves() -> None:
     rng = np.random.default_rng(6)
     X = np.stack([rng.integers(2, size=200), 1e-50 * rng.normal(size=200)], axis=1)
     engine = CpuEngine(X)
-    known = founder(engine, Problem(X, None, 6, "samples", 6)).handle
+    mother = founder(engine, Problem(X, None, 6, "samples", 6))
+    known = mother.handle.solution
     labels, _ = engine.assign(known.centers)
     means = [in_frame(engine.frame, X)[labels == j].mean(axis=0) for j in range(6)]
     assert_allclose(known.centers[:, 1], np.array(means)[:, 1], rtol=1e-9, atol=1e-62)

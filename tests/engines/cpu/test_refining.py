@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from evomeans.engines.course import course
 from evomeans.engines.cpu import CpuEngine
-from evomeans.engines.cpu.refining import Refining
+from evomeans.engines.cpu.refining import Refining, is_common_end
+from evomeans.engines.cpu.room import Outcome, Room
 from evomeans.engines.protocol import LocalSearch, Refinement, Start
 
 DEEP = LocalSearch(single_moves=True, swaps=6)
@@ -19,7 +19,7 @@ SAMPLES = {
 }
 
 
-def refined(X, local_search: LocalSearch, k: int = 9) -> list[Refinement]:
+def refined(X, local_search: LocalSearch, k: int = 9, least: float = 0.0) -> list[Refinement]:
     engine, rng = CpuEngine(X), np.random.default_rng(2)
     found: list[Refinement] = []
     for removed in (-1, 2, -1, 5):
@@ -27,27 +27,47 @@ def refined(X, local_search: LocalSearch, k: int = 9) -> list[Refinement]:
         parent = found[-1].handle if found and removed > 0 else None
         if parent is not None:
             centers = found[-1].centers
-        start = Start(centers, 0.5, rng.random(), removed, 2, parent, local_search)
+        start = Start(centers, 0.5, rng.random(), removed, 2, parent, local_search, least)
         found += engine.refine([start])
     return found
 
 
 @pytest.mark.parametrize("samples", SAMPLES)
-@pytest.mark.parametrize("local_search", [LocalSearch(), DEEP, LocalSearch(max_iter=2)])
+@pytest.mark.parametrize(
+    "local_search",
+    [
+        LocalSearch(),
+        DEEP,
+        LocalSearch(max_iter=2),
+        LocalSearch(momentum=True),
+        LocalSearch(single_moves=True, swaps=6, momentum=True),
+    ],
+)
 def test_step_by_step_ends_at_the_same_bits(samples, local_search, monkeypatch) -> None:
     """The same refinements with one call of a kernel for each step of the course."""
     ahead = refined(SAMPLES[samples], local_search)
 
-    def one_by_one(self: Refining, total_weight: float):
-        self._is_swapping = False
-        return self._follow(course(self.start, total_weight))
-
-    monkeypatch.setattr(Refining, "run", one_by_one)
+    monkeypatch.setattr(Refining, "run", Refining._step_by_step)
     for one, other in zip(ahead, refined(SAMPLES[samples], local_search), strict=True):
         assert one.inertia == other.inertia
         assert one.n_iter == other.n_iter
         np.testing.assert_array_equal(one.centers, other.centers)
         np.testing.assert_array_equal(one.cluster_weights, other.cluster_weights)
+
+
+@pytest.mark.parametrize("share", [0.99, 1.0, 1.01])
+def test_refinements_are_given_up_at_the_same_step(share, monkeypatch) -> None:
+    """Where what they have to explain is a little less or more than what they come to."""
+    X, momentum = SAMPLES["clusters"], LocalSearch(momentum=True)
+    founder = refined(X, momentum)[0]
+    explained = founder.cluster_weights @ (founder.centers**2).sum(axis=1)
+    ahead = refined(X, momentum, least=share * explained)
+    assert share < 1.0 or any(one.is_given_up for one in ahead)
+    assert share > 1.0 or not all(one.is_given_up for one in ahead)
+    monkeypatch.setattr(Refining, "run", Refining._step_by_step)
+    for one, other in zip(ahead, refined(X, momentum, least=share * explained), strict=True):
+        assert one.inertia == other.inertia
+        assert one.n_iter == other.n_iter
 
 
 @pytest.mark.parametrize("kind", [np.asarray, csr_array, np.asfortranarray])
@@ -62,7 +82,24 @@ def test_swaps_that_end_higher_are_taken_back(monkeypatch) -> None:
     """The kernel has been ahead in vain; the descent is repeated without them."""
     X = SAMPLES["clusters"]
     plain = refined(X, LocalSearch(single_moves=True))[0]
-    monkeypatch.setattr("evomeans.engines.cpu.room.Room.unswapped", property(lambda room: 0.0))
+    true_outcome = Room.outcome.fget
+    misled = property(lambda room: true_outcome(room)._replace(unswapped=0.0))
+    monkeypatch.setattr(Room, "outcome", misled)
     deep = refined(X, DEEP)[0]
     assert deep.inertia == plain.inertia
     np.testing.assert_array_equal(deep.centers, plain.centers)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "expected"),
+    [
+        (Outcome(9.0, 4, -1, 0.0, 0, 0), True),
+        (Outcome(9.0, 4, 2, 9.5, 0, 0), True),
+        (Outcome(9.0, 4, 2, 8.5, 0, 0), False),
+        (Outcome(9.0, 4, -1, 0.0, 1, 0), False),
+        (Outcome(0.0, 4, -1, 0.0, 0, 0), False),
+    ],
+    ids=["no swaps", "swaps that pay", "swaps that do not", "an empty cluster", "on samples"],
+)
+def test_ends_at_which_there_is_nothing_left_to_do(outcome, expected) -> None:
+    assert is_common_end(outcome, total_weight=3.0) == expected

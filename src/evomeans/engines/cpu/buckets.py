@@ -8,8 +8,6 @@ Buckets then fit into the cache of a core, and threads put them into order
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +16,7 @@ from numpy.typing import NDArray
 from evomeans.compiled.jit import jit
 from evomeans.engines.cpu.layout import FloatArray
 from evomeans.engines.cpu.order import find_direction, neighbour_order, partition, project
+from evomeans.engines.cpu.threads import side_by_side
 from evomeans.engines.frame import Frame
 
 # From this many rows on there are buckets, of about so many rows each.
@@ -87,17 +86,6 @@ def into_buckets(
     order = np.empty(len(X), np.uint32)
     distribute(buckets, np.append(0, ends[:-1]), order)
     return order, ends
-
-
-def side_by_side(do: Callable[[Any], None], items: Iterable[Any], n_jobs: int) -> None:
-    """Let threads do something for every item; what is done releases the interpreter."""
-    if n_jobs == 1:
-        for item in items:
-            do(item)
-        return
-    with ThreadPoolExecutor(n_jobs, "evomeans") as pool:
-        # A list, so that errors are raised.
-        list(pool.map(do, items))
 
 
 def plant(X: NDArray[Any], frame: Frame, depth: int) -> Tree:

@@ -7,13 +7,18 @@ from typing import Any
 
 import numpy as np
 
+from evomeans.compiled import assignment, merging
 from evomeans.compiled.entry import Entry
+from evomeans.compiled.ready import Call
 from evomeans.engines.cpu.clusters import (
     Clusters,
     Diary,
 )
 from evomeans.engines.cpu.hartigan import move_singles
-from evomeans.engines.cpu.layout import Centers, Samples, Scratch, State
+from evomeans.engines.cpu.layout import Centers, Samples, Scratch, Solution, State
+from evomeans.engines.cpu.momentum import Pace, lead
+from evomeans.engines.cpu.offspring import Nursery, make_offspring
+from evomeans.engines.cpu.parts import Parts, choose_parts
 from evomeans.engines.cpu.reassign import reassign
 from evomeans.engines.cpu.refine import refine
 from evomeans.engines.cpu.rows import SparseRows
@@ -60,22 +65,44 @@ class Kernels:
     def __init__(
         self, samples: Samples, centers: Centers, scratch: Scratch, n_clusters: int
     ) -> None:
-        state = State.allocate(0, n_clusters)
+        solution = Solution.allocate(0, n_clusters, 0)
+        state = solution.state
         clusters = Clusters.allocate(0, 1, 1, isinstance(samples.rows, SparseRows))
         swapping = clusters, Diary.allocate(0, 1, 1)
         bundles = samples, state, centers, scratch
-        numbers = False, -1, 0.0, 1, 1, 0, 0, 0, 0, 0.0, 0, 1
+        parts, labelled = Parts.allocate(0), (state.labels, solution.centers)
+        family, nursery = (solution,) * 3, Nursery.allocate(0, 0, parts)
+        pace = Pace.allocate(0, 0)
+        choices = False, 0, -1, -1, 0.0, 1, 0, 0.0, 0, 0, 0, 0.0
+        numbers = False, -1, -1, 0.0, 1, 1, 0, 0, 0.0, 0, 0, 0, 0.0, 0, 1
         self.arguments: dict[Any, tuple[Any, ...]] = {
-            refine: (samples, state, state, centers, scratch, *swapping, *numbers),
+            refine: (samples, solution, solution, centers, scratch, *swapping, pace, *numbers),
             reassign: (*bundles, -1, 0, 1),
             move_singles: (*bundles, 0, 1),
+            lead: (*bundles, pace, 0.0, 0, 0, 1),
             try_swaps: (samples, *swapping, state, centers, scratch, 1, 0.0),
+            choose_parts: (samples, *labelled, *labelled, parts),
+            make_offspring: (
+                samples,
+                *family,
+                centers,
+                scratch,
+                *swapping,
+                pace,
+                nursery,
+                *choices,
+            ),
         }
 
     @cached_property
     def refine(self) -> Entry:
         """The kernel that calls the others."""
         return Entry(refine, *self.arguments[refine])
+
+    @cached_property
+    def refine_address(self) -> int:
+        """Its address."""
+        return self._address(refine)
 
     @cached_property
     def swap(self) -> Entry:
@@ -93,9 +120,39 @@ class Kernels:
         return self._address(move_singles)
 
     @cached_property
+    def lead(self) -> int:
+        """Address of the momentum."""
+        return self._address(lead)
+
+    @cached_property
     def try_swaps(self) -> int:
         """Address of the swaps."""
         return self._address(try_swaps)
 
+    @cached_property
+    def offspring(self) -> Entry:
+        """The kernel that makes an offspring; its addresses are in a nursery."""
+        return Entry(make_offspring, *self.arguments[make_offspring])
+
+    @cached_property
+    def choose_parts(self) -> int:
+        """Address of the partition crossover."""
+        return self._address(choose_parts)
+
+    @cached_property
+    def merge(self) -> int:
+        """Address of the merging crossover."""
+        return address(*merging.kernel_calls())
+
+    @cached_property
+    def cross(self) -> int:
+        """Address of the matching crossover."""
+        return address(*assignment.kernel_calls())
+
     def _address(self, kernel: Any) -> int:
         return int(kernel.address(*self.arguments[kernel]))
+
+
+def address(call: Call) -> int:
+    """Return where the machine code of a call is."""
+    return int(call.kernel.address(*call.arguments))

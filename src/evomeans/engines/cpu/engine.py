@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.engines.cpu.layout import State, count_tiles
-from evomeans.engines.cpu.memory import Memory, Recollection
+from evomeans.engines.course import least_of
+from evomeans.engines.cpu.layout import Solution, count_tiles
+from evomeans.engines.cpu.memory import Memory
+from evomeans.engines.cpu.offspring import NO_CHILD
 from evomeans.engines.cpu.pooling import PoolMemory, draw_from_pool
 from evomeans.engines.cpu.reassign import PAIRS
 from evomeans.engines.cpu.reductions import Attraction
-from evomeans.engines.cpu.refining import Refining
+from evomeans.engines.cpu.refining import Refining, choose_place, is_common_end
 from evomeans.engines.cpu.room import LabelledCenters, Room
 from evomeans.engines.cpu.samples import (
     can_move_singles,
@@ -35,8 +37,10 @@ from evomeans.engines.protocol import (
     Flags,
     FloatArray,
     Handle,
+    Mating,
     Refinement,
     Start,
+    Way,
     require_abilities,
 )
 from evomeans.engines.rules import sum_by_center
@@ -120,37 +124,81 @@ class CpuEngine(CountingSamples):
 
     def _refine(self, start: Start) -> Refinement:
         room = self._room(len(start.centers))
-        state = self.memory.new_state(self.n_samples, room.k)
+        found = self._new_solution(room.k)
         known = self.memory.lend(start.parent, room.k)
         try:
-            refining = Refining(room, start, self._draw, known, state)
-            level = refining.run(self.total_weight)
+            refining = Refining(room, start, self._draw, known, found)
+            inertia = refining.run(self.total_weight).inertia
         except Abandoned:
             raise Abandoned(room.positions) from None
         finally:
-            self.memory.take_back(known)
-        handle = self.memory.keep(Recollection(state, room.positions, room.sums))
+            self.memory.take_back(start.parent, known)
+        return self._remembered(found, inertia, refining.n_iter)
+
+    def offspring(self, mating: Mating) -> tuple[Way, Refinement] | None:
+        """Cross two solutions and refine the child, in a single call of a kernel."""
+        memory, first, second = self.memory, mating.first, mating.second
+        local_search, n_clusters = mating.local_search, len(mating.coins)
+        room = self._room(n_clusters)
+        if room.crew.n_threads > 1:
+            return None
+        one, other = memory.lend(first, n_clusters), memory.lend(second, n_clusters)
+        try:
+            if one is None or other is None:
+                return None
+            found = self._new_solution(n_clusters)
+            room.breed(
+                one,
+                other,
+                found,
+                mating.coins,
+                Way.PARTS in mating.ways,
+                mating.ways[-1],
+                mating.removed,
+                *choose_place(room, self._draw, mating.alpha, mating.quantile),
+                mating.power,
+                local_search.swaps if n_clusters > 1 else 0,
+                mating.quantile,
+                local_search.single_moves,
+                local_search.momentum,
+                least_of(local_search, mating.least_explained),
+            )
+        finally:
+            memory.take_back(first, one)
+            memory.take_back(second, other)
+        outcome = room.outcome
+        if outcome.made_by == NO_CHILD or not is_common_end(outcome, self.total_weight):
+            memory.give_back(found)
+            return None
+        made = self._remembered(found, outcome.inertia, int(outcome.iterations))
+        return Way(int(outcome.made_by)), made
+
+    def _remembered(self, found: Solution, inertia: float, n_iter: int) -> Refinement:
+        """Keep a solution; its memory may be used again while what is returned lives on."""
         return Refinement(
-            handle.centers,
-            self.frame.inertia_in_data_units(level.inertia),
-            level.weights.copy(),
-            refining.n_iter,
-            handle,
+            found.centers.copy(),
+            self.frame.inertia_in_data_units(inertia),
+            found.weights.copy(),
+            n_iter,
+            self.memory.keep(found),
         )
+
+    def _new_solution(self, n_clusters: int) -> Solution:
+        return self.memory.new_solution(self.n_samples, n_clusters, self.n_features)
 
     def assign(self, centers: FloatArray) -> tuple[NDArray[np.int32], float]:
         """Labels of the closest centres, and the inertia."""
-        state = self._assigned(centers)
-        labels = self._room(len(centers)).labels(state)
-        self.memory.give_back(state)
+        found = self._assigned(centers)
+        labels = self._room(len(centers)).labels(found.state)
+        self.memory.give_back(found)
         return labels, self.frame.inertia_in_data_units(self._room(len(centers)).inertia)
 
-    def _assigned(self, centers: FloatArray) -> State:
-        """Return the state of samples that are assigned to their closest centres, and no more."""
+    def _assigned(self, centers: FloatArray) -> Solution:
+        """Return samples that are assigned to their closest centres, and no more."""
         room = self._room(len(centers))
-        state = self.memory.new_state(self.n_samples, room.k)
-        room.run(state, state, centers, False, -1, 0.0, 1, steps=0)
-        return state
+        found = self._new_solution(room.k)
+        room.run(found, found, centers, False, -1, 0.0, 1, steps=0)
+        return found
 
     @property
     def comparisons(self) -> int:
@@ -189,27 +237,27 @@ class CpuEngine(CountingSamples):
         second_handle: Handle | None = None,
     ) -> tuple[Flags, Flags] | None:
         """Put the better versions of all parts together in which two solutions differ."""
-        k = len(first)
-        known = self.memory.lend(first_handle, k), self.memory.lend(second_handle, k)
+        k, memory = len(first), self.memory
+        known, other = memory.lend(first_handle, k), memory.lend(second_handle, k)
         try:
             return self._room(k).better_parts(
-                self._labelled(first, first_handle, known[0]),
-                self._labelled(second, second_handle, known[1]),
+                self._labelled(first, first_handle, known),
+                self._labelled(second, second_handle, other),
             )
         finally:
-            self.memory.take_back(known[0])
-            self.memory.take_back(known[1])
+            memory.take_back(first_handle, known)
+            memory.take_back(second_handle, other)
 
     def _labelled(
-        self, centers: FloatArray, handle: Handle | None, known: Recollection | None
+        self, centers: FloatArray, handle: Handle | None, known: Solution | None
     ) -> LabelledCenters:
         """Return labels with centres, from what is known of them if anything is."""
-        if known is not None and known.state is not None:
+        if known is not None:
             return LabelledCenters(known.state.labels, centers)
         if (labels := self.memory.labels(handle, len(centers))) is None:
-            state = self._assigned(centers)
-            labels = state.labels.copy()
-            self.memory.give_back(state)
+            found = self._assigned(centers)
+            labels = found.state.labels.copy()
+            self.memory.give_back(found)
         return LabelledCenters(labels, centers)
 
     def subsample(self, drawing: Drawing) -> CpuEngine:
@@ -314,19 +362,16 @@ class CpuEngine(CountingSamples):
     def cluster_sums(self, centers: FloatArray, parent: Handle | None = None) -> ClusterSums:
         """Assign all samples to these centres, and sum them up."""
         room = self._room(len(centers))
-        state = self.memory.new_state(self.n_samples, room.k)
+        found = self._new_solution(room.k)
         known = self.memory.lend(parent, room.k)
+        before = found if known is None else known
         try:
-            if known is not None:
-                room.take_over(known)
-            before = known.state if known is not None and known.state is not None else state
-            room.run(before, state, centers, before is not state, -1, 0.0, 1, steps=0)
+            room.run(before, found, centers, known is not None, -1, 0.0, 1, steps=0)
         finally:
-            self.memory.take_back(known)
-        limbs = room.sums
+            self.memory.take_back(parent, known)
+        limbs, weights = found.sums, found.weights.copy()
         sums = (limbs[:, 0, :-1] + limbs[:, 1, :-1] / self.samples.limb) / self.samples.scales[:-1]
-        handle = self.memory.keep(Recollection(state, room.positions, limbs))
-        return ClusterSums(room.inertia, room.centers.weights.copy(), sums, handle)
+        return ClusterSums(room.inertia, weights, sums, self.memory.keep(found))
 
     def _attraction(self, n_points: int) -> Attraction:
         work = n_points * self.n_samples * self.n_features

@@ -123,6 +123,38 @@ class State(NamedTuple):
 
 
 @bundle
+class Solution(NamedTuple):
+    """The end of a refinement, from which its offspring begin.
+
+    * ``state``: of the samples, true for the centres.
+    * ``centers`` (k, d).
+    * ``weights`` (k,): total weight of each cluster.
+    * ``sums`` (k, 2, d + 1): cluster sums, see :mod:`~evomeans.engines.cpu.sums`.
+    """
+
+    state: State
+    centers: FloatArray
+    weights: FloatArray
+    sums: NDArray[np.int64]
+
+    @classmethod
+    def allocate(cls, n_samples: int, n_clusters: int, n_features: int) -> Solution:
+        """Allocate a solution; its contents are undefined."""
+        return cls(
+            State.allocate(n_samples, n_clusters),
+            np.empty((n_clusters, n_features)),
+            np.empty(n_clusters),
+            np.empty((n_clusters, LIMBS, n_features + 1), np.int64),
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that this takes."""
+        own = self.centers.nbytes + self.weights.nbytes + self.sums.nbytes
+        return self.state.nbytes + own
+
+
+@bundle
 class Centers(NamedTuple):
     """The centres, and how they have just moved.
 
@@ -201,8 +233,8 @@ class Scratch(NamedTuple):
     * ``marks`` (n,): 1 for samples that may gain by a single move, by user row. From ``confirm``,
       for ``visit``, which leaves zeros.
     * ``counts`` (threads, 8): distances computed, in column PAIRS. From ``reassign``.
-    * ``numbers`` (8,): INERTIA, from ``sum_distances``; ITERATIONS, SWAPS and UNSWAPPED, from
-      ``refine``.
+    * ``numbers`` (6,): INERTIA, from ``sum_distances``; ITERATIONS, SWAPS, UNSWAPPED and EMPTY,
+      from ``refine``; MADE_BY, from ``make_offspring``.
     * ``barrier``: where threads meet, see :mod:`~evomeans.engines.cpu.threads`.
     """
 
@@ -250,7 +282,7 @@ class Scratch(NamedTuple):
             largest_move=np.zeros((n_threads, 16), np.float32),
             marks=np.zeros(n_samples, np.uint8),
             counts=np.zeros((n_threads, 8), np.int64),
-            numbers=np.zeros(8),
+            numbers=np.zeros(6),
             barrier=barrier,
         )
 

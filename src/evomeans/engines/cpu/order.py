@@ -15,15 +15,18 @@ from numpy.typing import NDArray
 
 from evomeans.compiled.jit import REORDER, jit
 from evomeans.engines.cpu.layout import FloatArray
+from evomeans.engines.cpu.threads import side_by_side
 
 # Samples that the main direction of a part is estimated from, and rounds of the power iteration.
 POLLED = 256
 ROUNDS = 4
 # Sparse samples are projected onto this many random directions first.
 SKETCH = 16
+# Rows that are worth a thread of their own: they take some milliseconds.
+WORTH_A_THREAD = 4096
 
 
-def neighbour_order(X: Any, width: int) -> NDArray[np.uint32]:
+def neighbour_order(X: Any, width: int, n_jobs: int = 1) -> NDArray[np.uint32]:
     """Return the rows of ``X`` in an order in which runs of ``width`` rows are neighbours.
 
     Parameters
@@ -31,13 +34,27 @@ def neighbour_order(X: Any, width: int) -> NDArray[np.uint32]:
     X : (n, d) array or CSR matrix
         The squares of its values must not overflow.
     width : int
+    n_jobs : int
+        Threads at most; the order does not depend on it.
     """
     points = X if isinstance(X, np.ndarray) else sketch(X)
-    n_samples, n_features = points.shape
-    order = np.arange(n_samples, dtype=np.uint32)
-    parts = np.empty((2 * n_samples.bit_length() + 2, 2), np.int64)
-    halve(points, order, width, parts, np.empty(n_samples), np.empty((3, n_features)))
+    order = np.arange(len(points), dtype=np.uint32)
+    sort_part(points, order, width, n_jobs)
     return order
+
+
+def sort_part(points: NDArray[Any], order: NDArray[np.uint32], width: int, n_threads: int) -> None:
+    """Sort some rows. With several threads, each half is sorted by half of them."""
+    n_rows = len(order)
+    parts = np.empty((2 * n_rows.bit_length() + 2, 2), np.int64)
+    memory = parts, np.empty(n_rows), np.empty((3, points.shape[1]))
+    if n_threads == 1 or n_rows < 2 * max(WORTH_A_THREAD, width):
+        halve(points, order, width, 1, *memory)
+        return
+    halve(points, order, width, n_rows, *memory)
+    middle = middle_of(n_rows, width)
+    halves = (order[:middle], n_threads // 2), (order[middle:], n_threads - n_threads // 2)
+    side_by_side(lambda half: sort_part(points, half[0], width, half[1]), halves, 2)
 
 
 def sketch(X: Any) -> NDArray[np.float64]:
@@ -46,11 +63,20 @@ def sketch(X: Any) -> NDArray[np.float64]:
     return np.asarray(X @ directions, dtype=np.float64)
 
 
+def middle_of(n_rows: int, width: int) -> int:
+    """Return how many of the rows belong to the first half: whole runs; none if there is one."""
+    return (n_rows + width - 1) // width // 2 * width
+
+
+first_half = jit(middle_of)
+
+
 @jit
 def halve(
     points: NDArray[Any],
     order: NDArray[np.uint32],
     width: int,
+    least: int,
     parts: NDArray[np.int64],
     keys: FloatArray,
     vectors: FloatArray,
@@ -62,6 +88,8 @@ def halve(
     points : (n, d) array
     order : (n,) array, in and out
     width : int
+    least : int
+        Parts of fewer rows are left as they are.
     parts : (2·log₂ n, 2) array
         Working memory: a stack of the parts that still have to be split.
     keys : (n,) array
@@ -74,13 +102,12 @@ def halve(
     while waiting > 0:
         waiting -= 1
         first, last = parts[waiting, 0], parts[waiting, 1]
-        n_tiles = (last - first + width - 1) // width
-        if n_tiles < 2:
+        middle = first + first_half(last - first, width)
+        if middle == first or last - first < least:
             continue
         find_direction(points, order, first, last, direction, mean, pull)
         for p in range(first, last):
             keys[p] = project(points, order[p], direction)
-        middle = first + n_tiles // 2 * width
         partition(order, keys, first, last, middle)
         parts[waiting, 0], parts[waiting, 1] = first, middle
         parts[waiting + 1, 0], parts[waiting + 1, 1] = middle, last

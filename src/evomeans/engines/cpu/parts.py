@@ -46,6 +46,10 @@ class Parts(NamedTuple):
 
     * ``costs`` (2, BALANCES): lowest extra cost for every balance, before and after a part.
     * ``takes`` (2k, BALANCES): 1 if the second version of a part leads to this lowest cost.
+
+    The result:
+
+    * ``is_better`` (1,): 1 if what is chosen is better than both solutions.
     """
 
     errors: FloatArray
@@ -55,6 +59,7 @@ class Parts(NamedTuple):
     chosen: NDArray[np.uint8]
     costs: FloatArray
     takes: NDArray[np.uint8]
+    is_better: NDArray[np.uint8]
 
     @classmethod
     def allocate(cls, n_clusters: int) -> Parts:
@@ -68,6 +73,7 @@ class Parts(NamedTuple):
             np.empty(nodes, np.uint8),
             np.empty((2, BALANCES)),
             np.empty((nodes, BALANCES), np.uint8),
+            np.empty(1, np.uint8),
         )
 
 
@@ -93,7 +99,7 @@ def choose_parts(
     second: NDArray[Any],
     second_centers: FloatArray,
     parts: Parts,
-) -> bool:
+) -> None:
     """Choose the better version of every part.
 
     Parameters
@@ -103,12 +109,7 @@ def choose_parts(
         Labels.
     first_centers, second_centers : (k, d) arrays
     parts : Parts, out
-        ``chosen`` says what to take from the second solution.
-
-    Returns
-    -------
-    is_better : bool
-        Whether the result is better than both solutions.
+        ``chosen`` says what to take from the second solution, ``is_better`` whether that pays.
     """
     sum_squares(samples, first, first_centers, parts.errors[FIRST])
     sum_squares(samples, second, second_centers, parts.errors[SECOND])
@@ -123,7 +124,7 @@ def choose_parts(
         second_total += other
         total += 0.0 if is_taken(parts, j) else own
         total += other if is_taken(parts, j + parts.errors.shape[1]) else 0.0
-    return total < min(first_total, second_total) * BETTER
+    parts.is_better[0] = total < min(first_total, second_total) * BETTER
 
 
 @jit

@@ -15,6 +15,8 @@ from evomeans.engines.cpu.hartigan import move_singles
 from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import Samples, State
 from evomeans.engines.cpu.losses import find_two_closest
+from evomeans.engines.cpu.momentum import lead
+from evomeans.engines.cpu.offspring import make_offspring
 from evomeans.engines.cpu.order import halve
 from evomeans.engines.cpu.parts import choose_parts
 from evomeans.engines.cpu.pooling import PoolMemory, draw_from_pool
@@ -36,7 +38,9 @@ from evomeans.engines.frame import is_sparse
 from evomeans.engines.protocol import Ability
 
 
-def calls(X: Any, n_clusters: int, abilities: frozenset[Ability]) -> list[Call]:
+def calls(
+    X: Any, n_clusters: int, abilities: frozenset[Ability], *, breeding: bool, momentum: bool
+) -> list[Call]:
     """Return the calls of a fit, with arguments of the right types and next to no size.
 
     Parameters
@@ -46,9 +50,13 @@ def calls(X: Any, n_clusters: int, abilities: frozenset[Ability]) -> list[Call]:
     n_clusters : int
     abilities : frozenset of Ability
         What the search uses beyond K-means.
+    breeding : bool
+        Whether there is a search that crosses solutions.
+    momentum : bool
+        Whether K-means may have momentum.
     """
     samples = blank_samples(X)
-    room, labels = Room(samples, 1, 1, 1), np.zeros((1, 1), State.label_type(n_clusters))
+    room = Room(samples, 1, 1, 1)
     samples, centers, scratch, target = room.samples, room.centers, room.scratch, room.target
     kernels = Kernels(samples, centers, scratch, n_clusters)
     single, double, grid = samples.radii, np.zeros(1), np.zeros((1, 1))
@@ -57,7 +65,7 @@ def calls(X: Any, n_clusters: int, abilities: frozenset[Ability]) -> list[Call]:
     found = [
         Call(reassign, kernels.arguments[reassign], 2.4),
         Call(refine, kernels.arguments[refine], 2.5),
-        Call(halve, (points, samples.order, WIDTH, pairs, double, grid), 0.7),
+        Call(halve, (points, samples.order, WIDTH, 1, pairs, double, grid), 0.7),
         Call(smallest_size, (np.zeros(1, X.dtype),), 0.1),
     ]
     if not is_sparse(X):
@@ -73,8 +81,11 @@ def calls(X: Any, n_clusters: int, abilities: frozenset[Ability]) -> list[Call]:
     if Ability.SWAPS in abilities:
         found.append(Call(try_swaps, kernels.arguments[try_swaps], 6.0))
     if Ability.PARTS in abilities:
-        both = samples, labels, target, labels, target, room._parts
-        found.append(Call(choose_parts, both, 1.0))
+        found.append(Call(choose_parts, kernels.arguments[choose_parts], 1.0))
+    if momentum and not is_sparse(X):
+        found.append(Call(lead, kernels.arguments[lead], 1.0))
+    if breeding:
+        found.append(Call(make_offspring, kernels.arguments[make_offspring], 1.0))
     return found
 
 

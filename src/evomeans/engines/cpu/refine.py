@@ -11,6 +11,8 @@ that all of them read after the same barrier.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,7 +25,7 @@ from evomeans.engines.cpu.clusters import (
     Diary,
 )
 from evomeans.engines.cpu.gaps import MORE, NOTHING
-from evomeans.engines.cpu.lanes import WIDTH
+from evomeans.engines.cpu.inheriting import begin, conclude, count_empty, place_center
 from evomeans.engines.cpu.layout import (
     FAR,
     NOWHERE,
@@ -33,17 +35,21 @@ from evomeans.engines.cpu.layout import (
     Samples,
     Scratch,
     SingleArray,
+    Solution,
     State,
 )
 from evomeans.engines.cpu.reassign import forget, reassign
 from evomeans.engines.cpu.roulette import draw_nearby, set_distances, sum_chunks, sum_nearby
 from evomeans.engines.cpu.rows import remember_center, write_row
 from evomeans.engines.cpu.sums import update_center
-from evomeans.engines.cpu.threads import ABANDONED, meet, nth_item, share
+from evomeans.engines.cpu.threads import ABANDONED, meet, share
 from evomeans.engines.rules import MAX_ITERATIONS
 
+if TYPE_CHECKING:
+    from evomeans.engines.cpu.momentum import Pace
+
 # Entries of ``Scratch.numbers``.
-INERTIA, ITERATIONS, SWAPS, UNSWAPPED = range(4)
+INERTIA, ITERATIONS, SWAPS, UNSWAPPED, EMPTY = range(5)
 # Stages: where centres move to, see ``move_centers``.
 BEGIN, PLACE, LLOYD = range(3)
 # Drift of a centre that moved by so little that its square vanishes in single precision.
@@ -53,18 +59,22 @@ SMALLEST = np.float32(1e-37)
 @jit(by_address=True)
 def refine(
     samples: Samples,
-    parent: State,
-    state: State,
+    parent: Solution,
+    found: Solution,
     centers: Centers,
     scratch: Scratch,
     clusters: Clusters,
     diary: Diary,
+    pace: Pace,
     inherit: bool,
     removed: int,
+    placed: int,
     quantile: float,
     power: int,
     steps: int,
     assign: int,
+    lead: int,
+    least: float,
     single_moves: int,
     swap: int,
     n_swaps: int,
@@ -77,21 +87,25 @@ def refine(
     Parameters
     ----------
     samples : Samples
-    parent : State
-        If ``inherit``, true for ``centers.exact`` and consistent with ``centers.sums``. Otherwise
-        it is not read, and the sums are zero.
-    state : State, out
-        May be ``parent`` itself.
+    parent : Solution
+        Not read unless ``inherit``.
+    found : Solution, out
+        Where the refinement ends. It may be the ``parent``, if that is what ``centers`` hold.
     centers : Centers, in and out
     scratch : Scratch
         ``numbers`` receives the results: the INERTIA, the ITERATIONS of all K-means together, the
-        number of SWAPS kept, −1 if none were tried, and the inertia before them (UNSWAPPED).
+        number of SWAPS kept, −1 if none were tried, the inertia before them (UNSWAPPED), and how
+        many clusters are EMPTY.
     clusters, diary : Clusters and Diary
         For swaps; not read if there are none.
+    pace : Pace
+        For momentum; not read if there is none.
     inherit : bool
         Whether to begin from ``parent``.
     removed : int
-        The centre that is moved to a sample drawn by distance; −1 for none.
+        The centre that is moved to a sample; −1 for none.
+    placed : int
+        The place of that sample; −1 for one that is drawn by its distance.
     quantile, power
         Uniform number for this draw, and the power of the distances.
     steps : int
@@ -101,6 +115,12 @@ def refine(
     assign : int
         Address of :func:`~evomeans.engines.cpu.reassign.reassign`. Two kernels can be compiled at
         the same time.
+    lead : int
+        Address of :func:`~evomeans.engines.cpu.momentum.lead`, to go there with momentum; 0 for
+        none.
+    least : float
+        What the centres have to explain in the end. Where that is hopeless, the refinement is given
+        up, and the inertia is infinite. 0 for anything. Only with momentum.
     single_moves : int
         Address of :func:`~evomeans.engines.cpu.hartigan.move_singles`, to continue from the fixed
         point by Hartigan's moves until there are none; 0 to end there. Many searches do not make
@@ -112,16 +132,39 @@ def refine(
         Of the swaps.
     thread, n_threads : int
     """
-    if inherit:
-        if parent.labels.ctypes.data != state.labels.ctypes.data:
-            copy_state(parent, state, thread, n_threads)
-    else:
+    state = found.state
+    if not inherit:
         forget(state, centers.weights.shape[0], thread, n_threads)
+    if not inherit or parent.state.labels.ctypes.data != state.labels.ctypes.data:
+        begin(parent, state, centers, inherit, thread, n_threads)
+    if placed >= 0:
+        place_center(samples, centers.target, removed, placed, thread, n_threads)
     if thread == 0:
         scratch.numbers[ITERATIONS] = 0.0
         scratch.numbers[SWAPS] = -1.0
-    target, drawn, uniform = centers.target, removed, quantile
+    target, drawn, uniform = centers.target, removed if placed < 0 else -1, quantile
     while True:
+        if lead != 0:
+            # A single assignment; from there on there is momentum.
+            descend(
+                samples,
+                state,
+                centers,
+                scratch,
+                target,
+                drawn,
+                uniform,
+                power,
+                -1,
+                assign,
+                0,
+                thread,
+                n_threads,
+            )
+            call_at(lead, samples, state, centers, scratch, pace, least, assign, thread, n_threads)
+            if scratch.numbers[INERTIA] == np.inf or scratch.barrier[ABANDONED] != 0:
+                break
+            target, drawn, uniform = centers.target, -1, 0.0
         descend(
             samples,
             state,
@@ -137,10 +180,10 @@ def refine(
             thread,
             n_threads,
         )
-        if swap == 0 or scratch.numbers[SWAPS] >= 0.0 or has_empty(centers.weights):
-            return
+        if swap == 0 or scratch.numbers[SWAPS] >= 0.0 or count_empty(centers.weights) > 0:
+            break
         if scratch.barrier[ABANDONED] != 0:
-            return
+            break
         meet(scratch.barrier, n_threads)
         if thread == 0:
             scratch.numbers[UNSWAPPED] = scratch.numbers[INERTIA]
@@ -148,9 +191,12 @@ def refine(
             scratch.numbers[SWAPS] = np.float64(diary.numbers[SUCCESSES])
         meet(scratch.barrier, n_threads)
         if scratch.numbers[SWAPS] == 0.0:
-            return
+            break
         # On all samples, because swaps only look at their neighbourhood.
         target, drawn, uniform = clusters.centers, -1, 0.0
+    if thread == 0:
+        conclude(samples, centers, found, steps < MAX_ITERATIONS)
+        scratch.numbers[EMPTY] = count_empty(found.weights)
 
 
 @jit(inline=False)
@@ -257,22 +303,6 @@ def sum_distances(
 
 
 @jit
-def copy_state(parent: State, state: State, thread: int, n_threads: int) -> None:
-    """Copy the parent's state for a thread's share of the tiles."""
-    n_tiles = state.spread.shape[0]
-    for nth in range(n_tiles):
-        tile = nth_item(nth, thread, n_threads)
-        if tile >= n_tiles:
-            break
-        for lane in range(WIDTH):
-            state.labels[tile, lane] = parent.labels[tile, lane]
-        state.spread[tile] = parent.spread[tile]
-        for j in range(state.gaps.shape[1]):
-            state.gaps[tile, j] = parent.gaps[tile, j]
-            state.present[tile, j] = parent.present[tile, j]
-
-
-@jit
 def move_centers(
     samples: Samples,
     centers: Centers,
@@ -320,15 +350,6 @@ def move_centers(
         centers.approached[j] = NOTHING if stage == BEGIN and j == removed else drift[j]
         farthest = max(farthest, drift[j])
     scratch.largest_move[thread, 0] = farthest
-
-
-@jit
-def has_empty(weights: FloatArray) -> bool:
-    """Whether a cluster has no weight."""
-    count = 0
-    for j in range(weights.shape[0]):
-        count += weights[j] == 0.0
-    return count > 0
 
 
 @jit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -19,16 +20,52 @@ from evomeans.engines.course import (
     Steps,
     Swap,
     course,
-    is_common_end,
+    least_of,
 )
-from evomeans.engines.cpu.layout import State
-from evomeans.engines.cpu.memory import Recollection
-from evomeans.engines.cpu.room import Room
+from evomeans.engines.cpu.layout import Solution
+from evomeans.engines.cpu.room import Outcome, Room
 from evomeans.engines.cpu.samples import dense_rows, squared_norms
 from evomeans.engines.draws import WeightedDraw
 from evomeans.engines.fixed_point import means_of
 from evomeans.engines.protocol import FloatArray, Start
-from evomeans.engines.rules import MAX_ITERATIONS, sits_on_centers, split_mixture
+from evomeans.engines.rules import (
+    CERTAINLY_NO_ROUNDING,
+    MAX_ITERATIONS,
+    sits_on_centers,
+    split_mixture,
+)
+
+
+def choose_place(
+    room: Room, draw: WeightedDraw, alpha: float, quantile: float
+) -> tuple[int, float]:
+    """Choose the sample that a centre is relocated to, if that needs no distances.
+
+    Returns
+    -------
+    placed : int
+        Its place; −1 if it is drawn by its distance.
+    quantile : float
+        The uniform number that is left for that draw.
+    """
+    by_distance, quantile = split_mixture(alpha, quantile)
+    if by_distance and room.k > 1:
+        return -1, quantile
+    return int(room.samples.places[draw.row(quantile)]), quantile
+
+
+def is_common_end(outcome: Outcome, total_weight: float) -> bool:
+    """Whether nothing is left to do after a single call of the kernel.
+
+    That is so if it was given up; or unless swaps have raised the sum of squares, there are empty
+    clusters, or samples may equal their centres.
+    """
+    inertia = outcome.inertia
+    if math.isinf(inertia):
+        return True
+    is_misled = outcome.swaps_kept > 0.0 and inertia > outcome.unswapped
+    is_rounding = inertia <= CERTAINLY_NO_ROUNDING * total_weight
+    return not (is_misled or is_rounding or outcome.n_empty)
 
 
 class Refining:
@@ -45,10 +82,9 @@ class Refining:
     start : Start
     draw : WeightedDraw
         Of samples by their weight.
-    known : Recollection, optional
-        What is known of the parent of the start.
-    state : State, out
-        Of the samples in the end.
+    known : Solution, optional
+        The parent of the start.
+    found : Solution, out
     """
 
     def __init__(
@@ -56,36 +92,43 @@ class Refining:
         room: Room,
         start: Start,
         draw: WeightedDraw,
-        known: Recollection | None,
-        state: State,
+        known: Solution | None,
+        found: Solution,
     ) -> None:
         self.room = room
         self.start = start
         self.draw = draw
         self.known = known
-        self.state = state
+        self.found = found
         self.n_iter = 0
         limit = start.local_search.max_iter
         self._steps = MAX_ITERATIONS if limit is None else limit
-        # Whether swaps follow the next fixed point: the course asks for them once. With momentum,
-        # there is more than the kernel does in a call.
-        self._is_swapping = limit is None and not start.local_search.momentum and room.k > 1
+        # Whether momentum precedes the next fixed point, and whether swaps follow it: the course
+        # asks for them once.
+        self._has_momentum = limit is None and start.local_search.momentum
+        self._is_swapping = limit is None and room.k > 1
         self._kept: bool | None = None
         self._ahead: Level | None = None
 
     def run(self, total_weight: float) -> Level:
         """Do what the kernel does in a single call, and follow the course from there."""
-        start, reached = self.start, None
-        if not start.local_search.momentum:
-            self._begin()
-            if start.removed >= 0:
-                self._relocate(start.removed, start.alpha, start.quantile)
-            reached = self._descend()
-            # Nearly always there is nothing left to do, and no need to ask what.
-            end = reached if self._ahead is None else self._ahead
-            if end.inertia <= reached.inertia and is_common_end(end, total_weight):
-                return end
+        start = self.start
+        self._begin()
+        if start.removed >= 0:
+            self._relocate(start.removed, start.alpha, start.quantile)
+        reached = self._descend()
+        if is_common_end(self.room.outcome, total_weight):
+            return self.room.level
+        if self._has_momentum:
+            # There is more to decide than the course would ask for from here on.
+            return self._step_by_step(total_weight)
         return self._follow(course(start, total_weight, reached))
+
+    def _step_by_step(self, total_weight: float) -> Level:
+        """Begin anew, and let the course decide about every step."""
+        self.n_iter, self._has_momentum, self._is_swapping = 0, False, False
+        self._kept = self._ahead = None
+        return self._follow(course(self.start, total_weight))
 
     def _follow(self, steps: Steps[Level]) -> Level:
         answer: Any = None
@@ -114,31 +157,26 @@ class Refining:
                 return self._snap()
 
     def _begin(self) -> None:
-        self._inherited: State | None = None
-        if self.known is not None:
-            self.room.take_over(self.known)
-            self._inherited = self.known.state
+        self._inherited = self.known
         self._go_to(self.start.centers)
 
-    def _go_to(self, centers: FloatArray | None, removed: int = -1, quantile: float = 0.0) -> None:
+    def _go_to(
+        self,
+        centers: FloatArray | None,
+        removed: int = -1,
+        placed: int = -1,
+        quantile: float = 0.0,
+    ) -> None:
         """Plan the next move of the centres; None lets them stay."""
-        self._target, self._removed, self._quantile = centers, removed, quantile
-        self._is_relocating = False
+        self._target, self._removed = centers, removed
+        self._placed, self._quantile = placed, quantile
 
     def _relocate(self, removed: int, alpha: float, quantile: float) -> None:
         """Choose the sample at once if that needs no distances; else leave it to the kernel."""
-        if self._is_relocating:
+        if self._removed >= 0:
             self._move(steps=0)
-        centers = self.room.positions if self._target is None else self._target
-        by_distance, quantile = split_mixture(alpha, quantile)
-        if by_distance and len(centers) > 1:
-            self._go_to(centers, removed, quantile)
-        else:
-            centers = centers.copy()
-            drawn = self.draw.rows(np.array([quantile]))
-            centers[removed] = dense_rows(self.room.samples, drawn, centers.shape[1])[0]
-            self._go_to(centers)
-        self._is_relocating = True
+        target = self.room.positions if self._target is None else self._target
+        self._go_to(target, removed, *choose_place(self.room, self.draw, alpha, quantile))
 
     def _descend(self) -> Level:
         """Run K-means and single moves, and then the swaps that the course will ask for."""
@@ -146,21 +184,22 @@ class Refining:
             level, self._ahead = self._ahead, None
             return level
         swaps = self.start.local_search.swaps if self._is_swapping else 0
-        level = self._move(self._steps, swaps)
-        if (kept := self.room.swaps_kept) < 0:
+        level = self._move(self._steps, swaps, momentum=self._has_momentum)
+        outcome = self.room.outcome
+        if outcome.swaps_kept < 0.0:
             return level
-        self._is_swapping, self._kept = False, kept > 0
-        if not kept:
+        self._is_swapping, self._kept = False, outcome.swaps_kept > 0.0
+        if not self._kept:
             return level
         self._ahead = level
         # The kernel swaps only where no cluster is empty; by now, one may be.
-        return Level(self.room.unswapped, np.ones(self.room.k))
+        return Level(outcome.unswapped, np.ones(self.room.k))
 
-    def _move(self, steps: int, swaps: int = 0) -> Level:
+    def _move(self, steps: int, swaps: int = 0, *, momentum: bool = False) -> Level:
         """Move the centres as planned, and let K-means, single moves and swaps follow."""
         self.room.run(
-            self.state if self._inherited is None else self._inherited,
-            self.state,
+            self.found if self._inherited is None else self._inherited,
+            self.found,
             self.room.positions if self._target is None else self._target,
             self._inherited is not None,
             self._removed,
@@ -170,9 +209,12 @@ class Refining:
             self.start.local_search.single_moves and steps > 0,
             swaps,
             self.start.quantile,
+            self._placed,
+            momentum,
+            least_of(self.start.local_search, self.start.least_explained),
         )
-        self.n_iter += self.room.iterations
-        self._inherited = self.state
+        self.n_iter += int(self.room.outcome.iterations)
+        self._inherited = self.found
         self._go_to(None)
         return self.room.level
 
@@ -181,16 +223,16 @@ class Refining:
         if centers is not None:
             self._go_to(centers)
         self._move(steps=-1)
-        room, samples = self.room, self.room.samples
-        means, weights = means_of(room.sums, room.centers.exact, samples.scales, samples.limb)
-        return Clusters(room.positions, means, weights)
+        found, samples = self.found, self.room.samples
+        means, weights = means_of(found.sums, found.centers, samples.scales, samples.limb)
+        return Clusters(found.centers.copy(), means, weights)
 
     def _swap(self) -> bool:
         if self._kept is not None:
             return self._kept
         self._is_swapping = False
         swaps = self.start.local_search.swaps
-        if not self.room.swap(self.state, swaps, self.start.quantile):
+        if not self.room.swap(self.found.state, swaps, self.start.quantile):
             return False
         self._go_to(self.room.swapped.centers)
         return True
@@ -206,7 +248,7 @@ class Refining:
     def _snap(self) -> Level:
         room, counted = self.room, self.draw.counted
         target = room.positions
-        labels, members = np.unique(room.labels(self.state)[counted], return_index=True)
+        labels, members = np.unique(room.labels(self.found.state)[counted], return_index=True)
         target[labels] = dense_rows(room.samples, counted[members], target.shape[1])
-        room.run(self.state, self.state, target, False, -1, 0.0, 1, steps=0)
+        room.run(self.found, self.found, target, False, -1, 0.0, 1, steps=0)
         return room.level

@@ -14,24 +14,26 @@ from evomeans.engines.cpu.calling import Kernels, kernels_for
 from evomeans.engines.cpu.clusters import SUCCESSES, Clusters, Diary
 from evomeans.engines.cpu.foresight import Foresight, foresee, squares_to
 from evomeans.engines.cpu.lanes import WIDTH
-from evomeans.engines.cpu.layout import Centers, Samples, Scratch, State, aligned
+from evomeans.engines.cpu.layout import Centers, Samples, Scratch, Solution, State, aligned
 from evomeans.engines.cpu.losses import find_two_closest
-from evomeans.engines.cpu.parts import Parts, choose_parts
-from evomeans.engines.cpu.refine import (
-    INERTIA,
-    ITERATIONS,
-    SWAPS,
-    UNSWAPPED,
-    step,
-    sum_distances,
+from evomeans.engines.cpu.momentum import Pace
+from evomeans.engines.cpu.offspring import (
+    ASSIGN,
+    CROSS,
+    MERGE,
+    PARTS,
+    REFINE,
+    Nursery,
 )
+from evomeans.engines.cpu.parts import Parts, choose_parts
+from evomeans.engines.cpu.refine import INERTIA, step, sum_distances
 from evomeans.engines.cpu.roulette import all_distances, draw_at
 from evomeans.engines.cpu.rows import SparseRows
 from evomeans.engines.cpu.samples import with_room
 from evomeans.engines.cpu.seeding import seed
 from evomeans.engines.cpu.threads import Crew
 from evomeans.engines.cpu.thresholds import gather, visit_all
-from evomeans.engines.protocol import FloatArray
+from evomeans.engines.protocol import FloatArray, Way
 from evomeans.engines.rules import MAX_ITERATIONS
 
 
@@ -68,6 +70,33 @@ class TwoClosest(NamedTuple):
     second: FloatArray
 
 
+class Outcome(NamedTuple):
+    """What a run says of itself; see ``numbers`` of :class:`~evomeans.engines.cpu.layout.Scratch`.
+
+    Parameters
+    ----------
+    inertia : float
+        Sum of squared distances, in the frame.
+    iterations : float
+        Assignments that it made.
+    swaps_kept : float
+        How many; −1 if it tried none.
+    unswapped : float
+        Sum of squared distances before the swaps.
+    n_empty : float
+        Clusters without weight.
+    made_by : float
+        How an offspring was made.
+    """
+
+    inertia: float
+    iterations: float
+    swaps_kept: float
+    unswapped: float
+    n_empty: float
+    made_by: float
+
+
 class Room:
     """The work space for one number of clusters, and the one way into the kernels."""
 
@@ -82,6 +111,8 @@ class Room:
         self.scratch = Scratch.allocate(
             len(samples.order), k, n_features, n_threads, sparse, self.crew.barrier
         )
+        # Ways of crossing whose kernels are in the nursery.
+        self._ways: set[tuple[bool, int]] = set()
 
     def take_over(self, known: Known) -> None:
         """Take over the centres and sums of a known solution."""
@@ -91,8 +122,8 @@ class Room:
 
     def run(
         self,
-        parent: State,
-        state: State,
+        parent: Solution,
+        found: Solution,
         target: FloatArray,
         inherit: bool,
         removed: int,
@@ -102,38 +133,38 @@ class Room:
         single_moves: bool = False,
         swaps: int = 0,
         seed: float = 0.0,
+        placed: int = -1,
+        momentum: bool = False,
+        least: float = 0.0,
     ) -> None:
         """Run the kernel; see :func:`~evomeans.engines.cpu.refine.refine`."""
         self.target[:] = target
-        if not inherit:
-            self.centers.sums[:] = 0
         kernels, (samples, centers, scratch) = self._kernels, self._addresses
         clusters, diary = self._swap_addresses if swaps else (0, 0)
         self.crew.run(
             kernels.refine,
             samples,
             address_of(parent),
-            address_of(state),
+            address_of(found),
             centers,
             scratch,
             clusters,
             diary,
+            self._pace_address if momentum else 0,
             inherit,
             removed,
+            placed,
             quantile,
             power,
             steps,
             kernels.reassign,
+            kernels.lead if momentum else 0,
+            least,
             kernels.move_singles if single_moves else 0,
             kernels.try_swaps if swaps else 0,
             swaps,
             seed,
         )
-        if steps < MAX_ITERATIONS:
-            # The last assignment has changed clusters, and no move of their centres followed.
-            upper, lower = self.centers.sums[:, :, :, -1].sum(axis=0).T
-            totals = upper + lower / self.samples.limb
-            self.centers.weights[:] = totals / self.samples.scales[-1]
 
     def swap(self, state: State, count: int, seed: float) -> bool:
         """Try swaps; return whether any was kept. The result is in ``swapped``."""
@@ -144,6 +175,72 @@ class Room:
         self._kernels.swap(samples, *swapping, address_of(state), centers, scratch, count, seed)
         return bool(self._diary.numbers[SUCCESSES] > 0)
 
+    def breed(
+        self,
+        first: Solution,
+        second: Solution,
+        found: Solution,
+        coins: FloatArray,
+        tries_parts: bool,
+        way: int,
+        removed: int,
+        placed: int,
+        quantile: float,
+        power: int,
+        swaps: int,
+        seed: float,
+        single_moves: bool,
+        momentum: bool,
+        least: float,
+    ) -> None:
+        """Make an offspring; see :func:`~evomeans.engines.cpu.offspring.make_offspring`."""
+        self._nursery.coins[:] = coins
+        kernels, (samples, centers, scratch) = self._kernels, self._addresses
+        clusters, diary = self._swap_addresses if swaps else (0, 0)
+        self.crew.run_alone(
+            kernels.offspring,
+            samples,
+            address_of(first),
+            address_of(second),
+            address_of(found),
+            centers,
+            scratch,
+            clusters,
+            diary,
+            self._pace_address if momentum else 0,
+            self._nursery_for(tries_parts, way),
+            tries_parts,
+            way,
+            removed,
+            placed,
+            quantile,
+            power,
+            kernels.lead if momentum else 0,
+            least,
+            kernels.move_singles if single_moves else 0,
+            kernels.try_swaps if swaps else 0,
+            swaps,
+            seed,
+        )
+
+    def _nursery_for(self, tries_parts: bool, way: int) -> int:
+        """Return the address of the nursery, after the kernels that are needed are in it."""
+        if (tries_parts, way) not in self._ways:
+            self._ways.add((tries_parts, way))
+            addresses, kernels = self._nursery.addresses, self._kernels
+            addresses[REFINE], addresses[ASSIGN] = kernels.refine_address, kernels.reassign
+            if tries_parts:
+                addresses[PARTS] = kernels.choose_parts
+            if way == Way.MERGING:
+                addresses[MERGE] = kernels.merge
+            else:
+                addresses[CROSS] = kernels.cross
+        return address_of(self._nursery)
+
+    @cached_property
+    def _nursery(self) -> Nursery:
+        return Nursery.allocate(*self.target.shape, self._parts)
+
     @cached_property
     def _addresses(self) -> tuple[int, int, int]:
         return address_of(self.samples), address_of(self.centers), address_of(self.scratch)
@@ -151,6 +248,14 @@ class Room:
     @cached_property
     def _swap_addresses(self) -> tuple[int, int]:
         return address_of(self.swapped), address_of(self._diary)
+
+    @cached_property
+    def _pace(self) -> Pace:
+        return Pace.allocate(*self.target.shape)
+
+    @cached_property
+    def _pace_address(self) -> int:
+        return address_of(self._pace)
 
     @cached_property
     def _kernels(self) -> Kernels:
@@ -171,7 +276,8 @@ class Room:
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]] | None:
         """Choose the better versions of parts; see :mod:`~evomeans.engines.cpu.parts`."""
         parts = self._parts
-        if not choose_parts(self.samples, *first, *second, parts):
+        choose_parts(self.samples, *first, *second, parts)
+        if not parts.is_better[0]:
             return None
         gone, taken = parts.chosen[parts.root].astype(np.bool_).reshape(2, self.k)
         return gone, taken
@@ -260,6 +366,11 @@ class Room:
         return float(self.scratch.numbers[INERTIA])
 
     @property
+    def outcome(self) -> Outcome:
+        """What the last run says of itself."""
+        return Outcome._make(self.scratch.numbers.tolist())
+
+    @property
     def level(self) -> Level:
         """Inertia and cluster weights, the latter until the next run."""
         return Level(self.inertia, self.centers.weights)
@@ -267,18 +378,3 @@ class Room:
     def labels(self, state: State) -> NDArray[np.int32]:
         """Labels in the user's order."""
         return state.labels.ravel()[self.samples.places].astype(np.int32)
-
-    @property
-    def iterations(self) -> int:
-        """Assignments that the last run made."""
-        return int(self.scratch.numbers[ITERATIONS])
-
-    @property
-    def swaps_kept(self) -> int:
-        """How many swaps the last run kept; −1 if it tried none."""
-        return int(self.scratch.numbers[SWAPS])
-
-    @property
-    def unswapped(self) -> float:
-        """Sum of squared distances before the swaps of the last run, in the frame."""
-        return float(self.scratch.numbers[UNSWAPPED])

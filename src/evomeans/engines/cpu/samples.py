@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from evomeans.compiled.jit import jit
-from evomeans.engines.cpu.buckets import CHUNK, MANY_ROWS, ordered_rows, side_by_side
+from evomeans.engines.cpu.buckets import CHUNK, MANY_ROWS, ordered_rows
 from evomeans.engines.cpu.gaps import MORE
 from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import FloatArray, Samples, SingleArray, aligned, count_tiles
 from evomeans.engines.cpu.order import neighbour_order
 from evomeans.engines.cpu.rows import Rows, SparseRows
+from evomeans.engines.cpu.threads import side_by_side
 from evomeans.engines.fixed_point import column_scales, limb_bits
 from evomeans.engines.frame import Frame, is_sparse
 
@@ -58,7 +59,7 @@ def encode_samples(
     else:
         encoded = scale_sparse(X, frame) if is_sparse(X) else frame.encode(X)
         in_turn = np.arange(n_samples, dtype=np.uint32)
-        order = neighbour_order(encoded, WIDTH) if in_order else in_turn
+        order = neighbour_order(encoded, WIDTH, n_jobs) if in_order else in_turn
     places = np.empty_like(order)
     places[order] = np.arange(n_samples, dtype=order.dtype)
     # A copy, because kernels would be compiled again for every other memory layout.

@@ -7,7 +7,7 @@ all threads enter the same compiled function once per refinement and synchronise
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
@@ -110,6 +110,17 @@ def _fetch_and_add(typing_context, array, index, value):  # type: ignore[no-unty
     return types.int64(array, index, value), codegen
 
 
+def side_by_side(do: Callable[[Any], None], items: Iterable[Any], n_jobs: int) -> None:
+    """Let threads do something for every item; what is done releases the interpreter."""
+    if n_jobs == 1:
+        for item in items:
+            do(item)
+        return
+    with ThreadPoolExecutor(n_jobs, "evomeans") as pool:
+        # A list, so that errors are raised.
+        list(pool.map(do, items))
+
+
 class Crew:
     """Runs ``kernel(..., thread, n_threads)`` in several threads, the caller being thread 0.
 
@@ -138,12 +149,19 @@ class Crew:
         Abandoned
             If the crew is abandoned; what the kernel has done so far is undefined.
         """
+        if self._pool is None:
+            self.run_alone(kernel, *arguments, 0, 1)
+            return
         self.barrier[:] = 0
         self._check()
-        if self._pool is None:
-            kernel(*arguments, 0, 1)
-        else:
-            self._run_together(self._pool, kernel, arguments)
+        self._run_together(self._pool, kernel, arguments)
+        self._check()
+
+    def run_alone(self, kernel: Callable[..., None], *arguments: Any) -> None:
+        """Run a kernel that needs no other thread; like :meth:`run`, it can be abandoned."""
+        self.barrier[ABANDONED] = 0
+        self._check()
+        kernel(*arguments)
         self._check()
 
     def _run_together(

@@ -1,0 +1,298 @@
+"""A whole offspring in one kernel: cross two solutions, and refine the child.
+
+The crossovers are those of :mod:`evomeans.search.crossover`, by the same kernels; their addresses
+and working memory are in a :class:`Nursery`. Whatever is out of the ordinary is left to the search,
+which can do the same step by step.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evomeans.compiled.bundle import bundle
+from evomeans.compiled.jit import jit
+from evomeans.compiled.kernel import call_at
+from evomeans.engines.cpu.clusters import Clusters, Diary
+from evomeans.engines.cpu.layout import Centers, FloatArray, Samples, Scratch, Solution
+from evomeans.engines.cpu.momentum import Pace
+from evomeans.engines.cpu.parts import Parts, is_taken
+from evomeans.engines.protocol import Way
+from evomeans.engines.rules import MAX_ITERATIONS
+
+# Entry of ``Scratch.numbers``, after those of a refinement: the way in which the child was made,
+# or NO_CHILD.
+MADE_BY = 5
+NO_CHILD = -1
+# Entries of ``Nursery.addresses``.
+PARTS, MERGE, CROSS, REFINE, ASSIGN = range(5)
+BY_PARTS, BY_MERGING, BY_SQUARES = int(Way.PARTS), int(Way.MERGING), int(Way.SQUARED_MATCHING)
+
+
+@bundle
+class Nursery(NamedTuple):
+    """What crossovers of two solutions with k clusters each work with.
+
+    * ``addresses`` (5,): of the kernels, as far as they are needed.
+    * ``coins`` (k,): uniform numbers, one for each cluster.
+    * ``is_second`` (1,): whether the child has most of its centres from the second solution.
+    * ``parts``: see :class:`~evomeans.engines.cpu.parts.Parts`.
+
+    For matching, see :func:`~evomeans.compiled.assignment.cross`:
+
+    * ``partner``, ``is_shared`` (k,), ``costs`` (k, k), ``numbers`` (3, k), ``places`` (7, k).
+
+    For merging, see :func:`~evomeans.compiled.ward.merge`. First, the clusters of both solutions:
+
+    * ``centers`` (2k, d), ``weights`` and ``shares`` (2k,).
+    * ``merged`` (k, d), ``totals``, ``origins`` (k,).
+    * ``union_costs`` (2k, 2k), ``lowest``, ``nearest``, ``origin`` and ``names`` (2k,).
+    """
+
+    addresses: NDArray[np.int64]
+    coins: FloatArray
+    is_second: NDArray[np.bool_]
+    parts: Parts
+    partner: NDArray[np.intp]
+    is_shared: NDArray[np.bool_]
+    costs: FloatArray
+    numbers: FloatArray
+    places: NDArray[np.intp]
+    centers: FloatArray
+    weights: FloatArray
+    shares: FloatArray
+    merged: FloatArray
+    totals: FloatArray
+    origins: NDArray[np.intp]
+    union_costs: FloatArray
+    lowest: FloatArray
+    nearest: NDArray[np.intp]
+    origin: NDArray[np.intp]
+    names: NDArray[np.intp]
+
+    @classmethod
+    def allocate(cls, k: int, n_features: int, parts: Parts) -> Nursery:
+        """Allocate the arrays; the addresses are still to be set."""
+        return cls(
+            addresses=np.zeros(5, np.int64),
+            coins=np.empty(k),
+            is_second=np.zeros(1, np.bool_),
+            parts=parts,
+            partner=np.empty(k, np.intp),
+            is_shared=np.empty(k, np.bool_),
+            costs=np.empty((k, k)),
+            numbers=np.empty((3, k)),
+            places=np.empty((7, k), np.intp),
+            centers=np.empty((2 * k, n_features)),
+            weights=np.empty(2 * k),
+            shares=np.empty(2 * k),
+            merged=np.empty((k, n_features)),
+            totals=np.empty(k),
+            origins=np.empty(k, np.intp),
+            union_costs=np.empty((2 * k, 2 * k)),
+            lowest=np.empty(2 * k),
+            nearest=np.empty(2 * k, np.intp),
+            origin=np.empty(2 * k, np.intp),
+            names=np.empty(2 * k, np.intp),
+        )
+
+
+@jit(by_address=True)
+def make_offspring(
+    samples: Samples,
+    first: Solution,
+    second: Solution,
+    found: Solution,
+    centers: Centers,
+    scratch: Scratch,
+    clusters: Clusters,
+    diary: Diary,
+    pace: Pace,
+    nursery: Nursery,
+    tries_parts: bool,
+    way: int,
+    removed: int,
+    placed: int,
+    quantile: float,
+    power: int,
+    lead: int,
+    least: float,
+    single_moves: int,
+    swap: int,
+    n_swaps: int,
+    seed: float,
+) -> None:
+    """Cross two solutions, relocate a centre of the child, and refine it.
+
+    Parameters
+    ----------
+    samples : Samples
+    first, second : Solution
+    found : Solution, out
+    centers : Centers, in and out
+    scratch : Scratch
+        ``numbers`` receives the results of :func:`~evomeans.engines.cpu.refine.refine`, and by
+        which way the child was MADE_BY. NO_CHILD if merging finds a cluster without weight.
+    clusters, diary : Clusters and Diary
+        For swaps; not read if there are none.
+    pace : Pace
+        For momentum; not read if there is none.
+    nursery : Nursery
+    tries_parts : bool
+        Whether the better parts of both are taken, if that is better than either. No centre is
+        relocated then.
+    way : int
+        What to do otherwise, see :class:`~evomeans.engines.protocol.Way`.
+    removed, placed, quantile, power, lead, least, single_moves, swap, n_swaps, seed
+        Of the refinement.
+    """
+    child, addresses, is_second = centers.target, nursery.addresses, nursery.is_second
+    made_by = way
+    if tries_parts and take_better_parts(samples, first, second, nursery, child):
+        made_by, removed, placed = BY_PARTS, -1, -1
+    elif way == BY_MERGING:
+        if not merge_centers(first, second, nursery, child):
+            made_by = NO_CHILD
+        is_second[0] = False
+    else:
+        call_at(
+            addresses[CROSS],
+            first.centers,
+            second.centers,
+            nursery.coins,
+            child,
+            way == BY_SQUARES,
+            nursery.partner,
+            nursery.is_shared,
+            nursery.costs,
+            nursery.numbers,
+            nursery.places,
+            is_second,
+        )
+    scratch.numbers[MADE_BY] = made_by
+    if made_by == NO_CHILD:
+        return
+    call_at(
+        addresses[REFINE],
+        samples,
+        second if is_second[0] else first,
+        found,
+        centers,
+        scratch,
+        clusters,
+        diary,
+        pace,
+        True,
+        removed,
+        placed,
+        quantile,
+        power,
+        np.int64(MAX_ITERATIONS),
+        addresses[ASSIGN],
+        lead,
+        least,
+        single_moves,
+        swap,
+        n_swaps,
+        seed,
+        np.int64(0),
+        np.int64(1),
+    )
+
+
+@jit
+def take_better_parts(
+    samples: Samples, first: Solution, second: Solution, nursery: Nursery, child: FloatArray
+) -> bool:
+    """Put the better parts of both together, if that is better than either; return whether it is.
+
+    The child is the solution of which more is left, with centres of the other in some places.
+    """
+    parts, k = nursery.parts, child.shape[0]
+    call_at(
+        nursery.addresses[PARTS],
+        samples,
+        first.state.labels,
+        first.centers,
+        second.state.labels,
+        second.centers,
+        parts,
+    )
+    if parts.is_better[0] == 0:
+        return False
+    n_gone = 0
+    for j in range(k):
+        n_gone += 1 if is_taken(parts, j) else 0
+    is_second = n_gone > k // 2
+    nursery.is_second[0] = is_second
+    source = 0
+    for j in range(k):
+        # Centres of the parent that stay are those of the version that is chosen.
+        stays = is_taken(parts, k + j) if is_second else not is_taken(parts, j)
+        if stays:
+            write_center(second.centers if is_second else first.centers, j, child, j)
+            continue
+        if is_second:
+            while is_taken(parts, source):
+                source += 1
+        else:
+            while not is_taken(parts, k + source):
+                source += 1
+        write_center(first.centers if is_second else second.centers, source, child, j)
+        source += 1
+    return True
+
+
+@jit
+def merge_centers(first: Solution, second: Solution, nursery: Nursery, child: FloatArray) -> bool:
+    """Merge the clusters of both until k are left; return False if one of them has no weight.
+
+    Clusters that begin with one of the first solution keep its place.
+    """
+    k, heaviest = child.shape[0], 0.0
+    for j in range(k):
+        write_center(first.centers, j, nursery.centers, j)
+        write_center(second.centers, j, nursery.centers, k + j)
+        nursery.weights[j], nursery.weights[k + j] = first.weights[j], second.weights[j]
+    for j in range(2 * k):
+        if not nursery.weights[j] > 0.0:
+            return False
+        heaviest = max(heaviest, nursery.weights[j])
+    for j in range(2 * k):
+        nursery.shares[j] = nursery.weights[j] / heaviest
+    call_at(
+        nursery.addresses[MERGE],
+        nursery.centers,
+        nursery.weights,
+        nursery.merged,
+        nursery.totals,
+        nursery.origins,
+        nursery.shares,
+        nursery.union_costs,
+        nursery.lowest,
+        nursery.nearest,
+        nursery.origin,
+        nursery.names,
+    )
+    # Origins ascend, so those of the first solution come first. The others fill the places left.
+    own, place = 0, 0
+    while own < k and nursery.origins[own] < k:
+        write_center(nursery.merged, own, child, nursery.origins[own])
+        own += 1
+    taken = 0
+    for other in range(own, k):
+        while taken < own and nursery.origins[taken] == place:
+            taken += 1
+            place += 1
+        write_center(nursery.merged, other, child, place)
+        place += 1
+    return True
+
+
+@jit
+def write_center(source: FloatArray, i: int, target: FloatArray, j: int) -> None:
+    """Copy a row."""
+    for t in range(source.shape[1]):
+        target[j, t] = source[i, t]

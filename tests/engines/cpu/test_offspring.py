@@ -1,0 +1,119 @@
+"""An offspring that is made by one kernel has the bits of one that is made step by step."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from evomeans.engines.cpu import CpuEngine
+from evomeans.engines.protocol import KMEANS, LocalSearch, Mating, Refinement, Start, Way
+from evomeans.search.breeding import NAMES, Parents, breed, breed_and_refine
+from evomeans.search.crossover import WAYS
+from evomeans.search.individual import Individual
+from evomeans.search.strategy import Crossing
+
+DEEP = LocalSearch(single_moves=True, swaps=4)
+MOMENTUM = LocalSearch(momentum=True)
+MERGING, MATCHING, SQUARED = Way.MERGING, Way.MATCHING, Way.SQUARED_MATCHING
+# What crossovers of different kinds are tried, in order.
+TRIES = [[MATCHING], [SQUARED], [MERGING], [Way.PARTS, SQUARED], [Way.PARTS, MERGING]]
+CROSSOVERS = {way: crossover for crossover, way in WAYS.items()}
+
+
+def samples(kind: str):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(500, 4)) + 4.0 * rng.integers(0, 3, size=(500, 1))
+    return csr_array(np.where(rng.random(X.shape) < 0.5, X, 0.0)) if kind == "sparse" else X
+
+
+def engine_of(kind: str) -> CpuEngine:
+    weights = np.random.default_rng(4).integers(0, 3, 500).astype(float)
+    return CpuEngine(samples(kind), weights if kind == "weighted" else None)
+
+
+def individual(engine: CpuEngine, k: int, rng: np.random.Generator) -> Individual:
+    start = Start(engine.samples_at(rng.random(k)), local_search=LocalSearch(single_moves=True))
+    (found,) = engine.refine([start])
+    return Individual(
+        found.centers, found.inertia, found.cluster_weights, rng.random(), found.handle
+    )
+
+
+def parents(engine: CpuEngine, tries: list[Way], rng: np.random.Generator, k: int = 12) -> Parents:
+    crossovers = tuple(Crossing(CROSSOVERS[way]) for way in tries)
+    first, second = individual(engine, k, rng), individual(engine, k, rng)
+    coins, (alpha, quantile), removed = rng.random(k), rng.random(2).tolist(), int(rng.integers(k))
+    swaps = DEEP.swaps
+    return Parents(first, second, crossovers, coins, alpha, quantile, removed, swaps, 0.0)
+
+
+def step_by_step(couple: Parents, engine: CpuEngine, search: LocalSearch) -> tuple[str, Refinement]:
+    (draft,) = breed([couple], engine)
+    start = Start(
+        draft.centers, draft.alpha, draft.quantile, draft.removed, 2, draft.parent, search
+    )
+    (found,) = engine.refine([start])
+    return draft.made_by, found
+
+
+@pytest.mark.parametrize("kind", ["dense", "weighted", "sparse"])
+@pytest.mark.parametrize("tries", TRIES)
+@pytest.mark.parametrize("search", [DEEP, KMEANS, MOMENTUM])
+def test_one_kernel_has_the_bits_of_all_steps(kind, tries, search) -> None:
+    if kind == "sparse" and search.momentum:
+        pytest.skip("sparse samples have no momentum")
+    engine, rng = engine_of(kind), np.random.default_rng(5)
+    for _ in range(6):
+        couple = parents(engine, tries, rng)
+        made_by, expected = step_by_step(couple, engine, search)
+        made = breed_and_refine(couple, engine, 2, search)
+        assert made is not None
+        assert made.made_by == made_by
+        assert made.refinement.inertia == expected.inertia
+        assert made.refinement.n_iter == expected.n_iter
+        np.testing.assert_array_equal(made.refinement.centers, expected.centers)
+        np.testing.assert_array_equal(made.refinement.cluster_weights, expected.cluster_weights)
+
+
+def test_the_better_parts_are_taken_from_either_parent() -> None:
+    """Among many pairs, some children are mostly the first parent, and some the second."""
+    engine, rng = engine_of("dense"), np.random.default_rng(6)
+    sides = set()
+    for _ in range(60):
+        couple = parents(engine, [Way.PARTS, SQUARED], rng)
+        made = breed_and_refine(couple, engine, 2, KMEANS)
+        assert made is not None
+        if made.made_by == NAMES[Way.PARTS]:
+            sides.add(bool(engine._room(12)._nursery.is_second[0]))
+            made_by, expected = step_by_step(couple, engine, KMEANS)
+            assert (made_by, expected.inertia) == (made.made_by, made.refinement.inertia)
+    assert sides == {False, True}
+
+
+def mating(engine: CpuEngine, rng: np.random.Generator, search: LocalSearch = KMEANS) -> Mating:
+    couple = parents(engine, [MERGING], rng, k=5)
+    first, second = couple.first.handle, couple.second.handle
+    return Mating(first, second, [MERGING], couple.coins, 0.5, 0.5, 1, 2, search)
+
+
+def test_what_is_out_of_the_ordinary_is_left_to_the_search() -> None:
+    """Parents that are forgotten, or of another engine."""
+    engine, rng = engine_of("dense"), np.random.default_rng(7)
+    usual = mating(engine, rng)
+    assert engine.offspring(usual) is not None
+    assert engine_of("dense").offspring(usual) is None
+    assert engine.offspring(usual._replace(second=None)) is None
+    engine.memory.forget(usual.first)
+    assert engine.offspring(usual) is None
+
+
+def test_a_cluster_without_weight_is_left_to_the_search() -> None:
+    """With fewer distinct samples than clusters, parents have empty clusters."""
+    X = np.random.default_rng(8).integers(0, 2, size=(60, 2)).astype(float)
+    engine, rng = CpuEngine(X), np.random.default_rng(9)
+    couple = mating(engine, rng)
+    assert (couple.first.solution.weights == 0.0).any()
+    free = len(engine.memory._free)
+    assert engine.offspring(couple) is None
+    assert len(engine.memory._free) >= free, "its memory is used again"
