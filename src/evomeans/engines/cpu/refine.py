@@ -256,7 +256,7 @@ def sum_distances(
     meet(scratch.barrier, n_threads)
 
 
-@jit
+@jit(inline=False)
 def copy_state(parent: State, state: State, thread: int, n_threads: int) -> None:
     """Copy the parent's state for a thread's share of the tiles."""
     n_tiles = state.spread.shape[0]
@@ -272,7 +272,7 @@ def copy_state(parent: State, state: State, thread: int, n_threads: int) -> None
             state.present[tile, j] = parent.present[tile, j]
 
 
-@jit
+@jit(inline=False)
 def move_centers(
     samples: Samples,
     centers: Centers,

@@ -1,0 +1,102 @@
+"""How kernels access elements of arrays, in LLVM's language.
+
+Numba writes the whole description of an array to memory for every access, and reads back what it
+needs. LLVM gets rid of that again, but most of what it had to read was that.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import types
+from numba.core import cgutils
+from numba.core.compiler_machinery import register_pass
+from numba.core.lowering import Lower
+from numba.core.typed_passes import BaseNativeLowering
+from numba.np.arrayobj import fix_integer_index, load_item, store_item
+
+
+class KernelLower(Lower):  # type: ignore[misc]
+    """Translates a kernel: single elements and shapes of arrays here, all else by Numba."""
+
+    def lower_expr(self, resty: Any, expr: Any) -> Any:
+        """Translate an expression."""
+        if expr.op in ("getattr", "static_getitem"):
+            kind = self.typeof(expr.value.name)
+            if expr.op == "getattr" and expr.attr == "shape" and is_plain(kind):
+                return self._field(kind, self.loadvar(expr.value.name), "shape")
+            if expr.op == "static_getitem" and is_plain(kind) and expr.index_var is not None:
+                signature = self.fndesc.calltypes[expr]
+                return self.lower_getitem(resty, expr, expr.value, expr.index_var, signature)
+        return super().lower_expr(resty, expr)
+
+    def lower_getitem(self, resty: Any, expr: Any, value: Any, index: Any, signature: Any) -> Any:
+        """Translate ``value[index]``."""
+        pointer = self._pointer(value, index, signature)
+        if pointer is None:
+            return super().lower_getitem(resty, expr, value, index, signature)
+        item = load_item(self.context, self.builder, self.typeof(value.name), pointer)
+        return self.context.cast(self.builder, item, signature.return_type, resty)
+
+    def lower_setitem(self, target: Any, index: Any, value: Any, signature: Any) -> None:
+        """Translate ``target[index] = value``."""
+        pointer = self._pointer(target, index, signature)
+        if pointer is None:
+            super().lower_setitem(target, index, value, signature)
+            return
+        kind, given = self.typeof(target.name), self.typeof(value.name)
+        item = self.loadvar(value.name)
+        for wanted in (signature.args[2], kind.dtype):
+            item, given = self.context.cast(self.builder, item, given, wanted), wanted
+        store_item(self.context, self.builder, kind, item, pointer)
+
+    def _pointer(self, array: Any, index: Any, signature: Any) -> Any:
+        """Return the address of an element; None if the index does not name a single one."""
+        kind, wanted = self.typeof(array.name), signature.args[1]
+        kinds = wanted.types if isinstance(wanted, types.BaseTuple) else (wanted,)
+        if (
+            not is_plain(kind)
+            or len(kinds) != kind.ndim
+            or not all(isinstance(one, types.Integer) for one in kinds)
+            or self.context.enable_boundscheck
+        ):
+            return None
+        context, builder = self.context, self.builder
+        value = self.loadvar(array.name)
+        given = self.loadvar(index.name)
+        given = context.cast(builder, given, self.typeof(index.name), wanted)
+        indices = cgutils.unpack_tuple(builder, given) if kinds != (wanted,) else [given]
+        shape, strides = (
+            cgutils.unpack_tuple(builder, self._field(kind, value, name), kind.ndim)
+            for name in ("shape", "strides")
+        )
+        fixed = [
+            fix_integer_index(context, builder, one, place, size)
+            for one, place, size in zip(kinds, indices, shape, strict=True)
+        ]
+        data = self._field(kind, value, "data")
+        return cgutils.get_item_pointer2(
+            context, builder, data, shape, strides, kind.layout, fixed, wraparound=False
+        )
+
+    def _field(self, kind: Any, value: Any, name: str) -> Any:
+        """Return a field of the description of an array."""
+        place = self.context.data_model_manager[kind].get_field_position(name)
+        return self.builder.extract_value(value, place)
+
+
+def is_plain(kind: Any) -> bool:
+    """Whether this is the type of NumPy's arrays, and of nothing derived from them."""
+    return type(kind) is types.Array
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)  # type: ignore[untyped-decorator]
+class KernelLowering(BaseNativeLowering):  # type: ignore[misc]
+    """The pass that translates a kernel."""
+
+    _name = "kernel_lowering"
+
+    @property
+    def lowering_class(self) -> type[Lower]:
+        """What does it."""
+        return KernelLower
