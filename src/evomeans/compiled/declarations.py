@@ -1,26 +1,20 @@
-"""What Numba knows of operators and builtin functions, looked up once and not again and again.
+"""What Numba knows of operators and functions, looked up once and not again and again.
 
 Numba finds out what ``a + b`` means by trying dozens of declarations, for every addition of every
 kernel and again when it is translated. It looks for new declarations in all of its modules whenever
-one is missing, and compiles ``max``, ``min`` and ``int`` to functions of their own.
+one is missing.
 """
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from numba import types
-from numba.core import cgutils, ir
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.registry import cpu_target
 from numba.core.targetconfig import ConfigStack
 from numba.core.types.functions import BaseFunction
-from numba.cpython.builtins import do_minmax
-from numba.extending import intrinsic
 
 
 @contextmanager
@@ -101,54 +95,3 @@ class Refresh:
             return
         self.is_known = True
         type(context).refresh(context)
-
-
-# ---- builtin functions ---------------------------------------------------------------------------
-
-
-def _extreme(compare: Callable[[Any, Any], Any]) -> Any:
-    @intrinsic  # type: ignore[untyped-decorator]
-    def extreme(typing_context, *numbers):  # type: ignore[no-untyped-def]
-        def codegen(context, builder, signature, values):  # type: ignore[no-untyped-def]
-            kinds = signature.args[0]
-            return do_minmax(
-                context, builder, kinds, cgutils.unpack_tuple(builder, values[0]), compare
-            )
-
-        return typing_context.unify_types(*numbers)(types.StarArgTuple(numbers)), codegen
-
-    return extreme
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def _integer(typing_context, number):  # type: ignore[no-untyped-def]
-    def codegen(context, builder, signature, values):  # type: ignore[no-untyped-def]
-        return context.cast(builder, values[0], signature.args[0], signature.return_type)
-
-    return (number if isinstance(number, types.Integer) else types.intp)(number), codegen
-
-
-INTRINSICS: dict[Any, Any] = {
-    max: _extreme(operator.gt),
-    min: _extreme(operator.lt),
-    int: _integer,
-}
-
-
-@register_pass(mutates_CFG=False, analysis_only=False)  # type: ignore[untyped-decorator]
-class ReplaceBuiltins(FunctionPass):  # type: ignore[misc]
-    """Puts the same arithmetic in place of ``max``, ``min`` and ``int``, without a function."""
-
-    _name = "replace_builtins"
-
-    def __init__(self) -> None:
-        super().__init__()
-
-    def run_pass(self, state: Any) -> bool:
-        """Replace them."""
-        for block in state.func_ir.blocks.values():
-            for assignment in block.find_insts(ir.Assign):
-                value = assignment.value
-                if isinstance(value, ir.Global) and value.value in (max, min, int):
-                    value.value = INTRINSICS[value.value]
-        return True

@@ -8,9 +8,7 @@ on disk, for kernels that Python calls.
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any
 
@@ -38,9 +36,9 @@ from numba.core.untyped_passes import (
 from numba.extending import intrinsic
 
 from evomeans.compiled.cache import SharedCache, warn_once
-from evomeans.compiled.declarations import ReplaceBuiltins, remembered
+from evomeans.compiled.collecting import uncollected
+from evomeans.compiled.declarations import remembered
 from evomeans.compiled.library import Part, Whole
-from evomeans.compiled.lowering import KernelLowering
 
 # Seconds after which we do not wait any longer for another process that compiles the same kernel.
 LONGEST = 120.0
@@ -57,6 +55,8 @@ class WholeCompiler(CompilerBase):  # type: ignore[misc]
 
     def define_pipelines(self) -> list[PassManager]:
         """Return the passes that kernels need."""
+        from evomeans.compiled.passes import KernelLowering, ReplaceBuiltins
+
         passes = PassManager("kernel")
         for one in (
             TranslateByteCode,
@@ -137,22 +137,6 @@ class VariantCompiler(_FunctionCompiler):  # type: ignore[misc]
 
     def _get_implementation(self, args: Any, kws: Any) -> Callable[..., Any]:
         return self.choose(*args)
-
-
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """Keep cyclic garbage for a while.
-
-    The compiler makes millions of small objects. To look among them for garbage, again and again,
-    takes a seventh of its time.
-    """
-    is_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if is_enabled:
-            gc.enable()
 
 
 class Kernel(CPUDispatcher):  # type: ignore[misc]

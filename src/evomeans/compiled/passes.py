@@ -1,19 +1,28 @@
-"""How kernels access elements of arrays, in LLVM's language.
+"""How kernels become LLVM's language: passes of the compiler where Numba's own write too much.
 
-Numba writes the whole description of an array to memory for every access, and reads back what it
-needs. LLVM gets rid of that again, but most of what it had to read was that.
+* Numba writes the whole description of an array to memory for every access to an element, and reads
+  back what it needs. LLVM gets rid of that, but most of what it had to read was that.
+* Numba compiles ``max``, ``min`` and ``int`` to functions of their own, for every mixture of types.
+
+Only processes that compile import this module.
 """
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from typing import Any
 
 from numba import types
-from numba.core import cgutils
-from numba.core.compiler_machinery import register_pass
+from numba.core import cgutils, ir
+from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.lowering import Lower
 from numba.core.typed_passes import BaseNativeLowering
+from numba.cpython.builtins import do_minmax
+from numba.extending import intrinsic
 from numba.np.arrayobj import fix_integer_index, load_item, store_item
+
+# ---- elements of arrays --------------------------------------------------------------------------
 
 
 class KernelLower(Lower):  # type: ignore[misc]
@@ -100,3 +109,54 @@ class KernelLowering(BaseNativeLowering):  # type: ignore[misc]
     def lowering_class(self) -> type[Lower]:
         """What does it."""
         return KernelLower
+
+
+# ---- builtin functions ---------------------------------------------------------------------------
+
+
+def _extreme(compare: Callable[[Any, Any], Any]) -> Any:
+    @intrinsic  # type: ignore[untyped-decorator]
+    def extreme(typing_context, *numbers):  # type: ignore[no-untyped-def]
+        def codegen(context, builder, signature, values):  # type: ignore[no-untyped-def]
+            kinds = signature.args[0]
+            return do_minmax(
+                context, builder, kinds, cgutils.unpack_tuple(builder, values[0]), compare
+            )
+
+        return typing_context.unify_types(*numbers)(types.StarArgTuple(numbers)), codegen
+
+    return extreme
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _integer(typing_context, number):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, signature, values):  # type: ignore[no-untyped-def]
+        return context.cast(builder, values[0], signature.args[0], signature.return_type)
+
+    return (number if isinstance(number, types.Integer) else types.intp)(number), codegen
+
+
+INTRINSICS: dict[Any, Any] = {
+    max: _extreme(operator.gt),
+    min: _extreme(operator.lt),
+    int: _integer,
+}
+
+
+@register_pass(mutates_CFG=False, analysis_only=False)  # type: ignore[untyped-decorator]
+class ReplaceBuiltins(FunctionPass):  # type: ignore[misc]
+    """Puts the same arithmetic in place of ``max``, ``min`` and ``int``, without a function."""
+
+    _name = "replace_builtins"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def run_pass(self, state: Any) -> bool:
+        """Replace them."""
+        for block in state.func_ir.blocks.values():
+            for assignment in block.find_insts(ir.Assign):
+                value = assignment.value
+                if isinstance(value, ir.Global) and value.value in (max, min, int):
+                    value.value = INTRINSICS[value.value]
+        return True
