@@ -28,13 +28,17 @@ def remembered() -> Iterator[None]:
             return
         find = BaseFunction.get_call_type
         refreshes = [Refresh(context) for context in contexts]
-        BaseFunction.get_call_type = lambda *arguments: _SIGNATURES.of(find, *arguments)
+
+        def get_call_type(function: BaseFunction, *arguments: Any) -> Any:
+            return _SIGNATURES.of(find, function, *arguments)
+
+        BaseFunction.get_call_type = get_call_type  # type: ignore[method-assign]
         for context, refresh in zip(contexts, refreshes, strict=True):
             context.refresh = refresh
         try:
             yield
         finally:
-            BaseFunction.get_call_type = find
+            BaseFunction.get_call_type = find  # type: ignore[method-assign]
             for context, refresh in zip(contexts, refreshes, strict=True):
                 del context.refresh
                 refresh.is_compiling = False

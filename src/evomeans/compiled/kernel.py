@@ -53,22 +53,28 @@ class WholeCompiler(CompilerBase):  # type: ignore[misc]
 
     library_class: type[JITCodeLibrary] = Whole
 
+    def __init__(self, *arguments: Any) -> None:
+        # Imported here, because other processes do without it. And before Numba looks for new
+        # declarations, because it has some.
+        from evomeans.compiled import passes
+
+        self._own = passes
+        super().__init__(*arguments)
+
     def define_pipelines(self) -> list[PassManager]:
         """Return the passes that kernels need."""
-        from evomeans.compiled.passes import KernelLowering, ReplaceBuiltins
-
         passes = PassManager("kernel")
         for one in (
             TranslateByteCode,
             FixupArgs,
             IRProcessing,
-            ReplaceBuiltins,
+            self._own.ReplaceBuiltins,
             GenericRewrites,
             ReconstructSSA,
             NopythonTypeInference,
             PreLowerStripPhis,
             IRLegalization,
-            KernelLowering,
+            self._own.KernelLowering,
             NoPythonBackend,
         ):
             passes.add_pass(one, one.__name__)

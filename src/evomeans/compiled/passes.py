@@ -99,7 +99,7 @@ def is_plain(kind: Any) -> bool:
     return type(kind) is types.Array
 
 
-@register_pass(mutates_CFG=True, analysis_only=False)  # type: ignore[untyped-decorator]
+@register_pass(mutates_CFG=True, analysis_only=False)
 class KernelLowering(BaseNativeLowering):  # type: ignore[misc]
     """The pass that translates a kernel."""
 
@@ -115,7 +115,7 @@ class KernelLowering(BaseNativeLowering):  # type: ignore[misc]
 
 
 def _extreme(compare: Callable[[Any, Any], Any]) -> Any:
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def extreme(typing_context, *numbers):  # type: ignore[no-untyped-def]
         def codegen(context, builder, signature, values):  # type: ignore[no-untyped-def]
             kinds = signature.args[0]
@@ -128,7 +128,7 @@ def _extreme(compare: Callable[[Any, Any], Any]) -> Any:
     return extreme
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _integer(typing_context, number):  # type: ignore[no-untyped-def]
     def codegen(context, builder, signature, values):  # type: ignore[no-untyped-def]
         return context.cast(builder, values[0], signature.args[0], signature.return_type)
@@ -143,7 +143,7 @@ INTRINSICS: dict[Any, Any] = {
 }
 
 
-@register_pass(mutates_CFG=False, analysis_only=False)  # type: ignore[untyped-decorator]
+@register_pass(mutates_CFG=False, analysis_only=False)
 class ReplaceBuiltins(FunctionPass):  # type: ignore[misc]
     """Puts the same arithmetic in place of ``max``, ``min`` and ``int``, without a function."""
 
