@@ -26,19 +26,19 @@ def remembered() -> Iterator[None]:
             # For a kernel that this one is a part of.
             yield
             return
-        find = BaseFunction.get_call_type
-        refreshes = [Refresh(context) for context in contexts]
+        functions: Any = BaseFunction
+        find, refreshes = functions.get_call_type, [Refresh(context) for context in contexts]
 
         def get_call_type(function: BaseFunction, *arguments: Any) -> Any:
             return _SIGNATURES.of(find, function, *arguments)
 
-        BaseFunction.get_call_type = get_call_type  # type: ignore[method-assign]
+        functions.get_call_type = get_call_type
         for context, refresh in zip(contexts, refreshes, strict=True):
             context.refresh = refresh
         try:
             yield
         finally:
-            BaseFunction.get_call_type = find  # type: ignore[method-assign]
+            functions.get_call_type = find
             for context, refresh in zip(contexts, refreshes, strict=True):
                 del context.refresh
                 refresh.is_compiling = False
