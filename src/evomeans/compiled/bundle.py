@@ -9,6 +9,7 @@ once for each call. A call through an :class:`~evomeans.compiled.entry.Entry` fi
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any, TypeVar
 
 import numpy as np
@@ -28,8 +29,17 @@ class BundleType(Type):
     def __init__(self, cls: Any, types: tuple[Any, ...]) -> None:
         self.cls = cls
         self.types = types
-        fields = ", ".join(f"{name}: {kind}" for name, kind in zip(cls._fields, types, strict=True))
-        super().__init__(f"{cls.__name__}({fields})")
+        # Numba puts the name into that of every function which takes a bundle, so it is short.
+        self._hash = hash((cls, types))
+        fields = ", ".join(map(str, types))
+        super().__init__(f"{cls.__name__}_{hashlib.sha256(fields.encode()).hexdigest()[:8]}")
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> Any:
+        # The hash of another process is another one.
+        return BundleType, (self.cls, self.types)
 
     @property
     def key(self) -> Any:

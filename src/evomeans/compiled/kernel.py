@@ -8,23 +8,20 @@ on disk, for kernels that Python calls.
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any
 
 from numba import types
 from numba.core import cgutils
 from numba.core.caching import NullCache
-from numba.core.codegen import JITCodeLibrary, ll
+from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase
 from numba.core.compiler_machinery import PassManager
 from numba.core.dispatcher import _FunctionCompiler  # type: ignore[attr-defined]
 from numba.core.registry import CPUDispatcher
 from numba.core.typed_passes import (
     IRLegalization,
-    NativeLowering,
     NoPythonBackend,
     NopythonTypeInference,
     PreLowerStripPhis,
@@ -39,47 +36,12 @@ from numba.core.untyped_passes import (
 from numba.extending import intrinsic
 
 from evomeans.compiled.cache import SharedCache, warn_once
+from evomeans.compiled.collecting import uncollected
+from evomeans.compiled.declarations import remembered
+from evomeans.compiled.library import Part, Whole
 
 # Seconds after which we do not wait any longer for another process that compiles the same kernel.
 LONGEST = 120.0
-
-
-class Part(JITCodeLibrary):  # type: ignore[misc]
-    """The code of a kernel that is part of others: neither optimised as a whole nor emitted."""
-
-    def finalize(self) -> None:
-        """Leave the code as it is; :class:`Whole` does what remains to be done."""
-        self._finalized = True
-
-
-class Whole(JITCodeLibrary):  # type: ignore[misc]
-    """The code of a kernel that Python calls, with all of its parts."""
-
-    def serialize_using_object_code(self) -> tuple[str, str, tuple[bytes, bytes]]:
-        """Return what the cache keeps: machine code, and the names that it defines.
-
-        Numba keeps all of the bitcode as well, to link it to others, and reads it whenever it loads
-        the machine code.
-        """
-        self._ensure_finalized()
-        module = self._final_module
-        named = [f'define void @"{one.name}"() {{ ret void }}' for one in defined(module.functions)]
-        named += [f'@"{one.name}" = global i8 0' for one in defined(module.global_variables)]
-        names = ll.parse_assembly("\n".join(named)).as_bitcode()
-        return self.name, "object", (self._get_compiled_object(), names)
-
-    def add_linking_library(self, library: Any) -> None:
-        """Link a part, and the parts of that part."""
-        if library not in self._linking_libraries:
-            super().add_linking_library(library)
-            if isinstance(library, Part):
-                for part in library._linking_libraries:
-                    self.add_linking_library(part)
-
-
-def defined(symbols: Iterable[Any]) -> list[Any]:
-    """Return the symbols of a module that it does not leave to others."""
-    return [symbol for symbol in symbols if not symbol.is_declaration]
 
 
 class WholeCompiler(CompilerBase):  # type: ignore[misc]
@@ -91,6 +53,14 @@ class WholeCompiler(CompilerBase):  # type: ignore[misc]
 
     library_class: type[JITCodeLibrary] = Whole
 
+    def __init__(self, *arguments: Any) -> None:
+        # Imported here, because other processes do without it. And before Numba looks for new
+        # declarations, because it has some.
+        from evomeans.compiled import passes
+
+        self._own = passes
+        super().__init__(*arguments)
+
     def define_pipelines(self) -> list[PassManager]:
         """Return the passes that kernels need."""
         passes = PassManager("kernel")
@@ -98,12 +68,13 @@ class WholeCompiler(CompilerBase):  # type: ignore[misc]
             TranslateByteCode,
             FixupArgs,
             IRProcessing,
+            self._own.ReplaceBuiltins,
             GenericRewrites,
             ReconstructSSA,
             NopythonTypeInference,
             PreLowerStripPhis,
             IRLegalization,
-            NativeLowering,
+            self._own.KernelLowering,
             NoPythonBackend,
         ):
             passes.add_pass(one, one.__name__)
@@ -124,21 +95,15 @@ class PartCompiler(WholeCompiler):
 
     library_class = Part
 
-    def __init__(self, typingctx: Any, targetctx: Any, *rest: Any) -> None:
-        # The compiler of the caller has just looked for new declarations in all of Numba.
-        typingctx.refresh = targetctx.refresh = lambda: None
-        try:
-            super().__init__(typingctx, targetctx, *rest)
-        finally:
-            del typingctx.refresh, targetctx.refresh
-        # A copy that Numba has made of the other one.
-        vars(self.state.targetctx).pop("refresh", None)
-
     def compile_extra(self, function: Callable[..., Any]) -> Any:
         """Translate a function, and let others call it."""
         flags = self.state.flags
         flags.no_compile = flags.no_cpython_wrapper = True
         result = super().compile_extra(function)
+        if not flags.forceinline:
+            # Otherwise LLVM inlines it where it sees fit.
+            name = result.fndesc.llvm_func_name
+            result.library._final_module.get_function(name).add_function_attribute("noinline")
         # Numba finds the code of a function by its entry point, of which there is none.
         result = result._replace(entry_point=result.library)
         self.state.targetctx.insert_user_function(
@@ -178,22 +143,6 @@ class VariantCompiler(_FunctionCompiler):  # type: ignore[misc]
 
     def _get_implementation(self, args: Any, kws: Any) -> Callable[..., Any]:
         return self.choose(*args)
-
-
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """Keep cyclic garbage for a while.
-
-    The compiler makes millions of small objects. To look among them for garbage, again and again,
-    takes a seventh of its time.
-    """
-    is_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if is_enabled:
-            gc.enable()
 
 
 class Kernel(CPUDispatcher):  # type: ignore[misc]
@@ -268,7 +217,7 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
                 "No folder can be written to keep compiled kernels, so that every process compiles "
                 "them again. NUMBA_CACHE_DIR names a folder for them."
             )
-        with uncollected():
+        with uncollected(), remembered():
             return super().compile(sig)
 
     def compile_unless_claimed(self, sig: Any, timeout: float = 0.0) -> None:
@@ -277,7 +226,7 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
             return
         with self._cache.claimed(sig, timeout) as is_ours:
             if is_ours:
-                with uncollected():
+                with uncollected(), remembered():
                     super().compile(sig)
 
     def is_compiled(self, sig: Any) -> bool:

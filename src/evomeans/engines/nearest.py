@@ -22,8 +22,8 @@ from evomeans.engines.protocol import FloatArray
 from evomeans.engines.scoring import FAR, UNCLEAR, Block, Indices, Scorer, scorer_for
 from evomeans.engines.values import OVERFLOW
 
-# Blocks of narrow samples may have as many as this.
-MOST_NARROW = 32768
+# Samples that kernels label between two looks at those that remain unclear.
+MOST = 32768
 
 Answer = TypeVar("Answer")
 
@@ -48,7 +48,7 @@ def labels(X: Any, centers: FloatArray, frame: Frame, n_threads: int = 1) -> NDA
         result[block.places] = scorer.closest(block)
 
     def find_all(scorer: Scorer, places: slice) -> list[None]:
-        if not (scorer.is_narrow and scorer.is_compiled):
+        if not scorer.is_compiled:
             return answers(X, places, scorer, find)
         scorer.label_clear(X[places], result[places])
         unclear = places.start + np.flatnonzero(result[places] == UNCLEAR)
@@ -57,7 +57,7 @@ def labels(X: Any, centers: FloatArray, frame: Frame, n_threads: int = 1) -> NDA
         return []
 
     make_scorer = partial(scorer_for, X, centers, frame, X.dtype)
-    for_blocks(X, make_scorer, n_threads, find_all, most=MOST_NARROW)
+    for_blocks(X, make_scorer, n_threads, find_all, most=MOST)
     return result
 
 
@@ -72,7 +72,7 @@ def distances(X: Any, centers: FloatArray, frame: Frame, n_threads: int = 1) -> 
         result[block.places] = scorer.distances(block)
 
     double = np.dtype(np.float64)
-    make_scorer = partial(scorer_for, X, centers, frame, double)
+    make_scorer = partial(scorer_for, X, centers, frame, double, measuring=True)
     for_blocks(X, make_scorer, n_threads, partial(answers_in, X, measure))
     return result
 
@@ -112,11 +112,11 @@ def for_blocks(
     answer: Callable[[Scorer, slice], list[Answer]],
     most: int = 0,
 ) -> list[Answer]:
-    """Answer a question about all samples, block by block; narrow ones have ``most`` samples."""
+    """Answer a question about all samples, block by block; a block may have ``most`` samples."""
     n_samples, scorer = X.shape[0], make_scorer()
     if n_samples <= scorer.block_size:
         return answer(scorer, slice(0, n_samples))
-    size = max(scorer.block_size, most) if scorer.is_narrow else scorer.block_size
+    size = max(scorer.block_size, most)
     # Every thread gets something to do.
     size = min(size, max(scorer.block_size, -(-n_samples // n_threads)))
     places = [slice(first, min(first + size, n_samples)) for first in range(0, n_samples, size)]

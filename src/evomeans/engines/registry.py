@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from evomeans.compiled.collecting import uncollected
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import Ability, Engine, FloatArray
 
@@ -96,23 +97,25 @@ def prepare_kernels(
     needed = kind, abilities, matching, merging, momentum
     if needed in _prepared or not (is_cpu or matching or merging):
         return
-    from evomeans.compiled.ready import ready
+    # Most of what this does with kernels that are at hand is to import Numba.
+    with uncollected():
+        from evomeans.compiled.ready import ready
 
-    calls = []
-    if matching:
-        from evomeans.compiled import assignment
+        calls = []
+        if matching:
+            from evomeans.compiled import assignment
 
-        calls += assignment.kernel_calls()
-    if merging:
-        from evomeans.compiled import merging as merging_clusters
+            calls += assignment.kernel_calls()
+        if merging:
+            from evomeans.compiled import merging as merging_clusters
 
-        calls += merging_clusters.kernel_calls()
-    if is_cpu:
-        from evomeans.engines.cpu import prepare
+            calls += merging_clusters.kernel_calls()
+        if is_cpu:
+            from evomeans.engines.cpu import prepare
 
-        breeding = matching or merging
-        calls += prepare.calls(X, n_clusters, abilities, breeding=breeding, momentum=momentum)
-    ready(calls)
+            breeding = matching or merging
+            calls += prepare.calls(X, n_clusters, abilities, breeding=breeding, momentum=momentum)
+        ready(calls)
     _prepared.add(needed)
 
 

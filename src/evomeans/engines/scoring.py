@@ -24,10 +24,13 @@ from evomeans.engines.protocol import FloatArray
 from evomeans.engines.values import reaching
 
 # Scores of a block of samples, few enough for the cache, and samples of a block.
-SCORES = 2**16
+SCORES = 2**17
 FEWEST, MOST = 512, 8192
 # Up to so many features a kernel is faster than matrix products.
 NARROW = 12
+# Samples are not centred if what would be subtracted is shorter than the centres times this, and
+# the frame differs from data units by at most this power of two.
+PLAIN, LARGEST_EXPONENT = 2.0, 60
 # Samples farther from the middle than this, squared and in the frame, get a frame of their own.
 FAR = 1e12
 # Squares below this may have lost digits to underflow, or all of them.
@@ -35,8 +38,9 @@ UNDERFLOW = 1e-36
 # Where ‖x − c‖² is below this share of ‖x‖², it has lost too many digits to cancellation. The
 # direct form takes over.
 CANCELLED = 1e-2
-# The label of a sample whose scores cannot decide, as in the kernels.
-UNCLEAR = -1
+# The label of a sample whose scores cannot decide, and how many samples kernels compare at a time,
+# few enough for the fastest cache.
+UNCLEAR, TOGETHER = -1, 256
 # Numbers of sparse rows that are made dense at a time.
 DENSE = 2**20
 
@@ -48,8 +52,9 @@ class Block(NamedTuple):
 
     * ``places``: the slice or indices of ``X`` that they are.
     * ``samples`` (m, d): array in data units, or CSR matrix in the frame.
-    * ``offsets`` (m, d): the same in the frame, relative to the middle.
-    * ``squares`` (m,): squared norms of the offsets.
+    * ``offsets`` (m, d): the same in the frame, relative to the middle; if the scorer is plain, the
+      samples as they are.
+    * ``squares`` (m,): squared norms of the offsets, in the frame.
     """
 
     places: slice | Indices
@@ -58,10 +63,13 @@ class Block(NamedTuple):
     squares: NDArray[Any]
 
 
-def scorer_for(X: Any, centers: FloatArray, frame: Frame, precision: np.dtype[Any]) -> Scorer:
+def scorer_for(
+    X: Any, centers: FloatArray, frame: Frame, precision: np.dtype[Any], *, measuring: bool = False
+) -> Scorer:
     """Return what compares samples such as ``X`` with the centres."""
-    kind = SparseScorer if is_sparse(X) else Scorer
-    return kind(centers, frame, np.dtype(np.float64) if is_sparse(X) else precision)
+    if is_sparse(X):
+        return SparseScorer(centers, frame, np.dtype(np.float64), measuring)
+    return Scorer(centers, frame, precision, measuring)
 
 
 class Scorer:
@@ -74,30 +82,51 @@ class Scorer:
     frame : Frame
     precision : dtype
         In which scores are computed.
+    measuring : bool
+        Whether distances will be asked for, and not only labels.
 
     Attributes
     ----------
+    is_plain : bool
+        Whether samples are multiplied as they are. With z a sample in the frame but for its shift,
+        and s the shift plus the middle, the score is (‖c‖² + 2s·c) − 2z·c. Its error is bounded as
+        before if ‖z‖ + ‖s‖ takes the place of ‖x‖: more samples are unclear, but nothing has to be
+        written. Not where s is long compared with the centres.
     is_compiled : bool
         Whether kernels are worth their compilation. They give the same labels as NumPy.
     """
 
     is_compiled = False
 
-    def __init__(self, centers: FloatArray, frame: Frame, precision: np.dtype[Any]) -> None:
+    def __init__(
+        self, centers: FloatArray, frame: Frame, precision: np.dtype[Any], measuring: bool = False
+    ) -> None:
         self.centers = centers
         self.frame = frame
         self.precision = precision
+        self.measuring = measuring
         self.is_narrow = self._is_narrow()
         self.block_size = int(np.clip(SCORES // max(centers.shape), FEWEST, MOST))
         self.middle = self._middle().astype(precision)
         offsets = centers - self.middle
-        squares = np.einsum("ij,ij->i", offsets, offsets)
-        self.points = (-2.0 * offsets.T).astype(precision, order="C")
-        self.levels = squares.astype(precision)
-        self.longest = math.sqrt(squares.max())
+        points, levels = -2.0 * offsets.T, np.einsum("ij,ij->i", offsets, offsets)
+        self.longest = math.sqrt(levels.max())
+        origin = np.ldexp(frame.shift, frame.exponent) + self.middle
+        away = float(np.linalg.norm(origin))
+        self.is_plain = self._may_be_plain() and away <= PLAIN * self.longest
+        if self.is_plain:
+            points, levels = np.ldexp(points, frame.exponent), levels - origin @ points
+            self.longest += away
+        self.points = points.astype(precision, order="C")
+        self.levels = levels.astype(precision)
         # Twice the error of a score, and as much again for the direct formula.
         self.roundoff = 2 * (centers.shape[1] + 8) * float(np.finfo(precision).eps)
         self._memory: dict[str, NDArray[Any]] = {}
+
+    def _may_be_plain(self) -> bool:
+        # The scale is a power of two, so the products are the same; but they must not overflow.
+        is_common = abs(self.frame.exponent) <= LARGEST_EXPONENT
+        return is_common and not (self.measuring or self.is_narrow)
 
     def _is_narrow(self) -> bool:
         return bool(self.centers.shape[1] <= NARROW)
@@ -120,7 +149,7 @@ class Scorer:
         """Return a scorer in a frame that is large enough for these samples."""
         frame = reaching(self.frame, *self._ends(X))
         centers = np.ldexp(self.centers, frame.exponent - self.frame.exponent)
-        return type(self)(centers, frame, self.precision)
+        return type(self)(centers, frame, self.precision, self.measuring)
 
     def _ends(self, X: Any) -> tuple[Any, Any]:
         return X.min(axis=0), X.max(axis=0)
@@ -129,6 +158,8 @@ class Scorer:
         """Bring a few samples into the frame."""
         # What overflows is far outside, and is then given another frame.
         with np.errstate(over="ignore", invalid="ignore"):
+            if self.is_plain:
+                return self._plain_block(X, places)
             offsets = self._room("offsets", X.shape, self.precision)
             if self.is_compiled:
                 from evomeans.engines.cpu.choose import set_offsets
@@ -141,17 +172,40 @@ class Scorer:
                 squares = np.einsum("ij,ij->i", offsets, offsets)
         return Block(places, X, offsets, squares)
 
+    def _plain_block(self, X: NDArray[Any], places: slice | Indices) -> Block:
+        X = np.ascontiguousarray(X)
+        if self.is_compiled:
+            from evomeans.engines.cpu.choose import set_squares
+
+            squares = np.empty(len(X), self.precision)
+            set_squares(X, X.dtype.type(self.frame.scale), squares)
+        else:
+            scaled = X * X.dtype.type(self.frame.scale)
+            squares = np.einsum("ij,ij->i", scaled, scaled)
+        return Block(places, X, X, squares)
+
     def _rows(self, block: Block, i: Indices) -> Any:
         """Return some samples of a block in the frame."""
         return self.frame.encode(block.samples[i])
 
-    def label_clear(self, X: NDArray[Any], labels: NDArray[np.int32]) -> None:
-        """Set the closest centres of narrow samples, or UNCLEAR where scores cannot decide."""
-        from evomeans.engines.cpu.choose import TOGETHER, label_narrow
+    def label_clear(self, X: Any, labels: NDArray[np.int32]) -> None:
+        """Set the closest centres of samples by kernels, or UNCLEAR where scores cannot decide."""
+        if self.is_narrow:
+            self._label_narrow(X, labels)
+            return
+        # What overflows is far outside, and unclear.
+        with np.errstate(over="ignore", invalid="ignore"):
+            for first in range(0, X.shape[0], self.block_size):
+                some = slice(first, first + self.block_size)
+                block = self.block(X[some], some)
+                self._label_block(block, self._products_by_center(block), labels[some])
+
+    def _label_narrow(self, X: NDArray[Any], labels: NDArray[np.int32]) -> None:
+        from evomeans.engines.cpu.choose import label_narrow
 
         scale, shift = self.frame.factors(X.dtype)
-        work = self._room("work", (5, TOGETHER), self.precision)
-        squares, scores, best, second, closest = work
+        work = self._room("work", (7, TOGETHER), self.precision)
+        squares, one, other, nothing, best, second, closest = work
         label_narrow(
             np.ascontiguousarray(X),
             scale,
@@ -165,7 +219,28 @@ class Scorer:
             FAR,
             self._room("columns", (X.shape[1], TOGETHER), self.precision),
             squares,
-            scores,
+            one,
+            other,
+            nothing,
+            best,
+            second,
+            closest,
+            labels,
+        )
+
+    def _label_block(self, block: Block, products: NDArray[Any], labels: NDArray[np.int32]) -> None:
+        from evomeans.engines.cpu.choose import label_clear
+
+        nothing, best, second, closest = self._room("work", (4, TOGETHER), self.precision)
+        label_clear(
+            products,
+            self.levels,
+            block.squares,
+            self.longest,
+            self.roundoff,
+            UNDERFLOW,
+            FAR,
+            nothing,
             best,
             second,
             closest,
@@ -178,29 +253,39 @@ class Scorer:
         scores = self._room("scores", shape, self.precision)
         return np.matmul(block.offsets, self.points, out=scores)
 
+    def _products_by_center(self, block: Block) -> NDArray[Any]:
+        """Return the same as a (k, ≥ m) array: kernels look at TOGETHER samples at a time."""
+        products = self._room_by_center(len(block.squares))
+        np.matmul(self.points.T, block.offsets.T, out=products[:, : len(block.squares)])
+        return products
+
+    def _room_by_center(self, n_samples: int) -> NDArray[Any]:
+        """Return memory for products; there are some more columns than samples."""
+        shape = len(self.centers), -(-n_samples // TOGETHER) * TOGETHER
+        return self._room("products", shape, self.precision)
+
     def closest(self, block: Block) -> NDArray[np.int32]:
         """Return the closest centre of each sample; the lowest index on ties."""
-        products = self._products(block)
-        labels = np.empty(len(products), np.int32)
+        products = self._products_by_center(block)
+        n_samples = len(block.squares)
+        labels = np.empty(n_samples, np.int32)
         bounds = self.longest, self.roundoff, UNDERFLOW
         if self.is_compiled:
-            from evomeans.engines.cpu.choose import label_clear
-
-            label_clear(products, self.levels, block.squares, *bounds, labels)
+            self._label_block(block, products, labels)
         else:
-            products += self.levels
+            scores = products[:, :n_samples] + self.levels[:, None]
             margins = self.roundoff * (np.sqrt(block.squares) + self.longest) ** 2 + UNDERFLOW
-            close = products <= (products.min(axis=1) + margins)[:, None]
-            labels[:] = close.argmax(axis=1)
-            labels[np.count_nonzero(close, axis=1) > 1] = UNCLEAR
+            close = scores <= scores.min(axis=0) + margins
+            labels[:] = close.argmax(axis=0)
+            labels[np.count_nonzero(close, axis=0) > 1] = UNCLEAR
         unclear = np.flatnonzero(labels == UNCLEAR)
         if len(unclear):
             # Imported here: it loads Numba.
             from evomeans.engines.cpu.choose import choose
 
             rows, chosen = self._kernel_rows(self._rows(block, unclear)), labels[unclear]
-            scores, squares = products[unclear], block.squares[unclear]
-            choose(rows, scores, squares, *bounds, self.centers, chosen)
+            scores = np.ascontiguousarray(products[:, unclear].T + self.levels)
+            choose(rows, scores, block.squares[unclear], *bounds, self.centers, chosen)
             labels[unclear] = chosen
         return labels
 
@@ -244,6 +329,10 @@ class SparseScorer(Scorer):
     def _is_narrow(self) -> bool:
         return False
 
+    def _may_be_plain(self) -> bool:
+        # Their middle is the origin anyway, and their blocks are in the frame.
+        return False
+
     def _middle(self) -> FloatArray:
         return np.zeros(self.centers.shape[1])
 
@@ -261,6 +350,11 @@ class SparseScorer(Scorer):
 
     def _products(self, block: Block) -> NDArray[Any]:
         products: NDArray[Any] = block.samples @ self.points
+        return products
+
+    def _products_by_center(self, block: Block) -> NDArray[Any]:
+        products = self._room_by_center(len(block.squares))
+        products[:, : len(block.squares)] = self._products(block).T
         return products
 
     def _kernel_rows(self, rows: Any) -> Any:

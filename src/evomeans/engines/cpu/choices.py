@@ -74,7 +74,7 @@ def choose_changed(diary: Diary) -> Index:
     return np.int64(diary.changed[int(uniform(diary) * diary.numbers[CHANGED])])
 
 
-@jit
+@jit(inline=False)
 def choose_half(
     samples: Samples, clusters: Clusters, diary: Diary, removed: Index, place: Index, count: int
 ) -> np.bool_:
@@ -94,7 +94,7 @@ def choose_half(
     return chosen >= 0
 
 
-@jit
+@jit(inline=False)
 def choose_sample(
     samples: Samples, clusters: Clusters, diary: Diary, removed: Index, place: Index, count: int
 ) -> Index:
@@ -140,7 +140,7 @@ def drawable_error(clusters: Clusters, j: Index, removed: Index) -> float:
     return clusters.errors[j] if j != removed and clusters.sizes[j] > 1 else 0.0
 
 
-@jit
+@jit(inline=False)
 def draw_member(samples: Samples, clusters: Clusters, j: Index, quantile: float) -> Index:
     """Draw a sample of a cluster by its share of the sum of squares; −1 if it may not leave."""
     total, i = 0.0, clusters.first[j]
@@ -156,7 +156,7 @@ def draw_member(samples: Samples, clusters: Clusters, j: Index, quantile: float)
     return chosen if may_leave(clusters, j, weight_of(samples, chosen)) else -1
 
 
-@jit
+@jit(inline=False)
 def find_neighbours(samples: Samples, clusters: Clusters, diary: Diary, j: Index) -> int:
     """List the clusters with the closest centres in ``diary.neighbours``; return their number.
 

@@ -167,7 +167,7 @@ class Diary(NamedTuple):
         )
 
 
-@jit
+@jit(inline=False)
 def fill(
     samples: Samples,
     clusters: Clusters,

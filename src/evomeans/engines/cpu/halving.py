@@ -55,7 +55,7 @@ def halve_cluster(
     return gain
 
 
-@jit
+@jit(inline=False)
 def list_beyond(
     samples: Samples, clusters: Clusters, diary: Diary, j: Index, offset: float
 ) -> float:

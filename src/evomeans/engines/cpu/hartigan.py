@@ -213,7 +213,7 @@ def arriving_divisor(total: float, weight: float) -> float:
     return (total + weight) / total if total > 0.0 else 0.0
 
 
-@jit
+@jit(inline=False)
 def mark_tile(
     samples: Samples,
     state: State,
@@ -257,7 +257,7 @@ def weigh_lanes(
         lanes[FACTOR, lane] = min(np.float32(found) * MORE, FAR)
 
 
-@jit
+@jit(inline=False)
 def confirm(
     samples: Samples,
     state: State,
@@ -284,7 +284,7 @@ def confirm(
             marks[samples.order[i]] = expense(samples, centers, i, j, weight) < saved
 
 
-@jit
+@jit(inline=False)
 def visit(samples: Samples, state: State, centers: Centers, scratch: Scratch) -> None:
     """Move the marked samples, one after the other, and the centres with them.
 
@@ -318,7 +318,7 @@ def visit(samples: Samples, state: State, centers: Centers, scratch: Scratch) ->
     scratch.largest_move[0, 0] = FAR if moves > 0 else NOTHING
 
 
-@jit
+@jit(inline=False)
 def best_move(samples: Samples, state: State, centers: Centers, i: Index) -> Index:
     """Return the cluster to which a sample moves at the largest gain; −1 if there is no gain."""
     own = np.int64(state.labels[i // WIDTH, i % WIDTH])
@@ -348,7 +348,7 @@ def expense(samples: Samples, centers: Centers, i: Index, j: Index, weight: floa
     return distance * distance / arriving_divisor(centers.weights[j], weight)
 
 
-@jit
+@jit(inline=False)
 def move(
     samples: Samples, state: State, centers: Centers, scratch: Scratch, i: Index, target: Index
 ) -> None:

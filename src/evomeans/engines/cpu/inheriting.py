@@ -31,7 +31,7 @@ def begin(
                 centers.sums[thread, j, limb, t] = own
 
 
-@jit
+@jit(inline=False)
 def copy_state(parent: State, state: State, thread: int, n_threads: int) -> None:
     """Copy the parent's state for a thread's share of the tiles."""
     n_tiles = state.spread.shape[0]

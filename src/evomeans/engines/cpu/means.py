@@ -62,7 +62,9 @@ def _set_apart_sparse(rows: SparseRows, clusters: Any, apart: FloatArray, j: Ind
         apart[other] = max(norms[j] + norms[other] - 2.0 * scales[j] * scales[other] * total, 0.0)
 
 
-set_apart = by_row_type(dense=_set_apart_dense, sparse=_set_apart_sparse, fastmath=REORDER)
+set_apart = by_row_type(
+    dense=_set_apart_dense, sparse=_set_apart_sparse, fastmath=REORDER, inline=False
+)
 
 
 # ---- changes -------------------------------------------------------------------------------------
@@ -85,7 +87,9 @@ def _set_mean_sparse(
     clusters.scales[j], clusters.norms[j] = 1.0, norm
 
 
-set_mean = by_row_type(dense=_set_mean_dense, sparse=_set_mean_sparse, fastmath=REORDER)
+set_mean = by_row_type(
+    dense=_set_mean_dense, sparse=_set_mean_sparse, fastmath=REORDER, inline=False
+)
 
 
 def _get_mean_dense(rows: Rows, clusters: Any, j: Index, means: FloatArray, place: Index) -> None:
@@ -101,7 +105,7 @@ def _get_mean_sparse(
         means[place, t] = clusters.centers[j, t] * clusters.scales[j]
 
 
-get_mean = by_row_type(dense=_get_mean_dense, sparse=_get_mean_sparse)
+get_mean = by_row_type(dense=_get_mean_dense, sparse=_get_mean_sparse, inline=False)
 
 
 def _move_mean_dense(rows: Rows, i: Index, clusters: Any, j: Index, share: float) -> None:

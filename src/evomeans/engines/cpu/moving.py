@@ -100,7 +100,7 @@ def found_cluster(samples: Samples, clusters: Clusters, diary: Diary, i: Index, 
     join(samples, clusters, diary, i, j, 0.0)
 
 
-@jit
+@jit(inline=False)
 def keep_changes(samples: Samples, clusters: Clusters, diary: Diary) -> None:
     """Accept the changes."""
     for place in range(diary.numbers[CHANGED]):
@@ -113,7 +113,7 @@ def keep_changes(samples: Samples, clusters: Clusters, diary: Diary) -> None:
     close_diary(diary)
 
 
-@jit
+@jit(inline=False)
 def take_back(samples: Samples, clusters: Clusters, diary: Diary) -> None:
     """Undo the changes: restore everything as it was when the diary was opened."""
     undo_moves(clusters, diary, np.int64(0))
@@ -127,7 +127,7 @@ def take_back(samples: Samples, clusters: Clusters, diary: Diary) -> None:
     close_diary(diary)
 
 
-@jit
+@jit(inline=False)
 def retrace(samples: Samples, clusters: Clusters, diary: Diary, moved: Index) -> None:
     """Undo the last changes, those after the first ``moved`` moves of samples.
 
@@ -141,7 +141,7 @@ def retrace(samples: Samples, clusters: Clusters, diary: Diary, moved: Index) ->
         recompute_cluster(samples, clusters, diary, diary.changed[place])
 
 
-@jit
+@jit(inline=False)
 def undo_moves(clusters: Clusters, diary: Diary, moved: Index) -> None:
     """Let samples return to where they were after the first ``moved`` moves."""
     for place in range(diary.numbers[MOVED] - 1, moved - 1, -1):
@@ -172,7 +172,7 @@ def recompute_cluster(samples: Samples, clusters: Clusters, diary: Diary, j: Ind
     clusters.errors[j] = refresh_squares(samples, clusters, j)
 
 
-@jit
+@jit(inline=False)
 def close_diary(diary: Diary) -> None:
     """Empty the log and the queue."""
     while diary.numbers[WAITING] > 0:

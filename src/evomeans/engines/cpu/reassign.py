@@ -95,7 +95,7 @@ def reassign(
     scratch.counts[thread, PAIRS] += pairs * WIDTH
 
 
-@jit
+@jit(inline=False)
 def choose_centers(
     samples: Samples,
     state: State,
@@ -148,7 +148,7 @@ def choose_centers(
     return count if rivals > 0 else 0
 
 
-@jit
+@jit(inline=False)
 def compare(
     samples: Samples,
     state: State,
@@ -202,7 +202,7 @@ def find_lowest(
     store(lanes, CLOSEST, closest)
 
 
-@jit
+@jit(inline=False)
 def decide_close_calls(
     samples: Samples,
     exact: FloatArray,
@@ -230,7 +230,7 @@ def decide_close_calls(
         lanes[CLOSEST, lane] = label
 
 
-@jit
+@jit(inline=False)
 def relabel(
     samples: Samples,
     state: State,

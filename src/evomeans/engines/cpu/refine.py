@@ -302,7 +302,7 @@ def sum_distances(
     meet(scratch.barrier, n_threads)
 
 
-@jit
+@jit(inline=False)
 def move_centers(
     samples: Samples,
     centers: Centers,

@@ -45,7 +45,11 @@ class SparseRows(NamedTuple):
 
 
 def by_row_type(
-    *, dense: Callable[..., Any], sparse: Callable[..., Any], fastmath: frozenset[str] = frozenset()
+    *,
+    dense: Callable[..., Any],
+    sparse: Callable[..., Any],
+    fastmath: frozenset[str] = frozenset(),
+    inline: bool = True,
 ) -> Callable[..., Any]:
     """Combine two functions into a kernel: which is compiled depends on the type of ``rows``."""
     place = list(inspect.signature(dense).parameters).index("rows")
@@ -53,7 +57,7 @@ def by_row_type(
     def choose(*types: Any) -> Callable[..., Any]:
         return sparse if isinstance(types[place], BundleType) else dense
 
-    return jit(fastmath=fastmath, choose=choose)(dense)
+    return jit(fastmath=fastmath, inline=inline, choose=choose)(dense)
 
 
 @jit

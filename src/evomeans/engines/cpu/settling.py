@@ -41,7 +41,7 @@ from evomeans.engines.rules import WORTHWHILE
 RANGE = 8
 
 
-@jit
+@jit(inline=False)
 def dissolve(
     samples: Samples, clusters: Clusters, diary: Diary, removed: Index, neighbours: int
 ) -> float:
@@ -71,7 +71,7 @@ def dissolve(
     return change
 
 
-@jit
+@jit(inline=False)
 def begin_cluster(samples: Samples, clusters: Clusters, diary: Diary, j: Index) -> float:
     """Let ``diary.group`` become a cluster in place of the dissolved one ``j``; return the change.
 
@@ -93,7 +93,7 @@ def begin_cluster(samples: Samples, clusters: Clusters, diary: Diary, j: Index) 
     return change if clusters.first[j] >= 0 else np.inf
 
 
-@jit
+@jit(inline=False)
 def move_samples(samples: Samples, clusters: Clusters, diary: Diary, change: float) -> float:
     """Move single samples until that gains nothing more, or the swap has no hope of success.
 
@@ -163,7 +163,7 @@ def insert(
     return count
 
 
-@jit
+@jit(inline=False)
 def list_targets(clusters: Clusters, diary: Diary, j: Index) -> int:
     """List the clusters to which samples of cluster ``j`` might move; return their number.
 
@@ -179,7 +179,7 @@ def list_targets(clusters: Clusters, diary: Diary, j: Index) -> int:
     return count
 
 
-@jit
+@jit(inline=False)
 def move_members_out(
     samples: Samples, clusters: Clusters, diary: Diary, j: Index, count: int
 ) -> float:
@@ -208,7 +208,7 @@ def move_members_out(
     return change
 
 
-@jit
+@jit(inline=False)
 def move_members_in(
     samples: Samples, clusters: Clusters, diary: Diary, j: Index, farthest: float
 ) -> float:

@@ -123,7 +123,7 @@ def try_swaps(
     diary.numbers[SUCCESSES] = successes
 
 
-@jit
+@jit(inline=False)
 def list_fresh(diary: Diary, centers: Centers) -> None:
     """List the clusters whose centres are not where they were at the start of the refinement.
 
@@ -166,7 +166,7 @@ def swap(samples: Samples, clusters: Clusters, diary: Diary, removed: Index, pla
     return move_samples(samples, clusters, diary, change) if change < np.inf else change
 
 
-@jit
+@jit(inline=False)
 def follow_up(samples: Samples, clusters: Clusters, diary: Diary, change: float) -> float:
     """Let further swaps follow one that failed by little, and keep those that gain.
 
@@ -190,7 +190,7 @@ def follow_up(samples: Samples, clusters: Clusters, diary: Diary, change: float)
     return change
 
 
-@jit
+@jit(inline=False)
 def recompute_change(samples: Samples, clusters: Clusters, diary: Diary) -> float:
     """Return the change of the sum of squares, computed anew for all clusters that have changed.
 

@@ -55,7 +55,7 @@ def share(count: int, thread: int, n_threads: int) -> tuple[int, int]:
     return count * thread // n_threads, count * (thread + 1) // n_threads
 
 
-@jit
+@jit(inline=False)
 def meet(barrier: NDArray[np.int64], n_threads: int) -> None:
     """Wait until all ``n_threads`` threads have called this; their writes are then visible.
 
