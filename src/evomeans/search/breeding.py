@@ -67,8 +67,8 @@ class Parents(NamedTuple):
     quantile: float
     removed: int
     swaps: int
-    divides: bool
     least_explained: float
+    divides: bool = False
 
 
 class Made(NamedTuple):

@@ -282,8 +282,8 @@ class Search:
             quantile,
             int(removed * k),
             round_by_chance(operators.swaps, self.state.rng),
-            operators.divides,
             self._least_explained() if operators.momentum else 0.0,
+            operators.divides,
         )
 
     def _least_explained(self) -> float:
