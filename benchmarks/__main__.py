@@ -34,6 +34,7 @@ Other benchmarks; each explains itself with --help:
   python -m benchmarks.gpu       the GPU engine: whole fits, single iterations, sizes, batches
   python -m benchmarks.cores     whole searches with more threads, also on a busy machine
   python -m benchmarks.whole_runs  searches to their own end: time, success, what they say of it
+  python -m benchmarks.calibration  what searches say of themselves, and how often it is true
   python -m benchmarks.rivals    all methods at equal CPU time: gaps, anytime curves, ranks
   python -m benchmarks.ideas     ideas of the newer rivals as operators of the deep strategy
   python -m benchmarks.large     searches that begin on samples, and rivals on large data

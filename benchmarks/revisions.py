@@ -49,13 +49,19 @@ def check_imported(source: Path) -> None:
         raise SystemExit(f"evomeans was imported from {evomeans.__file__}, not from {source}.")
 
 
-def estimator(n_clusters: int, offspring: int, **parameters: Any) -> Any:
-    """Return HGMeans on one thread with a limit of offspring, whatever this version calls that."""
+def estimator(n_clusters: int, offspring: int | None, **parameters: Any) -> Any:
+    """Return HGMeans on one thread with a limit of offspring, whatever this version calls that.
+
+    Without a limit it is ``HGMeans.fast``, which has its own.
+    """
     from evomeans import HGMeans
 
+    parameters = {"n_jobs": 1, **parameters}
+    if offspring is None:
+        return HGMeans.fast(n_clusters, **parameters)
     known = inspect.signature(HGMeans).parameters
     parameters["max_offspring" if "max_offspring" in known else "max_iter"] = offspring
-    return HGMeans(n_clusters, **{"n_jobs": 1, **parameters})
+    return HGMeans(n_clusters, **parameters)
 
 
 def _git(*arguments: str) -> bytes:

@@ -1,9 +1,9 @@
 """Runs searches that benchmarks.side_by_side asks for, with the package of one revision.
 
 Each line of the input is a request in JSON: ``samples``, the path of an NPY file, ``clusters``,
-``offspring`` and ``seed``, and perhaps ``limit``, CPU seconds of the fit at most. Each is answered
-by a line with the CPU and wall seconds of the fit, and what came out of it. ``steps`` are its
-improvements, each with the CPU seconds until then.
+``offspring`` (null for ``HGMeans.fast``) and ``seed``, and perhaps ``limit``, CPU seconds of a fit
+at most. Each is answered by a line with the CPU and wall seconds of the fit, and what came out of
+it. ``steps`` are its improvements, each with the CPU seconds until then.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from benchmarks.revisions import check_imported, estimator
 
 
 def answer(
-    samples: str, clusters: int, offspring: int, seed: int, limit: float = math.inf
+    samples: str, clusters: int, offspring: int | None, seed: int, limit: float = math.inf
 ) -> dict[str, Any]:
     """Fit once, compiled code being loaded before."""
     X = warm_samples(samples, clusters)

@@ -3,8 +3,8 @@
 Run ``python -m benchmarks.whole_runs --against REV`` to compare with another version (an hour of
 CPU time, shared by all cores), or without it to look at this one alone. ``--seeds``,
 ``--first-seed`` and names of set-ups (``letters:50 digits:30``) change what is run; by default it
-is 36 set-ups with less than 3,100 samples, and the handwritten digits. The data sets are looked up
-as in docs/data.md.
+is 36 set-ups with less than 3,100 samples, and the handwritten digits. ``--fast`` runs
+``HGMeans.fast`` instead, of both versions. The data sets are looked up as in docs/data.md.
 
 Both versions solve a problem with the same seed one after the other, on one thread. The best value
 of a set-up is the best known, or the best of these runs if that is lower. A success is a run within
@@ -16,12 +16,14 @@ of a set-up is the best known, or the best of these runs if that is lower. A suc
   ratio    of the CPU seconds: less than 1 is faster
 
 At the end runs are sorted by what they say of themselves: ``n_rediscoveries_``, and the share of
-successes among those that say so.
+successes among those that say so. ``--results FILE`` writes a row for each run of this version, for
+``benchmarks.calibration`` to draw.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import os
 import queue
 import statistics
@@ -58,10 +60,9 @@ def solve_all(
     seeds: Iterable[int],
     sources: Sequence[Path],
     processes: int,
-    save: Save | None = None,
+    save: Save,
 ) -> Found:
     """Let processes of all versions solve the problems, one version after the other."""
-    save = save or saved
     tasks = list(product(setups, seeds))
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -84,11 +85,16 @@ def solve_all(
 
 
 def saved(setup: str, folder: Path) -> dict[str, Any]:
-    """Write the samples of a set-up; return what asks for a search on them."""
+    """Write the samples of a set-up; return what asks for a default search on them."""
     X, m = samples_of(setup)
     path = folder / f"{setup.replace(':', '-')}.npy"
     np.save(path, X)
     return {"samples": str(path), "clusters": m, "offspring": MOST_OFFSPRING}
+
+
+def saved_for_fast(setup: str, folder: Path) -> dict[str, Any]:
+    """Write the samples of a set-up; return what asks for a fast search on them."""
+    return {**saved(setup, folder), "offspring": None}
 
 
 def best_value(setup: str, found: Found) -> float:
@@ -121,6 +127,26 @@ def summary(setup: str, found: Found) -> dict[str, Any]:
         row[f"offspring {side}"] = statistics.fmean(one["offspring"] for one in own)
     row["ratio"] = row["cpu 1"] / row["cpu 0"] if "cpu 1" in row else 1.0
     return row
+
+
+def write_rows(path: Path, found: Found) -> None:
+    """Write a row for each run of the last version."""
+    rows = [
+        {
+            "setup": setup,
+            "seed": seed,
+            "inertia": answers[-1]["inertia"],
+            "gap": round(answers[-1]["gap"], 6),
+            "cpu_s": round(answers[-1]["cpu"], 4),
+            "offspring": answers[-1]["offspring"],
+            "rediscoveries": answers[-1]["rediscoveries"],
+        }
+        for (setup, seed), answers in found.items()
+    ]
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 def columns(n_versions: int) -> list[Column]:
@@ -160,6 +186,8 @@ def parse_arguments() -> argparse.Namespace:
     parser = parser_for(__doc__)
     parser.add_argument("setups", nargs="*", help="dataset:clusters or mixture:n:d:clusters")
     parser.add_argument("--against", metavar="REV", help="the version before, or its folder src")
+    parser.add_argument("--fast", action="store_true", help="run HGMeans.fast")
+    parser.add_argument("--results", type=Path, metavar="FILE", help="write the rows there")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--processes", type=int, default=os.cpu_count())
@@ -173,8 +201,11 @@ def main() -> None:
     sources = [source_of(arguments.against)] if arguments.against else []
     sources.append(ROOT / "src")
     seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
-    found = solve_all(setups, seeds, sources, arguments.processes)
+    save = saved_for_fast if arguments.fast else saved
+    found = solve_all(setups, seeds, sources, arguments.processes, save)
     add_gaps(found)
+    if arguments.results is not None:
+        write_rows(arguments.results, found)
     table = Table(columns(len(sources)), max(setups, key=len))
     table.print_head()
     rows = [summary(setup, found) for setup in setups]

@@ -14,11 +14,10 @@ from itertools import product
 from pathlib import Path
 
 from benchmarks.measure import yardstick_seconds
-from benchmarks.paper.analysis import EQUAL, in_order, with_gaps
+from benchmarks.paper.analysis import in_order, with_gaps
 from benchmarks.paper.experiment import Experiment, Plan, Row, Size
 from benchmarks.paper.figures import draw_anytime
 from benchmarks.paper.markdown import number, table
-from benchmarks.paper.methods import HG_DEEP, KMEANS_PLUS, repeated
 from benchmarks.paper.problems import problem
 from benchmarks.paper.tasks import split_setups
 from benchmarks.paper.traces import TRACERS, Tracer
@@ -48,18 +47,9 @@ SETUPS = {
         *(f"shuttle:{m}" for m in (5, 10, 25)),
     ),
 }
-# A few samples lie far out, and clusters are large: here an early answer is easily a bad one.
-WITH_OUTLIERS = {
-    Size.SMOKE: (),
-    Size.SMALL: ("page_blocks:20", "eeg_eye_state:15", "shuttle:15", "skin:20"),
-    Size.PAPER: (),
-}
 SEEDS = {Size.SMOKE: 1, Size.SMALL: 3, Size.PAPER: 10}
 BUDGET = {Size.SMOKE: 20, Size.SMALL: 100, Size.PAPER: 1000}
 SHOWN = (1, 3, 10, 20, 50, 100, 200, 500, 1000)
-# Times for the set-ups one by one, and the rivals there: what people use today.
-ONE_BY_ONE = (1, 2, 5, 10, 20, 50)
-RIVALS = (repeated(KMEANS_PLUS), "FLS++", "bkmeans", "flspp")
 
 
 @lru_cache(maxsize=1)
@@ -133,27 +123,19 @@ def tracer(name: str) -> Tracer:
 def plan(size: Size) -> Plan:
     """Return all installed methods on all set-ups."""
     setups, missing = split_setups(SETUPS[size])
-    outliers, also_missing = split_setups(WITH_OUTLIERS[size])
     names = [one.name for one in TRACERS if one.is_installed]
     seeds = range(SEEDS[size])
     tasks = [
         TraceTask(dataset, m, name, seed, BUDGET[size])
         for (dataset, m), name, seed in product(setups, names, seeds)
     ]
-    tasks += [
-        TraceTask(dataset, m, name, seed, max(ONE_BY_ONE))
-        for (dataset, m), name, seed in product(outliers, names, seeds)
-        if name in (HG_DEEP, *RIVALS)
-    ]
-    missing = [*missing, *also_missing]
     absent = [f"the package {one.package}" for one in TRACERS if not one.is_installed]
     return Plan(tasks, [*missing, *absent])
 
 
 def render(rows: Sequence[Row], size: Size, folder: Path) -> str:
     """Draw the curves, and return the mean gaps at some times."""
-    everywhere = with_gaps(rows)
-    scored = [row for row in everywhere if setup_of(row) not in WITH_OUTLIERS[size]]
+    scored = with_gaps(rows)
     methods = [one.name for one in TRACERS if any(row["method"] == one.name for row in rows)]
     draw_anytime(scored, methods, folder / "anytime.png")
     setups = in_order(setup_of(row) for row in scored)
@@ -175,38 +157,7 @@ def render(rows: Sequence[Row], size: Size, folder: Path) -> str:
     text.append(table(["", *(f"{y} Y" for y in times)], lines))
     text.append(f"Set-ups: {', '.join(setups)}.\n")
     text.append("![Gap against CPU time](anytime.png)\n")
-    rivals = [name for name in RIVALS if any(row["method"] == name for row in rows)]
-    text.append(
-        f"One by one, {HG_DEEP} / the best of {', '.join(rivals)}. In bold: the rival is ahead. A "
-        "dash: no run had a solution yet.\n"
-    )
-    text.append(one_by_one(everywhere, rivals))
     return "\n".join(text)
-
-
-def one_by_one(rows: Sequence[Row], rivals: Sequence[str]) -> str:
-    """Return the mean gaps of the deep search and of the best rival on every set-up."""
-    gaps: dict[tuple[str, str, float], list[float]] = {}
-    for row in rows:
-        gaps.setdefault((setup_of(row), row["method"], row["y"]), []).append(row["gap"])
-    seeds = len({row["seed"] for row in rows})
-    lines = []
-    for setup in in_order(setup_of(row) for row in rows):
-        cells = [setup]
-        for y in ONE_BY_ONE:
-            # A method without a solution for every seed is not compared.
-            means = {
-                name: statistics.fmean(own)
-                for name in (HG_DEEP, *rivals)
-                if len(own := gaps.get((setup, name, y), [])) == seeds
-            }
-            deep = means.pop(HG_DEEP, None)
-            rival = min(means.values(), default=None)
-            is_ahead = rival is not None and (deep is None or rival < deep - EQUAL)
-            text = f"{number(deep, '{:.3f}')} / {number(rival, '{:.3f}')}"
-            cells.append(f"**{text}**" if is_ahead else text)
-        lines.append(cells)
-    return table(["", *(f"{y} Y" for y in ONE_BY_ONE)], lines)
 
 
 def setup_of(row: Row) -> str:

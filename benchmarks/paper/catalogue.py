@@ -5,6 +5,7 @@ from __future__ import annotations
 from benchmarks.paper.ablation import ABLATION
 from benchmarks.paper.anytime import ANYTIME
 from benchmarks.paper.comparison import COMPARISON
+from benchmarks.paper.early import EARLY
 from benchmarks.paper.experiment import Experiment
 from benchmarks.paper.pace import PACE
 from benchmarks.paper.readings import READINGS_EXPERIMENT
@@ -20,6 +21,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     SCALABILITY,
     VALIDITY,
     ANYTIME,
+    EARLY,
     RELIABILITY,
     READINGS_EXPERIMENT,
     ABLATION,

@@ -26,7 +26,7 @@ from evomeans.baselines import (
     MultiStartModifiedGlobalKMeans,
     RandomSwap,
 )
-from evomeans.estimators.hgmeans import FAST
+from evomeans.estimators.searching import PAPER_FAST
 
 HG_MEANS, HG_FAST, HG_DEEP = "HG-means", "HG-means fast", "HG-means deep"
 KMEANS, KMEANS_PLUS = "K-means", "K-means++"
@@ -150,7 +150,7 @@ def _without_seed(make: Callable[..., Any], m: int, seed: int) -> Any:
 
 def hg_fast() -> Method:
     """HG-means with the paper's fast setting."""
-    return hg_means(HG_FAST, **FAST)
+    return hg_means(HG_FAST, **PAPER_FAST)
 
 
 def multi_start(init: str, n_runs: int) -> Method:

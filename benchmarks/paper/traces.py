@@ -18,7 +18,7 @@ from benchmarks.paper.methods import HG_DEEP, HG_FAST, HG_MEANS, KMEANS, KMEANS_
 from evomeans.baselines import SAGA, BreathingKMeans, FLSpp, MultiStartKMeans, RandomSwap
 from evomeans.baselines.base import AnytimeBaseline
 from evomeans.engines import create_engine
-from evomeans.estimators.hgmeans import FAST
+from evomeans.estimators.searching import PAPER_FAST
 from evomeans.search import DEEP, SearchSettings, evolve
 
 _LOADED: set[str] = set()
@@ -118,10 +118,10 @@ def fit_flspp(X: Samples, m: int, seed: int) -> Any:
 
 def _fast_settings() -> SearchSettings:
     return SearchSettings(
-        min_population=FAST["min_population"],
-        max_population=FAST["max_population"],
-        max_offspring=FAST["max_offspring"],
-        patience=FAST["n_iter_no_change"],
+        min_population=PAPER_FAST["min_population"],
+        max_population=PAPER_FAST["max_population"],
+        max_offspring=PAPER_FAST["max_offspring"],
+        patience=PAPER_FAST["n_iter_no_change"],
     )
 
 

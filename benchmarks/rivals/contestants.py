@@ -19,7 +19,7 @@ from benchmarks.rivals.clock import Clock
 from evomeans import baselines
 from evomeans.engines import create_engine
 from evomeans.engines.protocol import Start
-from evomeans.estimators.hgmeans import FAST
+from evomeans.estimators.searching import PAPER_FAST
 from evomeans.search import DEEP, PAPER, SearchSettings, evolve
 
 # Longer than any search takes; settings do not accept infinity.
@@ -123,10 +123,10 @@ def package_run(
 def contestants() -> dict[str, Contestant]:
     """Return all methods by name, ours first."""
     fast = SearchSettings(
-        FAST["min_population"],
-        FAST["max_population"],
-        FAST["max_offspring"],
-        FAST["n_iter_no_change"],
+        PAPER_FAST["min_population"],
+        PAPER_FAST["max_population"],
+        PAPER_FAST["max_offspring"],
+        PAPER_FAST["n_iter_no_change"],
         strategy=PAPER,
     )
     settings = {

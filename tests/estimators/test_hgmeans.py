@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from evomeans import HGMeans, History, Individual, OffspringRecord, StopReason
 from evomeans.engines import create_engine
-from evomeans.search import SearchSettings, evolve
+from evomeans.search import PAPER, SearchSettings, evolve
 
 X = np.random.default_rng(0).normal(size=(60, 3))
 QUICK = {"min_population": 3, "max_population": 6, "max_offspring": 30, "random_state": 0}
@@ -64,13 +64,27 @@ def test_the_signature_is_the_agreed_one():
     assert set(others) == {inspect.Parameter.KEYWORD_ONLY}
 
 
-def test_fast_is_the_papers_fast_setting():
-    """(Π_min, Π_max, N₁, N₂) = (5, 10, 50, 500), and any of them can be overridden."""
+def test_fast_has_small_populations_and_few_offspring():
     fast = HGMeans.fast(7, random_state=3)
-    assert (fast.n_clusters, fast.random_state) == (7, 3)
+    assert (fast.n_clusters, fast.random_state, fast.strategy) == (7, 3, "deep")
+    assert (fast.min_population, fast.max_population) == (5, 10)
+    assert (fast.n_iter_no_change, fast.max_offspring) == (None, 50 + 3 * 7)
+    assert HGMeans.fast(7, max_offspring=9).max_offspring == 9
+
+
+@pytest.mark.parametrize("n_clusters", ["seven", -100, None, 2.5])
+def test_fast_leaves_complaints_to_fit(n_clusters):
+    with pytest.raises((TypeError, ValueError), match="n_clusters"):
+        HGMeans.fast(n_clusters).fit([[0.0, 1.0], [2.0, 3.0]])
+
+
+@pytest.mark.parametrize("strategy", ["paper", PAPER])
+def test_fast_is_the_papers_fast_setting_with_its_strategy(strategy):
+    """(Π_min, Π_max, N₁, N₂) = (5, 10, 50, 500), and any of them can be overridden."""
+    fast = HGMeans.fast(7, strategy=strategy)
     assert (fast.min_population, fast.max_population) == (5, 10)
     assert (fast.n_iter_no_change, fast.max_offspring) == (50, 500)
-    assert HGMeans.fast(7, max_offspring=9).max_offspring == 9
+    assert HGMeans.fast(7, strategy=strategy, n_iter_no_change=9).n_iter_no_change == 9
 
 
 @pytest.mark.parametrize("method", ["fit", "score", "fit_predict", "fit_transform", "predict"])

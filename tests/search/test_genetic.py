@@ -692,6 +692,48 @@ def test_patience_grows_with_the_offspring_up_to_the_last_improvement() -> None:
         assert result.n_offspring == expected
 
 
+def test_the_second_solution_is_the_first_one_with_many_swaps() -> None:
+    """It is an answer, but neither in the population nor an independent start."""
+    strategy = Strategy("first", first_swaps=3.0, agreement=2, tolerance=1e-5)
+    settings = restarting(strategy=strategy, max_offspring=3)
+    script = [20.0, 10.0, *[30.0] * 20]
+    engine, result = run(script, settings, rng=np.random.default_rng(0))
+    first, second, third = engine.starts[:3]
+    assert (first.local_search.swaps, second.local_search.swaps) == (0, 6)
+    assert third.local_search.swaps == 0
+    names = [record.made_by for record in result.history]
+    assert names[:3] == ["random samples", "swaps of the first", "random samples"]
+    assert names.count("swaps of the first") == 1
+    assert [record.founder for record in result.history][:6] == [True] * 5 + [False]
+    assert [record.accepted for record in result.history][:3] == [True, False, True]
+    assert [record.best for record in result.history][:3] == [20.0, 10.0, 10.0]
+    assert result.history[1].population_size == 1
+    assert (result.best.inertia, result.n_rediscoveries) == (10.0, 0)
+
+
+def test_given_solutions_come_before_swaps_of_the_first() -> None:
+    given = [np.array([[0.1], [0.9]])] * 4
+    settings = small(strategy=Strategy("first", first_swaps=3.0), max_offspring=1)
+    _, result = run(map(float, range(10, 30)), settings, initial=given)
+    assert [record.made_by for record in result.history][:4] == ["given"] * 4
+
+
+@pytest.mark.parametrize(("batch", "founders"), [(1, 2), (4, 4)])
+def test_noisy_clusters_have_few_founders_and_a_short_patience(batch, founders) -> None:
+    """In every population; but all of them where an engine refines many together."""
+    strategy = Strategy(
+        "noisy", noisy_up_to=1e12, noisy_founders=2, noisy_patience=0.5, patience=8, agreement=2
+    )
+    settings = small(strategy=strategy, max_offspring=6)
+    rng = np.random.default_rng(0)
+    _, result = run(map(float, range(10, 60)), settings, rng=rng, batch=batch)
+    for population in (1, 2):
+        made = [record for record in result.history if record.population == population]
+        assert [record.founder for record in made].count(True) == founders
+    made = [record for record in result.history if record.population == 1 and not record.founder]
+    assert len(made) == 4
+
+
 def test_the_lag_grows_with_the_offspring_of_a_population() -> None:
     """Early parents are the latest there are; the number of threads is not asked."""
     assert [PAPER.lag_after(made) for made in (0, 10, 1000)] == [1, 1, 1]

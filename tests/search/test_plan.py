@@ -20,11 +20,11 @@ from evomeans.search.plan import (
     missing_abilities,
     plan,
 )
-from evomeans.search.strategy import FEW_FOR_SWAPS, SMALL_FOR_MOVES, SMALL_FOR_PARTS
+from evomeans.search.strategy import FEW_FOR_SWAPS, SMALL_FOR_MOVES, SMALL_FOR_PARTS, VERY_NOISY
 
 ALL, NONE = frozenset(Ability), frozenset()
 GRID = SPACING_OF_A_GRID
-FOUNDING = ["k-means++", "random samples", "k-means++", "random samples"]
+FOUNDING = ["k-means++", "k-means++", "random samples", "random samples"]
 
 
 def planned(strategy, abilities, n_clusters, per_cluster, spacing, n_features=2):
@@ -50,13 +50,14 @@ def test_small_clusters_get_everything() -> None:
     assert names(operators) == (FOUNDING, ["partition", "merging", "squared matching"])
     assert operators.single_moves
     assert operators.swaps == operators.founder_swaps == pytest.approx(3.0)
+    assert operators.first_swaps == 10
     assert missing_abilities(DEEP, ALL) == set()
 
 
 def test_before_there_is_a_solution_there_is_nothing_but_k_means() -> None:
     operators = planned(DEEP, ALL, 10, 1.0, 0.0)
     assert not operators.single_moves
-    assert operators.swaps == operators.founder_swaps == 0.0
+    assert operators.swaps == operators.founder_swaps == operators.first_swaps == 0.0
 
 
 def test_the_larger_clusters_are_the_fewer_swaps_offspring_make() -> None:
@@ -65,9 +66,10 @@ def test_the_larger_clusters_are_the_fewer_swaps_offspring_make() -> None:
         operators = planned(DEEP, ALL, 10, factor * FEW_FOR_SWAPS, GRID)
         assert operators.founder_swaps == pytest.approx(3.0)
         assert operators.swaps == pytest.approx(3.0 / factor)
+        assert operators.first_swaps == round(10.0 * min(1.0, 2.0 / factor))
 
 
-@pytest.mark.parametrize("spacing", [0.1, 1.0, GRID, 100.0])
+@pytest.mark.parametrize("spacing", [1.0, GRID, 100.0])
 def test_moves_and_parts_depend_on_the_effective_size(spacing) -> None:
     """Where centres are close compared with the noise, larger clusters still have them."""
     for limit, has_moves, has_parts in (
@@ -79,6 +81,18 @@ def test_moves_and_parts_depend_on_the_effective_size(spacing) -> None:
         operators = planned(DEEP, ALL, 10, limit * GRID / spacing * (1.0 - 1e-12), spacing)
         assert operators.single_moves == has_moves
         assert ("partition" in names(operators)[1]) == has_parts
+
+
+def test_noisy_clusters_get_small_populations_without_moves() -> None:
+    """They have the better parts of both parents nevertheless."""
+    noisy, clear = (planned(DEEP, ALL, 10, 100.0, factor * VERY_NOISY) for factor in (1.0, 1.01))
+    assert (noisy.founders, noisy.patience, noisy.single_moves) == (5, 0.3, False)
+    assert (clear.founders, clear.patience, clear.single_moves) == (None, 1.0, True)
+    assert (noisy.first_swaps, clear.first_swaps) == (0, 10)
+    assert names(noisy) == names(clear)
+    assert (noisy.founder_swaps, noisy.swaps) == (clear.founder_swaps, clear.swaps)
+    assert planned(PAPER, ALL, 10, 100.0, 0.1).founders is None
+    assert planned(DEEP, ALL - {Ability.SWAPS}, 10, 100.0, 0.1).founders is None
 
 
 def test_an_engine_without_abilities_keeps_merging_and_new_populations() -> None:

@@ -281,7 +281,7 @@ class SearchOptions:
     """The number of clusters."""
 
     fast: Flag = False
-    """A tenth of the effort: populations of 5 to 10, 500 offspring, 50 without improvement."""
+    """Shorter searches, for interactive use: populations of 5 to 10, and few offspring."""
 
     strategy: SearchStrategy = "deep"
     """deep finds a lower inertia, more reliably; paper is HG-means as published."""

@@ -16,11 +16,11 @@ from evomeans.estimators.parameters import (
     check_parameters,
     explaining_kmeans_parameters,
 )
-from evomeans.estimators.searching import FAST, SearchingEstimator
+from evomeans.estimators.searching import SearchingEstimator
 from evomeans.estimators.tasks import Task, plain_task
 from evomeans.search import Strategy
 
-__all__ = ["FAST", "HGMeans"]
+__all__ = ["HGMeans"]
 
 
 class HGMeans(SearchingEstimator):
@@ -39,7 +39,7 @@ class HGMeans(SearchingEstimator):
     strategy : {"deep", "paper"} or Strategy, default="deep"
         How to search; docs/how-it-works.md has pictures.
 
-        - "deep": every other founder begins with k-means++; single samples change their cluster
+        - "deep": half of the founders begin with k-means++; single samples change their cluster
           after K-means (Hartigan's moves), and centres are swapped if that pays; offspring have
           the better parts of both parents, or these are matched or merged; and a population that
           has settled gives way to a new one, until independent ones agree. What each of them gets

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 from sklearn.exceptions import ConvergenceWarning
@@ -37,6 +38,7 @@ from evomeans.estimators.validation import (
 )
 from evomeans.search import (
     DEEP,
+    PAPER,
     History,
     Individual,
     SearchResult,
@@ -54,8 +56,15 @@ from evomeans.storage.model_file import write_model
 from evomeans.storage.problem import describe_problem
 from evomeans.wording import levels_text
 
-FAST = {"min_population": 5, "max_population": 10, "max_offspring": 500, "n_iter_no_change": 50}
-"""The paper's fast setting."""
+PAPER_FAST = {
+    "min_population": 5,
+    "max_population": 10,
+    "max_offspring": 500,
+    "n_iter_no_change": 50,
+}
+"""The paper's fast setting, for its own strategy."""
+# Offspring of a fast search at most, whatever the number of clusters, and for each of them.
+FAST_OFFSPRING, FAST_PER_CLUSTER = 50, 3
 
 
 # With so many rows, to take them in counts as time of the search, and if time is up, nothing is
@@ -110,11 +119,12 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
 
     @classmethod
     def fast(cls, n_clusters: int, **parameters: Any) -> Self:
-        """Make an estimator with the paper's fast setting.
+        """Make an estimator for interactive use: shorter searches, nearly as good.
 
-        Populations of 5 to 10, at most 500 offspring, 50 without improvement; the strategy is
-        "deep" unless you say otherwise. It takes about a tenth of the default's offspring, and can
-        miss what the default finds, above all with many well-separated clusters.
+        Populations of 5 to 10, and at most 50 offspring, with 3 more for each cluster. It can miss
+        what the default finds, above all with many clusters; docs/how-sure.md says how often. With
+        ``strategy="paper"`` it is the fast setting of the paper: populations of 5 to 10, at most
+        500 offspring, 50 without improvement.
 
         Parameters
         ----------
@@ -131,10 +141,16 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
         Examples
         --------
         >>> from evomeans import HGMeans
-        >>> HGMeans.fast(3).max_offspring
-        500
+        >>> HGMeans.fast(20).max_offspring
+        110
         """
-        setting: dict[str, Any] = {**FAST, **parameters}
+        setting: dict[str, Any] = dict(PAPER_FAST)
+        if parameters.get("strategy") not in (PAPER, PAPER.name):
+            # What is not a number of clusters is left for fit to complain about.
+            clusters = max(0, int(n_clusters)) if isinstance(n_clusters, Integral) else 0
+            setting["max_offspring"] = FAST_OFFSPRING + FAST_PER_CLUSTER * clusters
+            del setting["n_iter_no_change"]
+        setting |= parameters
         if "max_iter" in parameters and "max_offspring" not in parameters:
             del setting["max_offspring"]
         return cls(n_clusters, **setting)

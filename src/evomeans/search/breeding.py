@@ -11,7 +11,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evomeans.engines.protocol import Engine, FloatArray, LocalSearch, Mating, Refinement, Way
+from evomeans.engines.protocol import (
+    Engine,
+    FloatArray,
+    Handle,
+    LocalSearch,
+    Mating,
+    Refinement,
+    Way,
+)
 from evomeans.search.crossover import WAYS, Breeding, Child
 from evomeans.search.dividing import CANDIDATES, divide
 from evomeans.search.founding import Founding
@@ -33,6 +41,8 @@ class Founder(NamedTuple):
         Where it begins, or where a given solution comes from.
     numbers : array
         What ``founding`` has drawn, or the given centres.
+    parent : handle, optional
+        The engine's memory of these centres.
     """
 
     alpha: float
@@ -40,6 +50,7 @@ class Founder(NamedTuple):
     swaps: int
     founding: Founding | str
     numbers: FloatArray
+    parent: Handle | None = None
 
 
 class Parents(NamedTuple):
@@ -108,6 +119,7 @@ def found(founders: Sequence[Founder], engine: Engine) -> list[Draft]:
             removed=-1,
             made_by=one.founding if isinstance(one.founding, str) else one.founding.name,
             is_independent=not isinstance(one.founding, str),
+            parent=one.parent,
         )
         for i, one in enumerate(founders)
     ]

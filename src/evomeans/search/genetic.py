@@ -44,6 +44,8 @@ from evomeans.search.stopping import FEW, GRACE, Progress, StopReason, reason_to
 
 log = logging.getLogger("evomeans")
 
+# What the record calls the first solution after its swaps.
+SWAPPED = "swaps of the first"
 # With so many rows one solution is enough when time is up: others take longer than the grace.
 MANY_ROWS = 1_000_000
 
@@ -170,7 +172,7 @@ class Search:
         self.observer_said_stop = False
         self.is_unfinished = False
         self._plans: dict[float, Operators] = {}
-        self._first_wait = settings.wait_after(0, n_clusters)
+        self._least_wait = settings.wait_after(0, n_clusters, settings.strategy.noisy_patience)
 
     @property
     def operators(self) -> Operators:
@@ -185,14 +187,24 @@ class Search:
         return planned
 
     @property
+    def n_founders(self) -> int:
+        """How many founders a population has, as far as is known of the clusters.
+
+        An engine that refines many together would gain nothing by fewer.
+        """
+        most, founders = self.settings.max_population, self.operators.founders
+        return most if founders is None or self.engine.batch > 1 else min(most, founders)
+
+    @property
     def is_settled(self) -> bool:
         """Whether the population has found what it can."""
         state = self.state
         waited = state.since_improvement
-        if waited < self._first_wait:
+        if waited < self._least_wait:
             # The rule is asked several times for every offspring, and mostly answers here.
             return False
-        wait = self.settings.wait_after(state.last_improvement - state.n_earlier, self.n_clusters)
+        improved, factor = state.last_improvement - state.n_earlier, self.operators.patience
+        wait = self.settings.wait_after(improved, self.n_clusters, factor)
         if state.sample_size:
             n_samples = self.engine.n_samples
             wait = max(wait, wait_of_sampled(self.settings, self.n_clusters, n_samples))
@@ -212,6 +224,7 @@ class Search:
         settings = self.settings
         survive, tolerance = self.operators.survival, settings.strategy.tolerance
         self.state.settle(settings.max_population, survive, tolerance)
+        self.state.founders_due = min(self.state.founders_due, self.n_founders)
 
     def found_on_sample(self, levels: Sequence[int], interrupt: DeferredInterrupt) -> None:
         """Let the population begin with the best solutions of a search on a sample."""
@@ -259,8 +272,14 @@ class Search:
                     swaps = 0
                 state.n_sampled = max(0, state.n_sampled - 1)
                 founders.append(Founder(alpha, quantile, swaps, made_by, state.given.pop(0)))
+            elif place == state.founders_due and state.n_made == 1 and operators.first_swaps:
+                assert state.best is not None
+                first, swaps = state.best, operators.first_swaps
+                founders.append(
+                    Founder(alpha, quantile, swaps, SWAPPED, first.centers, first.handle)
+                )
             else:
-                nth = self.settings.max_population - place
+                nth = self.n_founders - place
                 turn = operators.founding[nth % len(operators.founding)]
                 numbers = turn.draw(n_samples, self.n_clusters, state.rng)
                 founders.append(Founder(alpha, quantile, swaps, turn, numbers))
@@ -357,10 +376,15 @@ class Search:
         self.record(newcomer)
 
     def insert(self, made: Made) -> Newcomer:
-        """Take a refined solution into the population."""
+        """Take a refined solution into the population.
+
+        The first one after its swaps stays outside: it is an early answer, and a population in
+        which it is far ahead of all others would soon consist of its descendants.
+        """
         state, refinement = self.state, made.refinement
-        is_founder = state.founders_due > 0
-        state.founders_due -= is_founder
+        is_outside = made.made_by == SWAPPED
+        is_founder = is_outside or state.founders_due > 0
+        state.founders_due -= is_founder and not is_outside
         state.n_offspring += not is_founder
         individual = Individual(
             refinement.centers,
@@ -376,8 +400,14 @@ class Search:
             in_data_units = self.engine.frame.inertia_in_data_units
             total_weight = self.engine.total_weight
             state.spacing = measure_spacing(individual, total_weight, in_data_units)
-        state.keep_best(individual, self.settings.strategy.tolerance, made.is_independent)
-        state.population.append(individual)
+            if self.n_founders < self.settings.max_population:
+                others = max(len(state.given), self.n_founders - 1)
+                state.founders_due = min(state.founders_due, others)
+        if is_outside:
+            state.keep_deepest(individual)
+        else:
+            state.keep_best(individual, self.settings.strategy.tolerance, made.is_independent)
+            state.population.append(individual)
         return Newcomer(individual, refinement.n_iter, made.made_by, is_founder, is_clone)
 
     def is_overdue(self) -> bool:

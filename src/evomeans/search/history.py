@@ -45,8 +45,9 @@ class OffspringRecord:
     founder : bool
         Whether the population began with it. Otherwise it is an offspring.
     made_by : str
-        The operator that made it: "given", "random samples" or "k-means++" for founders; the
-        crossover for offspring, such as "squared matching", "merging" or "partition".
+        The operator that made it: "given", "random samples", "k-means++" or "swaps of the first"
+        for founders; the crossover for offspring, such as "squared matching", "merging" or
+        "partition".
     since_improvement : int
         Offspring since the best of its population improved; the search or the population ends when
         the patience with them does.

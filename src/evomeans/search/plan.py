@@ -26,6 +26,8 @@ SPACING_OF_A_GRID = 6.0
 # With d features of equal noise, samples are closer to one of them than to the mean if their noise
 # in its direction is more than √d/2 deviations: three with so many features, and none to speak of.
 MANY_FEATURES = 36
+# How much larger than for offspring clusters may be before the first solution gets fewer swaps.
+FIRST_SHARE = 2.0
 # A larger spacing says no more.
 WIDEST = 1e12
 
@@ -37,6 +39,8 @@ class Operators:
     Parameters
     ----------
     founding : tuple of Founding
+    founders : int, optional
+        How many a population has at most; None leaves that to the settings.
     selection : callable
     crossovers : tuple of Crossing
     single_moves, momentum : bool
@@ -44,10 +48,15 @@ class Operators:
         Whether relocation divides a cluster (:mod:`~evomeans.search.dividing`).
     founder_swaps, swaps : float
         How many swaps follow, on average, for founders and for offspring.
+    first_swaps : int
+        How many the first solution gets, to make the second one of it; 0 for no such solution.
     survival : callable
+    patience : float
+        Factor of the strategy's ``first_patience``.
     """
 
     founding: tuple[Founding, ...]
+    founders: int | None
     selection: Selection
     crossovers: tuple[Crossing, ...]
     single_moves: bool
@@ -55,7 +64,9 @@ class Operators:
     divides: bool
     founder_swaps: float
     swaps: float
+    first_swaps: int
     survival: Survival
+    patience: float
 
     @cached_property
     def n_chances(self) -> int:
@@ -120,15 +131,19 @@ def plan(
     Operators
     """
     size = effective_size(per_cluster, spacing)
-    moves = Ability.SINGLE_MOVES in abilities and size <= strategy.moves_up_to
-    is_slow = per_cluster >= strategy.momentum_from or size <= strategy.momentum_up_to
     can_swap = Ability.SWAPS in abilities and spacing > 0.0
+    is_noisy = can_swap and spacing <= strategy.noisy_up_to
+    moves = Ability.SINGLE_MOVES in abilities and size <= strategy.moves_up_to and not is_noisy
+    is_slow = per_cluster >= strategy.momentum_from or size <= strategy.momentum_up_to
     swaps = strategy.swaps * n_clusters if can_swap else 0.0
-    offspring_swaps = swaps * min(1.0, strategy.swaps_up_to / per_cluster)
     # Whether a centre on a sample would attract hardly any others.
     is_lonely = n_features >= MANY_FEATURES and 0.0 < spacing < strategy.divides_below
+    share = strategy.swaps_up_to / per_cluster
+    # With larger clusters fewer, so that they take no longer than a run of K-means.
+    first_swaps = strategy.first_swaps * n_clusters * min(1.0, FIRST_SHARE * share)
     operators = Operators(
         founding=tuple(one for one in strategy.founding if one.needs <= abilities),
+        founders=strategy.noisy_founders if is_noisy else None,
         selection=strategy.selection,
         crossovers=tuple(
             one
@@ -139,8 +154,10 @@ def plan(
         momentum=Ability.MOMENTUM in abilities and is_slow,
         divides=not can_swap and is_lonely,
         founder_swaps=swaps,
-        swaps=offspring_swaps,
+        swaps=swaps * min(1.0, share),
+        first_swaps=round(first_swaps) if can_swap and not is_noisy else 0,
         survival=strategy.survival,
+        patience=strategy.noisy_patience if is_noisy else 1.0,
     )
     for kind in ("founding", "crossovers"):
         # Offspring come after the first solution, which tells the spacing.

@@ -73,16 +73,18 @@ class SearchSettings:
             return self.patience
         return max(strategy.patience, round(strategy.patience_per_cluster * n_clusters))
 
-    def wait_after(self, n_offspring: int, n_clusters: int) -> int:
+    def wait_after(self, n_offspring: int, n_clusters: int, factor: float = 1.0) -> int:
         """How many offspring in a row may fail after the population's best came after so many.
 
         A population whose best is one of its founders improves soon or not at all; one that has
-        improved late may do so again.
+        improved late may do so again. ``factor`` is that of the plan, for the strategy's
+        ``first_patience``.
         """
         longest = self.longest_wait(n_clusters)
         if self.patience is not None:
             return longest
-        return min(longest, round(self.strategy.first_patience * longest) + n_offspring)
+        first = max(1, round(factor * self.strategy.first_patience * longest))
+        return min(longest, first + n_offspring)
 
     @property
     def most_at_a_time(self) -> int:
@@ -96,7 +98,7 @@ class SearchSettings:
         settled = self.max_offspring // self.wait_after(0, 1)
         later = agreement * settled if agreement > 1 else 0
         founders = max(self.max_population, n_given) + later * self.max_population
-        return founders + self.max_offspring
+        return founders + self.max_offspring + (self.strategy.first_swaps > 0.0)
 
 
 def check_limits(max_time: float | None, target_inertia: float | None) -> None:

@@ -219,8 +219,12 @@ class SearchState:
             self.n_agreeing += 1
         if self.leader is None or child.inertia < self.leader.inertia:
             self.leader = child
-        if self.best is None or child.inertia < self.best.inertia:
-            self.best = child
+        self.keep_deepest(child)
+
+    def keep_deepest(self, solution: Individual) -> None:
+        """Remember a solution if it is the deepest of all."""
+        if self.best is None or solution.inertia < self.best.inertia:
+            self.best = solution
 
     def settle(self, max_population: int, survive: Survival, tolerance: float) -> None:
         """Set the population aside, and unite it with another one of its rank or begin a new one.

@@ -29,6 +29,9 @@ from evomeans.search.population import (
 SMALL_FOR_MOVES, SMALL_FOR_PARTS = 256, 128
 # Samples per cluster up to which all swaps are tried: the more there are, the more a swap costs.
 FEW_FOR_SWAPS = 128
+# Spacing of clusters (see ``search/plan.py``) up to which they are so noisy that populations are
+# small.
+VERY_NOISY = 0.75
 # Samples per cluster from which on momentum pays: with fewer, K-means ends before.
 MANY_FOR_MOMENTUM = 2_000
 
@@ -93,6 +96,10 @@ class Strategy:
     swaps : float
         How many swaps follow, per cluster: one centre at a time is put elsewhere, and back again if
         that does not pay.
+    first_swaps : float
+        How many swaps per cluster the very first solution gets, as the second one, unless clusters
+        are noisy; fewer in proportion to their cost beyond twice ``swaps_up_to``. So there is a
+        good answer soon.
     moves_up_to : float
         Effective size of clusters up to which single moves are made.
     swaps_up_to : float
@@ -106,6 +113,15 @@ class Strategy:
     divides_below : float
         Spacing of clusters (:func:`~evomeans.search.plan.measure_spacing`) below which relocation
         divides a cluster on engines that cannot swap (:mod:`~evomeans.search.dividing`).
+    noisy_up_to : float
+        Spacing of clusters up to which they are noisy: the distances within are larger than those
+        between. There a K-means run is long and ends far from the best, but swaps and merging find
+        it from a few of them. So populations are small on engines that can swap, and there are no
+        single moves.
+    noisy_founders : int
+        Founders of a population, if clusters are noisy.
+    noisy_patience : float
+        Factor of ``first_patience``, if clusters are noisy.
     survival : callable
         Selects the survivors of a population that has grown too large.
     patience, patience_per_cluster : int and float
@@ -135,11 +151,15 @@ class Strategy:
     crossovers: tuple[Crossing, ...] = (Crossing(matching_crossover),)
     single_moves: bool = False
     swaps: float = 0.0
+    first_swaps: float = 0.0
     moves_up_to: float = SMALL_FOR_MOVES
     swaps_up_to: float = FEW_FOR_SWAPS
     momentum_from: float = math.inf
     momentum_up_to: float = 0.0
     divides_below: float = 0.0
+    noisy_up_to: float = 0.0
+    noisy_founders: int = 5
+    noisy_patience: float = 0.3
     survival: Survival = survivors
     patience: int = 500
     patience_per_cluster: float = 0.0
@@ -150,9 +170,17 @@ class Strategy:
     lag: int = 1
 
     def __post_init__(self) -> None:
+        if not 0.0 < self.noisy_patience <= 1.0:
+            raise ValueError(f"noisy_patience={self.noisy_patience} must be between 0 and 1.")
         if not all(isinstance(one, Crossing) for one in self.crossovers):
             raise TypeError("crossovers must be a tuple of Crossing(crossover).")
-        for name, least in (("agreement", 1), ("lag", 1), ("patience", 1), ("tolerance", 0)):
+        for name, least in (
+            ("agreement", 1),
+            ("lag", 1),
+            ("patience", 1),
+            ("noisy_founders", 1),
+            ("tolerance", 0),
+        ):
             if getattr(self, name) < least:
                 raise ValueError(f"{name}={getattr(self, name)!r} must be at least {least}.")
 
@@ -164,11 +192,14 @@ class Strategy:
         founding = [(one.name, getattr(one, "greedy", None)) for one in self.founding]
         crossovers = [(one.name, one.share, one.up_to) for one in self.crossovers]
         others = [getattr(one, "__name__", "") for one in (self.selection, self.survival)]
-        local_search = self.single_moves, self.swaps, self.moves_up_to, self.swaps_up_to
+        swaps = self.swaps, self.first_swaps, self.swaps_up_to
+        local_search = self.single_moves, self.moves_up_to, *swaps
         patience = self.patience, self.patience_per_cluster, self.first_patience, self.tolerance
         course = *patience, self.agreement, self.sample_per_cluster, self.lag
         momentum = self.momentum_from, self.momentum_up_to, self.divides_below
-        return f"{self.name} {founding} {crossovers} {others} {local_search} {momentum} {course}"
+        noisy = self.noisy_up_to, self.noisy_founders, self.noisy_patience
+        parts = founding, crossovers, others, local_search, momentum, noisy, course
+        return " ".join([self.name, *map(str, parts)])
 
     def lag_after(self, n_offspring: int) -> int:
         """Return the lag after so many offspring of a population.
@@ -188,7 +219,8 @@ PAPER = Strategy("paper")
 
 DEEP = Strategy(
     "deep",
-    founding=(KMeansPlusPlus(greedy=True), RandomSamples(), KMeansPlusPlus(), RandomSamples()),
+    # K-means++ first: where a few samples lie far out, random ones make a poor early answer.
+    founding=(KMeansPlusPlus(greedy=True), KMeansPlusPlus(), RandomSamples(), RandomSamples()),
     selection=different_parents,
     crossovers=(
         Crossing(partition_crossover, 0.5, frozenset({Ability.PARTS}), SMALL_FOR_PARTS),
@@ -197,8 +229,10 @@ DEEP = Strategy(
     ),
     single_moves=True,
     swaps=0.3,
+    first_swaps=1.0,
     momentum_from=MANY_FOR_MOMENTUM,
     divides_below=NOISY,
+    noisy_up_to=VERY_NOISY,
     patience=150,
     patience_per_cluster=3.0,
     first_patience=1 / 3,

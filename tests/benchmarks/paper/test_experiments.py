@@ -29,6 +29,7 @@ HEADINGS = {
     "scalability": ["## Table 6", "## Table 7", "power of the number of clusters", "](scal"],
     "validity": ["## Table 8", "## Table 9", "## Wilcoxon", "## Correlation"],
     "anytime": ["20 Y", "](anytime.png)"],
+    "early": ["50 Y", "A rival is ahead in"],
     "reliability": ["success", "](reliability.png)"],
     "pace": ["to its value", "2 of 2"],
     "readings": ["as written", "matching by squares"],
