@@ -16,8 +16,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from evomeans.engines.protocol import Ability, Engine, FloatArray, LocalSearch, Start
+from evomeans.engines.protocol import (
+    Abandoned,
+    Ability,
+    Engine,
+    FloatArray,
+    LocalSearch,
+    Start,
+)
 from evomeans.engines.sampling import Drawing
+from evomeans.engines.workers import abandoned_after
 from evomeans.search.history import OffspringRecord
 from evomeans.search.individual import CLONE_TOLERANCE, Individual
 from evomeans.search.settings import SearchSettings
@@ -34,12 +42,15 @@ PILOT_PER_CLUSTER, PILOT = 20, 2_000
 # Of the time that is left, what the search on the smallest sample may take.
 SHARE_OF_TIME = 0.25
 # Of the longest patience, what the search on a sample has at least and at most.
-LEAST_PATIENCE, MOST_PATIENCE = 1 / 3, 5.0
+LEAST_PATIENCE, MOST_PATIENCE = 1 / 3, 20.0
 # A search on a sample also ends when it has worked as much as this many iterations on all rows
 # without improving by as much as differs from sample to sample, and half of the population is no
 # worse than the best by more than so much. Founders that are alike say it sooner than offspring,
 # which become more and more alike in any search.
 PASSES_OF_FOUNDERS, PASSES, SIGNIFICANT, ALIKE = 10, 30, 1e-3, 1e-2
+# Where all rows are searched in rounds of many offspring, it makes this many rounds at least: one
+# round on all rows costs more than all of these, and brings no more.
+ROUNDS = 3
 # Rows per cluster from which on the swaps that a solution has had on its sample are enough: on all
 # rows they take longer than K-means, and more memory than the rows.
 SWAPPED_BELOW = 20_000
@@ -119,10 +130,13 @@ class WorkLimit:
     ----------
     n_sampled, n_samples : int
         Rows of the sample, and all rows.
+    batch : int
+        Offspring that a search of all rows would make in a round.
     """
 
-    def __init__(self, n_sampled: int, n_samples: int) -> None:
+    def __init__(self, n_sampled: int, n_samples: int, batch: int = 1) -> None:
         self.ratio = n_samples / n_sampled
+        self.fewest = ROUNDS * batch if batch > 1 else 0
         self._best, self._made = math.inf, 0
 
     def __call__(self, record: OffspringRecord) -> bool:
@@ -131,18 +145,30 @@ class WorkLimit:
         if record.best < self._best * (1.0 - SIGNIFICANT) or not are_alike:
             self._best, self._made = record.best, 0
         self._made += record.n_iter
+        if record.number < self.fewest:
+            return False
         return self._made > self.ratio * (PASSES_OF_FOUNDERS if record.founder else PASSES)
 
 
-def refined_on(sample: Engine, solutions: Sequence[FloatArray]) -> list[FloatArray]:
+def refined_on(
+    sample: Engine, solutions: Sequence[FloatArray], seconds: float | None = None
+) -> list[FloatArray]:
     """Return the better half of solutions of a smaller sample after K-means on a larger one.
 
     The best comes first. All levels together cost about as much as a run on all rows. They tell
-    better which of the solutions is the best, and leave less to do for K-means on all rows.
+    better which of the solutions is the best, and leave less to do for K-means on all rows. If it
+    takes longer than ``seconds``, the solutions are returned as they are.
     """
+    if seconds is not None and seconds <= 0.0:
+        return list(solutions)
     solutions = solutions[: max(FEWEST_CARRIED, len(solutions) // 2)]
     local_search = LocalSearch(momentum=Ability.MOMENTUM in sample.abilities)
-    refined = sample.refine([Start(centers, local_search=local_search) for centers in solutions])
+    starts = [Start(centers, local_search=local_search) for centers in solutions]
+    try:
+        with abandoned_after(sample, seconds):
+            refined = sample.refine(starts)
+    except Abandoned:
+        return list(solutions)
     return [one.centers for one in sorted(refined, key=lambda one: one.inertia)]
 
 
