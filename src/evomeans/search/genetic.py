@@ -219,13 +219,14 @@ class Search:
         if samples[-1].n_samples < 2 * k:
             return
         ratio = self.engine.n_samples / samples[-1].n_samples
-        below = settings_below(settings, k, ratio, self.clock() - self.began)
+        batch = self.engine.batch
+        below = settings_below(settings, k, ratio, self.clock() - self.began, batch)
         found = evolve(
             samples[-1],
             k,
             below,
             rng,
-            observers=[WorkLimit(samples[-1].n_samples, self.engine.n_samples, self.engine.batch)],
+            observers=[WorkLimit(samples[-1].n_samples, self.engine.n_samples, batch)],
             clock=self.clock,
             interrupt=interrupt,
             levels=(),

@@ -41,8 +41,9 @@ STEP = 4
 PILOT_PER_CLUSTER, PILOT = 20, 2_000
 # Of the time that is left, what the search on the smallest sample may take.
 SHARE_OF_TIME = 0.25
-# Of the longest patience, what the search on a sample has at least and at most.
-LEAST_PATIENCE, MOST_PATIENCE = 1 / 3, 20.0
+# Of the longest patience, what the search on a sample has at least and at most; and at most where
+# all rows are searched in rounds of many offspring.
+LEAST_PATIENCE, MOST_PATIENCE, MOST_BEFORE_ROUNDS = 1 / 3, 5.0, 20.0
 # A search on a sample also ends when it has worked as much as this many iterations on all rows
 # without improving by as much as differs from sample to sample, and half of the population is no
 # worse than the best by more than so much. Founders that are alike say it sooner than offspring,
@@ -173,7 +174,7 @@ def refined_on(
 
 
 def settings_below(
-    settings: SearchSettings, n_clusters: int, ratio: float, seconds: float
+    settings: SearchSettings, n_clusters: int, ratio: float, seconds: float, batch: int = 1
 ) -> SearchSettings:
     """Return the settings of a search on a sample: of one population, with momentum.
 
@@ -190,13 +191,16 @@ def settings_below(
         as one on all rows.
     seconds : float
         Spent already.
+    batch : int
+        Offspring that the search on all rows makes in a round.
     """
     left, strategy, wait = None, settings.strategy, settings.longest_wait(n_clusters)
+    most = MOST_PATIENCE if batch == 1 else MOST_BEFORE_ROUNDS
     if settings.max_time is not None:
         left = max(1e-3, SHARE_OF_TIME * (settings.max_time - seconds))
     return replace(
         settings,
-        patience=max(1, round(min(max(LEAST_PATIENCE * wait, ratio), MOST_PATIENCE * wait))),
+        patience=max(1, round(min(max(LEAST_PATIENCE * wait, ratio), most * wait))),
         max_time=left,
         target_inertia=None,
         strategy=replace(
