@@ -58,8 +58,9 @@ SWAPPED_BELOW = 20_000
 # How many solutions at least are carried on; fewer and fewer are worth the time on larger levels.
 FEWEST_CARRIED = 4
 # Rows up to which offspring on all of them are so cheap that a population from a sample waits
-# through as many as any.
-CHEAP_ROWS = 100_000
+# longest; and how much longer than any other. Its clusters are large, so its offspring have next to
+# no swaps, and improvements are rarer.
+CHEAP_ROWS, LONGER = 100_000, 2.0
 # Relative differences of the sum of squares up to this are nothing there: another sample would have
 # told otherwise.
 TOLERANCE = 1e-4
@@ -221,7 +222,7 @@ def wait_of_sampled(settings: SearchSettings, n_clusters: int, n_samples: int) -
     worth waiting for.
     """
     share = min(1.0, CHEAP_ROWS / n_samples)
-    return round(share * settings.longest_wait(n_clusters))
+    return round(LONGER * share * settings.longest_wait(n_clusters))
 
 
 def best_solutions(population: tuple[Individual, ...], count: int) -> list[FloatArray]:
