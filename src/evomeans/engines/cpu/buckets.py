@@ -8,6 +8,7 @@ Buckets then fit into the cache of a core, and threads put them into order
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np

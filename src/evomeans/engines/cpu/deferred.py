@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.engines.cpu.buckets import CHUNK, side_by_side
+from evomeans.engines.cpu.buckets import CHUNK
 from evomeans.engines.cpu.choose import set_squared_distances
 from evomeans.engines.cpu.layout import FloatArray, Samples
+from evomeans.engines.cpu.threads import side_by_side
 from evomeans.engines.frame import Frame
 from evomeans.engines.nearest import labels
 
