@@ -9,8 +9,8 @@ Run with ``python -m benchmarks.dask_engine PART ...``; without a name, all part
   islands     one search, and islands that exchange their best, at equal numbers of offspring
   memory      a file of 4 GiB on two workers of 1 GiB each, for some minutes (--minutes)
 
-All searches are those of the paper (strategy="paper"): the CPU engine makes the same ones. dask-ml
-has to be installed for its part: pip install dask-ml.
+All searches but that of ``memory`` are those of the paper (strategy="paper"): the CPU engine makes
+the same ones. dask-ml has to be installed for its part: pip install dask-ml.
 """
 
 from __future__ import annotations

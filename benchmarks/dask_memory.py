@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+from unittest.mock import patch
 
 import numpy as np
 
 from benchmarks.dask_workers import local_cluster, timed_fit
-from evomeans import HGMeans
+from evomeans import HGMeans, OffspringRecord
+from evomeans.engines.dask.engine import DaskEngine
+from evomeans.engines.dask.questions import Question
 from evomeans.wording import levels_text
 
 ROWS, FEATURES, CLUSTERS, CLOUDS = 2**24, 64, 12, 60
@@ -30,30 +34,76 @@ def memory(minutes: float, rows: int) -> None:
             f"m = {CLUSTERS}, two workers of 1 GiB, max_time {minutes:g} min",
             flush=True,
         )
-        with local_cluster(memory="1GiB") as client, watched(client) as seen:
-            model = HGMeans(
-                CLUSTERS,
-                engine="dask",
-                random_state=0,
-                max_time=60.0 * minutes,
-                observers=show_solution,
-            )
-            seconds = timed_fit(model, np.load(path, mmap_mode="r"))
-    runs = np.array([record.inertia for record in model.history_ if record.number == 0])
-    # Extremes, a pilot, the sample; K-means of the first round side by side, and a last look.
-    first = [record.n_iter for record in model.history_ if record.population == 1]
-    passes = 3 + max(first[: model.min_population]) + 1
-    print(f"{levels_text(model.levels_)} About {passes} passes to the first complete answer.")
+        X = np.load(path, mmap_mode="r")
+        with local_cluster(memory="1GiB") as client:
+            # Compiles what the fit needs before anything is measured.
+            searching(1.0, subsample=100, max_offspring=2).fit(X[:2000])
+            with watched(client) as seen, counted_work() as work:
+                model = searching(60.0 * minutes, observers=[show_solution, work])
+                seconds = timed_fit(model, X)
+    founders = [record.inertia for record in model.history_ if record.founder]
+    gains = [100.0 * (1.0 - model.inertia_ / value) for value in (founders[0], min(founders))]
     print(
-        f"ended after {seconds:.0f} s with {len(runs)} K-means runs and {model.n_iter_} offspring "
-        f"({model.stop_reason_}): inertia {model.inertia_:.7g}, "
-        f"{100 * (1 - model.inertia_ / runs[0]):.2f} % below the first K-means run, "
-        f"{100 * (1 - model.inertia_ / runs.mean()):.2f} % below their mean, "
-        f"{100 * (1 - model.inertia_ / runs.min()):.2f} % below the best of them\n"
+        f"{levels_text(model.levels_)}\n"
+        f"passes over the data to the first complete answer: {work.first_passes} "
+        f"(after {work.first_seconds:.0f} s), in all: {work.passes}\n"
+        f"offspring on samples: {work.on_samples:,}; refinements on all rows: "
+        f"{len(model.history_)}, {model.n_iter_} of offspring\n"
+        f"ended after {seconds:.0f} s ({model.stop_reason_}): inertia {model.inertia_:.7g}, "
+        f"{gains[0]:.2f} % below the first solution, {gains[1]:.2f} % below the best founder\n"
         f"memory of the workers: {', '.join(f'{peak / 2**20:.0f} MiB' for peak in seen.peaks)} "
         f"at most; removed by the scheduler: {seen.removed}, restarted by their memory limit: "
         f"{seen.restarted}, paused: {seen.paused} times"
     )
+
+
+def searching(seconds: float, **parameters: Any) -> HGMeans:
+    """Return a model that searches on Dask for some time."""
+    parameters = {"engine": "dask", "random_state": 0, "max_time": seconds, **parameters}
+    return HGMeans(CLUSTERS, **parameters)
+
+
+class Work(logging.Handler):
+    """Counts the passes over all blocks, and the offspring on samples, which the log tells."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        # The engine looks through all blocks before the first request.
+        self.passes = 1
+        self.on_samples = self.first_passes = 0
+        self.first_seconds = math.nan
+
+    def __call__(self, record: OffspringRecord) -> None:
+        """Remember when the first solution came; one more pass would label the rows."""
+        if not self.first_passes:
+            self.first_passes, self.first_seconds = self.passes + 1, record.seconds
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Add the offspring of a search on a sample."""
+        if str(record.msg).startswith("Population %d began with"):
+            _, n_offspring, _ = cast(tuple[int, int, int], record.args)
+            self.on_samples += n_offspring
+
+
+@contextmanager
+def counted_work() -> Iterator[Work]:
+    """Count the work of the Dask engine."""
+    work, log, ask = Work(), logging.getLogger("evomeans"), DaskEngine.ask
+
+    def counting(engine: DaskEngine, questions: Sequence[Question]) -> list[Any]:
+        # Those with picks concern some blocks only.
+        work.passes += any(question.picks is None for question in questions)
+        return ask(engine, questions)
+
+    level = log.level
+    log.addHandler(work)
+    log.setLevel(logging.INFO)
+    try:
+        with patch.object(DaskEngine, "ask", counting):
+            yield work
+    finally:
+        log.setLevel(level)
+        log.removeHandler(work)
 
 
 class Seen:

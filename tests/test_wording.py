@@ -12,6 +12,7 @@ from evomeans.wording import (
     duration_text,
     listed,
     number_text,
+    offspring_text,
     parse_duration,
     percent_text,
     quoted,
@@ -21,6 +22,13 @@ from evomeans.wording import (
 
 def test_counts():
     assert [counted(1, "column"), counted(1024, "column")] == ["1 column", "1,024 columns"]
+
+
+def test_offspring():
+    assert offspring_text(30) == "30 offspring"
+    assert offspring_text(1000, given_up=400) == "1,000 offspring (400 given up early)"
+    text = "5 offspring (1 given up early) and 3,000 on samples"
+    assert offspring_text(5, given_up=1, on_samples=3000) == text
 
 
 @pytest.mark.parametrize(

@@ -160,6 +160,22 @@ def levels_text(levels: Sequence[int]) -> str:
     return f"Populations began on samples of about {samples} of the {levels[0]:,} rows."
 
 
+def offspring_text(made: int, given_up: int = 0, on_samples: int = 0) -> str:
+    """Count the offspring of a search; "offspring" is its own plural.
+
+    Parameters
+    ----------
+    made, given_up : int
+        On all rows, and how many of these were given up early.
+    on_samples : int
+        In searches on samples, before.
+    """
+    text = f"{made:,} offspring"
+    if given_up:
+        text += f" ({given_up:,} given up early)"
+    return f"{text} and {on_samples:,} on samples" if on_samples else text
+
+
 def advice_text(reason: str, offspring: int, since_improvement: int, rediscoveries: int) -> str:
     """Say whether a longer search could help; empty if it is not expected to."""
     if rediscoveries or reason not in UNFINISHED:

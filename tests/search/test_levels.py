@@ -73,12 +73,14 @@ def test_the_more_an_offspring_on_all_rows_costs_the_longer_waits_the_sample() -
     wait = SETTINGS.longest_wait(3)
     waits = [settings_below(SETTINGS, 3, ratio, 0.0).longest_wait(3) for ratio in (8, 300, 1e6)]
     assert waits == [wait // 3, 300, 5 * wait]
+    in_rounds = settings_below(SETTINGS, 3, 1e6, 0.0, batch=25)
+    assert in_rounds.longest_wait(3) == 20 * wait
 
 
 def test_a_population_from_a_sample_waits_longer_the_fewer_rows_there_are() -> None:
     waits = [wait_of_sampled(SETTINGS, 3, n) for n in (50_000, 100_000, 300_000, 10**7)]
-    longest = SETTINGS.longest_wait(3)
-    assert waits == [longest, longest, longest // 3, 2]
+    longest = 2 * SETTINGS.longest_wait(3)
+    assert waits == [longest, longest, longest // 3, 3]
 
 
 def test_momentum_takes_the_place_of_single_moves_on_a_sample() -> None:
@@ -97,7 +99,7 @@ def test_a_sample_is_searched_while_that_costs_little_or_improves() -> None:
 
     def record(best: float, n_iter: int, median: float = 100.0, founder: bool = False):
         values = {"population_best": best, "population_median": median, "founder": founder}
-        return SimpleNamespace(best=best, n_iter=n_iter, **values)
+        return SimpleNamespace(best=best, n_iter=n_iter, number=0, **values)
 
     assert not limit(record(100.0, 250))
     assert not limit(record(99.5, 200)), "what improves is worth its work"
@@ -106,6 +108,17 @@ def test_a_sample_is_searched_while_that_costs_little_or_improves() -> None:
     assert not limit(record(99.48, 1, median=110.0)), "others may become much better"
     assert not limit(record(99.48, 99, founder=True))
     assert limit(record(99.48, 1, founder=True)), "a third of the work, if founders are alike"
+
+
+def test_a_sample_has_some_rounds_where_all_rows_have_rounds() -> None:
+    """Three rounds of four: the work of founders and of the first eleven offspring is no reason."""
+    limit = WorkLimit(1_000, 10_000, batch=4)
+
+    def record(number: int):
+        values = {"population_best": 1.0, "population_median": 1.0, "founder": number == 0}
+        return SimpleNamespace(best=1.0, number=number, n_iter=1_000, **values)
+
+    assert [limit(record(number)) for number in (0, 0, 1, 11, 12)] == [False] * 4 + [True]
 
 
 def test_larger_samples_keep_the_better_half() -> None:

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from queue import SimpleQueue
-from threading import Lock, Thread
+from threading import Lock, Thread, Timer
 from typing import Any, Generic, TypeVar
 
 from evomeans.engines.protocol import Engine
@@ -65,6 +65,22 @@ class Task(Generic[Result]):
         if self._error is not None:
             raise self._error
         return self._result
+
+
+@contextmanager
+def abandoned_after(engine: Engine, seconds: float | None) -> Iterator[None]:
+    """Let refinements in this block end with an error when some seconds have passed, if any."""
+    if seconds is None:
+        yield
+        return
+    timer = Timer(seconds, engine.abandon, [True])
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        engine.abandon(False)
 
 
 class Workers:

@@ -100,7 +100,7 @@ class HGMeans(SearchingEstimator):
           has them; it runs on the current client, else on Dask's local scheduler. Takes Dask
           arrays and dataframes, memory maps and whatever ``dask.array.from_array`` takes, dense
           only. ``labels_``, :meth:`predict` and :meth:`transform` are lazy Dask arrays. It makes
-          25 offspring at a time. Needs the extra ``dask``.
+          25 offspring at a time, or 5 if ``X`` has more than 2²⁸ values. Needs the extra ``dask``.
         - "reference": plain NumPy, dense only; slow and simple.
 
     n_jobs : int, default=None

@@ -54,7 +54,7 @@ from evomeans.search.plan import needed_abilities
 from evomeans.storage.checkpoint import Checkpoint
 from evomeans.storage.model_file import write_model
 from evomeans.storage.problem import describe_problem
-from evomeans.wording import levels_text
+from evomeans.wording import levels_text, offspring_text
 
 PAPER_FAST = {
     "min_population": 5,
@@ -67,8 +67,7 @@ PAPER_FAST = {
 FAST_OFFSPRING, FAST_PER_CLUSTER = 50, 3
 
 
-# With so many rows, to take them in counts as time of the search, and if time is up, nothing is
-# done to them but labelling.
+# With so many rows, nothing is done to them but labelling if time is up.
 MANY_ROWS = 1_000_000
 
 
@@ -194,8 +193,6 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
             if task.solve is not None:
                 result = task.solve(engine)
             else:
-                seconds = time.perf_counter() - began
-                spent = seconds if engine.n_samples >= MANY_ROWS else 0.0
                 result = evolve(
                     engine,
                     self.n_clusters,
@@ -205,7 +202,8 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
                     observers=(*parameters.observers, *watching),
                     interrupt=interrupt,
                     keeper=self._checkpoint(engine, task, parameters, init),
-                    spent=spent,
+                    # To take in the samples counts as time of the search.
+                    spent=time.perf_counter() - began,
                 )
             result = raised(result, task.constant)
             is_final = result.is_unfinished or has_no_time(result, engine)
@@ -270,9 +268,10 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
     def _report(self, result: SearchResult, solution: Solution) -> None:
         """Say what the user should know about how the fit ended."""
         if self.verbose:
+            made = offspring_text(result.n_offspring, result.n_given_up, result.n_on_samples)
             print(
-                f"[{type(self).__name__}] {result.stop_reason} after {result.n_offspring} "
-                f"offspring: inertia {solution.inertia:.8g}",
+                f"[{type(self).__name__}] {result.stop_reason} after {made}: "
+                f"inertia {solution.inertia:.8g}",
                 flush=True,
             )
         if result.is_unfinished:

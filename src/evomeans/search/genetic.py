@@ -40,14 +40,12 @@ from evomeans.search.population import last_survivor, lookalikes, spread
 from evomeans.search.result import SearchResult
 from evomeans.search.settings import SearchSettings
 from evomeans.search.state import Draft, SearchState
-from evomeans.search.stopping import FEW, GRACE, Progress, StopReason, reason_to_stop
+from evomeans.search.stopping import GRACE, Progress, StopReason, reason_to_stop
 
 log = logging.getLogger("evomeans")
 
 # What the record calls the first solution after its swaps.
 SWAPPED = "swaps of the first"
-# With so many rows one solution is enough when time is up: others take longer than the grace.
-MANY_ROWS = 1_000_000
 
 
 def evolve(
@@ -235,29 +233,36 @@ class Search:
         if samples[-1].n_samples < 2 * k:
             return
         ratio = self.engine.n_samples / samples[-1].n_samples
-        below = settings_below(settings, k, ratio, self.clock() - self.began)
+        batch = self.engine.batch
+        below = settings_below(settings, k, ratio, self.clock() - self.began, batch)
         found = evolve(
             samples[-1],
             k,
             below,
             rng,
-            observers=[WorkLimit(samples[-1].n_samples, self.engine.n_samples)],
+            observers=[WorkLimit(samples[-1].n_samples, self.engine.n_samples, batch)],
             clock=self.clock,
             interrupt=interrupt,
             levels=(),
         )
         solutions = best_solutions(found.population, settings.min_population)
         for sample in reversed(samples[:-1]):
-            solutions = refined_on(sample, solutions)
+            solutions = refined_on(sample, solutions, self._seconds_left())
         state.sample_size, state.n_sampled = samples[-1].n_samples, len(solutions)
         state.given = [*solutions, *state.given]
         state.founders_due = len(state.given)
+        state.n_on_samples += found.n_offspring
         log.info(
             "Population %d began with %d offspring on a sample of %d rows.",
             state.population_number,
             found.n_offspring,
             samples[-1].n_samples,
         )
+
+    def _seconds_left(self) -> float | None:
+        """Return how long the search may still take; None if there is no limit."""
+        limit = self.settings.max_time
+        return None if limit is None else limit - (self.clock() - self.began)
 
     def draw_founders(self, due: int) -> list[Founder]:
         """Draw members of a population, of which ``due`` are still to be begun."""
@@ -413,7 +418,7 @@ class Search:
     def is_overdue(self) -> bool:
         """Whether time is up, and there is no solution yet."""
         limit = self.settings.max_time
-        is_late = limit is not None and self.clock() - self.began >= limit + GRACE
+        is_late = limit is not None and self.clock() - self.began >= limit * (1.0 + GRACE)
         return is_late and self.state.best is None
 
     def insert_unfinished(self, draft: Draft, centers: FloatArray) -> Newcomer:
@@ -422,13 +427,17 @@ class Search:
         It begins anew if the search is continued.
         """
         state, engine = self.state, self.engine
-        _, inertia = engine.assign(centers)
-        sizes = engine.cluster_sizes(centers).astype(np.float64)
+        labels, inertia = engine.assign(centers)
+        # Lazy labels are not counted here.
+        is_here = isinstance(labels, np.ndarray)
+        k = len(centers)
+        sizes = np.bincount(labels, minlength=k) if is_here else engine.cluster_sizes(centers)
         state.founders_due += 1
         state.given.insert(0, centers)
         state.n_sampled += state.n_sampled > 0
         self.is_unfinished = True
-        return self.insert(Made.of(draft, Refinement(centers, inertia, sizes, n_iter=0)))
+        refinement = Refinement(centers, inertia, sizes.astype(np.float64), n_iter=0)
+        return self.insert(Made.of(draft, refinement))
 
     def record(self, newcomer: Newcomer) -> None:
         """Write down what became of a solution, and show it to the observers."""
@@ -477,7 +486,7 @@ class Search:
             agreeing_ranks=state.agreeing_ranks(is_settled, self.settings.strategy.tolerance),
             seconds=state.seconds,
             best=state.best.inertia,
-            solutions=len(state.history) if self.engine.n_samples < MANY_ROWS else FEW,
+            solutions=len(state.history),
         )
         return reason_to_stop(progress, self.settings)
 
@@ -498,6 +507,7 @@ class Search:
             missing_abilities=missing_abilities(self.settings.strategy, self.engine.abilities),
             is_unfinished=self.is_unfinished,
             n_given_up=state.n_given_up,
+            n_on_samples=state.n_on_samples,
         )
 
 

@@ -16,8 +16,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from evomeans.engines.protocol import Ability, Engine, FloatArray, LocalSearch, Start
+from evomeans.engines.protocol import (
+    Abandoned,
+    Ability,
+    Engine,
+    FloatArray,
+    LocalSearch,
+    Start,
+)
 from evomeans.engines.sampling import Drawing
+from evomeans.engines.workers import abandoned_after
 from evomeans.search.history import OffspringRecord
 from evomeans.search.individual import CLONE_TOLERANCE, Individual
 from evomeans.search.settings import SearchSettings
@@ -33,21 +41,26 @@ STEP = 4
 PILOT_PER_CLUSTER, PILOT = 20, 2_000
 # Of the time that is left, what the search on the smallest sample may take.
 SHARE_OF_TIME = 0.25
-# Of the longest patience, what the search on a sample has at least and at most.
-LEAST_PATIENCE, MOST_PATIENCE = 1 / 3, 5.0
+# Of the longest patience, what the search on a sample has at least and at most; and at most where
+# all rows are searched in rounds of many offspring.
+LEAST_PATIENCE, MOST_PATIENCE, MOST_BEFORE_ROUNDS = 1 / 3, 5.0, 20.0
 # A search on a sample also ends when it has worked as much as this many iterations on all rows
 # without improving by as much as differs from sample to sample, and half of the population is no
 # worse than the best by more than so much. Founders that are alike say it sooner than offspring,
 # which become more and more alike in any search.
 PASSES_OF_FOUNDERS, PASSES, SIGNIFICANT, ALIKE = 10, 30, 1e-3, 1e-2
+# Where all rows are searched in rounds of many offspring, it makes this many rounds at least: one
+# round on all rows costs more than all of these, and brings no more.
+ROUNDS = 3
 # Rows per cluster from which on the swaps that a solution has had on its sample are enough: on all
 # rows they take longer than K-means, and more memory than the rows.
 SWAPPED_BELOW = 20_000
 # How many solutions at least are carried on; fewer and fewer are worth the time on larger levels.
 FEWEST_CARRIED = 4
 # Rows up to which offspring on all of them are so cheap that a population from a sample waits
-# through as many as any.
-CHEAP_ROWS = 100_000
+# longest; and how much longer than any other. Its clusters are large, so its offspring have next to
+# no swaps, and improvements are rarer.
+CHEAP_ROWS, LONGER = 100_000, 2.0
 # Relative differences of the sum of squares up to this are nothing there: another sample would have
 # told otherwise.
 TOLERANCE = 1e-4
@@ -119,10 +132,13 @@ class WorkLimit:
     ----------
     n_sampled, n_samples : int
         Rows of the sample, and all rows.
+    batch : int
+        Offspring that a search of all rows would make in a round.
     """
 
-    def __init__(self, n_sampled: int, n_samples: int) -> None:
+    def __init__(self, n_sampled: int, n_samples: int, batch: int = 1) -> None:
         self.ratio = n_samples / n_sampled
+        self.fewest = ROUNDS * batch if batch > 1 else 0
         self._best, self._made = math.inf, 0
 
     def __call__(self, record: OffspringRecord) -> bool:
@@ -131,23 +147,35 @@ class WorkLimit:
         if record.best < self._best * (1.0 - SIGNIFICANT) or not are_alike:
             self._best, self._made = record.best, 0
         self._made += record.n_iter
+        if record.number < self.fewest:
+            return False
         return self._made > self.ratio * (PASSES_OF_FOUNDERS if record.founder else PASSES)
 
 
-def refined_on(sample: Engine, solutions: Sequence[FloatArray]) -> list[FloatArray]:
+def refined_on(
+    sample: Engine, solutions: Sequence[FloatArray], seconds: float | None = None
+) -> list[FloatArray]:
     """Return the better half of solutions of a smaller sample after K-means on a larger one.
 
     The best comes first. All levels together cost about as much as a run on all rows. They tell
-    better which of the solutions is the best, and leave less to do for K-means on all rows.
+    better which of the solutions is the best, and leave less to do for K-means on all rows. If it
+    takes longer than ``seconds``, the solutions are returned as they are.
     """
+    if seconds is not None and seconds <= 0.0:
+        return list(solutions)
     solutions = solutions[: max(FEWEST_CARRIED, len(solutions) // 2)]
     local_search = LocalSearch(momentum=Ability.MOMENTUM in sample.abilities)
-    refined = sample.refine([Start(centers, local_search=local_search) for centers in solutions])
+    starts = [Start(centers, local_search=local_search) for centers in solutions]
+    try:
+        with abandoned_after(sample, seconds):
+            refined = sample.refine(starts)
+    except Abandoned:
+        return list(solutions)
     return [one.centers for one in sorted(refined, key=lambda one: one.inertia)]
 
 
 def settings_below(
-    settings: SearchSettings, n_clusters: int, ratio: float, seconds: float
+    settings: SearchSettings, n_clusters: int, ratio: float, seconds: float, batch: int = 1
 ) -> SearchSettings:
     """Return the settings of a search on a sample: of one population, with momentum.
 
@@ -164,13 +192,16 @@ def settings_below(
         as one on all rows.
     seconds : float
         Spent already.
+    batch : int
+        Offspring that the search on all rows makes in a round.
     """
     left, strategy, wait = None, settings.strategy, settings.longest_wait(n_clusters)
+    most = MOST_PATIENCE if batch == 1 else MOST_BEFORE_ROUNDS
     if settings.max_time is not None:
         left = max(1e-3, SHARE_OF_TIME * (settings.max_time - seconds))
     return replace(
         settings,
-        patience=max(1, round(min(max(LEAST_PATIENCE * wait, ratio), MOST_PATIENCE * wait))),
+        patience=max(1, round(min(max(LEAST_PATIENCE * wait, ratio), most * wait))),
         max_time=left,
         target_inertia=None,
         strategy=replace(
@@ -191,7 +222,7 @@ def wait_of_sampled(settings: SearchSettings, n_clusters: int, n_samples: int) -
     worth waiting for.
     """
     share = min(1.0, CHEAP_ROWS / n_samples)
-    return round(share * settings.longest_wait(n_clusters))
+    return round(LONGER * share * settings.longest_wait(n_clusters))
 
 
 def best_solutions(population: tuple[Individual, ...], count: int) -> list[FloatArray]:

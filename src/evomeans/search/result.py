@@ -35,6 +35,8 @@ class SearchResult:
         it had come to then, and not a fixed point.
     n_given_up : int
         Of the offspring, those that were given up because they would not have survived.
+    n_on_samples : int
+        Offspring of searches on samples, which are not among the others.
     levels : tuple of int
         Rows that the search was about, all rows first, then those of samples.
     """
@@ -48,4 +50,5 @@ class SearchResult:
     missing_abilities: frozenset[Ability] = frozenset()
     is_unfinished: bool = False
     n_given_up: int = 0
+    n_on_samples: int = 0
     levels: tuple[int, ...] = ()

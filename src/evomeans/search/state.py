@@ -125,6 +125,8 @@ class SearchState:
     n_given_up : int
         Offspring that were given up because they would not have survived. They count as made, and
         that is all that becomes of them.
+    n_on_samples : int
+        Offspring of the searches on samples that populations began with. They do not count as made.
     history : History
         One record per solution made.
     seconds : float
@@ -152,6 +154,7 @@ class SearchState:
     last_improvement: int = 0
     spacing: float = 0.0
     n_given_up: int = 0
+    n_on_samples: int = 0
     history: History = field(default_factory=History)
     seconds: float = 0.0
 

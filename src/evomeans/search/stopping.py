@@ -22,8 +22,8 @@ class StopReason(StrEnum):
     PROVEN_OPTIMAL = "proven_optimal"
 
 
-# However little time there is, this many solutions are made, unless they take longer by so much.
-FEW, GRACE = 3, 1.0
+# However little time there is, this many solutions are made, unless it is exceeded by this share.
+FEW, GRACE = 3, 0.1
 
 
 class Progress(NamedTuple):
@@ -68,7 +68,7 @@ def reason_to_stop(progress: Progress, settings: SearchSettings) -> StopReason |
     if agreement > 1 and len(ranks) > 1 and len(ranks) + sum(ranks) >= agreement:
         return StopReason.AGREEMENT
     if limit is not None:
-        grace = 0.0 if progress.solutions >= FEW else GRACE
+        grace = 0.0 if progress.solutions >= FEW else GRACE * limit
         if progress.seconds >= limit + grace:
             return StopReason.MAX_TIME
     return None

@@ -21,7 +21,7 @@ from evomeans.storage.arrays import (
 from evomeans.storage.state_file import StateFile
 
 FORMAT = "evomeans checkpoint"
-VERSION = 9
+VERSION = 10
 # The member with the labels of all solutions, of models whose solutions have them.
 LABELS = "solution_labels"
 # Of the integers in states of NumPy's bit generators. Some are positions in arrays, and NumPy

@@ -16,10 +16,10 @@ def proposed(X, centers, terms):
     torch = require_torch()
     from evomeans.engines.gpu import torch_ops
     from evomeans.engines.gpu.batch import Batch
-    from evomeans.engines.gpu.samples import upload_samples
+    from evomeans.engines.gpu.samples import hold_samples
 
     frame = Frame.around(X)
-    samples = upload_samples(frame.encode(X), None, torch.device("cpu"), terms=terms)
+    samples = hold_samples(torch.from_numpy(frame.encode(X)), None, terms)
     batch = Batch(samples, len(centers), 1)
     batch.load([centers])
     batch.activate([0])
@@ -58,13 +58,13 @@ def test_scores_stay_within_the_bound() -> None:
     """Half of the doubt bounds the error of every single score, with room to spare."""
     torch = require_torch()
     from evomeans.engines.gpu.bounds import doubt
-    from evomeans.engines.gpu.samples import split, upload_samples
+    from evomeans.engines.gpu.samples import hold_samples, split
 
     rng = np.random.default_rng(1)
     for d in (3, 30, 200):
         X = rng.normal(size=(500, d))
         centers = rng.normal(size=(30, d))
-        samples = upload_samples(Frame.around(X).encode(X), None, torch.device("cpu"), terms=1)
+        samples = hold_samples(torch.from_numpy(Frame.around(X).encode(X)), None, 1)
         true_rows = (samples.rows - samples.middle) * samples.factor
         values = torch.from_numpy(centers) * samples.factor
         first, _, rest = split(values)

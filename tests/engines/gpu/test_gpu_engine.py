@@ -6,6 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 from evomeans.engines import Start, create_engine
 from evomeans.engines.protocol import Abandoned
@@ -158,6 +159,24 @@ def test_out_of_memory_for_a_single_solution_is_an_error(scarce) -> None:
         engine.assign(starts[0].centers)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("offset", [0.0, 1e4])
+def test_rows_come_onto_the_device_piece_by_piece(monkeypatch, dtype, offset) -> None:
+    """In the bits of the frame, which is that of the CPU engine; the last piece is shorter."""
+    require_torch()
+    from evomeans.engines.frame import Frame
+    from evomeans.engines.gpu import samples as module
+
+    monkeypatch.setattr(module, "STAGED", 1_000)
+    X = np.random.default_rng(0).normal(offset, 3.0, size=(301, 4)).astype(dtype)
+    X.setflags(write=False)
+    engine = gpu_engine(X, None)
+    frame = Frame.around(X)
+    assert engine.frame.exponent == frame.exponent
+    assert_array_equal(engine.frame.shift, frame.shift)
+    assert_array_equal(engine.samples.rows.cpu().numpy(), frame.encode(X))
+
+
 def test_samples_that_do_not_fit_are_an_error(monkeypatch) -> None:
     torch = require_torch()
     from evomeans.engines.gpu import engine as module
@@ -165,7 +184,7 @@ def test_samples_that_do_not_fit_are_an_error(monkeypatch) -> None:
     def fail(*_):
         raise torch.OutOfMemoryError("tried to allocate 2.00 GiB")
 
-    monkeypatch.setattr(module, "upload_samples", fail)
+    monkeypatch.setattr(module, "upload_rows", fail)
     with pytest.raises(MemoryError, match="300 samples of 4 features do not fit"):
         gpu_engine(*samples())
 

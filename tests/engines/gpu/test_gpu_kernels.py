@@ -22,14 +22,14 @@ CASES = {
 def two_batches(device, case, dtype, seed=0):
     """Return the same solutions twice: two are active, one of them without one of its centres."""
     from evomeans.engines.gpu.batch import Batch
-    from evomeans.engines.gpu.samples import upload_samples
+    from evomeans.engines.gpu.samples import hold_samples, upload_rows
 
     n, d, k, weighted, terms = CASES[case]
     rng = np.random.default_rng(seed)
     X = make_samples("blobs", n, d, dtype, rng)
     weights = make_weights(n, rng) if weighted else None
     encoded = Frame.around(X).encode(X)
-    samples = upload_samples(encoded, weights, device, terms=terms)
+    samples = hold_samples(upload_rows(encoded, device), weights, terms)
     centers = [encoded[rng.choice(n, k, replace=False)].astype(float) for _ in range(3)]
     batches = []
     for _ in range(2):
@@ -93,12 +93,12 @@ def test_a_draw_crosses_tiles_and_skips_what_has_no_share(gpu_device, triton_ops
     import torch
 
     from evomeans.engines.gpu.batch import TILE, Batch
-    from evomeans.engines.gpu.samples import upload_samples
+    from evomeans.engines.gpu.samples import hold_samples, upload_rows
 
     n = 2 * TILE + 450
     shares = np.zeros(n)
     shares[[5, TILE - 1, TILE, 2 * TILE + 7, 2 * TILE + 8]] = [1.0, 2.0, 1.0, 3.0, 1.0]
-    samples = upload_samples(np.zeros((n, 1)), None, gpu_device)
+    samples = hold_samples(upload_rows(np.zeros((n, 1)), gpu_device), None)
     batch = Batch(samples, 2, 1)
     batch.activate([0])
     batch.nearby[0] = torch.from_numpy(shares).to(batch.device)
@@ -123,12 +123,12 @@ def test_a_draw_crosses_tiles_and_skips_what_has_no_share(gpu_device, triton_ops
 def test_samples_that_an_outlier_shrinks_to_nothing(gpu_device, triton_ops, d, far) -> None:
     """Their scores vanish in single precision; still every label is the nearest centre's."""
     from evomeans.engines.gpu.batch import Batch
-    from evomeans.engines.gpu.samples import upload_samples
+    from evomeans.engines.gpu.samples import hold_samples, upload_rows
 
     rng = np.random.default_rng(d)
     X = np.vstack([rng.normal(size=(60, d)), np.full((1, d), far), np.full((1, d), -far)])
     encoded = Frame.around(X).encode(X)
-    samples = upload_samples(encoded, None, gpu_device)
+    samples = hold_samples(upload_rows(encoded, gpu_device), None)
     centers = encoded[[3, 17, 44]].astype(float)
     batch = Batch(samples, 3, 1)
     batch.load([centers])

@@ -4,7 +4,8 @@ docs/cpu-engine.md explains the idea, with a picture, a glossary and tables of w
 Files in the order to read them:
 
 1. ``layout.py``: the arrays that kernels share.
-2. ``samples.py``, ``order.py``: from the user's data to tiles of 64 neighbours.
+2. ``samples.py``, ``order.py``, ``buckets.py``, ``deferred.py``: from the user's data to tiles of
+   64 neighbours; with many samples in parallel, and late.
 3. ``lanes.py``: 64 numbers as one value, for vector registers.
 4. ``gaps.py``: the bounds, and how they shrink when centres move.
 5. ``scores.py``: comparing a tile with a few centres in single precision.

@@ -8,6 +8,7 @@ Buckets then fit into the cache of a core, and threads put them into order
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,7 +40,11 @@ class Tree(NamedTuple):
 
 
 def ordered_rows(
-    X: NDArray[Any], frame: Frame, width: int, n_jobs: int
+    X: NDArray[Any],
+    frame: Frame,
+    width: int,
+    n_jobs: int,
+    check: Callable[[], None] = lambda: None,
 ) -> tuple[NDArray[np.uint32], NDArray[Any]]:
     """Return the order in which runs of ``width`` rows are neighbours, and the rows in the frame.
 
@@ -51,11 +56,14 @@ def ordered_rows(
     width : int
     n_jobs : int
         Threads at most.
+    check : callable
+        Called from time to time; it raises an error if nobody wants the rows any more.
     """
-    order, ends = into_buckets(X, frame, n_jobs)
+    order, ends = into_buckets(X, frame, n_jobs, check)
     rows = np.empty(X.shape, X.dtype)
 
     def sort(bounds: tuple[int, int]) -> None:
+        check()
         part = slice(*bounds)
         own = order[part]
         points = frame.encode(X[own])
@@ -70,7 +78,7 @@ def ordered_rows(
 
 
 def into_buckets(
-    X: NDArray[Any], frame: Frame, n_jobs: int
+    X: NDArray[Any], frame: Frame, n_jobs: int, check: Callable[[], None] = lambda: None
 ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
     """Return the rows bucket by bucket, and where the buckets end."""
     depth = min(16, (len(X) // BUCKET_ROWS).bit_length())
@@ -78,6 +86,7 @@ def into_buckets(
     buckets = np.empty(len(X), np.uint16)
 
     def look(begin: int) -> None:
+        check()
         part = slice(begin, begin + CHUNK)
         route(frame.encode(X[part]), tree.directions, tree.thresholds, depth, buckets[part])
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from copy import copy
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.engines.course import least_of
-from evomeans.engines.cpu.layout import Solution, count_tiles
+from evomeans.engines.cpu.buckets import MANY_ROWS
+from evomeans.engines.cpu.deferred import DeferredSamples, closest_in_turn
+from evomeans.engines.cpu.layout import Samples, Solution, count_tiles
 from evomeans.engines.cpu.memory import Memory
 from evomeans.engines.cpu.offspring import NO_CHILD
 from evomeans.engines.cpu.pooling import PoolMemory, draw_from_pool
@@ -92,8 +95,8 @@ class CpuEngine(CountingSamples):
         memory_budget: int = 2**31,
     ) -> None:
         self.frame = frame_for(X, frame)
-        self.samples = encode_samples(
-            X, sample_weight, self.frame, in_order=searching, n_jobs=n_jobs
+        self._deferred = DeferredSamples(
+            partial(encode_samples, X, sample_weight, self.frame, in_order=searching, n_jobs=n_jobs)
         )
         self.n_samples, self.n_features = X.shape
         self.dtype = X.dtype
@@ -112,6 +115,15 @@ class CpuEngine(CountingSamples):
         self._room_in_use: Room | None = None
         self._is_abandoned = False
         self._attractions: dict[int, Attraction] = {}
+        self._has_many_rows = searching and not is_sparse(X) and self.n_samples >= MANY_ROWS
+        if not self._has_many_rows:
+            self._deferred.get(self._check_abandoned)
+
+    @property
+    def samples(self) -> Samples:
+        """The samples as kernels read them. Many rows are put into order when first asked for."""
+        samples = self._deferred.samples
+        return self._deferred.get(self._check_abandoned) if samples is None else samples
 
     def samples_at(self, quantiles: FloatArray) -> FloatArray:
         """Rows at quantiles of the cumulated weight."""
@@ -188,6 +200,10 @@ class CpuEngine(CountingSamples):
 
     def assign(self, centers: FloatArray) -> tuple[NDArray[np.int32], float]:
         """Labels of the closest centres, and the inertia."""
+        if self._deferred.samples is None:
+            labels, squares = closest_in_turn(self._source, self.frame, centers, self.n_jobs)
+            total = squares.sum() if self.weights is None else self.weights @ squares
+            return labels, self.frame.inertia_in_data_units(float(total))
         found = self._assigned(centers)
         labels = self._room(len(centers)).labels(found.state)
         self.memory.give_back(found)
@@ -286,6 +302,10 @@ class CpuEngine(CountingSamples):
         if self._room_in_use is not None:
             self._room_in_use.crew.abandon(is_abandoned)
 
+    def _check_abandoned(self) -> None:
+        if self._is_abandoned:
+            raise Abandoned
+
     def close(self) -> None:
         """Release nothing: all of it is memory of this process."""
 
@@ -302,6 +322,10 @@ class CpuEngine(CountingSamples):
 
     def _costs(self, centers: FloatArray) -> FloatArray:
         """Weighted squared distances to the closest centres, in the frame."""
+        if self._has_many_rows:
+            # In the same bits whether they are in order or not.
+            _, squares = closest_in_turn(self._source, self.frame, centers, self.n_jobs)
+            return squares if self.weights is None else squares * self.weights
         self.assign(centers)
         costs: FloatArray = self._room(len(centers)).scratch.nearby[self.samples.places]
         return costs

@@ -10,6 +10,7 @@ from evomeans.compiled.extremes import smallest_size
 from evomeans.compiled.ready import Call
 from evomeans.engines.cpu.buckets import MANY_ROWS, distribute, route, split
 from evomeans.engines.cpu.calling import Kernels
+from evomeans.engines.cpu.choose import kernel_calls_for
 from evomeans.engines.cpu.foresight import Foresight, foresee, set_squares_to
 from evomeans.engines.cpu.hartigan import move_singles
 from evomeans.engines.cpu.lanes import WIDTH
@@ -72,7 +73,7 @@ def calls(
         tiles = samples.tiles, samples.middles, samples.squares, single
         found.append(Call(fill_tiles, (samples.rows, *tiles), 0.3))
         if X.shape[0] >= MANY_ROWS:
-            found += bucket_calls(samples.rows, samples.order)
+            found += [*bucket_calls(samples.rows, samples.order), *kernel_calls_for(X)]
     if Ability.SEEDING in abilities:
         memory = samples.squares, single, double, grid
         found.append(Call(seed, (samples, target, scratch, *memory, 0, 1), 1.1))

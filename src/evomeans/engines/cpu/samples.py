@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,13 @@ def frame_for(X: Any, frame: Frame | None) -> Frame:
 
 
 def encode_samples(
-    X: Any, sample_weight: FloatArray | None, frame: Frame, *, in_order: bool, n_jobs: int = 1
+    X: Any,
+    sample_weight: FloatArray | None,
+    frame: Frame,
+    *,
+    in_order: bool,
+    n_jobs: int = 1,
+    check: Callable[[], None] = lambda: None,
 ) -> Samples:
     """Transform samples into the frame, sort them into tiles, and compute what refinements need.
 
@@ -51,10 +58,12 @@ def encode_samples(
         Whether to sort neighbours together first.
     n_jobs : int
         Threads at most, if there are many samples.
+    check : callable
+        See :func:`~evomeans.engines.cpu.buckets.ordered_rows`.
     """
     n_samples, n_features = X.shape
     if in_order and not is_sparse(X) and n_samples >= MANY_ROWS:
-        order, encoded = ordered_rows(X, frame, WIDTH, n_jobs)
+        order, encoded = ordered_rows(X, frame, WIDTH, n_jobs, check)
         in_order = False
     else:
         encoded = scale_sparse(X, frame) if is_sparse(X) else frame.encode(X)

@@ -21,7 +21,13 @@ from evomeans.engines.gpu.devices import chosen_device
 from evomeans.engines.gpu.lloyd import Lloyd
 from evomeans.engines.gpu.memory import DeviceMemory
 from evomeans.engines.gpu.refining import BatchRefining
-from evomeans.engines.gpu.samples import DeviceSamples, upload_samples
+from evomeans.engines.gpu.samples import (
+    DeviceSamples,
+    encode_rows,
+    extremes,
+    hold_samples,
+    upload_rows,
+)
 from evomeans.engines.protocol import (
     Abandoned,
     Ability,
@@ -88,12 +94,11 @@ class GpuEngine(PlainKMeans):
     ) -> None:
         self.device = chosen_device() if device is None else torch.device(device)
         self.batch = batch
-        self.frame = Frame.around(X) if frame is None else frame
         self.n_samples, self.n_features = X.shape
         self.weights = None if sample_weight is None else np.array(sample_weight, dtype=np.float64)
         self.total_weight = self.n_samples if self.weights is None else float(self.weights.sum())
         self._draw = WeightedDraw(self.n_samples, self.weights)
-        self.samples = self._on_device(X)
+        self.frame, self.samples = self._on_device(X, frame)
         self._source, self.n_jobs = X, n_jobs
         if self.n_samples >= MANY_ROWS:
             self.abilities = frozenset({Ability.MOMENTUM})
@@ -103,9 +108,13 @@ class GpuEngine(PlainKMeans):
         self.together = batch if searching else 1
         self._in_use: tuple[Batch, Lloyd] | None = None
 
-    def _on_device(self, X: NDArray[Any]) -> DeviceSamples:
+    def _on_device(self, X: NDArray[Any], frame: Frame | None) -> tuple[Frame, DeviceSamples]:
         try:
-            return upload_samples(self.frame.encode(X), self.weights, self.device)
+            rows = upload_rows(X, self.device)
+            if frame is None:
+                frame = Frame.spanning(*extremes(rows), self.n_samples)
+            encode_rows(rows, frame)
+            return frame, hold_samples(rows, self.weights)
         except torch.OutOfMemoryError as error:
             raise MemoryError(
                 f"{X.shape[0]:,} samples of {X.shape[1]:,} features do not fit into the memory of "

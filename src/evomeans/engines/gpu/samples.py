@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from evomeans.engines.fixed_point import column_scales, limb_bits
+from evomeans.engines.frame import Frame
 from evomeans.engines.gpu.bounds import LENGTH, REST, SECOND
 
 # Widths of planes are multiples of this, and numbers of rows of the other: no tile is cut.
@@ -23,6 +24,8 @@ FEATURES_WORTH_TWO_TERMS = WIDTH_STEP // 3
 TOP = 10
 LARGEST_HALF = 65504.0
 CHUNK = 2**16
+# Bytes that are brought onto the device together.
+STAGED = 2**26
 
 
 @dataclass(frozen=True)
@@ -70,28 +73,52 @@ class DeviceSamples:
         return sum(tensor.nbytes for tensor in held if tensor is not None)
 
 
-def upload_samples(
-    encoded: NDArray[Any],
-    sample_weight: NDArray[np.float64] | None,
-    device: Any,
-    terms: int | None = None,
+def upload_rows(X: NDArray[Any], device: Any) -> Any:
+    """Copy rows onto the device, as they are."""
+    rows = torch.empty(X.shape, dtype=getattr(torch, X.dtype.name), device=device)
+    at_once = max(1, STAGED // (X.shape[1] * X.itemsize))
+    # Memory that is not paged is read by the device itself, several times as fast.
+    staged = torch.empty(
+        (min(at_once, len(X)), X.shape[1]), dtype=rows.dtype, pin_memory=rows.is_cuda
+    )
+    for begin in range(0, len(X), at_once):
+        part = X[begin : begin + at_once]
+        staged.numpy()[: len(part)] = part
+        rows[begin : begin + len(part)].copy_(staged[: len(part)])
+    return rows
+
+
+def extremes(rows: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the lowest and the highest value of every column."""
+    low, high = torch.aminmax(rows, dim=0)
+    return low.cpu().numpy(), high.cpu().numpy()
+
+
+def encode_rows(rows: Any, frame: Frame) -> None:
+    """Bring rows on the device from data units into a frame, in the bits of ``frame.encode``."""
+    scale, shift = frame.factors(np.dtype(str(rows.dtype).removeprefix("torch.")))
+    rows.mul_(float(scale))
+    if shift.any():
+        rows.sub_(torch.from_numpy(shift).to(rows.device))
+
+
+def hold_samples(
+    rows: Any, sample_weight: NDArray[np.float64] | None, terms: int | None = None
 ) -> DeviceSamples:
-    """Bring rows that are in the frame already onto the device.
+    """Compute what refinements need of rows on the device that are in the frame.
 
     By default there are as many ``terms`` as are fastest for this number of features.
     """
-    n_samples, n_features = encoded.shape
+    n_samples, n_features = rows.shape
+    device = rows.device
     if terms is None:
         terms = 2 if n_features <= FEATURES_WORTH_TWO_TERMS else 1
-    extents = np.maximum(encoded.max(axis=0), -encoded.min(axis=0)).astype(np.float64)
+    low, high = (values.astype(np.float64) for values in extremes(rows))
     bits = limb_bits(n_samples)
     weights = np.empty(0) if sample_weight is None else sample_weight
-    rows = torch.from_numpy(encoded).to(device)
     middle = rows.mean(dim=0, dtype=torch.float64)
-    distance = max(
-        float((rows.amax(dim=0).double() - middle).max()),
-        float((middle - rows.amin(dim=0).double()).max()),
-    )
+    center = middle.cpu().numpy()
+    distance = max(float((high - center).max()), float((center - low).max()))
     factor = math.ldexp(1.0, min(2 * TOP, TOP - math.frexp(distance)[1]))
     planes, spans = _split_rows(rows, middle, factor, terms)
     return DeviceSamples(
@@ -102,7 +129,7 @@ def upload_samples(
         middle=middle,
         factor=factor,
         terms=terms,
-        scales=torch.from_numpy(column_scales(extents, weights, bits)).to(device),
+        scales=torch.from_numpy(column_scales(np.maximum(high, -low), weights, bits)).to(device),
         limb=float(2**bits),
     )
 
