@@ -10,6 +10,7 @@ import statistics
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +45,14 @@ SETUPS = {
         *(f"{name}:{m}" for name in SMALL_SETS for m in (100, 50, 40, 30, 20, 10)),
     ),
 }
+EQUAL_TIME_SETUPS = {
+    Size.SMOKE: SETUPS[Size.SMOKE],
+    Size.SMALL: SETUPS[Size.PAPER][-36:],
+    Size.PAPER: (
+        *("letters:100", "pla85900:100", "skin:30", "pla85900:50", "letters:50", "d15112:100"),
+        *("pendigit:100", "shuttle:20", "pendigit:50", *SETUPS[Size.PAPER][-36:]),
+    ),
+}
 SEEDS = {Size.SMOKE: 2, Size.SMALL: 10, Size.PAPER: 20}
 # A run within this many percent of the best value known has found it.
 SUCCESS = 0.01
@@ -67,8 +76,13 @@ ON_LARGE_SETS = ("paper", "deep", "deep, no single moves", "deep, no merging")
 
 
 @dataclass(frozen=True)
-class AblationTask(SeedTask):
-    """Run all variants on a set-up, with one seed."""
+class EqualTimeTask(SeedTask):
+    """Run some variants on a set-up, with one seed: the paper's, and others for as long."""
+
+    @property
+    def variants(self) -> Sequence[str]:
+        """Their names, the paper's first."""
+        return ("paper", "deep")
 
     def run(self) -> list[Row]:
         """Return a row per variant."""
@@ -76,8 +90,7 @@ class AblationTask(SeedTask):
         compile_kernels(X, self.m)
         rows: list[Row] = []
         budget: float | None = None
-        names = ON_LARGE_SETS if self.dataset in LARGE_SETS else tuple(VARIANTS)
-        for name in names:
+        for name in self.variants:
             settings = SearchSettings(max_time=budget, strategy=VARIANTS[name])
             if budget is not None:
                 # It has as much time as the paper's took, not as many offspring.
@@ -86,6 +99,16 @@ class AblationTask(SeedTask):
             budget = seconds if budget is None else budget
             rows.append(row_of(self, len(X), name, result, seconds))
         return rows
+
+
+@dataclass(frozen=True)
+class AblationTask(EqualTimeTask):
+    """Run all variants on a set-up, with one seed."""
+
+    @property
+    def variants(self) -> Sequence[str]:
+        """All, or on large sets some."""
+        return ON_LARGE_SETS if self.dataset in LARGE_SETS else tuple(VARIANTS)
 
 
 def row_of(task: SeedTask, n: int, name: str, result: SearchResult, seconds: float) -> Row:
@@ -123,8 +146,18 @@ def search(
 
 def plan(size: Size) -> Plan:
     """Return all set-ups with all seeds."""
-    setups, missing = split_setups(SETUPS[size])
-    tasks = [AblationTask(dataset, m, seed) for dataset, m in setups for seed in range(SEEDS[size])]
+    return plan_for(AblationTask, SETUPS[size], SEEDS[size])
+
+
+def plan_equal_time(size: Size) -> Plan:
+    """Return all set-ups with all seeds, for the two strategies alone."""
+    return plan_for(EqualTimeTask, EQUAL_TIME_SETUPS[size], SEEDS[size])
+
+
+def plan_for(task: type[EqualTimeTask], names: Sequence[str], n_seeds: int) -> Plan:
+    """Return tasks of a kind."""
+    setups, missing = split_setups(names)
+    tasks = [task(dataset, m, seed) for dataset, m in setups for seed in range(n_seeds)]
     return Plan(tasks, missing)
 
 
@@ -143,16 +176,17 @@ class Group:
 
 GROUPS = (
     Group("n < 3,100, m ≥ 20", few_samples=True, smallest_m=MANY_CLUSTERS),
+    Group("n < 3,100, m = 100", few_samples=True, smallest_m=100),
     Group("n < 3,100, all m", few_samples=True),
     Group("n > 3,100, m ≥ 20", few_samples=False, smallest_m=MANY_CLUSTERS),
 )
 
 
-def render(rows: Sequence[Row], size: Size, folder: Path) -> str:
+def render(rows: Sequence[Row], size: Size, folder: Path, name: str = "ablation") -> str:
     """Return a table per group of set-ups, and success and worst gap one by one."""
     scored = with_gaps(rows)
     shown = [row for row in scored if row["method"] in ("paper", "deep")]
-    draw_reliability(shown, folder / "ablation.png")
+    draw_reliability(shown, folder / f"{name}.png")
     seeds = len({row["seed"] for row in scored})
     text = [
         f"{seeds} seeds; every variant has the CPU time that the paper's strategy took to its end, "
@@ -165,7 +199,7 @@ def render(rows: Sequence[Row], size: Size, folder: Path) -> str:
             count = len({(row["dataset"], row["m"]) for row in own})
             text += [f"**{group.title}** ({count} set-ups)\n", summary(own)]
     text += ["Mean gap / worst gap in percent / success, one by one:\n", one_by_one(scored)]
-    text.append("![Gaps of all runs, paper and deep](ablation.png)\n")
+    text.append(f"![Gaps of all runs, paper and deep]({name}.png)\n")
     return "\n".join(text)
 
 
@@ -225,4 +259,10 @@ def success_rate(rows: Sequence[Row]) -> float:
 
 ABLATION = Experiment(
     "ablation", "The deep strategy beside the paper's, and what its parts bring", plan, render
+)
+EQUAL_TIME = Experiment(
+    "equal-time",
+    "The deep strategy beside the paper's",
+    plan_equal_time,
+    partial(render, name="equal-time"),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.paper.ablation import ABLATION
+from benchmarks.paper.ablation import ABLATION, EQUAL_TIME
 from benchmarks.paper.anytime import ANYTIME
 from benchmarks.paper.comparison import COMPARISON
 from benchmarks.paper.early import EARLY
@@ -24,6 +24,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     EARLY,
     RELIABILITY,
     READINGS_EXPERIMENT,
+    EQUAL_TIME,
     ABLATION,
     PACE,
 )

@@ -20,6 +20,7 @@ from evomeans import CheckpointError, HGMeans, load
 from evomeans.engines import Start, create_engine
 from evomeans.engines.cpu import CpuEngine
 from evomeans.engines.dask import DaskEngine, sources
+from evomeans.engines.dask.engine import BATCH
 from evomeans.engines.protocol import LocalSearch
 from evomeans.estimators.validation import check_sample_weight, check_samples
 from evomeans.search import SearchSettings, evolve
@@ -64,7 +65,7 @@ def without_time(history):
 class Batched(CpuEngine):
     """The CPU engine, asked for as many solutions at once as the Dask engine."""
 
-    batch = DaskEngine.batch
+    batch = BATCH
 
 
 @pytest.mark.parametrize("weighted", [False, True])

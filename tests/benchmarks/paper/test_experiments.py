@@ -34,6 +34,7 @@ HEADINGS = {
     "pace": ["to its value", "2 of 2"],
     "readings": ["as written", "matching by squares"],
     "ablation": ["deep, no single moves", "one by one", "](ablation.png)"],
+    "equal-time": ["deep", "one by one", "](equal-time.png)"],
 }
 
 
