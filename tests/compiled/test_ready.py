@@ -246,10 +246,11 @@ class Compilations(event.Listener):  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("strategy", ["deep", "paper"])
-@pytest.mark.parametrize("kind", ["float64", "float32", "csr", "weights", "column"])
+@pytest.mark.parametrize("kind", ["float64", "float32", "csr", "weights", "column", "momentum"])
 def test_a_fit_compiles_nothing_after_the_preparation(kind, strategy, monkeypatch) -> None:
     """So none of it counts as time of the search; and "paper" needs neither moves nor swaps."""
-    X: Any = np.random.default_rng(0).normal(size=(60, 1 if kind == "column" else 3))
+    n_samples = 6000 if kind == "momentum" else 60
+    X: Any = np.random.default_rng(0).normal(size=(n_samples, 1 if kind == "column" else 3))
     weights = np.arange(1.0, 61.0) if kind == "weights" else None
     if kind == "float32":
         X = X.astype(np.float32)
@@ -279,3 +280,4 @@ def test_a_fit_compiles_nothing_after_the_preparation(kind, strategy, monkeypatc
     assert "refine" not in late.names
     assert ("move_singles" in prepared) == (strategy == "deep" and kind != "column")
     assert ("try_swaps" in prepared) == (strategy == "deep" and kind != "column")
+    assert ("lead" in prepared) == (strategy == "deep" and kind == "momentum")

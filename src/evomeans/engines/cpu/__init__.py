@@ -13,15 +13,16 @@ Files in the order to read them:
 7. ``rows.py``, ``sums.py``: dense and sparse rows; exact cluster sums.
 8. ``threads.py``: how threads share the tiles and meet.
 9. ``roulette.py``: distances to the own centre, their sum, and draws by distance.
-10. ``refine.py``: a whole refinement in one kernel.
+10. ``refine.py``, ``inheriting.py``, ``momentum.py``: a whole refinement in one kernel.
 11. ``hartigan.py``: moves of single samples.
 12. ``means.py``, ``clusters.py``, ``moving.py``, ``halving.py``, ``choices.py``, ``settling.py``,
     ``swaps.py``: swaps of centres, followed locally.
-13. ``parts.py``: the better parts of two solutions.
+13. ``parts.py``, ``offspring.py``: the better parts of two solutions; a whole offspring in one
+    kernel.
 14. ``seeding.py``, ``losses.py``, ``reductions.py``: k-means++, and questions of other methods.
 15. ``choose.py``: the closest centres by a matrix product, for ``engines/scoring.py``.
 16. ``calling.py``, ``room.py``, ``refining.py``, ``memory.py``, ``engine.py``: addresses of
-    kernels, calling them, the course of a refinement, kept states, the engine itself.
+    kernels, calling them, the course of a refinement, kept solutions, the engine itself.
 """
 
 from evomeans.engines.cpu.engine import CpuEngine

@@ -59,6 +59,9 @@ WORTH_A_CALL = 2_500_000
 # Below this much, an offspring takes less time than handing it to another thread and back.
 WORTH_A_WORKER = 50_000
 
+# By their numbers; to ask the class takes longer.
+WAYS = tuple(Way)
+
 
 class CpuEngine(CountingSamples):
     """K-means in Numba, with bounds inherited from a parent.
@@ -183,7 +186,7 @@ class CpuEngine(CountingSamples):
             memory.give_back(found)
             return None
         made = self._remembered(found, outcome.inertia, int(outcome.iterations))
-        return Way(int(outcome.made_by)), made
+        return WAYS[int(outcome.made_by)], made
 
     def _remembered(self, found: Solution, inertia: float, n_iter: int) -> Refinement:
         """Keep a solution; its memory may be used again while what is returned lives on."""

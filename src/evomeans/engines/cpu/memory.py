@@ -69,6 +69,8 @@ class Memory:
         )
         self._free: list[Solution] = []
         self._bytes = 0
+        # By shape, because they are asked for with every solution.
+        self._sizes: dict[tuple[int, ...], tuple[int, bool]] = {}
         # A handle may be abandoned anywhere, also while its thread is at work in here.
         self._lock = RLock()
 
@@ -85,20 +87,28 @@ class Memory:
         """Remember a solution for as long as somebody holds its handle and the budget allows."""
         recollection = Recollection(solution)
         recollection.memory = self
-        state = solution.state
-        if state.nbytes > BYTES_PER_SAMPLE * state.labels.size:
-            recollection.solution, recollection.labels = None, state.labels.copy()
+        size, is_small = self._size_of(solution)
+        if not is_small:
+            recollection.solution, recollection.labels = None, solution.state.labels.copy()
             self.give_back(solution)
             return recollection
         key = id(recollection)
         reference = weakref.ref(recollection, lambda _: self._abandon(key))
-        size = solution.nbytes
         with self._lock:
             self._kept[key] = reference, solution, size
             self._bytes += size
             while self._bytes > self.budget and len(self._kept) > 1 and self._forget_oldest():
                 pass
         return recollection
+
+    def _size_of(self, solution: Solution) -> tuple[int, bool]:
+        """Return the bytes of a solution, and whether they are few enough to be kept."""
+        shape = solution.state.gaps.shape
+        if shape not in self._sizes:
+            state = solution.state
+            is_small = state.nbytes <= BYTES_PER_SAMPLE * state.labels.size
+            self._sizes[shape] = solution.nbytes, is_small
+        return self._sizes[shape]
 
     def lend(self, handle: Any, n_clusters: int) -> Solution | None:
         """Return what is known of a handle of this engine, or None.

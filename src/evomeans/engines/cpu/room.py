@@ -235,6 +235,10 @@ class Room:
                 addresses[MERGE] = kernels.merge
             else:
                 addresses[CROSS] = kernels.cross
+        return self._nursery_address
+
+    @cached_property
+    def _nursery_address(self) -> int:
         return address_of(self._nursery)
 
     @cached_property
