@@ -201,4 +201,4 @@ def kernel_calls() -> list[Call]:
     index = np.zeros((1, 1), np.intp)
     flags = np.zeros(1, np.bool_)
     memory = index[0], flags, grid, grid, index, flags
-    return [Call(cross, (grid, grid, one, grid, True, *memory), 1.2)]
+    return [Call(cross, (grid, grid, one, grid, True, *memory), 0.8)]

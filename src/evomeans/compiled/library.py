@@ -20,6 +20,10 @@ class KernelLibrary(JITCodeLibrary):  # type: ignore[misc]
 
         Numba makes a new set of passes for each of them, including those that are only declared.
         """
+        if not hasattr(ll, "create_pass_builder"):
+            # Numba 0.61 has other passes.
+            super()._optimize_functions(module)
+            return
         module.data_layout = self._codegen._data_layout
         passes, builder = self._codegen._function_pass_manager()
         for function in defined(module.functions):

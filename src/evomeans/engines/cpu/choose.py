@@ -219,10 +219,10 @@ def keep_two(
 @jit(fastmath=REORDER)
 def multiply(columns: NDArray[Any], points: NDArray[Any], j: int, products: NDArray[Any]) -> None:
     """Set the products of all samples with centre j, four features at a time."""
-    n_features = columns.shape[0]
+    n_features, a = columns.shape[0], points[0, j]
     for i in range(TOGETHER):
-        products[i] = 0.0
-    t = 0
+        products[i] = columns[0, i] * a
+    t = 1
     while t + 4 <= n_features:
         a, b, c, d = points[t, j], points[t + 1, j], points[t + 2, j], points[t + 3, j]
         for i in range(TOGETHER):

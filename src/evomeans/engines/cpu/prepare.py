@@ -64,9 +64,9 @@ def calls(
     points = np.zeros((1, 1)) if is_sparse(X) else samples.rows
     pairs = np.zeros((1, 2), np.int64)
     found = [
-        Call(reassign, kernels.arguments[reassign], 2.4),
-        Call(refine, kernels.arguments[refine], 2.5),
-        Call(halve, (points, samples.order, WIDTH, 1, pairs, double, grid), 0.7),
+        Call(reassign, kernels.arguments[reassign], 1.4),
+        Call(refine, kernels.arguments[refine], 2.0),
+        Call(halve, (points, samples.order, WIDTH, 1, pairs, double, grid), 0.5),
         Call(smallest_size, (np.zeros(1, X.dtype),), 0.1),
     ]
     if not is_sparse(X):
@@ -76,17 +76,17 @@ def calls(
             found += [*bucket_calls(samples.rows, samples.order), *kernel_calls_for(X)]
     if Ability.SEEDING in abilities:
         memory = samples.squares, single, double, grid
-        found.append(Call(seed, (samples, target, scratch, *memory, 0, 1), 1.1))
+        found.append(Call(seed, (samples, target, scratch, *memory, 0, 1), 0.9))
     if Ability.SINGLE_MOVES in abilities and can_move_singles(X):
-        found.append(Call(move_singles, kernels.arguments[move_singles], 3.0))
+        found.append(Call(move_singles, kernels.arguments[move_singles], 2.3))
     if Ability.SWAPS in abilities:
-        found.append(Call(try_swaps, kernels.arguments[try_swaps], 6.0))
+        found.append(Call(try_swaps, kernels.arguments[try_swaps], 4.0))
     if Ability.PARTS in abilities:
-        found.append(Call(choose_parts, kernels.arguments[choose_parts], 1.0))
+        found.append(Call(choose_parts, kernels.arguments[choose_parts], 0.8))
     if momentum and not is_sparse(X):
         found.append(Call(lead, kernels.arguments[lead], 1.0))
     if breeding:
-        found.append(Call(make_offspring, kernels.arguments[make_offspring], 1.0))
+        found.append(Call(make_offspring, kernels.arguments[make_offspring], 0.6))
     return found
 
 
