@@ -337,6 +337,6 @@ def test_max_iter_still_works_and_says_what_it_counts():
 def test_fast_takes_the_old_name_too():
     """The limit of the fast setting gives way to max_iter as it does to max_offspring."""
     settings = check_parameters(HGMeans.fast(3, max_iter=9)).settings
-    assert (settings.max_offspring, settings.patience) == (9, 50)
+    assert (settings.max_offspring, settings.max_population) == (9, 10)
     with pytest.raises(ValueError, match="max_offspring=7 and max_iter=9 set the same limit"):
         check_parameters(HGMeans.fast(3, max_iter=9, max_offspring=7))
