@@ -33,6 +33,7 @@ from evomeans.engines import Refinement, Start, create_engine
 from evomeans.engines.protocol import Mating
 from evomeans.engines.rules import split_mixture
 from evomeans.search import OffspringRecord, SearchResult, SearchSettings, evolve, genetic
+from evomeans.search.steps import Search
 
 # One in this many offspring is probed for the relocation.
 PROBED = 10
@@ -277,11 +278,10 @@ def dissect(
     engine = WatchedEngine(adapt(create_engine("cpu", X, None)), watch, probe)
     ready = watch.now()
     dissection = Dissection(engine, skip)
-    timed_steps = {
-        name: watch.on("crossover", getattr(genetic.Search, name))
-        for name in ("select", "cross_over", "relocate")
-    }
-    with patch.multiple(genetic.Search, **timed_steps):
+    with (
+        patch.object(Search, "select", watch.on("crossover", Search.select)),
+        patch.object(genetic, "breed", watch.on("crossover", genetic.breed)),
+    ):
         rng = np.random.default_rng(seed)
         result = evolve(engine, m, settings, rng, observers=[dissection])
         return dissection.anatomy(result, m, began, ready)
