@@ -16,7 +16,7 @@ from evomeans import HGMeans
 from evomeans.engines import create_engine
 from evomeans.engines.protocol import Abandoned, Ability
 from evomeans.engines.reference import ReferenceEngine
-from evomeans.search import DEEP, PAPER, SearchSettings, StopReason, evolve, genetic, pipeline
+from evomeans.search import DEEP, PAPER, SearchSettings, StopReason, evolve, pipeline, steps
 from evomeans.search.levels import (
     FEWEST_CARRIED,
     WorkLimit,
@@ -298,7 +298,7 @@ def test_if_time_is_up_the_first_solution_is_taken_as_it_is() -> None:
 
 def test_an_unfinished_answer_is_said_to_be_one(monkeypatch) -> None:
     """The search looks at the clock long before K-means can have ended."""
-    monkeypatch.setattr(genetic, "GRACE", 0.0)
+    monkeypatch.setattr(steps, "GRACE", 0.0)
     monkeypatch.setattr(pipeline, "MOMENT", 1e-3)
     X = np.random.default_rng(0).normal(size=(40_000, 10))
     with pytest.warns(ConvergenceWarning, match="max_time=1e-06 was up before the first run"):
