@@ -160,7 +160,7 @@ def render(rows: Sequence[Row], size: Size, folder: Path) -> str:
         ),
         f"A rival is ahead in {len(behind)} of {n_compared} cells.\n",
     ]
-    return "\n".join([*text, *behind])
+    return "\n".join([*text, *behind, ""])
 
 
 def cell(means: dict[tuple[str, str, float], float], setup: str, y: float) -> Cell:
