@@ -114,7 +114,7 @@ def draw(groups: Sequence[Group], path: Path) -> None:
     axes.set_ylabel("within 0.01 % of the best known, %")
     axes.grid(axis="y", alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, loc="lower right")
+    axes.legend(frameon=False, loc="lower left")
     figure.savefig(path, dpi=150)
 
 
