@@ -2,8 +2,8 @@
 
 Run it with ``make picture``. All that is drawn is computed here, by the library's own operators and
 searches. The offspring is a chosen one, for most bring nothing: it is the first of those that make
-up for what both parents lack and to which every step contributes. Both searches have the seed of the
-example in docs/how-sure.md.
+up for what both parents lack and to which every step contributes. Both searches have the seed of
+the example in docs/how-sure.md.
 """
 
 from __future__ import annotations
@@ -348,7 +348,7 @@ def draw_populations() -> Figure:
     figure = Figure(figsize=(16, 8.2), dpi=100)
     left, right = figure.subplots(1, 2, sharey=True, width_ratios=(5, 3))
     left.set_yscale("symlog", linthresh=0.01, linscale=0.6)
-    left.set(ylim=(-0.007, 15), yticks=(0, 0.01, 0.1, 1, 10))
+    left.set(ylim=(-0.007, 40), yticks=(0, 0.01, 0.1, 1, 10))
     left.set_yticklabels(["0", "0.01", "0.1", "1", "10 %"])
     left.yaxis.minorticks_off()
     for axes, model in ((left, deep), (right, paper)):
@@ -372,7 +372,7 @@ def draw_populations() -> Figure:
     for axes, name, result in texts:
         axes.text(0, 1.1, name, size=25, weight="bold", color=INK, transform=axes.transAxes)
         axes.text(0, 1.03, result, size=20, color=TEXT, transform=axes.transAxes)
-    figure.subplots_adjust(left=0.09, right=0.985, top=0.85, bottom=0.115, wspace=0.06)
+    figure.subplots_adjust(left=0.09, right=0.97, top=0.85, bottom=0.115, wspace=0.06)
     return figure
 
 

@@ -82,7 +82,8 @@ def test_every_plot_draws_into_given_axes_and_returns_them(model):
         pyplot.close("all")
 
 
-def test_convergence_is_in_percent_and_ends_at_the_best(model):
+def test_convergence_is_in_percent_and_ends_at_the_best():
+    model = HGMeans(30, strategy="paper", **FAST).fit(FRAME)
     ax = draw(plotting.plot_convergence(model.history_))
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("offspring made", "above the best found")
     assert ax.get_yscale() == "log"

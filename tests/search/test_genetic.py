@@ -612,10 +612,10 @@ def test_the_search_ends_as_soon_as_enough_populations_have_found_the_best() -> 
     assert result.best.inertia == 10.0
 
 
-def test_two_that_differ_are_united_and_count_for_more() -> None:
+def test_two_that_differ_are_united() -> None:
     """The third of three offspring in vain unites them; no founder begins that population."""
     good, better = refinement(10.0, 0, k=2), refinement(5.0, 1, k=2)
-    strategy = Strategy("three", agreement=3)
+    strategy = Strategy("two", agreement=2)
     populations = [[good, *[30.0] * 6], [better, *[31.0] * 6], [33.0] * 3, [better]]
     _, result = run(chain(*populations), restarting(strategy=strategy))
     assert [record.population for record in result.history] == [1] * 7 + [2] * 7 + [3] * 3 + [4]

@@ -51,7 +51,7 @@ def pursue(
         record = RunRecord(number, solution.inertia, best.inertia, solution.n_iter, seconds)
         history.append(record)
         # The limits on offspring are those of HG-means alone.
-        progress = Progress(0, False, (), seconds, best.inertia)
+        progress = Progress(0, False, 0, seconds, best.inertia)
         interrupted = StopReason.INTERRUPTED if interrupt.requested else None
         reason = interrupted or reason_to_stop(progress, settings)
         if reason is not None:

@@ -180,8 +180,8 @@ class SearchState:
         """Offspring that the population has made."""
         return self.n_offspring - self.n_earlier
 
-    def agreeing_ranks(self, is_settled: bool, tolerance: float) -> list[int]:
-        """Return the ranks of all that have come as deep as the best solution by themselves.
+    def count_agreeing(self, is_settled: bool, tolerance: float) -> int:
+        """Count those that have come as deep as the best solution by themselves.
 
         These are populations; or, of one with several founders that came there, each of these, if
         its offspring have found nothing deeper (``is_settled``). Nor is the present population
@@ -189,13 +189,12 @@ class SearchState:
         """
         best = self.best
         assert best is not None
-        ranks: list[int] = []
-        for one in self.lineages:
-            ranks += [one.rank] * one.n_agreeing * one.leader.is_as_deep_as(best, tolerance)
-        if self.leader and (is_settled or not self.is_inherited):
-            n_agreeing = self.n_agreeing if is_settled else 1
-            ranks += [self.rank] * n_agreeing * self.leader.is_as_deep_as(best, tolerance)
-        return ranks
+        deep = (one for one in self.lineages if one.leader.is_as_deep_as(best, tolerance))
+        count = sum(one.n_agreeing for one in deep)
+        is_deep = self.leader is not None and self.leader.is_as_deep_as(best, tolerance)
+        if is_deep and (is_settled or not self.is_inherited):
+            count += self.n_agreeing if is_settled else 1
+        return count
 
     def has_found_again(self, tolerance: float) -> bool:
         """Whether the population has come as deep as the deepest of the others."""

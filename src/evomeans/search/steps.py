@@ -97,9 +97,9 @@ class Search:
         return waited >= wait
 
     @property
-    def agreeing_ranks(self) -> list[int]:
-        """Ranks of the populations that have come as deep as the best solution."""
-        return self.state.agreeing_ranks(self.is_settled, self.settings.strategy.tolerance)
+    def n_agreeing(self) -> int:
+        """How many independent starts have come as deep as the best solution."""
+        return self.state.count_agreeing(self.is_settled, self.settings.strategy.tolerance)
 
     def should_settle(self) -> bool:
         """Whether the population has found what it can, or what another one has found."""
@@ -342,7 +342,7 @@ class Search:
         progress = Progress(
             offspring=state.n_offspring,
             is_settled=is_settled,
-            agreeing_ranks=state.agreeing_ranks(is_settled, self.settings.strategy.tolerance),
+            n_agreeing=state.count_agreeing(is_settled, self.settings.strategy.tolerance),
             seconds=state.seconds,
             best=state.best.inertia,
             solutions=len(state.history),
@@ -362,7 +362,7 @@ class Search:
             history=state.history,
             stop_reason=reason,
             n_offspring=state.n_offspring,
-            n_rediscoveries=max(0, len(self.agreeing_ranks) - 1),
+            n_rediscoveries=max(0, self.n_agreeing - 1),
             missing_abilities=missing_abilities(self.settings.strategy, self.engine.abilities),
             is_unfinished=self.is_unfinished,
             n_given_up=state.n_given_up,

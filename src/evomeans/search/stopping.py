@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -35,8 +34,8 @@ class Progress(NamedTuple):
         Made so far.
     is_settled : bool
         Whether the population has found what it can.
-    agreeing_ranks : sequence of int
-        Of the founders and populations that, independently, have come to the best solution.
+    n_agreeing : int
+        Founders and populations that, independently, have come to the best solution.
     seconds : float
         Since the search began.
     best : float
@@ -47,7 +46,7 @@ class Progress(NamedTuple):
 
     offspring: int
     is_settled: bool
-    agreeing_ranks: Sequence[int]
+    n_agreeing: int
     seconds: float
     best: float
     solutions: int = FEW
@@ -62,10 +61,10 @@ def reason_to_stop(progress: Progress, settings: SearchSettings) -> StopReason |
         return StopReason.TARGET_INERTIA
     if progress.offspring >= settings.max_offspring:
         return StopReason.MAX_ITER
-    agreement, ranks = settings.strategy.agreement, progress.agreeing_ranks
+    agreement = settings.strategy.agreement
     if agreement == 1 and progress.is_settled:
         return StopReason.NO_IMPROVEMENT
-    if agreement > 1 and len(ranks) > 1 and len(ranks) + sum(ranks) >= agreement:
+    if agreement > 1 and progress.n_agreeing >= agreement:
         return StopReason.AGREEMENT
     if limit is not None:
         grace = 0.0 if progress.solutions >= FEW else GRACE * limit

@@ -136,7 +136,6 @@ class Strategy:
     agreement : int
         1 ends the search when the first population has settled. Otherwise another one begins, and
         so on, until this many of them, independent of each other, have come to the best solution.
-        One that unites two others counts for one more than they do.
     sample_per_cluster : int
         How many rows for each cluster the sample has on which a search begins, if there are many
         times as many (:mod:`~evomeans.search.levels`). 0 searches all rows from the beginning.
