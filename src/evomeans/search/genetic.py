@@ -73,7 +73,6 @@ def evolve(
         Seconds that have gone into preparations. They count as time of the search.
     """
     state = SearchState.beginning(rng, settings.max_population, initial)
-    state.seconds = spent
     keeper = keeper or KeepNothing()
     with (
         DeferredInterrupt() if interrupt is None else nullcontext(interrupt) as interrupt,
@@ -82,6 +81,7 @@ def evolve(
         ).at_work() as workers,
     ):
         keeper.begin(state, (n_clusters, len(engine.frame.shift)))
+        state.seconds += spent
         if levels is None:
             levels = level_sizes(settings, engine.n_samples, n_clusters, engine.most_sampled)
         search = Search(engine, n_clusters, settings, state, observers, clock)

@@ -95,10 +95,11 @@ class Pipeline:
     def cut_short(self) -> tuple[Draft, FloatArray] | None:
         """Give up all solutions; return the draft of the oldest, and how far its centres had come.
 
-        None if it has ended, and waits to be taken.
+        None if it has ended, and waits to be taken; or if it is still being placed, for that would
+        have to be done again.
         """
         brood, task = self._broods[0]
-        if self._workers.is_done(task, 0.0):
+        if not brood.is_placed or self._workers.is_done(task, 0.0):
             return None
         self.drop()
         draft, error, outcome = brood.drafts(self._workers.engine)[0], task.error, task.outcome
@@ -136,6 +137,11 @@ class Brood:
         self._drafts: list[Draft] | None = None
         self._lock = Lock()
         self.n_taken = 0
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether its drafts have been made."""
+        return self._drafts is not None
 
     def drafts(self, engine: Engine) -> list[Draft]:
         """Return the drafts of those that have not been taken; make them if nobody has."""

@@ -184,8 +184,8 @@ class SearchState:
         """Count those that have come as deep as the best solution by themselves.
 
         These are populations; or, of one with several founders that came there, each of these, if
-        its offspring have found nothing deeper (``is_settled``). Nor is the present population
-        among them before, if it was united from others.
+        its offspring have found nothing deeper (``is_settled``). A population that was united from
+        others counts only once it has settled, or improved on what it inherited.
         """
         best = self.best
         assert best is not None

@@ -338,11 +338,10 @@ class Search:
         if self.observer_said_stop:
             return StopReason.OBSERVER
         state.seconds = self.seconds
-        is_settled = self.is_settled
         progress = Progress(
             offspring=state.n_offspring,
-            is_settled=is_settled,
-            n_agreeing=state.count_agreeing(is_settled, self.settings.strategy.tolerance),
+            is_settled=self.is_settled,
+            n_agreeing=self.n_agreeing,
             seconds=state.seconds,
             best=state.best.inertia,
             solutions=len(state.history),

@@ -145,7 +145,9 @@ class CpuEngine(CountingSamples):
             refining = Refining(room, start, self._draw, known, found)
             inertia = refining.run(self.total_weight).inertia
         except Abandoned:
-            raise Abandoned(room.positions) from None
+            # A room that no kernel has entered yet is blank.
+            reached = room.positions
+            raise Abandoned(reached if reached.any() else None) from None
         finally:
             self.memory.take_back(start.parent, known)
         return self._remembered(found, inertia, refining.n_iter)

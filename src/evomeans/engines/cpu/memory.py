@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from evomeans.engines.cpu.layout import Solution, count_tiles
 
 # What may be kept of a solution. With more than about 230 clusters the gaps take too much, and a
-# child starts from nothing: with so many, that is little beside the rest of its K-means.
+# child starts from nothing: with so many, that is little compared with the rest of its K-means.
 BYTES_PER_SAMPLE = 20
 
 
@@ -64,9 +64,7 @@ class Memory:
 
     def __init__(self, budget: int) -> None:
         self.budget = budget
-        self._kept: OrderedDict[int, tuple[weakref.ref[Recollection], Solution, int]] = (
-            OrderedDict()
-        )
+        self._kept: OrderedDict[int, Kept] = OrderedDict()
         self._free: list[Solution] = []
         self._bytes = 0
         # By shape, because they are asked for with every solution.
