@@ -30,7 +30,7 @@ from benchmarks.paper.ablation import SUCCESS
 
 FILES = {"default": "whole_runs.csv", "fast": "whole_runs_fast.csv"}
 COLORS = {"default": "#2a6f97", "fast": "#c44e52"}
-# Runs that say so many or more are counted together.
+# Runs with at least this many rediscoveries are counted together.
 MANY = 3
 COLUMNS = (
     Column("setting", "setting"),

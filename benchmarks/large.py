@@ -157,7 +157,7 @@ def row_of(
 def against_rivals(setup: str, seed: int) -> dict[str, Any]:
     """Let rivals run, each followed by ours for as long; return how deep ours is beside them."""
     X, m = samples_for(setup)
-    # Compiles and loads what so many rows need before anything is measured.
+    # Compiles and loads what is needed for many rows before anything is measured.
     HGMeans(m, n_jobs=1, max_offspring=1, max_time=1.0).fit(X[:300_000])
     row: dict[str, Any] = {"setup": setup, "seed": seed}
     for name, make in RIVALS.items():
@@ -318,7 +318,7 @@ def fit_file(rows: int, minutes: float) -> None:
         X.flush()
         del X
         X = np.load(path, mmap_mode="r")
-        # Compiles what so many rows need before anything is measured.
+        # Compiles what is needed for many rows before anything is measured.
         HGMeans(CLUSTERS, max_offspring=2, max_population=2, min_population=2).fit(X[:300_000])
         began = time.perf_counter()
         model = HGMeans(CLUSTERS, max_time=60.0 * minutes, random_state=0, verbose=1)

@@ -1,4 +1,4 @@
-"""What each lever of the engine and of the crossover brings: searches with one of them off.
+"""What each lever of the engine brings: searches with one of them off.
 
 Run with ``python -m benchmarks.levers``; set-ups of your own as in ``letters:50 skin:10``. All
 searches of a set-up have the same seed and the same number of offspring, on one thread; what is
@@ -9,9 +9,6 @@ compared is the CPU time of an offspring. The columns:
   order      samples stay in the order of the data instead of standing next to neighbours
   bounds     every K-means iteration compares all samples anew; not run, but computed: iterations
              of an offspring times one assignment of all samples to given centres
-
-Then the crossover at many clusters, late in a search: its share of an offspring's time with and
-without pairing equal centres up front.
 """
 
 from __future__ import annotations
@@ -34,7 +31,6 @@ from evomeans.engines.protocol import Mating
 from evomeans.search import SearchSettings
 
 DEFAULT = ("tsplib3038:50", "pendigit:20", "letters:50", "skin:10", "partial_gas_sensor:25")
-NO_LIMIT = 10**9
 COLUMNS = (
     Column("set-up", "setup"),
     Column("all", "all_s", "{:.2f} ms", 1e3),
@@ -76,11 +72,6 @@ def order_off() -> AbstractContextManager[Any]:
     return patch("evomeans.engines.cpu.samples.neighbour_order", as_given)
 
 
-def shared_centers_off() -> AbstractContextManager[Any]:
-    """Solve the whole assignment problem in every crossover."""
-    return patch("evomeans.search.crossover.FEW", NO_LIMIT)
-
-
 def measure(setup: str, offspring: int) -> dict[str, Any]:
     """Fill a row of the table."""
     name, m = parse_setup(setup)
@@ -109,37 +100,16 @@ def assignment_seconds(X: Samples, m: int, repeats: int = 5) -> float:
     )
 
 
-def print_crossover(setup: str, late: int, offspring: int) -> None:
-    """Print the share of the crossover among the last offspring of a long search."""
-    name, m = parse_setup(setup)
-    X, last = load(name), late + offspring
-    settings = SearchSettings(max_offspring=last, patience=last)
-    search = partial(dissect, X, m, settings, skip=late, probe=False)
-    full = search()
-    with shared_centers_off():
-        unpaired = search()
-    print(f"\nCrossover on {setup}, offspring {late + 1} to {last}:")
-    for title, anatomy in (("equal centres paired up front", full), ("all matched", unpaired)):
-        crossover = anatomy.crossover / anatomy.offspring
-        print(
-            f"  {title + ':':<30} {1e3 * crossover:.2f} ms of {1e3 * anatomy.each:.2f} ms, "
-            f"{100 * crossover / anatomy.each:.1f} %"
-        )
-
-
 def main() -> None:
     parser = parser_for(__doc__)
     parser.add_argument("setups", nargs="*", help="dataset:clusters, e.g. letters:50")
     parser.add_argument("--offspring", type=int, default=200, help="of each search")
-    parser.add_argument("--crossover", default="letters:200", help="set-up for the crossover")
-    parser.add_argument("--late", type=int, default=1000, help="offspring before it is measured")
     arguments = parser.parse_args()
     setups = arguments.setups or DEFAULT
     table = Table(COLUMNS, max(setups, key=len))
     table.print_head()
     for setup in setups:
         table.print_row(measure(setup, arguments.offspring))
-    print_crossover(arguments.crossover, arguments.late, arguments.offspring)
 
 
 if __name__ == "__main__":

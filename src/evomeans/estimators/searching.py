@@ -67,7 +67,7 @@ PAPER_FAST = {
 FAST_OFFSPRING, FAST_PER_CLUSTER = 50, 3
 
 
-# With so many rows, nothing is done to them but labelling if time is up.
+# From this many rows on, they are only labelled once time is up.
 MANY_ROWS = 1_000_000
 
 

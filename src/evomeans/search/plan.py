@@ -24,7 +24,8 @@ from evomeans.search.strategy import Crossing, Strategy
 # The centres of squares with sides 1 are 1 apart, and E‖x − c‖² = 1/6 within.
 SPACING_OF_A_GRID = 6.0
 # With d features of equal noise, samples are closer to one of them than to the mean if their noise
-# in its direction is more than √d/2 deviations: three with so many features, and none to speak of.
+# in its direction is more than √d/2 deviations. That is three deviations with 36 features, so that
+# next to no sample is.
 MANY_FEATURES = 36
 # How much larger than for offspring clusters may be before the first solution gets fewer swaps.
 FIRST_SHARE = 2.0

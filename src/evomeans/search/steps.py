@@ -281,7 +281,7 @@ class Search:
         return is_late and self.state.best is None
 
     def insert_unfinished(self, draft: Draft, centers: FloatArray) -> Newcomer:
-        """Take the first solution as it is: there is no time for K-means to end.
+        """Take the first solution as it is: time is up before K-means has ended.
 
         It begins anew if the search is continued.
         """

@@ -39,7 +39,7 @@ MANY_FOR_MOMENTUM = 2_000
 # centre is between two clouds.
 NOISY = 4.0
 
-# The lag is at most this at first, and grows by one for each so many offspring of a population.
+# The lag is at most FIRST_LAG at first, and grows by one for every LAG_GROWTH offspring.
 FIRST_LAG, LAG_GROWTH = 8, 4
 
 

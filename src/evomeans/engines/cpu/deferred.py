@@ -1,7 +1,7 @@
 """Many rows: what can be told of them as they are, and their order, which comes when it pays.
 
 To put rows into order takes as long as dozens of looks at all of them. It pays for K-means, but not
-for drawing a sample, nor for labels when there is no time for anything else.
+for drawing a sample, nor for the labels of an answer when time is up.
 """
 
 from __future__ import annotations

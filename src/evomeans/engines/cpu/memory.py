@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from evomeans.engines.cpu.layout import Solution, count_tiles
 
 # What may be kept of a solution. With more than about 230 clusters the gaps take too much, and a
-# child starts from nothing: with so many, that is little compared with the rest of its K-means.
+# child starts from nothing. That costs little compared with the rest of its K-means.
 BYTES_PER_SAMPLE = 20
 
 
