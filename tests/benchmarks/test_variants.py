@@ -1,23 +1,25 @@
-"""Operators that newer rivals suggest, and the table that compares them."""
+"""Variants of the deep strategy, and the table that compares them."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from benchmarks import ideas
+from benchmarks import variants
 from benchmarks.ideas import (
     Differences,
-    IdeaTask,
+    IdeasTask,
     pooled_crossover,
     shaken_crossover,
-    summary,
     threshold_crossover,
-    variants,
 )
+from benchmarks.shares import SharesTask
+from benchmarks.variants import summary
 from evomeans.engines import Start, create_engine
-from evomeans.search import Individual
+from evomeans.search import DEEP, Individual, SearchSettings
 from evomeans.search.crossover import Breeding
 
 X = np.random.default_rng(0).normal(size=(150, 2))
@@ -73,10 +75,19 @@ def test_a_difference_needs_three_solutions(family) -> None:
     assert child.parent is third
 
 
-def test_a_task_compares_all_variants(monkeypatch) -> None:
-    monkeypatch.setattr(ideas, "compile_kernels", lambda X, m: None)
-    rows = IdeaTask("iris:6", 0, 0.05).run()
-    assert [row["method"] for row in rows] == list(variants())
+@pytest.mark.parametrize(("kind", "one"), [(IdeasTask, "deep, pooled"), (SharesTask, "lag 1")])
+def test_a_task_compares_all_variants(monkeypatch, kind, one) -> None:
+    monkeypatch.setattr(variants, "compile_kernels", lambda X, m: None)
+    task = kind("iris:6", 0, 0.05)
+    rows = task.run()
+    assert [row["method"] for row in rows] == ["paper", "deep", *task.variants()]
     text = summary(rows)
-    assert "| deep, pooled |" in text
+    assert f"| {one} |" in text
     assert "better / worse than deep" in text
+
+
+def test_other_shares_are_not_those_of_the_deep_strategy() -> None:
+    deep = SearchSettings(strategy=DEEP)
+    for name, settings in SharesTask("iris:6", 0, 1.0).variants().items():
+        same = replace(settings, strategy=replace(settings.strategy, name=DEEP.name))
+        assert same != deep, name
