@@ -341,7 +341,8 @@ def fit_on_gpu(setup: str, minutes: float) -> None:
     X = rng.standard_normal((n, d), dtype=np.float32)
     for begin in range(0, n, 2**20):
         X[begin : begin + 2**20] += centers[rng.integers(m, size=len(X[begin : begin + 2**20]))]
-    HGMeans(3, engine="gpu", subsample=100, max_offspring=2).fit(X[:1000])
+    # Compiles what is needed for as many features and clusters before anything is measured.
+    HGMeans(m, engine="gpu", subsample=300 * m, max_offspring=2).fit(X[: 600 * m])
     began = time.perf_counter()
 
     def watch(record: Any) -> None:

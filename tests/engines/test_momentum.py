@@ -10,7 +10,7 @@ from numpy.testing import assert_array_equal
 from scipy.sparse import csr_array
 
 from evomeans.engines import Start, create_engine
-from evomeans.engines.course import Assign, Begin, Clusters, Descend, Level, course
+from evomeans.engines.course import Assign, Begin, Clusters, Descend, Lead, Level, course
 from evomeans.engines.momentum import PLAIN_STEPS, Momentum
 from evomeans.engines.protocol import Ability, LocalSearch
 from oracles import assert_fixed_point, assert_same_bits, assert_same_solution
@@ -152,6 +152,17 @@ def test_the_course_asks_for_assignments_before_k_means() -> None:
     assert steps.send(Clusters(np.ones((1, 1)), np.ones((1, 1)), np.ones(1))) == Descend()
     with pytest.raises(StopIteration):
         steps.send(Level(5.0, np.ones(1)))
+
+
+def test_an_engine_that_leads_by_itself_is_asked_once() -> None:
+    start = Start(np.zeros((1, 1)), local_search=MOMENTUM, least_explained=3.0)
+    steps = course(start, total_weight=1.0, leads=True)
+    assert [next(steps), steps.send(None), steps.send(None)] == [Begin(), Lead(3.0), Descend()]
+    steps = course(start, total_weight=1.0, leads=True)
+    assert [next(steps), steps.send(None)] == [Begin(), Lead(3.0)]
+    with pytest.raises(StopIteration) as end:
+        steps.send(np.ones(1))
+    assert end.value.value.inertia == np.inf
 
 
 def test_there_is_none_with_a_limit_of_steps() -> None:

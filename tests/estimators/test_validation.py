@@ -14,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 from threadpoolctl import threadpool_limits
 
 from evomeans import HGMeans
+from evomeans.estimators import validation
 from evomeans.estimators.parameters import (
     KMEANS_PARAMETERS,
     check_parameters,
@@ -133,14 +134,29 @@ BAD_SAMPLES = [
 ]
 
 
+@pytest.mark.parametrize("is_large", [False, True])
 @pytest.mark.parametrize(("samples", "error", "text"), BAD_SAMPLES)
-def test_bad_samples_are_refused_and_nothing_is_fitted(samples, error, text):
-    """One clear error; the estimator stays unfitted."""
+def test_bad_samples_are_refused_and_nothing_is_fitted(samples, error, text, is_large, monkeypatch):
+    """One clear error, the same for many values; the estimator stays unfitted."""
+    if is_large:
+        monkeypatch.setattr(validation, "MANY_VALUES", 0)
     estimator = model(engine="cpu" if sp.issparse(samples) else "reference")
     before = vars(estimator).copy()
     with pytest.raises(error, match=text):
         estimator.fit(samples)
     assert vars(estimator).keys() == before.keys()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_many_values_are_refused_in_the_words_of_scikit_learn(value, monkeypatch):
+    samples, texts = X.copy(), []
+    samples[7, 1] = value
+    for least in (0, validation.MANY_VALUES):
+        monkeypatch.setattr(validation, "MANY_VALUES", least)
+        with pytest.raises(ValueError, match="Input X contains") as refused:
+            model().fit(samples)
+        texts.append(str(refused.value))
+    assert texts[0] == texts[1]
 
 
 BAD_WEIGHTS = [

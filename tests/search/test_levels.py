@@ -21,7 +21,7 @@ from evomeans.search.levels import (
     FEWEST_CARRIED,
     WorkLimit,
     best_solutions,
-    draw_sample,
+    draw_samples,
     level_sizes,
     refined_on,
     settings_below,
@@ -236,10 +236,13 @@ def test_duplicates_are_no_obstacle() -> None:
 
 
 def test_a_sample_has_the_shape_of_the_data() -> None:
+    """One that is drawn from another one, too."""
     X, _ = blobs(20_000, 8, seed=9)
     engine = create_engine("cpu", X, None)
-    sample = draw_sample(engine, 8, 1000, np.random.default_rng(0))
+    larger, sample = draw_samples(engine, 8, [5000, 1000], np.random.default_rng(0))
+    assert 4000 < larger.n_samples < 6000
     assert 700 < sample.n_samples < 1300
+    assert sample.total_weight == pytest.approx(20_000, rel=0.1)
     found = evolve(sample, 8, replace(SETTINGS, max_offspring=20), np.random.default_rng(0))
     assert engine.assign(found.best.centers)[1] == pytest.approx(found.best.inertia, rel=0.1)
 

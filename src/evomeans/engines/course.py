@@ -65,6 +65,17 @@ class Assign:
 
 
 @dataclass(frozen=True, slots=True)
+class Lead:
+    """Lead the centres by momentum to a fixed point, or near one, as :func:`lead` does.
+
+    The answer is None, or the weights of the clusters where it is hopeless to go on: the centres
+    have to explain ``least`` in the end, 0 for anything.
+    """
+
+    least: float
+
+
+@dataclass(frozen=True, slots=True)
 class Descend:
     """Run K-means, and single moves if the start wants them. The answer is a :class:`Level`."""
 
@@ -87,12 +98,14 @@ class Snap:
     """Put every centre onto one of its samples. The answer is a :class:`Level`."""
 
 
-Step = Begin | Relocate | Assign | Descend | Swap | IsOnSamples | Snap
+Step = Begin | Relocate | Assign | Lead | Descend | Swap | IsOnSamples | Snap
 Answer = TypeVar("Answer")
 Steps = Generator[Step, Any, Answer]
 
 
-def course(start: Start, total_weight: float, reached: Level | None = None) -> Steps[Level]:
+def course(
+    start: Start, total_weight: float, reached: Level | None = None, *, leads: bool = False
+) -> Steps[Level]:
     """Relocate, run K-means, refill empty clusters, swap centres, and settle.
 
     Parameters
@@ -102,6 +115,8 @@ def course(start: Start, total_weight: float, reached: Level | None = None) -> S
         Of all samples.
     reached : Level, optional
         Where the engine stands, if it has relocated and run K-means before it asks what follows.
+    leads : bool
+        Whether the engine has an answer to :class:`Lead`; else it is asked for assignments.
 
     Yields
     ------
@@ -114,7 +129,7 @@ def course(start: Start, total_weight: float, reached: Level | None = None) -> S
         Where the refinement ended; of infinite inertia if it was given up.
     """
     if reached is None:
-        level = yield from _descent(start, total_weight)
+        level = yield from _descent(start, total_weight, leads)
     else:
         level = yield from _refilled(start, total_weight, reached)
     local_search = start.local_search
@@ -122,12 +137,12 @@ def course(start: Start, total_weight: float, reached: Level | None = None) -> S
         return level
     if local_search.swaps and local_search.max_iter is None and (yield Swap()):
         # On all samples, because swaps only look at their neighbourhood.
-        swapped = yield from _filled(start, total_weight)
+        swapped = yield from _filled(start, total_weight, leads)
         if swapped.inertia <= level.inertia:
             level = swapped
         else:
             # Rounding, where weights or distances have no digits in common.
-            level = yield from _descent(start, total_weight)
+            level = yield from _descent(start, total_weight, leads)
     if (yield from _is_on_samples(level, total_weight)):
         level = yield Snap()
     return level
@@ -138,18 +153,18 @@ def least_of(local_search: LocalSearch, least_explained: float) -> float:
     return 0.0 if local_search.swaps else least_explained
 
 
-def _descent(start: Start, total_weight: float) -> Steps[Level]:
+def _descent(start: Start, total_weight: float, leads: bool) -> Steps[Level]:
     yield Begin()
     if start.removed >= 0:
         yield Relocate(start.removed, start.alpha, start.quantile)
-    return (yield from _filled(start, total_weight))
+    return (yield from _filled(start, total_weight, leads))
 
 
-def _filled(start: Start, total_weight: float) -> Steps[Level]:
+def _filled(start: Start, total_weight: float, leads: bool) -> Steps[Level]:
     """Run K-means, and refill clusters that end up empty."""
     if start.local_search.momentum and start.local_search.max_iter is None:
-        outlook = Outlook(least_of(start.local_search, start.least_explained))
-        weights = yield from _with_momentum(outlook)
+        least = least_of(start.local_search, start.least_explained)
+        weights = (yield Lead(least)) if leads else (yield from lead(Outlook(least)))
         if weights is not None:
             return Level(math.inf, weights)
     return (yield from _refilled(start, total_weight, (yield Descend())))
@@ -169,8 +184,8 @@ def _refilled(start: Start, total_weight: float, level: Level) -> Steps[Level]:
     return level
 
 
-def _with_momentum(outlook: Outlook) -> Steps[FloatArray | None]:
-    """Lead the centres to a fixed point, or near one; return the weights if that is hopeless."""
+def lead(outlook: Outlook) -> Steps[FloatArray | None]:
+    """Lead the centres by momentum; return the weights of the clusters if it is hopeless."""
     momentum, target = Momentum(), None
     for _ in range(MAX_ITERATIONS):
         clusters: Clusters = yield Assign(target)

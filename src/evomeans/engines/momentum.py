@@ -26,13 +26,44 @@ from evomeans.engines.protocol import FloatArray
 PLAIN_STEPS = 10
 
 
+class Pace:
+    """Says by which part of the last step centres go beyond the means."""
+
+    def __init__(self) -> None:
+        self._t = 1.0
+        self._n_steps = 0
+
+    def is_plain(self) -> bool:
+        """Count a step; return whether it is one of those without momentum in the beginning."""
+        self._n_steps += 1
+        return self._n_steps <= PLAIN_STEPS
+
+    def share(self, *, is_moving: bool, is_uphill: bool) -> float:
+        """Return the part of the step.
+
+        Parameters
+        ----------
+        is_moving : bool
+            Whether any mean has changed. If none has, no sample has changed its cluster, and it is
+            time to look at the means themselves.
+        is_uphill : bool
+            Whether momentum points uphill.
+        """
+        if is_uphill or not is_moving:
+            self._t = 1.0
+        if not is_moving:
+            return 0.0
+        later = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * self._t * self._t))
+        share, self._t = (self._t - 1.0) / later, later
+        return share
+
+
 class Momentum:
     """Says where centres go next."""
 
     def __init__(self) -> None:
         self._before: FloatArray | None = None
-        self._t = 1.0
-        self._n_steps = 0
+        self._pace = Pace()
 
     def next(
         self, centers: FloatArray, means: FloatArray, weights: FloatArray
@@ -51,18 +82,13 @@ class Momentum:
         if np.array_equal(centers, means):
             return None
         before, self._before = self._before, means
-        self._n_steps += 1
-        if before is None or self._n_steps <= PLAIN_STEPS:
+        if self._pace.is_plain() or before is None:
             return means
         step = means - before
         step[weights == 0.0] = 0.0
         if not step.any():
-            # No sample has changed its cluster: it is time to look at the means themselves.
-            self._t = 1.0
+            self._pace.share(is_moving=False, is_uphill=False)
             return means
         # Summed one by one, because the CPU engine does the same in a kernel.
-        if np.cumsum(weights[:, None] * (centers - means) * step)[-1] > 0.0:
-            self._t = 1.0
-        later = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * self._t * self._t))
-        share, self._t = (self._t - 1.0) / later, later
-        return means + share * step
+        uphill = np.cumsum(weights[:, None] * (centers - means) * step)[-1]
+        return means + self._pace.share(is_moving=True, is_uphill=bool(uphill > 0.0)) * step

@@ -5,9 +5,9 @@ Let mⱼ be the mean of the samples that are closest to centre cⱼ, and Wⱼ th
     Σ w‖x − c‖² = Σ w‖x‖² − Σ Wⱼ(2cⱼ·mⱼ − ‖cⱼ‖²).
 
 The first sum is the same for all solutions. The second, what the centres *explain*, is known after
-every assignment, on every engine and in the same bits, and tells how deep they are. What K-means
-gains gets less and less, so it is hopeless to go on if even several times as much as it gained in
-the second half of its iterations would not be enough.
+every assignment, on every engine, and tells how deep they are. What K-means gains gets less and
+less, so it is hopeless to go on if even several times as much as it gained in the second half of
+its iterations would not be enough.
 """
 
 from __future__ import annotations
@@ -47,7 +47,12 @@ class Outlook:
             return False
         # Summed one by one, because the CPU engine does the same in a kernel.
         each = np.cumsum(centers * (2.0 * means - centers), axis=1)[:, -1]
-        explained = float(np.cumsum(weights * each)[-1])
+        return self.is_too_little(float(np.cumsum(weights * each)[-1]))
+
+    def is_too_little(self, explained: float) -> bool:
+        """Note what the present centres explain; say whether to give up."""
+        if not self._least:
+            return False
         self._explained.append(explained)
         n_steps = len(self._explained)
         if n_steps < EARLIEST:

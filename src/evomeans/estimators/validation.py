@@ -8,6 +8,7 @@ collections are checked by the engine that reads them.
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_array
+from sklearn.utils import assert_all_finite, check_array
 from sklearn.utils.validation import validate_data
 
 from evomeans.engines import is_dask
@@ -23,12 +24,20 @@ from evomeans.engines.frame import is_sparse
 from evomeans.engines.reference import ReferenceEngine
 from evomeans.engines.resolution import check_resolution
 from evomeans.engines.rules import LARGEST_VALUE
+from evomeans.engines.threads import extremes
 from evomeans.engines.values import OVERFLOW, check_total_weight
 from evomeans.estimators.memory import exceeds_memory
-from evomeans.estimators.parameters import check_engine, check_engine_holds, shown
+from evomeans.estimators.parameters import (
+    check_engine,
+    check_engine_holds,
+    check_thread_count,
+    shown,
+)
 from evomeans.estimators.solution import Solution
 
 FloatArray = NDArray[np.float64]
+# From this many values on, threads look at them.
+MANY_VALUES = 2**24
 
 
 @dataclass(frozen=True)
@@ -80,23 +89,37 @@ def _validated(estimator: Any, X: Any, *, reset: bool) -> Any:
 
 
 def _in_memory(estimator: Any, X: Any, *, reset: bool) -> Any:
+    X = from_torch(X)
+    is_large = reset and isinstance(X, np.ndarray) and X.size >= MANY_VALUES
     with _naming("X"):
         # In C order, since sums over samples round differently in another one.
         X = validate_data(
             estimator,
-            from_torch(X),
+            X,
             reset=reset,
             accept_sparse="csr",
             dtype=[np.float64, np.float32],
             order="C",
+            # The extremes tell it of many values.
+            ensure_all_finite=not is_large,
         )
-    # The sizes of new samples are checked when they are brought into the frame of the fit.
-    if reset:
-        values = X.data if is_sparse(X) else X
-        largest = max(float(np.max(values, initial=0.0)), -float(np.min(values, initial=0.0)))
-        if largest > LARGEST_VALUE:
-            raise ValueError(f"X contains a value of size {largest:.3g}; {OVERFLOW}")
+        # The sizes of new samples are checked when they are brought into the frame of the fit.
+        if reset:
+            _check_values(estimator, X, check_thread_count(estimator.n_jobs) if is_large else 1)
     return _canonical_csr(X) if is_sparse(X) else X
+
+
+def _check_values(estimator: Any, X: Any, n_jobs: int) -> None:
+    """Refuse values that are not finite, or too large, in one pass by several threads."""
+    values = (X.data if is_sparse(X) else X).reshape(-1)
+    if not len(values):
+        return
+    low, high = map(float, extremes(values, n_jobs))
+    if not math.isfinite(high - low):
+        # In the words of scikit-learn, unless it was told not to look.
+        assert_all_finite(X, estimator_name=type(estimator).__name__, input_name="X")
+    if (largest := max(high, -low)) > LARGEST_VALUE:
+        raise ValueError(f"X contains a value of size {largest:.3g}; {OVERFLOW}")
 
 
 def from_torch(values: Any) -> Any:

@@ -100,25 +100,25 @@ def level_sizes(
 def draw_samples(
     engine: Engine, n_clusters: int, sizes: Sequence[int], rng: np.random.Generator
 ) -> list[Engine]:
-    """Return engines over samples of about these sizes, each drawn from the one before."""
-    samples: list[Engine] = []
-    for size in sizes:
-        samples.append(draw_sample(samples[-1] if samples else engine, n_clusters, size, rng))
-    return samples
+    """Return engines over samples of about these sizes, each drawn from the one before.
 
-
-def draw_sample(engine: Engine, n_clusters: int, size: int, rng: np.random.Generator) -> Engine:
-    """Return an engine over about ``size`` rows, among them those that are far from the others."""
-    seeds = rng.integers(2**63, size=2).tolist()
+    Among their rows are those that are far from the others, as seen from the rough centres of a
+    pilot sample.
+    """
+    seeds = rng.integers(2**63, size=1 + len(sizes)).tolist()
     numbers = rng.random((n_clusters, 2 + int(math.log(n_clusters))))
     few = max(PILOT, PILOT_PER_CLUSTER * n_clusters)
-    pilot = engine.subsample(Drawing(seeds[0], min(few, size)))
+    pilot = engine.subsample(Drawing(seeds[0], min(few, sizes[-1])))
     if pilot.n_samples < n_clusters:
         # Nearly all rows have no weight, or next to none.
-        return pilot
+        return [pilot]
     (rough,) = pilot.refine([Start(pilot.seed(numbers))])
     cost = engine.frame.inertia_in_frame(rough.inertia)
-    return engine.subsample(Drawing(seeds[1], size, rough.centers, cost))
+    samples: list[Engine] = []
+    for seed, size in zip(seeds[1:], sizes, strict=True):
+        drawing = Drawing(seed, size, rough.centers, cost)
+        samples.append((samples[-1] if samples else engine).subsample(drawing))
+    return samples
 
 
 class WorkLimit:

@@ -170,7 +170,7 @@ def test_rows_come_onto_the_device_piece_by_piece(monkeypatch, dtype, offset) ->
     monkeypatch.setattr(module, "STAGED", 1_000)
     X = np.random.default_rng(0).normal(offset, 3.0, size=(301, 4)).astype(dtype)
     X.setflags(write=False)
-    engine = gpu_engine(X, None)
+    engine = gpu_engine(X, None, n_jobs=3)
     frame = Frame.around(X)
     assert engine.frame.exponent == frame.exponent
     assert_array_equal(engine.frame.shift, frame.shift)
@@ -205,6 +205,32 @@ def test_a_sample_is_searched_where_it_is_faster(on_device, monkeypatch) -> None
     )
     assert found.levels == (3000, 300)
     assert found.history[0].made_by.startswith("sample of ")
+
+
+def test_samples_of_samples_stay_on_the_device(monkeypatch) -> None:
+    """Their rows are those that an engine over the same rows of the host would hold."""
+    from evomeans.engines.gpu import engine as module
+    from evomeans.engines.gpu.samples import upload_rows
+
+    monkeypatch.setattr(module, "WORTH_A_DEVICE", 0)
+    X, weights = samples(n=3000, dtype=np.float32)
+    uploads = []
+    monkeypatch.setattr(module, "upload_rows", lambda *a: uploads.append(a) or upload_rows(*a))
+    engine = gpu_engine(X, weights, batch=8)
+    centers = engine.samples_at(np.array([0.2, 0.7]))
+    sample = engine.subsample(Drawing(1, 900, centers, 1e3)).subsample(
+        Drawing(2, 200, centers, 1e3)
+    )
+    assert len(uploads) == 1
+    rows = sample._source[np.arange(sample.n_samples)]
+    copied = gpu_engine(rows, sample.weights, frame=engine.frame)
+    assert_array_equal(sample.samples.rows.cpu(), copied.samples.rows.cpu())
+    assert sample.frame == engine.frame
+    assert_same_bits(*(one.refine([Start(centers)])[0] for one in (sample, copied)))
+    # A pilot is on the CPU, with rows of the sample.
+    pilot = sample.subsample(Drawing(3, 50))
+    known = {tuple(row) for row in rows.tolist()}
+    assert all(tuple(row) in known for row in pilot._source.tolist())
 
 
 def test_a_refinement_that_is_abandoned_says_how_far_it_came() -> None:

@@ -67,6 +67,28 @@ def test_steps_agree(gpu_device, torch_ops, triton_ops, case, dtype) -> None:
         assert plain.active[:left].equal(compiled.active[:left])
 
 
+@pytest.mark.parametrize(
+    ("n_samples", "bound", "programs"),
+    [(50_000, 1, 64), (50_000, 32, 64), (2_000_000, 32, 64), (2_000_000, 5, 409), (10**8, 1, 2048)],
+)
+def test_few_solutions_of_many_samples_have_more_programs(
+    triton_ops, n_samples, bound, programs
+) -> None:
+    assert triton_ops.programs_for(n_samples, bound) == programs
+
+
+@pytest.mark.parametrize("programs", [1, 3])
+def test_the_number_of_programs_does_not_matter(gpu_device, triton_ops, monkeypatch, programs):
+    """Samples that are decided, and sums that are updated, by a few programs or by many."""
+    samples, (few, many) = two_batches(gpu_device, "wide", np.float32)
+    for batch, count in ((few, programs), (many, 64)):
+        monkeypatch.setattr(triton_ops, "FEWEST_PROGRAMS", count)
+        for step in ("prepare", *STEPS):
+            getattr(triton_ops, step)(samples, batch, 2)
+    for name in ("labels", "sums", "centers"):
+        assert getattr(few, name).equal(getattr(many, name)), name
+
+
 @pytest.mark.parametrize("case", ["small", "wide"])
 def test_distances_and_draws_agree(gpu_device, torch_ops, triton_ops, case) -> None:
     """Sums up to rounding, samples drawn exactly; at both ends of the unit interval, too."""

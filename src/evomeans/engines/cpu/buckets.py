@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from evomeans.compiled.jit import jit
 from evomeans.engines.cpu.layout import FloatArray
 from evomeans.engines.cpu.order import find_direction, neighbour_order, partition, project
-from evomeans.engines.cpu.threads import side_by_side
 from evomeans.engines.frame import Frame
+from evomeans.engines.threads import side_by_side
 
 # From this many rows on there are buckets, of about so many rows each.
 MANY_ROWS, BUCKET_ROWS = 2**18, 2**15

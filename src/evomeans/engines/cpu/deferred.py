@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from evomeans.engines.cpu.buckets import CHUNK
 from evomeans.engines.cpu.choose import set_squared_distances
 from evomeans.engines.cpu.layout import FloatArray, Samples
-from evomeans.engines.cpu.threads import side_by_side
 from evomeans.engines.frame import Frame
 from evomeans.engines.nearest import labels
+from evomeans.engines.threads import side_by_side
 
 
 class DeferredSamples:

@@ -97,7 +97,7 @@ class CpuEngine(CountingSamples):
         searching: bool = True,
         memory_budget: int = 2**31,
     ) -> None:
-        self.frame = frame_for(X, frame)
+        self.frame = frame_for(X, frame, n_jobs)
         self._deferred = DeferredSamples(
             partial(encode_samples, X, sample_weight, self.frame, in_order=searching, n_jobs=n_jobs)
         )

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from evomeans.compiled.jit import REORDER, jit
 from evomeans.engines.cpu.layout import FloatArray
-from evomeans.engines.cpu.threads import side_by_side
+from evomeans.engines.threads import side_by_side
 
 # Samples that the main direction of a part is estimated from, and rounds of the power iteration.
 POLLED = 256

@@ -17,9 +17,9 @@ from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import FloatArray, Samples, SingleArray, aligned, count_tiles
 from evomeans.engines.cpu.order import neighbour_order
 from evomeans.engines.cpu.rows import Rows, SparseRows
-from evomeans.engines.cpu.threads import side_by_side
 from evomeans.engines.fixed_point import column_scales, limb_bits
 from evomeans.engines.frame import Frame, is_sparse
+from evomeans.engines.threads import extremes, side_by_side
 
 FourArrays = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]
 # Unit roundoff of float32.
@@ -33,12 +33,12 @@ BLOCK = 4096
 NARROW = 16
 
 
-def frame_for(X: Any, frame: Frame | None) -> Frame:
+def frame_for(X: Any, frame: Frame | None, n_jobs: int = 1) -> Frame:
     """Return the frame for these samples; sparse ones cannot be shifted."""
     if is_sparse(X):
         scaling = Frame.scaling(X.data, X.shape[1])
         return scaling if frame is None else Frame(scaling.shift, frame.exponent)
-    return Frame.around(X) if frame is None else frame
+    return Frame.spanning(*extremes(X, n_jobs), X.shape[0]) if frame is None else frame
 
 
 def encode_samples(
@@ -83,7 +83,8 @@ def encode_samples(
         roundoff = 8 * UNIT
     else:
         rows = encoded[order] if in_order else encoded
-        extents = np.maximum(rows.max(axis=0), -rows.min(axis=0)).astype(np.float64)
+        low, high = extremes(rows, n_jobs)
+        extents = np.maximum(high, -low).astype(np.float64)
         del encoded
         tiles, middles, squares, radii = dense_tiles(rows, n_jobs)
         roundoff = (n_features + 8) * UNIT

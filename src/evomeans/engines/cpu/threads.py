@@ -7,7 +7,7 @@ all threads enter the same compiled function once per refinement and synchronise
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
@@ -108,17 +108,6 @@ def _fetch_and_add(typing_context, array, index, value):  # type: ignore[no-unty
         return builder.atomic_rmw("add", address, amount, "seq_cst")
 
     return types.int64(array, index, value), codegen
-
-
-def side_by_side(do: Callable[[Any], None], items: Iterable[Any], n_jobs: int) -> None:
-    """Let threads do something for every item; what is done releases the interpreter."""
-    if n_jobs == 1:
-        for item in items:
-            do(item)
-        return
-    with ThreadPoolExecutor(n_jobs, "evomeans") as pool:
-        # A list, so that errors are raised.
-        list(pool.map(do, items))
 
 
 class Crew:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -87,16 +87,6 @@ class Batch:
         self.labels[:count] = -1
         self.sums[:count] = 0
         self.n_iter[:count] = 0
-
-    def place(self, centers: Mapping[int, NDArray[np.float64]]) -> None:
-        """Move the centres of some solutions; their labels and sums stay."""
-        if not centers:
-            return
-        staged = self._staged.numpy()
-        for place, given in enumerate(centers.values()):
-            staged[place] = given
-        slots = self.tensor(list(centers), torch.int64)
-        self.centers[slots] = self._staged[: len(centers)].to(self.device)
 
     def activate(self, slots: Sequence[int]) -> None:
         """Let these solutions take part in what follows."""

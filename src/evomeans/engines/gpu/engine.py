@@ -22,6 +22,7 @@ from evomeans.engines.gpu.lloyd import Lloyd
 from evomeans.engines.gpu.memory import DeviceMemory
 from evomeans.engines.gpu.refining import BatchRefining
 from evomeans.engines.gpu.samples import (
+    ChosenRows,
     DeviceSamples,
     encode_rows,
     extremes,
@@ -58,12 +59,12 @@ class GpuEngine(PlainKMeans):
 
     Parameters
     ----------
-    X : (n, d) array of float32 or float64
+    X : (n, d) array of float32 or float64, or ChosenRows
         Samples in data units; copies of them are kept on the device.
     sample_weight : (n,) array of float64, optional
         None for equal weights.
     frame : Frame, optional
-        The frame to work in, by default the one around ``X``.
+        The frame to work in, by default the one around ``X``; chosen rows have theirs.
     device : str or torch.device, optional
         "cuda", "cuda:1" or "cpu", by default what
         :func:`~evomeans.engines.gpu.devices.chosen_device` says.
@@ -71,7 +72,7 @@ class GpuEngine(PlainKMeans):
         How many solutions the search makes in a round. It decides about the course of a search;
         how many are refined together follows from the memory of the device and decides nothing.
     n_jobs : int
-        Threads of engines over some of the samples, which are on the CPU.
+        Threads that copy samples, and threads of engines over some of them on the CPU.
     searching : bool
         Whether there will be refinements, or only assignments, which need less room.
     memory_budget : int, optional
@@ -82,7 +83,7 @@ class GpuEngine(PlainKMeans):
 
     def __init__(
         self,
-        X: NDArray[Any],
+        X: NDArray[Any] | ChosenRows,
         sample_weight: FloatArray | None = None,
         *,
         frame: Frame | None = None,
@@ -98,8 +99,8 @@ class GpuEngine(PlainKMeans):
         self.weights = None if sample_weight is None else np.array(sample_weight, dtype=np.float64)
         self.total_weight = self.n_samples if self.weights is None else float(self.weights.sum())
         self._draw = WeightedDraw(self.n_samples, self.weights)
-        self.frame, self.samples = self._on_device(X, frame)
         self._source, self.n_jobs = X, n_jobs
+        self.frame, self.samples = self._on_device(frame)
         if self.n_samples >= MANY_ROWS:
             self.abilities = frozenset({Ability.MOMENTUM})
         self.memory = DeviceMemory(
@@ -108,17 +109,20 @@ class GpuEngine(PlainKMeans):
         self.together = batch if searching else 1
         self._in_use: tuple[Batch, Lloyd] | None = None
 
-    def _on_device(self, X: NDArray[Any], frame: Frame | None) -> tuple[Frame, DeviceSamples]:
+    def _on_device(self, frame: Frame | None) -> tuple[Frame, DeviceSamples]:
+        X = self._source
         try:
-            rows = upload_rows(X, self.device)
+            if isinstance(X, ChosenRows):
+                return X.frame, hold_samples(X.on_device(), self.weights)
+            rows = upload_rows(X, self.device, self.n_jobs)
             if frame is None:
                 frame = Frame.spanning(*extremes(rows), self.n_samples)
             encode_rows(rows, frame)
             return frame, hold_samples(rows, self.weights)
         except torch.OutOfMemoryError as error:
             raise MemoryError(
-                f"{X.shape[0]:,} samples of {X.shape[1]:,} features do not fit into the memory of "
-                f"{self.device}: {error}"
+                f"{self.n_samples:,} samples of {self.n_features:,} features do not fit into the "
+                f"memory of {self.device}: {error}"
             ) from error
 
     def _default_budget(self) -> int:
@@ -153,11 +157,11 @@ class GpuEngine(PlainKMeans):
             self.assign(drawing.centers)
             costs = self._room(len(drawing.centers)).batch.nearby[0].cpu().numpy()
         rows, own = drawing.choose(costs, self.weights, self.total_weight, self.n_samples)
-        X, frame, n_jobs = self._source[rows], self.frame, self.n_jobs
+        n_jobs, frame = self.n_jobs, self.frame
         if drawing.centers is None or drawing.centers.size * len(rows) < WORTH_A_DEVICE:
-            return CpuEngine(X, own, frame=frame, n_jobs=n_jobs)
-        device, batch = self.device, self.batch
-        return GpuEngine(X, own, frame=frame, n_jobs=n_jobs, device=device, batch=batch)
+            return CpuEngine(self._source[rows], own, frame=frame, n_jobs=n_jobs)
+        X = ChosenRows(self._source, rows, self.samples.rows, frame)
+        return GpuEngine(X, own, n_jobs=n_jobs, device=self.device, batch=self.batch)
 
     def refine(self, starts: Sequence[Start]) -> list[Refinement]:
         """K-means from every start, as many together as the memory of the device allows."""

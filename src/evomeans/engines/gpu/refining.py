@@ -12,11 +12,10 @@ import torch
 from numpy.typing import NDArray
 
 from evomeans.engines.course import (
-    Assign,
     Begin,
-    Clusters,
     Descend,
     IsOnSamples,
+    Lead,
     Level,
     Relocate,
     Snap,
@@ -25,6 +24,7 @@ from evomeans.engines.course import (
 )
 from evomeans.engines.draws import WeightedDraw
 from evomeans.engines.gpu.batch import Batch
+from evomeans.engines.gpu.leading import Leading
 from evomeans.engines.gpu.lloyd import Lloyd
 from evomeans.engines.gpu.memory import DeviceMemory
 from evomeans.engines.gpu.samples import DeviceSamples
@@ -57,7 +57,7 @@ class BatchRefining:
     ) -> list[Level]:
         """Follow all courses to their ends."""
         self.starts, self.memory = starts, memory
-        courses = [course(start, total_weight) for start in starts]
+        courses = [course(start, total_weight, leads=True) for start in starts]
         asked: dict[int, Step] = {slot: next(steps) for slot, steps in enumerate(courses)}
         levels: dict[int, Level] = {}
         while asked:
@@ -76,7 +76,7 @@ class BatchRefining:
             Relocate: self._relocate,
             IsOnSamples: self._are_on_samples,
             Snap: self._snap,
-            Assign: self._assign,
+            Lead: self._lead,
             Descend: self._descend,
         }
         for kind, answer in answers.items():
@@ -126,22 +126,9 @@ class BatchRefining:
             getattr(self.ops, step)(self.samples, batch, count)
         batch.excluded[slots] = -1
 
-    def _assign(self, asked: Asked) -> Asked:
-        """Make one iteration; the centres on the device are the means afterwards."""
-        batch, slots, n_starts = self.batch, list(asked), len(self.starts)
-        self.lloyd.check()
-        given = {slot: step.centers for slot, step in asked.items() if step.centers is not None}
-        places = (
-            given if len(given) == len(asked) else dict(enumerate(batch.read_centers(n_starts)))
-        )
-        places |= given
-        batch.place(given)
-        self._prepare(slots)
-        for step in ("propose", "decide", "update", "move"):
-            getattr(self.ops, step)(self.samples, batch, len(slots))
-        batch.n_iter[batch.tensor(slots, torch.int64)] += 1
-        means, weights = batch.read_centers(n_starts), batch.cluster_weights.cpu().numpy()
-        return {slot: Clusters(places[slot], means[slot], weights[slot]) for slot in slots}
+    def _lead(self, asked: Asked) -> Asked:
+        least = {slot: step.least for slot, step in asked.items()}
+        return Leading(self.samples, self.batch, self.lloyd, self.ops, least).run()
 
     def _descend(self, asked: Asked) -> Asked:
         """Run K-means, then measure Σw‖x−c‖² from labels that are up to date."""

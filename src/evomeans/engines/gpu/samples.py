@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from evomeans.engines.fixed_point import column_scales, limb_bits
 from evomeans.engines.frame import Frame
 from evomeans.engines.gpu.bounds import LENGTH, REST, SECOND
+from evomeans.engines.threads import side_by_side
 
 # Widths of planes are multiples of this, and numbers of rows of the other: no tile is cut.
 WIDTH_STEP = 32
@@ -24,8 +26,41 @@ FEATURES_WORTH_TWO_TERMS = WIDTH_STEP // 3
 TOP = 10
 LARGEST_HALF = 65504.0
 CHUNK = 2**16
-# Bytes that are brought onto the device together.
-STAGED = 2**26
+# Bytes that are brought onto the device together, and how many times as many are on their way.
+STAGED, MOST_STAGED = 2**24, 8
+
+
+@dataclass(frozen=True)
+class ChosenRows:
+    """Some of the rows that are on the device already; on the host, they are not copied.
+
+    Parameters
+    ----------
+    source : array or ChosenRows
+        What they are chosen from, in data units.
+    numbers : (n,) array
+        Their places there.
+    held : tensor
+        All rows of the source on the device, in the frame.
+    frame : Frame
+    """
+
+    source: NDArray[Any] | ChosenRows
+    numbers: NDArray[np.intp]
+    held: Any
+    frame: Frame
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and features."""
+        return len(self.numbers), self.source.shape[1]
+
+    def __getitem__(self, rows: NDArray[np.intp]) -> NDArray[Any]:
+        return self.source[self.numbers[rows]]
+
+    def on_device(self) -> Any:
+        """Return the rows on the device, in the frame."""
+        return self.held[torch.from_numpy(self.numbers).to(self.held.device)]
 
 
 @dataclass(frozen=True)
@@ -73,18 +108,25 @@ class DeviceSamples:
         return sum(tensor.nbytes for tensor in held if tensor is not None)
 
 
-def upload_rows(X: NDArray[Any], device: Any) -> Any:
-    """Copy rows onto the device, as they are."""
+def upload_rows(X: NDArray[Any], device: Any, n_jobs: int = 1) -> Any:
+    """Copy rows onto the device, as they are, with up to ``n_jobs`` threads."""
     rows = torch.empty(X.shape, dtype=getattr(torch, X.dtype.name), device=device)
     at_once = max(1, STAGED // (X.shape[1] * X.itemsize))
-    # Memory that is not paged is read by the device itself, several times as fast.
-    staged = torch.empty(
-        (min(at_once, len(X)), X.shape[1]), dtype=rows.dtype, pin_memory=rows.is_cuda
-    )
-    for begin in range(0, len(X), at_once):
-        part = X[begin : begin + at_once]
+    n_threads = min(n_jobs, MOST_STAGED, -(-len(X) // at_once))
+    # Memory that is not paged is read by the device itself, several times as fast. While it reads
+    # one part, threads fill others.
+    free: SimpleQueue[Any] = SimpleQueue()
+    for _ in range(n_threads):
+        shape = min(at_once, len(X)), X.shape[1]
+        free.put(torch.empty(shape, dtype=rows.dtype, pin_memory=rows.is_cuda))
+
+    def send(begin: int) -> None:
+        part, staged = X[begin : begin + at_once], free.get()
         staged.numpy()[: len(part)] = part
         rows[begin : begin + len(part)].copy_(staged[: len(part)])
+        free.put(staged)
+
+    side_by_side(send, range(0, len(X), at_once), n_threads)
     return rows
 
 

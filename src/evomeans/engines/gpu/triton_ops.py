@@ -17,9 +17,10 @@ from evomeans.engines.gpu.kernels.roulette import draw_kernel, measure_kernel, t
 from evomeans.engines.gpu.kernels.sums import update_kernel
 from evomeans.engines.gpu.samples import LARGEST_HALF, DeviceSamples
 
-# Programs that share the doubtful, and the changed, samples of one solution.
-PROGRAMS_DECIDE = 64
-PROGRAMS_UPDATE = 64
+# Programs that share the doubtful, or the changed, samples of one solution: so many at least, and
+# more if there are few solutions of many samples. Else most of the device would be idle. These are
+# the most for all solutions together, and the samples for which one more is worth it.
+FEWEST_PROGRAMS, MOST_PROGRAMS, SAMPLES_PER_PROGRAM = 64, 2048, 1024
 
 
 def propose(samples: DeviceSamples, batch: Batch, bound: int) -> None:
@@ -60,8 +61,8 @@ def propose(samples: DeviceSamples, batch: Batch, bound: int) -> None:
 
 def decide(samples: DeviceSamples, batch: Batch, bound: int) -> None:
     """Give doubtful samples the label of their nearest centre, in double precision."""
-    k_padded = batch.planes.shape[1]
-    decide_kernel[(PROGRAMS_DECIDE * bound,)](
+    k_padded, programs = batch.planes.shape[1], programs_for(samples.count, bound)
+    decide_kernel[(programs * bound,)](
         samples.rows,
         batch.centers,
         samples.planes,
@@ -81,7 +82,7 @@ def decide(samples: DeviceSamples, batch: Batch, bound: int) -> None:
         batch.k,
         k_padded,
         samples.width,
-        PROGRAMS=PROGRAMS_DECIDE,
+        programs,
         ROWS=16,
         CENTERS=min(128, k_padded),
         STEP=_plane_step(samples),
@@ -93,7 +94,8 @@ def decide(samples: DeviceSamples, batch: Batch, bound: int) -> None:
 def update(samples: DeviceSamples, batch: Batch, bound: int) -> None:
     """Bring the sums up to date with the labels that changed."""
     step = min(256, _power_of_two(samples.n_features + 1))
-    update_kernel[(PROGRAMS_UPDATE * bound,)](
+    programs = programs_for(samples.count, bound)
+    update_kernel[(programs * bound,)](
         samples.rows,
         _weights(samples),
         samples.scales,
@@ -110,8 +112,8 @@ def update(samples: DeviceSamples, batch: Batch, bound: int) -> None:
         samples.limb,
         k=batch.k,
         d=samples.n_features,
+        programs=programs,
         WEIGHTED=samples.weights is not None,
-        PROGRAMS=PROGRAMS_UPDATE,
         ROWS=max(1, 512 // step),
         STEP=step,
         num_warps=4,
@@ -219,6 +221,12 @@ def draw(samples: DeviceSamples, batch: Batch, bound: int) -> None:
         TILE=TILE,
         num_warps=4,
     )
+
+
+def programs_for(n_samples: int, bound: int) -> int:
+    """Return how many programs share the samples of one of ``bound`` solutions."""
+    worthwhile = min(MOST_PROGRAMS // bound, n_samples // SAMPLES_PER_PROGRAM)
+    return max(FEWEST_PROGRAMS, worthwhile)
 
 
 def _plane_step(samples: DeviceSamples) -> int:

@@ -29,7 +29,7 @@ def decide_kernel(
     k,
     K,
     D,
-    PROGRAMS: tl.constexpr,
+    programs,
     ROWS: tl.constexpr,
     CENTERS: tl.constexpr,
     STEP: tl.constexpr,
@@ -49,7 +49,7 @@ def decide_kernel(
     n_doubtful = tl.load(counts + b * 2)
     columns = tl.arange(0, CENTERS)
     steps = tl.arange(0, STEP)
-    for begin in range((pid // bound) * ROWS, n_doubtful, PROGRAMS * ROWS):
+    for begin in range((pid // bound) * ROWS, n_doubtful, programs * ROWS):
         nth = begin + tl.arange(0, ROWS)
         is_meant = nth < n_doubtful
         own = tl.load(doubtful + b * n + nth, mask=is_meant, other=0).to(tl.int64)

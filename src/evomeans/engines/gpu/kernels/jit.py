@@ -9,7 +9,7 @@ import triton
 
 # Numbers for which Triton would compile a kernel once more if they are 1 or a multiple of 16.
 # It would do so while a graph is recorded, too.
-ANY_NUMBER = ("bound", "n", "k", "n_tiles")
+ANY_NUMBER = ("bound", "n", "k", "n_tiles", "programs")
 
 
 def jit(kernel: Callable[..., Any]) -> Any:

@@ -25,8 +25,8 @@ def update_kernel(
     limb,
     k,
     d,
+    programs,
     WEIGHTED: tl.constexpr,
-    PROGRAMS: tl.constexpr,
     ROWS: tl.constexpr,
     STEP: tl.constexpr,
 ):
@@ -46,7 +46,7 @@ def update_kernel(
     if pid // bound == 0:
         tl.store(reach + b * 3 + tl.arange(0, 4), 0.0, mask=tl.arange(0, 4) < 3)
     n_changed = tl.load(counts + b * 2 + 1)
-    for begin in range((pid // bound) * ROWS, n_changed, PROGRAMS * ROWS):
+    for begin in range((pid // bound) * ROWS, n_changed, programs * ROWS):
         nth = begin + tl.arange(0, ROWS)
         is_meant = nth < n_changed
         own = tl.load(changed + b * n + nth, mask=is_meant, other=0).to(tl.int64)
