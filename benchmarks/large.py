@@ -1,20 +1,21 @@
 """Large data: searches that begin on samples, compared with searches of all rows, and with rivals.
 
-Run ``python -m benchmarks.large`` for the first table (half an hour on two cores), or
+Run ``python -m benchmarks.large`` for the first table (twenty minutes on two cores), or
 ``python -m benchmarks.large --rivals`` for the second. ``--seeds``, ``--limit`` (CPU seconds of
 each search) and names of set-ups change what is run: ``skin:30``, or ``overlap:1000000:10:50`` for
 a mixture of that many rows, features and clusters. Data sets are looked up as in docs/data.md.
 All run on one thread. The measurements go to benchmarks/results/large.csv or large_rivals.csv. All
 improvements of the searches go to large_steps.csv, and ``python -m benchmarks.large --draw`` draws
-them into docs/images/large-data.png (which needs the extra ``plot``).
+those of three sizes, or of the set-ups that are named, into docs/images/large-data.png (which needs
+the extra ``plot``). Rows are added to these files; remove them to begin anew.
 
 ``python -m benchmarks.large --against REV`` compares the default search with that of another
 version, each in a process of its own, and writes large_versions.csv. With ``--paper-time``, the
 limit of each set-up is the CPU time that the paper's strategy takes to its own end.
 ``--file 100000000`` fits a memory map with this many rows on all cores for ``--minutes``, and
 prints the peak of memory.
-``--gpu 10000000:50:100`` fits a mixture on a GPU. ``--momentum`` runs K-means with momentum and
-without, from the same starts.
+``--gpu 10000000:50:100`` fits a mixture on a GPU, with the seed ``--first-seed``. ``--momentum``
+runs K-means with momentum and without, from the same starts.
 
 The first table has two searches of each set-up and seed, ``subsample="auto"`` and
 ``subsample=None``. The best value of a set-up is that of all its runs.
@@ -66,6 +67,9 @@ SETUPS = (
     "letters:100",
     "overlap:1000000:10:50",
 )
+# Those with enough rows for samples.
+SAMPLED_SETUPS = ("shuttle:20", "skin:30", "mixture:1000000:10:50", "overlap:1000000:10:50")
+PICTURED = SAMPLED_SETUPS[:3]
 RIVAL_SETUPS = (
     "skin:30",
     "overlap:100000:10:20",
@@ -177,7 +181,7 @@ def against_rivals(setup: str, seed: int) -> dict[str, Any]:
 
 def print_searches(arguments: argparse.Namespace) -> None:
     """Measure and print the first table."""
-    setups = arguments.setups or SETUPS
+    setups = arguments.setups or SAMPLED_SETUPS
     table = table_of(setups, NAMES)
     table.print_head()
     rows = []
@@ -258,13 +262,12 @@ def keep_steps(pairs: Sequence[list[Run]]) -> None:
                 append(STEPS, {**step, "seconds": round(seconds, 3), "inertia": best})
 
 
-def draw() -> None:
+def draw(setups: Sequence[str]) -> None:
     """Draw the mean gap over time, of searches with samples and without."""
     from matplotlib import pyplot as plt
 
     with STEPS.open(newline="") as file:
         steps = list(csv.DictReader(file))
-    setups = list(dict.fromkeys(step["setup"] for step in steps))
     figure, panels = plt.subplots(1, len(setups), figsize=(4 * len(setups), 3.2), squeeze=False)
     for panel, setup in zip(panels[0], setups, strict=True):
         own = [step for step in steps if step["setup"] == setup]
@@ -333,7 +336,7 @@ def fit_file(rows: int, minutes: float) -> None:
     )
 
 
-def fit_on_gpu(setup: str, minutes: float) -> None:
+def fit_on_gpu(setup: str, minutes: float, seed: int) -> None:
     """Fit a mixture that overlaps on a GPU, and print when it improved."""
     n, d, m = map(int, setup.split(":"))
     rng = np.random.default_rng(0)
@@ -341,8 +344,9 @@ def fit_on_gpu(setup: str, minutes: float) -> None:
     X = rng.standard_normal((n, d), dtype=np.float32)
     for begin in range(0, n, 2**20):
         X[begin : begin + 2**20] += centers[rng.integers(m, size=len(X[begin : begin + 2**20]))]
-    # Compiles what is needed for as many features and clusters before anything is measured.
-    HGMeans(m, engine="gpu", subsample=300 * m, max_offspring=2).fit(X[: 600 * m])
+    # Compiles what is needed for as many features and clusters before anything is measured. From
+    # 2,000 rows per cluster on, K-means has momentum.
+    HGMeans(m, engine="gpu", subsample=300 * m, max_offspring=2).fit(X[: 2000 * m])
     began = time.perf_counter()
 
     def watch(record: Any) -> None:
@@ -354,8 +358,8 @@ def fit_on_gpu(setup: str, minutes: float) -> None:
                 flush=True,
             )
 
-    model = HGMeans(m, engine="gpu", max_time=60.0 * minutes, random_state=0, observers=watch)
-    model.fit(X)
+    model = HGMeans(m, engine="gpu", max_time=60.0 * minutes, random_state=seed)
+    model.set_params(observers=watch).fit(X)
     print(f"{model.stop_reason_} after {model.n_iter_} offspring: {model.inertia_:.9g}")
 
 
@@ -438,11 +442,11 @@ def parse_arguments() -> argparse.Namespace:
 def main() -> None:
     arguments = parse_arguments()
     if arguments.draw:
-        draw()
+        draw(arguments.setups or PICTURED)
     elif arguments.file:
         fit_file(arguments.file, arguments.minutes)
     elif arguments.gpu:
-        fit_on_gpu(arguments.gpu, arguments.minutes)
+        fit_on_gpu(arguments.gpu, arguments.minutes, arguments.first_seed)
     elif arguments.rivals:
         print_rivals(arguments)
     elif arguments.momentum:

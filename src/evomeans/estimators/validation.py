@@ -89,9 +89,9 @@ def _validated(estimator: Any, X: Any, *, reset: bool) -> Any:
 
 
 def _in_memory(estimator: Any, X: Any, *, reset: bool) -> Any:
-    X = from_torch(X)
-    is_large = reset and isinstance(X, np.ndarray) and X.size >= MANY_VALUES
     with _naming("X"):
+        X = from_torch(X)
+        is_large = reset and isinstance(X, np.ndarray) and X.size >= MANY_VALUES
         # In C order, since sums over samples round differently in another one.
         X = validate_data(
             estimator,
