@@ -19,6 +19,7 @@ from evomeans.engines.reference import ReferenceEngine
 from evomeans.search import DEEP, PAPER, SearchSettings, StopReason, evolve, pipeline, steps
 from evomeans.search.levels import (
     FEWEST_CARRIED,
+    ROUNDS,
     WorkLimit,
     best_solutions,
     draw_samples,
@@ -111,14 +112,15 @@ def test_a_sample_is_searched_while_that_costs_little_or_improves() -> None:
 
 
 def test_a_sample_has_some_rounds_where_all_rows_have_rounds() -> None:
-    """Three rounds of four: the work of founders and of the first eleven offspring is no reason."""
-    limit = WorkLimit(1_000, 10_000, batch=4)
+    """Until so many rounds of four are made, the work of founders and offspring is no reason."""
+    limit, fewest = WorkLimit(1_000, 10_000, batch=4), 4 * ROUNDS
 
     def record(number: int):
         values = {"population_best": 1.0, "population_median": 1.0, "founder": number == 0}
         return SimpleNamespace(best=1.0, number=number, n_iter=1_000, **values)
 
-    assert [limit(record(number)) for number in (0, 0, 1, 11, 12)] == [False] * 4 + [True]
+    ended = [limit(record(number)) for number in (0, 0, 1, fewest - 1, fewest)]
+    assert ended == [False] * 4 + [True]
 
 
 def test_larger_samples_keep_the_better_half() -> None:

@@ -290,6 +290,11 @@ class Engine(Protocol):
         ...
 
     @property
+    def n_jobs(self) -> int:
+        """How many threads of this process it may use."""
+        ...
+
+    @property
     def abilities(self) -> frozenset[Ability]:
         """What it can do beyond K-means to its fixed point."""
         ...
@@ -405,6 +410,7 @@ class CountingSamples:
     """What an engine inherits that has the labels of all samples in memory."""
 
     most_sampled: int = 0
+    n_jobs: int = 1
 
     def offspring(self, mating: Mating) -> tuple[Way, Refinement] | None:
         """Leave crossovers to the search."""

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 # Values that a thread looks at together: they stay in its cache while it does.
 AT_ONCE = 2**17
 
 
-def side_by_side(do: Callable[[Any], None], items: Iterable[Any], n_jobs: int) -> None:
-    """Let threads do something for every item; what is done releases the interpreter."""
+def side_by_side(do: Callable[[Item], Result], items: Iterable[Item], n_jobs: int) -> list[Result]:
+    """Let threads do something for every item, and return the results in the same order.
+
+    It gains nothing unless what is done releases the interpreter.
+    """
     if n_jobs == 1:
-        for item in items:
-            do(item)
-        return
+        return [do(item) for item in items]
     with ThreadPoolExecutor(n_jobs, "evomeans") as pool:
-        # A list, so that errors are raised.
-        list(pool.map(do, items))
+        return list(pool.map(do, items))
 
 
 def extremes(values: NDArray[Any], n_jobs: int = 1) -> tuple[NDArray[Any], NDArray[Any]]:

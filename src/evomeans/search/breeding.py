@@ -20,6 +20,7 @@ from evomeans.engines.protocol import (
     Refinement,
     Way,
 )
+from evomeans.engines.threads import side_by_side
 from evomeans.search.crossover import WAYS, Breeding, Child
 from evomeans.search.dividing import CANDIDATES, divide
 from evomeans.search.founding import Founding
@@ -127,11 +128,18 @@ def found(founders: Sequence[Founder], engine: Engine) -> list[Draft]:
 
 def breed(pairs: Sequence[Parents], engine: Engine) -> list[Draft]:
     """Make one offspring of each pair of parents."""
-    drafts = [relocate(*cross_over(parents, engine), parents) for parents in pairs]
+    # Our own crossovers may run at the same time; those of the user need not bear that.
+    crossovers = [crossing.crossover for parents in pairs for crossing in parents.crossovers]
+    n_threads = engine.n_jobs if all(one in WAYS for one in crossovers) else 1
+
+    def cross(parents: Parents) -> Draft:
+        return relocate(*cross_over(parents, engine), parents)
+
+    drafts = side_by_side(cross, pairs, n_threads)
     divided = [i for i, parents in enumerate(pairs) if parents.divides and drafts[i].removed >= 0]
     if divided:
-        # Together: an engine may have to ask elsewhere for its samples.
         sources = [Breeding(engine, pairs[i].coins, pairs[i].quantile).rng for i in divided]
+        # Together: an engine may have to ask elsewhere for its samples.
         rows = engine.samples_at(np.concatenate([rng.random(CANDIDATES) for rng in sources]))
         for i, own, rng in zip(divided, np.split(rows, len(divided)), sources, strict=True):
             drafts[i] = replace(drafts[i], centers=divide(drafts[i].centers, own, rng), removed=-1)
