@@ -323,6 +323,10 @@ class Engine(Protocol):
         """How many samples are closest to each centre."""
         ...
 
+    def weigh(self, centers: FloatArray) -> tuple[FloatArray, float]:
+        """Total weight of the samples that are closest to each centre, and the inertia."""
+        ...
+
     def distances(self, centers: FloatArray) -> Any:
         """Euclidean distances of every sample to every centre, shape (n, k), in data units."""
         ...
@@ -405,6 +409,7 @@ class CountingSamples:
     """What an engine inherits that has the labels of all samples in memory."""
 
     most_sampled: int = 0
+    weights: FloatArray | None
 
     def offspring(self, mating: Mating) -> tuple[Way, Refinement] | None:
         """Leave crossovers to the search."""
@@ -419,6 +424,12 @@ class CountingSamples:
         labels, _ = self.assign(centers)  # type: ignore[attr-defined]
         sizes: NDArray[np.int64] = np.bincount(labels, minlength=len(centers))
         return sizes
+
+    def weigh(self, centers: FloatArray) -> tuple[FloatArray, float]:
+        """Total weight of the samples that are closest to each centre, and the inertia."""
+        labels, inertia = self.assign(centers)  # type: ignore[attr-defined]
+        weights = np.bincount(labels, self.weights, len(centers))
+        return weights.astype(np.float64), inertia
 
 
 class OneAtATime(CountingSamples):

@@ -285,17 +285,13 @@ class Search:
 
         It begins anew if the search is continued.
         """
-        state, engine = self.state, self.engine
-        labels, inertia = engine.assign(centers)
-        # Lazy labels are not counted here.
-        is_here = isinstance(labels, np.ndarray)
-        k = len(centers)
-        sizes = np.bincount(labels, minlength=k) if is_here else engine.cluster_sizes(centers)
+        state = self.state
+        weights, inertia = self.engine.weigh(centers)
         state.founders_due += 1
         state.given.insert(0, centers)
         state.n_sampled += state.n_sampled > 0
         self.is_unfinished = True
-        refinement = Refinement(centers, inertia, sizes.astype(np.float64), n_iter=0)
+        refinement = Refinement(centers, inertia, weights, n_iter=0)
         return self.insert(Made.of(draft, refinement))
 
     def record(self, newcomer: Newcomer) -> None:
