@@ -470,6 +470,9 @@ def test_assign_and_distances_are_brute_force(engine_name, dtype, weighted, data
             assert_nearest(samples, centers, np.asarray(labels))
             direct = engine.frame.inertia_in_data_units(float(weights @ squares.min(axis=1)))
             assert inertia == pytest.approx(direct, rel=1e-12, abs=1e-322)
+            totals, again = engine.weigh(centers)
+            assert_allclose(totals, np.bincount(np.asarray(labels), weights, k), rtol=1e-12)
+            assert again == inertia
             distances = np.asarray(engine.distances(centers))
             assert distances.shape == (n, k)
             expected = np.ldexp(np.sqrt(squares), -engine.frame.exponent)

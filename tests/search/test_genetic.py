@@ -734,6 +734,18 @@ def test_noisy_clusters_have_few_founders_and_a_short_patience(batch, founders) 
     assert len(made) == 4
 
 
+@pytest.mark.parametrize(("agreeing", "waits"), [(1, 6), (2, 3), (3, 2)])
+def test_noisy_founders_that_agree_share_the_patience(agreeing, waits) -> None:
+    strategy = Strategy(
+        "noisy", noisy_up_to=1e12, noisy_founders=4, noisy_patience=0.5, patience=12, agreement=9
+    )
+    settings = small(strategy=strategy, max_offspring=20)
+    script = [10.0] * agreeing + [float(11 + i) for i in range(60)]
+    _, result = run(script, settings, rng=np.random.default_rng(0))
+    made = [record for record in result.history if record.population == 1 and not record.founder]
+    assert len(made) == waits
+
+
 def test_the_lag_grows_with_the_offspring_of_a_population() -> None:
     """Early parents are the latest there are; the number of threads is not asked."""
     assert [PAPER.lag_after(made) for made in (0, 10, 1000)] == [1, 1, 1]

@@ -287,9 +287,11 @@ class Endless(ReferenceEngine):
         raise Abandoned(starts[0].centers + 0.25)
 
 
-def test_if_time_is_up_the_first_solution_is_taken_as_it_is() -> None:
+@pytest.mark.parametrize("weight", [None, 0.5])
+def test_if_time_is_up_the_first_solution_is_taken_as_it_is(weight) -> None:
     X, centers = blobs(200, 3)
-    engine = Endless(X, None)
+    weights = None if weight is None else np.full(200, weight)
+    engine = Endless(X, weights)
     engine.abandoned = threading.Event()
     settings = SearchSettings(strategy=PAPER, max_time=1e-3)
     given = engine.frame.encode(centers)
@@ -298,7 +300,7 @@ def test_if_time_is_up_the_first_solution_is_taken_as_it_is() -> None:
     assert found.stop_reason == StopReason.MAX_TIME
     assert_array_equal(found.best.centers, given + 0.25)
     assert found.best.inertia == engine.assign(given + 0.25)[1]
-    assert found.best.cluster_weights.sum() == 200
+    assert found.best.cluster_weights.sum() == engine.total_weight
 
 
 def test_an_unfinished_answer_is_said_to_be_one(monkeypatch) -> None:

@@ -90,7 +90,9 @@ def test_noisy_clusters_get_small_populations_without_moves() -> None:
     assert (clear.founders, clear.patience, clear.single_moves) == (None, 1.0, True)
     assert (noisy.first_swaps, clear.first_swaps) == (0, 10)
     assert names(noisy) == names(clear)
-    assert (noisy.founder_swaps, noisy.swaps) == (clear.founder_swaps, clear.swaps)
+    assert (noisy.divides_patience, clear.divides_patience) == (True, False)
+    assert noisy.founder_swaps == pytest.approx(10.0)
+    assert (clear.founder_swaps, noisy.swaps, clear.swaps) == (pytest.approx(3.0),) * 3
     assert planned(PAPER, ALL, 10, 100.0, 0.1).founders is None
     assert planned(DEEP, ALL - {Ability.SWAPS}, 10, 100.0, 0.1).founders is None
 

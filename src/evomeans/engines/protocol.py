@@ -328,6 +328,10 @@ class Engine(Protocol):
         """How many samples are closest to each centre."""
         ...
 
+    def weigh(self, centers: FloatArray) -> tuple[FloatArray, float]:
+        """Total weight of the samples that are closest to each centre, and the inertia."""
+        ...
+
     def distances(self, centers: FloatArray) -> Any:
         """Euclidean distances of every sample to every centre, shape (n, k), in data units."""
         ...
@@ -411,6 +415,7 @@ class CountingSamples:
 
     most_sampled: int = 0
     n_jobs: int = 1
+    weights: FloatArray | None
 
     def offspring(self, mating: Mating) -> tuple[Way, Refinement] | None:
         """Leave crossovers to the search."""
@@ -425,6 +430,12 @@ class CountingSamples:
         labels, _ = self.assign(centers)  # type: ignore[attr-defined]
         sizes: NDArray[np.int64] = np.bincount(labels, minlength=len(centers))
         return sizes
+
+    def weigh(self, centers: FloatArray) -> tuple[FloatArray, float]:
+        """Total weight of the samples that are closest to each centre, and the inertia."""
+        labels, inertia = self.assign(centers)  # type: ignore[attr-defined]
+        weights = np.bincount(labels, self.weights, len(centers))
+        return weights.astype(np.float64), inertia
 
 
 class OneAtATime(CountingSamples):

@@ -54,6 +54,8 @@ class Operators:
     survival : callable
     patience : float
         Factor of the strategy's ``first_patience``.
+    divides_patience : bool
+        Whether that is divided by the number of founders that agree on the population's best.
     """
 
     founding: tuple[Founding, ...]
@@ -68,6 +70,7 @@ class Operators:
     first_swaps: int
     survival: Survival
     patience: float
+    divides_patience: bool
 
     @cached_property
     def n_chances(self) -> int:
@@ -154,11 +157,12 @@ def plan(
         single_moves=strategy.single_moves and moves,
         momentum=Ability.MOMENTUM in abilities and is_slow,
         divides=not can_swap and is_lonely,
-        founder_swaps=swaps,
+        founder_swaps=strategy.noisy_swaps * n_clusters if is_noisy else swaps,
         swaps=swaps * min(1.0, share),
         first_swaps=round(first_swaps) if can_swap and not is_noisy else 0,
         survival=strategy.survival,
         patience=strategy.noisy_patience if is_noisy else 1.0,
+        divides_patience=is_noisy,
     )
     for kind in ("founding", "crossovers"):
         # Offspring come after the first solution, which tells the spacing.

@@ -58,7 +58,9 @@ class Search:
         self.observer_said_stop = False
         self.is_unfinished = False
         self._plans: dict[float, Operators] = {}
-        self._least_wait = settings.wait_after(0, n_clusters, settings.strategy.noisy_patience)
+        strategy = settings.strategy
+        least_factor = strategy.noisy_patience / strategy.noisy_founders
+        self._least_wait = settings.wait_after(0, n_clusters, least_factor)
 
     @property
     def operators(self) -> Operators:
@@ -90,6 +92,8 @@ class Search:
             # The rule is asked several times for every offspring, and mostly answers here.
             return False
         improved, factor = state.last_improvement - state.n_earlier, self.operators.patience
+        if self.operators.divides_patience:
+            factor /= state.n_agreeing
         wait = self.settings.wait_after(improved, self.n_clusters, factor)
         if state.sample_size:
             n_samples = self.engine.n_samples
@@ -285,17 +289,13 @@ class Search:
 
         It begins anew if the search is continued.
         """
-        state, engine = self.state, self.engine
-        labels, inertia = engine.assign(centers)
-        # Lazy labels are not counted here.
-        is_here = isinstance(labels, np.ndarray)
-        k = len(centers)
-        sizes = np.bincount(labels, minlength=k) if is_here else engine.cluster_sizes(centers)
+        state = self.state
+        weights, inertia = self.engine.weigh(centers)
         state.founders_due += 1
         state.given.insert(0, centers)
         state.n_sampled += state.n_sampled > 0
         self.is_unfinished = True
-        refinement = Refinement(centers, inertia, sizes.astype(np.float64), n_iter=0)
+        refinement = Refinement(centers, inertia, weights, n_iter=0)
         return self.insert(Made.of(draft, refinement))
 
     def record(self, newcomer: Newcomer) -> None:

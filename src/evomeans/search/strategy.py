@@ -120,8 +120,11 @@ class Strategy:
         single moves.
     noisy_founders : int
         Founders of a population, if clusters are noisy.
+    noisy_swaps : float
+        How many swaps per cluster founders try, if clusters are noisy.
     noisy_patience : float
-        Factor of ``first_patience``, if clusters are noisy.
+        Factor of ``first_patience``, if clusters are noisy. It is divided by the number of founders
+        that agree on the best of their population.
     survival : callable
         Selects the survivors of a population that has grown too large.
     patience, patience_per_cluster : int and float
@@ -158,6 +161,7 @@ class Strategy:
     divides_below: float = 0.0
     noisy_up_to: float = 0.0
     noisy_founders: int = 5
+    noisy_swaps: float = 0.0
     noisy_patience: float = 0.3
     survival: Survival = survivors
     patience: int = 500
@@ -196,7 +200,7 @@ class Strategy:
         patience = self.patience, self.patience_per_cluster, self.first_patience, self.tolerance
         course = *patience, self.agreement, self.sample_per_cluster, self.lag
         momentum = self.momentum_from, self.momentum_up_to, self.divides_below
-        noisy = self.noisy_up_to, self.noisy_founders, self.noisy_patience
+        noisy = self.noisy_up_to, self.noisy_founders, self.noisy_swaps, self.noisy_patience
         parts = founding, crossovers, others, local_search, momentum, noisy, course
         return " ".join([self.name, *map(str, parts)])
 
@@ -232,6 +236,7 @@ DEEP = Strategy(
     momentum_from=MANY_FOR_MOMENTUM,
     divides_below=NOISY,
     noisy_up_to=VERY_NOISY,
+    noisy_swaps=1.0,
     patience=150,
     patience_per_cluster=3.0,
     first_patience=1 / 3,

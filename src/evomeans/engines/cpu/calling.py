@@ -29,15 +29,24 @@ _known: dict[Any, Kernels] = {}
 
 def kernels_for(samples: Samples, centers: Centers, scratch: Scratch, n_clusters: int) -> Kernels:
     """Return the kernels for these types; they are looked up once in a process."""
-    kernel: Any = refine
-    key = *kernel.types_of([samples, centers, scratch]), State.label_type(n_clusters)
+    bundles = samples, centers, scratch
+    # Not the types themselves: to ask Numba for them takes as long as refining a small solution.
+    key = *map(layout_of, bundles), State.label_type(n_clusters)
     if key not in _known:
+        kernel: Any = refine
         # What is remembered must not keep the samples of a fit alive.
-        bundles = blank(samples), blank(centers), blank(scratch)
-        if (*kernel.types_of(bundles), key[-1]) != key:
-            return Kernels(samples, centers, scratch, n_clusters)
-        _known[key] = Kernels(*bundles, n_clusters)
+        blanks = tuple(map(blank, bundles))
+        if kernel.types_of(blanks) != kernel.types_of(bundles):
+            return Kernels(*bundles, n_clusters)
+        _known[key] = Kernels(*blanks, n_clusters)
     return _known[key]
+
+
+def layout_of(field: Any) -> Any:
+    """Return what the type of a bundle depends on, or more."""
+    if isinstance(field, np.ndarray):
+        return field.dtype, field.ndim, field.flags.num
+    return (type(field), *map(layout_of, field)) if isinstance(field, tuple) else type(field)
 
 
 def blank(fields: Any) -> Any:

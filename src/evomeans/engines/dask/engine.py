@@ -128,7 +128,7 @@ class DaskEngine(PlainKMeans):
         self._names = itertools.count()
         self._serials = itertools.count()
         self._forgotten: deque[int] = deque()
-        self._census: tuple[bytes, NDArray[np.int64]] | None = None
+        self._census: tuple[bytes, NDArray[np.int64], FloatArray] | None = None
         self._close = weakref.finalize(self, self.runner.drop, self.ground.token)
         # When the interpreter ends, so does the client, and there is nobody to tell.
         self._close.atexit = False
@@ -237,11 +237,10 @@ class DaskEngine(PlainKMeans):
     def assign(self, centers: FloatArray) -> tuple[Any, float]:
         """Labels of the closest centres, a lazy Dask array, and the inertia."""
         (census,) = self.ask([Question("census", centers=centers)])
-        sizes = np.sum([sizes for _, sizes in census.values()], axis=0)
-        self._census = centers.tobytes(), sizes
-        inertia = sum(in_order({block: inertia for block, (inertia, _) in census.items()}))
+        inertias, sizes, weights = zip(*in_order(census), strict=True)
+        self._census = centers.tobytes(), np.sum(sizes, axis=0), np.sum(weights, axis=0)
         labels = lazy_labels(self.X, centers, self.frame)
-        return labels, self.frame.inertia_in_data_units(inertia)
+        return labels, self.frame.inertia_in_data_units(sum(inertias))
 
     def cluster_sizes(self, centers: FloatArray) -> NDArray[np.int64]:
         """Count the samples that are closest to each centre."""
@@ -249,6 +248,12 @@ class DaskEngine(PlainKMeans):
             self.assign(centers)
         assert self._census is not None
         return self._census[1]
+
+    def weigh(self, centers: FloatArray) -> tuple[FloatArray, float]:
+        """Total weight of the samples that are closest to each centre, and the inertia."""
+        _, inertia = self.assign(centers)
+        assert self._census is not None
+        return self._census[2], inertia
 
     def distances(self, centers: FloatArray) -> Any:
         """Distances of all samples to all centres, a lazy Dask array."""

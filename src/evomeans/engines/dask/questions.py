@@ -19,8 +19,8 @@ Wanted = Literal["sums", "distances", "draw", "rows", "sample", "census", "on_ce
 sums: (k, 2, d + 1) integers, the sums of the clusters. distances: the weighted sum of the distances
 to the own centres, to a power. draw: the sample at which that sum exceeds a limit. rows: samples at
 given positions. sample: samples that are drawn as :mod:`~evomeans.engines.sampling` says, and their
-weights. census: the inertia, and how many samples each centre has. on_centers: whether all
-samples sit on their centres. members: the first sample of each cluster.
+weights. census: the inertia, and how many samples each centre has, and of which weight. on_centers:
+whether all samples sit on their centres. members: the first sample of each cluster.
 """
 
 

@@ -176,7 +176,10 @@ class _Visit:
                 place = room.draw(question.picks[self.block])
                 return self.samples.rows[place].astype(np.float64)
             case "census":
-                return room.measure(state, 2), np.bincount(room.labels(state), minlength=room.k)
+                labels = room.labels(state)
+                sizes = np.bincount(labels, minlength=room.k)
+                weights = np.bincount(labels, self._weights(), room.k)
+                return room.measure(state, 2), sizes, weights
             case "sample":
                 room.measure(state, 2)
                 return self._sample(question, room.scratch.nearby[self.samples.places])

@@ -1,0 +1,48 @@
+"""Kernels are looked up by what their types depend on, which is far sooner at hand than these."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from evomeans.engines.cpu import CpuEngine, calling
+from evomeans.engines.cpu.refine import refine
+
+
+def bundles(X, k: int = 3):
+    room = CpuEngine(X)._room(k)
+    return room.samples, room.centers, room.scratch
+
+
+X = np.random.default_rng(0).normal(size=(20, 2))
+SAMPLES = {"double": X, "single": X.astype(np.float32), "sparse": csr_array(X)}
+
+
+@pytest.mark.parametrize("one", SAMPLES)
+@pytest.mark.parametrize("other", SAMPLES)
+def test_layouts_differ_wherever_types_do(one, other) -> None:
+    first, second = bundles(SAMPLES[one]), bundles(SAMPLES[other])
+    same_types = refine.types_of(first) == refine.types_of(second)
+    assert same_types == (one == other)
+    layouts = [[calling.layout_of(bundle) for bundle in both] for both in (first, second)]
+    assert (layouts[0] == layouts[1]) == same_types
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        X.astype(np.float32),
+        X[0],
+        np.asfortranarray(X),
+        np.frombuffer(X.tobytes()).reshape(X.shape),
+    ],
+)
+def test_arrays_of_other_types_have_other_layouts(changed) -> None:
+    assert calling.layout_of(changed) != calling.layout_of(X)
+
+
+def test_kernels_are_looked_up_once() -> None:
+    first, again = (calling.kernels_for(*bundles(rows), 3) for rows in (X, X[:10] + 1.0))
+    assert first is again
+    assert calling.kernels_for(*bundles(X.astype(np.float32)), 3) is not first
