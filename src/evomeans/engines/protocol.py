@@ -415,7 +415,6 @@ class CountingSamples:
 
     most_sampled: int = 0
     n_jobs: int = 1
-    weights: FloatArray | None
 
     def offspring(self, mating: Mating) -> tuple[Way, Refinement] | None:
         """Leave crossovers to the search."""
@@ -434,7 +433,7 @@ class CountingSamples:
     def weigh(self, centers: FloatArray) -> tuple[FloatArray, float]:
         """Total weight of the samples that are closest to each centre, and the inertia."""
         labels, inertia = self.assign(centers)  # type: ignore[attr-defined]
-        weights = np.bincount(labels, self.weights, len(centers))
+        weights = np.bincount(labels, self.weights, len(centers))  # type: ignore[attr-defined]
         return weights.astype(np.float64), inertia
 
 

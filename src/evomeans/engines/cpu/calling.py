@@ -35,7 +35,7 @@ def kernels_for(samples: Samples, centers: Centers, scratch: Scratch, n_clusters
     if key not in _known:
         kernel: Any = refine
         # What is remembered must not keep the samples of a fit alive.
-        blanks = tuple(map(blank, bundles))
+        blanks = blank(samples), blank(centers), blank(scratch)
         if kernel.types_of(blanks) != kernel.types_of(bundles):
             return Kernels(*bundles, n_clusters)
         _known[key] = Kernels(*blanks, n_clusters)
