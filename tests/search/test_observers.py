@@ -1,10 +1,15 @@
-"""What `verbose` prints."""
+"""What observers see and may say, and what `verbose` prints."""
 
 from __future__ import annotations
 
-import pytest
+from itertools import repeat
 
-from evomeans.search import OffspringRecord
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from scripted_search import FOUNDERS, run, small
+
+from evomeans.search import OffspringRecord, StopReason
 from evomeans.search.observers import ProgressPrinter, notify
 
 # (seconds on the clock, best inertia)
@@ -39,3 +44,59 @@ def test_notify_asks_everyone_and_hears_only_true() -> None:
     assert not notify([seen.append, lambda r: 1], record(1, 2.0))
     assert notify([lambda r: None, lambda r: True, seen.append], record(2, 2.0))
     assert [r.number for r in seen] == [1, 2]
+
+
+def test_an_observer_sees_every_record_and_stops_with_true() -> None:
+    seen = []
+
+    def stop_at_third(record):
+        seen.append(record)
+        return record.number == 3
+
+    _, result = run(repeat(1.0), observers=[stop_at_third])
+    assert result.stop_reason is StopReason.OBSERVER
+    assert result.n_offspring == 3
+    assert seen == list(result.history)
+
+
+def test_an_observer_can_stop_in_the_initial_population() -> None:
+    _, result = run(repeat(1.0), observers=[lambda record: True])
+    assert result.stop_reason is StopReason.OBSERVER
+    assert result.n_offspring == 0
+    assert len(result.population) == 1
+
+
+@pytest.mark.parametrize("answer", [None, False, np.False_, 1, "stop", [True]])
+def test_only_true_stops(answer) -> None:
+    """What an observer returns by accident, such as the length of something, is no order."""
+    _, result = run(repeat(1.0), small(max_offspring=3), observers=[lambda record: answer])
+    assert result.stop_reason is StopReason.MAX_ITER
+
+
+def test_the_true_of_numpy_stops_too() -> None:
+    """Comparing the NumPy scalars of an own computation gives one."""
+    _, result = run(repeat(1.0), observers=[lambda record: np.float64(record.inertia) < 2.0])
+    assert result.stop_reason is StopReason.OBSERVER
+
+
+def test_observers_see_the_centres_in_data_units_and_the_history_does_not_keep_them() -> None:
+    seen = []
+    engine, result = run([*FOUNDERS, 5.0], small(max_offspring=1), observers=[seen.append])
+    for record, answer in zip(seen, engine.answers, strict=True):
+        assert_array_equal(record.centers, engine.frame.decode(answer.centers))
+    assert all(record.centers is None for record in result.history)
+
+
+def test_all_observers_see_the_record_at_which_one_of_them_stops() -> None:
+    seen = []
+    observers = [lambda record: True, seen.append]
+    run(repeat(1.0), observers=observers)
+    assert len(seen) == 1
+
+
+def test_an_error_in_an_observer_is_not_swallowed() -> None:
+    def broken(record):
+        raise LookupError("mine")
+
+    with pytest.raises(LookupError, match="mine"):
+        run(repeat(1.0), observers=[broken])

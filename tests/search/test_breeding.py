@@ -1,0 +1,228 @@
+"""How offspring are made of two parents: crossover, mutation, and which operators have a say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from itertools import repeat
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from scripted_search import FOUNDERS, NONE, crossing, parts, run, small
+
+from evomeans.engines.protocol import KMEANS, Ability
+from evomeans.search import Crossing, SearchSettings, Strategy
+from evomeans.search.crossover import Child, merging_crossover
+from evomeans.search.plan import SPACING_OF_A_GRID
+from evomeans.search.population import different_parents
+from fakes import ScriptedRandom, breeding
+
+
+def test_an_offspring_is_bred_as_its_uniform_numbers_say() -> None:
+    """Tournaments 0|1 → 1 and 2|3 → 3; α = (0.2 + 0.4)/2 + 0.2·(2·0.75 − 1); third centre goes."""
+    numbers = breeding(
+        coins=[0.9, 0.9, 0.1],
+        first=(0.1, 0.3),
+        second=(0.6, 0.8),
+        step=0.75,
+        removed=0.7,
+        quantile=0.123,
+    )
+    settings = small(max_offspring=1, roulette_power=1)
+    engine, result = run([*FOUNDERS, 5.0], settings, k=3, uniforms=[numbers])
+    start = engine.starts[4]
+    # Founder 1 has the centres 10, 11, 12, founder 3 has 30, 31, 32: matched in this order or
+    # another of the same cost, so that the third centre is any of founder 3's.
+    assert_array_equal(start.centers[:2], [[10.0], [11.0]])
+    assert start.centers[2, 0] in (30.0, 31.0, 32.0)
+    assert start.parent == "handle 1"
+    assert start.alpha == pytest.approx(0.4)
+    assert start.removed == 2
+    assert start.quantile == 0.123
+    assert start.power == 1
+    assert result.best.alpha == start.alpha
+
+
+def test_the_parent_handle_is_of_the_parent_that_gave_more() -> None:
+    """With two of three centres from the second parent, its handle and positions are taken."""
+    numbers = breeding(coins=[0.1, 0.1, 0.9], first=(0.1, 0.3), second=(0.6, 0.8))
+    engine, _ = run([*FOUNDERS, 5.0], small(max_offspring=1), k=3, uniforms=[numbers])
+    start = engine.starts[4]
+    assert start.parent == "handle 3"
+    kept = start.centers == engine.answers[3].centers
+    assert np.count_nonzero(kept) == 2
+    assert start.centers[~kept] in (10.0, 11.0, 12.0)
+
+
+@pytest.mark.parametrize(
+    ("first", "winner"),
+    [
+        ((0.0, 0.0), 0),
+        ((0.0, 0.25), 1),
+        ((0.25, 0.0), 1),
+        ((0.5, 0.999), 3),
+        ((0.749, 0.0), 2),
+        ((0.999, 0.25), 1),
+    ],
+)
+def test_a_tournament_takes_the_better_of_the_two_that_the_numbers_name(first, winner) -> None:
+    """With all coins for the first parent the child is the winner itself."""
+    numbers = breeding(coins=[0.9, 0.9], first=first, second=first)
+    engine, _ = run([*FOUNDERS, 5.0], small(max_offspring=1), uniforms=[numbers])
+    assert_array_equal(engine.starts[4].centers, engine.answers[winner].centers)
+    assert engine.starts[4].parent == f"handle {winner}"
+
+
+@pytest.mark.parametrize(
+    ("parents", "step", "alpha"),
+    [(0.05, 0.0, 0.0), (0.05, 0.25, 0.0), (0.95, 1 - 1e-9, 1.0), (0.95, 0.5, 0.95)],
+)
+def test_the_child_alpha_is_clipped_to_the_unit_interval(parents, step, alpha) -> None:
+    founders = [[parents, 0.0]] * 4
+    numbers = breeding(coins=[0.9, 0.9], first=(0.0, 0.0), second=(0.0, 0.0), step=step)
+    engine, _ = run(
+        [*FOUNDERS, 5.0], small(max_offspring=1), rng=ScriptedRandom([*founders, numbers])
+    )
+    assert engine.starts[4].alpha == pytest.approx(alpha, abs=1e-12)
+
+
+def test_the_relocated_centre_is_uniform() -> None:
+    """Every one of k centres is chosen equally often (chi-square over 4000 offspring)."""
+    settings = SearchSettings(1, 2, max_offspring=4000, patience=4000)
+    engine, _ = run(repeat(1.0), settings, k=5, rng=np.random.default_rng(11))
+    counts = np.bincount([start.removed for start in engine.starts[2:]], minlength=5)
+    assert len(counts) == 5
+    assert np.sum((counts - 800) ** 2 / 800) < 18.5  # χ²(4), p = 0.001
+
+
+# Tournaments 0|1 → 1 and 2|3 → 3, and all coins for the first parent.
+PARENTS = breeding(
+    coins=[0.9, 0.9, 0.9], first=(0.1, 0.3), second=(0.6, 0.8), step=0.75, removed=0.7, quantile=0.2
+)
+PARTITION = crossing(parts(0.5))
+
+
+def last_of_first_for_first_of_second(first, second):
+    return np.array([False, False, True]), np.array([True, False, False])
+
+
+def two_of_first_for_two_of_second(first, second):
+    return np.array([True, False, True]), np.array([False, True, True])
+
+
+@pytest.mark.parametrize(
+    ("parts", "centers", "parent"),
+    [
+        (last_of_first_for_first_of_second, [10.0, 11.0, 30.0], "handle 1"),
+        (two_of_first_for_two_of_second, [11.0, 31.0, 32.0], "handle 3"),
+    ],
+)
+def test_better_parts_are_put_together_and_nothing_is_relocated(parts, centers, parent) -> None:
+    """At the positions, and with the handle, of the parent that gave more; α is inherited."""
+    settings = small(max_offspring=1, strategy=PARTITION)
+    engine, _ = run([*FOUNDERS, 5.0], settings, k=3, uniforms=[[*PARENTS, 0.49]], parts=parts)
+    start = engine.starts[4]
+    assert engine.compared == [("handle 1", "handle 3")]
+    assert start.centers[:, 0].tolist() == centers
+    assert (start.removed, start.parent) == (-1, parent)
+    assert start.alpha == pytest.approx(0.4)
+    assert start.quantile == 0.2
+
+
+@pytest.mark.parametrize(("coin", "compared"), [(0.49, 1), (0.5, 0)])
+def test_parents_are_matched_if_no_parts_are_better_or_wanted(coin, compared) -> None:
+    """The child is that of the paper's strategy; if the coin says no, nobody asks for parts."""
+    settings = small(max_offspring=1, strategy=PARTITION)
+    found = last_of_first_for_first_of_second if coin >= 0.5 else lambda *_: None
+    engine, _ = run([*FOUNDERS, 5.0], settings, k=3, uniforms=[[*PARENTS, coin]], parts=found)
+    start = engine.starts[4]
+    assert len(engine.compared) == compared
+    assert_array_equal(start.centers, engine.answers[1].centers)
+    assert (start.removed, start.parent, start.quantile) == (2, "handle 1", 0.2)
+
+
+def test_parents_are_merged_only_if_no_parts_are_better() -> None:
+    """Both have coins of their own."""
+    strategy = crossing(parts(0.9), Crossing(merging_crossover, 0.9))
+    settings = small(max_offspring=1, strategy=strategy)
+    uniforms = [[*PARENTS, 0.5, 0.5]]
+    engine, _ = run([*FOUNDERS, 5.0], settings, k=3, uniforms=uniforms)
+    answers = np.concatenate([answer.centers for answer in engine.answers[:4]])
+    assert not np.isin(engine.starts[4].centers, answers).all()
+    assert engine.starts[4].removed == 2
+    found = last_of_first_for_first_of_second
+    engine, _ = run([*FOUNDERS, 5.0], settings, k=3, uniforms=uniforms, parts=found)
+    assert engine.starts[4].removed == -1
+
+
+def test_partition_is_tried_as_often_as_the_strategy_says() -> None:
+    settings = small(max_offspring=300, patience=1000, strategy=crossing(parts(0.25)))
+    rng = np.random.default_rng(0)
+    grid = repeat(100 / SPACING_OF_A_GRID)
+    engine, _ = run(grid, settings, k=3, rng=rng, parts=last_of_first_for_first_of_second)
+    assert 0.15 < len(engine.compared) / 300 < 0.35
+    offspring = engine.starts[4:]
+    assert sum(start.removed < 0 for start in offspring) == len(engine.compared)
+
+
+def test_an_engine_without_parts_is_not_asked_for_them_and_costs_no_random_number() -> None:
+    """Two offspring in a row have the numbers that the paper's strategy draws for them."""
+    strategy = crossing(parts(0.9), swaps=2.0, single_moves=True)
+    numbers = [breeding(coins=[0.9, 0.9], quantile=quantile) for quantile in (0.125, 0.25)]
+    settings = small(max_offspring=2, strategy=strategy)
+    engine, result = run([*FOUNDERS, 50.0, 60.0], settings, uniforms=numbers, abilities=NONE)
+    assert engine.compared == []
+    assert [start.quantile for start in engine.starts[4:]] == [0.125, 0.25]
+    assert all(start.local_search == KMEANS for start in engine.starts)
+    assert result.missing_abilities == {Ability.PARTS, Ability.SINGLE_MOVES, Ability.SWAPS}
+
+
+def test_parents_are_merged_as_often_as_the_strategy_says() -> None:
+    """A child of merging has means of both parents' centres; of matching, one of each pair."""
+    strategy = crossing(Crossing(merging_crossover, 0.25))
+    strategy = replace(strategy, selection=different_parents)
+    settings = small(max_offspring=200, patience=1000, strategy=strategy)
+    engine, _ = run(repeat(1.0), settings, k=3, rng=np.random.default_rng(0))
+    answers = {row.tobytes() for answer in engine.answers for row in answer.centers}
+    inherited = [
+        all(row.tobytes() in answers for row in start.centers) for start in engine.starts[4:]
+    ]
+    assert 0.15 < 1.0 - np.mean(inherited) < 0.35
+
+
+def test_a_crossover_of_ones_own_takes_the_place_of_the_others() -> None:
+    """One function in a strategy, with its name in the record; no relocation if it says so."""
+
+    def halfway_crossover(first, second, breeding):
+        assert breeding.coins.shape == (2,)
+        return Child(0.5 * (first.centers + second.centers), first, is_complete=True)
+
+    strategy = Strategy("halfway", crossovers=(Crossing(halfway_crossover),))
+    uniforms = [breeding(coins=[0.9, 0.9], first=(0.1, 0.3), second=(0.6, 0.8))]
+    settings = small(max_offspring=1, strategy=strategy)
+    engine, result = run([*FOUNDERS, 5.0], settings, uniforms=uniforms)
+    assert engine.starts[4].centers[:, 0].tolist() == [20.0, 21.0]
+    assert (engine.starts[4].removed, engine.starts[4].parent) == (-1, "handle 1")
+    assert result.history[-1].made_by == "halfway"
+
+
+def test_a_strategy_whose_crossovers_make_no_child_is_an_error() -> None:
+    strategy = Strategy("barren", crossovers=(Crossing(lambda *_: None),))
+    with pytest.raises(ValueError, match="No crossover of the strategy made a child"):
+        run(repeat(1.0), small(strategy=strategy))
+
+
+@pytest.mark.parametrize(
+    ("made", "error", "text"),
+    [
+        (np.zeros((2, 1)), TypeError, "must return a Child or None"),
+        (Child(np.zeros((3, 1)), None), ValueError, r"must return centres of shape \(2, 1\)"),
+        (Child(np.full((2, 1), np.nan), None), ValueError, "must return finite centres"),
+    ],
+)
+def test_what_a_crossover_must_not_return(made, error, text) -> None:
+    """Also if it has no name of its own, such as a partial function."""
+    strategy = Strategy("odd", crossovers=(Crossing(partial(lambda *_: made)),))
+    with pytest.raises(error, match=f"Crossover 'partial' {text}"):
+        run(repeat(1.0), small(strategy=strategy))

@@ -1,0 +1,182 @@
+"""The solutions with which a population begins."""
+
+from __future__ import annotations
+
+from itertools import chain, repeat
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from scripted_search import ALL, FOUNDER_UNIFORMS, FOUNDERS, NONE, inertias, restarting, run, small
+
+from evomeans.engines.cpu import CpuEngine
+from evomeans.search import SearchSettings, Strategy
+from evomeans.search.founding import KMeansPlusPlus, RandomSamples
+
+
+def test_the_initial_population_has_max_population_members_from_distinct_random_samples() -> None:
+    """Π_max K-means runs from k different samples, α uniform, nothing relocated, no parent."""
+    engine, result = run([*FOUNDERS, 5.0], small(max_offspring=1), k=3, n_samples=7)
+    founders = engine.starts[:4]
+    for start, (alpha, quantile) in zip(founders, FOUNDER_UNIFORMS, strict=True):
+        assert (start.alpha, start.quantile) == (alpha, quantile)
+        assert (start.removed, start.parent, start.power) == (-1, None, 2)
+        slots = start.centers[:, 0] * 7 - 0.5
+        np.testing.assert_allclose(slots, np.round(slots), atol=1e-12)
+        assert len(set(np.round(slots))) == 3
+        assert set(np.round(slots)) <= set(range(7))
+    assert len({start.centers.tobytes() for start in founders}) > 1
+    assert [record.number for record in result.history] == [0, 0, 0, 0, 1]
+    assert [record.population_size for record in result.history][:4] == [1, 2, 3, 4]
+
+
+def test_founders_can_use_every_sample_when_k_is_n() -> None:
+    engine, _ = run([*FOUNDERS, 5.0], small(max_offspring=1), k=5, n_samples=5)
+    for start in engine.starts[:4]:
+        assert_array_equal(np.sort(start.centers[:, 0]), (np.arange(5) + 0.5) / 5)
+
+
+def test_all_samples_found_the_population_equally_often() -> None:
+    """First centres are uniform over the samples (chi-square, 4·500 draws of 10)."""
+    engine, _ = run(
+        repeat(1.0),
+        SearchSettings(1, 500, max_offspring=1),
+        k=4,
+        n_samples=10,
+        rng=np.random.default_rng(5),
+    )
+    slots = np.concatenate(engine.sampled)[:, None] * 10 - 0.5
+    counts = np.bincount(np.round(slots[:, 0]).astype(int), minlength=10)
+    expected = 500 * 4 / 10
+    assert len(counts) == 10
+    assert np.sum((counts - expected) ** 2 / expected) < 27.9  # χ²(9), p = 0.001
+
+
+def test_given_solutions_come_first_and_random_ones_fill_up() -> None:
+    given = [np.array([[1.0], [2.0]]), np.array([[3.0], [4.0]])]
+    engine, result = run([*FOUNDERS, 5.0], small(max_offspring=1), initial=given)
+    assert_array_equal(engine.starts[0].centers, given[0])
+    assert_array_equal(engine.starts[1].centers, given[1])
+    assert len(engine.sampled) == 2
+    assert [start.removed for start in engine.starts[:4]] == [-1] * 4
+    assert [record.number for record in result.history] == [0, 0, 0, 0, 1]
+    made_by = ["given", "given", "random samples", "random samples", "matching"]
+    assert [record.made_by for record in result.history] == made_by
+    assert [record.founder for record in result.history] == [True] * 4 + [False]
+
+
+def test_more_given_solutions_than_places_are_all_tried_then_survivors_are_selected() -> None:
+    """Six solutions for four places: all refined, the best two go on."""
+    given = [np.full((2, 1), float(i)) for i in range(6)]
+    engine, result = run([6.0, 5.0, 4.0, 3.0, 2.0, 1.0, 0.5], small(max_offspring=1), initial=given)
+    for i in range(6):
+        assert_array_equal(engine.starts[i].centers, given[i])
+    assert engine.sampled == []
+    assert [record.number for record in result.history] == [0] * 6 + [1]
+    assert [record.population_size for record in result.history] == [1, 2, 3, 4, 5, 2, 3]
+    assert inertias(result) == [0.5, 1.0, 2.0]
+
+
+def test_exactly_max_population_given_solutions_all_stay() -> None:
+    given = [np.full((2, 1), float(i)) for i in range(4)]
+    engine, result = run([*FOUNDERS, 5.0], small(max_offspring=1), initial=given)
+    assert engine.sampled == []
+    assert [record.population_size for record in result.history] == [1, 2, 3, 4, 2]
+
+
+def test_the_sequence_of_given_solutions_is_left_as_it_was() -> None:
+    given = [np.zeros((2, 1)), np.ones((2, 1))]
+    run([*FOUNDERS, 5.0], small(max_offspring=1), initial=given)
+    assert len(given) == 2
+
+
+def test_given_solutions_join_the_first_population_only() -> None:
+    given = [np.array([[0.1], [0.9]])]
+    engine, _ = run([*FOUNDERS, *[50.0] * 9], restarting(max_offspring=5), initial=given)
+    assert_array_equal(engine.starts[0].centers, given[0])
+    assert not any((start.centers == given[0]).all() for start in engine.starts[7:11])
+
+
+def test_the_second_solution_is_the_first_one_with_many_swaps() -> None:
+    """It is an answer, but neither in the population nor an independent start."""
+    strategy = Strategy("first", first_swaps=3.0, agreement=2, tolerance=1e-5)
+    settings = restarting(strategy=strategy, max_offspring=3)
+    script = [20.0, 10.0, *[30.0] * 20]
+    engine, result = run(script, settings, rng=np.random.default_rng(0))
+    first, second, third = engine.starts[:3]
+    assert (first.local_search.swaps, second.local_search.swaps) == (0, 6)
+    assert third.local_search.swaps == 0
+    names = [record.made_by for record in result.history]
+    assert names[:3] == ["random samples", "swaps of the first", "random samples"]
+    assert names.count("swaps of the first") == 1
+    assert [record.founder for record in result.history][:6] == [True] * 5 + [False]
+    assert [record.accepted for record in result.history][:3] == [True, False, True]
+    assert [record.best for record in result.history][:3] == [20.0, 10.0, 10.0]
+    assert result.history[1].population_size == 1
+    assert (result.best.inertia, result.n_rediscoveries) == (10.0, 0)
+
+
+def test_given_solutions_come_before_swaps_of_the_first() -> None:
+    given = [np.array([[0.1], [0.9]])] * 4
+    settings = small(strategy=Strategy("first", first_swaps=3.0), max_offspring=1)
+    _, result = run(map(float, range(10, 30)), settings, initial=given)
+    assert [record.made_by for record in result.history][:4] == ["given"] * 4
+
+
+@pytest.mark.parametrize(("batch", "founders"), [(1, 2), (4, 4)])
+def test_noisy_clusters_have_few_founders_and_a_short_patience(batch, founders) -> None:
+    """In every population; but all of them where an engine refines many together."""
+    strategy = Strategy(
+        "noisy", noisy_up_to=1e12, noisy_founders=2, noisy_patience=0.5, patience=8, agreement=2
+    )
+    settings = small(strategy=strategy, max_offspring=6)
+    rng = np.random.default_rng(0)
+    _, result = run(map(float, range(10, 60)), settings, rng=rng, batch=batch)
+    for population in (1, 2):
+        made = [record for record in result.history if record.population == population]
+        assert [record.founder for record in made].count(True) == founders
+    made = [record for record in result.history if record.population == 1 and not record.founder]
+    assert len(made) == 4
+
+
+@pytest.mark.parametrize(("agreeing", "waits"), [(1, 6), (2, 3), (3, 2)])
+def test_noisy_founders_that_agree_share_the_patience(agreeing, waits) -> None:
+    strategy = Strategy(
+        "noisy", noisy_up_to=1e12, noisy_founders=4, noisy_patience=0.5, patience=12, agreement=9
+    )
+    settings = small(strategy=strategy, max_offspring=20)
+    script = [10.0] * agreeing + [float(11 + i) for i in range(60)]
+    _, result = run(script, settings, rng=np.random.default_rng(0))
+    made = [record for record in result.history if record.population == 1 and not record.founder]
+    assert len(made) == waits
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_every_other_founder_is_seeded(batch) -> None:
+    """In all populations, beginning with the first; given solutions take the first places."""
+    strategy = Strategy("seeds", founding=(KMeansPlusPlus(), RandomSamples()), agreement=2)
+    given = [np.array([[0.1], [0.9]])]
+    settings = restarting(max_offspring=5, strategy=strategy)
+    falling = (1.0 / number for number in range(2, 99))
+    script, rng = chain(range(1, 8), falling), np.random.default_rng(0)
+    engine, _ = run(script, settings, initial=given, abilities=ALL, batch=batch, rng=rng)
+    assert_array_equal(engine.starts[0].centers, given[0])
+    again = 4 + 3
+    founders = engine.starts[1:4] + engine.starts[again : again + 4]
+    seeded = [bool((start.centers < 0.0).all()) for start in founders]
+    assert seeded == [False, True, False, True, False, True, False]
+
+
+def test_an_engine_that_cannot_seed_hands_out_samples_to_seed_among() -> None:
+    """As many distinct ones as there are centres, far from each other."""
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(10.0 * i, 0.1, size=(50, 2)) for i in range(5)])
+    founding = KMeansPlusPlus(greedy=True)
+    engine = CpuEngine(X)
+    engine.abilities = NONE
+    draws = [founding.draw(len(X), 5, rng) for _ in range(3)]
+    placed = founding.place(engine, draws)
+    for centers in map(engine.frame.decode, placed):
+        assert sorted(np.round(centers[:, 0] / 10.0)) == [0.0, 1.0, 2.0, 3.0, 4.0]
+    again = founding.place(engine, draws)
+    assert_array_equal(placed, again)
