@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -10,13 +9,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from scipy.sparse import csr_array
-from sklearn.exceptions import ConvergenceWarning
 
 from evomeans import HGMeans
 from evomeans.engines import create_engine
-from evomeans.engines.protocol import Abandoned, Ability
+from evomeans.engines.protocol import Ability
 from evomeans.engines.reference import ReferenceEngine
-from evomeans.search import DEEP, PAPER, SearchSettings, StopReason, evolve, pipeline, steps
+from evomeans.search import DEEP, PAPER, SearchSettings, StopReason, evolve
 from evomeans.search.levels import (
     FEWEST_CARRIED,
     ROUNDS,
@@ -270,45 +268,3 @@ def test_time_for_one_pass_gives_a_complete_answer() -> None:
 def test_impossible_samples_are_refused(subsample, error, text) -> None:
     with pytest.raises(error, match=text):
         HGMeans(4, subsample=subsample).fit(np.random.default_rng(0).normal(size=(100, 2)))
-
-
-class Endless(ReferenceEngine):
-    """Its refinements end only when they are abandoned."""
-
-    def takes_long(self, n_clusters):
-        return True
-
-    def abandon(self, is_abandoned):
-        if is_abandoned:
-            self.abandoned.set()
-
-    def refine(self, starts):
-        assert self.abandoned.wait(20.0)
-        raise Abandoned(starts[0].centers + 0.25)
-
-
-@pytest.mark.parametrize("weight", [None, 0.5])
-def test_if_time_is_up_the_first_solution_is_taken_as_it_is(weight) -> None:
-    X, centers = blobs(200, 3)
-    weights = None if weight is None else np.full(200, weight)
-    engine = Endless(X, weights)
-    engine.abandoned = threading.Event()
-    settings = SearchSettings(strategy=PAPER, max_time=1e-3)
-    given = engine.frame.encode(centers)
-    found = evolve(engine, 3, settings, np.random.default_rng(0), initial=[given])
-    assert found.is_unfinished
-    assert found.stop_reason == StopReason.MAX_TIME
-    assert_array_equal(found.best.centers, given + 0.25)
-    assert found.best.inertia == engine.assign(given + 0.25)[1]
-    assert found.best.cluster_weights.sum() == engine.total_weight
-
-
-def test_an_unfinished_answer_is_said_to_be_one(monkeypatch) -> None:
-    """The search looks at the clock long before K-means can have ended."""
-    monkeypatch.setattr(steps, "GRACE", 0.0)
-    monkeypatch.setattr(pipeline, "MOMENT", 1e-3)
-    X = np.random.default_rng(0).normal(size=(40_000, 10))
-    with pytest.warns(ConvergenceWarning, match="max_time=1e-06 was up before the first run"):
-        model = HGMeans(40, max_time=1e-6, random_state=0, subsample=None, n_jobs=1).fit(X)
-    assert_array_equal(model.labels_, model.predict(X))
-    assert -model.score(X) == pytest.approx(model.inertia_)

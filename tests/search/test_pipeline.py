@@ -13,9 +13,22 @@ from numpy.testing import assert_array_equal
 from scripted_search import FOUNDERS, restarting, run, small
 
 from evomeans.engines.cpu import CpuEngine
-from evomeans.search import DEEP, PAPER, Crossing, SearchSettings, StopReason, Strategy, evolve
+from evomeans.engines.workers import Workers
+from evomeans.search import (
+    DEEP,
+    PAPER,
+    Crossing,
+    SearchSettings,
+    StopReason,
+    Strategy,
+    evolve,
+    pipeline,
+)
+from evomeans.search.breeding import Made
+from evomeans.search.pipeline import Pipeline
 from evomeans.search.population import different_parents
-from fakes import breeding
+from evomeans.search.state import Draft
+from fakes import ScriptedEngine, breeding, refinement
 
 
 def test_founders_and_offspring_come_in_rounds_of_batch() -> None:
@@ -184,3 +197,47 @@ def test_time_that_is_up_ends_what_workers_are_doing(monkeypatch) -> None:
     assert time.perf_counter() - began < 30.0
     assert result.stop_reason is StopReason.MAX_TIME
     assert len(result.history) == 1
+
+
+class Leading(ScriptedEngine):
+    """An engine with two workers, on which refinements take long."""
+
+    def workers(self, n_clusters, most):
+        return [replace(self), replace(self)]
+
+    def takes_long(self, n_clusters):
+        return True
+
+
+def test_an_engine_is_used_by_one_thread_at_a_time(monkeypatch) -> None:
+    """Drafts are asked for while another thread makes the offspring, as a checkpoint does."""
+    monkeypatch.setattr(pipeline, "MOMENT", 0.01)
+    in_use, drafts_are_here = threading.Lock(), threading.Event()
+
+    def use(until=None):
+        assert in_use.acquire(blocking=False), "another thread uses the engine"
+        assert until is None or until.wait(10.0)
+        in_use.release()
+
+    def make(plans, own):
+        use()
+        return [Draft(np.zeros((2, 1)), 0.5, 0.5, 0, -1, "made") for _ in plans]
+
+    def make_at_once(plans, own):
+        use(until=drafts_are_here)
+        return [Made(0.5, "made", False, refinement(1.0, 0))]
+
+    def refine(own, drafts):
+        use(until=drafts_are_here)
+        return [refinement(1.0, 0)]
+
+    with Workers(Leading([]), 2, 2, is_timed=True).at_work() as workers:
+        making = Pipeline(workers, refine)
+        making.begin(make, [0], make_at_once=make_at_once, at_once=False)
+        assert list(making.take()) == []
+        (draft,) = making.drafts()
+        drafts_are_here.set()
+        assert draft.made_by == "made"
+        while not (made := list(making.take())):
+            pass
+        assert made[0].refinement.inertia == 1.0

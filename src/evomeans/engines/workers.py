@@ -114,6 +114,11 @@ class Workers:
         self._queue: SimpleQueue[Task[Any] | None] = SimpleQueue()
         self._handed_out: set[Task[Any]] = set()
 
+    @property
+    def shares_engine(self) -> bool:
+        """Whether what is not handed out is done by ``engine`` itself, in a thread of its own."""
+        return self._lead is self.engine
+
     def hand_out(self, job: Callable[[Engine], Result], *, at_once: bool = True) -> Task[Result]:
         """Let a worker do a job as soon as it is idle.
 

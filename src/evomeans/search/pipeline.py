@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -64,6 +65,9 @@ class Pipeline:
         at_once : bool
             Whether to refine them as soon as a worker is idle, and not only when they are taken.
         """
+        if not at_once and self._workers.shares_engine:
+            # While it is made, its drafts may be asked for: these two must not use one work space.
+            make_at_once = None
         brood = Brood(make, plans, self._refine, make_at_once)
         self._broods.append((brood, self._workers.hand_out(brood.run, at_once=at_once)))
         self._count += len(plans)
@@ -71,7 +75,7 @@ class Pipeline:
     def resume(self, waiting: Sequence[Draft], batch: int) -> None:
         """Begin with the drafts of an earlier search."""
         for first in range(0, len(waiting), batch):
-            self.begin(lambda drafts, _: list(drafts), waiting[first : first + batch])
+            self.begin(as_they_are, waiting[first : first + batch])
 
     def take(self) -> Iterator[Made]:
         """Wait for the oldest solutions that were begun together, and take them one by one.
@@ -93,29 +97,40 @@ class Pipeline:
         return [draft for brood, _ in self._broods for draft in brood.drafts(engine)]
 
     def cut_short(self) -> tuple[Draft, FloatArray] | None:
-        """Give up all solutions; return the draft of the oldest, and how far its centres had come.
+        """End all refinements; return the draft of the oldest, and how far its centres had come.
 
         None if it has ended, and waits to be taken; or if it is still being placed, for that would
-        have to be done again.
+        have to be done again. Otherwise it continues from there if it is taken after all, and those
+        that were begun with it begin again.
         """
         brood, task = self._broods[0]
         if not brood.is_placed or self._workers.is_done(task, 0.0):
             return None
         self.drop()
-        draft, error, outcome = brood.drafts(self._workers.engine)[0], task.error, task.outcome
+        draft, *others = brood.drafts(self._workers.engine)
+        error, outcome = task.error, task.outcome
         if error is not None and not isinstance(error, Abandoned):
             raise error
+        reached = None if error is None else error.centers
         if outcome is not None:
             # It was about to end.
-            return draft, outcome[0].refinement.centers
-        reached = None if error is None else error.centers
-        return draft, draft.centers if reached is None else reached
+            reached = outcome[0].refinement.centers
+        centers = draft.centers if reached is None else reached
+        # What it becomes then owes something to what it is now.
+        rest = replace(draft, centers=centers, is_independent=False)
+        self.begin(as_they_are, [rest, *others], at_once=False)
+        return draft, centers
 
     def drop(self) -> None:
         """Give up all solutions."""
         self._workers.drop()
         self._broods.clear()
         self._count = 0
+
+
+def as_they_are(drafts: Sequence[Draft], engine: Engine) -> list[Draft]:
+    """Make drafts of drafts."""
+    return list(drafts)
 
 
 class Brood:

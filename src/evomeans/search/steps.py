@@ -287,16 +287,14 @@ class Search:
     def insert_unfinished(self, draft: Draft, centers: FloatArray) -> Newcomer:
         """Take the first solution as it is: time is up before K-means has ended.
 
-        It begins anew if the search is continued.
+        It stays to be made, and the pipeline has the rest of it, if the search is continued.
         """
-        state = self.state
         weights, inertia = self.engine.weigh(centers)
-        state.founders_due += 1
-        state.given.insert(0, centers)
-        state.n_sampled += state.n_sampled > 0
         self.is_unfinished = True
         refinement = Refinement(centers, inertia, weights, n_iter=0)
-        return self.insert(Made.of(draft, refinement))
+        newcomer = self.insert(Made.of(draft, refinement))
+        self.state.founders_due += 1
+        return newcomer
 
     def record(self, newcomer: Newcomer) -> None:
         """Write down what became of a solution, and show it to the observers."""
