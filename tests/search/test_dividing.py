@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,8 +13,9 @@ from sklearn.cluster import KMeans
 
 from evomeans.engines.reference import ReferenceEngine
 from evomeans.metrics import centroid_index
-from evomeans.search import DEEP, SearchSettings, evolve
-from evomeans.search.dividing import STEP, divide, squares_between
+from evomeans.search import DEEP, Crossing, SearchSettings, evolve
+from evomeans.search.crossover import Child
+from evomeans.search.dividing import CANDIDATES, STEP, divide, squares_between
 
 COORDINATES = st.floats(-100.0, 100.0, width=32)
 
@@ -100,6 +103,25 @@ def test_k_means_finds_two_clouds_after_a_division_and_not_from_a_sample() -> No
                 found[name] += centroid_index(reached, truth) == 0
     assert found["divided"] >= 5
     assert found["divided"] > found["sample"]
+
+
+def test_a_crossover_draws_other_numbers_than_those_that_divide() -> None:
+    """Its own samples would be those whose clusters are divided."""
+    X, _ = planted(0, 8, n=25)
+    engine, drawn = KMeansOnly(X, None), []
+    looked_up = []
+    samples_at = engine.samples_at
+
+    def crossover(first, second, breeding):
+        drawn.extend(breeding.rng.random(CANDIDATES))
+        return Child(first.centers.copy(), first)
+
+    engine.samples_at = lambda quantiles: looked_up.extend(quantiles) or samples_at(quantiles)
+    strategy = replace(DEEP, crossovers=(Crossing(crossover),))
+    settings = SearchSettings(2, 4, max_offspring=5, strategy=strategy)
+    evolve(engine, 8, settings, np.random.default_rng(0))
+    assert len(looked_up) >= 5 * CANDIDATES
+    assert not set(drawn) & set(looked_up)
 
 
 def test_a_search_without_swaps_finds_all_noisy_clouds() -> None:

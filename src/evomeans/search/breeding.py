@@ -22,7 +22,7 @@ from evomeans.engines.protocol import (
 )
 from evomeans.engines.threads import side_by_side
 from evomeans.search.crossover import WAYS, Breeding, Child
-from evomeans.search.dividing import CANDIDATES, divide
+from evomeans.search.dividing import CANDIDATES, divide, source_of
 from evomeans.search.founding import Founding
 from evomeans.search.individual import Individual
 from evomeans.search.state import Draft
@@ -138,7 +138,7 @@ def breed(pairs: Sequence[Parents], engine: Engine) -> list[Draft]:
     drafts = side_by_side(cross, pairs, n_threads)
     divided = [i for i, parents in enumerate(pairs) if parents.divides and drafts[i].removed >= 0]
     if divided:
-        sources = [Breeding(engine, pairs[i].coins, pairs[i].quantile).rng for i in divided]
+        sources = [source_of(pairs[i].quantile) for i in divided]
         # Together: an engine may have to ask elsewhere for its samples.
         rows = engine.samples_at(np.concatenate([rng.random(CANDIDATES) for rng in sources]))
         for i, own, rng in zip(divided, np.split(rows, len(divided)), sources, strict=True):

@@ -23,6 +23,15 @@ CANDIDATES = 4
 STEP = 0.1
 
 
+def source_of(quantile: float) -> np.random.Generator:
+    """Return the random numbers of an offspring that is divided.
+
+    A crossover may have drawn from :attr:`~evomeans.search.crossover.Breeding.rng`; these are
+    others.
+    """
+    return np.random.default_rng([int(quantile * 2.0**53), 1])
+
+
 def divide(centers: FloatArray, rows: FloatArray, rng: np.random.Generator) -> FloatArray:
     """Give up a centre that is close to another one, and divide a cluster.
 
