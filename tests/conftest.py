@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import time
 from collections.abc import Iterator
@@ -40,6 +41,16 @@ settings.load_profile("evomeans")
 SECONDS_PER_TEST = 120
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Give every worker of pytest-xdist one thread, unless a test asks for more.
+
+    As many workers as cores, with as many threads each, would mostly wait for each other.
+    """
+    if getattr(config.option, "numprocesses", None):
+        # Workers are started later; libraries look at it when they are loaded.
+        os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
 @pytest.fixture(autouse=True)
 def _no_test_hangs() -> Iterator[None]:
     with time_limit(SECONDS_PER_TEST):
@@ -67,9 +78,24 @@ def gpu_device(monkeypatch) -> str:
     return name
 
 
-@pytest.fixture(params=["reference", "cpu", "gpu", "dask"])
+# Without a GPU, PyTorch does on the CPU what kernels would do: many times as slowly.
+FAST_ENGINES = ["cpu", pytest.param("gpu", marks=pytest.mark.slow), "dask"]
+
+
+@pytest.fixture(params=["reference", *FAST_ENGINES])
 def engine_name(request: pytest.FixtureRequest) -> str:
     """Every engine: what takes this fixture is a parity test."""
+    return ready_engine(request)
+
+
+@pytest.fixture(params=FAST_ENGINES)
+def fast_engine_name(request: pytest.FixtureRequest) -> str:
+    """Every engine that can be compared with the reference engine."""
+    return ready_engine(request)
+
+
+def ready_engine(request: pytest.FixtureRequest) -> str:
+    """Return the name of an engine when all that it needs is there."""
     if request.param != "reference":
         request.getfixturevalue("_compiled_kernels")
     if request.param == "gpu":
@@ -77,14 +103,6 @@ def engine_name(request: pytest.FixtureRequest) -> str:
     if request.param == "dask":
         request.getfixturevalue("small_blocks")
     return request.param
-
-
-@pytest.fixture
-def fast_engine_name(engine_name: str) -> str:
-    """Every engine that can be compared with the reference engine."""
-    if engine_name == "reference":
-        pytest.skip("the reference engine itself")
-    return engine_name
 
 
 @pytest.fixture(params=["reference", "cpu"])

@@ -41,7 +41,7 @@ def test_relocations_follow_the_mixture(engine_name, weighted, alpha, power) -> 
     """(1−α)·wᵢ/Σw + α·wᵢδᵢ/Σwδ: chi-square over uniform quantiles, p > 0.001."""
     weights = WEIGHTS if weighted else np.ones(12)
     engine = create_engine(engine_name, SAMPLES, weights if weighted else None, frame=FRAME)
-    count = 3000 if engine_name == "cpu" else 150
+    count = 1000 if engine_name == "cpu" else 150
     quantiles = np.random.default_rng(20).random(count)
     drawn = np.bincount(drawn_samples(engine, quantiles, alpha, power), minlength=12)
     expected = count * mixture(weights, alpha, power)

@@ -35,6 +35,11 @@ def path_data(path):
     return json.loads(json.dumps(data, allow_nan=False))
 
 
+@pytest.fixture(scope="module")
+def page(path_data):
+    return render_report(path_data)
+
+
 @pytest.fixture
 def show(browser, tmp_path):
     """Open a page; whatever the test did, the console must have stayed silent."""
@@ -62,16 +67,15 @@ def test_the_data_has_every_k(path, path_data):
     assert path_data["best_k"] == path.best_k_
 
 
-def test_the_page_suggests_what_the_criteria_do(path, path_data):
-    page = render_report(path_data)
+def test_the_page_suggests_what_the_criteria_do(path, path_data, page):
     assert "clouds.csv" in page
     for k in path.suggestions_.values():
         assert k is None or f"k = {k}</td>" in page
     assert render_report(path_data) == page
 
 
-def test_choosing_another_k_shows_its_map_sizes_and_centres(show, path, path_data):
-    tab = show(render_report(path_data))
+def test_choosing_another_k_shows_its_map_sizes_and_centres(show, path, page):
+    tab = show(page)
     assert tab.evaluate(SHOWN) == [path.best_k_]
     for k in (6, 3):
         tab.click(f"[data-choose='{k}']")
@@ -89,8 +93,8 @@ def test_choosing_another_k_shows_its_map_sizes_and_centres(show, path, path_dat
     assert tab.evaluate("getComputedStyle(document.body).backgroundColor") != before
 
 
-def test_it_fits_on_a_phone(show, path_data):
-    tab = show(render_report(path_data), width=390, height=800)
+def test_it_fits_on_a_phone(show, page):
+    tab = show(page, width=390, height=800)
     assert tab.evaluate("document.documentElement.scrollWidth") <= 390
     cells = "[...document.querySelectorAll('#suggestions td')].map(c => c.checkVisibility())"
     assert all(tab.evaluate(cells))
@@ -110,7 +114,7 @@ def test_texts_stay_texts(show, path):
     assert tab.evaluate("document.querySelector('h1').textContent") == HOSTILE[0]
 
 
-def test_damaged_and_foreign_data_are_refused(path_data):
+def test_damaged_and_foreign_data_are_refused(path, path_data):
     data = copy.deepcopy(path_data)
     data["version"] = 99
     with pytest.raises(ValueError, match="has version 99"):
@@ -120,4 +124,4 @@ def test_damaged_and_foreign_data_are_refused(path_data):
     with pytest.raises(ValueError, match="No report can be made from this data"):
         render_report(data)
     with pytest.raises(ValueError, match="fitted to 200 samples, X has 5"):
-        path_report_data(HGMeansPath((2, 3), random_state=0).fit(samples()), samples()[:5])
+        path_report_data(path, samples()[:5])

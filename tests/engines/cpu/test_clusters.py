@@ -47,6 +47,12 @@ from oracles import squared_distances
 from problems import make_samples, make_weights
 
 
+@pytest.fixture(params=[pytest.param(np.float32, marks=pytest.mark.slow), np.float64])
+def dtype(request: pytest.FixtureRequest) -> type[np.floating]:
+    """Both precisions: the kernels here are compiled for either, and by no other test."""
+    return request.param
+
+
 class Case(NamedTuple):
     """Clusters with the samples that fill them, in the order of the tiles."""
 

@@ -68,7 +68,7 @@ def tiled_problems(draw, dtype: type, weighted: bool) -> Problem:
     return Problem(X, weights, k, draw(st.sampled_from(STARTS)), seed)
 
 
-@settings(without_shrinking, max_examples=300)
+@settings(without_shrinking, max_examples=75)
 @given(st.data())
 def test_states_are_true_after_every_refinement(dtype, weighted, data) -> None:
     """Founders, repairs of empty clusters, and three generations, on all kinds of samples."""

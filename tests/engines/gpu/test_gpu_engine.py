@@ -17,7 +17,7 @@ from oracles import assert_same_bits
 from problems import Problem, make_samples, make_weights, offspring
 
 pytestmark = pytest.mark.usefixtures("gpu_device")
-SETTINGS = SearchSettings(4, 8, max_offspring=40)
+SETTINGS = SearchSettings(4, 8, max_offspring=24)
 
 
 def gpu_engine(X, weights=None, **options):
@@ -44,6 +44,10 @@ def search(engine, settings=SETTINGS):
     return evolve(engine, 6, settings, np.random.default_rng(0))
 
 
+@pytest.mark.parametrize(
+    ("dtype", "weighted"),
+    [(np.float32, True), pytest.param(np.float64, False, marks=pytest.mark.slow)],
+)
 def test_a_search_does_not_depend_on_what_is_refined_together(dtype, weighted) -> None:
     """Rounds of 8, refined all at once, by fives and one by one, with and without handles."""
     X, weights = samples(dtype=dtype, weighted=weighted)
@@ -200,9 +204,8 @@ def test_a_sample_is_searched_where_it_is_faster(on_device, monkeypatch) -> None
     monkeypatch.setattr(module, "WORTH_A_DEVICE", 0 if on_device else 2**60)
     sample = engine.subsample(Drawing(1, 300, centers, 1e3))
     assert type(sample).__name__ == ("GpuEngine" if on_device else "CpuEngine")
-    found = evolve(
-        engine, 6, dataclasses.replace(SETTINGS, subsample=300), np.random.default_rng(0)
-    )
+    settings = SearchSettings(2, 4, max_offspring=8, patience=8, subsample=300)
+    found = search(engine, settings)
     assert found.levels == (3000, 300)
     assert found.history[0].made_by.startswith("sample of ")
 

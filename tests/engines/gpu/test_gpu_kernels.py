@@ -42,7 +42,16 @@ def two_batches(device, case, dtype, seed=0):
     return samples, batches
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    ("case", "dtype"),
+    [
+        ("small", np.float32),
+        ("small", np.float64),
+        ("one centre", np.float32),
+        pytest.param("wide", np.float32, marks=pytest.mark.slow),
+        pytest.param("many centres", np.float64, marks=pytest.mark.slow),
+    ],
+)
 def test_steps_agree(gpu_device, torch_ops, triton_ops, case, dtype) -> None:
     """Labels, sums, centres and who goes on are the same bits, iteration by iteration."""
     samples, (plain, compiled) = two_batches(gpu_device, case, dtype)
@@ -77,6 +86,7 @@ def test_few_solutions_of_many_samples_have_more_programs(
     assert triton_ops.programs_for(n_samples, bound) == programs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("programs", [1, 3])
 def test_the_number_of_programs_does_not_matter(gpu_device, triton_ops, monkeypatch, programs):
     """Samples that are decided, and sums that are updated, by a few programs or by many."""
@@ -89,7 +99,7 @@ def test_the_number_of_programs_does_not_matter(gpu_device, triton_ops, monkeypa
         assert getattr(few, name).equal(getattr(many, name)), name
 
 
-@pytest.mark.parametrize("case", ["small", "wide"])
+@pytest.mark.parametrize("case", ["small", pytest.param("wide", marks=pytest.mark.slow)])
 def test_distances_and_draws_agree(gpu_device, torch_ops, triton_ops, case) -> None:
     """Sums up to rounding, samples drawn exactly; at both ends of the unit interval, too."""
     import torch
