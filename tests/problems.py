@@ -32,6 +32,12 @@ KINDS = (
 LAYOUTS = ("C", "F", "strided", "read-only")
 STARTS = ("samples", "normal", "one point", "far away")
 MOMENTUM = LocalSearch(momentum=True)
+# Each precision and each kind of weights once: for tests that vary other things as well.
+paired = pytest.mark.parametrize(
+    ("dtype", "weighted"),
+    [(np.float32, True), (np.float64, False)],
+    ids=["float32-weighted", "float64-equal"],
+)
 
 
 @dataclass(frozen=True)

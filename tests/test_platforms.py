@@ -208,18 +208,18 @@ def test_cores_are_counted_without_affinity(monkeypatch: pytest.MonkeyPatch) -> 
     assert ready.count_cores() == os.cpu_count()
 
 
-@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: path.stem)
-def test_text_files_have_an_encoding(path: Path) -> None:
+def test_text_files_have_an_encoding() -> None:
     """Windows would take its own."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-            continue
-        named = {keyword.arg for keyword in node.keywords}
-        if node.func.attr in {"read_text", "write_text"}:
-            assert "encoding" in named, f"line {node.lineno}"
-        if node.func.attr == "open" and node.args and isinstance(node.args[0], ast.Constant):
-            mode = str(node.args[0].value)
-            assert "b" in mode or "encoding" in named, f"line {node.lineno}"
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+                continue
+            named, place = {keyword.arg for keyword in node.keywords}, f"{path}:{node.lineno}"
+            if node.func.attr in {"read_text", "write_text"}:
+                assert "encoding" in named, place
+            if node.func.attr == "open" and node.args and isinstance(node.args[0], ast.Constant):
+                mode = str(node.args[0].value)
+                assert "b" in mode or "encoding" in named, place
 
 
 def test_modules_of_posix_are_imported_late_or_guarded() -> None:

@@ -18,7 +18,7 @@ from evomeans.baselines import MultiStartKMeans
 from evomeans.baselines.base import random_samples
 from evomeans.engines import Refinement, create_engine
 from oracles import lowest_inertia
-from problems import make_weights
+from problems import make_weights, paired
 
 X = np.random.default_rng(0).normal(size=(56, 3)) + 4.0 * np.arange(56)[:, None] % 28.0
 
@@ -38,6 +38,7 @@ def anytime(request: pytest.FixtureRequest):
 # ---- the result ------------------------------------------------------------------------------
 
 
+@paired
 def test_fitted_attributes_agree_with_each_other(model, engine_name, dtype, weighted) -> None:
     """Labels are predictions, the score is the inertia, and no solution seen is better."""
     samples = X.astype(dtype)
@@ -117,6 +118,7 @@ def test_solutions_can_be_watched(anytime) -> None:
     assert watched == inertias(anytime.fit(X))
 
 
+@paired
 def test_sparse_samples(model, dtype, weighted) -> None:
     """The same solution as from their dense copy, up to the shift that only that gets."""
     rng = np.random.default_rng(2)

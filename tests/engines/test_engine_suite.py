@@ -22,7 +22,7 @@ from oracles import (
     in_frame,
     squared_distances,
 )
-from problems import Problem, arranged, make_samples, make_weights, offspring, problems
+from problems import Problem, arranged, make_samples, make_weights, offspring, paired, problems
 
 # Problems are drawn as seeds: smaller ones are no simpler, and shrinking a hang takes for ever.
 without_shrinking = settings(phases=[Phase.explicit, Phase.generate])
@@ -88,6 +88,7 @@ def test_offspring_are_fixed_points(engine_name, dtype, weighted, data) -> None:
 # ---- fewer distinct points than centres ------------------------------------------------------
 
 
+@paired
 @pytest.mark.parametrize("distinct", [1, 2, 3])
 def test_fewer_distinct_samples_than_centres_end_at_zero(
     engine_name, dtype, weighted, distinct
@@ -251,6 +252,7 @@ def pair_of_engines(name, dtype, weighted, n, d, seed, kind="normal"):
     return *engines, Problem(X, weights, min(n, 7), "samples", seed), rng
 
 
+@paired
 @pytest.mark.parametrize(("n", "d"), [(40, 2), (300, 5), (1200, 3), (200, 40)])
 def test_founders_equal_the_references(fast_engine_name, dtype, weighted, n, d) -> None:
     engine, reference, problem, _ = pair_of_engines(fast_engine_name, dtype, weighted, n, d, seed=n)
@@ -259,6 +261,7 @@ def test_founders_equal_the_references(fast_engine_name, dtype, weighted, n, d) 
         assert_same_solution(result, expected)
 
 
+@paired
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0])
 def test_relocations_equal_the_references(fast_engine_name, dtype, weighted, alpha, power) -> None:
@@ -275,6 +278,7 @@ def test_relocations_equal_the_references(fast_engine_name, dtype, weighted, alp
         mother, father = result, mother
 
 
+@paired
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("where", ["one point", "far away"])
 def test_repairs_of_empty_clusters_equal_the_references(
@@ -296,6 +300,7 @@ def test_repairs_of_empty_clusters_equal_the_references(
 # ---- handles, batches, threads, memory: the same bits ----------------------------------------
 
 
+@paired
 @pytest.mark.parametrize(("n", "d"), [(50, 2), (1500, 3), (600, 20)])
 def test_a_parent_handle_changes_no_bit(fast_engine_name, dtype, weighted, n, d) -> None:
     """With, without, with an unrelated solution's, and with one that is used for the tenth time."""

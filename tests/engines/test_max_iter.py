@@ -23,7 +23,7 @@ from oracles import (
     in_frame,
     squared_distances,
 )
-from problems import Problem, make_samples, make_weights, offspring, problems
+from problems import Problem, make_samples, make_weights, offspring, paired, problems
 
 
 def steps_of(count: int | None) -> LocalSearch:
@@ -43,6 +43,7 @@ def stepped(samples, weights, centers, steps: int):
     return centers, float(weights @ squares.min(axis=1)), totals
 
 
+@paired
 @pytest.mark.parametrize("steps", [0, 1, 2, 5])
 @pytest.mark.parametrize(("n", "d"), [(60, 2), (700, 5)])
 def test_so_many_steps_are_made(rival_engine_name, dtype, weighted, n, d, steps) -> None:

@@ -8,6 +8,7 @@ from scipy.stats import chi2
 
 from evomeans.engines import Start, create_engine
 from evomeans.engines.frame import Frame
+from problems import paired
 
 # Six groups far from each other, of two samples each. Their centre lies between them, off the
 # middle: twelve different distances. A centre that lands on a sample keeps it for itself, and the
@@ -51,6 +52,7 @@ def test_relocations_follow_the_mixture(engine_name, weighted, alpha, power) -> 
     assert chi2.sf(statistic, np.count_nonzero(possible) - 1) > 0.001
 
 
+@paired
 @pytest.mark.parametrize("power", [1, 2])
 def test_shares_of_the_unit_interval_are_exact(engine_name, dtype, weighted, power) -> None:
     """On 300 even quantiles each sample is drawn as often as its probability says, ±2."""

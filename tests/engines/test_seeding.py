@@ -11,7 +11,7 @@ from scipy.stats import chi2
 from evomeans.engines import Start, create_engine
 from evomeans.engines.frame import Frame
 from oracles import in_frame, squared_distances
-from problems import KINDS, make_samples, make_weights
+from problems import KINDS, make_samples, make_weights, paired
 
 
 def seeded(samples, weights, quantiles):
@@ -31,6 +31,7 @@ def spun(chances, quantile: float) -> int:
     return int(np.flatnonzero(shares > quantile)[0])
 
 
+@paired
 @pytest.mark.parametrize("trials", [1, 3])
 @pytest.mark.parametrize("kind", [k for k in KINDS if k not in ("constant", "few distinct")])
 def test_centres_are_drawn_from_the_wheel(rival_engine_name, dtype, weighted, kind, trials) -> None:

@@ -23,7 +23,7 @@ from oracles import (
     largest_gain,
     lowest_inertia,
 )
-from problems import Problem, make_samples, make_weights, offspring, problems
+from problems import Problem, make_samples, make_weights, offspring, paired, problems
 
 without_shrinking = settings(phases=[Phase.explicit, Phase.generate])
 
@@ -207,6 +207,7 @@ def check(X, weights, k: int, seed: int, count: int = 40):
     return without, result
 
 
+@paired
 @pytest.mark.parametrize("kind", ["normal", "duplicates", "offset", "few distinct", "needle"])
 @pytest.mark.parametrize("k", [1, 2, 12, 29, 30])
 def test_any_number_of_clusters_up_to_one_per_sample(kind, dtype, weighted, k) -> None:
