@@ -83,7 +83,11 @@ def survivors(
 
 
 def last_survivor(population: Sequence[Individual], count: int) -> Individual:
-    """Return the worst of the ``count`` members that would survive, by their inertia alone."""
+    """Return the worst of the ``count`` members that would survive, by their inertia alone.
+
+    If fewer are different, it is the worst of these. Something worse would survive as well, in
+    place of a clone, but that is not worth its refinement.
+    """
     ranked = sorted(population, key=INERTIA_OF)
     different = [ranked[0]]
     for member in ranked:

@@ -34,7 +34,8 @@ class SearchResult:
         Whether time was up before the first run of K-means had ended. The best solution is where
         it had come to then, and not a fixed point.
     n_given_up : int
-        Of the offspring, those that were given up because they would not have survived.
+        Of the offspring, those that were given up because they would have been worse than all
+        survivors.
     n_on_samples : int
         Offspring of searches on samples, which are not among the others.
     levels : tuple of int

@@ -123,8 +123,8 @@ class SearchState:
         How far apart centres are, see :func:`~evomeans.search.plan.measure_spacing`; zero until
         there is a solution.
     n_given_up : int
-        Offspring that were given up because they would not have survived. They count as made, and
-        that is all that becomes of them.
+        Offspring that were given up because they would have been worse than all survivors. They
+        count as made, and that is all that becomes of them.
     n_on_samples : int
         Offspring of the searches on samples that populations began with. They do not count as made.
     history : History
