@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import signal
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+from evomeans.compiled import ready
 from evomeans.engines import Start, create_engine
 from limits import time_limit
 from optional import require_torch
@@ -44,11 +46,20 @@ SECONDS_PER_TEST = 120
 def pytest_configure(config: pytest.Config) -> None:
     """Give every worker of pytest-xdist one thread, unless a test asks for more.
 
-    As many workers as cores, with as many threads each, would mostly wait for each other.
+    As many workers as cores, with as many threads each, would mostly wait for each other. So would
+    processes that help to compile.
     """
     if getattr(config.option, "numprocesses", None):
         # Workers are started later; libraries look at it when they are loaded.
         os.environ.setdefault("OMP_NUM_THREADS", "1")
+    if hasattr(config, "workerinput"):
+        ready.MOST_PROCESSES = 1
+
+
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector from looking at thousands of tests again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -118,7 +118,11 @@ def test_solutions_can_be_watched(anytime) -> None:
     assert watched == inertias(anytime.fit(X))
 
 
-@paired
+@pytest.mark.parametrize(
+    ("dtype", "weighted"),
+    # Kernels for sparse samples in single precision are compiled here.
+    [pytest.param(np.float32, True, marks=pytest.mark.slow), (np.float64, False)],
+)
 def test_sparse_samples(model, dtype, weighted) -> None:
     """The same solution as from their dense copy, up to the shift that only that gets."""
     rng = np.random.default_rng(2)

@@ -25,6 +25,7 @@ def test_a_search_is_timed_with_every_number_of_threads(monkeypatch) -> None:
     assert min(row["seconds"], row["2"], row["3"]) > 0.0
 
 
+@pytest.mark.slow
 def test_the_time_of_the_interpreter_is_measured() -> None:
     """In a process of its own, because it replaces functions that all kernels call."""
     command = [sys.executable, "-m", "benchmarks.interpreter", "mixture:300:2:4:20", "--rounds=1"]

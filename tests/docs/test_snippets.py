@@ -16,7 +16,7 @@ from sklearn.datasets import load_iris
 
 from evomeans import HGMeans
 
-SLOW = {"README.md", "how-sure.md", "local-optima.md", "dask-engine.md", "proof.md"}
+SLOW = {"README.md", "how-sure.md", "local-optima.md", "dask-engine.md", "models.md", "proof.md"}
 WITH_SNIPPETS = [page for page in PAGES if page.exists() and snippets(page)]
 NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?")
 

@@ -37,7 +37,7 @@ def drawn_problems(data: st.DataObject, engine_name, dtype, weighted) -> Iterato
 # ---- fixed points ----------------------------------------------------------------------------
 
 
-@settings(without_shrinking, max_examples=20)
+@settings(without_shrinking, max_examples=10)
 @given(st.data())
 def test_refinements_are_fixed_points(engine_name, dtype, weighted, data) -> None:
     """Nearest labels, means, weights, inertia and no empty cluster, on all kinds of samples."""
@@ -456,7 +456,7 @@ def test_the_scale_of_the_weights_does_not_matter(engine_name, dtype) -> None:
 # ---- the other verbs -------------------------------------------------------------------------
 
 
-@settings(without_shrinking, max_examples=8)
+@settings(without_shrinking, max_examples=5)
 @given(st.data())
 def test_assign_and_distances_are_brute_force(engine_name, dtype, weighted, data) -> None:
     """For any centres, fixed point or not; fewer or more of them than samples."""

@@ -25,18 +25,26 @@ X = np.random.default_rng(0).normal(size=(40, 3))
 
 
 # Some checks have fewer distinct samples than the default n_clusters.
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+few_samples = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+@few_samples
+@parametrize_with_checks([HGMeans.fast(3), HGMeans(max_offspring=50)])
+def test_scikit_learns_own_checks(estimator, check):
+    """None is expected to fail; equivalence of weights and repetitions is among them."""
+    check(estimator)
+
+
+@few_samples
+@pytest.mark.slow
 @parametrize_with_checks(
     [
         # Swaps in plain NumPy take their time.
         HGMeans.fast(3, engine="reference", strategy="paper", max_offspring=100),
-        HGMeans.fast(3),
-        HGMeans(max_offspring=50),
         ExactKMeans(3, max_time=0.2),
     ]
 )
-def test_scikit_learns_own_checks(estimator, check):
-    """None is expected to fail; equivalence of weights and repetitions is among them."""
+def test_scikit_learns_own_checks_without_kernels_and_with_proofs(estimator, check):
     check(estimator)
 
 

@@ -67,13 +67,18 @@ def test_the_data_has_every_k(path, path_data):
     assert path_data["best_k"] == path.best_k_
 
 
-def test_the_page_suggests_what_the_criteria_do(path, path_data, page):
+def test_the_page_suggests_what_the_criteria_do(path, page):
     assert "clouds.csv" in page
     for k in path.suggestions_.values():
         assert k is None or f"k = {k}</td>" in page
+
+
+@pytest.mark.slow
+def test_the_same_data_makes_the_same_page(path_data, page):
     assert render_report(path_data) == page
 
 
+@pytest.mark.slow
 def test_choosing_another_k_shows_its_map_sizes_and_centres(show, path, page):
     tab = show(page)
     assert tab.evaluate(SHOWN) == [path.best_k_]
@@ -93,6 +98,7 @@ def test_choosing_another_k_shows_its_map_sizes_and_centres(show, path, page):
     assert tab.evaluate("getComputedStyle(document.body).backgroundColor") != before
 
 
+@pytest.mark.slow
 def test_it_fits_on_a_phone(show, page):
     tab = show(page, width=390, height=800)
     assert tab.evaluate("document.documentElement.scrollWidth") <= 390
@@ -100,6 +106,7 @@ def test_it_fits_on_a_phone(show, page):
     assert all(tab.evaluate(cells))
 
 
+@pytest.mark.slow
 def test_texts_stay_texts(show, path):
     data = path_report_data(
         path,

@@ -12,6 +12,7 @@ from reports import HOSTILE, data_of, fitted, samples
 from evomeans.report import render_report
 
 pytest_plugins = ["report_fixtures"]
+pytestmark = pytest.mark.slow  # a browser takes seconds to start
 
 ORDER = "[...document.querySelectorAll('#table tbody tr')].map(r => Number(r.dataset.cluster))"
 SHOWN = (
