@@ -25,19 +25,28 @@ def test_evomeans_knows_the_commands_of_a_page(page: Path) -> None:
 
 @pytest.mark.parametrize("page", EXISTING, ids=lambda page: page.name)
 def test_benchmarks_of_a_page_exist(page: Path) -> None:
-    """The module is there, and every option is written in its package."""
+    """The module is there, and every option is written in it, its package or what it imports."""
     for module, arguments in benchmark_commands(page):
         spec = importlib.util.find_spec(module)
         assert spec is not None, module
         assert spec.origin is not None
         folder = Path(spec.origin).parent
         is_package = spec.submodule_search_locations is not None
-        files = folder.rglob("*.py") if is_package else [Path(spec.origin)]
+        files = list(folder.rglob("*.py")) if is_package else [Path(spec.origin)]
+        files += imported_benchmarks(files)
         source = "".join(file.read_text(encoding="utf-8") for file in files)
         for argument in arguments:
             if argument.startswith("--"):
                 option = argument.rstrip(".,;:)")
                 assert f'"{option}"' in source, f"{module} {option}"
+
+
+def imported_benchmarks(files: list[Path]) -> list[Path]:
+    """Return the modules of the folder benchmarks that files import: several share a parser."""
+    pattern = re.compile(r"^from benchmarks\.(\w+) import", re.MULTILINE)
+    names = {name for file in files for name in pattern.findall(file.read_text(encoding="utf-8"))}
+    candidates = [ROOT / "benchmarks" / f"{name}.py" for name in sorted(names)]
+    return [file for file in candidates if file.exists()]
 
 
 @pytest.mark.parametrize("page", EXISTING, ids=lambda page: page.name)

@@ -49,8 +49,9 @@ LEAST_PATIENCE, MOST_PATIENCE, MOST_BEFORE_ROUNDS = 1 / 3, 5.0, 20.0
 # worse than the best by more than so much. Founders that are alike say it sooner than offspring,
 # which become more and more alike in any search.
 PASSES_OF_FOUNDERS, PASSES, SIGNIFICANT, ALIKE = 10, 30, 1e-3, 1e-2
-# Where all rows are searched in rounds of many offspring, it makes this many rounds at least, unless
-# its patience ends: one round on all rows costs about as much as all of these, and brings less.
+# Where all rows are searched in rounds of many offspring, it makes this many rounds at least,
+# unless its patience ends: one round on all rows costs about as much as all of these, and brings
+# less.
 ROUNDS = 30
 # Rows per cluster from which on the swaps that a solution has had on its sample are enough: on all
 # rows they take longer than K-means, and more memory than the rows.
