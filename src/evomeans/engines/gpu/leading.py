@@ -67,7 +67,8 @@ class Leading:
             self._assign(at)
             means, weights = batch.centers[at], batch.cluster_weights[at]
             step = means - (centers if before is None else before)
-            step[weights == 0.0] = 0.0
+            # By a mask, which the host need not see.
+            step.masked_fill_((weights == 0.0)[:, :, None], 0.0)
             left, shares = [], []
             for place, glance in enumerate(self._glances(centers, means, weights, step)):
                 slot = self.slots[place]
