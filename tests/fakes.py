@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evomeans.engines.frame import Frame
+from evomeans.engines.inherited import OneAtATime
 from evomeans.engines.protocol import (
     Ability,
     Flags,
     FloatArray,
     Handle,
-    OneAtATime,
     Refinement,
     Start,
     require_abilities,

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from evomeans.engines import Engine, Refinement, Start, create_engine
 from evomeans.engines.cpu import CpuEngine
-from evomeans.engines.protocol import Ability, OneAtATime
+from evomeans.engines.inherited import OneAtATime
+from evomeans.engines.protocol import Ability
 from evomeans.search import (
     DEEP,
     PAPER,

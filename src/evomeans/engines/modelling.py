@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.engines.frame import Frame
+from evomeans.engines.inherited import CountingSamples
 from evomeans.engines.protocol import (
     Abandoned,
     Ability,
-    CountingSamples,
     FloatArray,
     Handle,
     Labels,

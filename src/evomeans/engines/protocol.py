@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -271,7 +271,7 @@ class Engine(Protocol):
     """What the search and the estimators ask of an engine.
 
     ``seed`` and ``better_parts`` belong to abilities. Engines without them inherit the refusals of
-    :class:`PlainKMeans`.
+    :class:`~evomeans.engines.inherited.PlainKMeans`.
     """
 
     @property
@@ -408,76 +408,3 @@ class Engine(Protocol):
             None if the result would not be better than both.
         """
         ...
-
-
-class CountingSamples:
-    """What an engine inherits that has the labels of all samples in memory."""
-
-    most_sampled: int = 0
-    n_jobs: int = 1
-
-    def offspring(self, mating: Mating) -> tuple[Way, Refinement] | None:
-        """Leave crossovers to the search."""
-        return None
-
-    def subsample(self, drawing: Drawing) -> Engine:
-        """Say that there are no engines over some of the samples."""
-        raise NotImplementedError(f"{type(self).__name__} has no samples of its samples.")
-
-    def cluster_sizes(self, centers: FloatArray) -> NDArray[np.int64]:
-        """How many samples are closest to each centre."""
-        labels, _ = self.assign(centers)  # type: ignore[attr-defined]
-        sizes: NDArray[np.int64] = np.bincount(labels, minlength=len(centers))
-        return sizes
-
-    def weigh(self, centers: FloatArray) -> tuple[FloatArray, float]:
-        """Total weight of the samples that are closest to each centre, and the inertia."""
-        labels, inertia = self.assign(centers)  # type: ignore[attr-defined]
-        weights = np.bincount(labels, self.weights, len(centers))  # type: ignore[attr-defined]
-        return weights.astype(np.float64), inertia
-
-
-class OneAtATime(CountingSamples):
-    """What an engine inherits that runs in one thread of this process."""
-
-    def workers(self, n_clusters: int, most: int) -> list[Self]:
-        """Return this engine: it has no others."""
-        return [self]
-
-    def takes_long(self, n_clusters: int) -> bool:
-        """Leave nothing to be abandoned."""
-        return False
-
-    def abandon(self, is_abandoned: bool) -> None:
-        """Do nothing: no other thread refines."""
-
-
-class PlainKMeans(OneAtATime):
-    """What an engine inherits that runs K-means to its fixed point and nothing else.
-
-    It calls :meth:`_check_abandoned` between the steps of a refinement.
-    """
-
-    abilities: frozenset[Ability] = frozenset()
-    _is_abandoned = False
-
-    def takes_long(self, n_clusters: int) -> bool:
-        """Expect large data: such engines are not for small ones."""
-        return True
-
-    def abandon(self, is_abandoned: bool) -> None:
-        """Let the refinement end at its next step."""
-        self._is_abandoned = is_abandoned
-
-    def _check_abandoned(self) -> None:
-        if self._is_abandoned:
-            raise Abandoned
-
-    def close(self) -> None:
-        """Release nothing."""
-
-    def _refuse(self, *arguments: Any, **named: Any) -> Any:
-        """Say that the engine lacks an ability."""
-        raise NotImplementedError(f"{type(self).__name__} runs K-means to its fixed point only.")
-
-    seed = better_parts = _refuse

@@ -18,6 +18,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from evomeans.engines.frame import Frame
+from evomeans.engines.inherited import OneAtATime
 from evomeans.engines.momentum import Momentum
 from evomeans.engines.outlook import Outlook
 from evomeans.engines.protocol import (
@@ -27,7 +28,6 @@ from evomeans.engines.protocol import (
     Flags,
     FloatArray,
     Handle,
-    OneAtATime,
     Refinement,
     Start,
 )

@@ -31,12 +31,12 @@ from evomeans.engines.cpu.samples import (
 )
 from evomeans.engines.draws import WeightedDraw
 from evomeans.engines.frame import Frame, is_sparse
+from evomeans.engines.inherited import CountingSamples
 from evomeans.engines.protocol import (
     Abandoned,
     Ability,
     Attracted,
     ClusterSums,
-    CountingSamples,
     Flags,
     FloatArray,
     Handle,

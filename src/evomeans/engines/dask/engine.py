@@ -37,11 +37,11 @@ from evomeans.engines.dask.runners import ANYWHERE, Runner, current_runner
 from evomeans.engines.dask.steps import visit_block
 from evomeans.engines.fixed_point import column_scales, limb_bits
 from evomeans.engines.frame import Frame
+from evomeans.engines.inherited import PlainKMeans
 from evomeans.engines.protocol import (
     Abandoned,
     Ability,
     FloatArray,
-    PlainKMeans,
     Refinement,
     Start,
     require_abilities,

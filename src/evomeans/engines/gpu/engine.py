@@ -29,11 +29,11 @@ from evomeans.engines.gpu.samples import (
     hold_samples,
     upload_rows,
 )
+from evomeans.engines.inherited import PlainKMeans
 from evomeans.engines.protocol import (
     Abandoned,
     Ability,
     FloatArray,
-    PlainKMeans,
     Refinement,
     Start,
     require_abilities,
