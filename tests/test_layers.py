@@ -25,7 +25,8 @@ FLOORS: dict[str, set[str]] = {
     "exact": {"compiled", "wording"},
     "engines": {"compiled"},
     "search": {
-        *("engines.protocol", "engines.sampling", "engines.workers", "sparkline", "wording"),
+        *("engines.protocol", "engines.sampling", "engines.threads", "engines.workers"),
+        *("sparkline", "wording"),
         *("compiled.assignment", "compiled.merging"),
     },
     "path": {"compiled.merging", "engines.protocol", "search"},
@@ -169,7 +170,7 @@ def test_the_search_reaches_no_engine_and_no_heavy_package_but_one() -> None:
         *(reachable(module) for module in modules() if floor_of(module) == "search")
     )
     engines = {name for name in found if floor_of(name) == "engines"}
-    seam = ("protocol", "workers", "frame", "rules", "sampling")
+    seam = ("protocol", "workers", "threads", "frame", "rules", "sampling")
     assert engines <= {"engines", *(f"engines.{name}" for name in seam)}
     assert {name[:-1] for name in found if name.endswith(":")} & set(HEAVY) <= {"numba"}
 
