@@ -22,7 +22,7 @@ PAPER_ARGS ?=
 .DELETE_ON_ERROR:
 # Two pips at once would spoil the environment.
 .NOTPARALLEL:
-.PHONY: help demo test test-slow test-all lint docs bench bench-full paper picture clean
+.PHONY: help demo test test-slow lint docs bench bench-full paper picture clean
 
 help: ## show this list
 	@echo "usage: make TARGET [VARIABLE=value ...]"
@@ -47,9 +47,6 @@ test: $(VENV)/.installed-test ## run the tests in parallel, but for the slow one
 
 test-slow: $(VENV)/.installed-test ## run the slow tests: clusters, killed processes, compilation, GPU steps on a CPU
 	$(PY) -m pytest $(PYTEST_PARALLEL) -m slow $(PYTEST_ARGS)
-
-test-all: $(VENV)/.installed-test ## run all tests, as continuous integration does
-	$(PY) -m pytest $(PYTEST_PARALLEL) $(PYTEST_ARGS)
 
 lint: $(VENV)/.installed-lint ## ruff check, ruff format --check, mypy --strict on the package
 	$(PY) -m ruff check .

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from functools import partial
 from itertools import repeat
@@ -12,8 +13,16 @@ from numpy.testing import assert_array_equal
 from scripted_search import FOUNDERS, NONE, crossing, parts, run, small
 
 from evomeans.engines.protocol import KMEANS, Ability
-from evomeans.search import Crossing, SearchSettings, Strategy
-from evomeans.search.crossover import Child, merging_crossover
+from evomeans.engines.reference import ReferenceEngine
+from evomeans.engines.threads import side_by_side
+from evomeans.search import Crossing, Individual, SearchSettings, Strategy
+from evomeans.search.breeding import Parents, breed
+from evomeans.search.crossover import (
+    Breeding,
+    Child,
+    merging_crossover,
+    squared_matching_crossover,
+)
 from evomeans.search.plan import SPACING_OF_A_GRID
 from evomeans.search.population import different_parents
 from fakes import ScriptedRandom, breeding
@@ -226,3 +235,51 @@ def test_what_a_crossover_must_not_return(made, error, text) -> None:
     strategy = Strategy("odd", crossovers=(Crossing(partial(lambda *_: made)),))
     with pytest.raises(error, match=f"Crossover 'partial' {text}"):
         run(repeat(1.0), small(strategy=strategy))
+
+
+def parents_of(crossovers: tuple[Crossing, ...], count: int) -> list[Parents]:
+    """Draw pairs of parents with five centres in the plane."""
+    rng = np.random.default_rng(0)
+    members = [Individual(rng.normal(size=(5, 2)), 1.0, np.ones(5), 0.5) for _ in range(4)]
+    chosen = [rng.choice(4, size=2, replace=False) for _ in range(count)]
+    return [
+        Parents(members[a], members[b], crossovers, rng.random(5), 0.5, rng.random(), 0, 0, 0.0)
+        for a, b in chosen
+    ]
+
+
+def test_a_round_does_not_depend_on_the_number_of_threads() -> None:
+    engine = ReferenceEngine(np.zeros((5, 2)), None)
+    pairs = parents_of((Crossing(merging_crossover, 0.5), Crossing(squared_matching_crossover)), 9)
+    expected = breed(pairs, engine)
+    engine.n_jobs = 3
+    for draft, other in zip(breed(pairs, engine), expected, strict=True):
+        assert_array_equal(draft.centers, other.centers)
+        assert draft.made_by == other.made_by
+
+
+@pytest.mark.parametrize(("crossover", "at_once"), [(squared_matching_crossover, 2), (None, 1)])
+def test_only_crossovers_of_this_package_are_called_by_several_threads(
+    crossover, at_once, monkeypatch
+) -> None:
+    """One of the user's own need not bear it."""
+    threads = []
+
+    def own(first: Individual, second: Individual, breeding: Breeding) -> Child:
+        threads.append(threading.current_thread())
+        return Child(first.centers, first)
+
+    def counted(do, items, n_jobs: int) -> list:
+        assert n_jobs == at_once
+        return side_by_side(do, items, n_jobs)
+
+    monkeypatch.setattr("evomeans.search.breeding.side_by_side", counted)
+    engine = ReferenceEngine(np.zeros((5, 2)), None)
+    engine.n_jobs = 4
+    assert len(breed(parents_of((Crossing(crossover or own),), 2), engine)) == 2
+    assert set(threads) <= {threading.current_thread()}
+
+
+def test_what_a_crossover_draws_goes_on_where_it_ended() -> None:
+    breeding = Breeding(ReferenceEngine(np.zeros((5, 2)), None), np.zeros(5), 0.3)
+    assert breeding.rng.random() != breeding.rng.random()

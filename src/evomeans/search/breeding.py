@@ -130,7 +130,7 @@ def breed(pairs: Sequence[Parents], engine: Engine) -> list[Draft]:
     """Make one offspring of each pair of parents."""
     # Our own crossovers may run at the same time; those of the user need not bear that.
     crossovers = [crossing.crossover for parents in pairs for crossing in parents.crossovers]
-    n_threads = engine.n_jobs if all(one in WAYS for one in crossovers) else 1
+    n_threads = min(engine.n_jobs, len(pairs)) if all(one in WAYS for one in crossovers) else 1
 
     def cross(parents: Parents) -> Draft:
         return relocate(*cross_over(parents, engine), parents)

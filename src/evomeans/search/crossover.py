@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -39,7 +40,7 @@ class Child(NamedTuple):
     is_complete: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Breeding:
     """What a crossover may use besides the two parents.
 
@@ -62,7 +63,7 @@ class Breeding:
     coins: FloatArray
     quantile: float
 
-    @property
+    @cached_property
     def rng(self) -> np.random.Generator:
         """A source of its own, so that it does not matter in which order offspring are made."""
         return np.random.default_rng(int(self.quantile * 2.0**53))
