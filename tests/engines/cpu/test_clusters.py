@@ -40,7 +40,7 @@ from evomeans.engines.cpu.moving import (
     retrace,
     take_back,
 )
-from evomeans.engines.cpu.settling import begin_cluster, dissolve, move_samples
+from evomeans.engines.cpu.settling import LARGE, begin_cluster, dissolve, move_samples
 from evomeans.engines.cpu.swaps import follow_up, list_fresh, swap
 from evomeans.engines.protocol import Start
 from oracles import squared_distances
@@ -400,6 +400,22 @@ def test_a_whole_swap_leaves_what_the_labels_say_and_can_be_taken_back(
         keep_changes(samples, clusters, diary)
         assert_consistent(case)
     assert_closed(diary)
+
+
+@pytest.mark.parametrize(("n_samples", "is_left"), [(6 * LARGE, True), (6 * LARGE - 1, False)])
+def test_a_swap_of_large_clusters_leaves_small_gains_to_kmeans(n_samples, is_left) -> None:
+    """Clusters still wait for a visit, and another round would gain something."""
+    rng = np.random.default_rng(0)
+    case = filled(rng.uniform(size=(n_samples, 2)), None, 6, rng)
+    samples, clusters, diary = case.samples, case.clusters, case.diary
+    change = dissolve(samples, clusters, diary, 0, find_neighbours(samples, clusters, diary, 0))
+    diary.group[0], diary.numbers[GROUP] = members(clusters, 1)[0], 1
+    change += begin_cluster(samples, clusters, diary, 0)
+    settled = move_samples(samples, clusters, diary, change)
+    assert settled < 0.0
+    assert (diary.numbers[WAITING] > 0) == is_left
+    assert_consistent(case)
+    assert (move_samples(samples, clusters, diary, settled) < settled) == is_left
 
 
 def test_a_swap_that_moves_too_many_samples_is_given_up_and_taken_back() -> None:

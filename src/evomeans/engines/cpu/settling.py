@@ -39,6 +39,10 @@ from evomeans.engines.rules import WORTHWHILE
 # Clusters that the samples of one cluster may move to. This bounds the cost of a swap where all
 # clusters are neighbours. K-means and single moves on all samples find what is missed.
 RANGE = 8
+# Where clusters have so many samples on average, a swap that has succeeded ends after a round that
+# gains less than this share of its gain in all. K-means on all samples follows, and needs less time
+# for the rest: it compares few of them.
+LARGE, LITTLE = 512, 0.2
 
 
 @jit(inline=False)
@@ -95,7 +99,7 @@ def begin_cluster(samples: Samples, clusters: Clusters, diary: Diary, j: Index) 
 
 @jit(inline=False)
 def move_samples(samples: Samples, clusters: Clusters, diary: Diary, change: float) -> float:
-    """Move single samples until that gains nothing more, or the swap has no hope of success.
+    """Move single samples until that gains little or nothing more, or the swap has no hope.
 
     Parameters
     ----------
@@ -109,11 +113,13 @@ def move_samples(samples: Samples, clusters: Clusters, diary: Diary, change: flo
     """
     numbers = diary.numbers
     before, left = change, numbers[WAITING]
+    is_large = clusters.labels.shape[0] >= LARGE * clusters.weights.shape[0]
     while numbers[WAITING] > 0:
         if left == 0:
             # Gains shrink from round to round. If the last one was less than what is missing, the
             # next ones will hardly make up for it. Most swaps end here, after a few rounds.
-            if change > before - change:
+            gain = before - change
+            if change > gain or (is_large and gain < -LITTLE * change):
                 break
             before, left = change, numbers[WAITING]
         left -= 1
