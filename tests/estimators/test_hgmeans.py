@@ -73,7 +73,7 @@ def test_fast_has_small_populations_and_few_offspring():
     fast = HGMeans.fast(7, random_state=3)
     assert (fast.n_clusters, fast.random_state, fast.strategy) == (7, 3, "deep")
     assert (fast.min_population, fast.max_population) == (5, 10)
-    assert (fast.n_iter_no_change, fast.max_offspring) == (None, 50 + 3 * 7)
+    assert (fast.n_iter_no_change, fast.max_offspring) == (None, 40 + 5 * 7)
     assert HGMeans.fast(7, max_offspring=9).max_offspring == 9
 
 

@@ -64,7 +64,7 @@ PAPER_FAST = {
 }
 """The paper's fast setting, for its own strategy."""
 # Offspring of a fast search at most, whatever the number of clusters, and for each of them.
-FAST_OFFSPRING, FAST_PER_CLUSTER = 50, 3
+FAST_OFFSPRING, FAST_PER_CLUSTER = 40, 5
 
 
 # From this many rows on, they are only labelled once time is up.
@@ -120,7 +120,7 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
     def fast(cls, n_clusters: int, **parameters: Any) -> Self:
         """Make an estimator for interactive use: shorter searches, nearly as good.
 
-        Populations of 5 to 10, and at most 50 offspring, with 3 more for each cluster. It can miss
+        Populations of 5 to 10, and at most 40 offspring, with 5 more for each cluster. It can miss
         what the default finds, above all with many clusters; docs/how-sure.md says how often. With
         ``strategy="paper"`` it is the fast setting of the paper: populations of 5 to 10, at most
         500 offspring, 50 without improvement.
@@ -141,7 +141,7 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
         --------
         >>> from evomeans import HGMeans
         >>> HGMeans.fast(20).max_offspring
-        110
+        140
         """
         setting: dict[str, Any] = dict(PAPER_FAST)
         if parameters.get("strategy") not in (PAPER, PAPER.name):
