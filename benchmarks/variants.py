@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import statistics
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,7 +27,7 @@ from evomeans.search import DEEP, PAPER, SearchSettings
 
 
 @dataclass(frozen=True)
-class VariantsTask:
+class VariantsTask(ABC):
     """Run the paper's strategy, the deep one and its variants on a set-up, with one seed."""
 
     setup: str
@@ -38,9 +39,9 @@ class VariantsTask:
         """Set-up, seed and share of the time."""
         return self.setup, str(self.seed), str(self.share)
 
+    @abstractmethod
     def variants(self) -> Mapping[str, SearchSettings]:
         """Return what is compared with the deep strategy."""
-        raise NotImplementedError
 
     def run(self) -> list[Row]:
         """Return a row per variant."""

@@ -110,7 +110,7 @@ def test_a_sample_is_searched_while_that_costs_little_or_improves() -> None:
 
 
 def test_a_sample_has_some_rounds_where_all_rows_have_rounds() -> None:
-    """Until so many rounds of four are made, the work of founders and offspring is no reason."""
+    """However much work founders and offspring are, all rounds of four are made first."""
     limit, fewest = WorkLimit(1_000, 10_000, batch=4), 4 * ROUNDS
 
     def record(number: int):

@@ -68,7 +68,7 @@ def test_an_observer_can_stop_in_the_initial_population() -> None:
 
 @pytest.mark.parametrize("answer", [None, False, np.False_, 1, "stop", [True]])
 def test_only_true_stops(answer) -> None:
-    """What an observer returns by accident, such as the length of something, is no order."""
+    """A value that an observer returns by accident, such as a length, does not end the search."""
     _, result = run(repeat(1.0), small(max_offspring=3), observers=[lambda record: answer])
     assert result.stop_reason is StopReason.MAX_ITER
 

@@ -61,26 +61,29 @@ class OneAtATime(CountingSamples):
         """Do nothing: no other thread refines."""
 
 
-class PlainKMeans(OneAtATime):
-    """What an engine inherits that runs K-means to its fixed point and nothing else.
+class Abandonable:
+    """What an engine inherits that calls :meth:`check_abandoned` between steps of a refinement."""
 
-    It calls :meth:`_check_abandoned` between the steps of a refinement.
-    """
+    _is_abandoned = False
+
+    def abandon(self, is_abandoned: bool) -> None:
+        """End the refinement that another thread is running, and those that follow."""
+        self._is_abandoned = is_abandoned
+
+    def check_abandoned(self) -> None:
+        """End a refinement that nobody waits for."""
+        if self._is_abandoned:
+            raise Abandoned
+
+
+class PlainKMeans(Abandonable, OneAtATime):
+    """What an engine inherits that runs K-means to its fixed point and nothing else."""
 
     abilities: frozenset[Ability] = frozenset()
-    _is_abandoned = False
 
     def takes_long(self, n_clusters: int) -> bool:
         """Expect large data: such engines are not for small ones."""
         return True
-
-    def abandon(self, is_abandoned: bool) -> None:
-        """Let the refinement end at its next step."""
-        self._is_abandoned = is_abandoned
-
-    def _check_abandoned(self) -> None:
-        if self._is_abandoned:
-            raise Abandoned
 
     def close(self) -> None:
         """Release nothing."""

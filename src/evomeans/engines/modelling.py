@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.engines.frame import Frame
-from evomeans.engines.inherited import CountingSamples
+from evomeans.engines.inherited import Abandonable, CountingSamples
 from evomeans.engines.protocol import (
-    Abandoned,
     Ability,
     FloatArray,
     Handle,
@@ -58,7 +57,7 @@ class Descent:
     n_iter: int
 
 
-class ModelEngine(CountingSamples, ABC):
+class ModelEngine(Abandonable, CountingSamples, ABC):
     """Samples in memory, and the course of a refinement around the local search of a model.
 
     Parameters
@@ -80,7 +79,6 @@ class ModelEngine(CountingSamples, ABC):
         self.n_jobs = n_jobs
         self.n_samples = len(weights)
         self.total_weight = float(weights.sum())
-        self._is_abandoned = False
 
     @abstractmethod
     def descend(self, centers: FloatArray, single_moves: bool, goal: float = math.inf) -> Descent:
@@ -210,15 +208,6 @@ class ModelEngine(CountingSamples, ABC):
     def takes_long(self, n_clusters: int) -> bool:
         """Leave refinements to their end when time is up, unless other threads run them."""
         return False
-
-    def abandon(self, is_abandoned: bool) -> None:
-        """End the refinement that another thread is running, and those that follow."""
-        self._is_abandoned = is_abandoned
-
-    def check_abandoned(self) -> None:
-        """End a refinement that nobody waits for; for loops that take their time."""
-        if self._is_abandoned:
-            raise Abandoned
 
     def close(self) -> None:
         """Release nothing."""

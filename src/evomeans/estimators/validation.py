@@ -116,7 +116,7 @@ def _check_values(estimator: Any, X: Any, n_jobs: int) -> None:
         return
     low, high = map(float, extremes(values, n_jobs))
     if not math.isfinite(high - low):
-        # In the words of scikit-learn, unless it was told not to look.
+        # Raises the error of scikit-learn, unless its configuration says assume_finite.
         assert_all_finite(X, estimator_name=type(estimator).__name__, input_name="X")
     if (largest := max(high, -low)) > LARGEST_VALUE:
         raise ValueError(f"X contains a value of size {largest:.3g}; {OVERFLOW}")

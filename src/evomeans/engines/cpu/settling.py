@@ -39,9 +39,9 @@ from evomeans.engines.rules import WORTHWHILE
 # Clusters that the samples of one cluster may move to. This bounds the cost of a swap where all
 # clusters are neighbours. K-means and single moves on all samples find what is missed.
 RANGE = 8
-# Where clusters have so many samples on average, a swap that has succeeded ends after a round that
-# gains less than this share of its gain in all. K-means on all samples follows, and needs less time
-# for the rest: it compares few of them.
+# Clusters with at least LARGE samples on average are large. There, a swap that has succeeded ends
+# after a round that adds less than the share LITTLE to its total gain. K-means on all samples
+# follows and needs less time for the rest, because it compares few of them.
 LARGE, LITTLE = 512, 0.2
 
 

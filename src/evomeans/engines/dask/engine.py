@@ -222,7 +222,7 @@ class DaskEngine(PlainKMeans):
         refined: dict[int, Refinement] = {}
         while asking:
             try:
-                self._check_abandoned()
+                self.check_abandoned()
                 answers = self.ask(list(asking.values()))
             except Abandoned:
                 raise Abandoned(following[0].centers) from None

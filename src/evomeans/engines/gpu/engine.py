@@ -246,5 +246,5 @@ class GpuEngine(PlainKMeans):
         if self._in_use is None or self._in_use[0].k != n_clusters:
             self._in_use = None
             batch = Batch(self.samples, n_clusters, self.together)
-            self._in_use = batch, Lloyd(self.samples, batch, self._ops, self._check_abandoned)
+            self._in_use = batch, Lloyd(self.samples, batch, self._ops, self.check_abandoned)
         return BatchRefining(self.samples, *self._in_use, self._ops, self._draw)

@@ -1,8 +1,8 @@
 """K-means with momentum on the device, for a batch.
 
 The rules are those of :mod:`~evomeans.engines.momentum` and :mod:`~evomeans.engines.outlook`.
-Centres stay on the device. Of each solution, the host learns four numbers after an iteration, and
-says by which part of its last step it goes on.
+Centres stay on the device. After an iteration, the host reads four numbers of each solution and
+answers with one: the part of the last step by which its centres go beyond the means.
 """
 
 from __future__ import annotations

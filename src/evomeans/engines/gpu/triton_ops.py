@@ -17,9 +17,10 @@ from evomeans.engines.gpu.kernels.roulette import draw_kernel, measure_kernel, t
 from evomeans.engines.gpu.kernels.sums import update_kernel
 from evomeans.engines.gpu.samples import LARGEST_HALF, DeviceSamples
 
-# Programs that share the doubtful, or the changed, samples of one solution: so many at least, and
-# more if there are few solutions of many samples. Else most of the device would be idle. These are
-# the most for all solutions together, and the samples for which one more is worth it.
+# Programs share the doubtful samples of a solution, or those that changed their label. There are at
+# least FEWEST_PROGRAMS for a solution. Few solutions of many samples would leave most of the device
+# idle, so they get more: one for every SAMPLES_PER_PROGRAM samples, as long as all solutions
+# together have no more than MOST_PROGRAMS.
 FEWEST_PROGRAMS, MOST_PROGRAMS, SAMPLES_PER_PROGRAM = 64, 2048, 1024
 
 
