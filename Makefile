@@ -12,7 +12,7 @@ SPHINX_ARGS ?=
 # One process per core; more than 8 only wait for each other while the kernels compile.
 PYTEST_PARALLEL ?= -n auto --maxprocesses 8 --dist worksteal
 # The modules that `make bench` runs, in order.
-BENCHMARKS ?= benchmarks.speed benchmarks.kmeans benchmarks.line benchmarks.first_use
+BENCHMARKS ?= lab.speed lab.kmeans lab.line lab.first_use
 BENCH_ARGS ?=
 # How much of the paper's experiments `make paper` runs.
 SIZE ?= small
@@ -62,21 +62,21 @@ bench: $(VENV)/.installed ## what an offspring and a K-means run cost, on the da
 	    echo "$(PY) -m $$module $(BENCH_ARGS)"; $(PY) -m $$module $(BENCH_ARGS); \
 	done
 
-bench-full: $(VENV)/.installed-plot ## all set-ups, scaling, levers, memory, into benchmarks/results (40 minutes or so)
-	$(PY) -m benchmarks.speed --full
-	$(PY) -m benchmarks.scaling
+bench-full: $(VENV)/.installed-plot ## all set-ups, scaling, levers, memory, into lab/results (40 minutes or so)
+	$(PY) -m lab.speed --full
+	$(PY) -m lab.scaling
 	@set -e; for module in kmeans levers memory; do \
-	    echo "$(PY) -m benchmarks.$$module"; \
-	    $(PY) -m benchmarks.$$module > benchmarks/results/$$module.txt; \
-	    cat benchmarks/results/$$module.txt; \
+	    echo "$(PY) -m lab.$$module"; \
+	    $(PY) -m lab.$$module > lab/results/$$module.txt; \
+	    cat lab/results/$$module.txt; \
 	done
 
 paper: $(VENV)/.installed-plot ## the paper's experiments, ours beside theirs: SIZE=smoke (a minute), small (an hour), paper (days)
 	@if [ "$(SIZE)" != smoke ]; then \
 	    echo "Fetching the data sets that are not at hand; what cannot be had is left out"; \
-	    $(PY) -m benchmarks.data fetch all || true; \
+	    $(PY) -m lab.data fetch all || true; \
 	fi
-	$(PY) -m benchmarks all --size $(SIZE) $(PAPER_ARGS)
+	$(PY) -m lab all --size $(SIZE) $(PAPER_ARGS)
 
 picture: $(VENV)/.installed-plot ## draw the pictures of the README and of the docs again
 	@set -e; for name in readme_picture search_pictures proof_picture model_pictures choosing_k architecture; do \
@@ -86,7 +86,7 @@ picture: $(VENV)/.installed-plot ## draw the pictures of the README and of the d
 clean: ## remove caches, builds and the virtual environment that make created
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -rf docs/_build docs/gallery docs/api/generated docs/api/backreferences docs/sg_execution_times.rst
-	find src tests benchmarks examples docs -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests lab examples docs -name __pycache__ -type d -prune -exec rm -rf {} +
 	@if [ -e "$(VENV)/.created" ]; then echo "rm -rf $(VENV)"; rm -rf "$(VENV)"; fi
 
 # The virtual environment: one stamp per set of packages, renewed when pyproject.toml changes.

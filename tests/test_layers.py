@@ -1,4 +1,4 @@
-"""Imports point in one direction, floor by floor (CONTRIBUTING.md has the picture)."""
+"""Imports point in one direction, floor by floor (docs/developer.md has the picture)."""
 
 from __future__ import annotations
 
@@ -36,12 +36,11 @@ FLOORS: dict[str, set[str]] = {
         *("criteria", "engines", "exact", "metrics", "path", "report", "search", "sparkline"),
         *("storage", "wording"),
     },
-    "baselines": {"compiled", "engines", "estimators", "search"},
     "plotting": {"engines.frame", "metrics", "search", "wording"},
     "report": {"_version", "metrics", "plotting", "search", "storage", "wording"},
     "cli": {
         *("_version", "compiled", "wording", "engines", "search", "storage", "estimators"),
-        *("baselines", "exact", "path", "plotting", "report"),
+        *("exact", "path", "plotting", "report"),
     },
 }
 # Packages that cost much to import, and where that is allowed.
@@ -52,12 +51,13 @@ HEAVY = {
     "triton": {"engines.gpu"},
     "dask": {"engines.dask", "engines.registry", "estimators", "cli"},
     "distributed": {"engines.dask", "cli"},
-    "sklearn": {"estimators", "baselines", "plotting", "report.rival", "cli"},
+    "sklearn": {"estimators", "plotting", "report.rival", "cli"},
     "polars": {"cli"},
     "rich": {"cli", "estimators.progress"},
     "cyclopts": {"cli"},
     "matplotlib": {"plotting", "report", "cli"},
     "jinja2": {"report"},
+    "lab": set(),  # the laboratory uses the product, never the other way round
 }
 
 
@@ -195,6 +195,7 @@ def test_engines_do_not_import_each_other_but_that_of_the_cpu() -> None:
     ("line", "found"),
     [
         ("import numba", "numba"),
+        ("from lab.baselines import SAGA", "lab"),
         ("import sklearn.cluster as c", "sklearn"),
         ("def f():\n    from torch import nn", "torch"),
         ("from evomeans import HGMeans", ""),

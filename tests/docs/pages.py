@@ -48,9 +48,9 @@ def shown_commands(page: Path, program: str) -> Iterator[list[str]]:
 
 
 def benchmark_commands(page: Path) -> Iterator[tuple[str, list[str]]]:
-    """Yield module and arguments of every ``python -m benchmarks...``, also within sentences."""
+    """Yield module and arguments of every ``python -m lab...``, also within sentences."""
     text = page.read_text(encoding="utf-8")
-    for match in re.finditer(r"python -m (benchmarks(?:\.\w+)*)([^`\n#|<]*)", text):
+    for match in re.finditer(r"python -m (lab(?:\.\w+)*)([^`\n#|<]*)", text):
         yield match.group(1), match.group(2).removesuffix("-->").split()
 
 

@@ -10,7 +10,7 @@ from pages import ROOT
 
 PUBLIC = [
     "evomeans",
-    "evomeans.baselines",
+    "lab.baselines",
     "evomeans.criteria",
     "evomeans.metrics",
     "evomeans.plotting",

@@ -42,10 +42,10 @@ def test_benchmarks_of_a_page_exist(page: Path) -> None:
 
 
 def imported_benchmarks(files: list[Path]) -> list[Path]:
-    """Return the modules of the folder benchmarks that files import: several share a parser."""
-    pattern = re.compile(r"^from benchmarks\.(\w+) import", re.MULTILINE)
+    """Return the modules of the folder lab that files import: several share a parser."""
+    pattern = re.compile(r"^from lab\.(\w+) import", re.MULTILINE)
     names = {name for file in files for name in pattern.findall(file.read_text(encoding="utf-8"))}
-    candidates = [ROOT / "benchmarks" / f"{name}.py" for name in sorted(names)]
+    candidates = [ROOT / "lab" / f"{name}.py" for name in sorted(names)]
     return [file for file in candidates if file.exists()]
 
 

@@ -10,10 +10,10 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.metrics.pairwise import pairwise_kernels
 
 import evomeans
-from benchmarks.models import diffusion_kernel
 from constraint_oracles import all_labels
 from evomeans import HGMeans, KernelHGMeans
 from evomeans.estimators.feature_map import IndefiniteKernelError, apply_map, find_coordinates
+from lab.models import diffusion_kernel
 
 QUICK = {"n_jobs": 1, "random_state": 0}
 X = np.random.default_rng(0).normal(size=(60, 3))

@@ -10,9 +10,9 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 from evomeans import HGMeans
-from evomeans.baselines import MultiStartKMeans
 from evomeans.engines.fixed_point import limb_bits
 from evomeans.engines.resolution import SPARE_BITS, smallest
+from lab.baselines import MultiStartKMeans
 from optional import require_torch
 
 N = 60

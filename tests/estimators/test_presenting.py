@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from evomeans import ExactKMeans, HGMeans, HGMeansPath, TrimmedHGMeans
-from evomeans.baselines import GlobalKMeans, MultiStartKMeans
+from lab.baselines import GlobalKMeans, MultiStartKMeans
 
 pytest.importorskip("jinja2")
 

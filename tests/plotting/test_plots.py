@@ -15,9 +15,9 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import NotFittedError
 
 from evomeans import HGMeans, HGMeansPath, History, plotting
-from evomeans.baselines import MultiStartKMeans
 from evomeans.plotting.cluster_plots import draw_sizes
 from evomeans.plotting.palette import OKABE_ITO
+from lab.baselines import MultiStartKMeans
 
 matplotlib.use("Agg")
 

@@ -1,1 +1,0 @@
-"""Measurements of evomeans, to be repeated by anyone: ``python -m benchmarks`` lists them."""

@@ -1,0 +1,45 @@
+"""Draws by chances, from uniform numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evomeans.engines.protocol import FloatArray
+from lab.baselines.engine import BaselineEngine, IndexArray
+
+
+def roulette(chances: FloatArray, uniforms: FloatArray) -> IndexArray:
+    """Draw indices with these chances, with replacement; none without a chance is drawn.
+
+    Any index may be drawn if all chances are zero.
+    """
+    if not chances.any():
+        chances = np.ones_like(chances)
+    cumulated = chances.cumsum()
+    drawn = np.searchsorted(cumulated, uniforms * cumulated[-1], side="right")
+    indices: IndexArray = np.minimum(drawn, np.flatnonzero(chances)[-1])
+    return indices
+
+
+def roulette_without_replacement(
+    chances: FloatArray, count: int, rng: np.random.Generator
+) -> IndexArray:
+    """Draw different indices with these chances; fewer where fewer have a chance.
+
+    Of exponential variables divided by the chances, the smallest come first as a wheel would draw
+    one after the other [1]_.
+
+    References
+    ----------
+    .. [1] P. S. Efraimidis and P. G. Spirakis, "Weighted random sampling with a reservoir",
+       Information Processing Letters 97, 181-185, 2006.
+    """
+    possible = np.flatnonzero(chances)
+    times = rng.exponential(size=len(chances))[possible] / chances[possible]
+    chosen: IndexArray = possible[times.argsort(kind="stable")[:count]]
+    return chosen
+
+
+def weighted(engine: BaselineEngine, values: FloatArray) -> FloatArray:
+    """Multiply values of samples by their weights."""
+    return values if engine.weights is None else values * engine.weights

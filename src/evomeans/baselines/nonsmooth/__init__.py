@@ -1,5 +1,0 @@
-"""Clustering by nonsmooth optimisation: one incremental frame, four local solvers."""
-
-from evomeans.baselines.nonsmooth.estimators import MSDCA, DCClust, DCDBundle, LMBMClust
-
-__all__ = ["MSDCA", "DCClust", "DCDBundle", "LMBMClust"]
