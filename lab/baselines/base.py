@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from evomeans.engines import create_engine, is_dask, prepare_kernels
+from evomeans.engines import is_dask, prepare_kernels
 from evomeans.engines.protocol import Ability, FloatArray, Refinement
 from evomeans.estimators.docstrings import completed
 from evomeans.estimators.fitted import FittedCenters
@@ -33,6 +33,7 @@ from evomeans.search.interrupts import DeferredInterrupt
 from evomeans.search.settings import check_limits
 from evomeans.search.stopping import StopReason
 from lab.baselines.engine import ENGINES, BaselineEngine
+from lab.baselines.engines import create_engine
 from lab.baselines.pursuit import RunRecord, pursue
 
 Found = tuple[Refinement, dict[str, Any]]
@@ -102,7 +103,6 @@ class Baseline(FittedCenters):
         # Ctrl-C ends the search, but neither loses what it found nor leaves half a fit.
         with DeferredInterrupt() as interrupt:
             engine = create_engine(engine_name, X, sample_weight, n_jobs=n_threads)
-            assert isinstance(engine, BaselineEngine)
             best, attributes = self._search(engine, interrupt)
             solution = canonical_solution(engine, best.centers, X.dtype)
             check_resolved(engine, X, sample_weight, solution)

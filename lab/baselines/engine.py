@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.engines.protocol import (
-    Attracted,
-    ClusterSums,
     Engine,
     FloatArray,
     Handle,
@@ -26,6 +24,45 @@ ENGINES = ("auto", "cpu", "reference")
 """The engines that can do all of it."""
 
 MOST_WORKERS = 64
+
+
+class Attracted(NamedTuple):
+    """What one more centre at each of m points y would attract: samples nearer to it than before.
+
+    Parameters
+    ----------
+    reductions : (m,) array
+        How much that lowers the sum of squares.
+    weights : (m,) array
+        Total weight of the samples attracted.
+    means : (m, d) array
+        Their mean; y itself if there are none.
+    """
+
+    reductions: FloatArray
+    weights: FloatArray
+    means: FloatArray
+
+
+class ClusterSums(NamedTuple):
+    """The samples assigned to their closest centres, and no more.
+
+    Parameters
+    ----------
+    inertia : float
+        Weighted sum of squared distances, in the frame.
+    weights : (k,) array
+        Total weight of the samples that are closest to each centre.
+    sums : (k, d) array
+        Their weighted sums, in the frame.
+    handle : handle, optional
+        Saves work if given for centres that are near these.
+    """
+
+    inertia: float
+    weights: FloatArray
+    sums: FloatArray
+    handle: Handle | None = None
 
 
 @runtime_checkable

@@ -19,6 +19,7 @@ from evomeans.estimators.searching import PAPER_FAST
 from evomeans.search import DEEP, SearchSettings, evolve
 from lab.baselines import SAGA, BreathingKMeans, FLSpp, MultiStartKMeans, RandomSwap
 from lab.baselines.base import AnytimeBaseline
+from lab.baselines.engines import create_engine as baseline_engine
 from lab.paper.methods import HG_DEEP, HG_FAST, HG_MEANS, KMEANS, KMEANS_PLUS, repeated
 
 _LOADED: set[str] = set()
@@ -78,7 +79,7 @@ def trace_baseline(
     That is what its user would do with the time.
     """
     began = time.process_time()
-    engine = create_engine("cpu", X, None)
+    engine = baseline_engine("cpu", X, None)
     rng = np.random.default_rng(seed)
     again = chain.from_iterable(make(m).solutions(engine, rng) for _ in count())
     for solution in again:

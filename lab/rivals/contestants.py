@@ -18,6 +18,7 @@ from evomeans.engines.protocol import Start
 from evomeans.estimators.searching import PAPER_FAST
 from evomeans.search import DEEP, PAPER, SearchSettings, evolve
 from lab import baselines
+from lab.baselines.engines import create_engine as baseline_engine
 from lab.paper.methods import HG_DEEP, HG_FAST, HG_MEANS, KMEANS, KMEANS_PLUS
 from lab.paper.traces import Point, Samples, fit_bkmeans, fit_flspp
 from lab.rivals.clock import Clock
@@ -86,7 +87,7 @@ def stream_run(
 
     If time is up before that, the completion counts as if it had taken none: a fit would do it too.
     """
-    engine = create_engine("cpu", X, None)
+    engine = baseline_engine("cpu", X, None)
     best, found = None, 0.0
     for solution in make(m).solutions(engine, np.random.default_rng(seed)):
         seconds = clock.seconds

@@ -111,6 +111,33 @@ def test_the_digest_covers_every_module_that_a_kernel_imports(tmp_path, monkeypa
         before = after
 
 
+def test_the_digest_covers_another_package_and_what_it_takes_from_this_one(
+    tmp_path, monkeypatch
+) -> None:
+    """Kernels outside the package are compiled anew if anything changes that they call."""
+    sources = {
+        "other/__init__.py": "",
+        "other/folder/__init__.py": "",
+        "other/folder/kernel.py": "from evomeans.near import f\nfrom other.beside import g\n",
+        "other/beside.py": "from evomeans.far import h\nimport third.party\n",
+        "other/unrelated.py": "",
+        "ours/near.py": "",
+        "ours/far.py": "",
+        "ours/unrelated.py": "",
+        "third/party.py": "",
+    }
+    for name, text in sources.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(cache, "PACKAGE", tmp_path / "ours")
+    cache._imported.cache_clear()
+    pending, seen = [tmp_path / "other/folder/kernel.py"], set()
+    while pending:
+        seen.add(pending[-1].relative_to(tmp_path).as_posix())
+        pending += cache._imported(pending.pop())
+    assert seen == {"other/folder/kernel.py", "other/beside.py", "ours/near.py", "ours/far.py"}
+
+
 def test_machine_code_of_the_cpu_engine_depends_on_what_it_inlines() -> None:
     """The closure of the main kernel holds constants and helpers from other floors."""
     seen, pending = set(), [PACKAGE / "engines" / "cpu" / "refine.py"]

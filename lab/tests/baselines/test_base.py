@@ -14,9 +14,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from evomeans.engines import Refinement, create_engine
+from evomeans.engines import Refinement
 from lab.baselines import MultiStartKMeans
 from lab.baselines.base import random_samples
+from lab.baselines.engines import create_engine
 from oracles import lowest_inertia
 from problems import make_weights, paired
 

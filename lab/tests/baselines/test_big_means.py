@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from evomeans.engines import Start, create_engine
+from evomeans.engines import Start
+from evomeans.engines.cpu import CpuEngine
 from lab.baselines import BigMeans
 from lab.baselines.big_means import drawn_chunk, on_all
+from lab.baselines.engines import create_engine
 
 RNG = np.random.default_rng(0)
 GRID = 10.0 * np.stack(np.meshgrid(np.arange(4.0), np.arange(4.0)), axis=-1).reshape(-1, 2)
@@ -33,7 +35,7 @@ def test_samples_without_weight_are_in_no_chunk_and_a_giant_does_not_stop_the_se
 def test_a_chunk_begins_at_the_best_centres_so_far(monkeypatch) -> None:
     """The first at k-means++, and every other at those that won; a loser repeats the winner."""
     engine, starts, values = create_engine("cpu", X, None), [], []
-    refine = type(engine).refine
+    refine = CpuEngine.refine
 
     def remember(self, given):
         answers = refine(self, given)
@@ -41,7 +43,7 @@ def test_a_chunk_begins_at_the_best_centres_so_far(monkeypatch) -> None:
         values.append(answers[0].inertia)
         return answers
 
-    monkeypatch.setattr(type(engine), "refine", remember)
+    monkeypatch.setattr(CpuEngine, "refine", remember)
     model = BigMeans(16, chunk_size=200, n_chunks=12)
     *found, last = model.solutions(engine, np.random.default_rng(3))
     assert len(found) == 12

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from evomeans.engines import Start, create_engine
+from evomeans.engines import Start
 from lab.baselines import BreathingKMeans
 from lab.baselines.breathing import GAIN, OFFSET, breathe_in, breathe_out, dispensable
+from lab.baselines.engines import create_engine
 
 X = np.random.default_rng(0).normal(size=(600, 2)) * np.linspace(1.0, 5.0, 600)[:, None]
 LINE = np.array([[0.0], [1.0], [2.5], [10.0], [11.2], [30.0]])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
 
-from evomeans.engines import create_engine
 from lab.baselines.drawing import roulette, roulette_without_replacement, weighted
+from lab.baselines.engines import create_engine
 
 CHANCES = np.array([0.0, 3.0, 1.0, 0.0, 4.0, 0.0])
 

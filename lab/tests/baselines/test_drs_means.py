@@ -7,9 +7,9 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
-from evomeans.engines import create_engine
 from lab.baselines import DRSMeans
 from lab.baselines.drs_means import center_chances, densities, neighbour_distances
+from lab.baselines.engines import create_engine
 
 
 def test_centres_close_to_others_have_the_larger_chances() -> None:

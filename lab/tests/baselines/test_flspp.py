@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from evomeans.engines import Refinement, Start, create_engine
+from evomeans.engines import Refinement, Start
 from evomeans.engines.protocol import LocalSearch
 from lab.baselines import FLSpp
+from lab.baselines.engines import create_engine
 from lab.baselines.flspp import foreseen_swap
 
 X = np.random.default_rng(0).normal(size=(200, 2))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from evomeans.engines import create_engine
 from lab.baselines import GlobalKMeans, GlobalKMeansPP
+from lab.baselines.engines import create_engine
 
 X = np.random.default_rng(0).normal(size=(60, 2))
 

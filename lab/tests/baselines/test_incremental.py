@@ -14,9 +14,9 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from evomeans.engines import create_engine
 from evomeans.engines.cpu import CpuEngine
 from lab.baselines import GlobalKMeans
+from lab.baselines.engines import create_engine
 from lab.baselines.incremental import attracted_means, largest, settle
 from oracles import squared_distances
 from problems import make_samples, make_weights

@@ -7,8 +7,9 @@ import pytest
 from incremental_oracles import best_mean, best_sample, minimum, path
 from numpy.testing import assert_allclose
 
-from evomeans.engines import Start, create_engine
+from evomeans.engines import Start
 from lab.baselines import ModifiedGlobalKMeans
+from lab.baselines.engines import create_engine
 from problems import make_samples, make_weights
 
 

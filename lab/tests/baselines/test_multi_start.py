@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from evomeans.engines import Start, create_engine
-from evomeans.engines.cpu import CpuEngine
+from evomeans.engines import Start
 from fakes import ScriptedEngine
 from lab.baselines import MultiStartKMeans
+from lab.baselines.engines import create_engine
+from lab.baselines.engines.cpu import BaselineCpuEngine
 
 X = np.random.default_rng(0).normal(size=(400, 2)) + 20.0 * (np.arange(800).reshape(400, 2) % 7)
 
@@ -21,7 +22,7 @@ def test_every_run_is_kmeans_to_its_end_from_a_start_of_its_own(init) -> None:
     model = MultiStartKMeans(9, init=init, n_runs=12)
     starts = []
 
-    class Watching(CpuEngine):
+    class Watching(BaselineCpuEngine):
         def refine(self, begun):
             starts.extend(start.centers for start in begun)
             return super().refine(begun)

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from evomeans.engines import Start, create_engine
+from evomeans.engines import Start
 from evomeans.engines.protocol import LocalSearch
 from evomeans.estimators.solution import canonical_solution
 from fakes import ScriptedEngine
 from lab.baselines import RandomSwap
+from lab.baselines.engines import create_engine
 
 
 def test_trials_begin_at_the_best_so_far() -> None:

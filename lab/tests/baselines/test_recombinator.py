@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from evomeans.engines import create_engine
 from lab.baselines import RecombinatorKMeans
+from lab.baselines.engines import create_engine
 from lab.baselines.recombinator import has_collapsed, preferences
 
 X = np.random.default_rng(0).normal(size=(300, 2))

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from evomeans.engines import Start, create_engine
+from evomeans.engines import Start
 from evomeans.engines.protocol import LocalSearch
 from lab.baselines import Smartigan
+from lab.baselines.engines import create_engine
 from lab.baselines.smartigan import factor, threshold_accepting
 
 X = np.random.default_rng(0).normal(size=(200, 3))

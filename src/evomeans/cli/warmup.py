@@ -14,7 +14,7 @@ from evomeans.wording import counted
 
 
 def needed_calls() -> list[Any]:
-    """Return what all models, proofs and baselines call on the CPU, for all kinds of samples."""
+    """Return what all models and proofs call on the CPU, for all kinds of samples."""
     from evomeans.compiled import assignment, merging
     from evomeans.engines import trimmed
     from evomeans.engines.constrained import engine as constrained

@@ -1,8 +1,9 @@
 """The disk cache of compiled kernels: shared by processes, keyed by what the sources say.
 
 Numba looks at the modification time of a kernel's own file. Here the key is the content of that
-file and of every module of the package it imports, since machine code also contains the kernels
-that a kernel calls. A copied, packed or freshly checked out package therefore stays warm.
+file and of every module of its package and of this one that it imports, since machine code also
+contains the kernels that a kernel calls. A copied, packed or freshly checked out package therefore
+stays warm.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 from typing import IO, Any
 
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 PACKAGE = Path(__file__).parents[1]
-IMPORTS = re.compile(rf"^\s*(?:from|import)\s+{PACKAGE.name}\.([\w.]+)", re.MULTILINE)
+IMPORTS = re.compile(r"^\s*(?:from|import)\s+(\w+)\.([\w.]+)", re.MULTILINE)
 
 
 class SharedCache(FunctionCache):  # type: ignore[misc]
@@ -92,7 +94,7 @@ def warn_once(text: str) -> None:
 
 @cache
 def source_digest(file: Path) -> str:
-    """Return the SHA-256 of a source file and of all modules of the package that it imports."""
+    """Return the SHA-256 of a source file and of all modules of its and our package it imports."""
     pending, seen = [file], {file}
     while pending:
         for module in _imported(pending.pop()) - seen:
@@ -111,12 +113,22 @@ def _source(file: Path) -> bytes:
 
 @cache
 def _imported(file: Path) -> frozenset[Path]:
-    """Files of the package that a module imports; of a subpackage all that lie in its folder."""
+    """Files of packages that a module imports; of a subpackage all that lie in its folder."""
     found: set[Path] = set()
-    for name in IMPORTS.findall(_source(file).decode("utf-8")):
-        module = PACKAGE.joinpath(*name.split("."))
+    own = _package_of(file)
+    packages = {own.name: own, "evomeans": PACKAGE}
+    for package, name in IMPORTS.findall(_source(file).decode("utf-8")):
+        if package not in packages:
+            continue
+        module = packages[package].joinpath(*name.split("."))
         found.update(module.glob("*.py") if module.is_dir() else [module.with_suffix(".py")])
     return frozenset(found)
+
+
+def _package_of(file: Path) -> Path:
+    """Return the outermost package that a module lies in; this one for a script."""
+    folders = takewhile(lambda folder: (folder / "__init__.py").exists(), file.parents)
+    return [PACKAGE, *folders][-1]
 
 
 @contextlib.contextmanager

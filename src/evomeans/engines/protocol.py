@@ -228,45 +228,6 @@ class Mating(NamedTuple):
     least_explained: float = 0.0
 
 
-class Attracted(NamedTuple):
-    """What one more centre at each of m points y would attract: samples nearer to it than before.
-
-    Parameters
-    ----------
-    reductions : (m,) array
-        How much that lowers the sum of squares.
-    weights : (m,) array
-        Total weight of the samples attracted.
-    means : (m, d) array
-        Their mean; y itself if there are none.
-    """
-
-    reductions: FloatArray
-    weights: FloatArray
-    means: FloatArray
-
-
-class ClusterSums(NamedTuple):
-    """The samples assigned to their closest centres, and no more.
-
-    Parameters
-    ----------
-    inertia : float
-        Weighted sum of squared distances, in the frame.
-    weights : (k,) array
-        Total weight of the samples that are closest to each centre.
-    sums : (k, d) array
-        Their weighted sums, in the frame.
-    handle : handle, optional
-        Saves work if given for centres that are near these.
-    """
-
-    inertia: float
-    weights: FloatArray
-    sums: FloatArray
-    handle: Handle | None = None
-
-
 class Engine(Protocol):
     """What the search and the estimators ask of an engine.
 

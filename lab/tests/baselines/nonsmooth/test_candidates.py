@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from evomeans.engines import Start, create_engine
+from evomeans.engines import Start
+from lab.baselines.engines import create_engine
 from lab.baselines.nonsmooth.candidates import (
     apart,
     far_candidates,

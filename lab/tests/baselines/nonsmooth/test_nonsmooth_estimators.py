@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-from evomeans.engines import Start, create_engine
+from evomeans.engines import Start
 from lab.baselines import MSDCA, DCClust, DCDBundle, LMBMClust
+from lab.baselines.engines import create_engine
 from lab.baselines.nonsmooth.frame import NonsmoothBaseline
 from problems import make_samples
 

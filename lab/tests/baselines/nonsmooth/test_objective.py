@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from evomeans.engines import Start, create_engine
+from evomeans.engines import Start
+from lab.baselines.engines import create_engine
 from lab.baselines.nonsmooth.objective import AuxiliaryFunction, ClusterFunction, Scale
 from oracles import squared_distances
 from problems import make_samples, make_weights

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from numpy.typing import ArrayLike
 
-from evomeans.engines import create_engine
 from fakes import refinement
+from lab.baselines.engines import create_engine
 from lab.baselines.saga.crossovers import CROSSOVERS, Couple, pair_up
 from lab.baselines.saga.evolution import Candidate, Evolution
 from lab.baselines.saga.parameters import ParameterSet

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from evomeans.engines import create_engine
 from fakes import ScriptedEngine, refinement
+from lab.baselines.engines import create_engine
 from lab.baselines.saga.evolution import Candidate, Evolution, nth_pair, select_by_roulette
 from lab.baselines.saga.parameters import ParameterSet
 from oracles import squared_distances

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from copy import copy
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,7 @@ from evomeans.engines.cpu.deferred import DeferredSamples, closest_in_turn
 from evomeans.engines.cpu.layout import Samples, Solution, count_tiles
 from evomeans.engines.cpu.memory import Memory
 from evomeans.engines.cpu.offspring import NO_CHILD
-from evomeans.engines.cpu.pooling import PoolMemory, draw_from_pool
 from evomeans.engines.cpu.reassign import PAIRS
-from evomeans.engines.cpu.reductions import Attraction
 from evomeans.engines.cpu.refining import Refining, choose_place, is_common_end
 from evomeans.engines.cpu.room import LabelledCenters, Room
 from evomeans.engines.cpu.samples import (
@@ -27,7 +25,6 @@ from evomeans.engines.cpu.samples import (
     dense_rows,
     encode_samples,
     frame_for,
-    with_room,
 )
 from evomeans.engines.draws import WeightedDraw
 from evomeans.engines.frame import Frame, is_sparse
@@ -35,8 +32,6 @@ from evomeans.engines.inherited import CountingSamples
 from evomeans.engines.protocol import (
     Abandoned,
     Ability,
-    Attracted,
-    ClusterSums,
     Flags,
     FloatArray,
     Handle,
@@ -46,7 +41,6 @@ from evomeans.engines.protocol import (
     Way,
     require_abilities,
 )
-from evomeans.engines.rules import sum_by_center
 from evomeans.engines.sampling import Drawing
 
 # What a thread that helps with an assignment should have to do, in products. Threads meet after
@@ -117,7 +111,6 @@ class CpuEngine(CountingSamples):
         self._draw = WeightedDraw(self.n_samples, sample_weight)
         self._room_in_use: Room | None = None
         self._is_abandoned = False
-        self._attractions: dict[int, Attraction] = {}
         self._has_many_rows = searching and not is_sparse(X) and self.n_samples >= MANY_ROWS
         if not self._has_many_rows:
             self._deferred.get(self._check_abandoned)
@@ -238,18 +231,6 @@ class CpuEngine(CountingSamples):
         trials = np.ascontiguousarray(quantiles.reshape(len(quantiles), -1))
         return self._room(len(trials)).seed(trials)
 
-    def errors_and_utilities(
-        self, centers: FloatArray, power: int = 2
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return what the samples of each centre cost, and what more without it."""
-        closest = self._room(len(centers)).two_closest(centers)
-        weights = None if self.weights is None else self.samples.weights
-        sums = sum_by_center(
-            closest.labels, closest.first, closest.second, weights, len(centers), power
-        )
-        errors, utilities = np.ldexp(sums, -power * self.frame.exponent)
-        return errors, utilities
-
     def better_parts(
         self,
         first: FloatArray,
@@ -287,14 +268,14 @@ class CpuEngine(CountingSamples):
         rows, own = drawing.choose(costs, self.weights, self.total_weight, self.n_samples)
         return CpuEngine(self._source[rows], own, n_jobs=self.n_jobs, frame=self.frame)
 
-    def workers(self, n_clusters: int, most: int) -> list[CpuEngine]:
+    def workers(self, n_clusters: int, most: int) -> list[Self]:
         """Engines that share the samples and the memory, each with its own work space."""
         n_workers, n_threads = share_threads(self.n_jobs, most, self._work(n_clusters))
         if n_workers == 1 and not self.takes_long(n_clusters):
             return [self]
         workers = [copy(self) for _ in range(n_workers)]
         for worker in workers:
-            worker.n_jobs, worker._room_in_use, worker._attractions = n_threads, None, {}
+            worker.n_jobs, worker._room_in_use = n_threads, None
         return workers
 
     def takes_long(self, n_clusters: int) -> bool:
@@ -318,13 +299,6 @@ class CpuEngine(CountingSamples):
         """Return a few samples as rows of a dense array."""
         return dense_rows(self.samples, chosen, self.n_features)
 
-    def nearest_squares(self, centers: FloatArray) -> FloatArray:
-        """Squared distances to the closest centres; zero for samples without weight."""
-        costs, weights = self._costs(centers), self.weights
-        if weights is None:
-            return costs
-        return np.divide(costs, weights, out=np.zeros_like(costs), where=weights > 0.0)
-
     def _costs(self, centers: FloatArray) -> FloatArray:
         """Weighted squared distances to the closest centres, in the frame."""
         if self._has_many_rows:
@@ -334,80 +308,6 @@ class CpuEngine(CountingSamples):
         self.assign(centers)
         costs: FloatArray = self._room(len(centers)).scratch.nearby[self.samples.places]
         return costs
-
-    def two_closest(self, centers: FloatArray) -> tuple[NDArray[np.int32], FloatArray, FloatArray]:
-        """Labels of the closest centres, and squared distances to the two closest."""
-        places = self.samples.places
-        closest = self._room(len(centers)).two_closest(centers)
-        return closest.labels[places], closest.first[places], closest.second[places]
-
-    def swap_gains(self, centers: FloatArray, quantile: float) -> tuple[int, FloatArray]:
-        """Draw a sample by D²; return it, and the gains of putting each centre onto it."""
-        room = self._room(len(centers))
-        closest = room.two_closest(centers)
-        costs = closest.first[self.samples.places]
-        if self.weights is not None:
-            costs *= self.weights
-        drawing = WeightedDraw(self.n_samples, costs if costs.any() else self.weights)
-        row = drawing.rows(np.array([quantile]))
-        gains = room.swap_gains(closest, self.rows(row))
-        return int(row[0]), np.ldexp(gains, -2 * self.frame.exponent)
-
-    def threshold_moves(
-        self,
-        labels: NDArray[np.int32],
-        n_clusters: int,
-        order: NDArray[np.intp],
-        factor: float,
-    ) -> tuple[NDArray[np.int32], FloatArray]:
-        """Move single samples, in this order, where that costs less than a multiple of before."""
-        places, room = self.samples.places, self._room(n_clusters)
-        moved = room.threshold_moves(labels[self.samples.order], places[order], factor)
-        return moved.labels[places], moved.centers
-
-    def seed_from(
-        self, pool: FloatArray, chances: FloatArray, quantiles: FloatArray
-    ) -> NDArray[np.intp]:
-        """Draw points of a pool by k-means++, judged by all samples; return their indices."""
-        samples = with_room(self.samples, len(pool), self.n_features)
-        drawn = np.zeros(len(quantiles), np.intp)
-        memory = PoolMemory.allocate(self.n_samples, len(pool))
-        draw_from_pool(samples, pool, chances, quantiles, drawn, memory)
-        return drawn
-
-    def reductions(self, points: FloatArray, squares: FloatArray) -> FloatArray:
-        """How much lower the objective is with one more centre, at each of the points."""
-        gains = self._attraction(len(points)).reductions(points, squares)
-        return np.ldexp(gains, -2 * self.frame.exponent)
-
-    def attracted_means(self, points: FloatArray, squares: FloatArray) -> FloatArray:
-        """Means of the samples that a centre at each of the points would attract."""
-        return self._attraction(len(points)).means(points, squares)
-
-    def attracted(self, points: FloatArray, squares: FloatArray) -> Attracted:
-        """Reductions in the frame, weights and means, for a centre at each of the points."""
-        return self._attraction(len(points)).attracted(points, squares)
-
-    def cluster_sums(self, centers: FloatArray, parent: Handle | None = None) -> ClusterSums:
-        """Assign all samples to these centres, and sum them up."""
-        room = self._room(len(centers))
-        found = self._new_solution(room.k)
-        known = self.memory.lend(parent, room.k)
-        before = found if known is None else known
-        try:
-            room.run(before, found, centers, known is not None, -1, 0.0, 1, steps=0)
-        finally:
-            self.memory.take_back(parent, known)
-        limbs, weights = found.sums, found.weights.copy()
-        sums = (limbs[:, 0, :-1] + limbs[:, 1, :-1] / self.samples.limb) / self.samples.scales[:-1]
-        return ClusterSums(room.inertia, weights, sums, self.memory.keep(found))
-
-    def _attraction(self, n_points: int) -> Attraction:
-        work = n_points * self.n_samples * self.n_features
-        n_threads = self.n_jobs if work >= WORTH_A_CALL else 1
-        if n_threads not in self._attractions:
-            self._attractions[n_threads] = Attraction(self.samples, self.n_features, n_threads)
-        return self._attractions[n_threads]
 
     def _room(self, n_clusters: int) -> Room:
         room = self._room_in_use

@@ -207,13 +207,13 @@ class Scratch(NamedTuple):
     For the tile in hand, written and read by one thread. ``a`` counts the chosen centres:
 
     * ``chosen`` (threads, k): the chosen centres. From ``choose_centers``, ``choose_targets``,
-      ``find_two_closest`` and ``lower_tiles``; read wherever scores are.
+      ``lower_tiles``; read wherever scores are.
     * ``offsets`` (threads, k, d): −2 (c − middle) of each. From ``locate_center``, for ``score``.
     * ``away`` (threads, k): ‖c − middle‖² of each. From ``locate_center``, for ``score`` and the
       error of a score.
     * ``products`` (threads, k): scalar products of a sparse sample with centres, within ``score``.
     * ``scores`` (threads, k, WIDTH): from ``score``; for ``find_lowest``, ``renew_gaps``,
-      ``mark_tile``, ``find_two_closest`` and ``lower_tiles``.
+      ``mark_tile`` and ``lower_tiles``.
     * ``lanes`` (threads, 5, WIDTH): BEST, SECOND and CLOSEST from ``find_lowest``; FACTOR and
       WEIGHT from ``weigh_lanes``, for ``mark_tile``.
     * ``shares`` (threads, 2, k): upper bounds of 1/W. From ``set_shares``, for ``find_rivals`` and

@@ -11,18 +11,14 @@ from evomeans.compiled.ready import Call
 from evomeans.engines.cpu.buckets import MANY_ROWS, distribute, route, split
 from evomeans.engines.cpu.calling import Kernels
 from evomeans.engines.cpu.choose import kernel_calls_for
-from evomeans.engines.cpu.foresight import Foresight, foresee, set_squares_to
 from evomeans.engines.cpu.hartigan import move_singles
 from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import Samples, State
-from evomeans.engines.cpu.losses import find_two_closest
 from evomeans.engines.cpu.momentum import lead
 from evomeans.engines.cpu.offspring import make_offspring
 from evomeans.engines.cpu.order import halve
 from evomeans.engines.cpu.parts import choose_parts
-from evomeans.engines.cpu.pooling import PoolMemory, draw_from_pool
 from evomeans.engines.cpu.reassign import reassign
-from evomeans.engines.cpu.reductions import OwnDistances, PointScratch, attract
 from evomeans.engines.cpu.refine import refine, step, sum_distances
 from evomeans.engines.cpu.room import Room
 from evomeans.engines.cpu.roulette import all_distances, draw_at
@@ -34,7 +30,6 @@ from evomeans.engines.cpu.samples import (
 )
 from evomeans.engines.cpu.seeding import seed
 from evomeans.engines.cpu.swaps import try_swaps
-from evomeans.engines.cpu.thresholds import gather, visit_all
 from evomeans.engines.frame import is_sparse
 from evomeans.engines.protocol import Ability
 
@@ -101,7 +96,7 @@ def bucket_calls(rows: Any, order: Any) -> list[Call]:
 
 
 def other_calls(X: Any) -> list[Call]:
-    """Return what large data, the Dask engine and the baselines call, beyond the calls of a fit.
+    """Return what large data and the Dask engine call, beyond the calls of a fit.
 
     Parameters
     ----------
@@ -109,34 +104,14 @@ def other_calls(X: Any) -> list[Call]:
         The samples. Only their types matter.
     """
     room, state = Room(blank_samples(X), 1, 1, 1), State.allocate(1, 1)
-    samples, centers, scratch, target = room.samples, room.centers, room.scratch, room.target
-    one, grid, labels, index = (
-        np.zeros(1),
-        np.zeros((1, 1)),
-        np.zeros(1, np.int32),
-        np.zeros(1, int),
-    )
-    closest = labels, labels, one, one
-    pool = PoolMemory.allocate(1, 1)
-    foresight = samples, *closest, one, index, index, Foresight.allocate(1, 1)
-    moved = samples, room.swapped, samples.order, 1.0, one, target
+    samples, centers, scratch = room.samples, room.centers, room.scratch
     found = [
         Call(step, (samples, state, centers, scratch, False, -1, 0, 1), 4.0),
         Call(sum_distances, (samples, state, centers, scratch, 1, 0, 1), 0.7),
         Call(draw_at, (scratch.nearby, scratch.partial, samples.places, 0.0), 0.4),
-        Call(find_two_closest, (samples, centers.exact, scratch, *closest, 0, 1), 1.2),
-        Call(all_distances, (samples, centers.exact, grid), 0.5),
-        Call(set_squares_to, (samples, target, one), 0.3),
-        Call(foresee, foresight, 1.5),
-        Call(draw_from_pool, (samples, grid, one, grid, index, pool), 1.5),
-        Call(gather, (samples, room.swapped, target), 0.6),
-        Call(visit_all, moved, 1.2),
+        Call(all_distances, (samples, centers.exact, np.zeros((1, 1))), 0.5),
     ]
-    if not is_sparse(X):
-        own, memory = OwnDistances.of(one), PointScratch.allocate(1, 1)
-        points = samples, own, grid, True, True, one, one, grid, memory, 0, 1
-        found += [Call(attract, points, 2.0), *bucket_calls(samples.rows, samples.order)]
-    return found
+    return found if is_sparse(X) else [*found, *bucket_calls(samples.rows, samples.order)]
 
 
 def blank_samples(X: Any) -> Samples:

@@ -12,10 +12,8 @@ from evomeans.compiled.bundle import address_of
 from evomeans.engines.course import Level
 from evomeans.engines.cpu.calling import Kernels, kernels_for
 from evomeans.engines.cpu.clusters import SUCCESSES, Clusters, Diary
-from evomeans.engines.cpu.foresight import Foresight, foresee, squares_to
 from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import Centers, Samples, Scratch, Solution, State, aligned
-from evomeans.engines.cpu.losses import find_two_closest
 from evomeans.engines.cpu.momentum import Pace
 from evomeans.engines.cpu.offspring import (
     ASSIGN,
@@ -32,7 +30,6 @@ from evomeans.engines.cpu.rows import SparseRows
 from evomeans.engines.cpu.samples import with_room
 from evomeans.engines.cpu.seeding import seed
 from evomeans.engines.cpu.threads import Crew
-from evomeans.engines.cpu.thresholds import gather, visit_all
 from evomeans.engines.protocol import FloatArray, Way
 from evomeans.engines.rules import MAX_ITERATIONS
 
@@ -56,18 +53,6 @@ class LabelledCenters(NamedTuple):
 
     labels: NDArray[Any]
     centers: FloatArray
-
-
-class TwoClosest(NamedTuple):
-    """``labels`` and ``others``, the closest and second closest centres; their squared distances.
-
-    All are (n,) arrays. With one centre, ``others`` has no meaning, and ``second`` is infinite.
-    """
-
-    labels: NDArray[np.int32]
-    others: NDArray[np.int32]
-    first: FloatArray
-    second: FloatArray
 
 
 class Outcome(NamedTuple):
@@ -322,36 +307,6 @@ class Room:
         exact = self.centers.exact
         self.crew.run(seed, self.samples, exact, self.scratch, ceilings, reach, gains, quantiles)
         return self.positions
-
-    def two_closest(self, centers: FloatArray) -> TwoClosest:
-        """Return the two closest centres of every sample, by place, with squared distances."""
-        self.centers.exact[:] = centers
-        n_samples = len(self.samples.order)
-        found = TwoClosest(*np.zeros((2, n_samples), np.int32), *np.full((2, n_samples), np.inf))
-        self.crew.run(find_two_closest, self.samples, self.centers.exact, self.scratch, *found)
-        return found
-
-    def swap_gains(self, closest: TwoClosest, point: FloatArray) -> FloatArray:
-        """Return what swaps of centres with a point, shape (1, d), would gain, in the frame.
-
-        See :mod:`~evomeans.engines.cpu.foresight`.
-        """
-        memory = Foresight.allocate(*self.target.shape)
-        members = closest.labels.argsort(kind="stable")
-        begins = np.searchsorted(closest.labels[members], np.arange(self.k + 1))
-        away = squares_to(self.samples, point)
-        foresee(self.samples, *closest, away, members, begins, memory)
-        return memory.gains
-
-    def threshold_moves(
-        self, labels: NDArray[np.int32], order: NDArray[np.uint32], factor: float
-    ) -> LabelledCenters:
-        """Make a pass of moves, by place; see :mod:`~evomeans.engines.cpu.thresholds`."""
-        clusters = self.swapped
-        clusters.labels[:] = labels
-        gather(self.samples, clusters, self.target)
-        visit_all(self.samples, clusters, order, factor, np.empty(self.k), self.target)
-        return LabelledCenters(clusters.labels.copy(), self.target.copy())
 
     @property
     def positions(self) -> FloatArray:

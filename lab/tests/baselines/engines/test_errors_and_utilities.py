@@ -9,19 +9,17 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from evomeans.engines import create_engine
+from lab.baselines.engines import create_engine
 from oracles import in_frame, squared_distances
 from problems import make_samples, make_weights, problems
 
 
 @settings(phases=[Phase.explicit, Phase.generate], max_examples=30)
 @given(st.data())
-def test_they_are_sums_over_the_samples_of_a_centre(
-    rival_engine_name, dtype, weighted, data
-) -> None:
+def test_they_are_sums_over_the_samples_of_a_centre(engine_name, dtype, weighted, data) -> None:
     """Σ wδ₁ and Σ w(δ₂ − δ₁), by all distances, for any centres and both powers."""
     problem = data.draw(problems(dtype, weighted))
-    engine = create_engine(rival_engine_name, problem.X, problem.weights)
+    engine = create_engine(engine_name, problem.X, problem.weights)
     n, d = problem.X.shape
     weights = np.ones(n) if problem.weights is None else problem.weights
     samples = in_frame(engine.frame, problem.X)
@@ -40,12 +38,12 @@ def test_they_are_sums_over_the_samples_of_a_centre(
         assert_allclose(utilities, expected, rtol=1e-10, atol=1e-12 * (expected.sum() + scale))
 
 
-def test_a_utility_is_the_price_of_removal(rival_engine_name, dtype, weighted) -> None:
+def test_a_utility_is_the_price_of_removal(engine_name, dtype, weighted) -> None:
     """Errors add up to the inertia; without a centre the inertia is higher by its utility."""
     rng = np.random.default_rng(1)
     X = make_samples("blobs", 300, 3, dtype, rng)
     weights = make_weights(300, rng) if weighted else None
-    engine = create_engine(rival_engine_name, X, weights)
+    engine = create_engine(engine_name, X, weights)
     centers = engine.samples_at((np.arange(9) + 0.5) / 9)
     errors, utilities = engine.errors_and_utilities(centers)
     _, inertia = engine.assign(centers)
@@ -55,10 +53,10 @@ def test_a_utility_is_the_price_of_removal(rival_engine_name, dtype, weighted) -
         assert without - inertia == pytest.approx(utilities[j], rel=1e-9, abs=1e-9 * inertia)
 
 
-def test_twins_are_of_no_use(rival_engine_name, dtype) -> None:
+def test_twins_are_of_no_use(engine_name, dtype) -> None:
     """Of two equal centres the first has the samples; neither would be missed."""
     X = np.array([[0.0], [1.0], [9.0], [11.0]], dtype)
-    engine = create_engine(rival_engine_name, X, None)
+    engine = create_engine(engine_name, X, None)
     centers = in_frame(engine.frame, np.array([[0.5], [10.0], [10.0]], dtype))
     errors, utilities = engine.errors_and_utilities(centers)
     assert_allclose(errors, [0.5, 2.0, 0.0])
@@ -66,9 +64,9 @@ def test_twins_are_of_no_use(rival_engine_name, dtype) -> None:
     assert_array_equal(utilities[1:], 0.0)
 
 
-def test_nobody_takes_over_from_a_single_centre(rival_engine_name, dtype) -> None:
+def test_nobody_takes_over_from_a_single_centre(engine_name, dtype) -> None:
     """Its utility is infinite, also where samples have no weight."""
-    engine = create_engine(rival_engine_name, np.array([[1.0], [3.0]], dtype), np.array([1.0, 0.0]))
+    engine = create_engine(engine_name, np.array([[1.0], [3.0]], dtype), np.array([1.0, 0.0]))
     errors, utilities = engine.errors_and_utilities(np.zeros((1, 1)))
     assert errors.shape == (1,)
     assert_array_equal(utilities, [np.inf])

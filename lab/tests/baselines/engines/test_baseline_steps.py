@@ -9,8 +9,9 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
-from evomeans.engines import Start, create_engine
+from evomeans.engines import Start
 from evomeans.engines.protocol import LocalSearch
+from lab.baselines.engines import create_engine
 from problems import make_weights
 
 N, D = 120, 4

@@ -27,7 +27,8 @@ from evomeans.engines.cpu.order import neighbour_order
 from evomeans.engines.cpu.roulette import all_distances
 from evomeans.engines.cpu.rows import Rows, SparseRows, weight_of
 from evomeans.engines.cpu.threads import Crew, nth_item
-from evomeans.engines.protocol import Attracted, FloatArray
+from evomeans.engines.protocol import FloatArray
+from lab.baselines.engine import Attracted
 
 # Limits of the distances at which samples are skipped are multiplied by this, far above rounding.
 PAD = 1.0 + 1e-9
