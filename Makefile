@@ -11,8 +11,8 @@ PYTEST_ARGS ?=
 SPHINX_ARGS ?=
 # One process per core; more than 8 only wait for each other while the kernels compile.
 PYTEST_PARALLEL ?= -n auto --maxprocesses 8 --dist worksteal
-# The modules that `make bench` runs, in order.
-BENCHMARKS ?= lab.speed lab.kmeans lab.line lab.first_use
+# The commands of the laboratory that `make bench` runs, in order.
+BENCHMARKS ?= speed kmeans line first_use
 BENCH_ARGS ?=
 # How much of the paper's experiments `make paper` runs.
 SIZE ?= small
@@ -35,7 +35,7 @@ help: ## show this list
 	@echo "  DEMO_ARGS      arguments for the demo, e.g. DEMO_ARGS=\"--clusters 40\""
 	@echo "  PYTEST_ARGS    arguments for pytest, e.g. PYTEST_ARGS=\"-k crossover -x\""
 	@echo "  SPHINX_ARGS    arguments for sphinx, e.g. SPHINX_ARGS=\"-D plot_gallery=0\" to leave the gallery unexecuted"
-	@echo "  BENCHMARKS     the modules that bench runs ($(BENCHMARKS)); BENCH_ARGS are arguments, for one module"
+	@echo "  BENCHMARKS     what bench runs ($(BENCHMARKS)); BENCH_ARGS are arguments, for one of them"
 	@echo "  SIZE           of the experiments that paper runs ($(SIZE)); PAPER_ARGS are arguments, e.g. --processes 8"
 	@echo "  EVOMEANS_DATA  a folder with data sets (.npz files); others are downloaded into a cache"
 
@@ -58,25 +58,25 @@ docs: $(VENV)/.installed-docs ## build the site into docs/_build/html: pages, ga
 	$(PY) docs/check_site.py docs/_build/html
 
 bench: $(VENV)/.installed ## what an offspring and a K-means run cost, on the data in EVOMEANS_DATA (minutes)
-	@set -e; for module in $(BENCHMARKS); do \
-	    echo "$(PY) -m $$module $(BENCH_ARGS)"; $(PY) -m $$module $(BENCH_ARGS); \
+	@set -e; for name in $(BENCHMARKS); do \
+	    echo "$(PY) -m lab $$name $(BENCH_ARGS)"; $(PY) -m lab $$name $(BENCH_ARGS); \
 	done
 
-bench-full: $(VENV)/.installed-plot ## all set-ups, scaling, levers, memory, into lab/results (40 minutes or so)
-	$(PY) -m lab.speed --full
-	$(PY) -m lab.scaling
-	@set -e; for module in kmeans levers memory; do \
-	    echo "$(PY) -m lab.$$module"; \
-	    $(PY) -m lab.$$module > lab/results/$$module.txt; \
-	    cat lab/results/$$module.txt; \
+bench-full: $(VENV)/.installed-plot ## all set-ups, scaling, memory, into lab/results (40 minutes or so)
+	$(PY) -m lab speed --full
+	$(PY) -m lab scaling
+	@set -e; for name in kmeans memory; do \
+	    echo "$(PY) -m lab $$name"; \
+	    $(PY) -m lab $$name > lab/results/$$name.txt; \
+	    cat lab/results/$$name.txt; \
 	done
 
 paper: $(VENV)/.installed-plot ## the paper's experiments, ours beside theirs: SIZE=smoke (a minute), small (an hour), paper (days)
 	@if [ "$(SIZE)" != smoke ]; then \
 	    echo "Fetching the data sets that are not at hand; what cannot be had is left out"; \
-	    $(PY) -m lab.data fetch all || true; \
+	    $(PY) -m lab data fetch all || true; \
 	fi
-	$(PY) -m lab all --size $(SIZE) $(PAPER_ARGS)
+	$(PY) -m lab paper all --size $(SIZE) $(PAPER_ARGS)
 
 picture: $(VENV)/.installed-plot ## draw the pictures of the README and of the docs again
 	@set -e; for name in readme_picture search_pictures proof_picture model_pictures choosing_k architecture; do \

@@ -3,7 +3,7 @@
 ``best_known.csv`` has a row per set-up: the value, who found it, and what the literature prints.
 Values are kept as they were printed; half a unit of the last digit is their rounding, and no run
 is said to beat a value, or to miss it, by less. A run that finds a lower value proposes it, which
-leaves a small file; ``python -m lab.best_known`` shows the proposals, and ``--accept``
+leaves a small file; ``python -m lab best_known`` shows the proposals, and ``--accept``
 merges them into the table. ``--list`` shows all of it.
 """
 
@@ -15,7 +15,6 @@ import io
 import json
 import math
 import secrets
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from decimal import Decimal
@@ -26,6 +25,7 @@ from evomeans.storage.files import write_atomically
 from lab.data.errors import exit_on_data_errors
 from lab.data.locking import exclusive
 from lab.data.registry import DATASETS, dataset_named
+from lab.measure import parser_for
 
 TABLE = Path(__file__).with_name("best_known.csv")
 PROPOSALS = Path(__file__).parent / "results" / "proposals"
@@ -93,7 +93,7 @@ class Known:
     literature_source : str
         Where it is published.
     proven_bound : float or None
-        No clustering has a lower objective; ``python -m lab.proof`` proves it.
+        No clustering has a lower objective; ``python -m lab proof`` proves it.
     """
 
     dataset: str
@@ -307,11 +307,7 @@ def _proposal_files(folder: Path) -> list[tuple[Path, Proposal]]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Show the proposals and what they would change, or merge them."""
-    parser = argparse.ArgumentParser(
-        prog="python -m lab.best_known",
-        description=__doc__,
-        formatter_class=argparse.RawTextHelpFormatter,
-    )
+    parser = parser_for("best_known", __doc__)
     parser.add_argument("--accept", action="store_true", help="merge the proposals into the table")
     parser.add_argument(
         "--list", action="store_true", help="all set-ups; * marks values below the published ones"
@@ -362,7 +358,3 @@ def _change(before: Known | None, dataset: str, m: int, value: float, by: str) -
     was = "none" if before is None else f"{before.value:.10g} ({before.found_by})"
     lower = "" if before is None else f", {before.gap(value):+.5f} %"
     return f"{dataset} m={m}: {was} -> {value:.10g} ({by}){lower}"
-
-
-if __name__ == "__main__":
-    sys.exit(main())

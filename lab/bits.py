@@ -1,10 +1,10 @@
 """Fits whose results must keep their bits when the code is rearranged.
 
-Run ``python -m lab.bits`` for the table of this version, or compare two versions:
+Run ``python -m lab bits`` for the table of this version, or compare two versions:
 
-    python -m lab.bits --against v0.1      # this working tree and a revision of it
-    python -m lab.bits --write before.json # keep the table in a file
-    python -m lab.bits --read before.json  # compare with the table in that file
+    python -m lab bits --against v0.1      # this working tree and a revision of it
+    python -m lab bits --write before.json # keep the table in a file
+    python -m lab bits --read before.json  # compare with the table in that file
 
 A comparison prints the rows that differ, and exits with 1 if there are any. Tables depend on the
 machine and on the versions of NumPy and its libraries, so compare only what the same machine made.
@@ -27,9 +27,10 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,14 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_digits, load_iris
 
 from lab.measure import mixture, parser_for
-from lab.revisions import ROOT, check_imported, environment_of, estimator, source_of
+from lab.revisions import (
+    ROOT,
+    baselines_beside,
+    check_imported,
+    environment_of,
+    estimator,
+    source_of,
+)
 
 COLUMNS = ("inertia", "labels", "centers", "course", "n_iter", "n_rediscoveries")
 DIGITS = 12
@@ -158,13 +166,11 @@ def fit_lazy(chunks: tuple[int, ...], *, weighted: bool = False, **parameters: A
     return model
 
 
-def fit_baseline(name: str, samples: Any, m: int, **parameters: Any) -> Any:
-    from lab import baselines
-
+def fit_baseline(baselines: ModuleType, name: str, samples: Any, m: int, **parameters: Any) -> Any:
     return getattr(baselines, name)(m, **parameters).fit(samples)
 
 
-def fits() -> Iterator[tuple[str, Callable[[], Any]]]:
+def fits(baselines: ModuleType) -> Iterator[tuple[str, Callable[[], Any]]]:
     """Give every fit a name; all are independent of each other."""
     # Strategies do different things up to 64 and up to 256 samples per cluster.
     for size, (n, m) in {"30": (300, 10), "150": (1500, 10), "400": (4000, 10)}.items():
@@ -220,11 +226,11 @@ def fits() -> Iterator[tuple[str, Callable[[], Any]]]:
     }
     for name, parameters in anytime.items():
         given = {"random_state": 0, **parameters}
-        yield name, partial(fit_baseline, name, blobs(800, 4, 10), 10, **given)
+        yield name, partial(fit_baseline, baselines, name, blobs(800, 4, 10), 10, **given)
     for name in ("GlobalKMeans", "ModifiedGlobalKMeans", "MultiStartModifiedGlobalKMeans"):
-        yield name, partial(fit_baseline, name, blobs(800, 4, 10), 10)
+        yield name, partial(fit_baseline, baselines, name, blobs(800, 4, 10), 10)
     for name in ("DCClust", "MSDCA", "DCDBundle", "LMBMClust"):
-        yield name, partial(fit_baseline, name, blobs(800, 4, 10), 5)
+        yield name, partial(fit_baseline, baselines, name, blobs(800, 4, 10), 5)
 
 
 def later(samples: Callable[[], Any], m: int, **parameters: Any) -> Callable[[], Any]:
@@ -243,9 +249,9 @@ def needs(package: str, make: Callable[[], Any]) -> Callable[[], Any]:
 # ---- rows ----------------------------------------------------------------------------------------
 
 
-def measured() -> Iterator[tuple[str, Row]]:
-    """Make all fits, one after the other."""
-    for name, make in fits():
+def measured(source: Path) -> Iterator[tuple[str, Row]]:
+    """Make all fits with the package in ``source``, one after the other."""
+    for name, make in fits(baselines_beside(source)):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model = make()
@@ -282,7 +288,7 @@ def table_of(source: Path) -> Rows:
     """Run this script in another process, on the package in ``source``."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "rows.json"
-        command = [sys.executable, "-m", "lab.bits", "--write", str(file), "--quiet"]
+        command = [sys.executable, "-m", "lab", "bits", "--write", str(file), "--quiet"]
         command += ["--source", str(source)]
         done = subprocess.run(command, cwd=ROOT, env=environment_of(source), check=False)
         if done.returncode:
@@ -307,8 +313,8 @@ def print_differences(before: Rows, after: Rows) -> int:
     return len(names)
 
 
-def parse_arguments() -> argparse.Namespace:
-    parser = parser_for(__doc__)
+def parse_arguments(given: Sequence[str] | None) -> argparse.Namespace:
+    parser = parser_for("bits", __doc__)
     other = parser.add_mutually_exclusive_group()
     other.add_argument("--against", metavar="REV", help="compare with a revision of the repository")
     other.add_argument("--read", type=Path, metavar="FILE", help="compare with a kept table")
@@ -317,17 +323,17 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--source", type=Path, default=ROOT / "src", help="folder with the package to run"
     )
-    return parser.parse_args()
+    return parser.parse_args(given)
 
 
-def main() -> None:
-    arguments = parse_arguments()
+def main(given: Sequence[str] | None = None) -> None:
+    arguments = parse_arguments(given)
     if arguments.against:
         before, after = table_of(source_of(arguments.against)), table_of(arguments.source)
         sys.exit(print_differences(before, after) > 0)
     check_imported(arguments.source)
     rows: Rows = {}
-    for name, row in measured():
+    for name, row in measured(arguments.source):
         rows[name] = row
         if not arguments.quiet:
             print(text_of(name, row), flush=True)
@@ -335,7 +341,3 @@ def main() -> None:
         arguments.write.write_text(json.dumps(rows, indent=1) + "\n")
     if arguments.read:
         sys.exit(print_differences(read(arguments.read), rows) > 0)
-
-
-if __name__ == "__main__":
-    main()

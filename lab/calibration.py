@@ -2,9 +2,9 @@
 
 Run these commands one after the other; the first two take ten minutes of CPU time or so::
 
-    python -m lab.whole_runs --results lab/results/whole_runs.csv
-    python -m lab.whole_runs --fast --results lab/results/whole_runs_fast.csv
-    python -m lab.calibration --picture docs/images/calibration.png
+    python -m lab whole_runs --results lab/results/whole_runs.csv
+    python -m lab whole_runs --fast --results lab/results/whole_runs_fast.csv
+    python -m lab calibration --picture docs/images/calibration.png
 
 The last one prints a table of what the rows say, and draws it. A success is a run within 0.01 % of
 the best value known. The interval is Wilson's, with a confidence of 95 % [1]_; it takes runs as
@@ -119,7 +119,7 @@ def draw(groups: Sequence[Group], path: Path) -> None:
 
 
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = parser_for(__doc__)
+    parser = parser_for("calibration", __doc__)
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the rows")
     parser.add_argument("--picture", type=Path)
     return parser.parse_args(arguments)
@@ -141,7 +141,3 @@ def main(arguments: Sequence[str] | None = None) -> None:
         table.print_row(group._asdict())
     if chosen.picture is not None:
         draw(groups, chosen.picture)
-
-
-if __name__ == "__main__":
-    main()

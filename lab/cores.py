@@ -1,7 +1,7 @@
 """How whole searches gain from more threads, and what they lose on a busy machine.
 
-Run ``python -m lab.cores`` for the set-ups below with 1, 2, 4, … threads, up to the number
-of cores, or choose: ``python -m lab.cores letters:50:200 --threads 1 16 --rounds 3``. A
+Run ``python -m lab cores`` for the set-ups below with 1, 2, 4, … threads, up to the number
+of cores, or choose: ``python -m lab cores letters:50:200 --threads 1 16 --rounds 3``. A
 set-up is ``dataset:clusters`` or ``mixture:n:d:clusters``, and then the number of offspring; 0
 leaves the search to its end. The data sets are looked up as in docs/data.md.
 
@@ -28,7 +28,6 @@ from typing import Any
 
 from evomeans import HGMeans
 from evomeans.search import DEEP
-from lab.data import exit_on_data_errors
 from lab.measure import Column, Table, parser_for
 from lab.setups import samples_of
 
@@ -115,8 +114,8 @@ def powers_of_two(most: int) -> list[int]:
     return sorted({*(2**i for i in range(most.bit_length()) if 2**i <= most), most})
 
 
-def parse_arguments() -> argparse.Namespace:
-    parser = parser_for(__doc__)
+def parse_arguments(given: Sequence[str] | None) -> argparse.Namespace:
+    parser = parser_for("cores", __doc__)
     parser.add_argument("setups", nargs="*", default=SETUPS, help="as described above")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     parser.add_argument("--threads", nargs="+", type=int, default=powers_of_two(cores or 1))
@@ -124,11 +123,11 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--lag", type=int, default=DEEP.lag, help="of the strategy")
     parser.add_argument("--busy", type=int, default=0, metavar="N", help="busy processes beside it")
     parser.add_argument("--separate", action="store_true", help="searches in separate processes")
-    return parser.parse_args()
+    return parser.parse_args(given)
 
 
-def main() -> None:
-    arguments = parse_arguments()
+def main(given: Sequence[str] | None = None) -> None:
+    arguments = parse_arguments(given)
     threads: list[int] = arguments.threads
     columns = [Column("set-up", "setup"), Column(f"{threads[0]}", "seconds", "{:.2f} s")]
     columns += [Column(str(count), str(count), "{:.2f}x") for count in threads[1:]]
@@ -141,8 +140,3 @@ def main() -> None:
             table.print_row(
                 measure(setup, arguments.lag, threads, arguments.rounds, arguments.separate)
             )
-
-
-if __name__ == "__main__":
-    with exit_on_data_errors():
-        main()

@@ -1,6 +1,6 @@
 """How often criteria find the number of clusters, where that number is known.
 
-Run ``python -m lab.criteria`` (half an hour of CPU time on one core); ``--seeds`` and
+Run ``python -m lab criteria`` (half an hour of CPU time on one core); ``--seeds`` and
 ``--free`` make it shorter. Rows that ``lab/results/criteria.csv`` has are not measured
 again; ``--table`` only prints them.
 
@@ -145,23 +145,19 @@ COLUMNS = (
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """Read the command line."""
-    parser = parser_for(__doc__)
+    parser = parser_for("criteria", __doc__)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
     parser.add_argument("--free", action="store_true", help="no criteria that need more fits")
     parser.add_argument("--table", action="store_true", help="print what has been measured")
     return parser.parse_args(arguments)
 
 
-def main() -> None:
+def main(given: Sequence[str] | None = None) -> None:
     """Measure what is missing, and print the table."""
-    options = parse()
+    options = parse(given)
     if not options.table:
         measure(options.seeds, not options.free)
     table = Table(COLUMNS, max(CRITERIA, key=len))
     table.print_head()
     for line in summaries(read_rows(FILE)):
         table.print_row(line)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """The Dask engine compared with the CPU engine and dask-ml, its overhead and its memory.
 
-Run with ``python -m lab.dask_engine PART ...``; without a name, all parts but ``memory``:
+Run with ``python -m lab dask_engine PART ...``; without a name, all parts but ``memory``:
 
   speed       1,000,000 x 10, m = 20, fast setting: CPU engine with two threads, Dask's local
               scheduler, and a cluster of two processes, side by side
@@ -19,10 +19,9 @@ import argparse
 import os
 import platform
 import statistics
-import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib.metadata import version
@@ -161,13 +160,13 @@ def island_search(engine: Any, m: int, count: int, total: int, every: int, seed:
     return float(best)
 
 
-def parse_arguments() -> argparse.Namespace:
-    parser = parser_for(__doc__)
+def parse_arguments(given: Sequence[str] | None) -> argparse.Namespace:
+    parser = parser_for("dask_engine", __doc__)
     parser.add_argument("parts", nargs="*", choices=[*PARTS, "memory", []], default=[])
     parser.add_argument("--samples", type=int, help="fewer rows than said above")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--minutes", type=float, default=4.0)
-    return parser.parse_args()
+    return parser.parse_args(given)
 
 
 def described_machine() -> str:
@@ -177,8 +176,8 @@ def described_machine() -> str:
     return ", ".join([system, f"Python {platform.python_version()}", *versions])
 
 
-def main() -> None:
-    arguments = parse_arguments()
+def main(given: Sequence[str] | None = None) -> None:
+    arguments = parse_arguments(given)
     samples: int | None = arguments.samples
     parts = {
         "speed": lambda: speed(samples or 1_000_000, arguments.seeds),
@@ -187,12 +186,8 @@ def main() -> None:
         "islands": islands,
         "memory": lambda: memory(arguments.minutes, samples or ROWS),
     }
-    options = " ".join(word for word in sys.argv[1:] if word not in arguments.parts)
+    options = " ".join(word for word in given or () if word not in arguments.parts)
     print(described_machine())
     for part in arguments.parts or PARTS:
-        print(f"\n$ python -m lab.dask_engine {part} {options}".rstrip(), flush=True)
+        print(f"\n$ python -m lab dask_engine {part} {options}".rstrip(), flush=True)
         parts[part]()
-
-
-if __name__ == "__main__":
-    main()

@@ -1,20 +1,21 @@
 """What a newcomer waits for: the first fit ever, and the first fit of later processes.
 
-Run with ``python -m lab.first_use``, or name some cases; ``--against REV`` measures another
+Run with ``python -m lab first_use``, or name some cases; ``--against REV`` measures another
 version as well. Every number is from a process of its own. The first compiles into an empty cache,
 the second finds it filled. Seconds of CPU include the processes that help to compile.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
+from lab.measure import parser_for
 from lab.revisions import ROOT, environment_of, source_of
 
 CASES = {
@@ -52,11 +53,11 @@ def measure(case: str, source: Path, cache: str) -> tuple[float, float]:
     return wall, cpu
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+def main(given: Sequence[str] | None = None) -> None:
+    parser = parser_for("first_use", __doc__)
     parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(CASES))
     parser.add_argument("--against", metavar="REV", help="a revision to measure as well")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(given)
     if unknown := set(arguments.cases) - set(CASES):
         parser.error(f"unknown: {', '.join(sorted(unknown))}; choose from {', '.join(CASES)}")
     print(f"import and fit in seconds; load of the machine {os.getloadavg()[0]:.1f}")
@@ -74,7 +75,3 @@ def main() -> None:
                 f"{later:7.2f}{later_cpu:7.2f}",
                 flush=True,
             )
-
-
-if __name__ == "__main__":
-    main()

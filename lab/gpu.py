@@ -1,10 +1,10 @@
 """The GPU engine on the mixtures of section 4.5, beside the paper, other programs and the CPU.
 
-  python -m lab.gpu fits         whole fits of the twenty mixtures, some seeds each
-  python -m lab.gpu iterations   one K-means iteration beside plain PyTorch and flash-kmeans
-  python -m lab.gpu large        1,000,000 x 100, m = 100: time and memory
-  python -m lab.gpu small        from which size on a GPU wins over the CPU engine
-  python -m lab.gpu batch        rounds of 32 against rounds of 1, equally many offspring
+  python -m lab gpu fits         whole fits of the twenty mixtures, some seeds each
+  python -m lab gpu iterations   one K-means iteration beside plain PyTorch and flash-kmeans
+  python -m lab gpu large        1,000,000 x 100, m = 100: time and memory
+  python -m lab gpu small        from which size on a GPU wins over the CPU engine
+  python -m lab gpu batch        rounds of 32 against rounds of 1, equally many offspring
 
 It needs the extra gpu and an NVIDIA GPU; batch --engine cpu runs anywhere and needs the data sets
 in the folder EVOMEANS_DATA. Tables are printed, and kept in lab/results/gpu-*.csv.
@@ -57,7 +57,7 @@ Row = Mapping[str, Any]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = parser_for(__doc__)
+    parser = parser_for("gpu", __doc__)
     parser.add_argument("what", choices=["fits", "iterations", "large", "small", "batch"])
     parser.add_argument("--seeds", type=int, default=3, help="runs of each set-up (3)")
     parser.add_argument("--setups", default="", help="only these mixtures: 20x20,200x500")
@@ -240,7 +240,3 @@ def write(path: Path, rows: Sequence[Row]) -> None:
         writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
-
-
-if __name__ == "__main__":
-    main()

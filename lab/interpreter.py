@@ -1,6 +1,6 @@
 """How much of a search only one thread at a time can do, and how much faster more can make it.
 
-Run ``python -m lab.interpreter``, or name set-ups as for ``lab.cores``. Each search
+Run ``python -m lab interpreter``, or name set-ups as for ``lab.cores``. Each search
 runs with one thread, ``--rounds`` times, and the round with the least total counts. All figures
 are CPU time of that thread, so other programs disturb them little. The columns:
 
@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import ctypes
 import time
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -31,7 +32,6 @@ from evomeans import HGMeans
 from evomeans.compiled.entry import Entry
 from evomeans.search.history import History, OffspringRecord
 from lab.cores import SEED, SETUPS
-from lab.data import exit_on_data_errors
 from lab.measure import Column, Table, parser_for
 from lab.setups import samples_of
 
@@ -173,12 +173,12 @@ def measure(setup: str, n_threads: int, rounds: int) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    parser = parser_for(__doc__)
+def main(given: Sequence[str] | None = None) -> None:
+    parser = parser_for("interpreter", __doc__)
     parser.add_argument("setups", nargs="*", default=SETUPS, help="as for lab.cores")
     parser.add_argument("--threads", type=int, default=16, help="for the limit")
     parser.add_argument("--rounds", type=int, default=3)
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(given)
     kept = watch_kernels()
     columns = [
         Column("set-up", "setup"),
@@ -193,8 +193,3 @@ def main() -> None:
     for setup in arguments.setups:
         table.print_row(measure(setup, arguments.threads, arguments.rounds))
     del kept
-
-
-if __name__ == "__main__":
-    with exit_on_data_errors():
-        main()

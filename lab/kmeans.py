@@ -1,6 +1,6 @@
 """One K-means run of the CPU engine beside scikit-learn's Lloyd, both on one thread.
 
-Run with ``python -m lab.kmeans``, or with cases of your own: ``dataset:clusters`` for a data
+Run with ``python -m lab kmeans``, or with cases of your own: ``dataset:clusters`` for a data
 set in EVOMEANS_DATA, ``mixture:n:d:clusters`` for a mixture of Gaussians of which typical centres
 are ``--separation`` deviations apart.
 
@@ -32,7 +32,6 @@ from evomeans.search import Individual, SearchSettings, evolve
 from evomeans.search.crossover import Breeding, squared_matching_crossover
 from evomeans.search.population import different_parents
 from lab.anatomy import bare_seconds, gain_from_threads, relocated_start, warm_up
-from lab.data import exit_on_data_errors
 from lab.measure import (
     Column,
     Samples,
@@ -159,13 +158,13 @@ def gain_from_single_precision(X: Samples, m: int, settings: SearchSettings) -> 
     return seconds[np.float64] / seconds[np.float32]
 
 
-def main() -> None:
-    parser = parser_for(__doc__)
+def main(given: Sequence[str] | None = None) -> None:
+    parser = parser_for("kmeans", __doc__)
     parser.add_argument("cases", nargs="*", help="dataset:clusters or mixture:n:d:clusters")
     parser.add_argument("--runs", type=int, default=5, help="of each kind of start")
     parser.add_argument("--offspring", type=int, default=50, help="of the short search")
     parser.add_argument("--separation", type=float, default=SEPARATION, help="of mixtures")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(given)
     settings = SearchSettings(5, 10, max_offspring=arguments.offspring)
     cases = arguments.cases or KMEANS_RUNS
     table = Table(COLUMNS, max(cases, key=len))
@@ -173,8 +172,3 @@ def main() -> None:
     for case in cases:
         X, m = samples_of(case, arguments.separation)
         table.print_row(measure(case, X, m, arguments.runs, settings))
-
-
-if __name__ == "__main__":
-    with exit_on_data_errors():
-        main()

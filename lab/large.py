@@ -1,15 +1,15 @@
 """Large data: searches that begin on samples, compared with searches of all rows, and with rivals.
 
-Run ``python -m lab.large`` for the first table (twenty minutes on two cores), or
-``python -m lab.large --rivals`` for the second. ``--seeds``, ``--limit`` (CPU seconds of
+Run ``python -m lab large`` for the first table (twenty minutes on two cores), or
+``python -m lab large --rivals`` for the second. ``--seeds``, ``--limit`` (CPU seconds of
 each search) and names of set-ups change what is run: ``skin:30``, or ``overlap:1000000:10:50`` for
 a mixture of that many rows, features and clusters. Data sets are looked up as in docs/data.md.
 All run on one thread. The measurements go to lab/results/large.csv or large_rivals.csv. All
-improvements of the searches go to large_steps.csv, and ``python -m lab.large --draw`` draws
+improvements of the searches go to large_steps.csv, and ``python -m lab large --draw`` draws
 those of three sizes, or of the set-ups that are named, into docs/images/large-data.png (which needs
 the extra ``plot``). Rows are added to these files; remove them to begin anew.
 
-``python -m lab.large --against REV`` compares the default search with that of another
+``python -m lab large --against REV`` compares the default search with that of another
 version, each in a process of its own, and writes large_versions.csv. With ``--paper-time``, the
 limit of each set-up is the CPU time that the paper's strategy takes to its own end.
 ``--file 100000000`` fits a memory map with this many rows on all cores for ``--minutes``, and
@@ -49,7 +49,6 @@ from threadpoolctl import threadpool_limits
 from evomeans import HGMeans
 from evomeans.engines import Start, create_engine
 from evomeans.engines.protocol import LocalSearch
-from lab.data import exit_on_data_errors
 from lab.large_fits import fit_file, fit_on_gpu
 from lab.measure import RESULTS, Column, Samples, Table, geometric_mean, mixture, parser_for
 from lab.measure import append_row as append
@@ -361,8 +360,8 @@ def print_rivals(arguments: argparse.Namespace) -> None:
         append(RESULTS / "large_rivals.csv", row)
 
 
-def parse_arguments() -> argparse.Namespace:
-    parser = parser_for(__doc__)
+def parse_arguments(given: Sequence[str] | None) -> argparse.Namespace:
+    parser = parser_for("large", __doc__)
     parser.add_argument("setups", nargs="*", help="dataset:clusters or overlap:n:d:clusters")
     parser.add_argument("--rivals", action="store_true", help="the second table")
     parser.add_argument("--momentum", action="store_true", help="K-means with and without")
@@ -376,11 +375,11 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--limit", type=float, default=60.0, help="CPU seconds of each search")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
-    return parser.parse_args()
+    return parser.parse_args(given)
 
 
-def main() -> None:
-    arguments = parse_arguments()
+def main(given: Sequence[str] | None = None) -> None:
+    arguments = parse_arguments(given)
     if arguments.draw:
         draw(arguments.setups or PICTURED)
     elif arguments.file:
@@ -395,8 +394,3 @@ def main() -> None:
         print_versions(arguments)
     else:
         print_searches(arguments)
-
-
-if __name__ == "__main__":
-    with exit_on_data_errors():
-        main()

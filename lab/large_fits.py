@@ -1,4 +1,4 @@
-"""Single fits of very large data, for ``python -m lab.large --file`` and ``--gpu``."""
+"""Single fits of very large data, for ``python -m lab large --file`` and ``--gpu``."""
 
 from __future__ import annotations
 

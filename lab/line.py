@@ -1,27 +1,26 @@
 """One dimension, solved to proven optimality: how long it takes, beside one run of KMeans.
 
-Run with ``python -m lab.line``; by default 1,000,000 samples and 50 clusters.
+Run with ``python -m lab line``; by default 1,000,000 samples and 50 clusters.
 """
 
 from __future__ import annotations
 
-import argparse
 import time
+from collections.abc import Sequence
 
 import numpy as np
 from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 from evomeans.exact import cluster_line
+from lab.measure import parser_for
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+def main(given: Sequence[str] | None = None) -> None:
+    parser = parser_for("line", __doc__)
     parser.add_argument("--samples", type=int, default=1_000_000)
     parser.add_argument("--clusters", type=int, default=50)
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(given)
     rng = np.random.default_rng(0)
     cluster_line(rng.random(1000), 5)  # compiles
     for name, x in {
@@ -40,7 +39,3 @@ def main() -> None:
             f"{100 * (model.inertia_ / optimum.inertia - 1):6.2f} % above the optimum",
             flush=True,
         )
-
-
-if __name__ == "__main__":
-    main()

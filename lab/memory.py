@@ -1,6 +1,6 @@
 """How much memory a fit takes: 5,000,000 x 10 samples in float32, 20 clusters, 20 offspring.
 
-Run with ``python -m lab.memory``; ``--samples`` makes it smaller. The fit runs in a process
+Run with ``python -m lab memory``; ``--samples`` makes it smaller. The fit runs in a process
 of its own, which also makes the samples, and the peak of that process counts, libraries included.
 The limit is 4 GiB. Then the memory that the engine keeps of a solution is measured for several
 numbers of clusters: what is allocated more when another solution is refined and kept.
@@ -12,6 +12,7 @@ import argparse
 import subprocess
 import sys
 import tracemalloc
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -87,25 +88,21 @@ def print_kept(n: int) -> None:
     print(f"Bytes kept per sample and solution: {', '.join(texts)}; limit {MOST_KEPT:.0f}")
 
 
-def parse_arguments() -> argparse.Namespace:
-    parser = parser_for(__doc__)
+def parse_arguments(given: Sequence[str] | None) -> argparse.Namespace:
+    parser = parser_for("memory", __doc__)
     parser.add_argument("--samples", type=int, default=5_000_000)
     parser.add_argument("--here", action="store_true", help="only the fit, in this process")
-    return parser.parse_args()
+    return parser.parse_args(given)
 
 
-def main() -> None:
-    arguments = parse_arguments()
+def main(given: Sequence[str] | None = None) -> None:
+    arguments = parse_arguments(given)
     if arguments.here:
         fit(arguments.samples)
         return
     # First of all: a process starts out with the peak of its parent.
-    command = [sys.executable, "-m", "lab.memory", "--here", "--samples"]
+    command = [sys.executable, "-m", "lab", "memory", "--here", "--samples"]
     folder = Path(__file__).parents[1]
     finished = subprocess.run([*command, str(arguments.samples)], cwd=folder, check=False)
     print_kept(50_000)
     raise SystemExit(finished.returncode)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """Models other than plain k-means, compared with what people would run instead.
 
-Run ``python -m lab.models`` (an hour), or one part of it: ``sizes``, ``links``, ``cosine``,
+Run ``python -m lab models`` (an hour), or one part of it: ``sizes``, ``links``, ``cosine``,
 ``outliers`` or ``kernels``. All times are CPU seconds of one thread. The data is drawn by this file
 or comes with scikit-learn.
 
@@ -350,7 +350,7 @@ PARTS: dict[str, tuple[Callable[[argparse.Namespace], Iterator[Row]], list[Colum
 
 
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = parser_for(__doc__)
+    parser = parser_for("models", __doc__)
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], default=list(PARTS))
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--problems", type=int, default=len(SIZES), help="of sizes")
@@ -368,7 +368,3 @@ def main(arguments: Sequence[str] | None = None) -> None:
         table.print_head()
         for row in compare(chosen):
             table.print_row(row)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,7 +1,7 @@
 """The nonsmooth methods of the paper: starts, evaluations, CPU time and gaps.
 
-Run ``python -m lab.nonsmooth`` (minutes), or with set-ups of one's own, such as
-``python -m lab.nonsmooth pla85900:25 shuttle:25 skin:25 --methods DCClust LMBM-Clust``
+Run ``python -m lab nonsmooth`` (minutes), or with set-ups of one's own, such as
+``python -m lab nonsmooth pla85900:25 shuttle:25 skin:25 --methods DCClust LMBM-Clust``
 (minutes; MS-MGKM, which is among the methods if none are named, takes much longer there). Data sets
 come from the folder EVOMEANS_DATA, or are downloaded.
 
@@ -106,7 +106,7 @@ COLUMNS = (
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = parser_for(__doc__)
+    parser = parser_for("nonsmooth", __doc__)
     parser.add_argument("setups", nargs="*", default=SETUPS, help="such as letters:50")
     names = [method.name for method in methods()]
     parser.add_argument("--methods", nargs="+", choices=names, default=names, metavar="NAME")
@@ -120,7 +120,3 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for name, m in setups:
             for method in wanted:
                 table.print_row(measure(name, m, method))
-
-
-if __name__ == "__main__":
-    main()

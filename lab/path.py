@@ -1,6 +1,6 @@
 """A whole path of k compared with one default fit for each k, and with restarts of K-means.
 
-Run ``python -m lab.path`` (an hour of CPU time on one core); ``--seeds``, ``--datasets`` and
+Run ``python -m lab path`` (an hour of CPU time on one core); ``--seeds``, ``--datasets`` and
 ``--last`` make it shorter. Rows that ``lab/results/path.csv`` has are not measured again;
 ``--table`` only prints them.
 
@@ -165,7 +165,7 @@ COLUMNS = (
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """Read the command line."""
-    parser = parser_for(__doc__)
+    parser = parser_for("path", __doc__)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
     parser.add_argument("--datasets", nargs="+", default=list(DATASETS), metavar="NAME")
     parser.add_argument("--last", type=int, default=LAST, help="largest k")
@@ -173,16 +173,12 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def main() -> None:
+def main(given: Sequence[str] | None = None) -> None:
     """Measure what is missing, and print the table."""
-    options = parse()
+    options = parse(given)
     if not options.table:
         measure(options.datasets, options.seeds, options.last)
     table = Table(COLUMNS, "image_segmentation")
     table.print_head()
     for line in summaries(read_rows(FILE)):
         table.print_row(line)
-
-
-if __name__ == "__main__":
-    main()

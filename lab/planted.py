@@ -1,6 +1,6 @@
 """Planted clusters in many dimensions, and how many of them a search misses.
 
-Run ``python -m lab.planted`` (an hour of CPU time, shared by all cores); ``--seeds`` and
+Run ``python -m lab planted`` (an hour of CPU time, shared by all cores); ``--seeds`` and
 ``--problems`` make it shorter. The data is drawn by this file.
 
 Samples like those that people cluster: embeddings (dense, clusters of unequal size, noise above the
@@ -183,7 +183,7 @@ def draw(found: dict[Run, dict[str, float]], path: Path) -> None:
 
 
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = parser_for(__doc__)
+    parser = parser_for("planted", __doc__)
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--problems", nargs="+", choices=list(PROBLEMS), default=list(PROBLEMS))
@@ -206,7 +206,3 @@ def main(arguments: Sequence[str] | None = None) -> None:
         table.print_row(summary(problem, found))
     if chosen.picture is not None:
         draw(found, chosen.picture)
-
-
-if __name__ == "__main__":
-    main()

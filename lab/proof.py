@@ -1,6 +1,6 @@
 """How far the clusterings of known data sets can be proven to be optimal.
 
-Run with ``python -m lab.proof``; ``--group`` chooses the set-ups:
+Run with ``python -m lab proof``; ``--group`` chooses the set-ups:
 
 small      German Towns, Bavaria 1 and 2 and Iris, 2 to 10 clusters
 medium     Heart, Liver, Ionosphere, Congressional Voting, Breast Cancer and Pima
@@ -19,10 +19,9 @@ docs/proof.md.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, fields
 from multiprocessing import get_context
@@ -43,8 +42,7 @@ from evomeans.exact.prepare import prepare
 from evomeans.exact.proofs import Method, check_proof
 from lab.best_known import best_known, record_proofs
 from lab.data import load
-from lab.data.errors import exit_on_data_errors
-from lab.measure import mixture, parse_setup
+from lab.measure import mixture, parse_setup, parser_for
 
 MEDIUM = ("heart", "liver", "ionosphere", "congressional_voting")
 GROUPS: dict[str, dict[str, float]] = {
@@ -239,10 +237,8 @@ def append(path: Path, row: Row) -> None:
         writer.writerow(asdict(row))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+def main(given: Sequence[str] | None = None) -> None:
+    parser = parser_for("proof", __doc__)
     parser.add_argument("setups", nargs="*", metavar="DATASET:K")
     parser.add_argument("--group", action="append", choices=tuple(GROUPS), default=[])
     parser.add_argument("--seconds", type=float, help="for each set-up, instead of the usual ones")
@@ -254,7 +250,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path)
     parser.add_argument("--accept", type=Path, metavar="CSV")
     parser.add_argument("--table", type=Path, metavar="CSV")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(given)
     if arguments.table:
         print(table(list(rows_of(arguments.table))))
         return
@@ -280,8 +276,3 @@ def main() -> None:
         if arguments.output:
             append(arguments.output, row)
     print(f"{len(chosen)} set-ups, {total:.1f} s")
-
-
-if __name__ == "__main__":
-    with exit_on_data_errors():
-        main()

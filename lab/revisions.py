@@ -6,12 +6,14 @@ laboratory only this module and ``lab.measure``.
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
 import io
 import os
 import subprocess
 import tarfile
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
@@ -22,7 +24,8 @@ REVISIONS = ROOT / "build" / "revisions"
 def source_of(revision: str) -> Path:
     """Return the folder ``src`` of a revision, checked out under ``build`` on first use.
 
-    A folder is returned as it is.
+    The baselines of the revision lie beside it, see :func:`baselines_beside`. A folder is returned
+    as it is.
     """
     if Path(revision).is_dir():
         return Path(revision).resolve()
@@ -30,7 +33,8 @@ def source_of(revision: str) -> Path:
     folder = REVISIONS / commit
     if not folder.exists():
         unfinished = folder.with_name(f"{commit}.{os.getpid()}")
-        with tarfile.open(fileobj=io.BytesIO(_git("archive", commit, "src"))) as archive:
+        parts = [part for part in ("src", "lab/baselines") if _git("ls-tree", commit, part)]
+        with tarfile.open(fileobj=io.BytesIO(_git("archive", commit, *parts))) as archive:
             archive.extractall(unfinished, filter="data")
         unfinished.rename(folder)
     return folder / "src"
@@ -47,6 +51,19 @@ def check_imported(source: Path) -> None:
 
     if source.resolve() not in Path(evomeans.__file__).resolve().parents:
         raise SystemExit(f"evomeans was imported from {evomeans.__file__}, not from {source}.")
+
+
+def baselines_beside(source: Path) -> ModuleType:
+    """Return the baselines that belong to the package in ``source``.
+
+    Once they were a part of it. Later they lie in the folder ``lab`` beside it.
+    """
+    if importlib.util.find_spec("evomeans.baselines"):
+        return importlib.import_module("evomeans.baselines")
+    import lab
+
+    lab.__path__.insert(0, str(source.parent / "lab"))
+    return importlib.import_module("lab.baselines")
 
 
 def estimator(n_clusters: int, offspring: int | None, **parameters: Any) -> Any:

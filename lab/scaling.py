@@ -1,6 +1,6 @@
 """How the cost of an offspring grows with m, n and d.
 
-Run with ``python -m lab.scaling`` (some minutes), or with ``--quick`` for a look at smaller
+Run with ``python -m lab scaling`` (some minutes), or with ``--quick`` for a look at smaller
 sizes. One thread, CPU time of an offspring without what comes before the first one; the exponents
 of the power laws are least-squares slopes on logarithms. K-means itself takes more iterations when
 there is more to cluster, so the exponents per iteration are given too.
@@ -20,7 +20,7 @@ import numpy as np
 
 from evomeans.search import SearchSettings
 from lab.anatomy import dissect
-from lab.data import exit_on_data_errors, load
+from lab.data import load
 from lab.measure import (
     RESULTS,
     Column,
@@ -195,11 +195,11 @@ def draw_reference(axis: Any, varied: str, exponent: float) -> None:
     )
 
 
-def main() -> None:
-    parser = parser_for(__doc__)
+def main(given: Sequence[str] | None = None) -> None:
+    parser = parser_for("scaling", __doc__)
     parser.add_argument("--quick", action="store_true", help="small sizes, few offspring")
     parser.add_argument("--output", type=Path, default=RESULTS, help="folder for CSV and picture")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(given)
     arguments.output.mkdir(parents=True, exist_ok=True)
     file = arguments.output / "scaling.csv"
     file.unlink(missing_ok=True)
@@ -218,8 +218,3 @@ def main() -> None:
         x = family.varied
         print(f"  an offspring costs {x}^{each:.2f}, an iteration {x}^{iteration:.2f}", flush=True)
     draw(measured, arguments.output / "scaling.png")
-
-
-if __name__ == "__main__":
-    with exit_on_data_errors():
-        main()

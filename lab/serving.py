@@ -1,16 +1,16 @@
 """Serving: seconds until a loaded model answers, and bulk speed compared with KMeans.
 
-Run with ``python -m lab.serving``, or with ``--rows 100000 --threads 1`` and the like. Both
+Run with ``python -m lab serving``, or with ``--rows 100000 --threads 1`` and the like. Both
 sides have the same centres and take turns; a ratio is the median over the turns.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -22,6 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._testing import ignore_warnings
 
 from evomeans import HGMeans
+from lab.measure import parser_for
 
 SHAPES = [(8, 2), (20, 10), (8, 50), (100, 50), (100, 200)]
 PROCESS = """
@@ -74,12 +75,12 @@ def cold_start() -> None:
             subprocess.run([sys.executable, "-c", PROCESS, path], env=environment, check=True)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def main(given: Sequence[str] | None = None) -> None:
+    parser = parser_for("serving", __doc__)
     parser.add_argument("--rows", type=int, nargs="+", default=[10_000, 1_000_000])
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--turns", type=int, default=7)
-    options = parser.parse_args()
+    options = parser.parse_args(given)
     cold_start()
     methods = ("predict", "transform", "score")
     print("\nMilliseconds of HGMeans, of KMeans, and the ratio")
@@ -93,7 +94,3 @@ def main() -> None:
                     models = twins(X, k, n_threads)
                     cells = [compare(*models, method, X, options.turns) for method in methods]
                     print(f"{n:9,} {k:4} {d:4} {n_threads:7} {dtype} ", *cells, flush=True)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """Whole searches of two versions, in turns, to see whether this one is as fast as the other.
 
-Run ``python -m lab.side_by_side --against REV`` for the set-ups of ``make bench``, or name
+Run ``python -m lab side_by_side --against REV`` for the set-ups of ``make bench``, or name
 some: ``letters:50 mixture:50000:100:100``. The data sets are looked up as in docs/data.md.
 
 Each version runs in a process of its own. Searches alternate between the two, with
@@ -29,7 +29,6 @@ from typing import Any
 
 import numpy as np
 
-from lab.data import exit_on_data_errors
 from lab.measure import Column, Samples, Table, geometric_mean, parser_for
 from lab.revisions import ROOT, environment_of, source_of
 from lab.setups import KMEANS_RUNS, SEARCHES, samples_of
@@ -125,17 +124,17 @@ def summary(answers: dict[int, list[tuple[Answer, Answer]]]) -> dict[str, Any]:
     }
 
 
-def parse_arguments() -> argparse.Namespace:
-    parser = parser_for(__doc__)
+def parse_arguments(given: Sequence[str] | None) -> argparse.Namespace:
+    parser = parser_for("side_by_side", __doc__)
     parser.add_argument("setups", nargs="*", help="dataset:clusters or mixture:n:d:clusters")
     parser.add_argument("--against", metavar="REV", required=True, help="the version before")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seeds", type=int, default=1)
-    return parser.parse_args()
+    return parser.parse_args(given)
 
 
-def main() -> None:
-    arguments = parse_arguments()
+def main(given: Sequence[str] | None = None) -> None:
+    arguments = parse_arguments(given)
     setups = arguments.setups or list(dict.fromkeys(SEARCHES + KMEANS_RUNS))
     table = Table(COLUMNS, max(setups, key=len))
     rows = []
@@ -151,8 +150,3 @@ def main() -> None:
     print(f"geometric mean: CPU {means[0]:.3f}x, wall {means[1]:.3f}x")
     different = [row["setup"] for row in rows if row["result"] != "same"]
     print(f"other results: {', '.join(different)}" if different else "all results are the same")
-
-
-if __name__ == "__main__":
-    with exit_on_data_errors():
-        main()

@@ -1,7 +1,7 @@
 """What an offspring costs and where its time goes; whole runs beside the authors' program.
 
-Run with ``python -m lab.speed`` (a few minutes), with set-ups of your own as in
-``python -m lab.speed letters:50 skin:10``, or with ``--full``: all set-ups of the authors'
+Run with ``python -m lab speed`` (a few minutes), with set-ups of your own as in
+``python -m lab speed letters:50 skin:10``, or with ``--full``: all set-ups of the authors'
 program, five seeds each, kept row by row in lab/results/speed.csv. With ``--resume`` a full
 run that was stopped continues where it was, instead of measuring everything again.
 
@@ -41,13 +41,14 @@ import numpy as np
 from evomeans.engines import Start, create_engine
 from evomeans.search import SearchSettings
 from lab.anatomy import bare_seconds, dissect, gain_from_threads
-from lab.data import ReferenceRun, exit_on_data_errors, load, reference_runs
+from lab.data import ReferenceRun, load, reference_runs
 from lab.measure import (
     RESULTS,
     Column,
     Samples,
     Table,
     append_row,
+    gap,
     geometric_mean,
     parse_setup,
     parser_for,
@@ -55,7 +56,6 @@ from lab.measure import (
     timed,
     yardstick_seconds,
 )
-from lab.quality import gap
 from lab.setups import SEARCHES
 
 WHOLE = SearchSettings().max_offspring
@@ -234,8 +234,8 @@ def seconds_at_rest(X: Samples, m: int, repeats: int = 1000) -> float:
     return timed(lambda: [engine.refine([start]) for _ in range(repeats)])[1] / repeats
 
 
-def parse_arguments() -> argparse.Namespace:
-    parser = parser_for(__doc__)
+def parse_arguments(given: Sequence[str] | None) -> argparse.Namespace:
+    parser = parser_for("speed", __doc__)
     parser.add_argument("setups", nargs="*", help="dataset:clusters, e.g. letters:50")
     parser.add_argument("--full", action="store_true", help="all set-ups of the authors' program")
     parser.add_argument("--seeds", type=int, help="searches of a set-up; 1, and 5 with --full")
@@ -244,11 +244,11 @@ def parse_arguments() -> argparse.Namespace:
     )
     parser.add_argument("--output", type=Path, help="CSV file for a row per set-up and seed")
     parser.add_argument("--resume", action="store_true", help="keep the rows that it has")
-    return parser.parse_args()
+    return parser.parse_args(given)
 
 
-def main() -> None:
-    arguments = parse_arguments()
+def main(given: Sequence[str] | None = None) -> None:
+    arguments = parse_arguments(given)
     setups = [parse_setup(setup) for setup in arguments.setups or SEARCHES]
     output = arguments.output
     if arguments.full:
@@ -261,8 +261,3 @@ def main() -> None:
         measure_all(setups, seeds, arguments.offspring, output, threads=not arguments.full)
     )
     print_overhead("iris", 10)
-
-
-if __name__ == "__main__":
-    with exit_on_data_errors():
-        main()

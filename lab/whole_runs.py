@@ -1,6 +1,6 @@
 """Whole default searches, to their own end: how long they take, and how often they find the best.
 
-Run ``python -m lab.whole_runs --against REV`` to compare with another version (an hour of
+Run ``python -m lab whole_runs --against REV`` to compare with another version (an hour of
 CPU time, shared by all cores), or without it to look at this one alone. ``--seeds``,
 ``--first-seed`` and names of set-ups (``letters:50 digits:30``) change what is run; by default it
 is 36 set-ups with less than 3,100 samples, and the handwritten digits. ``--fast`` runs
@@ -38,7 +38,6 @@ from typing import Any
 import numpy as np
 
 from lab.best_known import best_known
-from lab.data import exit_on_data_errors
 from lab.measure import Column, Table, geometric_mean, parse_setup, parser_for
 from lab.paper.ablation import SMALL_SETS, SUCCESS
 from lab.revisions import ROOT, source_of
@@ -182,8 +181,8 @@ def print_totals(rows: Sequence[dict[str, Any]], found: Found, n_versions: int) 
         print(f"n_rediscoveries_ {count}: {100 * statistics.fmean(own):.1f} % of {len(own)} runs")
 
 
-def parse_arguments() -> argparse.Namespace:
-    parser = parser_for(__doc__)
+def parse_arguments(given: Sequence[str] | None) -> argparse.Namespace:
+    parser = parser_for("whole_runs", __doc__)
     parser.add_argument("setups", nargs="*", help="dataset:clusters or mixture:n:d:clusters")
     parser.add_argument("--against", metavar="REV", help="the version before, or its folder src")
     parser.add_argument("--fast", action="store_true", help="run HGMeans.fast")
@@ -191,11 +190,11 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--processes", type=int, default=os.cpu_count())
-    return parser.parse_args()
+    return parser.parse_args(given)
 
 
-def main() -> None:
-    arguments = parse_arguments()
+def main(given: Sequence[str] | None = None) -> None:
+    arguments = parse_arguments(given)
     small = [f"{name}:{m}" for m, name in product(CLUSTERS, SMALL_SETS)]
     setups = arguments.setups or [*DIGITS, *small]
     sources = [source_of(arguments.against)] if arguments.against else []
@@ -212,8 +211,3 @@ def main() -> None:
     for row in rows:
         table.print_row(row)
     print_totals(rows, found, len(sources))
-
-
-if __name__ == "__main__":
-    with exit_on_data_errors():
-        main()

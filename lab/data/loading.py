@@ -249,7 +249,7 @@ def _why_missing(dataset: Dataset) -> str:
     return (
         f"{dataset.name} is not at hand: it is neither in EVOMEANS_DATA nor in "
         f"{downloads_folder()}, and nothing was to be downloaded. "
-        f"python -m lab.data fetch {dataset.name} does. {_by_hand(dataset)}"
+        f"python -m lab data fetch {dataset.name} does. {_by_hand(dataset)}"
     )
 
 

@@ -1,140 +1,100 @@
-"""Run experiments, write their pages, and propose better values than the best known ones."""
+"""Reproduce the paper: ``python -m lab paper comparison --size small``.
+
+Without an experiment, this lists all of them.
+"""
 
 from __future__ import annotations
 
-import json
+import argparse
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from evomeans.storage.files import write_atomically
-from lab.best_known import propose
-from lab.paper.analysis import own_references, setup_of
-from lab.paper.experiment import Experiment, Plan, Row, Size
-from lab.paper.problems import is_mixture
-from lab.paper.runner import complete_rows, run_tasks, task_name
+from lab.measure import RESULTS, parser_for
+from lab.paper.catalogue import EXPERIMENTS
+from lab.paper.experiment import Size
+from lab.paper.pages import insert_pages, run_experiment
+
+ALL = "all"
 
 
-def run_experiment(
-    experiment: Experiment, size: Size, folder: Path, processes: int, *, only_render: bool = False
-) -> Path:
-    """Run what is not there yet, write the page and return its path.
-
-    The page is about all rows of the file, whether their data is at hand or not.
-    """
-    rows_path = folder / f"{experiment.name}.csv"
-    plan = experiment.plan(size)
-    _announce(experiment, plan, size)
-    if only_render:
-        rows = complete_rows(rows_path)
-        if not rows:
-            raise SystemExit(f"There are no results in {rows_path} yet.")
-        _tell_what_is_left(plan, rows)
-    else:
-        if not plan.tasks:
-            raise SystemExit(_nothing_to_run(plan))
-        rows = run_tasks(plan.tasks, rows_path, processes)
-    page = folder / f"{experiment.name}.md"
-    write_atomically(page, _page(experiment, size, rows, plan, folder).encode())
-    print(f"wrote {page}")
-    if not only_render:
-        try:
-            propose_values(rows)
-        except OSError as error:
-            print(f"warning: no value could be proposed: {error}")
-    return page
+def overview() -> str:
+    """Return the list of all experiments."""
+    lines = ["Experiments of the paper, and beyond: python -m lab paper NAME --size small", ""]
+    lines += [f"  {experiment.name:<12} {experiment.title}" for experiment in EXPERIMENTS]
+    return "\n".join([*lines, f"  {ALL:<12} all of these"])
 
 
-def insert_pages(document: Path, folder: Path) -> None:
-    """Put the tables of all pages in a folder into a document, between the marks of each.
-
-    The text around them is written by people.
-    """
-    text = document.read_text(encoding="utf-8")
-    pages = sorted(folder.glob("*.md"))
-    if not pages:
-        raise SystemExit(f"There are no pages in {folder} yet.")
-    for page in pages:
-        begin, end = f"<!-- {page.stem} -->\n", f"<!-- end of {page.stem} -->"
-        if begin not in text:
-            continue
-        before, _, rest = text.partition(begin)
-        _, found, after = rest.partition(end)
-        if not found:
-            raise SystemExit(f"{document} has no {end!r} after {begin.strip()!r}.")
-        text = before + begin + inserted(page, document) + end + after
-    write_atomically(document, text.encode())
+def experiment_name(text: str) -> str:
+    """Check the name of an experiment; argparse's own choices do not go with an empty list."""
+    names = [*(experiment.name for experiment in EXPERIMENTS), ALL]
+    if text not in names:
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(names)}")
+    return text
 
 
-def inserted(page: Path, document: Path) -> str:
-    """Return what a page says below its title, with headings and pictures fit for a document."""
-    title, _, body = page.read_text(encoding="utf-8").partition("\n")
-    assert title.startswith("# ")
-    pictures = Path(os.path.relpath(page.parent, document.parent)).as_posix()
-    return body.replace("\n## ", "\n### ").replace("](", f"]({pictures}/")
-
-
-def _announce(experiment: Experiment, plan: Plan, size: Size) -> None:
-    print(f"{experiment.name} ({size}): {experiment.title}, {len(plan.tasks)} tasks")
-    if plan.missing:
-        print(f"not at hand, left out: {', '.join(plan.missing)}")
-        print("python -m lab.data fetch all downloads those that can be had")
-
-
-def _nothing_to_run(plan: Plan) -> str:
-    missing = ", ".join(plan.missing) or "all data sets of this experiment"
-    return (
-        f"nothing to run: {missing} are missing; python -m lab.data fetch "
-        f"{' '.join(plan.missing) or 'all'} downloads what can be had, and --render writes the "
-        "page from the rows that are there."
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = parser_for("paper", overview())
+    parser.add_argument("experiments", nargs="*", type=experiment_name, metavar="NAME")
+    parser.add_argument(
+        "--size",
+        choices=[size.value for size in Size],
+        default=Size.SMALL.value,
+        help="smoke takes seconds, small minutes, paper is as printed (default: small)",
     )
-
-
-def _tell_what_is_left(plan: Plan, rows: Sequence[Row]) -> None:
-    done = {row["task"] for row in rows}
-    left = sum(task_name(task) not in done for task in plan.tasks)
-    if left:
-        print(f"{left} of {len(plan.tasks)} tasks have no results yet")
-
-
-def propose_values(rows: Sequence[Row]) -> int:
-    """Propose every value that is lower than the best known one; return how many there are."""
-    lowest: dict[tuple[str, int], Row] = {}
-    for row in rows:
-        setup = setup_of(row)
-        # The average run of a multi-start is nobody's solution, but never the lowest either.
-        if not is_mixture(setup[0]) and (
-            setup not in lowest or row["inertia"] < lowest[setup]["inertia"]
-        ):
-            lowest[setup] = row
-    count = 0
-    for (dataset, m), row in lowest.items():
-        if propose(dataset, m, row["inertia"], row["method"]):
-            count += 1
-            print(f"new best value: {dataset} m={m}: {row['inertia']:.10g} by {row['method']}")
-    return count
-
-
-def _page(experiment: Experiment, size: Size, rows: Sequence[Row], plan: Plan, folder: Path) -> str:
-    machine_path = folder / f"{experiment.name}.json"
-    machine = json.loads(machine_path.read_text()) if machine_path.exists() else {}
-    facts = ", ".join(f"{name} {value}" for name, value in machine.items())
-    parts = [
-        f"# {experiment.title}",
-        f"Size `{size}`: {len(rows)} rows in [{experiment.name}.csv]({experiment.name}.csv). "
-        f"Written by `python -m lab {experiment.name} --size {size}`.",
-    ]
-    if facts:
-        parts.append(f"Measured with: {facts}.")
-    # Rows may have been measured where more data is at hand.
-    measured = {row["dataset"] for row in rows}
-    missing = [name for name in plan.missing if name not in measured]
-    if missing:
-        parts.append(f"Not at hand, left out: {', '.join(missing)}.")
-    setups, own = own_references(rows)
-    parts.append(
-        f"Gaps are measured from the lowest value known of each of {setups} set-ups; that of {own} "
-        "was found by evomeans, often by these very runs."
+    parser.add_argument(
+        "--processes", type=int, default=os.cpu_count() or 1, help="default: one per core"
     )
-    parts.append(experiment.render(rows, size, folder))
-    return "\n\n".join(parts)
+    parser.add_argument(
+        "--results",
+        type=Path,
+        default=RESULTS / "paper",
+        help="folder of the results; rows that are there are not measured again",
+    )
+    parser.add_argument(
+        "--render", action="store_true", help="only write the pages anew from the rows"
+    )
+    parser.add_argument(
+        "--document",
+        type=Path,
+        help="also put the tables into this document (docs/paper.md); without a NAME, only that",
+    )
+    chosen = parser.parse_args(arguments)
+    if chosen.processes < 1:
+        parser.error(f"--processes {chosen.processes} must be at least 1")
+    return chosen
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    chosen = parse(arguments)
+    if not chosen.experiments and chosen.document is None:
+        print(overview())
+        return
+    try:
+        run(chosen)
+    except OSError as error:
+        raise SystemExit(f"error: {error}") from error
+    except KeyboardInterrupt:
+        print("interrupted; the same command continues from here", file=sys.stderr)
+        raise SystemExit(130) from None
+
+
+def run(chosen: argparse.Namespace) -> None:
+    """Run the experiments; one that cannot be run keeps none of the others from it."""
+    size = Size(chosen.size)
+    folder = chosen.results / size
+    complaints = []
+    for experiment in EXPERIMENTS:
+        if experiment.name in chosen.experiments or ALL in chosen.experiments:
+            try:
+                run_experiment(
+                    experiment, size, folder, chosen.processes, only_render=chosen.render
+                )
+            except SystemExit as error:
+                complaints.append(f"{experiment.name}: {error}")
+    if chosen.document is not None:
+        insert_pages(chosen.document, folder)
+        print(f"wrote {chosen.document}")
+    if complaints:
+        raise SystemExit("\n".join(complaints))

@@ -290,7 +290,7 @@ def test_the_command(table, folder, capsys):
 
 
 def test_the_command_as_a_module():
-    command = [sys.executable, "-m", "lab.best_known"]
+    command = [sys.executable, "-m", "lab", "best_known"]
     result = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
     )

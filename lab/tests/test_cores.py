@@ -1,4 +1,4 @@
-"""The benchmarks of threads and lag, on next to nothing."""
+"""The benchmarks of threads, on next to nothing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from lab import cores, lag
+from lab import cores
 from lab.revisions import ROOT
 
 
@@ -28,7 +28,7 @@ def test_a_search_is_timed_with_every_number_of_threads(monkeypatch) -> None:
 @pytest.mark.slow
 def test_the_time_of_the_interpreter_is_measured() -> None:
     """In a process of its own, because it replaces functions that all kernels call."""
-    command = [sys.executable, "-m", "lab.interpreter", "mixture:300:2:4:20", "--rounds=1"]
+    command = [sys.executable, "-m", "lab", "interpreter", "mixture:300:2:4:20", "--rounds=1"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     _, kernels, _, python, _, calls, serial, _, limit = done.stdout.splitlines()[-1].split()
@@ -37,15 +37,3 @@ def test_the_time_of_the_interpreter_is_measured() -> None:
     assert 1.0 <= float(calls) < 10.0
     assert 0.0 < float(serial) < 100.0
     assert float(limit.rstrip("x")) >= 1.0
-
-
-def test_depth_after_some_offspring(monkeypatch) -> None:
-    """The deeper, the more there are; gaps are to the best of all."""
-    monkeypatch.setattr(lag, "OFFSPRING", (1, 30))
-    run = "mixture:200:2:9", 0, 4
-    found = {run: lag.depths(run)}
-    assert found[run][0] >= found[run][1] > 0.0
-    row = lag.summary(4, found, {run[0]: found[run][1]})
-    assert row["mean 30"] == row["worst 30"] == 0.0
-    assert row["success 30"] == 1.0
-    assert row["mean 1"] >= 0.0

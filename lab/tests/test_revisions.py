@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 
 import numpy as np
 import pytest
 
+import lab
 from lab import revisions
 from lab.bits import print_differences, row_of
 from lab.side_by_side import summary
@@ -51,19 +53,36 @@ def test_a_row_that_only_one_table_has_differs(capsys):
 def test_a_revision_is_checked_out_once(tmp_path, monkeypatch):
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "module.py").write_text("VALUE = 1\n")
+    (tmp_path / "lab" / "baselines").mkdir(parents=True)
+    (tmp_path / "lab" / "baselines" / "saga.py").touch()
+    (tmp_path / "lab" / "other.py").touch()
     author = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
-    for arguments in (["init", "-q"], ["add", "src"], [*author, "commit", "-qm", "One"]):
+    for arguments in (["init", "-q"], ["add", "src", "lab"], [*author, "commit", "-qm", "One"]):
         subprocess.run(["git", *arguments], cwd=tmp_path, check=True)
     monkeypatch.setattr(revisions, "ROOT", tmp_path)
     monkeypatch.setattr(revisions, "REVISIONS", tmp_path / "build")
     (tmp_path / "src" / "module.py").write_text("VALUE = 2\n")
     source = revisions.source_of("HEAD")
     assert (source / "module.py").read_text() == "VALUE = 1\n"
+    assert [file.name for file in (source.parent / "lab").rglob("*.py")] == ["saga.py"]
     (source / "compiled").touch()
     assert revisions.source_of("HEAD") == source
     assert (source / "compiled").exists()
     with pytest.raises(SystemExit, match="nonsense"):
         revisions.source_of("nonsense")
+
+
+def test_baselines_of_a_revision_lie_beside_its_package(tmp_path, monkeypatch):
+    """So that two revisions differ in them as in the package, whatever lab has today."""
+    folder = tmp_path / "lab" / "baselines"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text("REVISION = 'another'\n")
+    monkeypatch.setattr(lab, "__path__", list(lab.__path__))
+    for name in [name for name in sys.modules if name.startswith("lab.baselines")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delattr(lab, "baselines", raising=False)
+    assert revisions.baselines_beside(tmp_path / "src").REVISION == "another"
+    del sys.modules["lab.baselines"]
 
 
 def test_another_package_than_the_one_asked_for_is_refused(tmp_path):

@@ -26,7 +26,7 @@ from lab.baselines import (
 from lab.best_known import best_known
 from lab.data import load
 from lab.measure import read_rows
-from lab.rivals import __main__ as command
+from lab.rivals import command
 from lab.rivals import race as racing
 from lab.rivals.clock import Clock, OutOfTimeError, cpu_limit
 from lab.rivals.contestants import Contestant, contestants, fit_run, package_run

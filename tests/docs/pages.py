@@ -47,11 +47,14 @@ def shown_commands(page: Path, program: str) -> Iterator[list[str]]:
                 yield list(takewhile(lambda word: word not in "|>", shlex.split(words, True)[1:]))
 
 
-def benchmark_commands(page: Path) -> Iterator[tuple[str, list[str]]]:
-    """Yield module and arguments of every ``python -m lab...``, also within sentences."""
-    text = page.read_text(encoding="utf-8")
-    for match in re.finditer(r"python -m (lab(?:\.\w+)*)([^`\n#|<]*)", text):
-        yield match.group(1), match.group(2).removesuffix("-->").split()
+def laboratory_commands(page: Path) -> Iterator[list[str]]:
+    """Yield the words after every ``python -m lab``, also within sentences and over two lines."""
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    indented = re.findall(r"^    (.*?)(?:#.*)?$", text, re.MULTILINE)
+    comments = re.findall(r"<!-- (.*?) -->", text)
+    for code in [*re.findall(r"`([^`]+)`", text), *indented, *comments]:
+        if match := re.match(r"(?:\$ )?python\s+-m\s+lab\b([^|>]*)", code):
+            yield match.group(1).split()
 
 
 def make_targets(page: Path) -> Iterator[str]:

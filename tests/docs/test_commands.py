@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
 
 import pytest
-from pages import PAGES, ROOT, benchmark_commands, make_targets, shown_commands
+from pages import PAGES, ROOT, laboratory_commands, make_targets, shown_commands
+
+from lab.__main__ import COMMANDS, FOLDERS
 
 EXISTING = [page for page in PAGES if page.exists()]
 
@@ -24,24 +25,23 @@ def test_evomeans_knows_the_commands_of_a_page(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", EXISTING, ids=lambda page: page.name)
-def test_benchmarks_of_a_page_exist(page: Path) -> None:
-    """The module is there, and every option is written in it, its package or what it imports."""
-    for module, arguments in benchmark_commands(page):
-        spec = importlib.util.find_spec(module)
-        assert spec is not None, module
-        assert spec.origin is not None
-        folder = Path(spec.origin).parent
-        is_package = spec.submodule_search_locations is not None
-        files = list(folder.rglob("*.py")) if is_package else [Path(spec.origin)]
-        files += imported_benchmarks(files)
+def test_commands_of_the_laboratory_exist(page: Path) -> None:
+    """Each is listed, and every option is written in its module, folder or what these import."""
+    for name, *arguments in filter(None, laboratory_commands(page)):
+        if name == "--help":
+            continue
+        folder, module = ROOT / "lab" / name, ROOT / "lab" / f"{name}.py"
+        assert any(name in commands for commands in COMMANDS.values()), name
+        files = [*folder.rglob("*.py")] if name in FOLDERS else [module]
+        files += imported_modules(files)
         source = "".join(file.read_text(encoding="utf-8") for file in files)
         for argument in arguments:
-            if argument.startswith("--"):
-                option = argument.rstrip(".,;:)")
-                assert f'"{option}"' in source, f"{module} {option}"
+            if argument.startswith("--") and argument != "--help":
+                option = argument.rstrip(".,;:)").partition("=")[0]
+                assert f'"{option}"' in source, f"{name} {option}"
 
 
-def imported_benchmarks(files: list[Path]) -> list[Path]:
+def imported_modules(files: list[Path]) -> list[Path]:
     """Return the modules of the folder lab that files import: several share a parser."""
     pattern = re.compile(r"^from lab\.(\w+) import", re.MULTILINE)
     names = {name for file in files for name in pattern.findall(file.read_text(encoding="utf-8"))}

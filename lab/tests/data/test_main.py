@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from lab.data import DATASETS, DownloadError, loading
-from lab.data.__main__ import main, markdown
+from lab.data.command import main, markdown
 
 ROOT = Path(__file__).parents[3]
 
@@ -61,13 +61,13 @@ def test_names_that_are_none_of_the_paper(name):
 
 
 def test_the_table_of_the_documentation_is_the_registry():
-    """docs/data.md has what ``python -m lab.data markdown`` prints."""
+    """docs/data.md has what ``python -m lab data markdown`` prints."""
     assert f"\n{markdown()}\n" in (ROOT / "docs" / "data.md").read_text(encoding="utf-8")
     assert len(markdown().splitlines()) == 2 + len(DATASETS)
 
 
 def test_it_runs_as_a_module():
-    command = [sys.executable, "-m", "lab.data", "markdown"]
+    command = [sys.executable, "-m", "lab", "data", "markdown"]
     result = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
     )

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from evomeans import HGMeans
-from lab.__main__ import main
 from lab.baselines import SAGA
 from lab.measure import read_rows
 from lab.paper import command, methods, tasks
 from lab.paper.catalogue import EXPERIMENTS
-from lab.paper.command import run_experiment
+from lab.paper.command import main
 from lab.paper.experiment import Size
+from lab.paper.pages import run_experiment
 from lab.paper.runner import completed_tasks, run_tasks, task_name
 
 pytestmark = pytest.mark.slow
@@ -210,7 +210,7 @@ WITHOUT_MATPLOTLIB = """
     import sys
     sys.modules["matplotlib"] = None
     from pathlib import Path
-    from lab.__main__ import main
+    from lab.paper.command import main
     from lab.paper.figures import panels
     try:
         main(["--help"])

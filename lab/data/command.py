@@ -1,15 +1,14 @@
 """Show where the paper's data sets are found, or fetch them.
 
-python -m lab.data                    all 29, and where each is found
-python -m lab.data fetch letters skin
-python -m lab.data fetch all          all that can be downloaded
-python -m lab.data markdown           the table of docs/data.md
+python -m lab data                    all 29, and where each is found
+python -m lab data fetch letters skin
+python -m lab data fetch all          all that can be downloaded
+python -m lab data markdown           the table of docs/data.md
 
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 
@@ -17,15 +16,12 @@ from lab.data.errors import DataError, exit_on_data_errors
 from lab.data.loading import Place, data_folder, downloads_folder, fetch, places
 from lab.data.records import Dataset
 from lab.data.registry import DATASETS, dataset_named
+from lab.measure import parser_for
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m lab.data",
-        description=__doc__,
-        formatter_class=argparse.RawTextHelpFormatter,
-    )
+    parser = parser_for("data", __doc__)
     commands = parser.add_subparsers(dest="command")
     commands.add_parser("list", help="where each data set is found (the default)")
     commands.add_parser("markdown", help="the table of docs/data.md")
@@ -119,7 +115,3 @@ def _checked_by(dataset: Dataset) -> str:
     if dataset.value_of_2 is not None:
         return f"shape, m=2: {dataset.value_of_2:.6g}"
     return "shape"
-
-
-if __name__ == "__main__":
-    sys.exit(main())

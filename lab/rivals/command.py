@@ -1,6 +1,6 @@
 """All methods at equal CPU time: gaps, success, anytime curves and a diagram of ranks.
 
-``python -m lab.rivals --workers 16`` lets every baseline of evomeans race on 36 set-ups, and
+``python -m lab rivals --workers 16`` lets every baseline of evomeans race on 36 set-ups, and
 HG-means in three settings (paper, fast, deep). A race is one method on one set-up with one seed, on
 one thread. The method is restarted with new seeds until the CPU time is used up. That is the mean
 CPU time that HG-means takes to its own end in the setting of the paper, which is measured first, or
@@ -23,11 +23,10 @@ from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 
-from lab.data import exit_on_data_errors
 from lab.data.registry import dataset_named
 from lab.measure import RESULTS, parse_setup, parser_for
 from lab.paper.ablation import SMALL_SETS
-from lab.paper.command import propose_values
+from lab.paper.pages import propose_values
 from lab.paper.runner import complete_rows, run_tasks
 from lab.rivals.contestants import contestants
 from lab.rivals.page import write_page
@@ -44,8 +43,8 @@ LEAST_SECONDS = 0.02
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = parser_for(__doc__)
-    parser.prog = "python -m lab.rivals"
+    parser = parser_for("rivals", __doc__)
+    parser.prog = "python -m lab rivals"
     parser.add_argument("setups", nargs="*", help="dataset:clusters or mixture:n:d:clusters")
     parser.add_argument("--large", action="store_true", help="add the large set-ups")
     parser.add_argument("--methods", nargs="+", metavar="NAME", help="default: all of them")
@@ -133,7 +132,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not rows:
         raise SystemExit(f"There are no results in {rows_path} yet.")
     page = rows_path.with_suffix(".md")
-    print(write_page(rows, page, f"python -m lab.rivals{_options(chosen)}"))
+    print(write_page(rows, page, f"python -m lab rivals{_options(chosen)}"))
     print(f"wrote {page} and its pictures")
     propose_values(rows)
 
@@ -146,11 +145,3 @@ def _options(chosen: argparse.Namespace) -> str:
         if (value := getattr(chosen, name)) != default:
             words.append(f"--{name.replace('_', '-')} {value}")
     return "".join(f" {word}" for word in words)
-
-
-if __name__ == "__main__":
-    try:
-        with exit_on_data_errors():
-            main()
-    except KeyboardInterrupt:
-        raise SystemExit("interrupted; the same command continues from here") from None
