@@ -180,6 +180,15 @@ def test_engines_reach_neither_search_nor_estimators() -> None:
     assert {floor_of(name) for name in found if not name.endswith(":")} == {"engines", "compiled"}
 
 
+def test_tests_of_the_package_do_without_the_laboratory() -> None:
+    """A source distribution has them, and no laboratory; those of the docs need a clone anyway."""
+    folder = Path(__file__).parent
+    for file in folder.rglob("*.py"):
+        if file.relative_to(folder).parts[0] not in ("docs", "examples"):
+            names = imported_names(file.read_text(encoding="utf-8"), ())
+            assert not any(name.partition(".")[0] == "lab" for name in names), file
+
+
 def test_engines_do_not_import_each_other_but_that_of_the_cpu() -> None:
     """Dask runs its kernels on blocks, and the GPU leaves samples to it; the oracle is alone."""
     rooms = {f"engines.{name}" for name in ("cpu", "gpu", "dask", "reference")}

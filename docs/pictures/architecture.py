@@ -27,7 +27,6 @@ ROWS = (
         "what Python calls",
         (
             ("estimators", "HGMeans and the other models", 2),
-            ("baselines", "other methods", 1),
             ("storage", "files", 1),
         ),
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.datasets import make_circles, make_moons
+from sklearn.datasets import make_circles
 from sklearn.metrics import adjusted_rand_score
 from sklearn.metrics.pairwise import pairwise_kernels
 
@@ -13,7 +13,6 @@ import evomeans
 from constraint_oracles import all_labels
 from evomeans import HGMeans, KernelHGMeans
 from evomeans.estimators.feature_map import IndefiniteKernelError, apply_map, find_coordinates
-from lab.models import diffusion_kernel
 
 QUICK = {"n_jobs": 1, "random_state": 0}
 X = np.random.default_rng(0).normal(size=(60, 3))
@@ -68,13 +67,6 @@ def test_rings_are_separated():
     assert adjusted_rand_score(classes, model.labels_) == 1.0
     assert_array_equal(model.predict(points), model.labels_)
     assert model.is_exact_ == 1
-
-
-def test_moons_are_separated_by_a_diffusion_kernel():
-    """The optimum for a radial kernel does not follow them, whatever its width."""
-    points, classes = make_moons(200, noise=0.05, random_state=0)
-    model = KernelHGMeans.fast(2, kernel="precomputed", **QUICK).fit(diffusion_kernel(points))
-    assert adjusted_rand_score(classes, model.labels_) == 1.0
 
 
 def test_coordinates_have_the_kernel_as_products():

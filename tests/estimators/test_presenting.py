@@ -11,7 +11,6 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from evomeans import ExactKMeans, HGMeans, HGMeansPath, TrimmedHGMeans
-from lab.baselines import GlobalKMeans, MultiStartKMeans
 
 pytest.importorskip("jinja2")
 
@@ -22,8 +21,6 @@ MODELS = {
     "TrimmedHGMeans": TrimmedHGMeans(3, n_outliers=4, **QUICK),
     "ExactKMeans": ExactKMeans(3, random_state=0),
     "HGMeansPath": HGMeansPath((2, 3), random_state=0),
-    "MultiStartKMeans": MultiStartKMeans(3, n_runs=5, random_state=0),
-    "GlobalKMeans": GlobalKMeans(3),
 }
 
 

@@ -17,7 +17,6 @@ from sklearn.exceptions import NotFittedError
 from evomeans import HGMeans, HGMeansPath, History, plotting
 from evomeans.plotting.cluster_plots import draw_sizes
 from evomeans.plotting.palette import OKABE_ITO
-from lab.baselines import MultiStartKMeans
 
 matplotlib.use("Agg")
 
@@ -240,13 +239,3 @@ def test_a_path_has_many_models_of_which_one_is_drawn():
         with pytest.raises(TypeError, match=r"pass one of them, such as path.at\(2\)"):
             plot(path)
         plot(path.at(2))
-
-
-def test_models_and_baselines_are_compared_as_they_are(model):
-    baseline = MultiStartKMeans(4, n_runs=5, random_state=0).fit(FRAME)
-    plotting.plot_convergence(baseline)
-    ax = plotting.plot_comparison({"HG-means": model, "restarts": baseline})
-    names = [text.get_text().split("   ")[0] for text in ax.get_legend().get_texts()]
-    assert sorted(names) == ["HG-means", "restarts"]
-    with pytest.raises(TypeError, match="has no population"):
-        plotting.plot_population(baseline)

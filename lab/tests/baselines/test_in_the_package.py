@@ -1,0 +1,47 @@
+"""Baselines beside the models of the package: in plots, cards and reports, and refused data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import pytest
+
+from evomeans import HGMeans, plotting
+from lab.baselines import GlobalKMeans, MultiStartKMeans
+
+matplotlib.use("Agg")
+
+X = np.random.default_rng(0).normal(size=(60, 2)) + np.repeat([[0, 0], [9, 0], [0, 9]], 20, axis=0)
+MODELS = [MultiStartKMeans(3, n_runs=5, random_state=0), GlobalKMeans(3)]
+
+
+def test_models_and_baselines_are_compared_as_they_are() -> None:
+    model, baseline = HGMeans(3, max_offspring=10, random_state=0).fit(X), MODELS[0].fit(X)
+    plotting.plot_convergence(baseline)
+    ax = plotting.plot_comparison({"HG-means": model, "restarts": baseline})
+    names = [text.get_text().split("   ")[0] for text in ax.get_legend().get_texts()]
+    assert sorted(names) == ["HG-means", "restarts"]
+    with pytest.raises(TypeError, match="has no population"):
+        plotting.plot_population(baseline)
+    matplotlib.pyplot.close("all")
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+def test_cards_and_reports(model, tmp_path: Path) -> None:
+    name = type(model).__name__
+    html = model.fit(X)._repr_mimebundle_()["text/html"]
+    assert f"{name}, fitted" in html
+    assert "<svg" in html
+    file = model.report(X, tmp_path / "report.html", title="A title", kmeans_runs=1)
+    page = file.read_text(encoding="utf-8")
+    assert "A title" in page
+    assert name in page
+
+
+def test_an_outlier_that_takes_all_digits_is_refused() -> None:
+    samples = X.copy()
+    samples[7, 1] = 1e50
+    with pytest.raises(ValueError, match="Column 1 of X has values up to 1e"):
+        MultiStartKMeans(4, n_runs=1).fit(samples)
