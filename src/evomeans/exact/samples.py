@@ -47,8 +47,9 @@ def inertia_of_samples(
     """
     if points.is_whole:
         found = points.inertia(points.labels_of_points(labels))
-        if found >= SMALLEST_INERTIA:
-            return points.in_data_units(found)
+        in_data_units = points.in_data_units(found)
+        if found >= SMALLEST_INERTIA and in_data_units > 0.0:
+            return in_data_units
     return exact_inertia(X, sample_weight, labels)
 
 
