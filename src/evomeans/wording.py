@@ -111,6 +111,8 @@ def stop_text(reason: str, offspring: int, since_improvement: int, rediscoveries
         "interrupted": "The search was interrupted; the best solution so far was kept.",
         "proven_optimal": "The solution is proven to be optimal: no clustering into as many "
         "clusters has a lower inertia.",
+        "precision": "The search ended where float64 does: samples or weights span so many orders "
+        "of magnitude that a better solution cannot be told from rounding.",
     }
     sentences = [reasons.get(reason, f"The search ended for this reason: {reason}.")]
     if reason in UNFINISHED:

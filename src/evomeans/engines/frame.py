@@ -81,7 +81,13 @@ class Frame:
 
     def inertia_in_data_units(self, inertia: float) -> float:
         """Convert a sum of squared distances."""
-        return math.ldexp(inertia, -2 * self.exponent)
+        try:
+            return math.ldexp(inertia, -2 * self.exponent)
+        except OverflowError:
+            raise ValueError(
+                "Weighted sums of squared distances overflow. Divide X or sample_weight by a "
+                "constant first."
+            ) from None
 
     def inertia_in_frame(self, inertia: float) -> float:
         """Convert a sum of squared distances from data units."""

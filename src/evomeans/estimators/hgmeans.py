@@ -179,7 +179,9 @@ class HGMeans(SearchingEstimator):
     stop_reason_ : StopReason
         Why the search ended, a str: "agreement" (of independent starts), "no_improvement"
         (with "paper"), "max_iter" (which stands for ``max_offspring``), "max_time",
-        "target_inertia", "observer", "interrupted" or "proven_optimal".
+        "target_inertia", "observer", "interrupted", "proven_optimal" (up to a millionth of the
+        inertia), or "precision" if samples or weights span so many orders of magnitude that
+        nothing better can be told from rounding.
 
     population_ : tuple of Individual
         The last population, and the best solution if it was found before, best first: other good

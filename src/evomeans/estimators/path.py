@@ -34,7 +34,12 @@ from evomeans.estimators.path_solving import (
     search_path,
 )
 from evomeans.estimators.presenting import Presented
-from evomeans.estimators.solution import Solution, canonical_solution, in_data_units
+from evomeans.estimators.solution import (
+    Solution,
+    canonical_solution,
+    confirmed,
+    in_data_units,
+)
 from evomeans.estimators.validation import (
     Features,
     check_resolved,
@@ -148,7 +153,8 @@ class HGMeansPath(Presented, BestModelMixin, BaseEstimator):  # type: ignore[mis
 
     stop_reason_ : StopReason
         Why the path ended: "agreement" when there was nothing left to do, "proven_optimal" with one
-        feature, else "max_time", "observer" or "interrupted".
+        feature ("precision" if float64 cannot prove it), else "max_time", "observer" or
+        "interrupted".
 
     n_features_in_ : int
         Number of features seen during ``fit``.
@@ -328,11 +334,13 @@ class HGMeansPath(Presented, BestModelMixin, BaseEstimator):  # type: ignore[mis
             known = [k for k in ks if k in state.entries]
             if not known:
                 raise KeyboardInterrupt
-            solutions = {
-                k: canonical_solution(engine, state.entries[k].best.centers, X.dtype)
-                for k in sorted({1, *known})
-                if k in state.entries
-            }
+            solutions = {}
+            for k in sorted({1, *known} & state.entries.keys()):
+                best = state.entries[k].best
+                solution = canonical_solution(engine, best.centers, X.dtype)
+                solutions[k] = confirmed(solution, best, X, sample_weight, is_line=exactly)
+            if exactly and not all(solutions[k].is_confirmed for k in known):
+                reason = StopReason.PRECISION
             if not exactly:
                 check_resolved(engine, X, sample_weight, solutions[known[-1]])
             evidence = collect_evidence(
@@ -470,7 +478,7 @@ class HGMeansPath(Presented, BestModelMixin, BaseEstimator):  # type: ignore[mis
             best=entry.best,
             population=tuple(entry.members),
             history=History(),
-            stop_reason=self._reason_at(entry),
+            stop_reason=self._reason_at(entry, self._solutions[k]),
             n_offspring=entry.n_solutions,
             n_rediscoveries=entry.n_agreeing(self._tolerance) - 1 if entry.up else 0,
             missing_abilities=self._missing,
@@ -480,9 +488,10 @@ class HGMeansPath(Presented, BestModelMixin, BaseEstimator):  # type: ignore[mis
         model.population_ = population
         return model
 
-    def _reason_at(self, entry: Entry) -> StopReason:
-        if self.stop_reason_ is StopReason.PROVEN_OPTIMAL or entry.best.inertia == 0.0:
-            return StopReason.PROVEN_OPTIMAL
+    def _reason_at(self, entry: Entry, solution: Solution) -> StopReason:
+        is_line = self.stop_reason_ in (StopReason.PROVEN_OPTIMAL, StopReason.PRECISION)
+        if is_line or entry.best.inertia == 0.0:
+            return StopReason.PROVEN_OPTIMAL if solution.is_confirmed else StopReason.PRECISION
         if entry.n_agreeing(self._tolerance) > 1:
             return StopReason.AGREEMENT
         if self.stop_reason_ in UNFINISHED:

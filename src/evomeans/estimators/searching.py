@@ -208,6 +208,8 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
             result = raised(result, task.constant)
             is_final = result.is_unfinished or has_no_time(result, engine)
             solution = task.settle(engine, result.best, is_final)
+            if result.stop_reason is StopReason.PROVEN_OPTIMAL and not solution.is_confirmed:
+                result = replace(result, stop_reason=StopReason.PRECISION)
             self._keep(features, engine.frame, result, solution)
         self._report(result, solution)
         return self

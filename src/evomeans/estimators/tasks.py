@@ -10,7 +10,12 @@ from typing import Any
 from evomeans.engines import Engine, create_engine
 from evomeans.engines.protocol import FloatArray
 from evomeans.estimators.parameters import Parameters
-from evomeans.estimators.solution import Solution, canonical_solution, proven_optimum
+from evomeans.estimators.solution import (
+    Solution,
+    canonical_solution,
+    confirmed,
+    proven_optimum,
+)
 from evomeans.estimators.validation import check_resolved
 from evomeans.search import Individual, SearchResult, Strategy
 
@@ -73,7 +78,7 @@ def plain_task(
         solution = canonical_solution(engine, best.centers, rows.dtype, is_final=is_final)
         if not is_line:
             check_resolved(engine, rows, weights, solution)
-        return solution
+        return confirmed(solution, best, rows, weights, is_line=is_line)
 
     return Task(
         partial(create_engine, parameters.engine, rows, weights, n_jobs=parameters.n_threads),

@@ -19,6 +19,7 @@ class StopReason(StrEnum):
     OBSERVER = "observer"
     INTERRUPTED = "interrupted"
     PROVEN_OPTIMAL = "proven_optimal"
+    PRECISION = "precision"
 
 
 # However little time there is, this many solutions are made, unless it is exceeded by this share.

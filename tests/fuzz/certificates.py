@@ -1,0 +1,403 @@
+"""Random certificates against exact rational arithmetic.
+
+``case`` draws a small problem, proves what can be proven, and compares all that is claimed with the
+optimum over all clusterings in rational numbers: no lower bound may exceed it, not even in the last
+digit. ``python -m tests.fuzz.certificates --minutes 10 --processes 2`` runs many; case i of seed s
+draws from ``default_rng([s, i])``, and ``--seed s --case i`` repeats it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import sys
+import time
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evomeans import Certificate, HGMeans, HGMeansPath, certify
+from evomeans.exact.tree_proof import InvalidProofError
+
+Floats = NDArray[np.float64]
+Rng = np.random.Generator
+
+METHODS = ("auto", "auto", "auto", "direct", "separation", "relaxation", "plane", "parts")
+REFUSALS = (
+    "cannot be written in float64",
+    "method='direct' is for",
+    "method='plane' is for",
+    "The smallest cluster has",
+    "The given clustering has",
+)
+"""What certify may say instead of a certificate."""
+MODEL_REFUSALS = (
+    "ums of squared distances overflow",
+    "squared distances underflow",
+    "are lost when clusters are summed up",
+    "sample_weight",
+)
+"""What a fit may say instead."""
+ROUNDING = Fraction(1, 10**11)
+BLOCK = 50
+
+
+# Problems
+
+
+def drawn(rng: Rng, n: int, d: int) -> Floats:
+    return rng.normal(size=(n, d))
+
+
+def near_ties(rng: Rng, n: int, d: int) -> Floats:
+    """Corners of a grid, moved by a few units in the last place."""
+    X = rng.integers(1, 4, size=(n, d)).astype(float)
+    return X * (1 + rng.integers(-3, 4, size=(n, d)) * 2.0**-52)
+
+
+def clumps(rng: Rng, n: int, d: int) -> Floats:
+    middles = rng.integers(-3, 4, size=(3, d)).astype(float)
+    return middles[rng.integers(0, 3, n)] + 10.0 ** -rng.integers(3, 16) * drawn(rng, n, d)
+
+
+def with_outlier(rng: Rng, n: int, d: int, largest: int) -> Floats:
+    X = drawn(rng, n, d)
+    X[0] *= 10.0 ** rng.uniform(2, largest)
+    return X
+
+
+def timestamps(rng: Rng, n: int, d: int) -> Floats:
+    seconds = rng.choice([1e-6, 1e-3, 1.0, 3600.0])
+    return 1.7e9 + seconds * np.round(5 * drawn(rng, n, d), int(rng.integers(0, 3)))
+
+
+def with_offset(rng: Rng, n: int, d: int) -> Floats:
+    return drawn(rng, n, d) + 10.0 ** rng.uniform(0, 15) * rng.choice([-1, 1])
+
+
+def scaled(rng: Rng, n: int, d: int) -> Floats:
+    return drawn(rng, n, d) * 10.0 ** rng.choice([-150, -140, -30, 30, 140, 149])
+
+
+def magnitudes(rng: Rng, n: int, d: int) -> Floats:
+    widest = rng.choice([5.0, 30.0, 160.0])
+    return rng.choice([-1, 1], (n, d)) * 10.0 ** rng.uniform(-widest, widest, (n, d))
+
+
+DATA: dict[str, Callable[[Rng, int, int], Floats]] = {
+    "plain": drawn,
+    "integers": lambda rng, n, d: np.round(3 * drawn(rng, n, d)),
+    "duplicates": lambda rng, n, d: drawn(rng, n, d)[rng.integers(0, max(1, n - 2), n)],
+    "grid": lambda rng, n, d: rng.integers(0, 3, (n, d)) / 10,
+    "offset": with_offset,
+    "timestamps": timestamps,
+    "scale": scaled,
+    "denormal": lambda rng, n, d: drawn(rng, n, d) * 10.0 ** -rng.uniform(150, 322),
+    "outlier": partial(with_outlier, largest=20),
+    "far outlier": partial(with_outlier, largest=160),
+    "near ties": near_ties,
+    "clumps": clumps,
+    "magnitudes": magnitudes,
+    "columns": lambda rng, n, d: drawn(rng, n, d) * 10.0 ** rng.uniform(-9, 9, d),
+}
+
+WEIGHTS: dict[str, Callable[[Rng, int], Floats | None]] = {
+    "none": lambda _rng, _n: None,
+    "uniform": lambda rng, n: rng.random(n) + 1e-3,
+    "integers": lambda rng, n: rng.integers(1, 5, n).astype(float),
+    "zeros": lambda rng, n: np.append(rng.integers(0, 3, n - 1), 1).astype(float),
+    "spread": lambda rng, n: 10.0 ** -rng.uniform(0, rng.choice([5, 15, 25, 60]), n),
+    "likelihoods": lambda rng, n: np.exp(-rng.uniform(0, 120, n)),
+    "extreme": lambda rng, n: 10.0 ** rng.uniform(-300, 300, n),
+    "tiny or huge": lambda rng, n: rng.random(n) * 10.0 ** rng.choice([-300, -140, 140, 290]),
+}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Samples, weights and the number of clusters."""
+
+    data: str
+    weighting: str
+    X: Floats
+    weights: Floats | None
+    k: int
+
+    @classmethod
+    def draw(cls, rng: Rng) -> Problem:
+        """Draw a problem of any kind."""
+        n, d = int(rng.integers(2, 8)), int(rng.choice([1, 1, 2, 2, 3]))
+        data, weighting = str(rng.choice([*DATA])), str(rng.choice([*WEIGHTS]))
+        with np.errstate(all="ignore"):
+            X = DATA[data](rng, n, d)
+            if d > 1 and rng.random() < 0.1:
+                X[:, 1] = X[:, 0]
+            weights = WEIGHTS[weighting](rng, n)
+        k = int(rng.integers(1, n + 1 if rng.random() < 0.9 else n + 3))
+        return cls(data, weighting, X, weights, k)
+
+
+class Rationals:
+    """Inertias of all sets of samples, and the optimum, in rational numbers."""
+
+    def __init__(self, problem: Problem) -> None:
+        X, n = problem.X, len(problem.X)
+        weights = [1.0] * n if problem.weights is None else problem.weights.tolist()
+        self.w = [Fraction(value) for value in weights]
+        self.columns = [[Fraction(value) for value in column] for column in X.T.tolist()]
+        self.costs = [self.cost(mask) for mask in range(1 << n)]
+        self.optimum, self.blocks = self._solve(problem.k)
+
+    def cost(self, mask: int) -> Fraction:
+        """The inertia of a set of samples about its mean."""
+        rows = [row for row in range(len(self.w)) if mask >> row & 1]
+        weight = sum((self.w[row] for row in rows), Fraction(0))
+        if weight == 0:
+            return Fraction(0)
+        total = Fraction(0)
+        for column in self.columns:
+            first = sum((self.w[row] * column[row] for row in rows), Fraction(0))
+            second = sum((self.w[row] * column[row] ** 2 for row in rows), Fraction(0))
+            total += second - first**2 / weight
+        return total
+
+    def of_labels(self, labels: NDArray[np.integer]) -> Fraction:
+        """The inertia of a clustering."""
+        masks: dict[int, int] = {}
+        for row, label in enumerate(labels.tolist()):
+            masks[label] = masks.get(label, 0) | 1 << row
+        return sum((self.costs[mask] for mask in masks.values()), Fraction(0))
+
+    def _solve(self, k: int) -> tuple[Fraction, list[int]]:
+        """The least cost of at most k sets, by the set that holds the lowest sample."""
+        every = (1 << len(self.w)) - 1
+        best: list[tuple[Fraction, list[int]]] = [(cost, [m]) for m, cost in enumerate(self.costs)]
+        best[0] = Fraction(0), []
+        for _ in range(min(k, len(self.w)) - 1):
+            layer = list(best)
+            for mask in range(1, every + 1):
+                lowest, rest = mask & -mask, mask & (mask - 1)
+                part = rest
+                while True:
+                    own = part | lowest
+                    cost = self.costs[own] + best[mask ^ own][0]
+                    if cost < layer[mask][0]:
+                        layer[mask] = cost, [own, *best[mask ^ own][1]]
+                    if part == 0:
+                        break
+                    part = (part - 1) & rest
+            best = layer
+        return best[every]
+
+    def labels(self) -> NDArray[np.int64]:
+        """An optimal clustering."""
+        return np.array(
+            [
+                next(q for q, block in enumerate(self.blocks) if block >> row & 1)
+                for row in range(len(self.w))
+            ]
+        )
+
+
+# Claims
+
+
+def check(holds: bool, claim: str, *figures: object) -> None:
+    """Raise if a claim is false."""
+    if not holds:
+        raise AssertionError(f"{claim}: {', '.join(map(repr, figures))}")
+
+
+def share(one: Fraction | float, other: Fraction | float) -> float:
+    """The excess of one number over another, for a message; infinite if it cannot be written."""
+    try:
+        return float((Fraction(one) - Fraction(other)) / Fraction(other))
+    except (OverflowError, ZeroDivisionError):
+        return float("inf")
+
+
+def check_certificate(
+    found: Certificate, problem: Problem, exact: Rationals, gap: float, rounding: Fraction
+) -> None:
+    """Compare all figures of a certificate with the exact ones."""
+    optimum, lower, upper = exact.optimum, Fraction(found.lower_bound), Fraction(found.upper_bound)
+    check(lower <= optimum, "lower bound above the optimum", found, share(lower, optimum))
+    check(optimum <= upper * (1 + rounding), "upper bound below the optimum", found)
+    assert found.labels is not None
+    own = exact.of_labels(found.labels)
+    check(abs(own - upper) <= rounding * own + Fraction(5e-324), "not its inertia", found, own)
+    check(len(set(found.labels.tolist())) <= problem.k, "too many clusters", found.labels)
+    if found.status == "optimal":
+        limit = own * (1 - Fraction(gap)) * (1 - rounding)
+        check(optimum >= limit, "not optimal", found, share(own, optimum))
+    proven = Fraction(found.verify(problem.X, problem.weights))
+    check(proven <= optimum, "verified above the optimum", found, share(proven, optimum))
+
+
+def check_models(problem: Problem, exact: Rationals, rng: Rng) -> str:
+    """Check what a fit says to be proven; return what it says."""
+    k, n = problem.k, len(problem.X)
+    options = {"random_state": int(rng.integers(100)), "max_offspring": 40}
+    try:
+        if problem.X.shape[1] == 1 and rng.random() < 0.3:
+            path = HGMeansPath(k_range=(min(k, n), n)).fit(
+                problem.X, sample_weight=problem.weights
+            )
+            model = path.at(min(k, n))
+        else:
+            model = HGMeans(min(k, n), **options).fit(problem.X, sample_weight=problem.weights)
+    except ValueError as error:
+        if not any(text in str(error) for text in MODEL_REFUSALS):
+            raise
+        return "refused"
+    own, reason = exact.of_labels(model.labels_), str(model.stop_reason_)
+    if reason == "proven_optimal":
+        limit = exact.optimum * (1 + Fraction(2, 10**6))
+        check(own <= limit, "said to be proven_optimal", model.inertia_, share(own, exact.optimum))
+    return reason
+
+
+def start_labels(problem: Problem, exact: Rationals, rng: Rng) -> NDArray[np.int64]:
+    """Labels to certify: mostly optimal ones, else any."""
+    if rng.random() < 0.6:
+        return exact.labels()
+    return rng.integers(0, problem.k, len(problem.X))
+
+
+def case(rng: Rng) -> str:
+    """Draw a problem and check all claims about it; return what kind it was."""
+    problem = Problem.draw(rng)
+    if not np.isfinite(problem.X).all():
+        return "not finite"
+    exact = Rationals(problem)
+    labels = start_labels(problem, exact, rng)
+    method, gap = str(rng.choice(METHODS)), float(rng.choice([1e-6, 1e-3, 1e-9]))
+    arguments = problem.X, labels, problem.weights
+    options = {"n_clusters": problem.k, "method": method, "gap": gap, "max_time": 5.0}
+    name = f"{problem.data}, weights {problem.weighting}"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        try:
+            found = certify(*arguments, **options)
+        except ValueError as error:
+            if isinstance(error, InvalidProofError):
+                raise
+            if not any(text in str(error) for text in REFUSALS):
+                raise
+            outcome = "refused"
+        else:
+            # Sums of equal samples may be off by a unit in the last place each.
+            check_certificate(found, problem, exact, gap, ROUNDING)
+            outcome = f"{found.method} {found.status}"
+    if problem.X.shape[1] == 1 or rng.random() < 0.1:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            outcome += f", model {check_models(problem, exact, rng)}"
+    return f"{name}: {outcome}"
+
+
+# Runs
+
+
+@dataclass
+class Report:
+    """How many cases of each kind there were, and which failed."""
+
+    seed: int
+    counts: Counter[str] = field(default_factory=Counter)
+    failures: dict[int, str] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        lines = [f"{self.counts.total()} cases in {self.seconds:.0f} s, seed {self.seed}"]
+        for place, title in enumerate(("data", "weights", "certificates", "models")):
+            lines.append(f"{title}:")
+            totals: Counter[str] = Counter()
+            for kind, count in self.counts.items():
+                part = (kind.replace(": ", ", ").split(", ") + ["none"] * 3)[place]
+                totals[part.removeprefix("weights ").removeprefix("model ")] += count
+            lines += [f"  {count:8} {kind}" for kind, count in sorted(totals.items())]
+        lines.append(f"{len(self.failures)} failures")
+        for number, text in sorted(self.failures.items()):
+            lines.append(f"--seed {self.seed} --case {number}:\n{text}")
+        return "\n".join(lines)
+
+
+def run_block(seed: int, numbers: range) -> tuple[Counter[str], dict[int, str]]:
+    """Run some cases."""
+    counts: Counter[str] = Counter()
+    failures: dict[int, str] = {}
+    for number in numbers:
+        try:
+            counts[case(np.random.default_rng([seed, number]))] += 1
+        except Exception:
+            counts["failed"] += 1
+            failures[number] = traceback.format_exc(limit=-4)
+    return counts, failures
+
+
+def run(
+    seed: int = 0, *, n_cases: int | None = None, seconds: float | None = None, processes: int = 1
+) -> Report:
+    """Run cases: so many, or for so many seconds, perhaps in several processes."""
+    start = time.monotonic()
+    report = Report(seed)
+
+    def blocks() -> Iterator[range]:
+        for first in itertools.count(0, BLOCK):
+            if n_cases is not None and first >= n_cases:
+                return
+            if seconds is not None and time.monotonic() - start >= seconds:
+                return
+            yield range(first, first + BLOCK if n_cases is None else min(first + BLOCK, n_cases))
+
+    def keep(found: tuple[Counter[str], dict[int, str]]) -> None:
+        report.counts.update(found[0])
+        report.failures.update(found[1])
+
+    if processes == 1:
+        for block in blocks():
+            keep(run_block(seed, block))
+    else:
+        with ProcessPoolExecutor(processes) as pool:
+            waiting = [pool.submit(run_block, seed, one) for one in itertools.islice(blocks(), 2)]
+            more = blocks()
+            for _ in waiting:
+                next(more, None)
+            while waiting:
+                keep(waiting.pop(0).result())
+                while len(waiting) < processes and (block := next(more, None)) is not None:
+                    waiting.append(pool.submit(run_block, seed, block))
+    report.seconds = time.monotonic() - start
+    return report
+
+
+def main() -> int:
+    """Run the command; the exit code is 1 if a case failed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--minutes", type=float)
+    parser.add_argument("--cases", type=int)
+    parser.add_argument("--case", type=int, help="repeat this one only")
+    parser.add_argument("--processes", type=int, default=1)
+    options = parser.parse_args()
+    if options.case is not None:
+        print(case(np.random.default_rng([options.seed, options.case])))
+        return 0
+    seconds = None if options.minutes is None else 60 * options.minutes
+    n_cases = 1000 if options.cases is None and seconds is None else options.cases
+    report = run(options.seed, n_cases=n_cases, seconds=seconds, processes=options.processes)
+    print(report)
+    return 1 if report.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
