@@ -199,7 +199,7 @@ class _Child:
         return self.answers.readline() if ready else None
 
     def end(self) -> tuple[str, str]:
-        """End the process and those that it has started; return how it ended, and its last words."""
+        """End the process and those that it started; return how it ended, and its last words."""
         # One that waits for questions ends by itself; one that crashes says so.
         with contextlib.suppress(BrokenPipeError):
             self.questions.close()
