@@ -20,7 +20,8 @@ FLOORS: dict[str, set[str]] = {
     "_version": set(),
     "wording": set(),
     "sparkline": set(),
-    "metrics": set(),
+    "sparse": set(),
+    "metrics": {"sparse"},
     "compiled": set(),
     "exact": {"compiled", "wording"},
     "engines": {"compiled"},
@@ -34,10 +35,10 @@ FLOORS: dict[str, set[str]] = {
     "storage": {"_version", "engines", "exact", "path", "search"},
     "estimators": {
         *("criteria", "engines", "exact", "metrics", "path", "report", "search", "sparkline"),
-        *("storage", "wording"),
+        *("sparse", "storage", "wording"),
     },
     "baselines": {"compiled", "engines", "estimators", "search"},
-    "plotting": {"engines.frame", "metrics", "search", "wording"},
+    "plotting": {"engines.frame", "metrics", "search", "sparse", "wording"},
     "report": {"_version", "metrics", "plotting", "search", "storage", "wording"},
     "cli": {
         *("_version", "compiled", "wording", "engines", "search", "storage", "estimators"),
