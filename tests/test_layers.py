@@ -27,7 +27,7 @@ FLOORS: dict[str, set[str]] = {
     "engines": {"compiled"},
     "search": {
         *("engines.protocol", "engines.sampling", "engines.threads", "engines.workers"),
-        *("sparkline", "wording"),
+        *("sparkline", "storage.files", "wording"),
         *("compiled.assignment", "compiled.merging"),
     },
     "path": {"compiled.merging", "engines.protocol", "search"},
