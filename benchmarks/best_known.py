@@ -25,7 +25,7 @@ from pathlib import Path
 from benchmarks.data.errors import exit_on_data_errors
 from benchmarks.data.locking import exclusive
 from benchmarks.data.registry import DATASETS, dataset_named
-from evomeans.storage.files import write_atomically
+from evomeans.files import write_atomically
 
 TABLE = Path(__file__).with_name("best_known.csv")
 PROPOSALS = Path(__file__).parent / "results" / "proposals"

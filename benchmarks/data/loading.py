@@ -27,7 +27,7 @@ from benchmarks.data.locking import exclusive
 from benchmarks.data.records import Dataset
 from benchmarks.data.registry import DATASETS, PARTIAL, dataset_named, is_listed
 from benchmarks.data.verification import check_value, verify
-from evomeans.storage.files import write_atomically
+from evomeans.files import write_atomically
 
 FloatArray = NDArray[np.float64]
 SHIPPED = Path(__file__).parent

@@ -12,7 +12,7 @@ from benchmarks.paper.analysis import own_references, setup_of
 from benchmarks.paper.experiment import Experiment, Plan, Row, Size
 from benchmarks.paper.problems import is_mixture
 from benchmarks.paper.runner import complete_rows, run_tasks, task_name
-from evomeans.storage.files import write_atomically
+from evomeans.files import write_atomically
 
 
 def run_experiment(

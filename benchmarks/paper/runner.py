@@ -27,7 +27,7 @@ from benchmarks.data.locking import exclusive
 from benchmarks.measure import number
 from benchmarks.paper.experiment import Row, Task
 from evomeans import __version__
-from evomeans.storage.files import write_atomically
+from evomeans.files import write_atomically
 
 KEY = "task"
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "bkmeans", "flspp")

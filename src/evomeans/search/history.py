@@ -12,9 +12,9 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from evomeans.files import write_atomically
 from evomeans.search.individual import IMPROVEMENT
 from evomeans.sparkline import convergence_html
-from evomeans.storage.files import write_atomically
 
 
 @dataclass(frozen=True, slots=True)
