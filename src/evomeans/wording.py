@@ -35,6 +35,19 @@ def quoted(value: object, width: int = 40) -> str:
     return text if len(text) <= width else f"{text[: width - 4]}...'"
 
 
+def printable(text: str) -> str:
+    """Return a text for a terminal: control and direction characters as their escapes.
+
+    Names come from files of others. Lines and tabs stay.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        letter if letter.isprintable() or letter in "\n\t" else repr(letter)[1:-1]
+        for letter in text
+    )
+
+
 def number_text(value: float, digits: int = 7, pad: bool = False) -> str:
     """Write a number with some significant digits, e.g. 4,930,120 or 1.5 × 10⁻⁷.
 

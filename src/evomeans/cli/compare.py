@@ -17,9 +17,9 @@ from evomeans.cli.run_folder import check_new_file
 from evomeans.cli.tables.table import Table
 from evomeans.cli.terminal import Terminal, as_typed
 from evomeans.estimators.hgmeans import HGMeans
+from evomeans.files import write_atomically
 from evomeans.search import StopReason
 from evomeans.search.individual import CLONE_TOLERANCE
-from evomeans.storage.files import write_atomically
 from evomeans.wording import counted, duration_text, number_text, percent_text
 
 PICTURES = (".png", ".svg", ".pdf")

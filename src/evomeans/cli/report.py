@@ -14,7 +14,7 @@ from evomeans.cli.run_folder import (
     read_json,
     read_record,
 )
-from evomeans.storage.files import write_atomically
+from evomeans.files import write_atomically
 
 NO_ROWS = "No report is written with --engine dask, because a report needs the rows in memory."
 

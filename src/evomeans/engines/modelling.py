@@ -29,6 +29,7 @@ from evomeans.engines.protocol import (
     require_abilities,
 )
 from evomeans.engines.rules import BETTER, split_mixture
+from evomeans.engines.values import check_moderate_weight
 
 # Single moves follow a swap only if it comes this close to the best without them.
 NEARLY = 1.003
@@ -79,6 +80,7 @@ class ModelEngine(Abandonable, CountingSamples, ABC):
         self.n_jobs = n_jobs
         self.n_samples = len(weights)
         self.total_weight = float(weights.sum())
+        check_moderate_weight(self.total_weight)
 
     @abstractmethod
     def descend(self, centers: FloatArray, single_moves: bool, goal: float = math.inf) -> Descent:

@@ -19,6 +19,7 @@ from evomeans.engines.frame import is_sparse
 from evomeans.estimators.parameters import check_int, check_real, check_thread_count, shown
 from evomeans.estimators.validation import check_sample_weight, from_torch
 from evomeans.search.interrupts import DeferredInterrupt
+from evomeans.sparse import as_csr
 
 if TYPE_CHECKING:
     from evomeans.exact.certificate import Certificate
@@ -249,7 +250,7 @@ def dense_samples(X: Any) -> NDArray[np.float64]:
             raise ValueError(
                 f"certify writes sparse samples out; X of shape {X.shape} is too large for that."
             )
-        X = X.toarray()
+        X = as_csr(X).toarray()
     checked: NDArray[np.float64] = check_array(
         from_torch(X), dtype=np.float64, order="C", input_name="X"
     )

@@ -156,4 +156,10 @@ def keeper_for(
         **own,
     }
     seed = source if isinstance(source, int) else None
-    return PathCheckpoint(parameters.checkpoint, problem, seed=seed)
+    return PathCheckpoint(
+        parameters.checkpoint,
+        problem,
+        n_features=X.shape[1],
+        total_weight=engine.total_weight,
+        seed=seed,
+    )

@@ -252,7 +252,12 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
         settings, source = parameters.settings, parameters.random_source
         problem = describe_problem(engine, task.rows, task.weights, self.n_clusters, settings, init)
         seed = source if isinstance(source, int) else None
-        return Checkpoint(parameters.checkpoint, {**problem, **task.identity}, seed=seed)
+        return Checkpoint(
+            parameters.checkpoint,
+            {**problem, **task.identity},
+            seed=seed,
+            check_labels=task.check_labels,
+        )
 
     def _keep(
         self, features: Features, frame: Frame, result: SearchResult, solution: Solution

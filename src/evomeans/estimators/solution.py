@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.engines import Engine, Start, is_dask
-from evomeans.engines.frame import Frame, is_sparse
+from evomeans.engines.frame import FARTHEST_CENTER, Frame, is_sparse
 from evomeans.engines.protocol import FloatArray
 from evomeans.engines.values import reaching
 from evomeans.search import History, Individual, SearchResult, StopReason
@@ -97,12 +97,9 @@ def encode_centers(frame: Frame, centers: NDArray[Any]) -> FloatArray:
 
 
 def encode_starts(frame: Frame, solutions: Iterable[NDArray[Any]]) -> list[FloatArray]:
-    """Bring solutions to start from into a frame; centres out of this world stop at its rim.
-
-    No sample is nearest to a centre a million extents away, wherever exactly it is, and engines
-    may rely on centres not being farther.
-    """
-    return [np.clip(encode_centers(frame, centers), -1e6, 1e6) for centers in solutions]
+    """Bring solutions to start from into a frame; centres that are too far away stop at its rim."""
+    rim = FARTHEST_CENTER
+    return [np.clip(encode_centers(frame, centers), -rim, rim) for centers in solutions]
 
 
 def in_data_units(population: Iterable[Individual], frame: Frame) -> tuple[Individual, ...]:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from numpy.typing import NDArray
+
 from evomeans.engines import Engine, create_engine
 from evomeans.engines.protocol import FloatArray
 from evomeans.estimators.parameters import Parameters
@@ -45,6 +47,8 @@ class Task:
         What a checkpoint compares besides samples and settings.
     strategy : Strategy, optional
         The model's own version of the default strategy.
+    check_labels : callable, optional
+        Raises ValueError for labels of the rows that no solution can have.
     constant : float
         What the objective of the samples is higher than that of the rows, whatever the clusters.
     """
@@ -58,6 +62,7 @@ class Task:
     solve: Callable[[Engine], SearchResult] | None = None
     identity: dict[str, int | str | None] = field(default_factory=dict)
     strategy: Strategy | None = None
+    check_labels: Callable[[NDArray[Any]], None] | None = None
     constant: float = 0.0
 
 

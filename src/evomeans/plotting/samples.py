@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.engines.frame import is_sparse
+from evomeans.sparse import as_csr
 
 FloatArray = NDArray[np.float64]
 
@@ -18,12 +19,12 @@ ENTRIES_AT_ONCE = 4_000_000
 
 def as_rows(X: Any) -> Any:
     """Return samples as something with a shape whose rows can be taken: an array or CSR."""
-    return X.tocsr() if is_sparse(X) else np.asarray(X)
+    return as_csr(X) if is_sparse(X) else np.asarray(X)
 
 
 def dense(X: Any) -> FloatArray:
     """Return samples as a float64 array."""
-    return np.asarray(X.toarray() if is_sparse(X) else X, dtype=np.float64)
+    return np.asarray(as_csr(X).toarray() if is_sparse(X) else X, dtype=np.float64)
 
 
 def check_fitted(model: Any) -> None:

@@ -14,7 +14,7 @@ from evomeans.engines.protocol import Engine, FloatArray
 from evomeans.engines.workers import Workers
 from evomeans.search.breeding import breed, found
 from evomeans.search.interrupts import DeferredInterrupt
-from evomeans.search.keeping import Keeper, KeepNothing
+from evomeans.search.keeping import Bounds, Keeper, KeepNothing
 from evomeans.search.levels import (
     WorkLimit,
     best_solutions,
@@ -80,7 +80,7 @@ def evolve(
             engine, n_clusters, settings.most_at_a_time, is_timed=settings.max_time is not None
         ).at_work() as workers,
     ):
-        keeper.begin(state, (n_clusters, len(engine.frame.shift)))
+        keeper.begin(state, Bounds.of_search(engine, n_clusters, settings))
         state.seconds += spent
         if levels is None:
             levels = level_sizes(settings, engine.n_samples, n_clusters, engine.most_sampled)

@@ -43,6 +43,8 @@ MOST_VARIABLES, MOST_NODES = 6000, 50
 STRIDES, FEWEST_PER_CLUSTER = (64, 8), 10
 # What items without weight count when they are placed.
 LEAST_SHARE = 1e-12
+# Of all penalties together.
+LARGEST_PENALTY = 1e300
 
 
 class ConstrainedEngine(ModelEngine):
@@ -87,6 +89,7 @@ class ConstrainedEngine(ModelEngine):
         m = len(groups.counts)
         self.pairs = np.unique(np.sort(groups.of_sample[links.hard_cannot], axis=1), axis=0)
         soft, penalties, constant = soft_pairs(links, groups.of_sample)
+        check_penalties(penalties, constant, frame)
         # Penalties are in the units of the data, and all computing is done in the frame.
         penalties = np.ldexp(penalties, 2 * frame.exponent)
         self.least_penalty = float(np.ldexp(constant, 2 * frame.exponent))
@@ -396,6 +399,19 @@ class ConstrainedEngine(ModelEngine):
             # What is added up move by move drifts by rounding.
             self._centre(clusters)
         return moved > 0
+
+
+def check_penalties(penalties: FloatArray, constant: float, frame: Frame) -> None:
+    """Refuse penalties whose sum overflows, in the units of the data or in the frame."""
+    with np.errstate(over="ignore"):
+        total = np.abs(penalties).sum() + abs(constant)
+        in_frame = np.ldexp(total, 2 * frame.exponent)
+    if not max(total, in_frame) <= LARGEST_PENALTY:
+        raise ValueError(
+            f"The penalties sum to {total:.3g}, and to {in_frame:.3g} in units of the squared "
+            f"extent of X; both must be at most {LARGEST_PENALTY:.0e}. Leave them out: links "
+            "without a penalty are always satisfied."
+        )
 
 
 def kernel_calls() -> Sequence[Call]:
