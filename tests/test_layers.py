@@ -1,4 +1,4 @@
-"""Imports point in one direction, floor by floor (CONTRIBUTING.md has the picture)."""
+"""Imports point in one direction, floor by floor (docs/developer.md has the picture)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FLOORS: dict[str, set[str]] = {
     "metrics": set(),
     "compiled": set(),
     "exact": {"compiled", "wording"},
-    "engines": {"compiled"},
+    "engines": {"compiled", "wording"},
     "search": {
         *("engines.protocol", "engines.sampling", "engines.threads", "engines.workers"),
         *("sparkline", "wording"),

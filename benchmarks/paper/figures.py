@@ -13,6 +13,7 @@ from benchmarks.paper.analysis import averaged, in_order
 from benchmarks.paper.experiment import Row
 from benchmarks.paper.methods import HG_DEEP, HG_FAST, HG_MEANS
 from benchmarks.paper.printed import printed_table
+from evomeans.wording import how_to_install
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,7 +55,7 @@ def pyplot() -> Any:
     try:
         import matplotlib
     except ModuleNotFoundError as error:
-        raise SystemExit("Figures need matplotlib: pip install 'evomeans[plot]'") from error
+        raise SystemExit(f"Figures need matplotlib: {how_to_install('plot')}.") from error
     matplotlib.use("Agg")
     from matplotlib import pyplot
 

@@ -73,9 +73,7 @@ def exchange_outliers(
 
 
 @jit
-def list_farthest(
-    items: Items, clusters: Clusters, candidates: Integers, away: FloatArray
-) -> None:
+def list_farthest(items: Items, clusters: Clusters, candidates: Integers, away: FloatArray) -> None:
     """List the samples of each cluster that are farthest from its centre, farthest first."""
     for a in range(candidates.shape[0]):
         for p in range(CANDIDATES):
