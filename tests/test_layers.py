@@ -25,7 +25,7 @@ FLOORS: dict[str, set[str]] = {
     "metrics": {"sparse"},
     "compiled": set(),
     "exact": {"compiled", "wording"},
-    "engines": {"compiled"},
+    "engines": {"compiled", "wording"},
     "search": {
         *("engines.protocol", "engines.sampling", "engines.threads", "engines.workers"),
         *("files", "sparkline", "wording"),

@@ -29,6 +29,14 @@ def listed(items: Iterable[object], shown: int = SHOWN) -> str:
     return " and ".join(filter(None, [", ".join(texts[:-1]), *texts[-1:]]))
 
 
+def how_to_install(extra: str) -> str:
+    """Say how to get the packages of an extra, for a clone and for an installed evomeans."""
+    return (
+        f"pip install '.[{extra}]' in a clone of evomeans, or pip install 'evomeans[{extra}]' if "
+        "evomeans came from a package index"
+    )
+
+
 def quoted(value: object, width: int = 40) -> str:
     """Show a cell or a name: quoted, without control characters, and not too long."""
     text = repr(str(value))

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import sklearn
+from evomeans.baselines import MultiStartKMeans
 
 import evomeans
 from evomeans import (
@@ -23,7 +24,6 @@ from evomeans import (
     TrimmedHGMeans,
     metrics,
 )
-from evomeans.baselines import MultiStartKMeans
 from evomeans.engines.constrained.engine import ConstrainedEngine
 from evomeans.storage import checkpoint, path_checkpoint
 from evomeans.storage.archive import read_archive, write_archive

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import sklearn
+from evomeans.baselines import MultiStartKMeans
 
 from evomeans import (
     ConstrainedHGMeans,
@@ -21,7 +22,6 @@ from evomeans import (
     SphericalHGMeans,
     TrimmedHGMeans,
 )
-from evomeans.baselines import MultiStartKMeans
 from tests.fuzz import running
 
 NAME = "tests.fuzz.arrays"

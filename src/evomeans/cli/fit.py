@@ -47,6 +47,7 @@ from evomeans.estimators.searching import SearchingEstimator
 from evomeans.search import StopReason
 from evomeans.search.interrupts import DeferredInterrupt
 from evomeans.storage.state_file import CheckpointError
+from evomeans.wording import how_to_install
 
 PASSED_ON = (
     *("strategy", "max_time", "max_offspring", "n_iter_no_change", "target_inertia"),
@@ -210,8 +211,7 @@ def _tell_beforehand(
     elif not can_report():
         terminal.note(
             "note: report.html is left out, it needs jinja2 and matplotlib: "
-            "pip install 'evomeans[report]'; "
-            f"after that: evomeans report {quote(str(keep.output))}"
+            f"{how_to_install('report')}. After that: evomeans report {quote(str(keep.output))}"
         )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from evomeans._version import __version__
+from evomeans.wording import how_to_install
 
 CORE = ("numpy", "scipy", "scikit-learn", "numba")
 EXTRAS = {
@@ -100,7 +101,7 @@ def described(record: dict[str, Any]) -> str:
     ]
     for extra, packages in record["extras"].items():
         missing = [name for name, found in packages.items() if found is None]
-        hint = f"   (pip install 'evomeans[{extra}]')" if missing else ""
+        hint = f"   (missing: {how_to_install(extra)})" if missing else ""
         lines.append(f"  {extra:<10} {_listed(packages)}{hint}")
     for engine, state in record["engines"].items():
         lines.append(f"  engine     {engine}: {state}")

@@ -60,6 +60,8 @@ def path_of_table(
         began = time.perf_counter()
         table = load_table(name, read, terminal, samples, in_dask=in_dask)
         check_table(table, search.clusters[-1], terminal)
+        # Only now is it known that there are not more of them than rows.
+        model.set_params(k_range=list(search.clusters))
         reading_seconds = time.perf_counter() - began
         started = datetime.now(UTC)
         times = _search(model, table, checkpoint, unfinished, terminal)
@@ -91,7 +93,7 @@ def make_path(search: PathOptions, unfinished: UnfinishedPath | None = None) -> 
         given["criteria"] = list(search.criteria)
     if search.select is not None:
         given["select"] = None if search.select == "none" else search.select
-    model = HGMeansPath(list(search.clusters), n_jobs=search.jobs, random_state=seed, **given)
+    model = HGMeansPath(search.clusters, n_jobs=search.jobs, random_state=seed, **given)
     try:
         check_path_parameters(model)
     except (TypeError, ValueError) as error:

@@ -109,8 +109,12 @@ class Criterion(Protocol):
 
     name: ClassVar[str]
     title: ClassVar[str]
-    rule: ClassVar[str]
     is_costly: ClassVar[bool]
+
+    @property
+    def rule(self) -> str:
+        """How it chooses, in a few words."""
+        ...
 
     def judge(self, evidence: Evidence, allowed: NDArray[np.int64]) -> Verdict:
         """Compute the values, and choose among the numbers of clusters that are allowed."""

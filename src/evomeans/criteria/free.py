@@ -104,8 +104,12 @@ class Hartigan:
     threshold: float = 10.0
     name: ClassVar[str] = "hartigan"
     title: ClassVar[str] = "Hartigan"
-    rule: ClassVar[str] = "smallest k at or below 10"
     is_costly: ClassVar[bool] = False
+
+    @property
+    def rule(self) -> str:
+        """How it chooses."""
+        return f"smallest k at or below {self.threshold:g}"
 
     def judge(self, evidence: Evidence, allowed: Counts) -> Verdict:
         """Compute the statistic from the inertias."""

@@ -32,8 +32,12 @@ class PredictionStrength:
     threshold: float = 0.8
     name: ClassVar[str] = "prediction_strength"
     title: ClassVar[str] = "Prediction strength"
-    rule: ClassVar[str] = "largest k that reaches 0.8"
     is_costly: ClassVar[bool] = True
+
+    @property
+    def rule(self) -> str:
+        """How it chooses."""
+        return f"largest k that reaches {self.threshold:g}"
 
     def __post_init__(self) -> None:
         if self.n_divisions < 1:

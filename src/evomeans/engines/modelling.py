@@ -64,7 +64,8 @@ class ModelEngine(Abandonable, CountingSamples, ABC):
     Parameters
     ----------
     weights : (n,) array
-        Of the samples.
+        Of the samples. Those drawn for centres are drawn by ``chances``, which are the same unless
+        a model has samples that cannot be centres.
     frame : Frame
         The coordinates of samples and centres.
     n_jobs : int
@@ -76,6 +77,7 @@ class ModelEngine(Abandonable, CountingSamples, ABC):
 
     def __init__(self, weights: FloatArray, frame: Frame, n_jobs: int = 1) -> None:
         self.weights = weights
+        self.chances = weights
         self.frame = frame
         self.n_jobs = n_jobs
         self.n_samples = len(weights)
@@ -111,7 +113,7 @@ class ModelEngine(Abandonable, CountingSamples, ABC):
 
     def samples_at(self, quantiles: FloatArray) -> FloatArray:
         """Rows at quantiles of the cumulated weight."""
-        return self.rows(draw(self.weights, quantiles))
+        return self.rows(draw(self.chances, quantiles))
 
     def refine(self, starts: Sequence[Start]) -> list[Refinement]:
         """Refine every start, one after the other."""
@@ -147,7 +149,7 @@ class ModelEngine(Abandonable, CountingSamples, ABC):
     def _relocate(self, centers: FloatArray, start: Start) -> None:
         """Put one centre onto a sample drawn from the mixture (the paper's eq. 5)."""
         by_distance, quantile = split_mixture(start.alpha, start.quantile)
-        chance = self.weights
+        chance = self.chances
         if by_distance and len(centers) > 1:
             nearest = self.nearest(np.delete(centers, start.removed, axis=0))
             chance = self._chance(nearest ** (start.power / 2))
@@ -186,8 +188,8 @@ class ModelEngine(Abandonable, CountingSamples, ABC):
 
     def _chance(self, nearest: FloatArray) -> FloatArray:
         """Weights times distances; weights alone if all of these are zero."""
-        chance = self.weights * nearest
-        return chance if chance.any() else self.weights
+        chance = self.chances * nearest
+        return chance if chance.any() else self.chances
 
     def better_parts(
         self,

@@ -8,12 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from evomeans.compiled.ready import Call
 from evomeans.engines.constrained.engine import kernel_calls as constrained_calls
 from evomeans.engines.constrained.layout import Clusters, Items, Workspace
 from evomeans.engines.constrained.moves import centre, measure, move_items
 from evomeans.engines.frame import Frame
 from evomeans.engines.modelling import Descent, ModelEngine, is_hopeless, weighted_sum
 from evomeans.engines.protocol import FloatArray, Labels
+from evomeans.engines.trimmed_exchanges import CANDIDATES, exchange_outliers
 
 MOST_ROUNDS = 10_000
 BETTER = 1.0 - 1e-12
@@ -122,6 +124,8 @@ class TrimmedEngine(ModelEngine):
         limits = np.zeros(k, np.int64), np.full(k, n)
         means = np.array(centers, dtype=np.float64)
         best, best_means = np.inf, means
+        # A single cluster is spared the moves, and has nothing but exchanges.
+        improves = single_moves or k == 1
         n_iter = 0
         for _ in range(MOST_ROUNDS):
             self.check_abandoned()
@@ -135,7 +139,7 @@ class TrimmedEngine(ModelEngine):
             clusters = Clusters(found.labels, means, np.zeros(k), counts, *limits)
             lower = float(centre(items, clusters, work))
             # Only moves fill clusters that are empty.
-            if (single_moves and lower >= best * BETTER) or not clusters.weights.all():
+            if (improves and lower >= best * BETTER) or not clusters.weights.all():
                 self._move(items, clusters, work)
         found = self.trim(self.squares(best_means))
         totals = np.bincount(found.labels, found.kept, k).astype(np.float64)
@@ -143,15 +147,24 @@ class TrimmedEngine(ModelEngine):
         return Descent(best_means, labels, found.objective, totals, n_iter)
 
     def _move(self, items: Items, clusters: Clusters, work: Workspace) -> None:
-        """Move single samples until none can be."""
+        """Move single samples until none can be; then exchange some with those left out."""
         for _ in range(MOST_ROUNDS):
             if not move_items(items, clusters, work):
                 break
             # What is added up move by move drifts by rounding.
             centre(items, clusters, work)
+        if self.trimmed > 0.0:
+            k = len(clusters.means)
+            candidates, away = np.empty((k, CANDIDATES), np.int64), np.empty((k, CANDIDATES))
+            if exchange_outliers(items, clusters, self.weights, candidates, away, work.squares):
+                centre(items, clusters, work)
 
 
 def kernel_calls() -> list[Any]:
     """Return what a search calls, see :func:`~evomeans.compiled.ready.ready`."""
     ours = (measure, centre, move_items)
-    return [call for call in constrained_calls() if call.kernel in ours]
+    shared = [call for call in constrained_calls() if call.kernel in ours]
+    items, clusters, work = next(call.arguments for call in shared if call.kernel is move_items)
+    candidates, away = np.zeros((1, CANDIDATES), np.int64), np.zeros((1, CANDIDATES))
+    arguments = items, clusters, np.zeros(1), candidates, away, work.squares
+    return [*shared, Call(exchange_outliers, arguments, 0.6)]

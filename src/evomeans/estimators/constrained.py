@@ -22,6 +22,7 @@ from evomeans.estimators.solution import Solution
 from evomeans.estimators.tasks import Task, plain_task
 from evomeans.search import DEEP, Individual
 from evomeans.search.founding import KMeansPlusPlus, RandomSamples
+from evomeans.search.strategy import MODELS
 from evomeans.storage.problem import digest
 
 CONSTRAINED = replace(
@@ -232,7 +233,7 @@ class ConstrainedHGMeans(Model):
             groups.points,
             groups.weights,
             kernel_calls=kernel_calls,
-            strategy=CONSTRAINED if len(groups.counts) > FEW_PER_CLUSTER * k else None,
+            strategy=CONSTRAINED if len(groups.counts) > FEW_PER_CLUSTER * k else MODELS,
             identity=answer.identity,
             check_labels=answer.check_labels,
             constant=answer.constant,

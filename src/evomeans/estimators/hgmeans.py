@@ -161,7 +161,7 @@ class HGMeans(SearchingEstimator):
         How many further starts led to the same best solution, within 0.001 % of its inertia,
         independently of each other: the honest sign of convergence. A start is a population; or a
         founder, if several of one population came there by themselves. A search that ends by
-        "agreement" has at least 1; one that was limited may have 0.
+        "agreement" has at least 2; one that was limited may have 0.
 
     levels_ : tuple of int
         Rows of the levels of the search: all rows, then the samples on which populations began,

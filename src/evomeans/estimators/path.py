@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from typing import Any, Self
 
@@ -250,11 +250,10 @@ class HGMeansPath(Presented, BestModelMixin, BaseEstimator):  # type: ignore[mis
         X, features = check_samples(self, X)
         sample_weight = check_sample_weight(sample_weight, X.shape[0], X)
         check_most_clusters(parameters.ks, X.shape[0])
+        ks = tuple(parameters.ks)
         rng = generator_from(parameters.random_source)
-        state = PathState(
-            sorted({1, *parameters.ks}), rng.integers(2**32, size=4, dtype=np.uint32).tolist()
-        )
-        return self._follow(parameters, parameters.ks, X, features, sample_weight, state)
+        state = PathState(sorted({1, *ks}), rng.integers(2**32, size=4, dtype=np.uint32).tolist())
+        return self._follow(parameters, ks, X, features, sample_weight, state)
 
     def add_k(self, ks: Any, X: Any = None, sample_weight: Any = None) -> Self:
         """Extend a fitted path by further numbers of clusters.
@@ -511,7 +510,7 @@ class HGMeansPath(Presented, BestModelMixin, BaseEstimator):  # type: ignore[mis
         return tags
 
 
-def check_most_clusters(ks: tuple[int, ...], n_samples: int) -> None:
+def check_most_clusters(ks: Sequence[int], n_samples: int) -> None:
     """Reject more clusters than samples."""
     if ks[-1] > n_samples:
         raise ValueError(

@@ -14,6 +14,7 @@ from evomeans.estimators.parameters import Parameters
 from evomeans.estimators.solution import Solution, canonical_solution, encode_centers
 from evomeans.estimators.tasks import Task
 from evomeans.search import Individual
+from evomeans.search.strategy import MODELS
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -91,6 +92,7 @@ class SphericalHGMeans(Model):
             X,
             sample_weight,
             kernel_calls=partial(kernel_calls_for, X),
+            strategy=MODELS,
             identity={"model": "spherical"},
         )
 

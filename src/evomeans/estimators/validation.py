@@ -226,7 +226,7 @@ def check_init(init: Any, n_clusters: int, n_features: int) -> list[FloatArray]:
         raise TypeError(
             f"init must be None or an array of centres, got {shown(init)}. Leave it out: half of "
             "the first solutions begin with k-means++ by themselves and the others with random "
-            "samples (all of them with strategy='paper', engine='gpu' or engine='dask')."
+            "samples (all of them with strategy='paper')."
         )
     stack = _finite_array("init", init)
     expected = (n_clusters, n_features)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evomeans.plotting.palette import FAINT, INK, MUTED
+from evomeans.wording import how_to_install
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +20,7 @@ def get_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
             from matplotlib import pyplot
         except ImportError as error:
             raise ImportError(
-                'Plots need matplotlib; install it with: pip install "evomeans[plot]"'
+                f"Plots need matplotlib, which is not installed: {how_to_install('plot')}."
             ) from error
         _, ax = pyplot.subplots(figsize=size, layout="constrained")
     return calm(ax)

@@ -18,6 +18,7 @@ from evomeans.wording import (
     advice_text,
     counted,
     duration_text,
+    how_to_install,
     levels_text,
     number_text,
     percent_text,
@@ -71,7 +72,7 @@ def check_packages() -> Any:
         import matplotlib  # noqa: F401
     except ImportError as error:
         raise ImportError(
-            f'Reports need {error.name}; install it with: pip install "evomeans[report]"'
+            f"Reports need {error.name}, which is not installed: {how_to_install('report')}."
         ) from error
     return jinja2
 

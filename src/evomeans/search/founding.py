@@ -14,6 +14,8 @@ from evomeans.engines.protocol import Ability, Engine, FloatArray
 # How many samples an engine hands out if it cannot seed among all of them: at least the first
 # number, and the second for each centre.
 FEW_SAMPLES, SAMPLES_PER_CENTER = 2000, 20
+# Samples of which a random mean is the mean.
+MEAN_OF = 4
 
 
 class Founding(Protocol):
@@ -57,6 +59,28 @@ class RandomSamples:
         """Look the samples up."""
         drawn = engine.samples_at(np.concatenate(draws))
         return list(drawn.reshape(len(draws), -1, drawn.shape[1]))
+
+
+@dataclass(frozen=True)
+class RandomMeans:
+    """Each centre is the mean of a few samples, drawn by their weight.
+
+    A model of k-means with outliers, links or limits can have optima to which no centres on samples
+    lead. And where there are few different samples, this is how founders can differ at all.
+    """
+
+    name: ClassVar[str] = "random means"
+    needs: ClassVar[frozenset[Ability]] = frozenset()
+
+    def draw(self, n_samples: int, n_clusters: int, rng: np.random.Generator) -> FloatArray:
+        """Draw samples, not necessarily different ones."""
+        return rng.random((n_clusters, MEAN_OF))
+
+    def place(self, engine: Engine, draws: Sequence[FloatArray]) -> list[FloatArray]:
+        """Average the samples."""
+        drawn = engine.samples_at(np.concatenate([numbers.ravel() for numbers in draws]))
+        means: FloatArray = drawn.reshape(len(draws), -1, MEAN_OF, drawn.shape[1]).mean(axis=2)
+        return list(means)
 
 
 @dataclass(frozen=True)

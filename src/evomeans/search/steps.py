@@ -274,9 +274,17 @@ class Search:
         if is_outside:
             state.keep_deepest(individual)
         else:
-            state.keep_best(individual, self.settings.strategy.tolerance, made.is_independent)
+            tolerance, is_independent = self.settings.strategy.tolerance, made.is_independent
+            is_copy = self._is_copy(made)
+            state.keep_best(individual, tolerance, is_independent and not is_copy, is_copy)
             state.population.append(individual)
         return Newcomer(individual, refinement.n_iter, made.made_by, is_founder, is_clone)
+
+    def _is_copy(self, made: Made) -> bool:
+        """Whether a founder began where another one had, and that matters to the strategy."""
+        if made.start is None or not self.settings.strategy.distinct_starts:
+            return False
+        return self.state.has_begun(made.start)
 
     def is_overdue(self) -> bool:
         """Whether time is up, and there is no solution yet."""
@@ -343,6 +351,7 @@ class Search:
             seconds=state.seconds,
             best=state.best.inertia,
             solutions=len(state.history),
+            is_exhausted=state.is_exhausted,
         )
         return reason_to_stop(progress, self.settings)
 

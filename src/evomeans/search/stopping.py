@@ -43,6 +43,8 @@ class Progress(NamedTuple):
         Lowest inertia so far.
     solutions : int
         Made so far, founders included.
+    is_exhausted : bool
+        Whether the founders of the population had no other starts than those before.
     """
 
     offspring: int
@@ -51,6 +53,7 @@ class Progress(NamedTuple):
     seconds: float
     best: float
     solutions: int = FEW
+    is_exhausted: bool = False
 
 
 def reason_to_stop(progress: Progress, settings: SearchSettings) -> StopReason | None:
@@ -67,6 +70,9 @@ def reason_to_stop(progress: Progress, settings: SearchSettings) -> StopReason |
         return StopReason.NO_IMPROVEMENT
     if agreement > 1 and progress.n_agreeing >= agreement:
         return StopReason.AGREEMENT
+    if agreement > 1 and progress.is_settled and progress.is_exhausted:
+        # Where founders cannot differ, further populations would be copies of the others.
+        return StopReason.NO_IMPROVEMENT
     if limit is not None:
         grace = 0.0 if progress.solutions >= FEW else GRACE * limit
         if progress.seconds >= limit + grace:

@@ -28,7 +28,7 @@ from evomeans.storage.arrays import (
 from evomeans.storage.state_file import Problem, StateFile
 
 FORMAT = "evomeans checkpoint"
-VERSION = 10
+VERSION = 11
 # The member with the labels of all solutions, of models whose solutions have them.
 LABELS = "solution_labels"
 # Of the integers in states of NumPy's bit generators. Some are positions in arrays, and NumPy
@@ -127,6 +127,8 @@ def encode_state(state: SearchState, k: int, d: int) -> tuple[dict[str, Any], Ar
                     ]
                     for one in value
                 ]
+            case "list[int]":
+                arrays[name] = np.array(value, dtype=np.int64)
             case "list[FloatArray]":
                 arrays[name] = np.array(value, dtype=np.float64).reshape(-1, k, d)
             case "list[Draft]":
@@ -187,6 +189,8 @@ def restore_state(
             case "list[Individual]":
                 places = archive.array(name, "int64", (None,), low=0, high=last).tolist()
                 stored[name] = [solutions[place] for place in places]
+            case "list[int]":
+                stored[name] = archive.array(name, "int64", (None,)).tolist()
             case "list[FloatArray]":
                 low, high = ranges["centers"]
                 stack = archive.array(name, "float64", (None, k, d), low=low, high=high)

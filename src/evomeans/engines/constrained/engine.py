@@ -241,6 +241,7 @@ class ConstrainedEngine(ModelEngine):
             one, flow = self._blank(clusters.means[order]), Flow.allocate(len(self.low))
             self._place(one, flow)
             cost = float(self._costs[np.arange(self.n_samples), one.labels].sum())
+            cost += self._penalty(one.labels)
             found.append((cost, one, flow))
         best = min(found, key=lambda placed: placed[0])
         # The costs of the order that was chosen are still needed.

@@ -37,6 +37,9 @@ class SphericalEngine(ModelEngine):
         super().__init__(weights, Frame(np.zeros(X.shape[1]), 0), n_jobs)
         self.samples = unit_rows(X)
         self.data = rows_of(self.samples, weights)
+        # A sample of zeros has no direction to be a centre with, and costs the same anywhere.
+        directed = weights * self.data.lengths
+        self.chances = directed if directed.any() else weights
 
     def rows(self, chosen: NDArray[np.intp]) -> FloatArray:
         """Return a few samples, dense."""

@@ -19,6 +19,8 @@ FloatArray = NDArray[np.float64]
 Integers = NDArray[np.int64]
 # A gain below this share of the lengths involved is rounding.
 WORTHWHILE = 1e-12
+# Cosines this close to one are one but for rounding.
+ROUNDING = 2.0**-50
 
 
 @bundle
@@ -103,8 +105,9 @@ def find_closest(
         for j in range(1, units.shape[1]):
             if products[j] > products[best]:
                 best = j
-        # Rounding must not make it negative.
-        costs[i] = max(0.0, 1.0 - products[best])
+        # A search that compares remainders of rounding would never agree.
+        cost = 1.0 - products[best]
+        costs[i] = cost if cost > ROUNDING else 0.0
         if labels[i] != best:
             labels[i] = best
             changed += 1
