@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evomeans.metrics.sums import ClusterMoments
 from evomeans.plotting.cluster_data import (
     cluster_sizes,
     profile_data,
@@ -14,7 +15,6 @@ from evomeans.plotting.cluster_data import (
     standardized,
 )
 from evomeans.plotting.palette import cluster_colors
-from evomeans.plotting.samples import Moments, column_deviations
 from evomeans.report.plain import short
 from evomeans.report.samples import Samples
 from evomeans.report.separation import (
@@ -34,7 +34,9 @@ EXAMPLES, EXAMPLE_COLUMNS, MOST_EXAMPLES = 2, 6, 200
 """Samples of a kind that each cluster shows, their columns, and the most samples of all."""
 
 
-def model_parts(model: Any, samples: Samples, moments: Moments, points: int) -> dict[str, Any]:
+def model_parts(
+    model: Any, samples: Samples, moments: ClusterMoments, points: int
+) -> dict[str, Any]:
     """Describe the clusters of a model."""
     found = separation(samples.X, model.labels_, model.cluster_centers_, samples.weights)
     profiles, columns = profiles_part(model, samples, moments)
@@ -66,7 +68,7 @@ def projection_part(model: Any, samples: Samples, limit: int) -> dict[str, Any]:
 
 
 def profiles_part(
-    model: Any, samples: Samples, moments: Moments
+    model: Any, samples: Samples, moments: ClusterMoments
 ) -> tuple[dict[str, Any], NDArray[np.intp]]:
     """Return the centres, how far they are from the mean, and which columns are shown."""
     data = profile_data(
@@ -79,16 +81,13 @@ def profiles_part(
         limit=COLUMNS,
     )
     columns = data.columns
-    within = column_deviations(
-        samples.X, model.labels_, model.cluster_centers_, samples.weights, columns
-    )
     part = {
         "columns": data.names,
         "units": [samples.units.get(name, "") for name in data.names],
         "clusters": data.clusters.tolist(),
         "values": data.values.round(2).tolist(),
         "centers": short(data.centers),
-        "deviations": short((within * samples.scale[columns])[data.clusters]),
+        "deviations": short((moments.deviations * samples.scale)[data.clusters][:, columns]),
         "mean": short(samples.in_units(moments.mean)[columns]),
         "deviation": short((moments.spread * samples.scale)[columns]),
     }
@@ -96,7 +95,7 @@ def profiles_part(
 
 
 def clusters_part(
-    model: Any, samples: Samples, moments: Moments, found: Separation
+    model: Any, samples: Samples, moments: ClusterMoments, found: Separation
 ) -> list[dict[str, Any]]:
     """Describe each cluster: how large, loose and separate it is, and where it stands out."""
     middles = np.asarray(model.cluster_centers_, dtype=np.float64)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from evomeans.plotting.samples import Moments
+from evomeans.metrics.sums import ClusterMoments
 from evomeans.plotting.search_data import convergence_data
 from evomeans.report.clusters import model_parts
 from evomeans.report.plain import short
@@ -43,7 +43,7 @@ def _history(model: Any) -> History:
 
 
 def _run(
-    model: Any, samples: Samples, moments: Moments, history: History, most_runs: int
+    model: Any, samples: Samples, moments: ClusterMoments, history: History, most_runs: int
 ) -> dict[str, Any]:
     """Describe the search in figures."""
     reached = history.when_best_was_found() if history else None
