@@ -66,7 +66,7 @@ def test_sparse_samples_have_the_same_projection():
 def test_two_chosen_columns(columns):
     for samples in (X, csr_array(X)):
         data = projection_data(samples, LABELS, CENTERS, names=NAMES, columns=columns)
-        assert data.axis_names == ("c", "a")
+        assert data.axis_names == ["c", "a"]
         assert_array_equal(data.centers, CENTERS[:, [2, 0]])
         assert_array_equal(np.sort(data.points[:, 1]), np.sort(X[:, 0]))
 
