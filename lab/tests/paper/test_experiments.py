@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from evomeans import HGMeans
+from evomeans.wording import how_to_install
 from lab.baselines import SAGA
 from lab.measure import read_rows
 from lab.paper import command, methods, tasks

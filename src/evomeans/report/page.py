@@ -11,8 +11,7 @@ from importlib.resources import files
 from typing import Any
 
 from evomeans.report import fit_data, path_data
-from evomeans.report.figures import report_figures
-from evomeans.report.path_page import path_figures
+from evomeans.report.figures import path_figures, report_figures
 from evomeans.report.theme import theme_css
 from evomeans.wording import (
     advice_text,
