@@ -42,6 +42,8 @@ class Progress(NamedTuple):
         Lowest inertia so far.
     solutions : int
         Made so far, founders included.
+    reserve : float
+        Seconds that are needed after the search.
     """
 
     offspring: int
@@ -50,6 +52,7 @@ class Progress(NamedTuple):
     seconds: float
     best: float
     solutions: int = FEW
+    reserve: float = 0.0
 
 
 def reason_to_stop(progress: Progress, settings: SearchSettings) -> StopReason | None:
@@ -68,6 +71,6 @@ def reason_to_stop(progress: Progress, settings: SearchSettings) -> StopReason |
         return StopReason.AGREEMENT
     if limit is not None:
         grace = 0.0 if progress.solutions >= FEW else GRACE * limit
-        if progress.seconds >= limit + grace:
+        if progress.seconds + progress.reserve >= limit + grace:
             return StopReason.MAX_TIME
     return None
