@@ -32,6 +32,7 @@ class CountingSamples:
     most_sampled: int = 0
     n_jobs: int = 1
     is_abandoned: bool = False
+    is_prepared: bool = True
 
     def offspring(self, mating: Mating) -> tuple[Way, Refinement] | None:
         """Leave crossovers to the search."""

@@ -374,6 +374,11 @@ class Engine(Protocol):
         """Whether it has been abandoned."""
         ...
 
+    @property
+    def is_prepared(self) -> bool:
+        """Whether it has taken in its samples, as far as that pays for seeding and refinements."""
+        ...
+
     def labelling_seconds(self, n_clusters: int) -> float:
         """Estimate how long it takes to label all samples, from the time that a few of them take.
 

@@ -82,9 +82,10 @@ def watched(engine: Engine, job: Callable[[], Result], is_over: Callable[[], boo
             if is_over():
                 break
     finally:
-        engine.abandon(True)
-        task.wait()
-        engine.abandon(False)
+        if not task.is_done:
+            engine.abandon(True)
+            task.wait()
+            engine.abandon(False)
     return task.result()
 
 

@@ -27,6 +27,8 @@ from evomeans.search.stopping import Progress, StopReason, reason_to_stop
 SWAPPED = "swaps of the first"
 # Of the time that is left, what it may take to place the first solution; K-means gets the rest.
 PLACING = 0.3
+# The spacing of centres, if the only solution is unfinished.
+UNKNOWN = -1.0
 
 
 class Newcomer(NamedTuple):
@@ -74,9 +76,6 @@ class Search:
         self.observer_said_stop = False
         self.is_unfinished = False
         self.weigh = weigh or self._weigh
-        # Once time is up, the samples are labelled.
-        is_timed = settings.max_time is not None
-        self.reserve = engine.labelling_seconds(n_clusters) if is_timed else 0.0
         left = self.seconds_left
         self._hurries_at = math.inf if left is None else self.seconds + PLACING * left
         self._plans: dict[float, Operators] = {}
@@ -142,6 +141,12 @@ class Search:
     def seconds(self) -> float:
         """How long the search has taken."""
         return self.clock() - self.began
+
+    @property
+    def reserve(self) -> float:
+        """Seconds that it will take to label the samples, once the search has ended."""
+        is_timed = self.settings.max_time is not None
+        return self.engine.labelling_seconds(self.n_clusters) if is_timed else 0.0
 
     @property
     def seconds_left(self) -> float | None:
@@ -292,7 +297,8 @@ class Search:
         )
         similar = lookalikes(individual, state.population)
         is_clone = any(individual.is_clone_of(one) for one in similar)
-        if state.best is None:
+        is_first = state.best is None or state.spacing < 0.0
+        if is_first and not self.is_unfinished:
             in_data_units = self.engine.frame.inertia_in_data_units
             total_weight = self.engine.total_weight
             state.spacing = measure_spacing(individual, total_weight, in_data_units)
@@ -314,7 +320,7 @@ class Search:
 
     def should_hurry(self) -> bool:
         """Whether to place the first solution has taken its share of the time; said once."""
-        if self.seconds < self._hurries_at:
+        if self.seconds < self._hurries_at or not self.engine.is_prepared:
             return False
         self._hurries_at = math.inf
         return self.state.best is None
@@ -332,6 +338,7 @@ class Search:
         refinement = Refinement(centers, inertia, weights, n_iter=0)
         newcomer = self.insert(Made.of(draft, refinement))
         self.state.founders_due += 1
+        self.state.spacing = UNKNOWN
         return newcomer
 
     def record(self, newcomer: Newcomer) -> None:

@@ -125,11 +125,17 @@ class CpuEngine(Abandonable, CountingSamples):
         self.memory = Memory(memory_budget)
         self._draw = WeightedDraw(self.n_samples, sample_weight)
         self._room_in_use: Room | None = None
+        self._seconds: tuple[float, float] | None = None
         self._attractions: dict[int, Attraction] = {}
         self._has_many_rows = searching and not is_sparse(X) and self.n_samples >= MANY_ROWS
         n_values = X.nnz if is_sparse(X) else X.size
         if not searching or not (self._has_many_rows or n_values >= MANY_VALUES):
             self._deferred.get(self.check_abandoned)
+
+    @property
+    def is_prepared(self) -> bool:  # type: ignore[override]
+        """Whether the samples have been put into order."""
+        return self._deferred.samples is not None
 
     @property
     def samples(self) -> Samples:
@@ -344,16 +350,25 @@ class CpuEngine(Abandonable, CountingSamples):
         """Estimate how long labels take: as long for all samples as for a few of them."""
         if not self.takes_long(n_clusters):
             return 0.0
+        if self._seconds is None:
+            self._seconds = self._time_few(n_clusters)
+        preparing, labelling = self._seconds
+        return labelling if self.is_prepared or self._has_many_rows else preparing + labelling
+
+    def _time_few(self, n_clusters: int) -> tuple[float, float]:
+        """Estimate the seconds to take in all samples, unordered, and to label them."""
         n_few = max(FEW_ROWS, FEW_PRODUCTS // (self.n_features * n_clusters))
         if is_sparse(self._source):
             n_few = self.n_samples // 16
         n_few = max(n_clusters, min(self.n_samples, n_few))
         own = None if self.weights is None else self.weights[:n_few]
-        few = CpuEngine(self._source[:n_few], own, frame=self.frame, searching=False)
         began = perf_counter()
+        few = CpuEngine(self._source[:n_few], own, frame=self.frame, searching=False)
+        taken_in = perf_counter()
         few.assign(few.rows(np.arange(n_clusters)))
-        seconds = perf_counter() - began
-        return seconds * self.n_samples / n_few / self._n_threads(n_clusters)
+        ended, factor = perf_counter(), self.n_samples / n_few
+        labelling = (ended - taken_in) * factor / self._n_threads(n_clusters)
+        return (taken_in - began) * factor, labelling
 
     def close(self) -> None:
         """Release nothing: all of it is memory of this process."""
