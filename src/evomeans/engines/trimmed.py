@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from evomeans.compiled.ready import Call
 from evomeans.engines.constrained.engine import kernel_calls as constrained_calls
+from evomeans.engines.constrained.engine import measured_squares
 from evomeans.engines.constrained.layout import Clusters, Items, Workspace
 from evomeans.engines.constrained.moves import centre, measure, move_items
 from evomeans.engines.frame import Frame
@@ -79,7 +80,6 @@ class TrimmedEngine(ModelEngine):
         starts, none = np.zeros(len(X) + 1, np.int64), np.empty(0, np.int64)
         counts = np.ones(len(X), np.int64)
         self.items = Items(points, weights, counts, starts, none, starts, none, np.empty(0))
-        self._ones = np.ones(len(X))
 
     def rows(self, chosen: NDArray[np.intp]) -> FloatArray:
         """Return a few samples."""
@@ -87,11 +87,7 @@ class TrimmedEngine(ModelEngine):
 
     def squares(self, centers: FloatArray) -> FloatArray:
         """Squared distances of all samples to all centres."""
-        k = len(centers)
-        squares, memory = np.empty((self.n_samples, k)), np.full(centers.shape, np.nan)
-        items = self.items._replace(weights=self._ones)
-        measure(items, squares, np.ascontiguousarray(centers), memory, np.empty(k, np.int64), 0.0)
-        return squares
+        return measured_squares(self, self.items, centers)
 
     def trim(self, squares: FloatArray) -> Trimming:
         """Find the closest centres, and leave out the samples that are farthest from theirs."""
@@ -128,7 +124,7 @@ class TrimmedEngine(ModelEngine):
         improves = single_moves or k == 1
         n_iter = 0
         for _ in range(MOST_ROUNDS):
-            self.check_abandoned()
+            self.reach(best_means)
             found = self.trim(self.squares(means))
             n_iter += 1
             if found.objective >= best * BETTER or is_hopeless(best, found.objective, goal):
@@ -149,7 +145,10 @@ class TrimmedEngine(ModelEngine):
     def _move(self, items: Items, clusters: Clusters, work: Workspace) -> None:
         """Move single samples until none can be; then exchange some with those left out."""
         for _ in range(MOST_ROUNDS):
-            if not move_items(items, clusters, work):
+            blocks = self.blocks(len(clusters.means))
+            if not sum(
+                move_items(items, clusters, work, block.start, block.stop) for block in blocks
+            ):
                 break
             # What is added up move by move drifts by rounding.
             centre(items, clusters, work)

@@ -323,6 +323,8 @@ class Answer:
     def of_engine(self, engine: Engine, best: Individual, is_final: bool) -> Solution:
         """Return the answer from the labels of the groups, checked once more."""
         given = best.labels
+        if given is None and is_final:
+            given, _ = engine.assign(best.centers)
         if given is None:
             best_again = engine.refine([Start(best.centers)])[0]
             given = best_again.labels

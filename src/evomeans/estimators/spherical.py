@@ -84,7 +84,7 @@ class SphericalHGMeans(Model):
         from evomeans.engines.spherical.engine import SphericalEngine, kernel_calls_for
 
         def settle(engine: Engine, best: Individual, is_final: bool) -> Solution:
-            return canonical_solution(engine, best.centers, X.dtype)
+            return canonical_solution(engine, best.centers, X.dtype, is_final=is_final)
 
         return Task(
             partial(SphericalEngine, X, sample_weight, n_jobs=parameters.n_threads),

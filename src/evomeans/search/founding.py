@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
@@ -115,18 +115,28 @@ class KMeansPlusPlus:
         else:
             quantiles = (np.arange(engine.n_samples) + 0.5) / engine.n_samples
         rows = engine.samples_at(quantiles)
-        return [seed_among(rows, numbers) for numbers in draws]
+        return [seed_among(rows, numbers, lambda: engine.is_abandoned) for numbers in draws]
 
 
-def seed_among(rows: FloatArray, quantiles: FloatArray) -> FloatArray:
-    """Draw centres by k-means++ among some samples; see :meth:`Engine.seed`."""
+def seed_among(
+    rows: FloatArray, quantiles: FloatArray, is_over: Callable[[], bool] = lambda: False
+) -> FloatArray:
+    """Draw centres by k-means++ among some samples; see :meth:`Engine.seed`.
+
+    Soon after ``is_over()``, other samples take the places of those that are missing.
+    """
     # Around their mean, so that few digits cancel.
     middle = rows.mean(axis=0)
     rows = rows - middle
     norms = (rows * rows).sum(axis=1)
     nearest = np.full(len(rows), np.inf)
     centers = np.empty((len(quantiles), rows.shape[1]))
+    chosen: list[int] = []
     for j, numbers in enumerate(quantiles):
+        if is_over():
+            others = np.setdiff1d(np.arange(len(rows)), chosen)
+            centers[j:] = rows[others[: len(centers) - j]]
+            break
         # The first has no distances to be drawn by, and no other candidates.
         cumulated = np.cumsum(nearest if j else np.ones(len(rows)))
         wanted = numbers if j else numbers[:1]
@@ -136,5 +146,6 @@ def seed_among(rows: FloatArray, quantiles: FloatArray) -> FloatArray:
         candidates = np.minimum(nearest, np.maximum(squares, 0.0))
         best = candidates.sum(axis=1).argmin()
         nearest, centers[j] = candidates[best], rows[places[best]]
+        chosen.append(int(places[best]))
     centers += middle
     return centers

@@ -45,6 +45,8 @@ class Progress(NamedTuple):
         Made so far, founders included.
     is_exhausted : bool
         Whether the founders of the population had no other starts than those before.
+    reserve : float
+        Seconds that are needed after the search.
     """
 
     offspring: int
@@ -54,6 +56,7 @@ class Progress(NamedTuple):
     best: float
     solutions: int = FEW
     is_exhausted: bool = False
+    reserve: float = 0.0
 
 
 def reason_to_stop(progress: Progress, settings: SearchSettings) -> StopReason | None:
@@ -75,6 +78,6 @@ def reason_to_stop(progress: Progress, settings: SearchSettings) -> StopReason |
         return StopReason.NO_IMPROVEMENT
     if limit is not None:
         grace = 0.0 if progress.solutions >= FEW else GRACE * limit
-        if progress.seconds >= limit + grace:
+        if progress.seconds + progress.reserve >= limit + grace:
             return StopReason.MAX_TIME
     return None

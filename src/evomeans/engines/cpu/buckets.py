@@ -67,7 +67,7 @@ def ordered_rows(
         part = slice(*bounds)
         own = order[part]
         points = frame.encode(X[own])
-        within = neighbour_order(points, width)
+        within = neighbour_order(points, width, check=check)
         rows[part], order[part] = points[within], own[within]
 
     # Runs are neighbours only if buckets begin where runs do.

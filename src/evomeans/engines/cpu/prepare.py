@@ -70,7 +70,7 @@ def calls(
         if X.shape[0] >= MANY_ROWS:
             found += [*bucket_calls(samples.rows, samples.order), *kernel_calls_for(X)]
     if Ability.SEEDING in abilities:
-        memory = samples.squares, single, double, grid
+        memory = samples.squares, single, double, grid, pairs[0]
         found.append(Call(seed, (samples, target, scratch, *memory, 0, 1), 0.9))
     if Ability.SINGLE_MOVES in abilities and can_move_singles(X):
         found.append(Call(move_singles, kernels.arguments[move_singles], 2.3))
