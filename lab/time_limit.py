@@ -157,7 +157,7 @@ def measure(name: str, asked: float, is_interrupted: bool, patience: float) -> d
 
 def main(arguments: list[str] | None = None) -> None:
     """Measure, and print the table."""
-    parser = parser_for(__doc__)
+    parser = parser_for("time_limit", __doc__)
     parser.add_argument("problems", nargs="*", metavar="problem", help=", ".join(PROBLEMS))
     parser.add_argument("--limits", nargs="+", type=float, default=LIMITS, metavar="SECONDS")
     parser.add_argument("--interrupt", action="store_true", help="send SIGINT instead of a limit")
@@ -178,7 +178,3 @@ def main(arguments: list[str] | None = None) -> None:
     for name in options.problems or PROBLEMS:
         for asked in options.limits:
             table.print_row(measure(name, asked, options.interrupt, options.patience))
-
-
-if __name__ == "__main__":
-    main()
