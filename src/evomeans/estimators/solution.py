@@ -182,7 +182,7 @@ def confirmed(
 def _is_constant(X: Any, labels: NDArray[Any]) -> bool:
     """Whether all samples of a cluster are equal."""
     places, inverse = np.unique(labels, return_index=True, return_inverse=True)[1:]
-    different: Any = X != X[places][inverse.ravel()]
+    different: Any = X[places][inverse.ravel()] != X
     return not (different.nnz if is_sparse(X) else different.any())
 
 
