@@ -20,11 +20,13 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
+from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evomeans import Certificate, HGMeans, HGMeansPath, certify
+from evomeans.exact import prepare
 from evomeans.exact.tree_proof import InvalidProofError
 
 Floats = NDArray[np.float64]
@@ -46,6 +48,9 @@ MODEL_REFUSALS = (
 )
 """What a fit may say instead."""
 ROUNDING = Fraction(1, 10**11)
+GRID = 2**1074
+FINE = 2**8000
+"""No cost is below 2**-5400, unless it is zero."""
 BLOCK = 50
 
 
@@ -149,24 +154,11 @@ class Rationals:
 
     def __init__(self, problem: Problem) -> None:
         X, n = problem.X, len(problem.X)
-        weights = [1.0] * n if problem.weights is None else problem.weights.tolist()
-        self.w = [Fraction(value) for value in weights]
-        self.columns = [[Fraction(value) for value in column] for column in X.T.tolist()]
-        self.costs = [self.cost(mask) for mask in range(1 << n)]
-        self.optimum, self.blocks = self._solve(problem.k)
-
-    def cost(self, mask: int) -> Fraction:
-        """Return the inertia of a set of samples about its mean."""
-        rows = [row for row in range(len(self.w)) if mask >> row & 1]
-        weight = sum((self.w[row] for row in rows), Fraction(0))
-        if weight == 0:
-            return Fraction(0)
-        total = Fraction(0)
-        for column in self.columns:
-            first = sum((self.w[row] * column[row] for row in rows), Fraction(0))
-            second = sum((self.w[row] * column[row] ** 2 for row in rows), Fraction(0))
-            total += second - first**2 / weight
-        return total
+        weights = np.ones(n) if problem.weights is None else problem.weights
+        self.n = n
+        self.costs = subset_costs(X, weights)
+        self.blocks = self._solve(problem.k)
+        self.optimum = sum((self.costs[block] for block in self.blocks), Fraction(0))
 
     def of_labels(self, labels: NDArray[np.integer]) -> Fraction:
         """Return the inertia of a clustering."""
@@ -175,35 +167,65 @@ class Rationals:
             masks[label] = masks.get(label, 0) | 1 << row
         return sum((self.costs[mask] for mask in masks.values()), Fraction(0))
 
-    def _solve(self, k: int) -> tuple[Fraction, list[int]]:
-        """Return the least cost of at most k sets, by the set that holds the lowest sample."""
-        every = (1 << len(self.w)) - 1
-        best: list[tuple[Fraction, list[int]]] = [(cost, [m]) for m, cost in enumerate(self.costs)]
-        best[0] = Fraction(0), []
-        for _ in range(min(k, len(self.w)) - 1):
+    def _solve(self, k: int) -> list[int]:
+        """Return at most k sets of least cost, by the set that holds the lowest sample.
+
+        Costs are compared in steps of FINE, which makes them integers.
+        """
+        costs = [cost.numerator * FINE // cost.denominator for cost in self.costs]
+        every = (1 << self.n) - 1
+        best = [(cost, [mask]) for mask, cost in enumerate(costs)]
+        best[0] = 0, []
+        for _ in range(min(k, self.n) - 1):
             layer = list(best)
             for mask in range(1, every + 1):
-                lowest, rest = mask & -mask, mask & (mask - 1)
-                part = rest
-                while True:
-                    own = part | lowest
-                    cost = self.costs[own] + best[mask ^ own][0]
+                part = rest = mask & (mask - 1)
+                while part:
+                    # The rest of the set without this part holds the lowest sample.
+                    cost = costs[mask ^ part] + best[part][0]
                     if cost < layer[mask][0]:
-                        layer[mask] = cost, [own, *best[mask ^ own][1]]
-                    if part == 0:
-                        break
+                        layer[mask] = cost, [mask ^ part, *best[part][1]]
                     part = (part - 1) & rest
             best = layer
-        return best[every]
+        return best[every][1]
 
     def labels(self) -> NDArray[np.int64]:
         """Return an optimal clustering."""
         return np.array(
             [
                 next(q for q, block in enumerate(self.blocks) if block >> row & 1)
-                for row in range(len(self.w))
+                for row in range(self.n)
             ]
         )
+
+
+def subset_costs(X: Floats, weights: Floats) -> list[Fraction]:
+    """Return the inertia of every set of samples about its mean, by the bits of its number."""
+    w = on_grid(weights)
+    columns = [on_grid(column) for column in X.T]
+    squares = [sum(b * b for b in row) for row in zip(*columns, strict=True)]
+    powers = [[a * b for a, b in zip(w, one, strict=True)] for one in (*columns, squares)]
+    sums = [subset_sums(one) for one in (w, *powers)]
+    costs = []
+    for weight, *firsts, second in zip(*sums, strict=True):
+        lost = sum(first * first for first in firsts)
+        cost = Fraction(second * weight - lost, weight) if weight else Fraction(0)
+        costs.append(cost / GRID**3)
+    return costs
+
+
+def on_grid(values: Floats) -> list[int]:
+    """Return float64 numbers as multiples of the smallest one."""
+    ratios = (value.as_integer_ratio() for value in values.tolist())
+    return [numerator * (GRID // denominator) for numerator, denominator in ratios]
+
+
+def subset_sums(values: list[int]) -> list[int]:
+    """Return the sum of every subset, by the bits of its number."""
+    sums = [0]
+    for value in values:
+        sums += [one + value for one in sums]
+    return sums
 
 
 # Claims
@@ -373,6 +395,14 @@ class Report:
 
 def run_block(seed: int, numbers: range) -> Report:
     """Run some cases."""
+    # Once is enough: whether kernels are compiled is asked by every certificate.
+    prepare.prepare()
+    with patch.object(prepare, "prepare"):
+        return run_cases(seed, numbers)
+
+
+def run_cases(seed: int, numbers: range) -> Report:
+    """Run some cases, with kernels that are compiled."""
     report = Report(seed)
     for number in numbers:
         try:
