@@ -20,17 +20,18 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
+from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evomeans import Certificate, HGMeans, HGMeansPath, certify
+from evomeans.exact import prepare
 from evomeans.exact.tree_proof import InvalidProofError
 
 Floats = NDArray[np.float64]
 Rng = np.random.Generator
 
-METHODS = ("auto", "auto", "auto", "direct", "separation", "relaxation", "plane", "parts")
 REFUSALS = (
     "cannot be written in float64",
     "method='direct' is for",
@@ -47,6 +48,9 @@ MODEL_REFUSALS = (
 )
 """What a fit may say instead."""
 ROUNDING = Fraction(1, 10**11)
+GRID = 2**1074
+FINE = 2**8000
+"""No cost is below 2**-5400, unless it is zero."""
 BLOCK = 50
 
 
@@ -134,7 +138,7 @@ class Problem:
     @classmethod
     def draw(cls, rng: Rng) -> Problem:
         """Draw a problem of any kind."""
-        n, d = int(rng.integers(2, 8)), int(rng.choice([1, 1, 2, 2, 3]))
+        n, d = int(rng.integers(2, 8)), int(rng.choice([1, 1, 2, 2, 3, 4]))
         data, weighting = str(rng.choice([*DATA])), str(rng.choice([*WEIGHTS]))
         with np.errstate(all="ignore"):
             X = DATA[data](rng, n, d)
@@ -150,61 +154,78 @@ class Rationals:
 
     def __init__(self, problem: Problem) -> None:
         X, n = problem.X, len(problem.X)
-        weights = [1.0] * n if problem.weights is None else problem.weights.tolist()
-        self.w = [Fraction(value) for value in weights]
-        self.columns = [[Fraction(value) for value in column] for column in X.T.tolist()]
-        self.costs = [self.cost(mask) for mask in range(1 << n)]
-        self.optimum, self.blocks = self._solve(problem.k)
-
-    def cost(self, mask: int) -> Fraction:
-        """The inertia of a set of samples about its mean."""
-        rows = [row for row in range(len(self.w)) if mask >> row & 1]
-        weight = sum((self.w[row] for row in rows), Fraction(0))
-        if weight == 0:
-            return Fraction(0)
-        total = Fraction(0)
-        for column in self.columns:
-            first = sum((self.w[row] * column[row] for row in rows), Fraction(0))
-            second = sum((self.w[row] * column[row] ** 2 for row in rows), Fraction(0))
-            total += second - first**2 / weight
-        return total
+        weights = np.ones(n) if problem.weights is None else problem.weights
+        self.n = n
+        self.costs = subset_costs(X, weights)
+        self.blocks = self._solve(problem.k)
+        self.optimum = sum((self.costs[block] for block in self.blocks), Fraction(0))
 
     def of_labels(self, labels: NDArray[np.integer]) -> Fraction:
-        """The inertia of a clustering."""
+        """Return the inertia of a clustering."""
         masks: dict[int, int] = {}
         for row, label in enumerate(labels.tolist()):
             masks[label] = masks.get(label, 0) | 1 << row
         return sum((self.costs[mask] for mask in masks.values()), Fraction(0))
 
-    def _solve(self, k: int) -> tuple[Fraction, list[int]]:
-        """The least cost of at most k sets, by the set that holds the lowest sample."""
-        every = (1 << len(self.w)) - 1
-        best: list[tuple[Fraction, list[int]]] = [(cost, [m]) for m, cost in enumerate(self.costs)]
-        best[0] = Fraction(0), []
-        for _ in range(min(k, len(self.w)) - 1):
+    def _solve(self, k: int) -> list[int]:
+        """Return at most k sets of least cost, by the set that holds the lowest sample.
+
+        Costs are compared in steps of FINE, which makes them integers.
+        """
+        costs = [cost.numerator * FINE // cost.denominator for cost in self.costs]
+        every = (1 << self.n) - 1
+        best = [(cost, [mask]) for mask, cost in enumerate(costs)]
+        best[0] = 0, []
+        for _ in range(min(k, self.n) - 1):
             layer = list(best)
             for mask in range(1, every + 1):
-                lowest, rest = mask & -mask, mask & (mask - 1)
-                part = rest
-                while True:
-                    own = part | lowest
-                    cost = self.costs[own] + best[mask ^ own][0]
+                part = rest = mask & (mask - 1)
+                while part:
+                    # The rest of the set without this part holds the lowest sample.
+                    cost = costs[mask ^ part] + best[part][0]
                     if cost < layer[mask][0]:
-                        layer[mask] = cost, [own, *best[mask ^ own][1]]
-                    if part == 0:
-                        break
+                        layer[mask] = cost, [mask ^ part, *best[part][1]]
                     part = (part - 1) & rest
             best = layer
-        return best[every]
+        return best[every][1]
 
     def labels(self) -> NDArray[np.int64]:
-        """An optimal clustering."""
+        """Return an optimal clustering."""
         return np.array(
             [
                 next(q for q, block in enumerate(self.blocks) if block >> row & 1)
-                for row in range(len(self.w))
+                for row in range(self.n)
             ]
         )
+
+
+def subset_costs(X: Floats, weights: Floats) -> list[Fraction]:
+    """Return the inertia of every set of samples about its mean, by the bits of its number."""
+    w = on_grid(weights)
+    columns = [on_grid(column) for column in X.T]
+    squares = [sum(b * b for b in row) for row in zip(*columns, strict=True)]
+    powers = [[a * b for a, b in zip(w, one, strict=True)] for one in (*columns, squares)]
+    sums = [subset_sums(one) for one in (w, *powers)]
+    costs = []
+    for weight, *firsts, second in zip(*sums, strict=True):
+        lost = sum(first * first for first in firsts)
+        cost = Fraction(second * weight - lost, weight) if weight else Fraction(0)
+        costs.append(cost / GRID**3)
+    return costs
+
+
+def on_grid(values: Floats) -> list[int]:
+    """Return float64 numbers as multiples of the smallest one."""
+    ratios = (value.as_integer_ratio() for value in values.tolist())
+    return [numerator * (GRID // denominator) for numerator, denominator in ratios]
+
+
+def subset_sums(values: list[int]) -> list[int]:
+    """Return the sum of every subset, by the bits of its number."""
+    sums = [0]
+    for value in values:
+        sums += [one + value for one in sums]
+    return sums
 
 
 # Claims
@@ -217,7 +238,7 @@ def check(holds: bool, claim: str, *figures: object) -> None:
 
 
 def share(one: Fraction | float, other: Fraction | float) -> float:
-    """The excess of one number over another, for a message; infinite if it cannot be written."""
+    """Return the excess of one number over another; infinite if it cannot be written."""
     try:
         return float((Fraction(one) - Fraction(other)) / Fraction(other))
     except (OverflowError, ZeroDivisionError):
@@ -248,9 +269,7 @@ def check_models(problem: Problem, exact: Rationals, rng: Rng) -> str:
     options = {"random_state": int(rng.integers(100)), "max_offspring": 40}
     try:
         if problem.X.shape[1] == 1 and rng.random() < 0.3:
-            path = HGMeansPath(k_range=(min(k, n), n)).fit(
-                problem.X, sample_weight=problem.weights
-            )
+            path = HGMeansPath(k_range=(min(k, n), n)).fit(problem.X, sample_weight=problem.weights)
             model = path.at(min(k, n))
         else:
             model = HGMeans(min(k, n), **options).fit(problem.X, sample_weight=problem.weights)
@@ -272,36 +291,62 @@ def start_labels(problem: Problem, exact: Rationals, rng: Rng) -> NDArray[np.int
     return rng.integers(0, problem.k, len(problem.X))
 
 
-def case(rng: Rng) -> str:
-    """Draw a problem and check all claims about it; return what kind it was."""
-    problem = Problem.draw(rng)
-    if not np.isfinite(problem.X).all():
-        return "not finite"
-    exact = Rationals(problem)
+def methods(problem: Problem, rng: Rng) -> list[str]:
+    """Methods to try: the one that suits the problem, and two others that can be asked for."""
+    others = ["separation", "relaxation", "parts"]
+    n, d = problem.X.shape
+    if d == 2:
+        others.append("plane")
+    if d == 1 or problem.k in (1, n - 1):
+        others.append("direct")
+    return ["auto", *rng.choice(others, 2, replace=False).tolist()]
+
+
+def check_one(problem: Problem, exact: Rationals, method: str, rng: Rng) -> str:
+    """Certify labels with one method, and check what it says; return method and status."""
     labels = start_labels(problem, exact, rng)
-    method, gap = str(rng.choice(METHODS)), float(rng.choice([1e-6, 1e-3, 1e-9]))
-    arguments = problem.X, labels, problem.weights
+    gap = float(rng.choice([1e-6, 1e-3, 1e-9]))
     options = {"n_clusters": problem.k, "method": method, "gap": gap, "max_time": 5.0}
-    name = f"{problem.data}, weights {problem.weighting}"
+    try:
+        found = certify(problem.X, labels, problem.weights, **options)
+    except ValueError as error:
+        is_refusal = any(text in str(error) for text in REFUSALS)
+        if isinstance(error, InvalidProofError) or not is_refusal:
+            raise
+        return f"{method} refused"
+    check_certificate(found, problem, exact, gap, ROUNDING)
+    return f"{found.method} {found.status}"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What kind of problem a case was about, and what was said of it."""
+
+    data: str
+    weighting: str
+    certificates: tuple[str, ...]
+    model: str
+
+
+def outcome(rng: Rng) -> Outcome:
+    """Draw a problem and check all claims about it."""
+    problem = Problem.draw(rng)
+    exact = Rationals(problem)
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
-        try:
-            found = certify(*arguments, **options)
-        except ValueError as error:
-            if isinstance(error, InvalidProofError):
-                raise
-            if not any(text in str(error) for text in REFUSALS):
-                raise
-            outcome = "refused"
-        else:
-            # Sums of equal samples may be off by a unit in the last place each.
-            check_certificate(found, problem, exact, gap, ROUNDING)
-            outcome = f"{found.method} {found.status}"
+        names = methods(problem, rng)
+        certificates = tuple(check_one(problem, exact, method, rng) for method in names)
+    model = "none"
     if problem.X.shape[1] == 1 or rng.random() < 0.1:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            outcome += f", model {check_models(problem, exact, rng)}"
-    return f"{name}: {outcome}"
+            model = check_models(problem, exact, rng)
+    return Outcome(problem.data, problem.weighting, certificates, model)
+
+
+def case(rng: Rng) -> str:
+    """Draw a problem, check all claims about it, and return its kind."""
+    return outcome(rng).data
 
 
 # Runs
@@ -309,39 +354,62 @@ def case(rng: Rng) -> str:
 
 @dataclass
 class Report:
-    """How many cases of each kind there were, and which failed."""
+    """What kinds of cases there were, what was said of them, and which failed."""
 
     seed: int
-    counts: Counter[str] = field(default_factory=Counter)
+    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
     failures: dict[int, str] = field(default_factory=dict)
     seconds: float = 0.0
 
+    @property
+    def n_cases(self) -> int:
+        """How many problems were drawn."""
+        return sum(n for (title, _), n in self.counts.items() if title == "data")
+
+    @property
+    def n_certificates(self) -> int:
+        """How many certificates were checked."""
+        return sum(n for (title, _), n in self.counts.items() if title == "certificate")
+
+    def add(self, one: Outcome) -> None:
+        """Count a case."""
+        kinds = [("data", one.data), ("weights", one.weighting), ("model", one.model)]
+        self.counts.update(kinds + [("certificate", text) for text in one.certificates])
+
+    def update(self, other: Report) -> None:
+        """Add the cases of another report."""
+        self.counts.update(other.counts)
+        self.failures.update(other.failures)
+
     def __str__(self) -> str:
-        lines = [f"{self.counts.total()} cases in {self.seconds:.0f} s, seed {self.seed}"]
-        for place, title in enumerate(("data", "weights", "certificates", "models")):
-            lines.append(f"{title}:")
-            totals: Counter[str] = Counter()
-            for kind, count in self.counts.items():
-                part = (kind.replace(": ", ", ").split(", ") + ["none"] * 3)[place]
-                totals[part.removeprefix("weights ").removeprefix("model ")] += count
-            lines += [f"  {count:8} {kind}" for kind, count in sorted(totals.items())]
+        lines = [
+            f"{self.n_cases} cases with {self.n_certificates} certificates in "
+            f"{self.seconds:.0f} s, seed {self.seed}"
+        ]
+        lines += [f"{n:8} {title}: {kind}" for (title, kind), n in sorted(self.counts.items())]
         lines.append(f"{len(self.failures)} failures")
         for number, text in sorted(self.failures.items()):
             lines.append(f"--seed {self.seed} --case {number}:\n{text}")
         return "\n".join(lines)
 
 
-def run_block(seed: int, numbers: range) -> tuple[Counter[str], dict[int, str]]:
+def run_block(seed: int, numbers: range) -> Report:
     """Run some cases."""
-    counts: Counter[str] = Counter()
-    failures: dict[int, str] = {}
+    # Once is enough: whether kernels are compiled is asked by every certificate.
+    prepare.prepare()
+    with patch.object(prepare, "prepare"):
+        return run_cases(seed, numbers)
+
+
+def run_cases(seed: int, numbers: range) -> Report:
+    """Run some cases, with kernels that are compiled."""
+    report = Report(seed)
     for number in numbers:
         try:
-            counts[case(np.random.default_rng([seed, number]))] += 1
+            report.add(outcome(np.random.default_rng([seed, number])))
         except Exception:
-            counts["failed"] += 1
-            failures[number] = traceback.format_exc(limit=-4)
-    return counts, failures
+            report.failures[number] = traceback.format_exc(limit=-4)
+    return report
 
 
 def run(
@@ -359,23 +427,17 @@ def run(
                 return
             yield range(first, first + BLOCK if n_cases is None else min(first + BLOCK, n_cases))
 
-    def keep(found: tuple[Counter[str], dict[int, str]]) -> None:
-        report.counts.update(found[0])
-        report.failures.update(found[1])
-
     if processes == 1:
         for block in blocks():
-            keep(run_block(seed, block))
+            report.update(run_block(seed, block))
     else:
         with ProcessPoolExecutor(processes) as pool:
-            waiting = [pool.submit(run_block, seed, one) for one in itertools.islice(blocks(), 2)]
             more = blocks()
-            for _ in waiting:
-                next(more, None)
+            submit = partial(pool.submit, run_block, seed)
+            waiting = [submit(block) for block in itertools.islice(more, processes)]
             while waiting:
-                keep(waiting.pop(0).result())
-                while len(waiting) < processes and (block := next(more, None)) is not None:
-                    waiting.append(pool.submit(run_block, seed, block))
+                report.update(waiting.pop(0).result())
+                waiting += [submit(block) for block in itertools.islice(more, 1)]
     report.seconds = time.monotonic() - start
     return report
 
@@ -390,7 +452,7 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=1)
     options = parser.parse_args()
     if options.case is not None:
-        print(case(np.random.default_rng([options.seed, options.case])))
+        print(outcome(np.random.default_rng([options.seed, options.case])))
         return 0
     seconds = None if options.minutes is None else 60 * options.minutes
     n_cases = 1000 if options.cases is None and seconds is None else options.cases

@@ -90,7 +90,8 @@ class HGMeans(SearchingEstimator):
         - "auto" takes the best engine at hand, which is "dask" if ``X`` is a Dask array or
           dataframe, or a memory map that does not fit into memory, else "cpu". If ``X`` is in
           memory and has a single feature, it solves the problem exactly, without a search. The
-          parameters of the search do not matter then, and ``stop_reason_`` is "proven_optimal".
+          parameters of the search do not matter then, and ``stop_reason_`` is "proven_optimal",
+          unless that is beyond the precision of float64.
         - "cpu": compiled, multi-threaded, dense and sparse. The first fit on a machine compiles
           for some seconds; later ones read the result from a cache.
         - "gpu": batches of 32 solutions on an NVIDIA GPU, dense only; for large data with many

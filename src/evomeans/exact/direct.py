@@ -5,13 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from evomeans.exact.line import line_segments
-from evomeans.exact.points import (
-    SMALLEST_INERTIA,
-    UNIT,
-    Indices,
-    WeightedPoints,
-    smallest_cost,
-)
+from evomeans.exact.points import UNIT, Indices, WeightedPoints, smallest_cost
 
 MOST_POINTS = 4000
 """For which all pairs are compared."""
@@ -56,6 +50,4 @@ def optimum(points: WeightedPoints, k: int) -> tuple[float, Indices]:
 def _lowered(points: WeightedPoints, inertia: float, doubt: float) -> float:
     n, d = points.values.shape
     relative = 8 * (n + d + 40) * UNIT + 2 * points.weight_error
-    if inertia < SMALLEST_INERTIA:
-        return 0.0
     return max(0.0, inertia * (1 - relative) - doubt - smallest_cost(points))

@@ -131,9 +131,7 @@ def cluster_line_path(
     """
     w = np.ones(len(x)) if sample_weight is None else np.asarray(sample_weight, np.float64)
     line = ScaledLine.of_points(np.asarray(x, np.float64), w)
-    return [
-        labelled(line, one, k) for one, k in zip(line.solved(k_values), k_values, strict=True)
-    ]
+    return [labelled(line, one, k) for one, k in zip(line.solved(k_values), k_values, strict=True)]
 
 
 def line_segments(x: Floats, k_values: Sequence[int], w: Floats) -> list[LineSegments]:
@@ -217,14 +215,15 @@ def labelled(line: ScaledLine, found: LineSegments, n_clusters: int) -> LineClus
     labels = nearest(x, centers)
     inertia = np.sum(w * (x - centers[labels]) ** 2)
     surplus = np.full(n_clusters - centers.size, centers[-1])
-    # Where the nearest of the rounded centres is that of another segment, nothing is proven.
+    # The nearest of the rounded centres may be that of another segment.
     is_segment = np.array_equal(labels[line.w > 0], found.labels_of(line.x[line.w > 0]))
+    excess = 0.0 if is_segment else max(0.0, float(inertia) - found.inertia)
     return LineClustering(
         centers=np.ldexp(np.append(centers, surplus), line.exponents[0]),
         labels=labels,
         inertia=float(np.ldexp(inertia, found.unit_exponent)),
         cluster_weights=np.bincount(labels, line.w, n_clusters).astype(np.float64),
-        is_proven=is_segment and found.doubt <= PROVEN * found.inertia,
+        is_proven=found.doubt + excess <= PROVEN * found.inertia,
     )
 
 

@@ -17,8 +17,9 @@ UNIT = 2.0**-53
 """The unit roundoff of float64: a single operation is off by at most this share."""
 LIGHTEST = 2.0**-70
 """Of the heaviest point: lighter ones are left out, so that no product of weights underflows."""
-SMALLEST_INERTIA = 1e-250
-"""In the units of the points. Of lower ones, too many digits may be lost to underflow."""
+SMALLEST_INERTIA = 1e-120
+"""In the units of the points. From here on, norms of matrices do not underflow, nor do those of
+their rounding errors, which are the squares of 2**-53 times as much."""
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ def labels_of_samples(points: WeightedPoints, X: Floats, found: Indices) -> NDAr
         places, weights = points.places[used], sums_by(found, points.weights)
         # Equal samples share the weight of their point.
         shares = points.weights[places] / np.bincount(places)[places]
-        columns = [sums_by(labels[used], shares * column) for column in scaled[used].T]
+        columns = [sums_by(found[places], shares * column) for column in scaled[used].T]
         means = np.stack(columns, axis=1) / weights[:, None]
         scores = scaled[left_out] @ means.T - np.square(means).sum(axis=1) / 2
         labels[left_out] = scores.argmax(axis=1)
