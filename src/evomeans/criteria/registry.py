@@ -47,7 +47,7 @@ DEFAULT_CRITERIA = (
 """Those that cost next to nothing."""
 
 DEFAULT_SELECT = "simplified_silhouette"
-"""docs/choosing-k.md has the measurement that speaks for it."""
+"""docs/guide/choosing-k.md has the measurement that speaks for it."""
 
 
 def find_criterion(name: object) -> Criterion:

@@ -245,6 +245,6 @@ DEEP = Strategy(
     sample_per_cluster=300,
     lag=24,
 )
-"""The default; docs/how-it-works.md describes it, with a row for every part in its ablation."""
+"""The default; docs/background/how-it-works.md describes it, with an ablation of every part."""
 
 STRATEGIES = {strategy.name: strategy for strategy in (DEEP, PAPER)}
