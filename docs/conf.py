@@ -79,7 +79,7 @@ def mark_plain_names(
         for j in range(0, len(parts), 2):  # outside backticks
             text = re.sub(r"(?<![\w*\]])(\w+)_(?![\w*])", r"\1\\_", parts[j])
             text = text.replace("|", r"\|")
-            parts[j] = re.sub(r"docs/([a-z-]+)\.md", r":doc:`/\1`", text)
+            parts[j] = re.sub(r"docs/([a-z/-]+)\.md", r":doc:`/\1`", text)
         lines[i] = "`".join(parts)
 
 
@@ -149,9 +149,7 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-# Pages without pages below them need no sidebar.
-html_sidebars = {
-    name: [] for name in ("index", "quick-start", "command-line", "faq", "benchmarks", "changelog")
-}
+# It has no pages beside it.
+html_sidebars = {"index": []}
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True

@@ -3,7 +3,7 @@
 Run ``python -m lab cores`` for the set-ups below with 1, 2, 4, … threads, up to the number
 of cores, or choose: ``python -m lab cores letters:50:200 --threads 1 16 --rounds 3``. A
 set-up is ``dataset:clusters`` or ``mixture:n:d:clusters``, and then the number of offspring; 0
-leaves the search to its end. The data sets are looked up as in docs/data.md.
+leaves the search to its end. The data sets are looked up as in docs/laboratory/data.md.
 
 ``--busy N`` starts N processes that use a core each for nothing. ``--separate`` shows what the
 machine could give: the throughput of as many searches at a time as there are threads, each in a

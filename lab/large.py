@@ -3,9 +3,9 @@
 Run ``python -m lab large`` for the first table (twenty minutes on two cores), or
 ``python -m lab large --rivals`` for the second. ``--seeds``, ``--limit`` (CPU seconds of
 each search) and names of set-ups change what is run: ``skin:30``, or ``overlap:1000000:10:50`` for
-a mixture of that many rows, features and clusters. Data sets are looked up as in docs/data.md.
-All run on one thread. The measurements go to lab/results/large.csv or large_rivals.csv. All
-improvements of the searches go to large_steps.csv, and ``python -m lab large --draw`` draws
+a mixture of that many rows, features and clusters. docs/laboratory/data.md says where data sets are
+looked up. All run on one thread. The measurements go to lab/results/large.csv or large_rivals.csv.
+All improvements of the searches go to large_steps.csv, and ``python -m lab large --draw`` draws
 those of three sizes, or of the set-ups that are named, into docs/images/large-data.png (which needs
 the extra ``plot``). Rows are added to these files; remove them to begin anew.
 

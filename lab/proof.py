@@ -14,7 +14,7 @@ which is not timed. Seconds are those of the processor, on one thread; with ``--
 with ``--engine gpu`` they are seconds of the clock. ``--processes`` works on several set-ups at a
 time. Every proof is checked once more. ``--output`` appends the rows to a CSV file, from which
 ``--accept`` writes what is proven into best_known.csv, and ``--table`` prints the table of
-docs/proof.md.
+docs/guide/proof.md.
 """
 
 from __future__ import annotations

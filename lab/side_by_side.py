@@ -1,7 +1,7 @@
 """Whole searches of two versions, in turns, to see whether this one is as fast as the other.
 
 Run ``python -m lab side_by_side --against REV`` for the set-ups of ``make bench``, or name
-some: ``letters:50 mixture:50000:100:100``. The data sets are looked up as in docs/data.md.
+some: ``letters:50 mixture:50000:100:100``. Data sets are looked up as in docs/laboratory/data.md.
 
 Each version runs in a process of its own. Searches alternate between the two, with
 the same seed and the same number of offspring, on one thread, so that a noisy machine hurts both.

@@ -4,7 +4,7 @@ Run ``python -m lab whole_runs --against REV`` to compare with another version (
 CPU time, shared by all cores), or without it to look at this one alone. ``--seeds``,
 ``--first-seed`` and names of set-ups (``letters:50 digits:30``) change what is run; by default it
 is 36 set-ups with less than 3,100 samples, and the handwritten digits. ``--fast`` runs
-``HGMeans.fast`` instead, of both versions. The data sets are looked up as in docs/data.md.
+``HGMeans.fast`` instead, of both versions. Data sets are looked up as in docs/laboratory/data.md.
 
 Both versions solve a problem with the same seed one after the other, on one thread. The best value
 of a set-up is the best known, or the best of these runs if that is lower. A success is a run within

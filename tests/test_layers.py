@@ -1,4 +1,4 @@
-"""Imports point in one direction, floor by floor (docs/developer.md has the picture)."""
+"""Imports point in one direction, floor by floor (docs/development/index.md has a picture)."""
 
 from __future__ import annotations
 

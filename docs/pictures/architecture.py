@@ -1,4 +1,4 @@
-"""Draw the layers of the package for docs/developer.md.
+"""Draw the layers of the package for docs/development/index.md.
 
 Run it with ``make picture``. A box is a folder of ``src/evomeans``, or the packages it needs.
 """

@@ -1,4 +1,4 @@
-"""The pictures of docs/choosing-k.md: a path over k for the iris data.
+"""The pictures of docs/guide/choosing-k.md: a path over k for the iris data.
 
 Run it with ``make picture``; it writes path.png and clustergram.png.
 """

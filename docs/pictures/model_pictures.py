@@ -1,4 +1,4 @@
-"""Draw the pictures of docs/models.md: plain k-means on the left, another model on the right.
+"""Draw the pictures of docs/guide/models.md: plain k-means on the left, another model on the right.
 
 Run it with ``make picture``. The samples are drawn here, and every clustering is computed by the
 library, with the seed 0.

@@ -1,4 +1,4 @@
-"""Draw the picture of docs/proof.md: how the lower bound rises until it meets the inertia.
+"""Draw the picture of docs/guide/proof.md: how the lower bound rises until it meets the inertia.
 
 Run it with ``make picture``. The proofs are those of the library, for Iris and four numbers of
 clusters; the seconds are those of the processor, so that other programs do not matter.

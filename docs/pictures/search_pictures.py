@@ -3,7 +3,7 @@
 Run it with ``make picture``. All that is drawn is computed here, by the library's own operators and
 searches. The offspring is a chosen one, for most bring nothing: it is the first of those that make
 up for what both parents lack and to which every step contributes. Both searches have the seed of
-the example in docs/how-sure.md.
+the example in docs/guide/how-sure.md.
 """
 
 from __future__ import annotations

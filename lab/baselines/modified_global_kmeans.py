@@ -96,8 +96,8 @@ class MultiStartModifiedGlobalKMeans(IncrementalBaseline):
     Notes
     -----
     With 0.3, 0.3 and 3, the gaps to HG-means on the small data sets of its paper are close to those
-    printed there for this method (docs/paper.md). The narrower values for larger data are our
-    choice: with them a step takes dozens of runs of K-means instead of hundreds.
+    printed there for this method (docs/laboratory/paper.md). The narrower values for larger data
+    are our choice: with them a step takes dozens of runs of K-means instead of hundreds.
 
     References
     ----------

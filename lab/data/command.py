@@ -3,7 +3,7 @@
 python -m lab data                    all 29, and where each is found
 python -m lab data fetch letters skin
 python -m lab data fetch all          all that can be downloaded
-python -m lab data markdown           the table of docs/data.md
+python -m lab data markdown           the table of docs/laboratory/data.md
 
 """
 
@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = parser_for("data", __doc__)
     commands = parser.add_subparsers(dest="command")
     commands.add_parser("list", help="where each data set is found (the default)")
-    commands.add_parser("markdown", help="the table of docs/data.md")
+    commands.add_parser("markdown", help="the table of docs/laboratory/data.md")
     fetching = commands.add_parser("fetch", help="download, clean, verify and keep data sets")
     fetching.add_argument("names", nargs="+", metavar="NAME", help="names, or all")
     chosen = parser.parse_args(arguments)

@@ -58,7 +58,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--document",
         type=Path,
-        help="also put the tables into this document (docs/paper.md); without a NAME, only that",
+        help="also put the tables into this document (docs/laboratory/paper.md); "
+        "without a NAME, only that",
     )
     chosen = parser.parse_args(arguments)
     if chosen.processes < 1:

@@ -1,6 +1,6 @@
 """What each reading of the paper costs or gains: every one to its own end, on the same set-ups.
 
-docs/reading-the-paper.md lists them.
+docs/laboratory/reading-the-paper.md lists them.
 """
 
 from __future__ import annotations

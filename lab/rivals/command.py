@@ -10,7 +10,7 @@ mixture:20000:10:50``) replace all of them.
 Rows are kept in ``--results`` as soon as they are there, and not measured again: the same command
 continues after an interruption, and new methods or seeds are added to what is there. ``--render``
 only writes the page and the pictures anew. The authors' packages ``flspp`` and ``bkmeans`` race too
-if they are installed. The data sets are looked up as in docs/data.md.
+if they are installed. The data sets are looked up as in docs/laboratory/data.md.
 """
 
 from __future__ import annotations

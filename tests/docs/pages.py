@@ -12,9 +12,19 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")),
-    *sorted((ROOT / "docs").glob("*.md")),
+    ROOT / "docs" / "index.md",
+    *sorted(
+        page
+        for folder in ("guide", "background", "laboratory", "development")
+        for page in (ROOT / "docs" / folder).glob("*.md")
+    ),
 ]
 FENCE = re.compile(r"^```(\S*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def name_of(page: Path) -> str:
+    """Return where a page is in the repository."""
+    return page.relative_to(ROOT).as_posix()
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,14 @@ import re
 from pathlib import Path
 
 import pytest
-from pages import PAGES, ROOT, laboratory_commands, make_targets, shown_commands
+from pages import PAGES, ROOT, laboratory_commands, make_targets, name_of, shown_commands
 
 from lab.__main__ import COMMANDS, FOLDERS
 
 EXISTING = [page for page in PAGES if page.exists()]
 
 
-@pytest.mark.parametrize("page", EXISTING, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", EXISTING, ids=name_of)
 def test_evomeans_knows_the_commands_of_a_page(page: Path) -> None:
     """Each is parsed as if it were typed, and not run."""
     app = pytest.importorskip("evomeans.cli.app").app
@@ -24,7 +24,7 @@ def test_evomeans_knows_the_commands_of_a_page(page: Path) -> None:
         app.parse_args(arguments, exit_on_error=False, print_error=False)
 
 
-@pytest.mark.parametrize("page", EXISTING, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", EXISTING, ids=name_of)
 def test_commands_of_the_laboratory_exist(page: Path) -> None:
     """Each is listed, and every option is written in its module, folder or what these import."""
     for name, *arguments in filter(None, laboratory_commands(page)):
@@ -49,7 +49,7 @@ def imported_modules(files: list[Path]) -> list[Path]:
     return [file for file in candidates if file.exists()]
 
 
-@pytest.mark.parametrize("page", EXISTING, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", EXISTING, ids=name_of)
 def test_make_has_the_targets_of_a_page(page: Path) -> None:
     """``make help`` would list them."""
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
@@ -61,7 +61,7 @@ def test_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 100
 
 
-@pytest.mark.parametrize("page", EXISTING, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", EXISTING, ids=name_of)
 def test_links_of_a_page_lead_to_files(page: Path) -> None:
     """On GitHub, that is; the build of the site checks anchors as well."""
     text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pages import PAGES, Snippet, snippets
+from pages import PAGES, Snippet, name_of, snippets
 from sklearn.datasets import load_iris
 
 from evomeans import HGMeans
@@ -62,7 +62,7 @@ def print_and_compare(expected: str, *values: object) -> None:
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(page, marks=[pytest.mark.slow] if page.name in SLOW else [], id=page.name)
+        pytest.param(page, marks=[pytest.mark.slow] if page.name in SLOW else [], id=name_of(page))
         for page in WITH_SNIPPETS
     ],
 )

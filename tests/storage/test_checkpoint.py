@@ -523,7 +523,9 @@ def test_a_field_of_an_unknown_type_cannot_be_forgotten():
 
 def test_the_file_is_what_the_documentation_says(written):
     """Every member and every field is described."""
-    text = (Path(__file__).parents[2] / "docs" / "checkpoints.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "guide" / "checkpoints.md").read_text(
+        encoding="utf-8"
+    )
     archive = read_archive(written, FORMAT, VERSION)
     for name in archive.arrays:
         assert ("`history_*.npy`" if name.startswith("history_") else f"`{name}.npy`") in text

@@ -72,10 +72,10 @@ class SAGA(AnytimeBaseline):
     winners take over with any crossover they happen to have; its solutions are worse, and nearer to
     those that the HG-means paper reports for SAGA. With "roulette", the solutions on most data sets
     are better, and about as good as those of HG-means, but take more time. The tables in
-    docs/paper.md use "roulette". A parameter is drawn anew with probability Ψ = 0.05, uniformly
-    from its range, which for noise is up to one standard deviation of each feature. Noise fades
-    linearly, to almost nothing in the last generation. The first generation gets no K-means, and
-    the best candidate is refined to the fixed point of K-means at the end.
+    docs/laboratory/paper.md use "roulette". A parameter is drawn anew with probability Ψ = 0.05,
+    uniformly from its range, which for noise is up to one standard deviation of each feature. Noise
+    fades linearly, to almost nothing in the last generation. The first generation gets no K-means,
+    and the best candidate is refined to the fixed point of K-means at the end.
 
     References
     ----------

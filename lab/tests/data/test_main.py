@@ -61,8 +61,10 @@ def test_names_that_are_none_of_the_paper(name):
 
 
 def test_the_table_of_the_documentation_is_the_registry():
-    """docs/data.md has what ``python -m lab data markdown`` prints."""
-    assert f"\n{markdown()}\n" in (ROOT / "docs" / "data.md").read_text(encoding="utf-8")
+    """docs/laboratory/data.md has what ``python -m lab data markdown`` prints."""
+    assert f"\n{markdown()}\n" in (ROOT / "docs" / "laboratory" / "data.md").read_text(
+        encoding="utf-8"
+    )
     assert len(markdown().splitlines()) == 2 + len(DATASETS)
 
 

@@ -219,7 +219,7 @@ class ProofOptions:
     """The clustering counts as optimal if no other one is better by more than this share."""
 
     method: ProofMethod = "auto"
-    """How to prove it; docs/proof.md explains the methods."""
+    """How to prove it; docs/guide/proof.md explains the methods."""
 
     sampled_parts: Annotated[Integer | None, Parameter(validator=Number(gte=2))] = None
     """For large tables: prove this many parts only, for a statistical statement."""

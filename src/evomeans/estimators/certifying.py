@@ -54,7 +54,7 @@ def certify(
     """Prove how far a clustering can be from the optimum at most.
 
     The clustering may come from anywhere. What is proven is a lower bound for the inertia of all
-    clusterings into as many clusters; if both meet, the clustering is optimal. docs/proof.md
+    clusterings into as many clusters; if both meet, the clustering is optimal. docs/guide/proof.md
     explains the methods and has the proofs.
 
     Parameters

@@ -213,7 +213,7 @@ class FittedCenters(
         """Prove how far the clustering of ``X`` can be from the optimum at most.
 
         The result is kept as ``certificate_`` until the next fit. See :func:`evomeans.certify` for
-        the parameters, and docs/proof.md for what is proven.
+        the parameters, and docs/guide/proof.md for what is proven.
 
         Parameters
         ----------

@@ -37,7 +37,7 @@ class HGMeans(SearchingEstimator):
         The number of clusters.
 
     strategy : {"deep", "paper"} or Strategy, default="deep"
-        How to search; docs/how-it-works.md has pictures.
+        How to search; docs/background/how-it-works.md has pictures.
 
         - "deep": half of the founders begin with k-means++; single samples change their cluster
           after K-means (Hartigan's moves), and centres are swapped if that pays; offspring have
@@ -77,7 +77,7 @@ class HGMeans(SearchingEstimator):
         first, and its best solutions are refined on all rows, where the search continues. Rows far
         from all others are in the sample. "auto" takes 300 rows for each cluster, or 5,000 if
         that is more, where ``X`` has at least eight times as many, with strategy "deep". None
-        searches all rows from the beginning. docs/large-data.md explains it.
+        searches all rows from the beginning. docs/guide/large-data.md explains it.
 
     init : array-like of shape (n_clusters, n_features) or \
             (n_solutions, n_clusters, n_features), default=None

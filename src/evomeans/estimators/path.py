@@ -76,9 +76,9 @@ class HGMeansPath(Presented, BestModelMixin, BaseEstimator):  # type: ignore[mis
         needs all distances between up to 10,000 samples, the others search 20 paths more.
 
     select : str, Criterion, callable or None, default="simplified_silhouette"
-        Which criterion chooses ``best_k_``; docs/choosing-k.md has the measurement that speaks for
-        the default. A callable gets ``results_`` and returns one of ``k_values_``. None chooses
-        none; :meth:`at` returns the model for any k.
+        Which criterion chooses ``best_k_``; docs/guide/choosing-k.md has the measurement that
+        speaks for the default. A callable gets ``results_`` and returns one of ``k_values_``. None
+        chooses none; :meth:`at` returns the model for any k.
 
     strategy : {"deep", "paper"} or Strategy, default="deep"
         The operators of the search, see :class:`HGMeans`.

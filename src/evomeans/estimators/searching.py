@@ -121,9 +121,9 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
         """Make an estimator for interactive use: shorter searches, nearly as good.
 
         Populations of 5 to 10, and at most 40 offspring, with 5 more for each cluster. It can miss
-        what the default finds, above all with many clusters; docs/how-sure.md says how often. With
-        ``strategy="paper"`` it is the fast setting of the paper: populations of 5 to 10, at most
-        500 offspring, 50 without improvement.
+        what the default finds, above all with many clusters; docs/guide/how-sure.md says how often.
+        With ``strategy="paper"`` it is the fast setting of the paper: populations of 5 to 10, at
+        most 500 offspring, 50 without improvement.
 
         Parameters
         ----------
@@ -313,8 +313,8 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
         """Write the fitted estimator to a file that :func:`evomeans.load` reads.
 
         The file is a ZIP of NumPy arrays and a JSON text, without pickle, and described in
-        docs/model-file.md. It is written atomically: an older file of this name is replaced by a
-        complete one or not at all.
+        docs/guide/model-file.md. It is written atomically: an older file of this name is replaced
+        by a complete one or not at all.
 
         Parameters
         ----------

@@ -42,7 +42,7 @@ class Certificate:
         "optimal" if the gap is at most the one that was asked for. "statistical" if the lower bound
         was estimated from a sample and holds with the ``confidence``; that is not a proof.
     method : {"direct", "separation", "relaxation", "plane", "parts"}
-        How it was proven; docs/proof.md explains them.
+        How it was proven; docs/guide/proof.md explains them.
     reason : str
         Why this method was chosen.
     n_clusters, n_samples : int

@@ -1,6 +1,7 @@
 """How good clusterings are, how far two are apart, and how many clusters there are.
 
-All functions take anyone's labels, centres or inertias. docs/choosing-k.md says how to read them.
+All functions take anyone's labels, centres or inertias. docs/guide/choosing-k.md says how to read
+them.
 """
 
 from evomeans.metrics.centroid_index import centroid_index

@@ -88,8 +88,8 @@ def squared_matching_crossover(first: Individual, second: Individual, breeding: 
     Centres that both parents have are paired with each other, and the others at the least total
     of squares, as in the authors' program. With many features, some centres are wasted on single
     samples or on parts of a cluster, and plain distances pair such centres with each other, so
-    that the child has as many of them as its parents. Squares do not (docs/reading-the-paper.md
-    has the measurements).
+    that the child has as many of them as its parents. Squares do not
+    (docs/laboratory/reading-the-paper.md has the measurements).
     """
     return _matched(first, second, breeding, squared=True)
 

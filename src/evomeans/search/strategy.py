@@ -250,7 +250,7 @@ DEEP = Strategy(
     sample_per_cluster=300,
     lag=24,
 )
-"""The default; docs/how-it-works.md describes it, with a row for every part in its ablation."""
+"""The default; docs/background/how-it-works.md describes it, with an ablation of every part."""
 
 MODELS = replace(
     DEEP,

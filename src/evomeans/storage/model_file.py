@@ -1,4 +1,4 @@
-"""Fitted models in files, without pickle; docs/model-file.md describes the format."""
+"""Fitted models in files, without pickle; docs/guide/model-file.md describes the format."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ModelFileError(ValueError):
 
 @dataclass(frozen=True)
 class StoredModel:
-    """What a model file holds; docs/model-file.md describes the fields.
+    """What a model file holds; docs/guide/model-file.md describes the fields.
 
     All were checked when they were read, except for the values of the parameters.
     """

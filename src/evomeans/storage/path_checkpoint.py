@@ -1,4 +1,4 @@
-"""A path that survives its process; docs/checkpoints.md describes file and guarantees."""
+"""A path that survives its process; docs/guide/checkpoints.md describes file and guarantees."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """The CPU engine: K-means in Numba, with bounds that offspring inherit from their parents.
 
-docs/cpu-engine.md explains the idea, with a picture, a glossary and tables of what is valid when.
+docs/background/cpu-engine.md explains the idea, with a picture, a glossary and tables of what is
+valid when.
 Files in the order to read them:
 
 1. ``layout.py``: the arrays that kernels share.

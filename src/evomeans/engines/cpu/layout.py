@@ -1,5 +1,6 @@
-"""The arrays that kernels share, grouped by owner; docs/cpu-engine.md shows them in a picture.
+"""The arrays that kernels share, grouped by owner.
 
+docs/background/cpu-engine.md shows them in a picture.
 In all shapes, n is the number of samples, d of features, k of clusters.
 """
 
@@ -86,7 +87,7 @@ class Samples(NamedTuple):
 class State(NamedTuple):
     """What is known of the samples with respect to a set of centres.
 
-    docs/cpu-engine.md says which centres these are after each stage.
+    docs/background/cpu-engine.md says which centres these are after each stage.
 
     * ``labels`` (tiles, WIDTH): the cluster of every sample; k for none.
     * ``gaps`` (tiles, k): lower bound of ‖x − c_j‖ − ‖x − c_x‖ over the samples x of a tile that

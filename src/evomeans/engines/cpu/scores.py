@@ -10,7 +10,7 @@ their sum, is below
 
     roundoff · (‖c‖ + radius)²  +  UNDERFLOW
 
-The section "The error of a score" of docs/cpu-engine.md has the proof, and
+The section "The error of a score" of docs/background/cpu-engine.md has the proof, and
 tests/engines/cpu/test_gaps.py compares it with the errors of actual scores. So single precision
 fails only where two centres are practically at the same distance.
 """

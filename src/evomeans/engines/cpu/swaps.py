@@ -53,7 +53,7 @@ from evomeans.engines.cpu.moving import (
 from evomeans.engines.cpu.settling import begin_cluster, dissolve, move_samples
 from evomeans.engines.cpu.threads import ABANDONED
 
-# docs/how-it-works.md lists what was measured about swaps.
+# docs/background/how-it-works.md lists what was measured about swaps.
 #
 # This share of the swaps begins the new cluster in one of those closest to the removed one. They
 # repair local mistakes; the others move a centre to anywhere in the data.
