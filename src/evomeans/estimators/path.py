@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import closing
@@ -34,7 +35,12 @@ from evomeans.estimators.path_solving import (
     search_path,
 )
 from evomeans.estimators.presenting import Presented
-from evomeans.estimators.solution import Solution, canonical_solution, in_data_units
+from evomeans.estimators.solution import (
+    Solution,
+    canonical_solution,
+    has_no_time,
+    in_data_units,
+)
 from evomeans.estimators.validation import (
     Features,
     check_resolved,
@@ -305,6 +311,7 @@ class HGMeansPath(Presented, BestModelMixin, BaseEstimator):  # type: ignore[mis
     ) -> Self:
         """Search the path, compute criteria and set all fitted attributes."""
         prepare_path(parameters.engine, X, ks, parameters.settings)
+        began = time.perf_counter()
         exactly = is_line(parameters.engine, X)
         with (
             DeferredInterrupt() as interrupt,
@@ -324,12 +331,18 @@ class HGMeansPath(Presented, BestModelMixin, BaseEstimator):  # type: ignore[mis
                 interrupt=interrupt,
                 observers=parameters.observers,
                 keeper=keeper,
+                spent=time.perf_counter() - began,
             )
             known = [k for k in ks if k in state.entries]
             if not known:
                 raise KeyboardInterrupt
             solutions = {
-                k: canonical_solution(engine, state.entries[k].best.centers, X.dtype)
+                k: canonical_solution(
+                    engine,
+                    state.entries[k].best.centers,
+                    X.dtype,
+                    is_final=has_no_time(reason, engine, k),
+                )
                 for k in sorted({1, *known})
                 if k in state.entries
             }
