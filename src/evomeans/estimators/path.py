@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
@@ -38,6 +39,7 @@ from evomeans.estimators.solution import (
     Solution,
     canonical_solution,
     confirmed,
+    has_no_time,
     in_data_units,
 )
 from evomeans.estimators.validation import (
@@ -310,6 +312,7 @@ class HGMeansPath(Presented, BestModelMixin, BaseEstimator):  # type: ignore[mis
     ) -> Self:
         """Search the path, compute criteria and set all fitted attributes."""
         prepare_path(parameters.engine, X, ks, parameters.settings)
+        began = time.perf_counter()
         exactly = is_line(parameters.engine, X)
         with (
             DeferredInterrupt() as interrupt,
@@ -329,6 +332,7 @@ class HGMeansPath(Presented, BestModelMixin, BaseEstimator):  # type: ignore[mis
                 interrupt=interrupt,
                 observers=parameters.observers,
                 keeper=keeper,
+                spent=time.perf_counter() - began,
             )
             known = [k for k in ks if k in state.entries]
             if not known:
@@ -336,7 +340,8 @@ class HGMeansPath(Presented, BestModelMixin, BaseEstimator):  # type: ignore[mis
             solutions = {}
             for k in sorted({1, *known} & state.entries.keys()):
                 best = state.entries[k].best
-                solution = canonical_solution(engine, best.centers, X.dtype)
+                is_final = has_no_time(reason, engine, k)
+                solution = canonical_solution(engine, best.centers, X.dtype, is_final=is_final)
                 solutions[k] = confirmed(solution, best, X, sample_weight, is_line=exactly)
             if exactly and not all(solutions[k].is_confirmed for k in known):
                 reason = StopReason.PRECISION

@@ -63,12 +63,19 @@ def search_path(
     interrupt: DeferredInterrupt,
     observers: Sequence[PathObserver] = (),
     keeper: PathKeeper | None = None,
+    spent: float = 0.0,
 ) -> StopReason:
     """Search for all numbers of clusters of a state, or compute them if there is one feature."""
     if exactly:
         return _solve_line(engine, X, sample_weight, state, observers)
     return follow_path(
-        engine, state, settings, observers=observers, interrupt=interrupt, keeper=keeper
+        engine,
+        state,
+        settings,
+        observers=observers,
+        interrupt=interrupt,
+        keeper=keeper,
+        spent=spent,
     )
 
 

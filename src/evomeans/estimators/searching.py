@@ -29,7 +29,13 @@ from evomeans.estimators.parameters import (
 )
 from evomeans.estimators.persistence import stored_model
 from evomeans.estimators.progress import closing_bars
-from evomeans.estimators.solution import Solution, encode_centers, encode_starts, in_data_units
+from evomeans.estimators.solution import (
+    Solution,
+    encode_centers,
+    encode_starts,
+    has_no_time,
+    in_data_units,
+)
 from evomeans.estimators.tasks import Task
 from evomeans.estimators.validation import (
     Features,
@@ -210,7 +216,7 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
                     weigh=early.weigh if is_in_memory else None,
                 )
             if early.solution is None:
-                is_final = has_no_time(result, engine, self.n_clusters)
+                is_final = has_no_time(result.stop_reason, engine, self.n_clusters)
                 solution = task.settle(engine, raised(result, task.constant).best, is_final)
             else:
                 solution = early.solution
@@ -363,12 +369,6 @@ class EarlyAnswer:
         self.solution = found = self._task.settle(self._engine, alone, True)
         weights = total_weights(found.labels, self._task.weights, k)
         return Weighed(encode_centers(self._engine.frame, found.centers), weights, found.inertia)
-
-
-def has_no_time(result: SearchResult, engine: Engine, n_clusters: int) -> bool:
-    """Whether time is up and every look at the rows takes long."""
-    is_over = result.stop_reason in (StopReason.MAX_TIME, StopReason.INTERRUPTED)
-    return is_over and engine.takes_long(n_clusters)
 
 
 def lowered(settings: SearchSettings, constant: float) -> SearchSettings:

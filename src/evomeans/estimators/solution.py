@@ -68,6 +68,12 @@ def canonical_solution(
     return solution
 
 
+def has_no_time(reason: StopReason, engine: Engine, n_clusters: int) -> bool:
+    """Whether time is up and every look at the rows takes long."""
+    is_over = reason in (StopReason.MAX_TIME, StopReason.INTERRUPTED)
+    return is_over and engine.takes_long(n_clusters)
+
+
 def _labelled(engine: Any, centers: FloatArray, dtype: Any) -> Solution:
     """Round, order and label once; centres that own no sample go last."""
     rounded = lexicographic(engine.frame.decode(centers).astype(dtype))

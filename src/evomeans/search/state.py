@@ -124,7 +124,7 @@ class SearchState:
         before the population began.
     spacing : float
         How far apart centres are, see :func:`~evomeans.search.plan.measure_spacing`; zero until
-        there is a solution, and negative if the only one is unfinished.
+        there is a solution that is finished.
     n_given_up : int
         Offspring that were given up because they would have been worse than all survivors. They
         count as made, and that is all that becomes of them.

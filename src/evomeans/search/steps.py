@@ -27,8 +27,6 @@ from evomeans.search.stopping import Progress, StopReason, reason_to_stop
 SWAPPED = "swaps of the first"
 # Of the time that is left, what it may take to place the first solution; K-means gets the rest.
 PLACING = 0.3
-# The spacing of centres, if the only solution is unfinished.
-UNKNOWN = -1.0
 
 
 class Newcomer(NamedTuple):
@@ -297,7 +295,8 @@ class Search:
         )
         similar = lookalikes(individual, state.population)
         is_clone = any(individual.is_clone_of(one) for one in similar)
-        is_first = state.best is None or state.spacing < 0.0
+        # An unfinished solution, of no iterations, tells nothing.
+        is_first = not any(record.n_iter for record in state.history)
         if is_first and not self.is_unfinished:
             in_data_units = self.engine.frame.inertia_in_data_units
             total_weight = self.engine.total_weight
@@ -346,7 +345,6 @@ class Search:
         refinement = Refinement(centers, inertia, weights, n_iter=0)
         newcomer = self.insert(Made.of(draft, refinement))
         self.state.founders_due += 1
-        self.state.spacing = UNKNOWN
         return newcomer
 
     def record(self, newcomer: Newcomer) -> None:

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.engines.course import least_of
-from evomeans.engines.cpu.buckets import MANY_ROWS
 from evomeans.engines.cpu.deferred import DeferredSamples, closest_in_turn
 from evomeans.engines.cpu.layout import Samples, Solution, count_tiles
 from evomeans.engines.cpu.memory import Memory
@@ -43,6 +42,7 @@ from evomeans.engines.protocol import (
     Way,
     require_abilities,
 )
+from evomeans.engines.rules import MANY_ROWS
 from evomeans.engines.sampling import Drawing
 
 # What a thread that helps with an assignment should have to do, in products. Threads meet after
@@ -119,7 +119,7 @@ class CpuEngine(Abandonable, CountingSamples):
         self.memory = Memory(memory_budget)
         self._draw = WeightedDraw(self.n_samples, sample_weight)
         self._room_in_use: Room | None = None
-        self._seconds: tuple[float, float] | None = None
+        self._seconds: dict[int, tuple[float, float]] = {}
         self._has_many_rows = searching and not is_sparse(X) and self.n_samples >= MANY_ROWS
         n_values = X.nnz if is_sparse(X) else X.size
         if not searching or not (self._has_many_rows or n_values >= MANY_VALUES):
@@ -331,9 +331,9 @@ class CpuEngine(Abandonable, CountingSamples):
         """Estimate how long labels take: as long for all samples as for a few of them."""
         if not self.takes_long(n_clusters):
             return 0.0
-        if self._seconds is None:
-            self._seconds = self._time_few(n_clusters)
-        preparing, labelling = self._seconds
+        if n_clusters not in self._seconds:
+            self._seconds[n_clusters] = self._time_few(n_clusters)
+        preparing, labelling = self._seconds[n_clusters]
         return labelling if self.is_prepared or self._has_many_rows else preparing + labelling
 
     def _time_few(self, n_clusters: int) -> tuple[float, float]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from evomeans.compiled.jit import jit
-from evomeans.engines.cpu.buckets import MANY_ROWS, ordered_rows
+from evomeans.engines.cpu.buckets import ordered_rows
 from evomeans.engines.cpu.gaps import MORE
 from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import FloatArray, Samples, SingleArray, aligned, count_tiles
@@ -19,6 +19,7 @@ from evomeans.engines.cpu.order import AT_ONCE, neighbour_order
 from evomeans.engines.cpu.rows import Rows, SparseRows
 from evomeans.engines.fixed_point import column_scales, limb_bits
 from evomeans.engines.frame import Frame, is_sparse
+from evomeans.engines.rules import MANY_ROWS
 from evomeans.engines.threads import extremes, side_by_side
 
 FourArrays = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]
