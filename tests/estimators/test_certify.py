@@ -133,6 +133,7 @@ def test_prices_in_a_file_of_the_first_version_are_read(X, certificate, tmp_path
     (step,) = proven.proof.steps
     arrays = {"kinds": np.array([KINDS.index(type(proven.proof))]), "plane_prices": step.prices}
     arrays |= {name: np.zeros(0, np.int64) for name in ("step_counts", "separated_labels")}
+    arrays["labels"] = proven.labels
     path = tmp_path / "proof.evomeans"
     write_archive(path, FORMAT, 1, certificate_to_meta(proven), arrays)
     assert evomeans.load_certificate(path).verify(X) == proven.lower_bound
@@ -141,10 +142,12 @@ def test_prices_in_a_file_of_the_first_version_are_read(X, certificate, tmp_path
 def test_a_proof_of_other_samples_is_refused(X, certificate) -> None:
     moved = X.copy()
     moved[0] = X[1] + 0.01
-    with pytest.raises(InvalidProofError, match="The proof proves a lower bound of"):
+    with pytest.raises(InvalidProofError, match="The labels of the certificate have the inertia"):
         certificate.verify(0.5 * X)
-    with pytest.raises(ValueError):
-        certificate.verify(moved[:-1])
+    with pytest.raises(InvalidProofError, match="The labels of the certificate have the inertia"):
+        certificate.verify(moved)
+    with pytest.raises(InvalidProofError, match="one for 28 samples, and X has 27"):
+        certificate.verify(X[:-1])
 
 
 def test_a_damaged_file_is_refused(certificate, tmp_path) -> None:

@@ -47,6 +47,7 @@ def certify(
     method: str = "auto",
     sampled_parts: int | None = None,
     part_size: int | None = None,
+    constrained: bool = False,
     verbose: int = 0,
     progress: Progress | None = None,
 ) -> Certificate:
@@ -69,7 +70,8 @@ def certify(
     max_time : float, default=60
         Stop after this many seconds, with the best bound so far. Ctrl-C does the same.
     gap : float, default=1e-6
-        The proof is done when the lower bound is within this share of the upper one.
+        The proof is done when the lower bound is within this share of the upper one. The clustering
+        is called optimal if it is within one millionth.
     n_jobs : int, default=None
         Cases or parts of the proof that are worked on at a time, by default one; -1 means one for
         each core. Unless time runs out, the result is the same for any number. Within
@@ -86,6 +88,10 @@ def certify(
         Distinct samples of a part, at most 1,200. Larger parts take longer and lose less. By
         default as many as one core can work on within ``max_time``; give more if there are more
         cores.
+    constrained : bool, default=False
+        Whether the clustering satisfies constraints, such as limited sizes. The lower bound of all
+        clusterings holds for those that satisfy the constraints, too. The given clustering is then
+        kept, because a better one need not satisfy them.
     verbose : int, default=0
         1 prints a line every few seconds.
     progress : callable, default=None
@@ -131,6 +137,7 @@ def certify(
         check_method(method),
         sampled_parts,
         part_size,
+        constrained,
         _listener(progress, check_int("verbose", int(verbose), at_least=0)),
     )
 
@@ -147,6 +154,7 @@ def _certified(
     method: str | None,
     sampled_parts: int | None,
     part_size: int | None,
+    constrained: bool,
     progress: Progress,
 ) -> Certificate:
     # Imported here: it loads Numba.
@@ -161,18 +169,15 @@ def _certified(
     from evomeans.exact.points import WeightedPoints
     from evomeans.exact.prepare import prepare
     from evomeans.exact.proofs import Method
+    from evomeans.exact.verification import clustering_inertia
 
     prepare()
     points = WeightedPoints.of_samples(X, sample_weight)
     if points.n == 0:
         raise ValueError("sample_weight must not be zero for all samples.")
     known = points.labels_of_points(labels)
-    given = points.in_data_units(points.inertia(known))
-    if points.n > k and not SMALLEST <= given <= LARGEST:
-        raise ValueError(
-            f"The inertia, {given:.3g}, cannot be written in float64 with all its digits; multiply "
-            "X or sample_weight by a constant first."
-        )
+    if points.n > k:
+        check_range(points.in_data_units(points.inertia(known)))
     wanted = None if method is None else Method(method)
     projector = projector_of(engine)
     most_points = MOST_POINTS_ON_GPU if engine == "gpu" else MOST_POINTS
@@ -198,12 +203,35 @@ def _certified(
         )
     if finding.method is Method.SEPARATION and wanted is None:
         reason = "the clusters are well separated"
-    best = np.zeros(len(X), np.int32)
-    heavy = points.places >= 0
-    best[heavy] = finding.labels[points.places[heavy]]
+    best = labels.astype(np.int32)
+    if not constrained:
+        heavy = points.places >= 0
+        best = np.zeros(len(X), np.int32)
+        best[heavy] = finding.labels[points.places[heavy]]
+    inertia = clustering_inertia(points, sample_weight, best)
+    if inertia.high > 0:
+        check_range(points.in_data_units(inertia.value))
     return certificate_of(
-        points, finding, k, given, gap=gap, reason=reason, limits=limits, labels=best
+        points,
+        finding,
+        k,
+        gap=gap,
+        reason=reason,
+        limits=limits,
+        labels=best,
+        known=inertia,
+        given=clustering_inertia(points, sample_weight, labels),
+        constrained=constrained,
     )
+
+
+def check_range(inertia: float) -> None:
+    """Refuse an inertia that float64 cannot hold with all its digits."""
+    if not SMALLEST <= inertia <= LARGEST:
+        raise ValueError(
+            f"The inertia, {inertia:.3g}, cannot be written in float64 with all its digits; "
+            "multiply X or sample_weight by a constant first."
+        )
 
 
 def projector_of(engine: str) -> Any:
