@@ -46,7 +46,7 @@ def case(rng: np.random.Generator) -> str:
         for _ in range(int(rng.integers(1, 4))):
             process = begin(name, Path(folder))
             try:
-                process.wait(float(rng.uniform(0.3, 1.0)) * seconds)
+                process.wait(float(rng.uniform(0.2, 0.8)) * seconds)
             except subprocess.TimeoutExpired:
                 process.send_signal(int(rng.choice(SIGNALS)))
                 n_killed += 1
@@ -66,9 +66,9 @@ def begin(name: str, folder: Path) -> subprocess.Popen[bytes]:
     """Start a command, which continues what there is."""
     has_state = (folder / "out.checkpoint").exists()
     more = ["--resume"] if has_state else ["--force"]
+    options = ["--seed", "1", "--no-report", "-o", "out", "-q", *more]
     return subprocess.Popen(
-        [sys.executable, "-c", CODE, *COMMANDS[name], "--seed", "1", "--no-report", "-o", "out"]
-        + ["-q", *more],
+        [sys.executable, "-c", CODE, *COMMANDS[name], *options],
         cwd=folder,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
