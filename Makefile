@@ -14,6 +14,9 @@ PYTEST_PARALLEL ?= -n auto --maxprocesses 8 --dist worksteal
 # The commands of the laboratory that `make bench` runs, in order.
 BENCHMARKS ?= speed kmeans line first_use
 BENCH_ARGS ?=
+# How long `make fuzz` runs, and the seed of its random numbers; a new one by default.
+MINUTES ?= 30
+SEED ?=
 # How much of the paper's experiments `make paper` runs.
 SIZE ?= small
 PAPER_ARGS ?=
@@ -22,7 +25,7 @@ PAPER_ARGS ?=
 .DELETE_ON_ERROR:
 # Two pips at once would spoil the environment.
 .NOTPARALLEL:
-.PHONY: help demo test test-slow lint docs bench bench-full paper picture clean
+.PHONY: help demo test test-slow fuzz lint docs bench bench-full paper picture clean
 
 help: ## show this list
 	@echo "usage: make TARGET [VARIABLE=value ...]"
@@ -36,6 +39,7 @@ help: ## show this list
 	@echo "  PYTEST_ARGS    arguments for pytest, e.g. PYTEST_ARGS=\"-k crossover -x\""
 	@echo "  SPHINX_ARGS    arguments for sphinx, e.g. SPHINX_ARGS=\"-D plot_gallery=0\" to leave the gallery unexecuted"
 	@echo "  BENCHMARKS     what bench runs ($(BENCHMARKS)); BENCH_ARGS are arguments, for one of them"
+	@echo "  MINUTES        for which fuzz runs ($(MINUTES)); SEED is that of its random numbers (a new one)"
 	@echo "  SIZE           of the experiments that paper runs ($(SIZE)); PAPER_ARGS are arguments, e.g. --processes 8"
 	@echo "  EVOMEANS_DATA  a folder with data sets (.npz files); others are downloaded into a cache"
 
@@ -49,6 +53,9 @@ test: $(VENV)/.installed-test ## run the tests of package and laboratory in para
 test-slow: $(VENV)/.installed-test ## run the slow tests: clusters, killed processes, compilation, GPU steps on a CPU
 	@$(PY) -m lab warmup
 	$(PY) -m pytest $(PYTEST_PARALLEL) -m slow $(PYTEST_ARGS)
+
+fuzz: $(VENV)/.installed-test ## look for crashes, hangs and false answers with random cases, for MINUTES on all cores
+	$(PY) -m tests.fuzz --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 lint: $(VENV)/.installed-lint ## ruff check, ruff format --check, mypy --strict on the package
 	$(PY) -m ruff check .

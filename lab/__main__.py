@@ -39,6 +39,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "memory": "the peak of a large fit, and what is kept of a solution",
         "serving": "predict, transform and score beside KMeans, cold and warm",
         "first_use": "import, first fit ever, first fit of later processes",
+        "time_limit": "how long fits with a time limit take, and how soon Ctrl-C ends one",
     },
     "The house": {
         "bits": "fits whose results must keep their bits, here and in another revision",

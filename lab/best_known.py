@@ -21,7 +21,7 @@ from decimal import Decimal
 from functools import cache
 from pathlib import Path
 
-from evomeans.storage.files import write_atomically
+from evomeans.files import write_atomically
 from lab.data.errors import exit_on_data_errors
 from lab.data.locking import exclusive
 from lab.data.registry import DATASETS, dataset_named

@@ -130,7 +130,9 @@ class ScriptedEngine(OneAtATime):
 def refinement(inertia: float, number: int, *, k: int = 2, weights: ArrayLike | None = None):
     """Refinement with centres ``10·number + 0, 1, …``, weights and a handle of its own."""
     centers = 10.0 * number + np.arange(float(k))[:, None]
-    cluster_weights = np.full(k, 1000.0 + number) if weights is None else np.asarray(weights, float)
+    cluster_weights = (
+        np.full(k, 1.0 + number / 1000) if weights is None else np.asarray(weights, float)
+    )
     return Refinement(centers, float(inertia), cluster_weights, number + 1, f"handle {number}")
 
 

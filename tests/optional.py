@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from evomeans.wording import how_to_install
+
 
 def require_torch() -> Any:
     """Return PyTorch; without it, skip the test, or fail where the GPU engine must be tested."""
@@ -21,7 +23,7 @@ def require_triton() -> Any:
 
 def _require(name: str) -> Any:
     if importlib.util.find_spec(name) is None:
-        reason = f"{name} is not installed; it comes with: pip install 'evomeans[gpu]'"
+        reason = f"{name} is not installed: {how_to_install('gpu')}"
         # Where the tests must not be left out, as in .ci/run.
         if os.environ.get("EVOMEANS_GPU_TESTS") == "required":
             pytest.fail(reason)

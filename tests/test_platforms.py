@@ -15,14 +15,14 @@ from pathlib import Path
 import pytest
 
 import evomeans
+from evomeans import files
 from evomeans.cli import failures, shell
 from evomeans.cli.failures import CommandError, ExitCode, guarded
 from evomeans.cli.run_folder import write_run
 from evomeans.cli.tables.source import open_source
 from evomeans.compiled import ready
 from evomeans.estimators import memory
-from evomeans.storage import files
-from evomeans.storage.files import write_atomically
+from evomeans.files import write_atomically
 
 PACKAGE = Path(evomeans.__file__).parent
 

@@ -15,6 +15,7 @@ from evomeans.wording import (
     offspring_text,
     parse_duration,
     percent_text,
+    printable,
     quoted,
     stop_text,
 )
@@ -42,6 +43,12 @@ def test_lists(items, text):
 def test_quotes_hold_no_control_characters_and_no_novels():
     assert quoted("a\x1b[31m\n") == r"'a\x1b[31m\n'"
     assert len(quoted("x" * 1000)) == 40
+
+
+def test_texts_for_a_terminal_cannot_control_it():
+    """Lines and tabs stay, escapes and changes of direction are shown as such."""
+    assert printable("a\tb\n – é") == "a\tb\n – é"
+    assert printable("a\x1b[31m\u202e\r\x9b") == r"a\x1b[31m\u202e\r\x9b"
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.storage.files import write_atomically
+from evomeans.files import write_atomically
 from lab.data.archives import read_parts
 from lab.data.cleaning import Cleaned
 from lab.data.download import download

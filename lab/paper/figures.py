@@ -9,6 +9,7 @@ from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evomeans.wording import how_to_install
 from lab.paper.analysis import averaged, in_order
 from lab.paper.experiment import Row
 from lab.paper.methods import HG_DEEP, HG_FAST, HG_MEANS
@@ -54,7 +55,7 @@ def pyplot() -> Any:
     try:
         import matplotlib
     except ModuleNotFoundError as error:
-        raise SystemExit("Figures need matplotlib: pip install 'evomeans[plot]'") from error
+        raise SystemExit(f"Figures need matplotlib: {how_to_install('plot')}.") from error
     matplotlib.use("Agg")
     from matplotlib import pyplot
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from evomeans.storage.files import write_atomically
+from evomeans.files import write_atomically
 from lab.best_known import propose
 from lab.paper.analysis import own_references, setup_of
 from lab.paper.experiment import Experiment, Plan, Row, Size

@@ -24,7 +24,7 @@ from types import FrameType
 from threadpoolctl import threadpool_limits
 
 from evomeans import __version__
-from evomeans.storage.files import write_atomically
+from evomeans.files import write_atomically
 from lab.data.locking import exclusive
 from lab.measure import number
 from lab.paper.experiment import Row, Task

@@ -29,10 +29,31 @@ def listed(items: Iterable[object], shown: int = SHOWN) -> str:
     return " and ".join(filter(None, [", ".join(texts[:-1]), *texts[-1:]]))
 
 
+def how_to_install(extra: str) -> str:
+    """Say how to get the packages of an extra, for a clone and for an installed evomeans."""
+    return (
+        f"pip install '.[{extra}]' in a clone of evomeans, or pip install 'evomeans[{extra}]' if "
+        "evomeans came from a package index"
+    )
+
+
 def quoted(value: object, width: int = 40) -> str:
     """Show a cell or a name: quoted, without control characters, and not too long."""
     text = repr(str(value))
     return text if len(text) <= width else f"{text[: width - 4]}...'"
+
+
+def printable(text: str) -> str:
+    """Return a text for a terminal: control and direction characters as their escapes.
+
+    Names come from files of others. Lines and tabs stay.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        letter if letter.isprintable() or letter in "\n\t" else repr(letter)[1:-1]
+        for letter in text
+    )
 
 
 def number_text(value: float, digits: int = 7, pad: bool = False) -> str:
@@ -111,6 +132,8 @@ def stop_text(reason: str, offspring: int, since_improvement: int, rediscoveries
         "interrupted": "The search was interrupted; the best solution so far was kept.",
         "proven_optimal": "The solution is proven to be optimal: no clustering into as many "
         "clusters has a lower inertia.",
+        "precision": "The search ended where float64 does: samples or weights span so many orders "
+        "of magnitude that a better solution cannot be told from rounding.",
     }
     sentences = [reasons.get(reason, f"The search ended for this reason: {reason}.")]
     if reason in UNFINISHED:

@@ -270,7 +270,7 @@ def test_info(evomeans, monkeypatch):
     cache = record["cache"]
     assert 0 <= cache["ready"] <= cache["needed"]
     assert cache["needed"] > 50
-    assert all(folder.startswith(cache["folder"]) for folder in cache["folders"])
+    assert cache["folder"] in cache["folders"]
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     # OpenMP reads the variable when a process begins.
     command = [sys.executable, "-m", "evomeans", "info"]
@@ -337,10 +337,11 @@ def test_help_and_version(evomeans):
 def test_warmup_compiles_what_is_missing_and_shows_progress(evomeans, monkeypatch):
     """A second run has nothing to do. Nothing is shown with --quiet but the result in JSON."""
     from evomeans.compiled import ready
+    from evomeans.compiled.cache import SharedCache
     from evomeans.compiled.extremes import smallest_size
 
     call = ready.Call(smallest_size, (np.zeros(1, np.int16),), 0.1)
-    monkeypatch.setattr(smallest_size._cache, "_enabled", False)
+    monkeypatch.setattr(smallest_size, "_cache", SharedCache(smallest_size.py_func, is_kept=False))
     monkeypatch.setattr("evomeans.cli.warmup.needed_calls", lambda: [call])
     first = evomeans("warmup", "--jobs", "1")
     assert first.code == 0

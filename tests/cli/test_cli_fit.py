@@ -15,6 +15,7 @@ from blobs import FIT
 
 import evomeans as package
 from evomeans import HGMeans
+from evomeans.storage.state_file import StateFile
 
 FILES = {
     "labels.csv",
@@ -327,6 +328,30 @@ def test_a_failure_in_the_middle_leaves_no_half_run(evomeans, blobs, monkeypatch
     assert "found out.checkpoint, " in again.err
     assert names("out") == FILES - {"report.html"}
     assert not Path("out.checkpoint").exists()
+
+
+@pytest.mark.parametrize("command", [FIT, ["path", "blobs.csv", "-k", "2:4", *FIT[4:-1]]])
+def test_a_full_disk_is_not_said_to_hold_what_it_does_not(evomeans, blobs, monkeypatch, command):
+    """The first state was written, the last was not: the message says which one is there."""
+    write = StateFile.write
+
+    def full(self, progress, *state):
+        if self._written >= 0:
+            raise OSError(28, "No space left on device")
+        write(self, progress, *state)
+
+    def full_folder(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(StateFile, "write", full)
+    for module in ("fit", "path"):
+        monkeypatch.setattr(f"evomeans.cli.{module}.write_run", full_folder)
+    result = evomeans(*command, "-o", "out", "--no-report")
+    assert result.code == 1
+    assert "out.checkpoint could not be written" in result.err
+    assert "out.checkpoint holds an earlier state only, because the last one could" in result.err
+    assert "is kept in" not in result.err
+    assert "--resume" in result.err.splitlines()[-1]
 
 
 def test_a_bug_while_writing_does_not_lose_the_search(evomeans, blobs, monkeypatch, capsys):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -13,6 +14,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from blobs import write_blobs
+
+if os.name != "nt":
+    import pty
 
 COMMAND = [sys.executable, "-m", "evomeans"]
 FOREVER = ["--max-offspring", "1000000000", "--n-iter-no-change", "1000000000"]
@@ -90,6 +94,7 @@ def test_standard_input_and_a_broken_pipe(run):
     [
         (signal.SIGINT, 130, [], False),
         (signal.SIGTERM, 143, ["-q"], True),
+        (getattr(signal, "SIGHUP", None), 129, [], False),
     ],
 )
 def test_a_signal_keeps_the_best_and_says_how_to_go_on(
@@ -135,6 +140,33 @@ def test_a_signal_keeps_the_best_and_says_how_to_go_on(
     assert result["n_iter"] == max(1, record["result"]["n_iter"])
     assert result["inertia"] == record["result"]["inertia"]
     assert {path.name for path in tmp_path.iterdir()} == {"blobs.csv", "my out"}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="POSIX terminals")
+def test_a_closed_terminal_loses_nothing(evomeans, blobs, tmp_path):
+    """The best so far and the state are written, though there is no place left to say so."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(tmp_path)
+        names = ["--exclude", "name,w", "--seed", "1", "--no-report", "-o", "out"]
+        os.execv(COMMAND[0], [*COMMAND, "fit", "blobs.csv", "-k", "3", *names, *FOREVER])
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "out.checkpoint").exists():
+        assert time.monotonic() < deadline
+        read_some(terminal)
+    read_some(terminal)
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 129
+    record = json.loads((tmp_path / "out" / "run.json").read_text(encoding="utf-8"))
+    assert record["result"]["stop_reason"] == "interrupted"
+    assert (tmp_path / "out.checkpoint").exists()
+
+
+def read_some(terminal: int) -> None:
+    """Let a process go on that would wait for its output to be read."""
+    if select.select([terminal], [], [], 0.3)[0]:
+        os.read(terminal, 65536)
 
 
 def ignore_ctrl_c() -> None:

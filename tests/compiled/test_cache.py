@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numba
 import pytest
+from numba.core import event
 
+from compilations import Compilations
 from evomeans.compiled import cache
 from evomeans.compiled.cache import PACKAGE, exclusive, source_digest
+from evomeans.compiled.jit import jit
 
 KERNEL = """
 import numpy as np
@@ -36,7 +42,7 @@ def run(script: Path) -> str:
 
 
 def entries(folder: Path) -> dict[str, bytes]:
-    return {file.name: file.read_bytes() for file in (folder / "__pycache__").glob("*.nb[ci]")}
+    return {file.name: file.read_bytes() for file in (folder / "__pycache__").glob("*.kernel")}
 
 
 @pytest.mark.slow
@@ -60,7 +66,7 @@ def test_a_copied_kernel_stays_warm_and_an_edited_one_does_not(tmp_path) -> None
 
 @pytest.mark.slow
 def test_a_kernel_whose_argument_types_were_renamed_is_compiled_again(tmp_path) -> None:
-    """The old index names a class that cannot be found any more."""
+    """What the old machine code is for cannot be found any more."""
     script, kernel = tmp_path / "script.py", tmp_path / "kernel.py"
     script.write_text("from kernel import answer\nprint(answer())\n")
     text = """
@@ -167,3 +173,161 @@ def test_the_lock_lets_one_process_in_at_a_time(tmp_path) -> None:
         waited = time.perf_counter() - began
     other.communicate()
     assert waited > 0.3
+
+
+def double(x: float) -> float:
+    return 2.0 * x
+
+
+def flip(file: Path, place: float) -> None:
+    content = bytearray(file.read_bytes())
+    content[int(place * (len(content) - 1))] ^= 16
+    file.write_bytes(content)
+
+
+def exchange(files: list[Path]) -> None:
+    one, other = files
+    contents = one.read_bytes(), other.read_bytes()
+    other.write_bytes(contents[0])
+    one.write_bytes(contents[1])
+
+
+def each(change: Callable[[Path], object]) -> Callable[[list[Path]], None]:
+    return lambda files: [change(file) for file in files] and None
+
+
+DAMAGES = {
+    "empty": each(lambda file: file.write_bytes(b"")),
+    "cut in the head": each(lambda file: os.truncate(file, 40)),
+    "cut in half": each(lambda file: os.truncate(file, file.stat().st_size // 2)),
+    "filled with zeros": each(lambda file: file.write_bytes(bytes(file.stat().st_size))),
+    "too long": each(lambda file: file.write_bytes(file.read_bytes() + b"\0")),
+    "stamp altered": each(lambda file: flip(file, 0.0)),
+    "code altered": each(lambda file: flip(file, 0.5)),
+    "end altered": each(lambda file: flip(file, 1.0)),
+    "exchanged": exchange,
+}
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch) -> Iterator[list[Path]]:
+    """Files with the machine code of ``double`` for two types."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    kernel = jit(double)
+    assert [kernel(21.0), kernel(21)] == [42.0, 42.0]
+    files = [file for file in tmp_path.rglob("*") if file.is_file() and file.stat().st_size]
+    cache.warn_once.cache_clear()
+    yield files
+    cache.warn_once.cache_clear()
+
+
+def compilations_of_double() -> list[str]:
+    """Return what a new process compiles to call it."""
+    kernel, compiled = jit(double), Compilations()
+    event.register("numba:compile", compiled)
+    try:
+        assert [kernel(21.0), kernel(21)] == [42.0, 42.0]
+    finally:
+        event.unregister("numba:compile", compiled)
+    return compiled.names
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_file_is_compiled_again_with_one_warning(kept, damage) -> None:
+    """It is replaced, and nothing of it is loaded: altered machine code would crash the process."""
+    assert compilations_of_double() == []
+    DAMAGES[damage](kept)
+    with pytest.warns(RuntimeWarning, match="were damaged") as seen:
+        assert compilations_of_double() == ["double", "double"]
+    assert len(seen) == 1
+    assert compilations_of_double() == []
+
+
+def test_a_file_that_cannot_be_unpickled_is_compiled_again(kept) -> None:
+    """Its checksum is right: it was written by something that this process does not know."""
+    stamp = jit(double)._cache.stamp  # type: ignore[attr-defined]
+    for file in kept:
+        cache.write_entry(file, stamp, b"cno_such_module\nno_such_class\n.")
+    with pytest.warns(RuntimeWarning, match="no_such_module"):
+        assert compilations_of_double() == ["double", "double"]
+    assert compilations_of_double() == []
+
+
+def test_a_folder_in_place_of_a_file_is_no_more_than_two_warnings(kept) -> None:
+    for file in kept:
+        file.unlink()
+        file.mkdir()
+    with pytest.warns(RuntimeWarning) as seen:
+        assert compilations_of_double() == ["double", "double"]
+    assert ["cannot be read" in str(one.message) for one in seen].count(True) == 1
+
+
+def test_a_removed_folder_is_made_again(kept) -> None:
+    shutil.rmtree(kept[0].parent)
+    assert compilations_of_double() == ["double", "double"]
+    assert compilations_of_double() == []
+
+
+def test_checks_of_indices_are_part_of_the_machine_code(kept, monkeypatch) -> None:
+    """With NUMBA_BOUNDSCHECK=1, what was compiled without is not used."""
+    monkeypatch.setattr(numba.config, "BOUNDSCHECK", 1)
+    assert compilations_of_double() == ["double", "double"]
+
+
+def test_a_kernel_without_a_source_file_is_compiled_by_every_process(kept) -> None:
+    """In a frozen program, or imported from an archive."""
+    names: dict[str, Callable[[float], float]] = {}
+    exec(compile("def triple(x):\n    return 3.0 * x\n", "archive.zip/a.py", "exec"), names)
+    with pytest.warns(RuntimeWarning, match="no source files"):
+        assert jit(names["triple"])(2.0) == 6.0
+
+
+def without_privilege() -> None:
+    """Let permissions of files hold for root, too: PR_CAPBSET_DROP of CAP_DAC_OVERRIDE."""
+    if os.geteuid() == 0:
+        assert ctypes.CDLL(None).prctl(24, 1, 0, 0, 0) == 0
+
+
+@pytest.mark.skipif(os.name == "nt", reason="permissions of POSIX")
+def test_a_filled_cache_that_is_read_only_is_used(tmp_path) -> None:
+    """As in an image: if nothing is missing, nothing is said of folders that cannot be written."""
+    script, kernels = tmp_path / "kernel.py", tmp_path / "kernels"
+    script.write_text(
+        "import sys\nfrom numba.core import event\nfrom compilations import Compilations\n"
+        "from evomeans.compiled.jit import jit\n"
+        "seen = Compilations()\nevent.register('numba:compile', seen)\n"
+        "@jit\ndef double(x):\n    return 2.0 * x\n"
+        "print(double({'float': 21.0, 'int': 21}[sys.argv[1]]), seen.names)\n"
+    )
+    environment = {
+        **os.environ,
+        "NUMBA_CACHE_DIR": str(kernels),
+        "HOME": str(tmp_path),
+        "XDG_CACHE_HOME": str(tmp_path),
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+
+    def answer(kind: str, begin: Callable[[], object] | None = None) -> tuple[str, str]:
+        done = subprocess.run(
+            [sys.executable, str(script), kind],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            preexec_fn=begin,
+        )
+        return done.stdout.strip(), done.stderr
+
+    assert answer("float") == ("42.0 ['double']", "")
+    folders = [folder for folder in tmp_path.rglob("*") if folder.is_dir()]
+    for folder in [tmp_path, *folders]:
+        folder.chmod(0o555)
+    try:
+        assert answer("float", without_privilege) == ("42.0 []", "")
+        output, errors = answer("int", without_privilege)
+        assert output == "42.0 ['double']"
+        assert errors.count("no folder can be written") == 1
+    finally:
+        for folder in [tmp_path, *folders]:
+            folder.chmod(0o755)

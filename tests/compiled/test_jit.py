@@ -50,7 +50,7 @@ def test_processes_that_compile_at_once_get_their_own_code(tmp_path) -> None:
         scripts[-1].write_text(FIT.format(order=order))
     script.write_text(FIT.format(order="[" + ", ".join(types) + "]"))
     run_all([script] * 2 + scripts, tmp_path / "cache")
-    assert list((tmp_path / "cache").rglob("*.nbi"))
+    assert list((tmp_path / "cache").rglob("*.kernel"))
     run_all([script], tmp_path / "cache")
 
 

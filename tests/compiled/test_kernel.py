@@ -11,6 +11,7 @@ from numba.core.errors import TypingError
 from numpy.typing import NDArray
 
 from evomeans.compiled.bundle import bundle
+from evomeans.compiled.cache import SharedCache
 from evomeans.compiled.jit import jit
 from evomeans.compiled.kernel import call_at
 
@@ -36,7 +37,7 @@ def total(values: NDArray[np.float64]) -> float:
 
 def test_a_kernel_that_a_kernel_calls_is_not_emitted(monkeypatch) -> None:
     """Its library has no machine code, and it is translated once for all integers."""
-    monkeypatch.setattr(total._cache, "_enabled", False)
+    monkeypatch.setattr(total, "_cache", SharedCache(total.py_func, is_kept=False))
     assert total(np.array([1.0, 2.0])) == 1.0 + 2.0 + 4.0 + 3.0 + 3.0
     for kernel in (square, shift):
         assert not kernel.overloads

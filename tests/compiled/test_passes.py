@@ -14,6 +14,7 @@ from numba.core.types.functions import BaseFunction
 from numpy.testing import assert_array_equal
 from numpy.typing import NDArray
 
+from evomeans.compiled.cache import SharedCache
 from evomeans.compiled.jit import jit
 from evomeans.engines.cpu.layout import State
 
@@ -83,7 +84,7 @@ def calls_both(x: float) -> float:
 
 def test_only_kernels_that_are_not_to_be_inlined_remain_functions(monkeypatch) -> None:
     """However small they are."""
-    monkeypatch.setattr(calls_both._cache, "_enabled", False)
+    monkeypatch.setattr(calls_both, "_cache", SharedCache(calls_both.py_func, is_kept=False))
     assert calls_both(1.0) == 6.0
     (whole,) = calls_both.overloads.values()
     names = " ".join(one.name for one in whole.library.get_defined_functions())

@@ -18,6 +18,7 @@ import pytest
 from numba.core import event
 from scipy.sparse import csr_array
 
+from compilations import Compilations
 from evomeans import HGMeans
 from evomeans.compiled import ready as module
 from evomeans.compiled.jit import jit
@@ -107,19 +108,19 @@ def test_without_a_cache_one_process_does_it_all(scripts) -> None:
 
 def test_without_a_folder_for_the_cache_one_sentence_says_so(scripts) -> None:
     """And that for all kernels together."""
-    nowhere = "import numba.core.caching as caching\ncaching.CacheImpl._locator_classes = []\n"
+    nowhere = "from evomeans.compiled import cache\ncache.is_writable = lambda folder: False\n"
     scripts.write_text(nowhere + MAIN)
     output, errors = ended(start(scripts))
     assert output == "2.0 0.0 ['one', 'other']\n"
-    assert errors.count("No folder") == 1
+    assert errors.count("no folder") == 1
 
 
 def test_a_full_disk_is_mentioned_once(scripts) -> None:
     """Not again for every kernel."""
     full = (
-        "from evomeans.compiled.cache import IndexDataCacheFile\n"
+        "from evomeans.compiled import cache\n"
         "def fail(*_): raise OSError(28, 'No space left on device')\n"
-        "IndexDataCacheFile.save = fail\n"
+        "cache.write_entry = fail\n"
     )
     scripts.write_text(full + MAIN.replace("3.0)", "0.1)").replace("2.0)", "0.1)"))
     _, errors = ended(start(scripts))
@@ -230,19 +231,6 @@ def test_errors_of_the_compiler_are_raised() -> None:
 
     with pytest.raises(ZeroDivisionError):
         in_background(steps())
-
-
-class Compilations(event.Listener):  # type: ignore[misc]
-    """Names of the functions that are compiled."""
-
-    def __init__(self) -> None:
-        self.names: list[str] = []
-
-    def on_start(self, e: Any) -> None:
-        self.names.append(e.data["dispatcher"].py_func.__name__)
-
-    def on_end(self, e: Any) -> None:
-        pass
 
 
 @pytest.mark.parametrize("strategy", ["deep", "paper"])

@@ -5,8 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evomeans.criteria import CRITERIA, Gap, Instability, PredictionStrength, Silhouette
-from evomeans.criteria.registry import find_criterion
+from evomeans.criteria import (
+    CRITERIA,
+    Gap,
+    Instability,
+    PredictionStrength,
+    Silhouette,
+    find_criterion,
+)
 from evomeans.criteria.rules import (
     first_at_most,
     first_within_error,

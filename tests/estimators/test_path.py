@@ -113,7 +113,7 @@ def test_costly_criteria_are_computed_if_asked_for():
 
 def test_references_are_uniform_in_the_box_of_principal_axes():
     """Two tilted columns: the box is as tilted, and as narrow."""
-    from evomeans.criteria.reference import PrincipalBox
+    from evomeans.criteria.searching import PrincipalBox
 
     along = np.random.default_rng(0).uniform(-10, 10, size=500)
     across = np.random.default_rng(1).uniform(-1, 1, size=500)
@@ -283,7 +283,7 @@ def test_interruption_keeps_what_is_there(tmp_path):
 
 def test_interruption_during_a_criterion_leaves_only_that_out():
     class Late:
-        name, title, rule, is_costly = "late", "Late", "none", True
+        name, title = "late", "Late"
 
         def judge(self, evidence, allowed):
             signal.raise_signal(signal.SIGINT)

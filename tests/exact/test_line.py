@@ -276,7 +276,7 @@ def test_costs_of_short_segments_are_precise() -> None:
     """Costs keep 13 digits where they are 1e-11 and less of what the prefix sums add up."""
     rng = np.random.default_rng(0)
     x, w = np.sort(rng.random(2000)), rng.random(2000)
-    sums = line_program.segment_sums(x, w, np.zeros(x.size, np.int32))
+    sums, _ = line_program.segment_sums(x, w, np.zeros(x.size, np.int32))
     exact = ExactSegments(x, w)
     for i in (*range(10), *range(10, 1990, 100)):
         for j in (i + 2, i + 3, i + 10):

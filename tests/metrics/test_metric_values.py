@@ -237,3 +237,9 @@ def test_degenerate_samples():
     assert metrics.bic_score(X, labels) == -np.inf
     assert np.isnan(metrics.calinski_harabasz_score(X, [0, 0, 0]))
     assert metrics.simplified_silhouette_samples([[1.0]], [[1.0], [1.0]]).tolist() == [0.0]
+
+
+def test_without_weight_elsewhere_there_is_nothing_to_compare_with():
+    """A cluster whose samples weigh nothing is not there; the silhouette is 0, not NaN."""
+    silhouettes = metrics.silhouette_samples([[0.0], [1.0], [5.0]], [0, 0, 1], [1.0, 1.0, 0.0])
+    assert_allclose(silhouettes[:2], 0.0)

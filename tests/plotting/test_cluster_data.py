@@ -7,7 +7,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 
-from evomeans.plotting import samples as sample_rows
+from evomeans.metrics import checks
+from evomeans.metrics.sums import cluster_moments
 from evomeans.plotting.cluster_data import (
     column_names,
     profile_data,
@@ -15,7 +16,6 @@ from evomeans.plotting.cluster_data import (
     room_for_labels,
     thin_out,
 )
-from evomeans.plotting.samples import sample_moments
 
 RNG = np.random.default_rng(0)
 LABELS = np.arange(90) % 3
@@ -66,7 +66,7 @@ def test_sparse_samples_have_the_same_projection():
 def test_two_chosen_columns(columns):
     for samples in (X, csr_array(X)):
         data = projection_data(samples, LABELS, CENTERS, names=NAMES, columns=columns)
-        assert data.axis_names == ("c", "a")
+        assert data.axis_names == ["c", "a"]
         assert_array_equal(data.centers, CENTERS[:, [2, 0]])
         assert_array_equal(np.sort(data.points[:, 1]), np.sort(X[:, 0]))
 
@@ -146,17 +146,30 @@ def test_similar_clusters_stand_together():
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_moments_in_blocks_are_those_of_all_samples(monkeypatch, sparse, weighted):
-    monkeypatch.setattr(sample_rows, "ENTRIES_AT_ONCE", 40)
+    monkeypatch.setattr(checks, "BLOCK", 40)
     weight = RNG.random(90) if weighted else np.ones(90)
-    data = sample_moments(
-        csr_array(X) if sparse else X, LABELS, CENTERS, weight if weighted else None
-    )
+    data = cluster_moments(csr_array(X) if sparse else X, CENTERS, weight, LABELS)
     mean = np.average(X, axis=0, weights=weight)
     assert_allclose(data.mean, mean)
     assert_allclose(data.spread, np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weight)))
     away = weight * ((X - CENTERS[LABELS]) ** 2).sum(axis=1)
     assert_allclose(data.inertia, [away[i::3].sum() for i in range(3)])
     assert_allclose(data.weights, [weight[i::3].sum() for i in range(3)])
+    about = [weight[i::3] @ (X[i::3] - CENTERS[i]) ** 2 / weight[i::3].sum() for i in range(3)]
+    assert_allclose(data.deviations, np.sqrt(about))
+
+
+def test_outliers_and_empty_clusters_have_no_moments():
+    """The label −1 counts nowhere, whatever the samples are; a cluster without samples is 0."""
+    labels = np.where(np.arange(90) % 5 == 0, -1, LABELS % 2)
+    far = np.where(labels[:, None] < 0, 1e6, X)
+    data = cluster_moments(far, CENTERS, np.ones(90), labels)
+    kept = X[labels >= 0]
+    assert_allclose(data.mean, kept.mean(axis=0))
+    assert_allclose(data.spread, kept.std(axis=0))
+    assert data.weights[2] == 0.0
+    assert_array_equal(data.deviations[2], np.zeros(3))
+    assert_array_equal(data.means[2], CENTERS[2])
 
 
 def test_names_of_columns():

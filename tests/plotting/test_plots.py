@@ -195,7 +195,7 @@ def test_one_column_and_one_cluster():
 
 def test_without_matplotlib_the_extra_is_named(model, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match=r'pip install "evomeans\[plot\]"'):
+    with pytest.raises(ImportError, match=r"pip install '.\[plot\]'"):
         plotting.plot_sizes(model)
 
 

@@ -64,7 +64,7 @@ def test_the_data_has_every_k(path, path_data):
     for k, model in path_data["models"].items():
         assert model["inertia"] == path.at(int(k)).inertia_
         assert sum(cluster["size"] for cluster in model["clusters"]) == 200
-    assert path_data["best_k"] == path.best_k_
+    assert path_data["curves"]["best_k"] == path.best_k_
 
 
 def test_the_page_suggests_what_the_criteria_do(path, page):

@@ -76,7 +76,8 @@ def test_centres_of_standardized_samples_are_shown_in_the_original_units(model):
     told, profiles = data["clusters"][0]["telling"][0], data["profiles"]
     column = int(told["name"].removeprefix("x"))
     assert told["center"] == pytest.approx(shown[0, column], rel=1e-4)
-    columns = [int(name.removeprefix("x")) for name in profiles["columns"]]
+    columns = profiles["columns"]
+    assert profiles["names"] == [f"x{i}" for i in columns]
     assert_allclose(profiles["centers"], shown[profiles["clusters"]][:, columns], rtol=1e-4)
 
 
@@ -194,11 +195,13 @@ BROKEN = [
     (lambda d: d["projection"]["labels"].__setitem__(0, 99), "out of bounds"),
     (lambda d: d["projection"]["centers"][0].__setitem__(0, float("nan")), "NaN"),
     (lambda d: d["profiles"]["values"][0].append(1.0), "inhomogeneous"),
-    (lambda d: d["profiles"].update(columns=None), "NoneType"),
+    (lambda d: d["profiles"].update(names=None), "NoneType"),
     (lambda d: d.update(title="\ud800"), "surrogates"),
     (lambda d: d["clusters"].clear(), ""),
     (lambda d: d["clusters"][2].update(color=8), "out of bounds"),
-    (lambda d: d["clusters"][2].update(size="<b>"), "<b>"),
+    (lambda d: d["clusters"][2].update(size="<b>"), "with 's'"),
+    (lambda d: d["projection"]["sizes"].__setitem__(2, "<b>"), "<b>"),
+    (lambda d: d["projection"].update(colour="red"), "colour"),
     (lambda d: d["clusters"][0].update(telling=[3]), "name"),
     (lambda d: d["convergence"]["offspring"].update(floor="x"), "float64"),
     (lambda d: d["convergence"]["seconds"]["gap"].pop(), "shape"),
@@ -219,7 +222,7 @@ def test_something_else_altogether(data):
 
 
 def test_other_versions_are_refused(data):
-    with pytest.raises(ValueError, match="has version 9; this evomeans reads version 3"):
+    with pytest.raises(ValueError, match="has version 9; this evomeans reads version 4"):
         render_report({**data, "version": 9})
 
 

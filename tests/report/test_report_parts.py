@@ -94,16 +94,17 @@ def test_examples_are_samples_in_the_original_units(model):
 
 
 def test_deviations_within_clusters(model, data):
-    X, profiles = samples(), data["profiles"]
-    columns = [["height", "width", "depth", "cost"].index(name) for name in profiles["columns"]]
-    for cluster, row in zip(profiles["clusters"], profiles["deviations"], strict=True):
+    X, profiles, told = samples(), data["profiles"], data["columns"]
+    columns = [["height", "width", "depth", "cost"].index(name) for name in profiles["names"]]
+    assert profiles["columns"] == columns
+    for cluster, row in zip(profiles["clusters"], told["deviations"], strict=True):
         assert_allclose(row, X[model.labels_ == cluster][:, columns].std(axis=0), rtol=1e-4)
-    assert_allclose(profiles["mean"], X.mean(axis=0)[columns], rtol=1e-4)
+    assert_allclose(told["mean"], X.mean(axis=0)[columns], rtol=1e-4)
 
 
 def test_units_belong_to_columns(model):
     data = data_of(model, samples(), ["a", "b", "c", "d"], units={"b": "cm"})
-    by_name = dict(zip(data["profiles"]["columns"], data["profiles"]["units"], strict=True))
+    by_name = dict(zip(data["profiles"]["names"], data["columns"]["units"], strict=True))
     assert by_name == {"a": "", "b": "cm", "c": "", "d": ""}
     with pytest.raises(ValueError, match="units names a column 'e'"):
         data_of(model, samples(), ["a", "b", "c", "d"], units={"e": "cm"})

@@ -138,3 +138,22 @@ def test_without_pandas_there_is_advice(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match="pip install pandas"):
         History([record(1)]).to_pandas()
+
+
+def test_a_full_disk_leaves_no_part_of_a_file(tmp_path, monkeypatch):
+    """An older file stays as it was."""
+    engine = ScriptedEngine([9.0, 8.0, 7.0])
+    settings = SearchSettings(1, 2, max_offspring=1)
+    history = evolve(engine, 2, settings, np.random.default_rng(0)).history
+    path = tmp_path / "history.csv"
+    history.to_csv(path)
+    before = path.read_bytes()
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        history.to_csv(path)
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["history.csv"]

@@ -231,7 +231,7 @@ def test_an_engine_is_used_by_one_thread_at_a_time(monkeypatch) -> None:
         use(until=drafts_are_here)
         return [refinement(1.0, 0)]
 
-    with Workers(Leading([]), 2, 2, is_timed=True).at_work() as workers:
+    with Workers(Leading([]), 2, 2).at_work() as workers:
         making = Pipeline(workers, refine)
         making.begin(make, [0], make_at_once=make_at_once, at_once=False)
         assert list(making.take()) == []

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from evomeans import HGMeans
 from evomeans.engines.protocol import Abandoned
 from evomeans.engines.reference import ReferenceEngine
-from evomeans.search import PAPER, SearchSettings, StopReason, evolve, pipeline, steps
+from evomeans.search import PAPER, SearchSettings, StopReason, evolve, pipeline
 from evomeans.storage.checkpoint import Checkpoint
 from fakes import ScriptedClock
 
@@ -115,7 +115,6 @@ def test_a_solution_does_not_agree_with_what_it_was_when_time_was_up(tmp_path) -
 
 def test_an_unfinished_answer_is_said_to_be_one(monkeypatch) -> None:
     """The search looks at the clock long before K-means can have ended."""
-    monkeypatch.setattr(steps, "GRACE", 0.0)
     monkeypatch.setattr(pipeline, "MOMENT", 1e-3)
     X = np.random.default_rng(0).normal(size=(40_000, 10))
     with pytest.warns(ConvergenceWarning, match="max_time=1e-06 was up before the first run"):

@@ -264,11 +264,11 @@ def written(path):
     return path
 
 
-def refuses(path, text, problem=PROBLEM, **arguments):
+def refuses(path, text, problem=PROBLEM, *, batch=1, **arguments):
     """Continuing is an error with that text, which names the file and leaves it alone."""
     before = path.read_bytes()
     with pytest.raises(CheckpointError, match=text) as caught:
-        search(Checkpoint(path, problem, **arguments))
+        search(Checkpoint(path, problem, **arguments), batch=batch)
     assert str(path) in str(caught.value)
     assert "Choose another path, or remove the file to begin anew" in str(caught.value)
     assert path.read_bytes() == before
@@ -336,13 +336,18 @@ def change(path, meta=None, arrays=None):
         ({"problem": 3}, "problem is not a JSON object"),
         ({"best": 99}, "best is not an integer"),
         ({"best": None}, "best is not an integer"),
-        ({"best": -1}, "population is incomplete"),
-        ({"leader": -1}, "population is incomplete"),
+        ({"best": -1}, "best contradicts"),
+        ({"leader": -1}, "leader contradicts"),
         ({"founders_due": 1e9}, "founders_due"),
-        ({"founders_due": 10**6}, "population is incomplete"),
-        ({"population_number": 0}, "population is incomplete"),
+        ({"founders_due": 10**6}, "founders_due contradicts"),
+        ({"population_number": 0}, "population_number contradicts"),
         ({"n_offspring": -1}, "n_offspring"),
-        ({"last_improvement": 10**6}, "population is incomplete"),
+        ({"last_improvement": 10**6}, "last_improvement contradicts"),
+        ({"n_sampled": 1}, "n_sampled contradicts"),
+        ({"n_agreeing": 0}, "n_agreeing contradicts"),
+        ({"spacing": 1e300}, "spacing contradicts"),
+        ({"lineages": [[0, 1, 0]]}, "lineages is incomplete"),
+        ({"lineages": [[0, 0, 0, 0]]}, "n_agreeing contradicts"),
         ({"seconds": -1.0}, "seconds"),
         ({"rng": []}, "rng is not a JSON object"),
         ({"rng": {}}, "bit generator"),
@@ -359,9 +364,10 @@ def test_impossible_fields_are_refused(written, meta, text):
         ("solution_centers", np.full((9, 5, 2), np.nan), "NaN"),
         ("solution_centers", np.zeros((9, 4, 2)), "shape"),
         ("population", np.array([10**6]), "population is not within"),
-        ("population", np.array([], dtype=np.int64), "population is incomplete"),
+        ("population", np.array([], dtype=np.int64), "population contradicts"),
+        ("population", np.zeros(6, dtype=np.int64), "population contradicts"),
         ("given", np.zeros((1, 5, 3)), "shape"),
-        ("given", np.zeros((9, 5, 2)), "population is incomplete"),
+        ("given", np.zeros((9, 5, 2)), "founders_due contradicts"),
         ("waiting_centers", np.zeros((1, 5, 2)), "shape"),
         ("history_best", np.zeros(2), "history_best has the shape"),
         ("history_made_by", np.full(9, 77), "history_made_by is not within 0 and"),
@@ -373,6 +379,70 @@ def test_impossible_fields_are_refused(written, meta, text):
 def test_impossible_arrays_are_refused(written, name, values, text):
     change(written, arrays={name: values})
     refuses(written, text)
+
+
+@pytest.mark.parametrize("value", [1.1e6, -1e160, 1e308])
+@pytest.mark.parametrize("name", ["solution_centers", "waiting_centers", "given"])
+def test_centers_whose_squares_could_overflow_are_refused(path, name, value):
+    """Kernels rely on finite squares: with others they hang, or read where there is nothing."""
+    initial = list(X[:40].reshape(8, 5, 2))
+    search(Checkpoint(path, PROBLEM), stop_at=[1], initial=initial, batch=3)
+    far = read_archive(path, FORMAT, VERSION).arrays[name].copy()
+    assert far.size
+    far[0, 2, 1] = value
+    change(path, arrays={name: far})
+    refuses(path, rf"its {name} is not within -1e\+06 and 1e\+06", batch=3)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("swaps", 1), ("swaps", 2**40), ("removed", 5), ("alpha", 1.5), ("quantile", 1.0)],
+)
+def test_impossible_orders_of_waiting_solutions_are_refused(path, name, value):
+    """The strategy of these searches makes no swaps; more of them would run for ever."""
+    search(Checkpoint(path, PROBLEM), stop_at=[13], batch=3)
+    orders = read_archive(path, FORMAT, VERSION).arrays[f"waiting_{name}"].copy()
+    orders[-1] = value + (name == "swaps")
+    change(path, arrays={f"waiting_{name}": orders})
+    refuses(path, f"its waiting_{name} is not within", batch=3)
+
+
+def test_impossible_cluster_weights_are_refused(written):
+    """A cluster cannot weigh more than all samples, which are forty."""
+    weights = read_archive(written, FORMAT, VERSION).arrays["solution_cluster_weights"].copy()
+    weights[0, 0] = 41.0
+    change(written, arrays={"solution_cluster_weights": weights})
+    refuses(written, "solution_cluster_weights is not within 0 and 40")
+
+
+@pytest.mark.parametrize("shape", [(9, 39), (9, 41), (8, 40)])
+def test_labels_of_another_number_of_samples_are_refused(written, shape):
+    n_solutions = len(read_archive(written, FORMAT, VERSION).arrays["solution_inertia"])
+    shape = (n_solutions + shape[0] - 9, shape[1])
+    change(written, arrays={"solution_labels": np.zeros(shape, np.int32)})
+    refuses(written, rf"solution_labels has the shape .*, not \({n_solutions}, 40\)")
+
+
+def test_labels_that_the_model_cannot_have_are_refused(written):
+    """As far as the model says so."""
+
+    def check(labels):
+        raise ValueError("cluster 0 has 40 samples")
+
+    n_solutions = len(read_archive(written, FORMAT, VERSION).arrays["solution_inertia"])
+    change(written, arrays={"solution_labels": np.zeros((n_solutions, 40), np.int32)})
+    with pytest.raises(CheckpointError, match="solution_labels are impossible: cluster 0 has 40"):
+        search(Checkpoint(written, PROBLEM, check_labels=check))
+
+
+@pytest.mark.parametrize("factor", [0.5, 2.0])
+def test_an_inertia_that_contradicts_the_history_is_refused(written, factor):
+    """Otherwise a wrong solution could pass for the best."""
+    archive = read_archive(written, FORMAT, VERSION)
+    inertias = archive.arrays["solution_inertia"].copy()
+    inertias[archive.meta["best"]] *= factor
+    change(written, arrays={"solution_inertia": inertias})
+    refuses(written, "solution_inertia contradicts")
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,15 @@ from numpy.testing import assert_array_equal
 from evomeans import CheckpointError
 from evomeans.path.state import Entry, PathState
 from evomeans.search.individual import Individual
-from evomeans.storage.path_checkpoint import VERSION, PathCheckpoint
+from evomeans.storage.archive import read_archive, write_archive
+from evomeans.storage.path_checkpoint import FORMAT, VERSION, PathCheckpoint
 
 PROBLEM = {"samples": "a" * 64, "n_clusters": "1, 2, 3"}
+
+
+def keeper_of(file, **options):
+    """Return the keeper of a path through samples with four features and a weight of nine."""
+    return PathCheckpoint(file, PROBLEM, n_features=4, total_weight=9.0, **options)
 
 
 def found(k, inertia, seed=0):
@@ -26,7 +32,7 @@ def filled():
     """Return a state in which everything is different from its default."""
     state = PathState([1, 2, 3], [7, 8], n_steps=5, seconds=1.25)
     for k in (1, 2, 3):
-        members = [found(k, 0.1 + 1 / k, seed) for seed in range(3)]
+        members = [found(k, 0.1 + seed + 1 / k, seed) for seed in range(3)]
         state.entries[k] = Entry(
             members,
             up=members[:2],
@@ -58,23 +64,23 @@ def same(one, other):
 def test_the_state_comes_back_as_it_was(tmp_path):
     file = tmp_path / "path.checkpoint"
     state = filled()
-    keeper = PathCheckpoint(file, PROBLEM, seed=3, every=100.0)
+    keeper = keeper_of(file, seed=3, every=100.0)
     assert keeper.begin(state) is state
     state.n_steps = 6
     keeper.keep(state)
-    same(PathCheckpoint(file, PROBLEM, seed=3).begin(PathState([1, 2, 3], [0])), filled())
+    same(keeper_of(file, seed=3).begin(PathState([1, 2, 3], [0])), filled())
     keeper.end(state)
-    back = PathCheckpoint(file, PROBLEM).begin(PathState([1, 2, 3], [0]))
+    back = keeper_of(file).begin(PathState([1, 2, 3], [0]))
     same(back, state)
     empty = PathState([1, 2], [0])
-    PathCheckpoint(tmp_path / "new", PROBLEM).begin(empty)
-    same(PathCheckpoint(tmp_path / "new", PROBLEM).begin(PathState([1, 2], [5])), empty)
+    keeper_of(tmp_path / "new").begin(empty)
+    same(keeper_of(tmp_path / "new").begin(PathState([1, 2], [5])), empty)
 
 
 def test_it_is_written_when_it_is_time_to(tmp_path):
     file = tmp_path / "path.checkpoint"
     state = filled()
-    keeper = PathCheckpoint(file, PROBLEM, every=10.0, clock=lambda: 0.0)
+    keeper = keeper_of(file, every=10.0, clock=lambda: 0.0)
     keeper.begin(state)
     before = file.read_bytes()
     state.n_steps, state.seconds = 6, 9.9
@@ -109,6 +115,7 @@ def changed(file, change):
         (lambda meta: meta["entries"]["2"].update(alone=["x"]), "impossible"),
         (lambda meta: meta["entries"]["2"].pop("tested"), "impossible"),
         (lambda meta: meta.update(entries=[]), "entries is not a JSON object"),
+        (lambda meta: meta["entries"]["2"]["members"].reverse(), "impossible"),
         (lambda meta: meta.update(n_steps=-1), "n_steps"),
         (lambda meta: meta.update(version=VERSION + 1), "Update evomeans"),
         (lambda meta: meta.update(version=VERSION - 1), "Finish the search with the evomeans"),
@@ -117,18 +124,42 @@ def changed(file, change):
 )
 def test_what_is_wrong_is_refused(tmp_path, change, message):
     file = tmp_path / "path.checkpoint"
-    PathCheckpoint(file, PROBLEM).begin(filled())
+    keeper_of(file).begin(filled())
     changed(file, change)
     before = file.read_bytes()
     with pytest.raises(CheckpointError, match=message):
-        PathCheckpoint(file, PROBLEM).begin(PathState([1, 2, 3], [0]))
+        keeper_of(file).begin(PathState([1, 2, 3], [0]))
     assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("centers", lambda values: values * 1e160, r"centers is not within -1e\+06 and 1e\+06"),
+        ("centers", lambda values: values[:, :3], r"centers has the shape .*, 4\)"),
+        ("centers", lambda values: values[:-1], "centers has the shape"),
+        ("cluster_weights", lambda values: values + 10, "cluster_weights is not within 0 and 9"),
+        ("solution_inertia", lambda values: values - 100, "solution_inertia is not within"),
+        ("solution_inertia", lambda values: values * np.inf, "NaN or infinity"),
+        ("solution_k", lambda values: values + 2**40, "has the shape"),
+    ],
+)
+def test_arrays_that_would_harm_a_kernel_are_refused(tmp_path, name, change, message):
+    """Of another number of features, too far away, too heavy, or too many."""
+    file = tmp_path / "path.checkpoint"
+    keeper_of(file).begin(filled())
+    archive = read_archive(file, FORMAT, VERSION)
+    archive.arrays[name] = change(archive.arrays[name])
+    meta = {key: archive.meta[key] for key in archive.meta if key not in ("format", "version")}
+    write_archive(file, FORMAT, VERSION, meta, archive.arrays)
+    with pytest.raises(CheckpointError, match=message):
+        keeper_of(file).begin(PathState([1, 2, 3], [0]))
 
 
 def test_a_write_that_fails_is_a_warning(tmp_path):
     folder = tmp_path / "gone"
     folder.mkdir()
-    keeper = PathCheckpoint(folder / "path.checkpoint", PROBLEM)
+    keeper = keeper_of(folder / "path.checkpoint")
     state = filled()
     keeper.begin(state)
     (folder / "path.checkpoint").unlink()

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from evomeans import HGMeans
+from evomeans.wording import how_to_install
 from lab.baselines import SAGA
 from lab.measure import read_rows
 from lab.paper import command, methods, tasks
@@ -225,7 +226,7 @@ def test_matplotlib_is_needed_only_for_figures():
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.stdout.startswith("usage: python -m lab ")
     assert done.returncode == 1
-    assert done.stderr == "Figures need matplotlib: pip install 'evomeans[plot]'\n"
+    assert done.stderr == f"Figures need matplotlib: {how_to_install('plot')}.\n"
 
 
 def test_the_command_runs_several_experiments(tmp_path, monkeypatch):

@@ -9,6 +9,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from evomeans.wording import how_to_install
+
 __all__ = ["main"]
 
 
@@ -29,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         print(
             f"evomeans: the command line needs {error.name}, which is not installed: "
-            "pip install 'evomeans[cli]'",
+            f"{how_to_install('cli')}.",
             file=sys.stderr,
         )
         return 1

@@ -27,7 +27,7 @@ from evomeans.cli.run_folder import (
 )
 from evomeans.cli.terminal import Terminal
 from evomeans.estimators.hgmeans import HGMeans
-from evomeans.storage.files import write_atomically
+from evomeans.files import write_atomically
 from evomeans.wording import duration_text, number_text
 
 if TYPE_CHECKING:

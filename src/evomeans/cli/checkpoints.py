@@ -8,12 +8,16 @@ from typing import NamedTuple
 from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import RunOptions
 from evomeans.cli.terminal import as_typed
+from evomeans.estimators.path import HGMeansPath
+from evomeans.estimators.searching import SearchingEstimator
 from evomeans.search import History
 from evomeans.storage.archive import ArchiveError, read_archive
 from evomeans.storage.arrays import history_from_arrays
 from evomeans.storage.checkpoint import FORMAT, VERSION
 from evomeans.storage.path_checkpoint import FORMAT as PATH_FORMAT
 from evomeans.storage.path_checkpoint import VERSION as PATH_VERSION
+
+EARLIER = "an earlier state only, because the last one could not be written."
 
 
 class Unfinished(NamedTuple):
@@ -84,12 +88,37 @@ def find_unfinished_path(path: Path | None, keep: RunOptions) -> UnfinishedPath 
     return UnfinishedPath(seed if isinstance(seed, int) else None, len(known))
 
 
-def how_to_resume(path: Path | None, table: str) -> str:
+def has_last_state(path: Path | None, model: SearchingEstimator | HGMeansPath) -> bool:
+    """Whether a checkpoint holds all that a model has searched; a full disk may have cut it off."""
+    if path is None:
+        return False
+    try:
+        if isinstance(model, HGMeansPath):
+            archive = read_archive(path, PATH_FORMAT, PATH_VERSION)
+            return archive.integer("n_steps") >= model._state.n_steps
+        return len(history_from_arrays(read_archive(path, FORMAT, VERSION))) >= len(model.history_)
+    except (ArchiveError, OSError):
+        return False
+
+
+def where_it_is_kept(path: Path | None, model: SearchingEstimator | HGMeansPath) -> str:
+    """Say which state a checkpoint holds, and how to continue from it; nothing if there is none."""
+    if path is None or not path.exists():
+        return ""
+    command = as_typed(["--resume"])
+    if has_last_state(path, model):
+        return f" The search is kept in {path}. Continue it with:\n  {command}"
+    return f" {path} holds {EARLIER} Continue from there with:\n  {command}"
+
+
+def how_to_resume(path: Path | None, table: str, model: SearchingEstimator | HGMeansPath) -> str:
     """Say how to continue an interrupted search."""
     if path is None or not path.exists():
         return (
             "The search was interrupted and cannot be continued: it was not kept. Next time, add "
             "--output or --checkpoint."
         )
+    held = "" if has_last_state(path, model) else f" {path} holds {EARLIER}"
     again = " (with the same standard input)" if table == "-" else ""
-    return f"The search was interrupted. Continue it{again} with:\n  {as_typed(['--resume'])}"
+    command = as_typed(["--resume"])
+    return f"The search was interrupted.{held} Continue it{again} with:\n  {command}"

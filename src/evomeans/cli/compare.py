@@ -17,10 +17,16 @@ from evomeans.cli.run_folder import check_new_file
 from evomeans.cli.tables.table import Table
 from evomeans.cli.terminal import Terminal, as_typed
 from evomeans.estimators.hgmeans import HGMeans
+from evomeans.files import write_atomically
 from evomeans.search import StopReason
 from evomeans.search.individual import CLONE_TOLERANCE
-from evomeans.storage.files import write_atomically
-from evomeans.wording import counted, duration_text, number_text, percent_text
+from evomeans.wording import (
+    counted,
+    duration_text,
+    how_to_install,
+    number_text,
+    percent_text,
+)
 
 PICTURES = (".png", ".svg", ".pdf")
 
@@ -91,7 +97,8 @@ def _check_picture(picture: Path, force: bool) -> None:
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
-        raise CommandError("The picture needs matplotlib: pip install 'evomeans[plot]'") from error
+        hint = how_to_install("plot")
+        raise CommandError(f"The picture needs matplotlib: {hint}.") from error
 
 
 def _search(table: Table, options: ComparisonOptions, terminal: Terminal) -> Course:

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from enum import IntEnum
 from types import FrameType
 
+from evomeans.wording import printable
+
 
 class ExitCode(IntEnum):
     """What the process tells its caller."""
@@ -19,6 +21,7 @@ class ExitCode(IntEnum):
     DONE = 0
     DATA = 1
     USAGE = 2
+    HUNG_UP = 129
     INTERRUPTED = 130
     BROKEN_PIPE = 141
     TERMINATED = 143
@@ -29,8 +32,13 @@ Exit codes
     0  done
     1  a table, a model or a folder cannot be used
     2  the command is wrong
-  130  interrupted by Ctrl-C, 143 by SIGTERM; fit keeps the best so far
+  129  interrupted because the terminal was closed (SIGHUP); fit keeps the best so far
+  130  by Ctrl-C, 143 by SIGTERM; likewise
   141  the reader of standard output has gone"""
+
+
+# Windows has none.
+HANGUP = getattr(signal, "SIGHUP", None)
 
 
 class CommandError(Exception):
@@ -47,7 +55,7 @@ class UsageError(CommandError):
 
 def guarded(action: Callable[[], int]) -> int:
     """Run a command; a user's mistake becomes a message and an exit code, never a traceback."""
-    with _sigterm_interrupts() as terminated:
+    with _signals_interrupt() as received:
         try:
             code = action()
             sys.stdout.flush()
@@ -63,7 +71,9 @@ def guarded(action: Callable[[], int]) -> int:
             return ExitCode.BROKEN_PIPE
         except (MemoryError, ImportError) as error:
             return _failed(str(error) or type(error).__name__, ExitCode.DATA)
-    return ExitCode.TERMINATED if terminated and code == ExitCode.INTERRUPTED else code
+    if not received or code != ExitCode.INTERRUPTED:
+        return code
+    return ExitCode.HUNG_UP if received[0] == HANGUP else ExitCode.TERMINATED
 
 
 def _reader_has_gone(error: OSError) -> bool:
@@ -81,17 +91,25 @@ def reason_of(error: Exception) -> str:
 
 def _failed(text: str, code: ExitCode) -> ExitCode:
     sys.stdout.flush()
-    print(f"evomeans: {text}", file=sys.stderr)
+    print(printable(f"evomeans: {text}"), file=sys.stderr)
     return code
 
 
 @contextmanager
-def _sigterm_interrupts() -> Iterator[list[int]]:
-    """Treat SIGTERM like Ctrl-C, and remember that it came; on Windows also Ctrl-Break."""
+def _signals_interrupt() -> Iterator[list[int]]:
+    """Treat SIGTERM and SIGHUP like Ctrl-C, and remember that they came.
+
+    On Windows, Ctrl-Break is the only one. With nohup, SIGHUP is ignored and stays so.
+    """
     received: list[int] = []
+    terminals = [number for number in (1, 2) if os.isatty(number)]
 
     def terminate(signum: int, frame: FrameType | None) -> None:
         received.append(signum)
+        if signum == HANGUP:
+            # To write to a terminal that is gone is an error, and would end the search.
+            for number in terminals:
+                os.dup2(os.open(os.devnull, os.O_WRONLY), number)
         interrupt = signal.getsignal(signal.SIGINT)
         # Called, not raised: in a background job SIGINT itself is ignored.
         if not callable(interrupt):
@@ -99,7 +117,8 @@ def _sigterm_interrupts() -> Iterator[list[int]]:
         interrupt(signum, frame)
 
     in_main = threading.current_thread() is threading.main_thread()
-    known = [getattr(signal, name) for name in ("SIGTERM", "SIGBREAK") if hasattr(signal, name)]
+    names = ("SIGTERM", "SIGHUP", "SIGBREAK")
+    known = [getattr(signal, name) for name in names if hasattr(signal, name)]
     ours = [one for one in known if in_main and signal.getsignal(one) is signal.SIG_DFL]
     for one in ours:
         signal.signal(one, terminate)

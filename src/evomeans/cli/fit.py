@@ -12,7 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from evomeans.cli.checkpoints import Unfinished, checkpoint_path, find_unfinished, how_to_resume
+from evomeans.cli.checkpoints import (
+    Unfinished,
+    checkpoint_path,
+    find_unfinished,
+    how_to_resume,
+    where_it_is_kept,
+)
 from evomeans.cli.failures import CommandError, ExitCode, UsageError, reason_of
 from evomeans.cli.fit_record import Fit, fit_files, fit_record, summary
 from evomeans.cli.models import NO_DISTANCES, ROWS_FROM_ZERO, chosen_model, read_links
@@ -32,7 +38,7 @@ from evomeans.cli.run_folder import check_writable, files_in_the_way, read_recor
 from evomeans.cli.shell import quote
 from evomeans.cli.tables.dask_tables import is_dask_table
 from evomeans.cli.tables.table import Table
-from evomeans.cli.terminal import Terminal, as_typed, is_typed
+from evomeans.cli.terminal import Terminal, is_typed
 from evomeans.engines import is_dask
 from evomeans.engines.constrained.links import InfeasibleError
 from evomeans.estimators.hgmeans import HGMeans
@@ -41,6 +47,7 @@ from evomeans.estimators.searching import SearchingEstimator
 from evomeans.search import StopReason
 from evomeans.search.interrupts import DeferredInterrupt
 from evomeans.storage.state_file import CheckpointError
+from evomeans.wording import how_to_install
 
 PASSED_ON = (
     *("strategy", "max_time", "max_offspring", "n_iter_no_change", "target_inertia"),
@@ -89,7 +96,7 @@ def fit_table(
         checkpoint.unlink(missing_ok=True)
     terminal.result(record, summary(fit, record))
     if interrupted:
-        terminal.warn(how_to_resume(checkpoint, name))
+        terminal.warn(how_to_resume(checkpoint, name, model))
     return ExitCode.INTERRUPTED if interrupted else ExitCode.DONE
 
 
@@ -204,8 +211,7 @@ def _tell_beforehand(
     elif not can_report():
         terminal.note(
             "note: report.html is left out, it needs jinja2 and matplotlib: "
-            "pip install 'evomeans[report]'; "
-            f"after that: evomeans report {quote(str(keep.output))}"
+            f"{how_to_install('report')}. After that: evomeans report {quote(str(keep.output))}"
         )
 
 
@@ -273,9 +279,7 @@ def _write(
             write_run(folder, fit_files(fit, record, keep))
         except Exception as error:
             text = f"{folder} could not be written: {reason_of(error)}."
-            if checkpoint is not None and checkpoint.exists():
-                text += f" The search is kept in {checkpoint}. Continue it with:"
-                text += f"\n  {as_typed(['--resume'])}"
+            text += where_it_is_kept(checkpoint, fit.model)
             if isinstance(error, OSError):
                 raise CommandError(text) from error
             # A mistake of ours, with a traceback; the search is not lost.

@@ -6,10 +6,10 @@ import json
 import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 from evomeans._version import __version__
+from evomeans.wording import how_to_install
 
 CORE = ("numpy", "scipy", "scikit-learn", "numba")
 EXTRAS = {
@@ -75,16 +75,18 @@ def _engines() -> dict[str, str]:
 def _cache() -> dict[str, Any]:
     """Return where compiled kernels are kept, and how many of those that fits call are there."""
     from evomeans.cli.warmup import needed_calls
+    from evomeans.compiled.cache import PACKAGE, SUFFIX, folders_for, is_writable
     from evomeans.compiled.ready import missing_jobs
 
     needed = needed_calls()
-    # Numba chooses the folders: NUMBA_CACHE_DIR, next to the package, or that of the user.
-    found = {getattr(getattr(call.kernel, "_cache", None), "cache_path", None) for call in needed}
-    folders = sorted(filter(None, found))
-    files = [file for folder in folders for file in Path(folder).glob("*.nb[ci]")]
+    possible = folders_for(PACKAGE / "__init__.py")
+    files = [file for folder in possible for file in folder.glob(f"*{SUFFIX}")]
+    # Those with kernels, and the one that gets new kernels.
+    written = next(filter(is_writable, possible), None)
+    folders = [one for one in possible if one == written or any(one == f.parent for f in files)]
     return {
-        "folder": os.path.commonpath(folders) if folders else None,
-        "folders": folders,
+        "folder": str(written or folders[0]) if folders else None,
+        "folders": list(map(str, folders)),
         "needed": len(needed),
         "ready": len(needed) - len(missing_jobs(needed)),
         "bytes": sum(file.stat().st_size for file in files),
@@ -100,7 +102,7 @@ def described(record: dict[str, Any]) -> str:
     ]
     for extra, packages in record["extras"].items():
         missing = [name for name, found in packages.items() if found is None]
-        hint = f"   (pip install 'evomeans[{extra}]')" if missing else ""
+        hint = f"   (missing: {how_to_install(extra)})" if missing else ""
         lines.append(f"  {extra:<10} {_listed(packages)}{hint}")
     for engine, state in record["engines"].items():
         lines.append(f"  engine     {engine}: {state}")

@@ -80,23 +80,23 @@ def _subsample(_: Any, tokens: Sequence[Any]) -> int | str:
     return int(text)
 
 
-def _range(_: Any, tokens: Sequence[Any]) -> tuple[int, ...]:
-    """Read "2:20", "2,4,8" or "20"."""
+def _range(_: Any, tokens: Sequence[Any]) -> Sequence[int]:
+    """Read "2:20", "2,4,8" or "20"; ranges stay ranges, because a slip makes them very long."""
     text: str = tokens[0].value
     try:
         first, colon, last = text.partition(":")
         if colon:
-            ks = tuple(range(int(first), int(last) + 1))
+            ks: Sequence[int] = range(int(first), int(last) + 1)
         else:
-            ks = tuple(int(part) for part in text.split(","))
-            ks = ks if len(ks) > 1 else tuple(range(2, ks[0] + 1))
+            ks = sorted({int(part) for part in text.split(",")})
+            ks = ks if "," in text else range(2, ks[0] + 1)
     except ValueError:
         raise ValueError(f"{quoted(text)} must be like 2:20, 2,4,8 or 20.") from None
     if not ks:
         raise ValueError(f"{quoted(text)} is empty: the first number must not exceed the last.")
-    if min(ks) < 1:
-        raise ValueError(f"{quoted(text)} has {min(ks)}; clusters must be at least 1.")
-    return tuple(sorted(set(ks)))
+    if ks[0] < 1:
+        raise ValueError(f"{quoted(text)} has {ks[0]}; clusters must be at least 1.")
+    return ks
 
 
 def _sizes(_: Any, tokens: Sequence[Any]) -> int | str | tuple[int, ...]:
@@ -301,7 +301,7 @@ class SearchOptions:
     """Stop after this many offspring (5000)."""
 
     n_iter_no_change: AtLeastOne | None = None
-    """Offspring without improvement after which a population has settled (deep: 100, or 2 per
+    """Offspring without improvement after which a population has settled (deep: 150, or 3 per
     cluster; paper: 500)."""
 
     target_inertia: Annotated[float | None, Parameter(validator=Number(gte=0))] = None

@@ -13,6 +13,7 @@ from evomeans.cli.checkpoints import (
     checkpoint_path,
     find_unfinished_path,
     how_to_resume,
+    where_it_is_kept,
 )
 from evomeans.cli.failures import CommandError, ExitCode, UsageError, reason_of
 from evomeans.cli.fit import check_gpu, check_output, cluster_of, name_features
@@ -24,7 +25,7 @@ from evomeans.cli.record import Asked
 from evomeans.cli.run_folder import write_run
 from evomeans.cli.tables.dask_tables import is_dask_table
 from evomeans.cli.tables.table import Table
-from evomeans.cli.terminal import Terminal, as_typed
+from evomeans.cli.terminal import Terminal
 from evomeans.engines import is_dask
 from evomeans.estimators.path import HGMeansPath
 from evomeans.estimators.path_parameters import check_path_parameters
@@ -59,6 +60,8 @@ def path_of_table(
         began = time.perf_counter()
         table = load_table(name, read, terminal, samples, in_dask=in_dask)
         check_table(table, search.clusters[-1], terminal)
+        # Only now is it known that there are not more of them than rows.
+        model.set_params(k_range=list(search.clusters))
         reading_seconds = time.perf_counter() - began
         started = datetime.now(UTC)
         times = _search(model, table, checkpoint, unfinished, terminal)
@@ -74,7 +77,7 @@ def path_of_table(
         checkpoint.unlink(missing_ok=True)
     terminal.result(record, path_summary(run, record))
     if interrupted:
-        terminal.warn(how_to_resume(checkpoint, name))
+        terminal.warn(how_to_resume(checkpoint, name, model))
     return ExitCode.INTERRUPTED if interrupted else ExitCode.DONE
 
 
@@ -90,7 +93,7 @@ def make_path(search: PathOptions, unfinished: UnfinishedPath | None = None) -> 
         given["criteria"] = list(search.criteria)
     if search.select is not None:
         given["select"] = None if search.select == "none" else search.select
-    model = HGMeansPath(list(search.clusters), n_jobs=search.jobs, random_state=seed, **given)
+    model = HGMeansPath(search.clusters, n_jobs=search.jobs, random_state=seed, **given)
     try:
         check_path_parameters(model)
     except (TypeError, ValueError) as error:
@@ -143,7 +146,5 @@ def _write(
             write_run(folder, path_files(run, record, keep))
         except OSError as error:
             text = f"{folder} could not be written: {reason_of(error)}."
-            if checkpoint is not None and checkpoint.exists():
-                text += f" The path is kept in {checkpoint}. Continue it with:"
-                text += f"\n  {as_typed(['--resume'])}"
+            text += where_it_is_kept(checkpoint, run.model)
             raise CommandError(text) from error

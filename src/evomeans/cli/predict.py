@@ -22,7 +22,7 @@ from evomeans.cli.terminal import Terminal
 from evomeans.engines import is_dask
 from evomeans.estimators.loading import load as load_model
 from evomeans.estimators.searching import SearchingEstimator
-from evomeans.storage.files import write_atomically
+from evomeans.files import write_atomically
 from evomeans.storage.model_file import ModelFileError
 from evomeans.wording import counted, listed, quoted
 

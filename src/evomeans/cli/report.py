@@ -14,7 +14,8 @@ from evomeans.cli.run_folder import (
     read_json,
     read_record,
 )
-from evomeans.storage.files import write_atomically
+from evomeans.files import write_atomically
+from evomeans.wording import how_to_install
 
 NO_ROWS = "No report is written with --engine dask, because a report needs the rows in memory."
 
@@ -27,7 +28,7 @@ def can_report() -> bool:
 def write_report(folder: Path, output: Path | None, *, force: bool) -> int:
     """Write the page of a run again; no other file is replaced unless that is forced."""
     if not can_report():
-        raise CommandError("The report needs jinja2 and matplotlib: pip install 'evomeans[report]'")
+        raise CommandError(f"The report needs jinja2 and matplotlib: {how_to_install('report')}.")
     target = output or folder / REPORT
     if output is not None or target.is_symlink():
         check_new_file(target, force)

@@ -12,7 +12,7 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from evomeans.cli.failures import CommandError
-from evomeans.storage.files import replace, write_atomically
+from evomeans.files import replace, write_atomically
 
 FORMAT = "evomeans run"
 RECORD = "run.json"

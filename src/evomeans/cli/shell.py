@@ -7,6 +7,9 @@ import shlex
 import subprocess
 from collections.abc import Iterable
 
+# No name in a message is longer.
+LONGEST = 1000
+
 
 def join(words: Iterable[str]) -> str:
     """Return the command line of some words."""
@@ -14,5 +17,5 @@ def join(words: Iterable[str]) -> str:
 
 
 def quote(word: str) -> str:
-    """Return a word as it must be typed."""
-    return join([word])
+    """Return a word as it must be typed; an ellipsis if nobody could type or copy it."""
+    return join([word]) if word.isprintable() and len(word) <= LONGEST else "…"

@@ -17,6 +17,7 @@ from cyclopts import Parameter
 
 from evomeans.cli.options import OUTPUT, Flag
 from evomeans.cli.shell import join
+from evomeans.wording import printable
 
 ARGUMENTS: ContextVar[tuple[str, ...]] = ContextVar("ARGUMENTS", default=())
 
@@ -38,7 +39,7 @@ class Notes(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Show one message."""
         if not is_typed("--quiet") and not is_typed("-q"):
-            print(record.getMessage(), file=sys.stderr, flush=True)
+            print(printable(record.getMessage()), file=sys.stderr, flush=True)
 
 
 def note_messages() -> None:
@@ -68,16 +69,16 @@ class Terminal:
     def note(self, text: str) -> None:
         """Show something that is not the result."""
         if not self.quiet:
-            print(text, file=sys.stderr, flush=True)
+            self.warn(text)
 
     def warn(self, text: str) -> None:
         """Show what the user must know, even if all else is quiet."""
-        print(text, file=sys.stderr, flush=True)
+        print(printable(text), file=sys.stderr, flush=True)
 
     def result(self, record: Mapping[str, Any], summary: str) -> None:
         """Show the result."""
         if not self.quiet:
-            print(summary, file=sys.stderr if self.json else sys.stdout, flush=True)
+            print(printable(summary), file=sys.stderr if self.json else sys.stdout, flush=True)
         if self.json:
             print(json.dumps(record, allow_nan=False), flush=True)
 

@@ -47,6 +47,15 @@ class BundleType(Type):
         return self.cls, self.types
 
 
+def described(kind: Any) -> str:
+    """Return a type, or a tuple of types, in full: names of bundles leave their fields out."""
+    if isinstance(kind, tuple):
+        return f"({', '.join(map(described, kind))})"
+    if isinstance(kind, BundleType):
+        return f"{kind.cls.__module__}.{kind.cls.__qualname__}{described(kind.types)}"
+    return str(kind)
+
+
 def bundle(cls: Class) -> Class:
     """Make a named tuple a bundle: a decorator. Kernels can only read its fields."""
     # Instances of a subclass have attributes, in which they keep what address_of has written. A

@@ -1,9 +1,13 @@
 """The disk cache of compiled kernels: shared by processes, keyed by what the sources say.
 
-Numba looks at the modification time of a kernel's own file. Here the key is the content of that
-file and of every module of its package and of this one that it imports, since machine code also
-contains the kernels that a kernel calls. A copied, packed or freshly checked out package therefore
-stays warm.
+Numba's own cache believes whatever lies in its files: one that is damaged makes every fit fail, or
+the process crash. It also looks at the modification time of a kernel's own file only. Here, every
+file carries a checksum, and its key is the content of the kernel's file and of every module of its
+package and of this one that it imports, since machine code also contains the kernels that a kernel
+calls. A copied, packed or freshly checked out package therefore stays warm.
+
+One file holds the machine code for one kernel, types of its arguments and kind of processor: the
+stamp of what it was compiled from, a checksum, and what Numba pickles.
 """
 
 from __future__ import annotations
@@ -12,78 +16,208 @@ import contextlib
 import hashlib
 import math
 import os
+import pickle
 import re
+import secrets
+import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, cached_property
 from itertools import takewhile
 from pathlib import Path
 from typing import IO, Any
 
-from numba.core.caching import FunctionCache, IndexDataCacheFile
+import llvmlite
+import numba
+from numba.core.compiler import CompileResult
+
+from evomeans.compiled.bundle import described
 
 PACKAGE = Path(__file__).parents[1]
 IMPORTS = re.compile(r"^\s*(?:from|import)\s+(\w+)\.([\w.]+)", re.MULTILINE)
+SUFFIX = ".kernel"
+# Of a SHA-256.
+N_BYTES = 32
 
 
-class SharedCache(FunctionCache):  # type: ignore[misc]
-    """Numba's disk cache, made safe for processes that compile at the same time.
+class SharedCache:
+    """What Numba asks for machine code before it compiles a kernel.
 
-    Numba picks the name of a new entry from the index it read before: two processes that save
-    different signatures at the same moment can end up with an index that points at the other's
-    machine code.
+    Parameters
+    ----------
+    kernel : callable
+        The function that is compiled.
+    is_kept : bool
+        Whether anything is read or written.
+
+    Attributes
+    ----------
+    folders : tuple of Path
+        Where machine code is looked for.
     """
 
-    def __init__(self, kernel: Callable[..., Any]) -> None:
-        super().__init__(kernel)
-        digest = source_digest(Path(kernel.__code__.co_filename))
-        file = IndexDataCacheFile(self._cache_path, self._impl.filename_base, digest)
-        # Numba compares the digest only after it has unpickled an index, which fails if the index
-        # names a class that no longer exists. It compares the version before.
-        file._version = f"{file._version} {digest}"
-        self._cache_file = file
+    def __init__(self, kernel: Callable[..., Any], is_kept: bool = True) -> None:
+        self._code = kernel.__code__
+        # Windows does not want the brackets of <locals> in names of files.
+        self._name = re.sub("[<>]", "", f"{kernel.__module__}.{kernel.__qualname__}")
+        # What a closure holds is part of the machine code, and in no source file.
+        self._is_kept = is_kept and kernel.__closure__ is None
+        source = Path(self._code.co_filename)
+        self.folders: tuple[Path, ...] = folders_for(source) if self._is_kept else ()
+
+    @property
+    def folder(self) -> Path | None:
+        """Where machine code is written; None if nothing can be."""
+        return next(filter(is_writable, self.folders), None)
+
+    @cached_property
+    def stamp(self) -> bytes:
+        """The SHA-256 of all that machine code depends on, but for its types and the processor."""
+        source = source_digest(Path(self._code.co_filename))
+        versions = numba.__version__, llvmlite.__version__
+        # Numba's switch for debugging, which changes the machine code.
+        options = numba.config.BOUNDSCHECK
+        known = repr((source, self._code.co_firstlineno, versions, options))
+        return hashlib.sha256(known.encode()).digest()
 
     def holds(self, sig: Any, target_context: Any) -> bool:
-        """Whether there is machine code for a signature; it is not loaded."""
-        name = self._cache_file._load_index().get(self._index_key(sig, target_context.codegen()))
-        return name is not None and Path(self._cache_file._data_path(name)).exists()
-
-    @contextlib.contextmanager
-    def claimed(self, sig: Any, timeout: float) -> Iterator[bool]:
-        """Keep other processes from compiling the same; yield whether that worked."""
-        name = hashlib.sha256(f"{self._impl.filename_base} {sig}".encode()).hexdigest()[:16]
-        with contextlib.ExitStack() as stack:
-            try:
-                folder = Path(self.cache_path)
-                folder.mkdir(parents=True, exist_ok=True)
-                lock = exclusive(folder / f"evomeans-{name}.lock", timeout)
-                is_held = stack.enter_context(lock)
-            except OSError:
-                # A full disk, or one that cannot lock: two processes may do the same, no more.
-                is_held = timeout > 0.0
-            yield is_held
+        """Whether there is machine code for these types of arguments; it is not loaded."""
+        return self._read(self._file_name(sig, target_context)) is not None
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Load machine code.
-
-        Numba prepares the compiler before, which takes longer than to load all kernels of a fit.
-        """
-        with self._guard_against_spurious_io_errors():
-            return self._load_overload(sig, target_context)
-
-    def save_overload(self, sig: Any, data: Any) -> None:
-        """Save under a lock, so that index and entries always belong together."""
-        folder = Path(self.cache_path)
+        """Return the machine code for these types of arguments, or None."""
+        name = self._file_name(sig, target_context)
+        payload = self._read(name)
+        if payload is None:
+            return None
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            with exclusive(folder / "evomeans.lock"):
-                super().save_overload(sig, data)
+            return CompileResult._rebuild(target_context, *pickle.loads(payload))
+        except Exception as error:
+            # What was written, but not what this process understands.
+            warn_once(f"The compiled kernel {name} cannot be used and is compiled again: {error!r}")
+            return None
+
+    def save_overload(self, sig: Any, result: Any) -> None:
+        """Keep machine code for other processes."""
+        if not self._is_kept or result.library.has_dynamic_globals:
+            return
+        folder = self.folder
+        if folder is None:
+            why = "there are no source files to know them by"
+            if self.folders:
+                why = "no folder can be written; NUMBA_CACHE_DIR names one"
+            warn_once(f"Compiled kernels are not kept, so every process compiles them: {why}.")
+            return
+        name = self._file_name(sig, result.target_context)
+        try:
+            write_entry(folder / name, self.stamp, pickle.dumps(result._reduce()))
         except OSError as error:
             warn_once(
-                f"Compiled kernels could not be kept in {folder}: {error}. The next process will "
-                "compile them again; NUMBA_CACHE_DIR names another folder."
+                f"Compiled kernels could not be kept in {folder}: {error.strerror}. The next "
+                "process will compile them again; NUMBA_CACHE_DIR names another folder."
             )
+
+    @contextlib.contextmanager
+    def claimed(self, sig: Any, target_context: Any, timeout: float) -> Iterator[bool]:
+        """Keep other processes from compiling the same; yield whether that worked."""
+        folder = self.folder
+        with contextlib.ExitStack() as stack:
+            # Without a folder, or on a full disk, or one that cannot lock: two processes may do the
+            # same, no more.
+            is_held = timeout > 0.0
+            if folder is not None:
+                lock = folder / f"{self._file_name(sig, target_context)}.lock"
+                with contextlib.suppress(OSError):
+                    is_held = stack.enter_context(exclusive(lock, timeout))
+            yield is_held
+
+    def _file_name(self, sig: Any, target_context: Any) -> str:
+        """Return the name of the file for types of arguments, on this processor and Python."""
+        processor = target_context.codegen().magic_tuple()
+        known = repr((described(sig), processor, sys.implementation.cache_tag))
+        return f"{self._name}-{hashlib.sha256(known.encode()).hexdigest()[:20]}{SUFFIX}"
+
+    def _read(self, name: str) -> bytes | None:
+        found = (read_entry(folder / name, self.stamp) for folder in self.folders)
+        return next((payload for payload in found if payload is not None), None)
+
+
+def folders_for(source: Path) -> tuple[Path, ...]:
+    """Return where machine code of a source file may lie, first choice first; () for nowhere.
+
+    In the folder that NUMBA_CACHE_DIR names, next to the sources, and among the user's caches: the
+    first of them that can be written gets what is new, but all of them are read.
+    """
+    if not source.is_file():
+        # Part of an archive or a frozen program, or typed in.
+        return ()
+    sources = PACKAGE if source.is_relative_to(PACKAGE) else source.parent
+    # Several copies of the package may use one folder.
+    place = hashlib.sha256(str(sources.absolute()).encode()).hexdigest()[:20]
+    folders = [sources / "__pycache__"]
+    if numba.config.CACHE_DIR:
+        folders.insert(0, Path(numba.config.CACHE_DIR) / f"{sources.name}_{place}")
+    # There may be no home.
+    with contextlib.suppress(RuntimeError):
+        folders.append(user_caches() / "evomeans" / f"{sources.name}_{place}")
+    return tuple(folders)
+
+
+def user_caches() -> Path:
+    """Return the folder of the user's caches."""
+    if sys.platform == "win32":  # pragma: no cover
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    if sys.platform == "darwin":  # pragma: no cover
+        return Path.home() / "Library" / "Caches"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+
+
+@cache
+def is_writable(folder: Path) -> bool:
+    """Whether files can be made in a folder, which is made if need be."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError:
+        return False
+    return True
+
+
+def read_entry(file: Path, stamp: bytes) -> bytes | None:
+    """Return what a file holds for a stamp; None if there is no such file, or it is damaged."""
+    try:
+        content = file.read_bytes()
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return None
+    except OSError as error:
+        warn_once(f"Compiled kernels in {file.parent} cannot be read: {error.strerror}.")
+        return None
+    found, checksum = content[:N_BYTES], content[N_BYTES : 2 * N_BYTES]
+    payload = content[2 * N_BYTES :]
+    if checksum != checksum_of(file.name, found, payload):
+        warn_once(f"Compiled kernels in {file.parent} were damaged; they are compiled again.")
+        return None
+    return payload if found == stamp else None
+
+
+def write_entry(file: Path, stamp: bytes, payload: bytes) -> None:
+    """Write a file, or replace it, at once: other processes see it whole or not at all."""
+    # It may have been removed since we tried whether it can be written.
+    file.parent.mkdir(parents=True, exist_ok=True)
+    draft = file.with_name(f"{file.name}.{secrets.token_hex(8)}.tmp")
+    try:
+        draft.write_bytes(stamp + checksum_of(file.name, stamp, payload) + payload)
+        draft.replace(file)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def checksum_of(name: str, stamp: bytes, payload: bytes) -> bytes:
+    """Return the SHA-256 of a file: also one under another name, or cut off, is damaged."""
+    return hashlib.sha256(name.encode() + stamp + payload).digest()
 
 
 @cache

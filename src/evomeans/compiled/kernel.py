@@ -14,7 +14,6 @@ from typing import Any
 
 from numba import types
 from numba.core import cgutils
-from numba.core.caching import NullCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase
 from numba.core.compiler_machinery import PassManager
@@ -35,7 +34,7 @@ from numba.core.untyped_passes import (
 )
 from numba.extending import intrinsic
 
-from evomeans.compiled.cache import SharedCache, warn_once
+from evomeans.compiled.cache import SharedCache
 from evomeans.compiled.collecting import uncollected
 from evomeans.compiled.declarations import remembered
 from evomeans.compiled.library import Part, Whole
@@ -159,8 +158,6 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
         Whether machine code is kept on disk.
     """
 
-    has_folder = True
-
     def __init__(
         self,
         function: Callable[..., Any],
@@ -184,14 +181,9 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
             dispatcher._compiler.choose = self._choose
 
     @cached_property
-    def _cache(self) -> SharedCache | NullCache:
+    def _cache(self) -> SharedCache:
         # Made when it is needed: most kernels are only called by others.
-        if self._is_kept:
-            try:
-                return SharedCache(self.py_func)
-            except RuntimeError:
-                self.has_folder = False
-        return NullCache()
+        return SharedCache(self.py_func, self._is_kept)
 
     @cached_property
     def part(self) -> PartDispatcher:
@@ -212,28 +204,26 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
     def compile(self, sig: Any) -> Any:
         """Compile for types of arguments, or load what this or another process has compiled."""
         self.compile_unless_claimed(sig, timeout=LONGEST)
-        if not self.has_folder:
-            warn_once(
-                "No folder can be written to keep compiled kernels, so that every process compiles "
-                "them again. NUMBA_CACHE_DIR names a folder for them."
-            )
         with uncollected(), remembered():
             return super().compile(sig)
 
     def compile_unless_claimed(self, sig: Any, timeout: float = 0.0) -> None:
         """Compile, unless another process is doing so and is not done after ``timeout`` seconds."""
-        if not isinstance(self._cache, SharedCache) or self.is_compiled(sig):
+        if self.is_compiled(sig):
             return
-        with self._cache.claimed(sig, timeout) as is_ours:
+        with self._cache.claimed(sig, self.targetctx, timeout) as is_ours:
             if is_ours:
                 with uncollected(), remembered():
                     super().compile(sig)
 
     def is_compiled(self, sig: Any) -> bool:
         """Whether nothing has to be compiled: it is at hand, or in the cache on disk."""
-        if sig in self.overloads:
-            return True
-        return isinstance(self._cache, SharedCache) and self._cache.holds(sig, self.targetctx)
+        return sig in self.overloads or self._cache.holds(sig, self.targetctx)
+
+    @property
+    def can_share(self) -> bool:
+        """Whether other processes find what this one compiles, and the other way round."""
+        return self._cache.folder is not None
 
     def types_of(self, arguments: Iterable[Any]) -> tuple[Any, ...]:
         """Return the types for which a call with these arguments is compiled."""

@@ -17,7 +17,6 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Any, NamedTuple
 
-from evomeans.compiled.cache import SharedCache
 from evomeans.compiled.kernel import Kernel
 
 LOG = logging.getLogger("evomeans")
@@ -156,7 +155,7 @@ def announce(seconds: float) -> None:
 def can_help(jobs: Sequence[Job]) -> bool:
     """Whether another process can compile for this one: there is a cache, and an interpreter."""
     is_python = Path(sys.executable or "").stem.lower().startswith(("python", "pypy"))
-    has_cache = all(isinstance(job.kernel._cache, SharedCache) for job in jobs)
+    has_cache = all(job.kernel.can_share for job in jobs)
     return has_cache and is_python and not getattr(sys, "frozen", False)
 
 

@@ -1,21 +1,23 @@
-"""Criteria that suggest how many clusters there are; each is a value with a rule of its own."""
+"""Criteria that suggest a number of clusters: a value for each k, and a rule that chooses one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
 
 from evomeans.criteria.base import Criterion, Evidence, Verdict
-from evomeans.criteria.free import (
+from evomeans.criteria.curves import (
     BIC,
+    Agreement,
     CalinskiHarabasz,
     DaviesBouldin,
     Elbow,
     Hartigan,
     Jump,
     KrzanowskiLai,
+    Silhouette,
     SimplifiedSilhouette,
 )
-from evomeans.criteria.populations import Agreement
-from evomeans.criteria.reference import Gap
-from evomeans.criteria.registry import CRITERIA, DEFAULT_CRITERIA, DEFAULT_SELECT, find_criterion
-from evomeans.criteria.resampling import Instability, PredictionStrength
-from evomeans.criteria.silhouette import Silhouette
+from evomeans.criteria.searching import Gap, Instability, PredictionStrength
 
 __all__ = [
     "BIC",
@@ -39,3 +41,36 @@ __all__ = [
     "Verdict",
     "find_criterion",
 ]
+
+CRITERIA: Mapping[str, type[Criterion]] = {
+    kind.name: kind
+    for kind in (
+        *(CalinskiHarabasz, BIC, SimplifiedSilhouette, Silhouette, DaviesBouldin, Jump, Hartigan),
+        *(KrzanowskiLai, Gap, PredictionStrength, Instability, Agreement, Elbow),
+    )
+}
+"""All criteria, in the order in which they are shown."""
+
+DEFAULT_CRITERIA = (
+    *("calinski_harabasz", "bic", "simplified_silhouette", "davies_bouldin"),
+    *("jump", "hartigan", "krzanowski_lai", "agreement"),
+)
+"""Those that cost next to nothing."""
+
+DEFAULT_SELECT = "simplified_silhouette"
+"""docs/choosing-k.md has the measurement behind this choice."""
+
+
+def find_criterion(name: object) -> Criterion:
+    """Return the criterion of this name, or the one that was passed in."""
+    if isinstance(name, str):
+        if name in CRITERIA:
+            return CRITERIA[name]()
+        raise ValueError(f"criterion {name!r} is unknown; it must be one of {', '.join(CRITERIA)}.")
+    if callable(getattr(name, "judge", None)) and isinstance(getattr(name, "name", None), str):
+        found: Criterion = name  # type: ignore[assignment]
+        return found
+    raise TypeError(
+        f"a criterion must be one of {', '.join(CRITERIA)}, or an object with name, title and "
+        f"judge; got {type(name).__name__}."
+    )

@@ -1,4 +1,4 @@
-"""What a criterion is, and what it may look at."""
+"""The common part of all criteria, and the evidence that they judge."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from evomeans.criteria.rules import Counts, largest, smallest
 from evomeans.metrics.checks import FloatArray
 from evomeans.metrics.sums import ClusterSums
 
@@ -85,6 +86,10 @@ class Evidence:
         """Return a value for each number of clusters; NaN for 1, where most are not defined."""
         return np.array([value(int(k)) if k > 1 else np.nan for k in self.k_values])
 
+    def among(self, values: FloatArray, allowed: NDArray[np.int64]) -> FloatArray:
+        """Return values at the numbers of clusters that are allowed."""
+        return values[np.searchsorted(self.k_values, allowed)]
+
 
 class Verdict(NamedTuple):
     """What a criterion says.
@@ -104,14 +109,37 @@ class Verdict(NamedTuple):
     extra: dict[str, FloatArray]
 
 
-class Criterion(Protocol):
-    """A value for each number of clusters, and the rule that chooses one of them."""
+@dataclass(frozen=True)
+class Criterion:
+    """A value for each number of clusters, and the rule that chooses one of them.
+
+    Subclasses say what they are called and compute ``values``. A criterion of your own may also be
+    any other object with ``name``, ``title`` and ``judge``.
+    """
 
     name: ClassVar[str]
     title: ClassVar[str]
-    rule: ClassVar[str]
-    is_costly: ClassVar[bool]
+    rule: ClassVar[str] = "maximum"
+    """How ``choose`` chooses, in words."""
+
+    def values(self, evidence: Evidence) -> FloatArray:
+        """Return a value for each number of clusters of the path, NaN where it is not defined."""
+        raise NotImplementedError
+
+    def choose(self, ks: Counts, values: FloatArray) -> int | None:
+        """Return the number of clusters that values suggest."""
+        return smallest(ks, values) if self.rule == "minimum" else largest(ks, values)
 
     def judge(self, evidence: Evidence, allowed: NDArray[np.int64]) -> Verdict:
         """Compute the values, and choose among the numbers of clusters that are allowed."""
-        ...
+        values = self.values(evidence)
+        return Verdict(values, self.choose(allowed, evidence.among(values, allowed)), {})
+
+    def of_repeats(
+        self, evidence: Evidence, allowed: NDArray[np.int64], repeats: FloatArray
+    ) -> Verdict:
+        """Judge by the means of repeated measurements, one in each row, with standard errors."""
+        values = repeats.mean(axis=0)
+        errors = repeats.std(axis=0) / np.sqrt(len(repeats))
+        choice = self.choose(allowed, evidence.among(values, allowed))
+        return Verdict(values, choice, {f"{self.name}_error": errors})

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from evomeans.engines.protocol import FloatArray
 
+NONE_TAKEN = np.empty(0, np.intp)
+
 
 class WeightedDraw:
     """Turns uniform numbers into row numbers, each row having its share of the total weight.
@@ -43,6 +45,25 @@ class WeightedDraw:
             cumulated = self._cumulated
             drawn = int(np.searchsorted(cumulated, quantile * cumulated[-1], side="right"))
         return min(drawn, self._last)
+
+    def distinct_rows(
+        self, quantiles: FloatArray, taken: NDArray[np.intp] = NONE_TAKEN
+    ) -> NDArray[np.intp]:
+        """Return the rows at these quantiles; others in place of those drawn twice or ``taken``.
+
+        The others have weight too. Rows repeat only if there are no others.
+        """
+        rows = self.rows(quantiles)
+        is_new = np.zeros(len(rows), np.bool_)
+        is_new[np.unique(rows, return_index=True)[1]] = True
+        is_new &= ~np.isin(rows, taken)
+        if is_new.all():
+            return rows
+        places = np.flatnonzero(~is_new)
+        free = np.setdiff1d(self.counted, np.concatenate([rows, taken]))
+        places = places[: len(free)]
+        rows[places] = free[np.arange(len(places)) * len(free) // max(1, len(places))]
+        return rows
 
     @cached_property
     def counted(self) -> NDArray[np.intp]:

@@ -13,6 +13,9 @@ from scipy.sparse import issparse
 # Sums of squared distances have to stay within these to be float64 numbers in data units.
 LARGEST_SUM = 1e306
 SMALLEST_SQUARE = 1e-306
+# Coordinates of centres in a frame, at most: no sample is nearest to a centre a million extents
+# away, wherever exactly it is. Kernels rely on it, since squares must not overflow.
+FARTHEST_CENTER = 1e6
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,13 @@ class Frame:
 
     def inertia_in_data_units(self, inertia: float) -> float:
         """Convert a sum of squared distances."""
-        return math.ldexp(inertia, -2 * self.exponent)
+        try:
+            return math.ldexp(inertia, -2 * self.exponent)
+        except OverflowError:
+            raise ValueError(
+                "Weighted sums of squared distances overflow. Divide X or sample_weight by a "
+                "constant first."
+            ) from None
 
     def inertia_in_frame(self, inertia: float) -> float:
         """Convert a sum of squared distances from data units."""

@@ -12,6 +12,7 @@ from evomeans.engines.protocol import (
     Ability,
     Engine,
     FloatArray,
+    Labels,
     Mating,
     Refinement,
     Way,
@@ -19,11 +20,19 @@ from evomeans.engines.protocol import (
 from evomeans.engines.sampling import Drawing
 
 
+def total_weights(labels: Labels, weights: FloatArray | None, n_clusters: int) -> FloatArray:
+    """Return the total weight of the samples of each cluster; those labelled −1 are in none."""
+    totals = np.bincount(labels + 1, weights, n_clusters + 1)
+    return totals[1:].astype(np.float64)
+
+
 class CountingSamples:
     """What an engine inherits that has the labels of all samples in memory."""
 
     most_sampled: int = 0
     n_jobs: int = 1
+    is_abandoned: bool = False
+    is_prepared: bool = True
 
     def offspring(self, mating: Mating) -> tuple[Way, Refinement] | None:
         """Leave crossovers to the search."""
@@ -32,6 +41,10 @@ class CountingSamples:
     def subsample(self, drawing: Drawing) -> Engine:
         """Say that there are no engines over some of the samples."""
         raise NotImplementedError(f"{type(self).__name__} has no samples of its samples.")
+
+    def labelling_seconds(self, n_clusters: int) -> float:
+        """Expect labels to take no time worth reserving."""
+        return 0.0
 
     def cluster_sizes(self, centers: FloatArray) -> NDArray[np.int64]:
         """How many samples are closest to each centre."""
@@ -42,8 +55,7 @@ class CountingSamples:
     def weigh(self, centers: FloatArray) -> tuple[FloatArray, float]:
         """Total weight of the samples that are closest to each centre, and the inertia."""
         labels, inertia = self.assign(centers)  # type: ignore[attr-defined]
-        weights = np.bincount(labels, self.weights, len(centers))  # type: ignore[attr-defined]
-        return weights.astype(np.float64), inertia
+        return total_weights(labels, self.weights, len(centers)), inertia  # type: ignore[attr-defined]
 
 
 class OneAtATime(CountingSamples):
@@ -64,15 +76,15 @@ class OneAtATime(CountingSamples):
 class Abandonable:
     """What an engine inherits that calls :meth:`check_abandoned` between steps of a refinement."""
 
-    _is_abandoned = False
+    is_abandoned: bool = False
 
     def abandon(self, is_abandoned: bool) -> None:
         """End the refinement that another thread is running, and those that follow."""
-        self._is_abandoned = is_abandoned
+        self.is_abandoned = is_abandoned
 
     def check_abandoned(self) -> None:
         """End a refinement that nobody waits for."""
-        if self._is_abandoned:
+        if self.is_abandoned:
             raise Abandoned
 
 

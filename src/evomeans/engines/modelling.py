@@ -10,16 +10,19 @@ from __future__ import annotations
 import copy
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evomeans.engines.draws import WeightedDraw
 from evomeans.engines.frame import Frame
 from evomeans.engines.inherited import Abandonable, CountingSamples
 from evomeans.engines.protocol import (
+    Abandoned,
     Ability,
     FloatArray,
     Handle,
@@ -29,11 +32,17 @@ from evomeans.engines.protocol import (
     require_abilities,
 )
 from evomeans.engines.rules import BETTER, split_mixture
+from evomeans.engines.values import check_moderate_weight
 
 # Single moves follow a swap only if it comes this close to the best without them.
 NEARLY = 1.003
 # A descent is given up if it would need more steps like its last one to come as deep as wanted.
 STEPS_AHEAD = 10.0
+# Products of values between two looks at whether the engine is abandoned, and from which on an
+# assignment takes long: milliseconds.
+AT_ONCE, LONG = 2**25, 2_500_000
+# How long labels take is estimated by this share of the centres.
+FEW_CENTERS = 1 / 16
 
 
 @dataclass(frozen=True)
@@ -63,7 +72,8 @@ class ModelEngine(Abandonable, CountingSamples, ABC):
     Parameters
     ----------
     weights : (n,) array
-        Of the samples.
+        Of the samples. Those drawn for centres are drawn by ``chances``, which are the same unless
+        a model has samples that cannot be centres.
     frame : Frame
         The coordinates of samples and centres.
     n_jobs : int
@@ -75,10 +85,14 @@ class ModelEngine(Abandonable, CountingSamples, ABC):
 
     def __init__(self, weights: FloatArray, frame: Frame, n_jobs: int = 1) -> None:
         self.weights = weights
+        self.chances = weights
         self.frame = frame
         self.n_jobs = n_jobs
         self.n_samples = len(weights)
         self.total_weight = float(weights.sum())
+        check_moderate_weight(self.total_weight)
+        self._reached: FloatArray | None = None
+        self._seconds: dict[int, float] = {}
 
     @abstractmethod
     def descend(self, centers: FloatArray, single_moves: bool, goal: float = math.inf) -> Descent:
@@ -109,7 +123,7 @@ class ModelEngine(Abandonable, CountingSamples, ABC):
 
     def samples_at(self, quantiles: FloatArray) -> FloatArray:
         """Rows at quantiles of the cumulated weight."""
-        return self.rows(draw(self.weights, quantiles))
+        return self.rows(draw(self.chances, quantiles))
 
     def refine(self, starts: Sequence[Start]) -> list[Refinement]:
         """Refine every start, one after the other."""
@@ -120,12 +134,20 @@ class ModelEngine(Abandonable, CountingSamples, ABC):
         centers, moves = start.centers.copy(), start.local_search.single_moves
         if start.removed >= 0:
             self._relocate(centers, start)
-        best = self.descend(centers, moves)
+        self._reached = centers.copy()
+        try:
+            return self._improve(start, self.descend(centers, moves))
+        except Abandoned:
+            raise Abandoned(np.array(self._reached)) from None
+
+    def _improve(self, start: Start, best: Descent) -> Refinement:
+        """Try swaps from where the descent of a start ended."""
+        centers, moves = best.centers, start.local_search.single_moves
         n_iter = best.n_iter
         # The engine has no randomness of its own: all draws follow from that of the start.
         rng = np.random.default_rng(int(start.quantile * 2**53))
         for _ in range(start.local_search.swaps if len(centers) > 1 else 0):
-            self.check_abandoned()
+            self.reach(best.centers)
             goal = best.objective * NEARLY
             swapped = self.descend(self._swap(best, rng), False, goal)
             n_iter += swapped.n_iter
@@ -145,7 +167,7 @@ class ModelEngine(Abandonable, CountingSamples, ABC):
     def _relocate(self, centers: FloatArray, start: Start) -> None:
         """Put one centre onto a sample drawn from the mixture (the paper's eq. 5)."""
         by_distance, quantile = split_mixture(start.alpha, start.quantile)
-        chance = self.weights
+        chance = self.chances
         if by_distance and len(centers) > 1:
             nearest = self.nearest(np.delete(centers, start.removed, axis=0))
             chance = self._chance(nearest ** (start.power / 2))
@@ -172,20 +194,42 @@ class ModelEngine(Abandonable, CountingSamples, ABC):
 
     def seed(self, quantiles: FloatArray) -> FloatArray:
         """Draw centres by k-means++."""
-        first, *later = quantiles.reshape(len(quantiles), -1)
-        centers = self.samples_at(first[:1])
-        nearest = self.nearest(centers)
-        for trials in later:
-            drawn = self.rows(draw(self._chance(nearest), trials))
-            closer = [np.minimum(nearest, self.nearest(one[None])) for one in drawn]
-            best = int(np.argmin([weighted_sum(self.weights, one) for one in closer]))
-            centers, nearest = np.vstack([centers, drawn[best]]), closer[best]
-        return centers
+        quantiles = quantiles.reshape(len(quantiles), -1)
+        chosen = draw(self.weights, quantiles[0, :1])
+        try:
+            nearest = self.nearest_each(chosen)[0]
+            for trials in quantiles[1:]:
+                self.check_abandoned()
+                drawn = draw(self._chance(nearest), trials)
+                closer = [np.minimum(nearest, one) for one in self.nearest_each(drawn)]
+                best = int(np.argmin([weighted_sum(self.weights, one) for one in closer]))
+                chosen, nearest = np.append(chosen, drawn[best]), closer[best]
+        except Abandoned:
+            drawing = WeightedDraw(self.n_samples, self.weights)
+            others = drawing.distinct_rows(quantiles[len(chosen) :, 0], chosen)
+            chosen = np.concatenate([chosen, others])
+        return self.rows(chosen)
+
+    def nearest_each(self, chosen: NDArray[np.intp]) -> Sequence[FloatArray]:
+        """Return what every sample costs with a centre on each of some samples alone."""
+        return [self.nearest(one[None]) for one in self.rows(chosen)]
+
+    def reach(self, centers: FloatArray) -> None:
+        """Remember how far a refinement has come, in case it is abandoned; or end it."""
+        self._reached = centers
+        self.check_abandoned()
+
+    def blocks(self, n_clusters: int) -> Iterator[slice]:
+        """Yield the rows that are compared with centres together, while anybody wants it."""
+        at_once = max(1, AT_ONCE // max(1, n_clusters * len(self.frame.shift)))
+        for first in range(0, self.n_samples, at_once):
+            self.check_abandoned()
+            yield slice(first, min(first + at_once, self.n_samples))
 
     def _chance(self, nearest: FloatArray) -> FloatArray:
         """Weights times distances; weights alone if all of these are zero."""
-        chance = self.weights * nearest
-        return chance if chance.any() else self.weights
+        chance = self.chances * nearest
+        return chance if chance.any() else self.chances
 
     def better_parts(
         self,
@@ -206,8 +250,20 @@ class ModelEngine(Abandonable, CountingSamples, ABC):
         return copy.copy(self)
 
     def takes_long(self, n_clusters: int) -> bool:
-        """Leave refinements to their end when time is up, unless other threads run them."""
-        return False
+        """Whether an assignment takes milliseconds."""
+        return self.n_samples * n_clusters * len(self.frame.shift) >= LONG
+
+    def labelling_seconds(self, n_clusters: int) -> float:
+        """Estimate how long labels take by the time that a few centres take."""
+        if not self.takes_long(n_clusters):
+            return 0.0
+        if n_clusters not in self._seconds:
+            few = max(1, int(FEW_CENTERS * n_clusters))
+            centers = self.rows(np.linspace(0, self.n_samples - 1, few).astype(np.intp))
+            began = perf_counter()
+            self.nearest(centers)
+            self._seconds[n_clusters] = (perf_counter() - began) * n_clusters / few
+        return self._seconds[n_clusters]
 
     def close(self) -> None:
         """Release nothing."""

@@ -322,10 +322,28 @@ class Engine(Protocol):
         ...
 
     def abandon(self, is_abandoned: bool) -> None:
-        """End the refinement that another thread is running soon, with :class:`Abandoned`.
+        """End what another thread is doing soon: a refinement with :class:`Abandoned`.
 
-        So do all that follow, until it is called with False. Engines whose refinements do not take
+        So do all that follow, until it is called with False. Seeding ends with the centres drawn so
+        far; the others are samples drawn by their weight. Engines whose refinements do not take
         long need not.
+        """
+        ...
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether it has been abandoned."""
+        ...
+
+    @property
+    def is_prepared(self) -> bool:
+        """Whether it has taken in its samples, as far as that pays for seeding and refinements."""
+        ...
+
+    def labelling_seconds(self, n_clusters: int) -> float:
+        """Estimate how long it takes to label all samples, from the time that a few of them take.
+
+        Zero where that is not known, or not worth reserving.
         """
         ...
 

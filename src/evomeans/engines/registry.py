@@ -9,6 +9,7 @@ from typing import Any
 from evomeans.compiled.collecting import uncollected
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import Ability, Engine, FloatArray
+from evomeans.engines.rules import MANY_ROWS
 
 ENGINE_NAMES = ("auto", "cpu", "gpu", "dask", "reference")
 # What this process has prepared already; looking again takes milliseconds.
@@ -94,7 +95,7 @@ def prepare_kernels(
     is_cpu = name == "cpu" or (name == "auto" and not is_dask(X))
     # Of sparse samples, the type of the indices matters as well; of k, whether 16 bits hold labels.
     kind = (X.dtype, getattr(X, "indptr", X).dtype, n_clusters < 2**16) if is_cpu else None
-    needed = kind, abilities, matching, merging, momentum
+    needed = kind, is_cpu and X.shape[0] >= MANY_ROWS, abilities, matching, merging, momentum
     if needed in _prepared or not (is_cpu or matching or merging):
         return
     # Most of what this does with kernels that are at hand is to import Numba.

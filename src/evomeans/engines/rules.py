@@ -10,6 +10,9 @@ LARGEST_VALUE = 1e300
 
 GOLDEN_RATIO = 0.6180339887498949
 
+# From this many rows on, the CPU engine puts dense samples into buckets first.
+MANY_ROWS = 2**18
+
 # Lloyd's iterations cannot cycle in exact arithmetic. Rounding could make two labels change places
 # for ever; nothing real ever took a tenth of this.
 MAX_ITERATIONS = 20_000

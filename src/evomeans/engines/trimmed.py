@@ -8,12 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from evomeans.compiled.ready import Call
 from evomeans.engines.constrained.engine import kernel_calls as constrained_calls
+from evomeans.engines.constrained.engine import measured_squares
 from evomeans.engines.constrained.layout import Clusters, Items, Workspace
 from evomeans.engines.constrained.moves import centre, measure, move_items
 from evomeans.engines.frame import Frame
 from evomeans.engines.modelling import Descent, ModelEngine, is_hopeless, weighted_sum
 from evomeans.engines.protocol import FloatArray, Labels
+from evomeans.engines.trimmed_exchanges import CANDIDATES, exchange_outliers
 
 MOST_ROUNDS = 10_000
 BETTER = 1.0 - 1e-12
@@ -77,7 +80,6 @@ class TrimmedEngine(ModelEngine):
         starts, none = np.zeros(len(X) + 1, np.int64), np.empty(0, np.int64)
         counts = np.ones(len(X), np.int64)
         self.items = Items(points, weights, counts, starts, none, starts, none, np.empty(0))
-        self._ones = np.ones(len(X))
 
     def rows(self, chosen: NDArray[np.intp]) -> FloatArray:
         """Return a few samples."""
@@ -85,11 +87,7 @@ class TrimmedEngine(ModelEngine):
 
     def squares(self, centers: FloatArray) -> FloatArray:
         """Squared distances of all samples to all centres."""
-        k = len(centers)
-        squares, memory = np.empty((self.n_samples, k)), np.full(centers.shape, np.nan)
-        items = self.items._replace(weights=self._ones)
-        measure(items, squares, np.ascontiguousarray(centers), memory, np.empty(k, np.int64), 0.0)
-        return squares
+        return measured_squares(self, self.items, centers)
 
     def trim(self, squares: FloatArray) -> Trimming:
         """Find the closest centres, and leave out the samples that are farthest from theirs."""
@@ -122,9 +120,11 @@ class TrimmedEngine(ModelEngine):
         limits = np.zeros(k, np.int64), np.full(k, n)
         means = np.array(centers, dtype=np.float64)
         best, best_means = np.inf, means
+        # A single cluster is spared the moves, and has nothing but exchanges.
+        improves = single_moves or k == 1
         n_iter = 0
         for _ in range(MOST_ROUNDS):
-            self.check_abandoned()
+            self.reach(best_means)
             found = self.trim(self.squares(means))
             n_iter += 1
             if found.objective >= best * BETTER or is_hopeless(best, found.objective, goal):
@@ -135,7 +135,7 @@ class TrimmedEngine(ModelEngine):
             clusters = Clusters(found.labels, means, np.zeros(k), counts, *limits)
             lower = float(centre(items, clusters, work))
             # Only moves fill clusters that are empty.
-            if (single_moves and lower >= best * BETTER) or not clusters.weights.all():
+            if (improves and lower >= best * BETTER) or not clusters.weights.all():
                 self._move(items, clusters, work)
         found = self.trim(self.squares(best_means))
         totals = np.bincount(found.labels, found.kept, k).astype(np.float64)
@@ -143,15 +143,27 @@ class TrimmedEngine(ModelEngine):
         return Descent(best_means, labels, found.objective, totals, n_iter)
 
     def _move(self, items: Items, clusters: Clusters, work: Workspace) -> None:
-        """Move single samples until none can be."""
+        """Move single samples until none can be; then exchange some with those left out."""
         for _ in range(MOST_ROUNDS):
-            if not move_items(items, clusters, work):
+            blocks = self.blocks(len(clusters.means))
+            if not sum(
+                move_items(items, clusters, work, block.start, block.stop) for block in blocks
+            ):
                 break
             # What is added up move by move drifts by rounding.
             centre(items, clusters, work)
+        if self.trimmed > 0.0:
+            k = len(clusters.means)
+            candidates, away = np.empty((k, CANDIDATES), np.int64), np.empty((k, CANDIDATES))
+            if exchange_outliers(items, clusters, self.weights, candidates, away, work.squares):
+                centre(items, clusters, work)
 
 
 def kernel_calls() -> list[Any]:
     """Return what a search calls, see :func:`~evomeans.compiled.ready.ready`."""
     ours = (measure, centre, move_items)
-    return [call for call in constrained_calls() if call.kernel in ours]
+    shared = [call for call in constrained_calls() if call.kernel in ours]
+    items, clusters, work = next(call.arguments for call in shared if call.kernel is move_items)
+    candidates, away = np.zeros((1, CANDIDATES), np.int64), np.zeros((1, CANDIDATES))
+    arguments = items, clusters, np.zeros(1), candidates, away, work.squares
+    return [*shared, Call(exchange_outliers, arguments, 0.6)]

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from evomeans.engines.frame import Frame
 from evomeans.engines.rules import LARGEST_VALUE
 
+# Sums of weights, of models whose kernels square them.
+LIGHTEST, HEAVIEST = 1e-100, 1e100
 OVERFLOW = f"sums overflow beyond {LARGEST_VALUE:.0e}. Divide X by a constant first."
 
 
@@ -20,6 +22,15 @@ def check_total_weight(total: float) -> None:
         raise ValueError("sample_weight must not be all zero: no sample would count.")
     if not np.isfinite(total):
         raise ValueError("sample_weight sums to infinity; divide the weights by a constant.")
+
+
+def check_moderate_weight(total: float) -> None:
+    """Reject weights whose squares, or products with squared distances, are not all numbers."""
+    if not LIGHTEST <= total <= HEAVIEST:
+        raise ValueError(
+            f"sample_weight sums to {total:.3g}; this model needs a sum between {LIGHTEST:.0e} and "
+            f"{HEAVIEST:.0e}. Multiply the weights by a constant."
+        )
 
 
 def reaching(frame: Frame, low: NDArray[Any], high: NDArray[Any]) -> Frame:

@@ -6,12 +6,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from queue import SimpleQueue
-from threading import Lock, Thread, Timer
+from threading import Lock, Thread
 from typing import Any, Generic, TypeVar
 
 from evomeans.engines.protocol import Engine
 
 Result = TypeVar("Result")
+# Seconds between two looks at the clock and at Ctrl-C, while others work.
+MOMENT = 0.03
 
 
 class Task(Generic[Result]):
@@ -67,20 +69,24 @@ class Task(Generic[Result]):
         return self._result
 
 
-@contextmanager
-def abandoned_after(engine: Engine, seconds: float | None) -> Iterator[None]:
-    """Let refinements in this block end with an error when some seconds have passed, if any."""
-    if seconds is None:
-        yield
-        return
-    timer = Timer(seconds, engine.abandon, [True])
-    timer.start()
+def watched(engine: Engine, job: Callable[[], Result], is_over: Callable[[], bool]) -> Result:
+    """Let another thread do a job with an engine, and abandon it as soon as ``is_over()``.
+
+    Meanwhile this thread looks at the clock, and receives Ctrl-C. What an engine does that is
+    abandoned is described in :meth:`~evomeans.engines.protocol.Engine.abandon`.
+    """
+    task = Task(lambda _: job())
+    Thread(target=task.run, args=[engine], name="evomeans step").start()
     try:
-        yield
+        while not task.wait(MOMENT):
+            if is_over():
+                break
     finally:
-        timer.cancel()
-        timer.join()
-        engine.abandon(False)
+        if not task.is_done:
+            engine.abandon(True)
+            task.wait()
+            engine.abandon(False)
+    return task.result()
 
 
 class Workers:
@@ -96,21 +102,21 @@ class Workers:
     n_clusters : int
     most : int
         Workers at most.
-    is_timed : bool
-        Whether jobs may have to be dropped because time is up. If they take long, none is done in
-        the thread that asks for the result then.
+
+    Notes
+    -----
+    Jobs may have to be dropped, because time is up or because of Ctrl-C. If they take long, none is
+    done in the thread that asks for the result: it would see neither.
     """
 
-    def __init__(
-        self, engine: Engine, n_clusters: int, most: int, *, is_timed: bool = False
-    ) -> None:
+    def __init__(self, engine: Engine, n_clusters: int, most: int) -> None:
         self.engine = engine
         engines = engine.workers(n_clusters, most) if most > 1 else [engine]
         self._engines = engines if len(engines) > 1 else []
-        # What no worker has been handed is done by this one if time may be up before its end: with
-        # the threads of all workers.
+        # What no worker has been handed is done by this one if it takes long: with the threads of
+        # all workers.
         lead = engine if len(engines) > 1 else engines[0]
-        self._lead = lead if is_timed and engine.takes_long(n_clusters) else None
+        self._lead = lead if engine.takes_long(n_clusters) else None
         self._queue: SimpleQueue[Task[Any] | None] = SimpleQueue()
         self._handed_out: set[Task[Any]] = set()
 

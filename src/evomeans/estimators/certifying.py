@@ -19,6 +19,7 @@ from evomeans.engines.frame import is_sparse
 from evomeans.estimators.parameters import check_int, check_real, check_thread_count, shown
 from evomeans.estimators.validation import check_sample_weight, from_torch
 from evomeans.search.interrupts import DeferredInterrupt
+from evomeans.sparse import as_csr
 
 if TYPE_CHECKING:
     from evomeans.exact.certificate import Certificate
@@ -161,14 +162,16 @@ def _certified(
     from evomeans.exact.points import WeightedPoints
     from evomeans.exact.prepare import prepare
     from evomeans.exact.proofs import Method
+    from evomeans.exact.samples import inertia_of_samples, labels_of_samples
 
     prepare()
     points = WeightedPoints.of_samples(X, sample_weight)
     if points.n == 0:
         raise ValueError("sample_weight must not be zero for all samples.")
     known = points.labels_of_points(labels)
-    given = points.in_data_units(points.inertia(known))
-    if points.n > k and not SMALLEST <= given <= LARGEST:
+    given = inertia_of_samples(points, X, sample_weight, labels)
+    is_free = given == 0 or (points.n <= k and points.is_whole)
+    if not (is_free or SMALLEST <= given <= LARGEST):
         raise ValueError(
             f"The inertia, {given:.3g}, cannot be written in float64 with all its digits; multiply "
             "X or sample_weight by a constant first."
@@ -196,13 +199,20 @@ def _certified(
         warnings.warn(
             "certify was interrupted; the best bound so far is kept.", RuntimeWarning, stacklevel=3
         )
-    if finding.method is Method.SEPARATION and wanted is None:
-        reason = "the clusters are well separated"
-    best = np.zeros(len(X), np.int32)
-    heavy = points.places >= 0
-    best[heavy] = finding.labels[points.places[heavy]]
+    best = labels_of_samples(points, X, finding.labels)
+    upper = inertia_of_samples(points, X, sample_weight, best)
+    if not points.is_whole and given < upper:
+        best, upper = labels.astype(np.int32), given
     return certificate_of(
-        points, finding, k, given, gap=gap, reason=reason, limits=limits, labels=best
+        points,
+        finding,
+        k,
+        given,
+        upper,
+        gap=gap,
+        reason=finding.reason or reason,
+        limits=limits,
+        labels=best,
     )
 
 
@@ -240,7 +250,7 @@ def dense_samples(X: Any) -> NDArray[np.float64]:
             raise ValueError(
                 f"certify writes sparse samples out; X of shape {X.shape} is too large for that."
             )
-        X = X.toarray()
+        X = as_csr(X).toarray()
     checked: NDArray[np.float64] = check_array(
         from_torch(X), dtype=np.float64, order="C", input_name="X"
     )

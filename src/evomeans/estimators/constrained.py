@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -21,6 +22,7 @@ from evomeans.estimators.solution import Solution
 from evomeans.estimators.tasks import Task, plain_task
 from evomeans.search import DEEP, Individual
 from evomeans.search.founding import KMeansPlusPlus, RandomSamples
+from evomeans.search.strategy import MODELS
 from evomeans.storage.problem import digest
 
 CONSTRAINED = replace(
@@ -189,13 +191,17 @@ class ConstrainedHGMeans(Model):
         """
         if not fill_sizes:
             return super().predict(X)
-        X = self._checked(X)
-        limits = check_limits(self.size_min, self.size_max, self.n_clusters, X.shape[0])
-        feasibility.check_sizes(*limits, X.shape[0])
+        distances = self.transform(X).astype(np.float64)
+        n, k = distances.shape
+        # Not n_clusters, which may have been changed since the fit.
+        limits = check_limits(self.size_min, self.size_max, k, n)
+        feasibility.check_sizes(*limits, n)
         # Imported here: it loads Numba.
         from evomeans.engines.constrained.assignment import assign_within
 
-        return assign_within(self.transform(X).astype(np.float64) ** 2, *limits)
+        # By a power of two, which changes no digit: squares must not overflow.
+        shift = -math.frexp(float(distances.max()))[1]
+        return assign_within(np.ldexp(distances, shift) ** 2, *limits)
 
     def _pose(
         self,
@@ -227,8 +233,9 @@ class ConstrainedHGMeans(Model):
             groups.points,
             groups.weights,
             kernel_calls=kernel_calls,
-            strategy=CONSTRAINED if len(groups.counts) > FEW_PER_CLUSTER * k else None,
+            strategy=CONSTRAINED if len(groups.counts) > FEW_PER_CLUSTER * k else MODELS,
             identity=answer.identity,
+            check_labels=answer.check_labels,
             constant=answer.constant,
         )
 
@@ -298,13 +305,37 @@ class Answer:
 
         return replace(task, settle=settle, identity=self.identity, constant=self.constant)
 
+    def check_labels(self, labels: NDArray[Any]) -> None:
+        """Raise ValueError if a clustering of the groups does not satisfy every constraint."""
+        if labels.min() < 0:
+            raise ValueError(f"sample {int(labels.argmin())} has no cluster")
+        labels = labels[self.groups.of_sample]
+        sizes = np.bincount(labels, minlength=len(self.low))
+        is_wrong = (sizes < self.low) | (sizes > self.high)
+        if is_wrong.any():
+            j = int(is_wrong.argmax())
+            raise ValueError(
+                f"cluster {j} has {sizes[j]} samples, not {self.low[j]} to {self.high[j]}"
+            )
+        if np.isinf(self.links.count_violations(labels)[1]):
+            raise ValueError("a pair of must_link is apart, or one of cannot_link together")
+
     def of_engine(self, engine: Engine, best: Individual, is_final: bool) -> Solution:
-        """Return the answer from the labels of the groups."""
+        """Return the answer from the labels of the groups, checked once more."""
         given = best.labels
-        if given is None or len(given) != len(self.groups.counts):
+        if given is None and is_final:
+            given, _ = engine.assign(best.centers)
+        if given is None:
             best_again = engine.refine([Start(best.centers)])[0]
             given = best_again.labels
             assert given is not None
+        try:
+            self.check_labels(given)
+        except ValueError as error:
+            raise RuntimeError(
+                f"The search ended with a clustering that violates the constraints: {error}. This "
+                "is a bug in evomeans; please report it. The estimator is as it was."
+            ) from error
         labels = given[self.groups.of_sample]
         k, dtype = len(self.low), self.X.dtype
         centers = engine.frame.decode(best.centers)

@@ -57,7 +57,9 @@ def _sizes(name: str, value: Any, n_clusters: int, default: int) -> Integers:
         )
     if (sizes < 0).any():
         raise ValueError(f"{name}={sizes.min()} must not be negative.")
-    return np.broadcast_to(sizes, n_clusters).astype(np.int64)
+    # Unsigned numbers beyond the range of int64 would become negative.
+    largest = np.iinfo(np.int64).max
+    return np.array([min(int(size), largest) for size in np.broadcast_to(sizes, n_clusters)])
 
 
 def check_penalty(penalty: Any) -> float:

@@ -90,7 +90,8 @@ class HGMeans(SearchingEstimator):
         - "auto" takes the best engine at hand, which is "dask" if ``X`` is a Dask array or
           dataframe, or a memory map that does not fit into memory, else "cpu". If ``X`` is in
           memory and has a single feature, it solves the problem exactly, without a search. The
-          parameters of the search do not matter then, and ``stop_reason_`` is "proven_optimal".
+          parameters of the search do not matter then, and ``stop_reason_`` is "proven_optimal",
+          unless that is beyond the precision of float64.
         - "cpu": compiled, multi-threaded, dense and sparse. The first fit on a machine compiles
           for some seconds; later ones read the result from a cache.
         - "gpu": batches of 32 solutions on an NVIDIA GPU, dense only; for large data with many
@@ -161,7 +162,7 @@ class HGMeans(SearchingEstimator):
         How many further starts led to the same best solution, within 0.001 % of its inertia,
         independently of each other: the honest sign of convergence. A start is a population; or a
         founder, if several of one population came there by themselves. A search that ends by
-        "agreement" has at least 1; one that was limited may have 0.
+        "agreement" has at least 2; one that was limited may have 0.
 
     levels_ : tuple of int
         Rows of the levels of the search: all rows, then the samples on which populations began,
@@ -179,7 +180,9 @@ class HGMeans(SearchingEstimator):
     stop_reason_ : StopReason
         Why the search ended, a str: "agreement" (of independent starts), "no_improvement"
         (with "paper"), "max_iter" (which stands for ``max_offspring``), "max_time",
-        "target_inertia", "observer", "interrupted" or "proven_optimal".
+        "target_inertia", "observer", "interrupted", "proven_optimal" (up to a millionth of the
+        inertia), or "precision" if samples or weights span so many orders of magnitude that
+        nothing better can be told from rounding.
 
     population_ : tuple of Individual
         The last population, and the best solution if it was found before, best first: other good

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
@@ -182,7 +183,9 @@ class KernelHGMeans(Model):
         if isinstance(self.kernel, str) and self.kernel not in names:
             raise ValueError(f"kernel={self.kernel!r} must be one of {', '.join(names)}.")
         for name in ("gamma", "degree", "coef0"):
-            check_real(name, getattr(self, name))
+            value = check_real(name, getattr(self, name))
+            if value is not None and not math.isfinite(value):
+                raise ValueError(f"{name}={getattr(self, name)!r} must be finite.")
         if self.kernel_params is not None and not callable(self.kernel):
             raise ValueError("kernel_params are for callable kernels; leave them out.")
         if self.n_components is not None:

@@ -236,6 +236,7 @@ def check_thread_count(n_jobs: object) -> int:
     far as cgroups, ``OMP_NUM_THREADS`` and joblib, for its workers, allow it.
     """
     if n_jobs is None:
+        # Private to scikit-learn, but nothing public follows threadpoolctl's limits at once.
         return int(_openmp_effective_n_threads())
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral):
         raise TypeError(f"n_jobs must be an int or None, got {shown(n_jobs)}.")

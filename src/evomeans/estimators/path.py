@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from typing import Any, Self
 
@@ -34,7 +35,13 @@ from evomeans.estimators.path_solving import (
     search_path,
 )
 from evomeans.estimators.presenting import Presented
-from evomeans.estimators.solution import Solution, canonical_solution, in_data_units
+from evomeans.estimators.solution import (
+    Solution,
+    canonical_solution,
+    confirmed,
+    has_no_time,
+    in_data_units,
+)
 from evomeans.estimators.validation import (
     Features,
     check_resolved,
@@ -148,7 +155,8 @@ class HGMeansPath(Presented, BestModelMixin, BaseEstimator):  # type: ignore[mis
 
     stop_reason_ : StopReason
         Why the path ended: "agreement" when there was nothing left to do, "proven_optimal" with one
-        feature, else "max_time", "observer" or "interrupted".
+        feature ("precision" if float64 cannot prove it), else "max_time", "observer" or
+        "interrupted".
 
     n_features_in_ : int
         Number of features seen during ``fit``.
@@ -244,11 +252,10 @@ class HGMeansPath(Presented, BestModelMixin, BaseEstimator):  # type: ignore[mis
         X, features = check_samples(self, X)
         sample_weight = check_sample_weight(sample_weight, X.shape[0], X)
         check_most_clusters(parameters.ks, X.shape[0])
+        ks = tuple(parameters.ks)
         rng = generator_from(parameters.random_source)
-        state = PathState(
-            sorted({1, *parameters.ks}), rng.integers(2**32, size=4, dtype=np.uint32).tolist()
-        )
-        return self._follow(parameters, parameters.ks, X, features, sample_weight, state)
+        state = PathState(sorted({1, *ks}), rng.integers(2**32, size=4, dtype=np.uint32).tolist())
+        return self._follow(parameters, ks, X, features, sample_weight, state)
 
     def add_k(self, ks: Any, X: Any = None, sample_weight: Any = None) -> Self:
         """Extend a fitted path by further numbers of clusters.
@@ -305,6 +312,7 @@ class HGMeansPath(Presented, BestModelMixin, BaseEstimator):  # type: ignore[mis
     ) -> Self:
         """Search the path, compute criteria and set all fitted attributes."""
         prepare_path(parameters.engine, X, ks, parameters.settings)
+        began = time.perf_counter()
         exactly = is_line(parameters.engine, X)
         with (
             DeferredInterrupt() as interrupt,
@@ -324,15 +332,19 @@ class HGMeansPath(Presented, BestModelMixin, BaseEstimator):  # type: ignore[mis
                 interrupt=interrupt,
                 observers=parameters.observers,
                 keeper=keeper,
+                spent=time.perf_counter() - began,
             )
             known = [k for k in ks if k in state.entries]
             if not known:
                 raise KeyboardInterrupt
-            solutions = {
-                k: canonical_solution(engine, state.entries[k].best.centers, X.dtype)
-                for k in sorted({1, *known})
-                if k in state.entries
-            }
+            solutions = {}
+            for k in sorted({1, *known} & state.entries.keys()):
+                best = state.entries[k].best
+                is_final = has_no_time(reason, engine, k)
+                solution = canonical_solution(engine, best.centers, X.dtype, is_final=is_final)
+                solutions[k] = confirmed(solution, best, X, sample_weight, is_line=exactly)
+            if exactly and not all(solutions[k].is_confirmed for k in known):
+                reason = StopReason.PRECISION
             if not exactly:
                 check_resolved(engine, X, sample_weight, solutions[known[-1]])
             evidence = collect_evidence(
@@ -470,7 +482,7 @@ class HGMeansPath(Presented, BestModelMixin, BaseEstimator):  # type: ignore[mis
             best=entry.best,
             population=tuple(entry.members),
             history=History(),
-            stop_reason=self._reason_at(entry),
+            stop_reason=self._reason_at(entry, self._solutions[k]),
             n_offspring=entry.n_solutions,
             n_rediscoveries=entry.n_agreeing(self._tolerance) - 1 if entry.up else 0,
             missing_abilities=self._missing,
@@ -480,9 +492,10 @@ class HGMeansPath(Presented, BestModelMixin, BaseEstimator):  # type: ignore[mis
         model.population_ = population
         return model
 
-    def _reason_at(self, entry: Entry) -> StopReason:
-        if self.stop_reason_ is StopReason.PROVEN_OPTIMAL or entry.best.inertia == 0.0:
-            return StopReason.PROVEN_OPTIMAL
+    def _reason_at(self, entry: Entry, solution: Solution) -> StopReason:
+        is_line = self.stop_reason_ in (StopReason.PROVEN_OPTIMAL, StopReason.PRECISION)
+        if is_line or entry.best.inertia == 0.0:
+            return StopReason.PROVEN_OPTIMAL if solution.is_confirmed else StopReason.PRECISION
         if entry.n_agreeing(self._tolerance) > 1:
             return StopReason.AGREEMENT
         if self.stop_reason_ in UNFINISHED:
@@ -502,7 +515,7 @@ class HGMeansPath(Presented, BestModelMixin, BaseEstimator):  # type: ignore[mis
         return tags
 
 
-def check_most_clusters(ks: tuple[int, ...], n_samples: int) -> None:
+def check_most_clusters(ks: Sequence[int], n_samples: int) -> None:
     """Reject more clusters than samples."""
     if ks[-1] > n_samples:
         raise ValueError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
@@ -35,8 +35,8 @@ class PathParameters:
 
     Parameters
     ----------
-    ks : tuple of int
-        Ascending.
+    ks : sequence of int
+        Ascending. It may be a range that is far too long, until it is compared with the samples.
     criteria : tuple of Criterion
         That of ``select`` among them.
     select : Criterion, callable or None
@@ -48,7 +48,7 @@ class PathParameters:
     observers : tuple of callables
     """
 
-    ks: tuple[int, ...]
+    ks: Sequence[int]
     criteria: tuple[Criterion, ...]
     select: Any
     settings: PathSettings
@@ -93,11 +93,11 @@ def check_path_settings(estimator: Any) -> PathSettings:
     )
 
 
-def check_k_range(k_range: Any, name: str = "k_range") -> tuple[int, ...]:
+def check_k_range(k_range: Any, name: str = "k_range") -> Sequence[int]:
     """Return numbers of clusters in ascending order.
 
     A pair is an inclusive range, an int K stands for 2 to K, and everything else is a collection of
-    numbers.
+    numbers. What is a range stays one, so that a slip of the finger does not fill the memory.
     """
     if isinstance(k_range, Integral) and not isinstance(k_range, bool):
         k_range = (2, k_range)
@@ -108,18 +108,23 @@ def check_k_range(k_range: Any, name: str = "k_range") -> tuple[int, ...]:
             f"{name} must be a pair (first, last), a list of ints or one int, got {shown(k_range)}."
         )
     is_pair = isinstance(k_range, tuple) and len(k_range) == 2
-    ks = [check_int(f"every number in {name}", _plain(k)) for k in k_range]
+    if isinstance(k_range, range):
+        ks: Sequence[int] = k_range if k_range.step > 0 else k_range[::-1]
+    else:
+        ks = [check_int(f"every number in {name}", _plain(k)) for k in k_range]
     if is_pair:
         if ks[0] > ks[1]:
             raise ValueError(
                 f"{name}=({ks[0]}, {ks[1]}) is empty: the first number must not exceed the last."
             )
-        ks = list(range(max(ks[0], -1), ks[1] + 1)) if ks[0] >= 1 else ks
+        ks = range(ks[0], ks[1] + 1)
     if not ks:
         raise ValueError(f"{name} is empty; give at least one number of clusters, as in (2, 20).")
-    if min(ks) < 1:
-        raise ValueError(f"{name} has {min(ks)}; every number of clusters must be at least 1.")
-    return tuple(sorted(set(ks)))
+    if not isinstance(ks, range):
+        ks = tuple(sorted(set(ks)))
+    if ks[0] < 1:
+        raise ValueError(f"{name} has {ks[0]}; every number of clusters must be at least 1.")
+    return ks
 
 
 def _plain(value: Any) -> Any:
@@ -127,7 +132,7 @@ def _plain(value: Any) -> Any:
 
 
 def check_criteria(
-    criteria: Any, select: Any, ks: tuple[int, ...]
+    criteria: Any, select: Any, ks: Sequence[int]
 ) -> tuple[tuple[Criterion, ...], Any]:
     """Return the criteria to compute, that of ``select`` among them, and ``select`` itself."""
     if criteria is None:
@@ -144,7 +149,7 @@ def check_criteria(
         select = next((one for one in found if one.name == select), None) or find_criterion(select)
         if select.name not in names:
             found.append(select)
-        if ks == (1,) and select.name not in DEFINED_AT_ONE:
+        if ks[-1] == 1 and select.name not in DEFINED_AT_ONE:
             raise ValueError(
                 f"select={select.name!r} is not defined for k=1, the only number in k_range; "
                 f"add larger ones, or choose one of {', '.join(DEFINED_AT_ONE)}."

@@ -14,12 +14,12 @@ from evomeans.engines import Engine, create_engine, is_dask, prepare_kernels
 from evomeans.engines.frame import is_sparse
 from evomeans.engines.protocol import FloatArray
 from evomeans.estimators.path_parameters import PathParameters
-from evomeans.estimators.solution import encode_centers
+from evomeans.estimators.solution import line_individual
 from evomeans.path.record import PathObserver
 from evomeans.path.search import Outcome, PathKeeper, follow_path, learn
 from evomeans.path.settings import FRESH, PathSettings
 from evomeans.path.state import Kind, PathState, Step
-from evomeans.search import Individual, StopReason
+from evomeans.search import StopReason
 from evomeans.search.crossover import MATCHING, merging_crossover
 from evomeans.search.interrupts import DeferredInterrupt
 from evomeans.search.plan import needed_abilities
@@ -63,12 +63,19 @@ def search_path(
     interrupt: DeferredInterrupt,
     observers: Sequence[PathObserver] = (),
     keeper: PathKeeper | None = None,
+    spent: float = 0.0,
 ) -> StopReason:
     """Search for all numbers of clusters of a state, or compute them if there is one feature."""
     if exactly:
         return _solve_line(engine, X, sample_weight, state, observers)
     return follow_path(
-        engine, state, settings, observers=observers, interrupt=interrupt, keeper=keeper
+        engine,
+        state,
+        settings,
+        observers=observers,
+        interrupt=interrupt,
+        keeper=keeper,
+        spent=spent,
     )
 
 
@@ -84,8 +91,7 @@ def _solve_line(
 
     column = (X.toarray() if is_sparse(X) else X)[:, 0]
     for k, line in zip(state.ks, cluster_line_path(column, state.ks, sample_weight), strict=True):
-        centers = encode_centers(engine.frame, line.centers.reshape(k, 1))
-        best = Individual(centers, line.inertia, line.cluster_weights, alpha=0.0)
+        best = line_individual(engine, line)
         step = Step(Kind.EXACT, k)
         state.entries.pop(k, None)
         record = learn(state, step, Outcome([best], 0), 0.0, state.seconds)
@@ -157,4 +163,10 @@ def keeper_for(
         **own,
     }
     seed = source if isinstance(source, int) else None
-    return PathCheckpoint(parameters.checkpoint, problem, seed=seed)
+    return PathCheckpoint(
+        parameters.checkpoint,
+        problem,
+        n_features=X.shape[1],
+        total_weight=engine.total_weight,
+        seed=seed,
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 import warnings
@@ -11,10 +12,12 @@ from dataclasses import replace
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
+import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from evomeans.engines import Engine, prepare_calls, prepare_kernels
+from evomeans.engines import Engine, is_dask, prepare_calls, prepare_kernels
 from evomeans.engines.frame import Frame
+from evomeans.engines.inherited import total_weights
 from evomeans.engines.protocol import FloatArray
 from evomeans.estimators.callbacks import EXTRA_FRAMES, CallbackSupport, fit_task
 from evomeans.estimators.fitted import FittedCenters
@@ -26,7 +29,13 @@ from evomeans.estimators.parameters import (
 )
 from evomeans.estimators.persistence import stored_model
 from evomeans.estimators.progress import closing_bars
-from evomeans.estimators.solution import Solution, encode_starts, in_data_units
+from evomeans.estimators.solution import (
+    Solution,
+    encode_centers,
+    encode_starts,
+    has_no_time,
+    in_data_units,
+)
 from evomeans.estimators.tasks import Task
 from evomeans.estimators.validation import (
     Features,
@@ -51,6 +60,7 @@ from evomeans.search.crossover import MATCHING, merging_crossover
 from evomeans.search.interrupts import DeferredInterrupt
 from evomeans.search.levels import level_sizes
 from evomeans.search.plan import needed_abilities
+from evomeans.search.steps import Weighed
 from evomeans.storage.checkpoint import Checkpoint
 from evomeans.storage.model_file import write_model
 from evomeans.storage.problem import describe_problem
@@ -65,10 +75,6 @@ PAPER_FAST = {
 """The paper's fast setting, for its own strategy."""
 # Offspring of a fast search at most, whatever the number of clusters, and for each of them.
 FAST_OFFSPRING, FAST_PER_CLUSTER = 40, 5
-
-
-# From this many rows on, they are only labelled once time is up.
-MANY_ROWS = 1_000_000
 
 
 class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
@@ -166,6 +172,7 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, **constraints: Any) -> Self:
         """Check everything, search, and keep the answer."""
+        began = time.perf_counter()
         parameters = check_parameters(self)
         X, features = check_samples(self, X)
         sample_weight = check_sample_weight(sample_weight, X.shape[0], X)
@@ -178,8 +185,8 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
         given = [*self._previous_solutions(task.rows.shape[1]), *init]
         settings = lowered(parameters.settings, task.constant)
         rng = generator_from(parameters.random_source)
-        self._prepare(parameters, task)
-        began = time.perf_counter()
+        # All but the compilation of kernels counts as time of the search.
+        began += self._prepare(parameters, task)
 
         # Ctrl-C ends the search, but neither loses what it found nor leaves half a fit.
         with (
@@ -190,6 +197,9 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
                 self, X, y, sample_weight, features, engine.frame, settings, len(given)
             ) as watching,
         ):
+            early = EarlyAnswer(task, engine)
+            # Of rows that stand for groups of samples, there are fewer.
+            is_in_memory = not is_dask(X) and task.rows.shape[0] == X.shape[0]
             if task.solve is not None:
                 result = task.solve(engine)
             else:
@@ -202,18 +212,24 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
                     observers=(*parameters.observers, *watching),
                     interrupt=interrupt,
                     keeper=self._checkpoint(engine, task, parameters, init),
-                    # To take in the samples counts as time of the search.
                     spent=time.perf_counter() - began,
+                    weigh=early.weigh if is_in_memory else None,
                 )
+            if early.solution is None:
+                is_final = has_no_time(result.stop_reason, engine, self.n_clusters)
+                solution = task.settle(engine, raised(result, task.constant).best, is_final)
+            else:
+                solution = early.solution
             result = raised(result, task.constant)
-            is_final = result.is_unfinished or has_no_time(result, engine)
-            solution = task.settle(engine, result.best, is_final)
+            if result.stop_reason is StopReason.PROVEN_OPTIMAL and not solution.is_confirmed:
+                result = replace(result, stop_reason=StopReason.PRECISION)
             self._keep(features, engine.frame, result, solution)
         self._report(result, solution)
         return self
 
-    def _prepare(self, parameters: Parameters, task: Task) -> None:
-        """Compile what the fit needs, before the clock of the search starts."""
+    def _prepare(self, parameters: Parameters, task: Task) -> float:
+        """Compile what the fit needs; return how many seconds that took."""
+        began = time.perf_counter()
         strategy, is_search = parameters.settings.strategy, task.solve is None
         crossovers = [one.crossover for one in strategy.crossovers] if is_search else ()
         levels: tuple[int, ...] = ()
@@ -234,6 +250,7 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
         if self.verbose and levels:
             said = levels_text((task.rows.shape[0], *levels))
             print(f"[{type(self).__name__}] {said}", flush=True)
+        return time.perf_counter() - began
 
     def _previous_solutions(self, n_features: int) -> list[FloatArray]:
         """Centres in data units with which a warm start begins."""
@@ -250,7 +267,12 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
         settings, source = parameters.settings, parameters.random_source
         problem = describe_problem(engine, task.rows, task.weights, self.n_clusters, settings, init)
         seed = source if isinstance(source, int) else None
-        return Checkpoint(parameters.checkpoint, {**problem, **task.identity}, seed=seed)
+        return Checkpoint(
+            parameters.checkpoint,
+            {**problem, **task.identity},
+            seed=seed,
+            check_labels=task.check_labels,
+        )
 
     def _keep(
         self, features: Features, frame: Frame, result: SearchResult, solution: Solution
@@ -275,10 +297,11 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
                 flush=True,
             )
         if result.is_unfinished:
+            is_late = result.stop_reason is StopReason.MAX_TIME
+            cause = f"max_time={self.max_time} was up" if is_late else "fit was interrupted"
             warnings.warn(
-                f"max_time={self.max_time} was up before the first run of K-means on all samples "
-                "had ended. The centres are where it had come to, and not the means of their "
-                "clusters. Give it more time.",
+                f"{cause} before the first run of K-means on all samples had ended. The centres "
+                "are where it had come to, and not the means of their clusters. Give it more time.",
                 ConvergenceWarning,
                 stacklevel=4 + EXTRA_FRAMES,
             )
@@ -320,9 +343,32 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
         write_model(path, stored_model(self))
 
 
-def has_no_time(result: SearchResult, engine: Engine) -> bool:
-    """Whether time is up and every look at the rows takes long."""
-    return result.stop_reason == StopReason.MAX_TIME and engine.n_samples >= MANY_ROWS
+class EarlyAnswer:
+    """The answer of a search that has to end before K-means has: it is labelled only once.
+
+    Parameters
+    ----------
+    task : Task
+    engine : Engine
+
+    Attributes
+    ----------
+    solution : Solution or None
+        None if the search needed none.
+    """
+
+    def __init__(self, task: Task, engine: Engine) -> None:
+        self._task = task
+        self._engine = engine
+        self.solution: Solution | None = None
+
+    def weigh(self, centers: FloatArray) -> Weighed:
+        """Return what the answer with these centres, in the frame, looks like to the search."""
+        k = len(centers)
+        alone = Individual(centers, math.inf, np.zeros(k), alpha=0.0)
+        self.solution = found = self._task.settle(self._engine, alone, True)
+        weights = total_weights(found.labels, self._task.weights, k)
+        return Weighed(encode_centers(self._engine.frame, found.centers), weights, found.inertia)
 
 
 def lowered(settings: SearchSettings, constant: float) -> SearchSettings:

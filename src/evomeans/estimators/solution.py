@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.engines import Engine, Start, is_dask
-from evomeans.engines.frame import Frame, is_sparse
+from evomeans.engines.frame import FARTHEST_CENTER, Frame, is_sparse
 from evomeans.engines.protocol import FloatArray
 from evomeans.engines.values import reaching
 from evomeans.search import History, Individual, SearchResult, StopReason
+
+if TYPE_CHECKING:
+    from evomeans.exact import LineClustering
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,8 @@ class Solution:
         The number of centres that own a sample.
     fitted : dict
         Further attributes of the fitted estimator, by name.
+    is_confirmed : bool
+        Whether what was proven of the best individual holds for these labels, too.
     """
 
     centers: NDArray[Any]
@@ -39,6 +44,7 @@ class Solution:
     inertia: float
     n_distinct: int
     fitted: dict[str, Any] = field(default_factory=dict)
+    is_confirmed: bool = True
 
 
 def canonical_solution(
@@ -60,6 +66,12 @@ def canonical_solution(
             return solution
         solution = refined
     return solution
+
+
+def has_no_time(reason: StopReason, engine: Engine, n_clusters: int) -> bool:
+    """Whether time is up and every look at the rows takes long."""
+    is_over = reason in (StopReason.MAX_TIME, StopReason.INTERRUPTED)
+    return is_over and engine.takes_long(n_clusters)
 
 
 def _labelled(engine: Any, centers: FloatArray, dtype: Any) -> Solution:
@@ -91,12 +103,9 @@ def encode_centers(frame: Frame, centers: NDArray[Any]) -> FloatArray:
 
 
 def encode_starts(frame: Frame, solutions: Iterable[NDArray[Any]]) -> list[FloatArray]:
-    """Bring solutions to start from into a frame; centres out of this world stop at its rim.
-
-    No sample is nearest to a centre a million extents away, wherever exactly it is, and engines
-    may rely on centres not being farther.
-    """
-    return [np.clip(encode_centers(frame, centers), -1e6, 1e6) for centers in solutions]
+    """Bring solutions to start from into a frame; centres that are too far away stop at its rim."""
+    rim = FARTHEST_CENTER
+    return [np.clip(encode_centers(frame, centers), -rim, rim) for centers in solutions]
 
 
 def in_data_units(population: Iterable[Individual], frame: Frame) -> tuple[Individual, ...]:
@@ -124,17 +133,71 @@ def frame_for_new_samples(X: Any, fitted: Frame, centers: NDArray[Any]) -> Frame
 def proven_optimum(
     engine: Engine, X: Any, n_clusters: int, sample_weight: FloatArray | None
 ) -> SearchResult:
-    """Solve samples of one feature exactly; the answer looks like that of a search."""
+    """Solve samples of one feature exactly; the answer looks like that of a search.
+
+    Its labels are left out if they are not proven to be optimal.
+    """
     # Imported here: it loads Numba.
     from evomeans.exact import cluster_line
 
     column = (X.toarray() if is_sparse(X) else X)[:, 0]
     line = cluster_line(column, n_clusters, sample_weight)
-    best = Individual(
-        encode_centers(engine.frame, line.centers.reshape(n_clusters, 1)),
+    best = line_individual(engine, line)
+    reason, levels = StopReason.PROVEN_OPTIMAL, (len(column),)
+    return SearchResult(best, (best,), History(), reason, n_offspring=0, levels=levels)
+
+
+def line_individual(engine: Engine, line: LineClustering) -> Individual:
+    """Return a clustering of one feature as an individual, with labels if they are proven."""
+    return Individual(
+        encode_centers(engine.frame, line.centers.reshape(-1, 1)),
         line.inertia,
         line.cluster_weights,
         alpha=0.0,
+        labels=line.labels if line.is_proven else None,
     )
-    reason, levels = StopReason.PROVEN_OPTIMAL, (len(column),)
-    return SearchResult(best, (best,), History(), reason, n_offspring=0, levels=levels)
+
+
+def confirmed(
+    solution: Solution, best: Individual, X: Any, sample_weight: FloatArray | None, *, is_line: bool
+) -> Solution:
+    """Note whether a solution is what was proven of the best individual.
+
+    An inertia of zero is optimal, unless it is one of underflow. The labels of one feature are
+    proven; those of the centres rounded to the precision of the data may be others.
+    """
+    if is_dask(X) or not (is_line or best.inertia == 0.0):
+        return solution
+    heavy = np.ones(X.shape[0], np.bool_) if sample_weight is None else sample_weight > 0.0
+    rows, labels = X[heavy], solution.labels[heavy]
+    if not is_line:
+        holds = _is_constant(rows, labels)
+    elif best.labels is None:
+        holds = False
+    else:
+        proven = best.labels[heavy]
+        holds = np.array_equal(labels, proven) or _is_as_deep(
+            rows, None if sample_weight is None else sample_weight[heavy], labels, proven
+        )
+    return replace(solution, is_confirmed=holds)
+
+
+def _is_constant(X: Any, labels: NDArray[Any]) -> bool:
+    """Whether all samples of a cluster are equal."""
+    places, inverse = np.unique(labels, return_index=True, return_inverse=True)[1:]
+    different: Any = X[places][inverse.ravel()] != X
+    return not (different.nnz if is_sparse(X) else different.any())
+
+
+def _is_as_deep(
+    X: Any, sample_weight: FloatArray | None, labels: NDArray[Any], proven: NDArray[Any]
+) -> bool:
+    """Whether the inertia of some labels is that of others, up to rounding."""
+    # Imported here: it loads Numba.
+    from evomeans.exact.points import WeightedPoints
+    from evomeans.exact.samples import inertia_of_samples
+
+    dense = (X.toarray() if is_sparse(X) else X).astype(np.float64)
+    points = WeightedPoints.of_samples(dense, sample_weight)
+    own, other = (inertia_of_samples(points, dense, sample_weight, one) for one in (labels, proven))
+    return own <= other * (1 + 1e-9)

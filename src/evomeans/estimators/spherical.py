@@ -14,6 +14,7 @@ from evomeans.estimators.parameters import Parameters
 from evomeans.estimators.solution import Solution, canonical_solution, encode_centers
 from evomeans.estimators.tasks import Task
 from evomeans.search import Individual
+from evomeans.search.strategy import MODELS
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -83,7 +84,7 @@ class SphericalHGMeans(Model):
         from evomeans.engines.spherical.engine import SphericalEngine, kernel_calls_for
 
         def settle(engine: Engine, best: Individual, is_final: bool) -> Solution:
-            return canonical_solution(engine, best.centers, X.dtype)
+            return canonical_solution(engine, best.centers, X.dtype, is_final=is_final)
 
         return Task(
             partial(SphericalEngine, X, sample_weight, n_jobs=parameters.n_threads),
@@ -91,6 +92,7 @@ class SphericalHGMeans(Model):
             X,
             sample_weight,
             kernel_calls=partial(kernel_calls_for, X),
+            strategy=MODELS,
             identity={"model": "spherical"},
         )
 

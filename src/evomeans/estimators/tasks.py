@@ -7,10 +7,17 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from numpy.typing import NDArray
+
 from evomeans.engines import Engine, create_engine
 from evomeans.engines.protocol import FloatArray
 from evomeans.estimators.parameters import Parameters
-from evomeans.estimators.solution import Solution, canonical_solution, proven_optimum
+from evomeans.estimators.solution import (
+    Solution,
+    canonical_solution,
+    confirmed,
+    proven_optimum,
+)
 from evomeans.estimators.validation import check_resolved
 from evomeans.search import Individual, SearchResult, Strategy
 
@@ -40,6 +47,8 @@ class Task:
         What a checkpoint compares besides samples and settings.
     strategy : Strategy, optional
         The model's own version of the default strategy.
+    check_labels : callable, optional
+        Raises ValueError for labels of the rows that no solution can have.
     constant : float
         What the objective of the samples is higher than that of the rows, whatever the clusters.
     """
@@ -53,6 +62,7 @@ class Task:
     solve: Callable[[Engine], SearchResult] | None = None
     identity: dict[str, int | str | None] = field(default_factory=dict)
     strategy: Strategy | None = None
+    check_labels: Callable[[NDArray[Any]], None] | None = None
     constant: float = 0.0
 
 
@@ -73,7 +83,7 @@ def plain_task(
         solution = canonical_solution(engine, best.centers, rows.dtype, is_final=is_final)
         if not is_line:
             check_resolved(engine, rows, weights, solution)
-        return solution
+        return confirmed(solution, best, rows, weights, is_line=is_line)
 
     return Task(
         partial(create_engine, parameters.engine, rows, weights, n_jobs=parameters.n_threads),

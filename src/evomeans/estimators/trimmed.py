@@ -17,6 +17,7 @@ from evomeans.estimators.parameters import Parameters, shown
 from evomeans.estimators.solution import Solution, encode_centers, lexicographic
 from evomeans.estimators.tasks import Task
 from evomeans.search import Individual
+from evomeans.search.strategy import MODELS
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -115,6 +116,7 @@ class TrimmedHGMeans(Model):
             X,
             sample_weight,
             kernel_calls=kernel_calls,
+            strategy=MODELS,
             identity={"model": "trimmed", "n_outliers": repr(trimmed)},
         )
 

@@ -34,6 +34,7 @@ from evomeans.estimators.parameters import (
     shown,
 )
 from evomeans.estimators.solution import Solution
+from evomeans.sparse import as_csr
 
 FloatArray = NDArray[np.float64]
 # From this many values on, threads look at them.
@@ -90,7 +91,7 @@ def _validated(estimator: Any, X: Any, *, reset: bool) -> Any:
 
 def _in_memory(estimator: Any, X: Any, *, reset: bool) -> Any:
     with _naming("X"):
-        X = from_torch(X)
+        X = as_csr(X) if is_sparse(X) else from_torch(X)
         is_large = reset and isinstance(X, np.ndarray) and X.size >= MANY_VALUES
         # In C order, since sums over samples round differently in another one.
         X = validate_data(
@@ -116,8 +117,9 @@ def _check_values(estimator: Any, X: Any, n_jobs: int) -> None:
         return
     low, high = map(float, extremes(values, n_jobs))
     if not math.isfinite(high - low):
-        # Raises the error of scikit-learn, unless its configuration says assume_finite.
         assert_all_finite(X, estimator_name=type(estimator).__name__, input_name="X")
+        # It says nothing if scikit-learn is to assume that all values are finite.
+        raise ValueError("X contains NaN or infinity. Remove or replace such values.")
     if (largest := max(high, -low)) > LARGEST_VALUE:
         raise ValueError(f"X contains a value of size {largest:.3g}; {OVERFLOW}")
 
@@ -224,7 +226,7 @@ def check_init(init: Any, n_clusters: int, n_features: int) -> list[FloatArray]:
         raise TypeError(
             f"init must be None or an array of centres, got {shown(init)}. Leave it out: half of "
             "the first solutions begin with k-means++ by themselves and the others with random "
-            "samples (all of them with strategy='paper', engine='gpu' or engine='dask')."
+            "samples (all of them with strategy='paper')."
         )
     stack = _finite_array("init", init)
     expected = (n_clusters, n_features)

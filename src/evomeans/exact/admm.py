@@ -252,6 +252,8 @@ class Rounds:
             arrays = self.Y, self.V, self.U, self.N
             primal, dual = finish(self.matrix, self.base, apart, *arrays)
         self.prices = scaled * self.penalty
+        if not math.isfinite(primal + dual):
+            raise np.linalg.LinAlgError("The residuals are not finite.")
         scale = 1 / math.sqrt(self.problem.k)
         return math.sqrt(primal) * scale, math.sqrt(dual) * scale
 

@@ -42,7 +42,7 @@ from collections.abc import Callable
 import numpy as np
 
 from evomeans.exact.multipliers import Multipliers
-from evomeans.exact.points import UNIT, Floats, WeightedPoints
+from evomeans.exact.points import UNIT, Floats, WeightedPoints, smallest_cost
 from evomeans.exact.star_cuts import add_cuts, are_valid
 from evomeans.exact.subproblem import Subproblem
 
@@ -124,11 +124,6 @@ def relative_error(points: WeightedPoints) -> float:
     """
     n, d = points.values.shape
     return 4 * ((2 * n + d + 40) * UNIT + points.weight_error)
-
-
-def smallest_cost(points: WeightedPoints) -> float:
-    """Return what underflow may hide of an inertia, in the units of the points."""
-    return 1e-290 * points.n
 
 
 def outward(points: WeightedPoints, bound: float) -> float:

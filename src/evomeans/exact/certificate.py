@@ -158,18 +158,20 @@ def certificate_of(
     finding: Finding,
     k: int,
     given: float,
+    upper: float,
     *,
     gap: float,
     reason: str,
     limits: Limits,
     labels: NDArray[np.int32],
 ) -> Certificate:
-    """Turn what was found, in the units of the points, into a certificate."""
-    # Compared in the units of the points, where nothing underflows.
-    inertia = points.inertia(finding.labels)
-    closed = inertia - finding.lower <= gap * inertia and (inertia > 0 or points.n <= k)
-    upper = points.in_data_units(inertia)
+    """Turn what was found, in the units of the points, into a certificate.
+
+    ``given`` and ``upper`` are the inertias of the given and of the best clustering of all samples,
+    in the units of the data. They are zero only if the exact inertia is.
+    """
     lower = min(points.in_data_units(finding.lower), upper)
+    closed = upper - lower <= gap * upper
     status = STATISTICAL if finding.confidence else OPTIMAL if closed else BOUNDED
     return Certificate(
         lower_bound=lower,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from evomeans.exact import direct
 from evomeans.exact.limits import Limits
-from evomeans.exact.points import Floats, Indices, WeightedPoints
+from evomeans.exact.points import SMALLEST_INERTIA, Floats, Indices, WeightedPoints
 from evomeans.exact.projection import CpuProjector, Projector, Workbench
 from evomeans.exact.proofs import DirectProof, Method, Proof, SeparationProof, check_proof
 from evomeans.exact.separation import separation_bound
@@ -24,6 +24,8 @@ MOST_POINTS_ON_GPU = 3000
 """The same for eigenvectors on a GPU."""
 MOST_IN_PLANE = 2000
 """Distinct points up to which columns are generated; a step of the program grows with n³."""
+SEPARATED = "the clusters are well separated"
+TOO_WIDE = "the samples or weights span too many orders of magnitude for a proof in float64"
 
 Map = Callable[[Callable[..., Any], Iterable[tuple[Any, ...]]], list[Any]]
 """Calls a function with all these arguments, perhaps several at a time; results in order."""
@@ -52,6 +54,8 @@ class Finding:
     n_nodes, n_cuts : int
     confidence : float, optional
         Of a statement from a sample of parts.
+    reason : str, optional
+        Why another method was used than the one that suits the problem.
     """
 
     method: Method
@@ -61,6 +65,7 @@ class Finding:
     n_nodes: int = 0
     n_cuts: int = 0
     confidence: float | None = None
+    reason: str | None = None
 
 
 def choose_method(points: WeightedPoints, k: int, most_points: int = MOST_POINTS) -> Choice:
@@ -124,12 +129,18 @@ def attempt(
     if wanted is Method.DIRECT or points.n <= k:
         lower, best = direct.optimum(points, k)
         labels = best if points.inertia(best) < points.inertia(labels) else labels
-        return Finding(Method.DIRECT, lower, labels, DirectProof())
+        is_exact = lower > 0 or (points.n <= k and points.is_whole)
+        reason = None if is_exact else TOO_WIDE
+        return Finding(Method.DIRECT, lower, labels, DirectProof(), reason=reason)
     separated = _by_separation(points, k, labels)
     cutoff = points.inertia(labels)
     is_closed = method is None and separated.lower >= cutoff * (1 - limits.gap)
-    if method is Method.SEPARATION or is_closed or cutoff == 0:
+    if method is Method.SEPARATION:
         return separated
+    if cutoff < SMALLEST_INERTIA:
+        return replace(separated, reason=TOO_WIDE)
+    if is_closed:
+        return replace(separated, reason=SEPARATED)
     if wanted is Method.RELAXATION:
         with Threads(n_jobs) as threads:
             bench = Workbench(threads, projector)
@@ -151,8 +162,8 @@ def attempt(
             sampled=sampled_parts,
             part_size=part_size,
         )
-    is_best = method is not None or found.lower > separated.lower or found.confidence is not None
-    return found if is_best else separated
+    is_best = method is not None or found.lower >= separated.lower or found.confidence is not None
+    return found if is_best else replace(separated, reason=SEPARATED)
 
 
 def _by_separation(points: WeightedPoints, k: int, labels: Indices) -> Finding:

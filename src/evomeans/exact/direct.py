@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from evomeans.exact.line import cluster_line
-from evomeans.exact.points import UNIT, Indices, WeightedPoints
+from evomeans.exact.line import line_segments
+from evomeans.exact.points import UNIT, Indices, WeightedPoints, smallest_cost
 
 MOST_POINTS = 4000
 """For which all pairs are compared."""
@@ -21,33 +21,33 @@ def solves(points: WeightedPoints, k: int) -> bool:
 def optimum(points: WeightedPoints, k: int) -> tuple[float, Indices]:
     """Return a lower bound, below the optimum by no more than rounding, and optimal labels.
 
-    Both are in terms of the points. For a column see `line_program`, which says how exact it is.
+    Both are in terms of the points. What is subtracted: the share by which `WeightedPoints.inertia`
+    or the cost of a pair may be too high, what underflow may hide, and for a column what
+    `line_program` may lose.
     """
     if not solves(points, k):
         raise ValueError(f"{points.n} points and {k} clusters need a search.")
     n, d = points.values.shape
-    w = points.weights
-    relative = 8 * (n + d + k + 40) * UNIT + 2 * points.weight_error
     if n <= k:
         return 0.0, np.arange(n)
     if k == 1:
         labels = np.zeros(n, np.int64)
-        spread = np.ptp(points.values, axis=0)
-        # The square of the error of the mean, which makes the direct formula too high.
-        shift = float(w.sum() * np.square(n * UNIT * spread).sum()) * 4
-        return _lowered(points.inertia(labels), relative, shift), labels
+        return _lowered(points, points.inertia(labels), 0.0), labels
     if d == 1:
-        labels = cluster_line(points.values[:, 0], k, w).labels.astype(np.int64)
-        relative += 8 * n**2 * float(w.sum() / w.min()) * 2.0**-100
-        return _lowered(points.inertia(labels), relative, 0.0), labels
+        found = line_segments(points.values[:, 0], [k], points.weights)[0]
+        labels = found.labels_of(points.values[:, 0])
+        return _lowered(points, points.inertia(labels), found.doubt_of_input), labels
+    w = points.weights
     costs = points.squared_distances() * (w[:, None] / (w[:, None] + w) * w)
     np.fill_diagonal(costs, np.inf)
     a, b = sorted(divmod(int(costs.argmin()), n))
     labels = np.arange(n)
     labels[b] = a
     labels[labels > b] -= 1
-    return _lowered(float(costs[a, b]), relative, 0.0), labels
+    return _lowered(points, float(costs[a, b]), 0.0), labels
 
 
-def _lowered(inertia: float, relative: float, absolute: float) -> float:
-    return max(0.0, inertia * (1 - relative) - absolute)
+def _lowered(points: WeightedPoints, inertia: float, doubt: float) -> float:
+    n, d = points.values.shape
+    relative = 8 * (n + d + 40) * UNIT + 2 * points.weight_error
+    return max(0.0, inertia * (1 - relative) - doubt - smallest_cost(points))

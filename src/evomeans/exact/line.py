@@ -5,19 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.exact.line_program import (
+    LARGEST,
     Indices,
+    Segments,
     best_starts,
     best_starts_of_all,
     segment_means,
 )
 
 Floats = NDArray[np.float64]
+LIGHTEST = -70
+"""Binary exponent: lighter points, relative to the heaviest one, count as much as this."""
+PROVEN = 1e-6
+"""A clustering is called optimal if its inertia exceeds the optimum by no more than this share."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +39,34 @@ class LineClustering:
     """Sum of w (x - centre)², by the direct formula."""
     cluster_weights: Floats
     """Sum of the weights of each cluster's points."""
+    is_proven: bool
+    """Whether the labels are proven to be optimal, up to a millionth of the inertia."""
+
+
+@dataclass(frozen=True)
+class LineSegments:
+    """Optimal segments of points on a line. Inertias are in units without overflow."""
+
+    last: Floats
+    """Shape (s,), the largest point of each segment, in the units of the input."""
+    centers: Floats
+    """Shape (s,), ascending, in the units of the program."""
+    inertia: float
+    """About the exact means, up to rounding."""
+    doubt: float
+    """By how much the inertia of the segments may exceed the optimum, besides the rounding of that
+    inertia. Infinite where nothing is guaranteed."""
+    unit_exponent: int
+    """Inertias of the input are those of the program times ``2**unit_exponent``."""
+
+    @property
+    def doubt_of_input(self) -> float:
+        """Return the doubt in the units of the input."""
+        return float(np.ldexp(self.doubt, self.unit_exponent))
+
+    def labels_of(self, x: Floats) -> Indices:
+        """Return the segment of each of the points."""
+        return np.searchsorted(self.last, x)
 
 
 def cluster_line(
@@ -94,52 +129,110 @@ def cluster_line_path(
     >>> [one.inertia for one in cluster_line_path(np.array([1.0, 9.0, 2.0, 11.0]), [1, 2, 3])]
     [74.75, 2.5, 0.5]
     """
-    # Powers of two change no digit, and keep squares away from overflow and underflow.
-    x, x_exponent = scale(np.asarray(x, np.float64))
-    w = np.ones(x.size) if sample_weight is None else np.asarray(sample_weight, np.float64)
-    scaled_w, w_exponent = scale(w)
-    values, weights = distinct(x, scaled_w)
-    # Sums of weights carry some 30 digits; 21 of them below the largest weight are plenty.
-    clamped = np.maximum(weights, math.ldexp(float(weights.max()), -70))
-    ks = [k for k in k_values if k < values.size]
-    found: list[Indices] = []
-    if len(ks) == 1:
-        found = [best_starts(values, clamped, ks[0])]
-    elif ks:
-        found = best_starts_of_all(values, clamped, ks)
-    centers = [segment_means(values, weights, starts)[0] for starts in found]
-    centers += [values] * (len(k_values) - len(ks))
-    exponents = x_exponent, w_exponent
-    return [
-        labelled(x, scaled_w, w, one, k, exponents)
-        for one, k in zip(centers, k_values, strict=True)
-    ]
+    w = np.ones(len(x)) if sample_weight is None else np.asarray(sample_weight, np.float64)
+    line = ScaledLine.of_points(np.asarray(x, np.float64), w)
+    return [labelled(line, one, k) for one, k in zip(line.solved(k_values), k_values, strict=True)]
 
 
-def labelled(
-    x: Floats,
-    scaled_w: Floats,
-    w: Floats,
-    centers: Floats,
-    n_clusters: int,
-    exponents: tuple[int, int],
-) -> LineClustering:
-    """Return what follows from optimal centres, in the units of the input."""
-    x_exponent, w_exponent = exponents
+def line_segments(x: Floats, k_values: Sequence[int], w: Floats) -> list[LineSegments]:
+    """Return the segments themselves for several numbers of clusters, ascending."""
+    return ScaledLine.of_points(x, w).solved(k_values)
+
+
+@dataclass(frozen=True)
+class ScaledLine:
+    """Points on a line in units without overflow: powers of two change no digit.
+
+    Parameters
+    ----------
+    x, w : (n,) arrays
+        As given.
+    scaled_x, scaled_w : (n,) arrays
+        Multiplied by powers of two.
+    exponents : (int, int)
+        Of the input relative to these.
+    values, weights : (m,) arrays
+        Distinct values of positive weight, ascending.
+    """
+
+    x: Floats
+    w: Floats
+    scaled_x: Floats
+    scaled_w: Floats
+    exponents: tuple[int, int]
+    values: Floats
+    weights: Floats
+
+    @classmethod
+    def of_points(cls, x: Floats, w: Floats) -> ScaledLine:
+        """Scale points, and merge those that are equal."""
+        scaled_x, x_exponent = scale(x, LARGEST)
+        scaled_w, w_exponent = scale(w, 1.0)
+        merged = distinct(scaled_x, scaled_w)
+        return cls(x, w, scaled_x, scaled_w, (x_exponent, w_exponent), *merged)
+
+    @cached_property
+    def is_exact(self) -> bool:
+        """Whether no point and no weight lost a digit to underflow."""
+        x_exponent, w_exponent = self.exponents
+        same = np.array_equal(np.ldexp(self.scaled_x, x_exponent), self.x)
+        return same and np.array_equal(np.ldexp(self.scaled_w, w_exponent), self.w)
+
+    def solved(self, k_values: Sequence[int]) -> list[LineSegments]:
+        """Return optimal segments for several numbers of clusters, ascending."""
+        values, weights = self.values, self.weights
+        # Sums of weights carry some 30 digits; 21 of them below the largest weight are plenty.
+        clamped = np.maximum(weights, math.ldexp(float(weights.max()), LIGHTEST))
+        # Labels that are optimal for the raised weights lose at most what these add, anywhere.
+        raised = 2 * float(np.sum(clamped - weights)) * float(values[-1] - values[0]) ** 2
+        ks = [k for k in k_values if k < values.size]
+        found: list[Segments] = []
+        if len(ks) == 1:
+            found = [best_starts(values, clamped, ks[0])]
+        elif ks:
+            found = best_starts_of_all(values, clamped, ks)
+        found = [Segments(starts, doubt + raised) for starts, doubt in found]
+        found += [Segments(np.arange(values.size), 0.0)] * (len(k_values) - len(ks))
+        return [self._segments(one, k) for one, k in zip(found, k_values, strict=True)]
+
+    def _segments(self, found: Segments, k: int) -> LineSegments:
+        starts, doubt = found
+        centers, _, inertia = segment_means(self.values, self.weights, starts)
+        last = np.append(self.values[starts[1:] - 1], self.values[-1])
+        x_exponent, w_exponent = self.exponents
+        return LineSegments(
+            np.ldexp(last, x_exponent),
+            centers,
+            inertia,
+            0.0 if k == 1 else doubt if self.is_exact else math.inf,
+            2 * x_exponent + w_exponent,
+        )
+
+
+def labelled(line: ScaledLine, found: LineSegments, n_clusters: int) -> LineClustering:
+    """Return what follows from optimal segments, in the units of the input."""
+    x, w, centers = line.scaled_x, line.scaled_w, found.centers
     labels = nearest(x, centers)
-    inertia = np.sum(scaled_w * (x - centers[labels]) ** 2)
+    inertia = np.sum(w * (x - centers[labels]) ** 2)
     surplus = np.full(n_clusters - centers.size, centers[-1])
+    # The nearest of the rounded centres may be that of another segment.
+    is_segment = np.array_equal(labels[line.w > 0], found.labels_of(line.x[line.w > 0]))
+    excess = 0.0 if is_segment else max(0.0, float(inertia) - found.inertia)
     return LineClustering(
-        centers=np.ldexp(np.append(centers, surplus), x_exponent),
+        centers=np.ldexp(np.append(centers, surplus), line.exponents[0]),
         labels=labels,
-        inertia=float(np.ldexp(inertia, 2 * x_exponent + w_exponent)),
-        cluster_weights=np.bincount(labels, w, n_clusters).astype(np.float64),
+        inertia=float(np.ldexp(inertia, found.unit_exponent)),
+        cluster_weights=np.bincount(labels, line.w, n_clusters).astype(np.float64),
+        is_proven=found.doubt + excess <= PROVEN * found.inertia,
     )
 
 
-def scale(values: Floats) -> tuple[Floats, int]:
-    """Divide by a power of two so that all magnitudes are at most 1/2; return its exponent too."""
-    exponent = math.frexp(float(np.abs(values).max()))[1] + 1
+def scale(values: Floats, largest: float) -> tuple[Floats, int]:
+    """Multiply by a power of two: magnitudes up to half of a power of two, ``largest``.
+
+    The second value is the exponent of the power that leads back.
+    """
+    exponent = math.frexp(float(np.abs(values).max()))[1] + 2 - math.frexp(largest)[1]
     return np.ldexp(values, -exponent), exponent
 
 

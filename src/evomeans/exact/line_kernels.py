@@ -124,9 +124,9 @@ def row_minima(
             j = low_row + row
             start = max(first[j - 1], argmin[row - stride] if row >= stride else low_column)
             stop = min(j - 1, high_column)
-            right = min(row + stride, end)
-            if right < n_rows:
-                stop = min(stop, argmin[right])
+            # The minimiser of a row above the bound may be off by more than matters here.
+            if row + stride < end:
+                stop = min(stop, argmin[row + stride])
             best, best_cost = start, np.inf
             for i in range(start, stop + 1):
                 cost = previous[i] + segment_cost(sums, i, j)

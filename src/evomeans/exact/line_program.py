@@ -4,13 +4,28 @@
 points i..j-1 about their mean. The cost has the Monge property, so that one layer takes
 O(n log n) [1]_, and the whole program O(k n log n).
 
-What is guaranteed: the segments are optimal up to the rounding of the k additions to D, about
-``k · 2**-53`` of the inertia. Costs come from prefix sums, which cancel where the data have
-outliers or distant clumps; the sums therefore carry some 30 digits, about the mean of each piece
-of `forced_starts`. Pieces are cut where every optimal clustering has a boundary, so that
-distances between them, however large, do not matter. A cost is then off by some ``2**-100 · T``,
-where T, the sum of w (x - mean)² in the pieces, is below ``2 n² (sum w / min w) U`` with U the
-inertia of `good_starts`: even in the worst case 2e-15 · U for 100,000 points of equal weight.
+Costs come from prefix sums, which cancel where the data have outliers or distant clumps; the sums
+therefore carry some 30 digits, about the mean of each piece of `forced_starts`. Pieces are cut
+where every optimal clustering has a boundary, so that distances between them, however large, do not
+matter.
+
+What is guaranteed
+------------------
+The inertia of the segments exceeds the optimum by no more than `program_error`. Let u = 2**-53, W
+the sum of all weights, and Y the largest |y| of `prefix_sums`. The sums of w, |w y| and w y² are at
+most W, W Y and W Y². One addition to a double-double number that stays below P is off by at most
+16 u² P, and rounding to the grid and the difference of two prefixes by 64 u² P together, so that
+the sums over a segment are off by (16 n + 64) u² P. The mean c of a segment is at most Y in
+magnitude, so that sum w y² - 2 c sum w y + c² sum w is off by 4 (16 n + 64) u² W Y². The operations
+of `segment_cost` itself add 4 u of the cost and some hundred u² W Y². Together a cost, and its
+addition to D, are off by at most
+
+    e = 5 u U + (n + 8) 2**-99 W Y²,    for costs and D up to the inertia U.
+
+A row is only searched between the minimisers of two others that cost at most U as well. By the
+Monge property, a column beyond the minimiser found for another row is better by no more than that
+row lost itself: 2 e for each halving of the stride. So a layer loses at most (2 log2(n) + 4) e, and
+the program k times that.
 
 References
 ----------
@@ -22,6 +37,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,28 +49,40 @@ Indices = NDArray[np.int64]
 
 COARSE = 1024  # a coarse problem has about 4 · max(COARSE, k) points
 SLACK = 1e-9  # relative; far above the rounding of an inertia
+LARGEST = 2.0**400  # of magnitudes: squares do not overflow, and few underflow
+SMALLEST = 2.0**-900  # an inertia from here on keeps its digits whatever underflows
 
 
-def best_starts(x: Floats, w: Floats, k: int) -> Indices:
+class Segments(NamedTuple):
+    """Where segments start, and how much more they cost than optimal ones at most.
+
+    ``doubt`` does not include the rounding of an inertia that is computed from the segments. It is
+    infinite where nothing is guaranteed.
+    """
+
+    starts: Indices
+    doubt: float
+
+
+def best_starts(x: Floats, w: Floats, k: int) -> Segments:
     """Return the k indices at which the optimal segments start.
 
-    There are more than k points x, ascending and distinct, of magnitude at most 1, with positive
-    weights w.
+    There are more than k points x, ascending and distinct, of magnitude at most `LARGEST`, with
+    positive weights w, at most 1.
     """
     if k == 1:
-        return np.zeros(1, np.int64)
+        return Segments(np.zeros(1, np.int64), 0.0)
     starts = good_starts(x, w, k)
     inertia = segment_means(x, w, starts)[2]
-    if inertia == 0.0:
-        return starts
+    if inertia < SMALLEST:
+        return Segments(starts, math.inf)
     first = forced_starts(x, w, starts, inertia)
-    sums = segment_sums(x, w, first)
-    # The second term covers the rounding of the sums: no row of the optimum may be dropped.
-    bound = inertia * (1.0 + SLACK) + math.ldexp(sums[-1, 2], -80)
-    return run_layers(sums, first, k, bound)
+    sums, reach = segment_sums(x, w, first)
+    error = program_error(inertia, reach, x.size, k)
+    return Segments(run_layers(sums, first, k, inertia * (1.0 + SLACK) + error), error)
 
 
-def best_starts_of_all(x: Floats, w: Floats, ks: Sequence[int]) -> list[Indices]:
+def best_starts_of_all(x: Floats, w: Floats, ks: Sequence[int]) -> list[Segments]:
     """Return the starts of the optimal segments for several k, from one program.
 
     Layer q of the program is the same for every k. What prunes it is the bound for the smallest k:
@@ -69,14 +97,14 @@ def best_starts_of_all(x: Floats, w: Floats, ks: Sequence[int]) -> list[Indices]
     """
     if ks[0] == 1:
         others = best_starts_of_all(x, w, ks[1:]) if len(ks) > 1 else []
-        return [np.zeros(1, np.int64), *others]
+        return [Segments(np.zeros(1, np.int64), 0.0), *others]
     starts = good_starts(x, w, ks[0])
     inertia = segment_means(x, w, starts)[2]
-    if inertia == 0.0:
+    if inertia < SMALLEST:
         return [best_starts(x, w, k) for k in ks]
     first = forced_starts(x, w, starts, inertia)
-    sums = segment_sums(x, w, first)
-    bound = inertia * (1.0 + SLACK) + math.ldexp(sums[-1, 2], -80)
+    sums, reach = segment_sums(x, w, first)
+    bound = inertia * (1.0 + SLACK) + program_error(inertia, reach, x.size, ks[-1])
     n, last, layers = first.size, 0, []
     previous, current = np.zeros(n + 1), np.empty(n + 1)
     argmin = np.empty(n + 1, np.int32)
@@ -86,7 +114,19 @@ def best_starts_of_all(x: Floats, w: Floats, ks: Sequence[int]) -> list[Indices]
         last = row_minima(sums, first, previous, current, argmin, q, high, q - 1, last, bound)
         layers.append((q, pack(argmin[: last - q + 1])))
         previous, current = current, previous
-    return [walk_back(layers[:k], n) for k in ks]
+    # Up to the bound, costs are the same for all k, and so are their errors.
+    errors = [program_error(bound, reach, n, k) for k in ks]
+    found = [walk_back(layers[:k], n) for k in ks]
+    return [Segments(*one) for one in zip(found, errors, strict=True)]
+
+
+def program_error(inertia: float, reach: float, n: int, k: int) -> float:
+    """Return by how much the segments of the program may exceed the optimum, see above.
+
+    ``reach`` is W Y². What is returned is twice as much, for terms of second order.
+    """
+    cost = 5 * 2.0**-53 * inertia + (n + 8) * 2.0**-99 * reach
+    return 2 * k * (2 * math.log2(n) + 4) * cost
 
 
 def run_layers(sums: Floats, first: NDArray[np.int32], k: int, bound: float) -> Indices:
@@ -143,7 +183,7 @@ def good_starts(x: Floats, w: Floats, k: int) -> Indices:
         return starts
     starts = np.union1d(starts, np.linspace(0, n, size, endpoint=False).astype(np.int64))
     means, weights, _ = segment_means(x, w, starts)
-    return starts[best_starts(means, weights, k)]
+    return starts[best_starts(means, weights, k).starts]
 
 
 def gap_costs(x: Floats, w: Floats) -> Floats:
@@ -175,8 +215,11 @@ def segment_means(x: Floats, w: Floats, starts: Indices) -> tuple[Floats, Floats
     return means, weights, float(np.sum(w * offset**2))
 
 
-def segment_sums(x: Floats, w: Floats, first: NDArray[np.int32]) -> Floats:
-    """Prefix sums about the mean of each piece, their leading parts rounded to a common grid."""
+def segment_sums(x: Floats, w: Floats, first: NDArray[np.int32]) -> tuple[Floats, float]:
+    """Prefix sums about the mean of each piece, their leading parts rounded to a common grid.
+
+    The second value is the sum of all weights times the square of the largest distance to a mean.
+    """
     pieces = np.unique(first).astype(np.int64)
     centre = np.repeat(segment_means(x, w, pieces)[0], np.diff(pieces, append=x.size))
     sums = np.empty((x.size + 1, 6))
@@ -187,4 +230,5 @@ def segment_sums(x: Floats, w: Floats, first: NDArray[np.int32]) -> Floats:
         grid = (leading + anchor) - anchor
         trailing += leading - grid
         leading[:] = grid
-    return sums
+    reach = float(np.sum(w)) * float(np.abs(x - centre).max()) ** 2
+    return sums, reach

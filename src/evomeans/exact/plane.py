@@ -16,7 +16,7 @@ from evomeans.exact.plane_master import together
 from evomeans.exact.plane_prices import PriceSearch, Start, first_start
 from evomeans.exact.plane_pricing import evaluate, proven_bound
 from evomeans.exact.plane_proof import PlaneProof, PlaneStep, plane_bound
-from evomeans.exact.points import Floats, Indices, WeightedPoints
+from evomeans.exact.points import SMALLEST_INERTIA, Floats, Indices, WeightedPoints
 from evomeans.exact.proofs import Method
 from evomeans.exact.rounding import kmeans
 from evomeans.exact.tree_proof import StepKind
@@ -91,7 +91,7 @@ class PlaneTree:
             # All that was deduced spoke of the former cutoff; a lower one deduces more.
             self.labels, self._better = self._better, None
             self.cutoff = self.points.inertia(self.labels)
-            if self.limits.expired():
+            if self.limits.expired() or self.cutoff < SMALLEST_INERTIA:
                 return proof
 
     @property

@@ -83,23 +83,28 @@ class PlaneCase:
 
     @cached_property
     def scatters(self) -> Floats:
-        """Inertia of every group about its mean."""
-        offsets = self.points.values - self.values[self.groups]
+        """Inertia of every group about its mean, see `WeightedPoints.inertia`."""
+        offsets = self.points.offsets(self.groups)
         return sums_by(self.groups, self.points.weights * np.square(offsets).sum(axis=1))
+
+    @property
+    def extent(self) -> float:
+        """The largest coordinate of any point, at most 1."""
+        return float(np.abs(self.points.values).max())
 
     @cached_property
     def displacement(self) -> float:
         """Return at least the root of sum of w |e|², where e is the error of a group's mean.
 
-        The mean is a point of the group plus an average offset. The addition is off by u, and the
-        average of m offsets of length r by (2 m + 8) u r, in both coordinates.
+        The mean is a point of the group plus an average offset. The addition is off by u times the
+        extent, and the average of m offsets of length r by (2 m + 8) u r, in both coordinates.
         """
         sizes = np.bincount(self.groups)
-        first = np.unique(self.groups, return_index=True)[1]
-        offsets = np.abs(self.points.values - self.points.values[first][self.groups]).max(axis=1)
+        anchors = self.points.anchors(self.groups)
+        offsets = np.abs(self.points.values - anchors[self.groups]).max(axis=1)
         longest = np.zeros(self.n)
         np.maximum.at(longest, self.groups, offsets)
-        error = np.where(sizes > 1, 2 * UNIT * (1 + (2 * sizes + 8) * longest), 0.0)
+        error = np.where(sizes > 1, 2 * UNIT * (self.extent + (2 * sizes + 8) * longest), 0.0)
         return 1.01 * math.sqrt(float((self.weights * np.square(error)).sum()))
 
     @property

@@ -60,20 +60,20 @@ def evaluate(case: PlaneCase, prices: Floats, tolerance: float = TOLERANCE) -> E
     """Return the lower bound that prices prove, in the units of the points.
 
     Rounding is allowed for. Each box subtracts what its own sums may be off by. Discs that rounding
-    left out of a box lack at most 16 u of their prices, and the middles of boxes, at most 1, are
-    off by u, which moves the minimum of a quadratic by at most 64 u times weight and radius.
-    Scatters about a mean that is off by e are too large by w e².
+    left out of a box lack at most 16 u of their prices, and the middles of boxes are off by u of
+    the extent, which moves the minimum of a quadratic by at most 64 u times weight, radius and
+    extent. Scatters are too large by a share.
     """
     if not np.abs(prices).max() < LARGEST:
         return NOTHING
     paid = float(np.maximum(prices, 0.0).sum())
     radius = math.sqrt(float((np.maximum(prices, 0.0) / case.weights).max()))
     least, _ = least_value(case, prices, tolerance * paid / case.k, -np.inf)
-    error = 64 * UNIT * (paid + float(case.weights.sum()) * radius)
+    error = 64 * UNIT * (paid + float(case.weights.sum()) * radius * case.extent)
     least -= error
     total = math.fsum(prices.tolist()) - 4 * UNIT * math.fsum(np.abs(prices).tolist())
     scatter = math.fsum(case.scatters.tolist()) * (1 - relative_error(case.points))
-    bound = total + scatter - case.displacement**2 + case.k * min(0.0, least)
+    bound = total + scatter + case.k * min(0.0, least)
     return Evaluation(bound, least, error)
 
 

@@ -19,7 +19,7 @@ from evomeans.exact.bound import outward
 from evomeans.exact.plane_case import Pair, PlaneCase
 from evomeans.exact.plane_fixing import groups_together
 from evomeans.exact.plane_pricing import NOTHING, evaluate, proven_bound
-from evomeans.exact.points import Floats, WeightedPoints
+from evomeans.exact.points import SMALLEST_INERTIA, Floats, WeightedPoints
 from evomeans.exact.tree_proof import InvalidProofError, StepKind
 
 
@@ -69,6 +69,8 @@ def plane_bound(points: WeightedPoints, k: int, proof: PlaneProof) -> float:
     float
         In the units of the points, lowered by all that rounding may have added.
     """
+    if proof.cutoff < SMALLEST_INERTIA:
+        return 0.0  # comparisons with the cutoff might be those of underflow
     open_cases: list[tuple[PlaneCase | None, float]] = [(PlaneCase.of_points(points, k), 0.0)]
     # Without a step that speaks of the cutoff, the bound does not depend on it.
     lower = math.inf

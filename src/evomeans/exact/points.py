@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,27 +15,36 @@ Indices = NDArray[np.int64]
 
 UNIT = 2.0**-53
 """The unit roundoff of float64: a single operation is off by at most this share."""
+LIGHTEST = 2.0**-70
+"""Of the heaviest point: lighter ones are left out, so that no product of weights underflows."""
+SMALLEST_INERTIA = 1e-120
+"""In the units of the points. From here on, norms of matrices do not underflow, nor do those of
+their rounding errors, which are the squares of 2**-53 times as much."""
 
 
 @dataclass(frozen=True)
 class WeightedPoints:
     """Distinct points of positive weight.
 
-    Equal samples are merged, because some optimal clustering keeps them together. Coordinates and
-    weights are divided by powers of two, which changes no digit.
+    Equal samples are merged, because some optimal clustering keeps them together. Samples without
+    weight, or with next to none beside the heaviest one, are left out: that never raises the least
+    inertia, so that lower bounds stay valid. Coordinates and weights are divided by powers of two,
+    and offsets are subtracted from columns where that is exact; both change no digit.
 
     Parameters
     ----------
     values : (n, d) array
-        Distinct, of magnitude at most 1.
+        Distinct but for underflow, of magnitude at most 1.
     weights : (n,) array
-        Positive, at most the number of samples.
+        Positive, at most the number of samples, and at least `LIGHTEST` of the heaviest.
     places : (n_samples,) array
-        The point of every sample, -1 if the sample has no weight.
+        The point of every sample, -1 if the sample is left out.
     exponent, weight_exponent : int
-        The data are ``values * 2**exponent`` with ``weights * 2**weight_exponent``.
+        The data are ``values * 2**exponent``, shifted, with ``weights * 2**weight_exponent``.
     weight_error : float
         Relative rounding error of the sums of weights of equal samples.
+    is_whole : bool
+        Whether only samples without weight were left out.
     """
 
     values: Floats
@@ -43,29 +53,34 @@ class WeightedPoints:
     exponent: int
     weight_exponent: int
     weight_error: float
+    is_whole: bool = True
 
     @classmethod
     def of_samples(cls, X: NDArray[Any], sample_weight: Floats | None = None) -> WeightedPoints:
         """Merge equal samples and drop those without weight."""
         X = np.asarray(X, np.float64) + 0.0  # -0.0 and 0.0 are the same point
         n = X.shape[0]
-        weights = np.ones(n) if sample_weight is None else np.asarray(sample_weight, np.float64)
+        given = np.ones(n) if sample_weight is None else np.asarray(sample_weight, np.float64)
         exponent = _exponent(X)
-        weight_exponent = 0 if sample_weight is None else _exponent(weights)
-        weights = np.ldexp(weights, -weight_exponent)
-        heavy = np.flatnonzero(weights > 0)
-        values, inverse = np.unique(X[heavy], axis=0, return_inverse=True)
+        weight_exponent = 0 if sample_weight is None else _exponent(given)
+        counted = np.flatnonzero(given > 0)
+        scaled = np.ldexp(given, -weight_exponent)
+        values, inverse = np.unique(X[counted], axis=0, return_inverse=True)
         inverse = inverse.ravel()
         counts = np.bincount(inverse)
+        weights = sums_by(inverse, scaled[counted])
+        heavy = weights >= LIGHTEST * weights.max(initial=0.0)
+        new_places = np.where(heavy, np.cumsum(heavy) - 1, -1)
         places = np.full(n, -1)
-        places[heavy] = inverse
+        places[counted] = new_places[inverse]
         return cls(
-            values=np.ldexp(values, -exponent),
-            weights=sums_by(inverse, weights[heavy]),
+            values=_shifted(np.ldexp(values[heavy], -exponent)),
+            weights=weights[heavy],
             places=places,
             exponent=exponent,
             weight_exponent=weight_exponent,
-            weight_error=0.0 if sample_weight is None else UNIT * float(counts.max()),
+            weight_error=0.0 if sample_weight is None else UNIT * float(counts.max(initial=0)),
+            is_whole=bool(heavy.all()),
         )
 
     @property
@@ -79,13 +94,17 @@ class WeightedPoints:
         return 2 * self.exponent + self.weight_exponent
 
     def in_data_units(self, inertia: float) -> float:
-        """Return an inertia in the units of the data; zero or infinity if it cannot be written."""
+        """Return an inertia in the units of the data; zero or infinity if it cannot be written.
+
+        A denormal number would be rounded, perhaps upwards, which a lower bound must not be.
+        """
         if inertia == 0.0 or not math.isfinite(inertia):
             return inertia
         try:
-            return math.ldexp(inertia, self.unit_exponent)
+            found = math.ldexp(inertia, self.unit_exponent)
         except OverflowError:
             return math.copysign(math.inf, inertia)
+        return found if abs(found) >= sys.float_info.min else 0.0
 
     def in_point_units(self, inertia: float) -> float:
         """Return an inertia of the data in the units of the points."""
@@ -99,18 +118,46 @@ class WeightedPoints:
         return np.unique(found, return_inverse=True)[1].ravel()
 
     def inertia(self, labels: Indices) -> float:
-        """Sum of w |x - mean of the cluster|² by the direct formula."""
-        offsets = self.values - self.means(labels)[labels]
+        """Sum of w |x - mean of the cluster|², wherever the cluster is.
+
+        The result is off by a share of at most 8 (n + d + 40) UNIT, besides `weight_error` and
+        underflow. Let y be the differences from an anchor, r those from the computed mean of the y,
+        S the sum of w |y|² and I the inertia. Each y and each r is off by a share of UNIT. So the
+        root of the inertia, a norm, is off by UNIT √S, and that of the r by a share of UNIT. The
+        mean is off by at most 2 (n + 2) UNIT √(S/W), which adds 4 (n + 2)² UNIT² S. The anchor is
+        the heaviest point of its cluster, and its w |anchor - mean|² <= I, so that S is at most
+        (n + 1) I. Squares, products and the sum are off by a share of (d + 4) UNIT.
+        """
+        offsets = self.offsets(labels)
         return math.fsum((self.weights * np.einsum("ij,ij->i", offsets, offsets)).tolist())
 
+    def offsets(self, labels: Indices) -> Floats:
+        """Return the points minus the means of their clusters, see `inertia`."""
+        anchor, shift = self._anchors_and_shifts(labels)
+        offsets: Floats = (self.values - anchor[labels]) - shift[labels]
+        return offsets
+
     def means(self, labels: Indices) -> Floats:
-        """Weighted means of the clusters, about a point of each so that offsets do not matter."""
-        first = np.unique(labels, return_index=True)[1]
-        anchor = self.values[first]
+        """Weighted means of the clusters, rounded to float64.
+
+        They are off by UNIT times their magnitude, and by (2 m + 8) UNIT times the distance from
+        the anchor to the farthest of m points.
+        """
+        anchor, shift = self._anchors_and_shifts(labels)
+        means: Floats = anchor + shift
+        return means
+
+    def anchors(self, labels: Indices) -> Floats:
+        """Return the heaviest point of every cluster."""
+        order = np.argsort(-self.weights, kind="stable")
+        return self.values[order[np.unique(labels[order], return_index=True)[1]]]
+
+    def _anchors_and_shifts(self, labels: Indices) -> tuple[Floats, Floats]:
+        """Return a point of every cluster, and the mean of the differences from it."""
+        anchor = self.anchors(labels)
         offsets = (self.values - anchor[labels]) * self.weights[:, None]
         sums = np.stack([sums_by(labels, column) for column in offsets.T], axis=1)
-        means: Floats = anchor + sums / sums_by(labels, self.weights)[:, None]
-        return means
+        return anchor, sums / sums_by(labels, self.weights)[:, None]
 
     def restricted(self, chosen: Indices) -> WeightedPoints:
         """Return some of the points, in the same units."""
@@ -121,6 +168,7 @@ class WeightedPoints:
             self.exponent,
             self.weight_exponent,
             self.weight_error,
+            self.is_whole,
         )
 
     def squared_distances(self) -> Floats:
@@ -131,9 +179,35 @@ class WeightedPoints:
         return total
 
 
+def smallest_cost(points: WeightedPoints) -> float:
+    """Return what underflow may hide of an inertia, in the units of the points.
+
+    A single operation loses at most 2**-1075. No weight is below 2**-71, and the inertia of a
+    cluster is a sum over pairs, divided by its weight: n² 2**-1004 at most. Coordinates that lose
+    as much when they are scaled change an inertia by less than 4 W d 2**-1075.
+    """
+    return 1e-290 * points.n
+
+
 def sums_by(labels: Indices, values: Floats, count: int = 0) -> Floats:
     """Sum the values of every label."""
     return np.bincount(labels, values, count).astype(np.float64)
+
+
+def _shifted(values: Floats) -> Floats:
+    """Subtract from each column the value in its middle, if that is exact and of use.
+
+    Then no distance changes by a digit, and errors that grow with coordinates are those of the
+    extent. The rounding error of a difference is computed exactly (Knuth).
+    """
+    if len(values) == 0:
+        return values
+    middle = np.sort(values, axis=0)[len(values) // 2]
+    found = values - middle
+    part = found - values
+    error = (values - (found - part)) + (-middle - part)
+    is_smaller = np.abs(found).max(axis=0) < np.abs(values).max(axis=0)
+    return np.where((error == 0.0).all(axis=0) & is_smaller, found, values)
 
 
 def _exponent(values: Floats) -> int:

@@ -77,9 +77,11 @@ def check_proof(points: WeightedPoints, k: int, proof: Proof) -> float:
         return direct.optimum(points, k)[0]
     if isinstance(proof, SeparationProof):
         _check_shape(proof.labels, points.n)
-        if not np.array_equal(np.unique(proof.labels), np.arange(k)):
-            raise InvalidProofError(f"The clustering of the proof does not have {k} clusters.")
-        return separation_bound(points, proof.labels)
+        used = np.unique(proof.labels)
+        if not np.array_equal(used, np.arange(len(used))):
+            raise InvalidProofError("The labels of the proof are not 0, 1, 2 and so on.")
+        # A clustering into fewer clusters proves nothing.
+        return separation_bound(points, proof.labels) if len(used) == k else 0.0
     if isinstance(proof, PlaneProof):
         return plane_bound(points, k, proof)
     return parts_bound(points, k, proof)

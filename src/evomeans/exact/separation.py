@@ -33,7 +33,15 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import eigh
 
-from evomeans.exact.points import UNIT, Floats, Indices, WeightedPoints, sums_by
+from evomeans.exact.points import (
+    SMALLEST_INERTIA,
+    UNIT,
+    Floats,
+    Indices,
+    WeightedPoints,
+    smallest_cost,
+    sums_by,
+)
 
 MOST_ROWS = 3000
 """Of N; more would take minutes."""
@@ -48,15 +56,17 @@ def separation_bound(points: WeightedPoints, labels: Indices) -> float:
     k = int(labels.max()) + 1
     if not 1 < k < n or k * d > MOST_ROWS:
         return 0.0
+    inertia = points.inertia(labels)
+    if inertia < SMALLEST_INERTIA:
+        return 0.0
     clusters = Clusters.of_points(points, labels)
     z = clusters.least_margin()
     if not z > 0:
         return 0.0
-    inertia = points.inertia(labels)
     excess: float = min(clusters.excess(share * z) for share in SHARES)
-    relative = 8 * (n + d + 40) * UNIT + 2 * points.weight_error
-    shift = 4 * float(points.weights.sum()) * d * clusters.error**2
-    return max(0.0, (inertia - excess / 2) * (1 - relative) - shift)
+    # The excess is rounded up by itself; the inertia may be too high by a share.
+    bound = inertia * (1 - 8 * (n + d + 40) * UNIT) - excess / 2
+    return max(0.0, bound * (1 - 2 * points.weight_error) - smallest_cost(points))
 
 
 @dataclass(frozen=True)
@@ -137,6 +147,8 @@ class Clusters:
         """Return the sum of the k largest values of max(0, eigenvalue of N - z), rounded up."""
         k, d = self.means.shape
         T, relative = self._middle(z)
+        if not math.isfinite(relative):
+            return math.inf
         R = self.factors
         N = np.einsum("aij,ajbl,bml->aibm", R, T, R, optimize=True).reshape(k * d, k * d)
         N = (N + N.T) / 2

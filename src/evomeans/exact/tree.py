@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from evomeans.exact.admm import Iterate, Search
 from evomeans.exact.bound import proven_bound
 from evomeans.exact.limits import Limits
-from evomeans.exact.points import Indices, WeightedPoints
+from evomeans.exact.points import SMALLEST_INERTIA, Indices, WeightedPoints
 from evomeans.exact.projection import Workbench
 from evomeans.exact.rounding import rounded_clustering
 from evomeans.exact.subproblem import Subproblem
@@ -110,10 +111,11 @@ class Tree:
             if self._better is None:
                 return TreeResult(proof, found)
             found, self._better = self._better, None
-            if self.limits.expired():
+            better = self.points.inertia(found)
+            if self.limits.expired() or better < SMALLEST_INERTIA:
                 return TreeResult(proof, found)
             # All that was deduced spoke of the former cutoff; a lower one deduces more.
-            self.cutoff, start = self.points.inertia(found), root.iterate
+            self.cutoff, start = better, root.iterate
 
     def _grow(self, start: Iterate | None) -> Case:
         problem = Subproblem.of_points(self.points, self.k, self.cutoff)
@@ -134,9 +136,10 @@ class Tree:
                 if self._is_done(heap[0][0]):
                     break
                 cases.append(heapq.heappop(heap)[2])
-            if not cases:
+            pairs = [undecided_pair(case) for case in cases]
+            if not cases or None in pairs:
                 break
-            self._split(cases)
+            self._split(cases, pairs)
             for case in cases:
                 for child in case.children or ():
                     count += 1
@@ -196,11 +199,12 @@ class Tree:
         if labels is not None and self.points.inertia(labels) < self.cutoff * (1 - BETTER):
             case.better = labels
 
-    def _split(self, cases: list[Case]) -> None:
+    def _split(self, cases: list[Case], pairs: Sequence[tuple[int, int] | None]) -> None:
         """Split cases, and work on all that come from them side by side."""
         calls: list[tuple[Subproblem, Iterate, float]] = []
-        for case in cases:
-            a, b = case.split = undecided_pair(case)
+        for case, pair in zip(cases, pairs, strict=True):
+            assert pair is not None
+            a, b = case.split = pair
             apart, merged = case.problem.separated(a, b), case.problem.merged(a, b)
             start = case.iterate
             calls.append((apart, start, case.bound))
@@ -221,8 +225,8 @@ class Tree:
         )
 
 
-def undecided_pair(case: Case) -> tuple[int, int]:
-    """Return the pair that Y neither puts together nor keeps apart."""
+def undecided_pair(case: Case) -> tuple[int, int] | None:
+    """Return the pair that Y neither puts together nor keeps apart; None if Y has no number."""
     problem = case.problem
     assert case.Y is not None
     Z = case.Y / problem.products
@@ -230,10 +234,10 @@ def undecided_pair(case: Case) -> tuple[int, int]:
     share = Z / np.maximum(np.minimum(own[:, None], own), 1e-300)
     # Where the lighter group goes is what a split decides.
     score = np.minimum(share, 1 - share) / (1 / w[:, None] + 1 / w)
-    score[problem.apart] = -np.inf
+    score[problem.apart | ~np.isfinite(score)] = -np.inf
     np.fill_diagonal(score, -np.inf)
     a, b = np.unravel_index(int(np.argmax(score)), score.shape)
-    return int(min(a, b)), int(max(a, b))
+    return (int(min(a, b)), int(max(a, b))) if np.isfinite(score[a, b]) else None
 
 
 def steps_of(root: Case) -> list[Step]:

@@ -21,7 +21,7 @@ from enum import IntEnum
 from evomeans.exact.bound import outward, proven_bound
 from evomeans.exact.fixing import pairs_to_fix
 from evomeans.exact.multipliers import Multipliers
-from evomeans.exact.points import WeightedPoints
+from evomeans.exact.points import SMALLEST_INERTIA, WeightedPoints
 from evomeans.exact.subproblem import Subproblem
 
 
@@ -90,6 +90,8 @@ def tree_bound(points: WeightedPoints, k: int, proof: TreeProof) -> float:
     """
     if points.n <= k:
         return 0.0  # exactly k clusters, which the steps speak of, need not be optimal
+    if proof.cutoff < SMALLEST_INERTIA:
+        return 0.0  # comparisons with the cutoff might be those of underflow
     lower = follow(Subproblem.of_points(points, k, proof.cutoff), proof.steps)
     return outward(points, lower)
 

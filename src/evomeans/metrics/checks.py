@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 
+from evomeans.sparse import as_csr
+
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.intp]
 
@@ -19,8 +21,7 @@ BLOCK = 2**21
 def checked_samples(X: Any) -> Any:
     """Return samples as a float array of two dimensions or as a CSR matrix."""
     if issparse(X):
-        rows: Any = X
-        return rows.tocsr()
+        return as_csr(X)
     array: NDArray[Any] = np.asarray(X)
     if array.ndim != 2 or 0 in array.shape:
         raise ValueError(

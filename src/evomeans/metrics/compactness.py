@@ -62,9 +62,10 @@ def calinski_harabasz(inertia: float, total: float, n_samples: float, k: int) ->
     """Return the index from inertias: that of k clusters, and that of one."""
     if k < 2 or n_samples <= k:
         return np.nan
-    if inertia == 0.0:
+    within = inertia / (n_samples - k)
+    if within == 0.0:
         return np.inf if total > 0.0 else np.nan
-    return ((total - inertia) / (k - 1)) / (inertia / (n_samples - k))
+    return ((total - inertia) / (k - 1)) / within
 
 
 def bic_score(X: Any, labels: ArrayLike, sample_weight: ArrayLike | None = None) -> float:

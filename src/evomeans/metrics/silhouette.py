@@ -61,7 +61,7 @@ def simplified_silhouette_samples(X: Any, centers: ArrayLike) -> FloatArray:
         )
     values = np.empty(samples.shape[0])
     for rows, block in dense_blocks(samples, samples.shape[1] + len(places)):
-        _, near, far = two_distances(block, places)
+        _, near, far, _ = two_distances(block, places)
         values[rows] = simplified(near, far)
     return values
 
@@ -146,15 +146,8 @@ def silhouette_samples(
         means[places, own] = np.inf
         means[:, totals == 0.0] = np.inf
         a = np.divide(inner, others, out=np.zeros_like(inner), where=others > 0.0)
-        s = simplified_pair(a, means.min(axis=1))
+        s = simplified(a, means.min(axis=1))
         values[rows] = np.where(others > 0.0, s, 0.0)
-    return values
-
-
-def simplified_pair(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Return (b − a)/max(a, b), and 0 where both are 0."""
-    larger = np.maximum(a, b)
-    values: FloatArray = np.divide(b - a, larger, out=np.zeros_like(a), where=larger > 0.0)
     return values
 
 

@@ -1,4 +1,4 @@
-"""What one pass over the samples tells about a clustering."""
+"""Sums over the samples of each cluster, for metrics, criteria and reports."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 
 from evomeans.metrics.checks import FloatArray, IndexArray, dense_blocks
@@ -55,7 +57,7 @@ def cluster_sums(
     total = ClusterSums(*np.zeros((4, k)))
     for rows, block in dense_blocks(X, X.shape[1] + k):
         own = None if labels is None else labels[rows]
-        clusters, near, far = two_distances(block, centers, own)
+        clusters, near, far, _ = two_distances(block, centers, own)
         w = weights[rows]
         s = simplified(near, far)
         parts = (w, w * near * near, w * near, w * s)
@@ -66,8 +68,8 @@ def cluster_sums(
 
 def two_distances(
     rows: FloatArray, centers: FloatArray, labels: IndexArray | None = None
-) -> tuple[IndexArray, FloatArray, FloatArray]:
-    """Return the cluster of each row, and its distances to its centre and to the closest other.
+) -> tuple[IndexArray, FloatArray, FloatArray, IndexArray]:
+    """Return the cluster of each row, its distances to its centre and the closest other, and which.
 
     The latter is infinite if there is only one centre. Distances are computed directly, not from
     squared lengths, so that no digits cancel.
@@ -77,32 +79,94 @@ def two_distances(
     own: IndexArray = distances.argmin(axis=1) if labels is None else labels
     near = distances[places, own]
     distances[places, own] = np.inf
-    return own, near, distances.min(axis=1)
+    other: IndexArray = distances.argmin(axis=1)
+    return own, near, distances[places, other], other
 
 
 def simplified(near: FloatArray, far: FloatArray) -> FloatArray:
-    """Return (b − a)/max(a, b), and 0 where both are 0."""
+    """Return (b − a)/max(a, b), and 0 where both are 0 or there is no other cluster."""
     larger = np.maximum(near, far)
-    difference = np.where(np.isinf(far), larger, far - near)
-    with np.errstate(invalid="ignore"):
-        values: FloatArray = np.where(larger > 0.0, difference / larger, 0.0)
-    return np.where(np.isinf(far), 0.0, values)
+    known = (larger > 0.0) & np.isfinite(far)
+    values: FloatArray = np.divide(far - near, larger, out=np.zeros_like(near), where=known)
+    return values
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterMoments:
+    """Sums over the samples of each cluster about its centre c, column by column.
+
+    Parameters
+    ----------
+    centers : (k, d) array
+    weights : (k,) array
+        Σ w.
+    first, second : (k, d) arrays
+        Σ w(x − c) and Σ w(x − c)².
+    """
+
+    centers: FloatArray
+    weights: FloatArray
+    first: FloatArray
+    second: FloatArray
+
+    @property
+    def inertia(self) -> FloatArray:
+        """Σ w‖x − c‖² of each cluster."""
+        inertia: FloatArray = self.second.sum(axis=1)
+        return inertia
+
+    @property
+    def means(self) -> FloatArray:
+        """The mean of each cluster; its centre if it has no samples."""
+        return self.centers + self.first / self._totals
+
+    @property
+    def deviations(self) -> FloatArray:
+        """Standard deviations within each cluster, about its centre."""
+        return np.sqrt(self.second / self._totals)
+
+    @property
+    def mean(self) -> FloatArray:
+        """The mean of all samples."""
+        # From one centre on, so that large offsets do not cost digits.
+        moved = self.weights @ (self.centers - self.centers[0]) + self.first.sum(axis=0)
+        mean: FloatArray = self.centers[0] + moved / self.weights.sum()
+        return mean
+
+    @property
+    def spread(self) -> FloatArray:
+        """The standard deviation of all samples."""
+        away = self.centers - self.mean
+        squares = self.second + 2.0 * away * self.first + self.weights[:, None] * away**2
+        spread: FloatArray = np.sqrt(np.maximum(squares.sum(axis=0), 0.0) / self.weights.sum())
+        return spread
+
+    @property
+    def _totals(self) -> FloatArray:
+        return np.where(self.weights > 0.0, self.weights, 1.0)[:, None]
+
+
+def cluster_moments(
+    X: Any, centers: FloatArray, weights: FloatArray, labels: NDArray[Any]
+) -> ClusterMoments:
+    """Sum up over the samples of each cluster in one pass; the label −1 does not count."""
+    (k, d), totals = centers.shape, np.zeros(len(centers))
+    first, second = np.zeros((k, d)), np.zeros((k, d))
+    for rows, block in dense_blocks(X, d):
+        is_counted = labels[rows] >= 0
+        own = np.where(is_counted, labels[rows], 0)
+        w = np.where(is_counted, weights[rows], 0.0)
+        owned = csr_array((w, (own, np.arange(len(own)))), shape=(k, len(own)))
+        away = block - centers[own]
+        totals += np.bincount(own, w, k)
+        first += owned @ away
+        second += owned @ np.square(away)
+    return ClusterMoments(centers, totals, first, second)
 
 
 def means_by_label(X: Any, labels: IndexArray, weights: FloatArray) -> FloatArray:
     """Return the weighted mean of the samples of each label."""
-    k = int(labels.max()) + 1
-    totals = np.bincount(labels, weights, k)
     # From one sample of each cluster on, so that large offsets do not cost digits.
-    origins = np.empty((k, X.shape[1]))
-    first = np.unique(labels, return_index=True)[1]
-    for j, row in enumerate(first):
-        chosen = X[[row]]
-        origins[j] = np.asarray(chosen.toarray() if hasattr(chosen, "toarray") else chosen)[0]
-    moments = np.zeros_like(origins)
-    for rows, block in dense_blocks(X, X.shape[1]):
-        offsets = (block - origins[labels[rows]]) * weights[rows, None]
-        np.add.at(moments, labels[rows], offsets)
-    shares = np.where(totals > 0.0, totals, 1.0)[:, None]
-    means: FloatArray = origins + moments / shares
-    return means
+    origins: Any = X[np.unique(labels, return_index=True)[1]]
+    places = np.asarray(origins.toarray() if hasattr(origins, "toarray") else origins, np.float64)
+    return cluster_moments(X, places, weights, labels).means

@@ -9,7 +9,8 @@ from typing import Protocol
 
 import numpy as np
 
-from evomeans.engines.protocol import Engine, FloatArray, Start
+from evomeans.engines.protocol import Abandoned, Engine, FloatArray, Start
+from evomeans.engines.workers import watched
 from evomeans.path.neighbours import Grown, Merged
 from evomeans.path.record import PathObserver, PathRecord
 from evomeans.path.settings import FRESH, TAUGHT, PathSettings
@@ -24,6 +25,11 @@ from evomeans.search.stopping import StopReason
 
 # Founders of the searches that unite populations, and of those that listen to a neighbour.
 UNITED, LISTENING = 12, 3
+# Until every number of clusters has a solution, one step may take this many times its share of the
+# time left.
+MOST_SHARES = 4.0
+# How often the samples are labelled for each number of clusters, at most, once time is up.
+LABELLINGS = 2
 # Up to so many clusters, populations that agree are not believed before they have settled: there,
 # neighbours lead into the same wrong place more often, and searches cost next to nothing.
 FEW_CLUSTERS = 8
@@ -82,6 +88,7 @@ def follow_path(
     interrupt: DeferredInterrupt,
     keeper: PathKeeper | None = None,
     clock: Callable[[], float] = time.perf_counter,
+    spent: float = 0.0,
 ) -> StopReason:
     """Search for the deepest clusterings with all numbers of clusters of the state.
 
@@ -107,22 +114,28 @@ def follow_path(
         Stores the state.
     clock : callable
         Seconds.
+    spent : float
+        Seconds that have gone into preparations. They count as time of the path.
 
     Returns
     -------
     reason : StopReason
         ``AGREEMENT`` if there is nothing left to do.
     """
-    began = clock() - state.seconds
+    began = clock() - state.seconds - spent
+    reserve = reserve_for(engine, state.ks) if settings.max_time is not None else 0.0
     reason = StopReason.AGREEMENT
     while (step := state.next_step(settings.tolerance, settings.confirmations)) is not None:
-        left = None if settings.max_time is None else began + settings.max_time - clock()
+        limit, n_missing = settings.max_time, len(state.ks) - len(state.entries)
+        left = None if limit is None else began + limit - reserve - clock()
         # Every number of clusters gets a solution, however little time there is.
-        if left is not None and left <= 0.0 and len(state.entries) == len(state.ks):
+        if left is not None and left <= 0.0 and not n_missing:
             reason = StopReason.MAX_TIME
             break
+        if left is not None and n_missing:
+            left *= min(1.0, MOST_SHARES / n_missing)
         outcome = take_step(engine, state, settings, step, interrupt, left)
-        if interrupt.requested:
+        if outcome is None or interrupt.requested:
             # What was interrupted begins anew when the path continues, with the same numbers.
             reason = StopReason.INTERRUPTED
             break
@@ -145,10 +158,14 @@ def take_step(
     step: Step,
     interrupt: DeferredInterrupt,
     seconds_left: float | None,
-) -> Outcome:
-    """Make the solutions of a step; the state is only read."""
+) -> Outcome | None:
+    """Make the solutions of a step; the state is only read. None if Ctrl-C leaves no solution."""
     if step.kind is Kind.MEAN:
-        (mean,) = engine.refine([Start(engine.samples_at(np.array([0.5])))])
+        start = Start(engine.samples_at(np.array([0.5])))
+        try:
+            (mean,) = watched(engine, lambda: engine.refine([start]), lambda: interrupt.requested)
+        except Abandoned:
+            return None
         alone = Individual(mean.centers, mean.inertia, mean.cluster_weights, alpha=0.0)
         return Outcome([alone], 1)
     k, entry = step.k, state.entries.get(step.k, Entry())
@@ -183,6 +200,12 @@ def take_step(
         interrupt=interrupt,
     )
     return Outcome(best_of(found), len(found.history))
+
+
+def reserve_for(engine: Engine, ks: Sequence[int]) -> float:
+    """Estimate how long it takes to label the samples for all numbers of clusters."""
+    most = max(ks)
+    return LABELLINGS * engine.labelling_seconds(most) * sum(ks) / most
 
 
 def founders(state: PathState, step: Step) -> tuple[tuple[Founding, ...], list[FloatArray]]:

@@ -7,22 +7,27 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evomeans.plotting.palette import FAINT, INK, MUTED
+from evomeans.wording import how_to_install
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 def get_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
     """Return the axes given, or new ones in a figure of their own."""
-    if ax is None:
-        try:
-            from matplotlib import pyplot
-        except ImportError as error:
-            raise ImportError(
-                'Plots need matplotlib; install it with: pip install "evomeans[plot]"'
-            ) from error
-        _, ax = pyplot.subplots(figsize=size, layout="constrained")
-    return calm(ax)
+    return calm(new_figure(size).subplots() if ax is None else ax)
+
+
+def new_figure(size: tuple[float, float]) -> Figure:
+    """Return a figure of pyplot, or say what is not installed."""
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise ImportError(
+            f"Plots need matplotlib, which is not installed: {how_to_install('plot')}."
+        ) from error
+    return pyplot.figure(figsize=size, layout="constrained")
 
 
 def calm(ax: Axes) -> Axes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -59,10 +59,10 @@ class Projection:
     """
 
     points: FloatArray
-    labels: NDArray[Any]
+    labels: NDArray[np.intp]
     centers: FloatArray
     sizes: NDArray[np.intp]
-    axis_names: tuple[str, ...]
+    axis_names: list[str]
 
     def view(self, shape: float = 1.0) -> tuple[tuple[float, float], tuple[float, float]]:
         """Return the limits of both axes: nearly all samples and every centre, with a margin.
@@ -108,17 +108,17 @@ def projection_data(
             raise ValueError(f"columns must be two names or two indices, got {columns!r}.")
         pair = [_column_index(column, names) for column in columns]
         points, plane = dense(X[kept][:, pair]), middles[:, pair]
-        axis_names = tuple(names[i] for i in pair)
+        axis_names = [names[i] for i in pair]
     elif X.shape[1] == 1:
         points, plane = _strip(dense(X[kept])), np.insert(middles, 1, 0.5, axis=1)
-        axis_names = (names[0], "spread out to be seen")
+        axis_names = [names[0], "spread out to be seen"]
     else:
         mean, axes, shares = _principal_axes(X)
         points, plane = (dense(X[kept]) - mean) @ axes.T, (middles - mean) @ axes.T
-        axis_names = tuple(
+        axis_names = [
             f"principal component {i} ({share:.0%} of the variance)"
             for i, share in enumerate(shares, start=1)
-        )
+        ]
     sizes = cluster_sizes(labels, len(middles))
     return Projection(points, labels[kept], plane, sizes, axis_names)
 
@@ -169,17 +169,16 @@ class Profiles:
     """How the clusters differ from the whole, in the columns that tell most.
 
     A row for each of ``clusters``, similar ones next to each other; a column for each of ``names``,
-    out of ``n_features``. ``values`` are differences of the ``centers`` from the overall mean, in
-    standard deviations.
+    whose indices are ``columns``, out of ``n_features``. ``values`` are differences of the
+    ``centers`` from the overall mean, in standard deviations.
     """
 
     values: FloatArray
     centers: FloatArray
     clusters: NDArray[np.intp]
     names: list[str]
+    columns: NDArray[np.intp]
     n_features: int
-    columns: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))
-    """Indices of the columns that ``names`` are of, if they are known."""
 
 
 def profile_data(
@@ -215,8 +214,8 @@ def profile_data(
         (middles if shown is None else shown)[rows][:, chosen],
         rows,
         [names[i] for i in chosen],
-        middles.shape[1],
         chosen,
+        middles.shape[1],
     )
 
 

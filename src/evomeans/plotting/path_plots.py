@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evomeans.plotting.axes import calm, get_axes
+from evomeans.plotting.axes import calm, get_axes, new_figure
 from evomeans.plotting.palette import FAINT, INK, MUTED, OKABE_ITO, PAPER, cluster_colors, ink_on
 from evomeans.plotting.path_data import (
     Clustergram,
@@ -53,21 +53,19 @@ def plot_path(path: Any, figure: Figure | None = None) -> Figure:
     """
     check_path(path)
     data = path_curves(path)
-    n_rows = -(-(1 + len(data.criteria)) // COLUMNS)
     if figure is None:
-        size = (3.4 * COLUMNS, 2.3 * n_rows + 0.3)
-        first = get_axes(None, size)
-        root = first.get_figure(root=True)
-        assert root is not None
-        root.clear()
-        figure = root
+        figure = new_figure((3.4 * COLUMNS, 2.3 * grid_rows(data) + 0.3))
     return draw_path(figure, data)
+
+
+def grid_rows(data: PathCurves) -> int:
+    """Return how many rows of axes :func:`draw_path` makes: for the inertia and all criteria."""
+    return -(-(1 + len(data.criteria)) // COLUMNS)
 
 
 def draw_path(figure: Figure, data: PathCurves) -> Figure:
     """Draw the data of :func:`plot_path`."""
-    n_rows = -(-(1 + len(data.criteria)) // COLUMNS)
-    grid = figure.subplots(n_rows, COLUMNS, squeeze=False, sharex=True).ravel()
+    grid = figure.subplots(grid_rows(data), COLUMNS, squeeze=False, sharex=True).ravel()
     draw_inertia(calm(grid[0]), data)
     for ax, curve in zip(grid[1:], data.criteria, strict=False):
         draw_curve(calm(ax), data, curve)

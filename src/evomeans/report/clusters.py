@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evomeans.metrics.sums import ClusterMoments
 from evomeans.plotting.cluster_data import (
+    Profiles,
     cluster_sizes,
     profile_data,
     projection_data,
     standardized,
 )
 from evomeans.plotting.palette import cluster_colors
-from evomeans.plotting.samples import Moments, column_deviations
-from evomeans.report.plain import short
+from evomeans.report.plain import as_json, short
 from evomeans.report.samples import Samples
 from evomeans.report.separation import (
     BORDERLINE,
@@ -34,41 +36,30 @@ EXAMPLES, EXAMPLE_COLUMNS, MOST_EXAMPLES = 2, 6, 200
 """Samples of a kind that each cluster shows, their columns, and the most samples of all."""
 
 
-def model_parts(model: Any, samples: Samples, moments: Moments, points: int) -> dict[str, Any]:
+def model_parts(
+    model: Any, samples: Samples, moments: ClusterMoments, points: int
+) -> dict[str, Any]:
     """Describe the clusters of a model."""
-    found = separation(samples.X, model.labels_, model.cluster_centers_, samples.weights)
-    profiles, columns = profiles_part(model, samples, moments)
-    has_others = len(model.cluster_centers_) > 1
+    X, labels, centers = samples.X, model.labels_, model.cluster_centers_
+    found = separation(X, labels, centers, samples.weights)
+    plane = projection_data(X, labels, centers, names=samples.columns, limit=points)
+    profiles = profiles_part(model, samples, moments)
     return {
-        "projection": projection_part(model, samples, points),
-        "profiles": profiles,
+        "projection": as_json(plane, shortened=True),
+        "profiles": as_json(profiles, shortened=True),
+        "columns": columns_part(samples, moments, profiles),
         "clusters": clusters_part(model, samples, moments, found),
         "separation": {
-            "silhouette": found.share(found.silhouettes) if has_others else None,
+            "silhouette": found.share(found.silhouettes) if len(centers) > 1 else None,
             "borderline": found.share(found.silhouettes < BORDERLINE),
             "rows": len(found.rows),
         },
-        "examples": examples_part(model, samples, found, columns[:EXAMPLE_COLUMNS]),
+        "examples": examples_part(model, samples, found, profiles.columns[:EXAMPLE_COLUMNS]),
     }
 
 
-def projection_part(model: Any, samples: Samples, limit: int) -> dict[str, Any]:
-    """Return some of the samples in the plane."""
-    data = projection_data(
-        samples.X, model.labels_, model.cluster_centers_, names=samples.columns, limit=limit
-    )
-    return {
-        "points": short(data.points.T),
-        "labels": data.labels.tolist(),
-        "centers": short(data.centers.T),
-        "axis_names": list(data.axis_names),
-    }
-
-
-def profiles_part(
-    model: Any, samples: Samples, moments: Moments
-) -> tuple[dict[str, Any], NDArray[np.intp]]:
-    """Return the centres, how far they are from the mean, and which columns are shown."""
+def profiles_part(model: Any, samples: Samples, moments: ClusterMoments) -> Profiles:
+    """Return the centres in the units of the columns, and how far they are from the mean."""
     data = profile_data(
         model.cluster_centers_,
         moments.weights,
@@ -78,25 +69,22 @@ def profiles_part(
         spread=moments.spread,
         limit=COLUMNS,
     )
-    columns = data.columns
-    within = column_deviations(
-        samples.X, model.labels_, model.cluster_centers_, samples.weights, columns
-    )
-    part = {
-        "columns": data.names,
-        "units": [samples.units.get(name, "") for name in data.names],
-        "clusters": data.clusters.tolist(),
-        "values": data.values.round(2).tolist(),
-        "centers": short(data.centers),
-        "deviations": short((within * samples.scale[columns])[data.clusters]),
-        "mean": short(samples.in_units(moments.mean)[columns]),
-        "deviation": short((moments.spread * samples.scale)[columns]),
+    return replace(data, values=data.values.round(2))
+
+
+def columns_part(samples: Samples, moments: ClusterMoments, shown: Profiles) -> dict[str, Any]:
+    """Describe the columns of the profiles: units, means and deviations, within clusters too."""
+    within = moments.deviations[shown.clusters] * samples.scale
+    return {
+        "units": [samples.units.get(name, "") for name in shown.names],
+        "deviations": short(within[:, shown.columns]),
+        "mean": short(samples.in_units(moments.mean)[shown.columns]),
+        "deviation": short((moments.spread * samples.scale)[shown.columns]),
     }
-    return part, columns
 
 
 def clusters_part(
-    model: Any, samples: Samples, moments: Moments, found: Separation
+    model: Any, samples: Samples, moments: ClusterMoments, found: Separation
 ) -> list[dict[str, Any]]:
     """Describe each cluster: how large, loose and separate it is, and where it stands out."""
     middles = np.asarray(model.cluster_centers_, dtype=np.float64)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
@@ -20,68 +21,84 @@ from evomeans.plotting.cluster_plots import (
     draw_sizes,
     profiles_size,
 )
-from evomeans.plotting.samples import FloatArray
+from evomeans.plotting.path_data import Clustergram, PathCurves
+from evomeans.plotting.path_plots import draw_clustergram, draw_path, grid_rows
 from evomeans.plotting.search_data import Convergence
 from evomeans.plotting.search_plots import draw_convergence
+from evomeans.report.plain import from_json
 from evomeans.report.theme import VARIABLES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # Inches; small enough for a phone, where texts must stay readable.
-WIDE, SQUARE = (5.2, 3.5), (5.2, 4.5)
+WIDE, SQUARE, PAGE_WIDE, GRID_ROW = (5.2, 3.5), (5.2, 4.5), (10.6, 4.2), 2.2
 LONG_NUMBER = re.compile(r"\d+\.\d{3,}")
 
 
-def report_figures(data: Mapping[str, Any]) -> dict[str, str]:
-    """Draw the plots of a report as ``svg`` elements for its page."""
+@contextmanager
+def own_style() -> Iterator[None]:
+    """Draw in the style of the page, whatever the user's matplotlib is set to."""
     import matplotlib
 
     with matplotlib.rc_context(), warnings.catch_warnings():
         matplotlib.rcdefaults()
         # The browser has fonts for letters that those of matplotlib lack.
         warnings.filterwarnings("ignore", "Glyph .* missing from")
-        return _searches(data) | cluster_figures(data)
+        yield
 
 
-def _searches(data: Mapping[str, Any]) -> dict[str, str]:
-    """Draw the convergence, unless all solutions of the search were equally good."""
+def report_figures(data: Mapping[str, Any]) -> dict[str, str]:
+    """Draw the plots of a fit as ``svg`` elements; no convergence if all solutions are equal."""
     figures = {}
-    for x, given in data["convergence"].items():
-        numbers = {name: as_floats(each) for name, each in given.items() if isinstance(each, list)}
-        course = Convergence(**(given | numbers))
-        if course.gap.any():
-            label = f"Best inertia so far by {x}, in {course.unit}"
-            figures[x] = as_svg(draw_convergence(new_axes(WIDE), course, x), label)
-    return figures
+    with own_style():
+        for x, given in data["convergence"].items():
+            course = from_json(Convergence, given)
+            if course.gap.any():
+                label = f"Best inertia so far by {x}, in {course.unit}"
+                figures[x] = as_svg(draw_convergence(new_axes(WIDE), course, x), label)
+        return figures | cluster_figures(data)
+
+
+def path_figures(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Draw the curves, the clustergram, and for every k its map, sizes and centres."""
+    curves = from_json(PathCurves, data["curves"])
+    with own_style():
+        figures: dict[str, Any] = {"curves": _curves(curves)}
+        if data["clustergram"] is not None:
+            flows = from_json(Clustergram, data["clustergram"])
+            ax = draw_clustergram(new_axes(PAGE_WIDE), flows, curves.best_k)
+            figures["clustergram"] = as_svg(ax, "How clusters divide as their number grows")
+        figures["models"] = {
+            k: cluster_figures(model, f", k = {k}") for k, model in data["models"].items()
+        }
+        return figures
+
+
+def _curves(curves: PathCurves) -> str:
+    from matplotlib.figure import Figure
+
+    size = (PAGE_WIDE[0], GRID_ROW * grid_rows(curves))
+    figure = draw_path(Figure(size, facecolor="none", layout="constrained"), curves)
+    for ax in figure.axes:
+        ax.set_facecolor("none")
+    return as_svg(figure.axes[0], "Inertia and criteria over the number of clusters")
 
 
 def cluster_figures(data: Mapping[str, Any], which: str = "") -> dict[str, str]:
     """Draw the clusters; ``which`` tells figures of several models apart."""
-    clusters, projection, profiles = data["clusters"], data["projection"], data["profiles"]
-    sizes, colors = np.array([(each["size"], each["color"]) for each in clusters], np.intp).T
-    x_name, y_name = projection["axis_names"]
-    plane = Projection(
-        as_floats(projection["points"]).T,
-        np.array(projection["labels"], np.intp),
-        as_floats(projection["centers"]).T,
-        sizes,
-        (x_name, y_name),
-    )
-    centers = Profiles(
-        as_floats(profiles["values"]),
-        as_floats(profiles["centers"]),
-        np.array(profiles["clusters"], np.intp),
-        profiles["columns"],
-        data["run"]["n_features"],
-    )
+    plane = from_json(Projection, data["projection"])
+    centers = from_json(Profiles, data["profiles"])
+    colors = np.array([each["color"] for each in data["clusters"]], np.intp)
+    x_name, y_name = plane.axis_names
     return {
         "plane": as_svg(
             draw_clusters(new_axes(SQUARE), plane, colors),
             f"Samples by cluster{which}, on {x_name} and {y_name}",
         ),
         "sizes": as_svg(
-            draw_sizes(new_axes(SQUARE), sizes, colors), f"Number of samples by cluster{which}"
+            draw_sizes(new_axes(SQUARE), plane.sizes, colors),
+            f"Number of samples by cluster{which}",
         ),
         "profiles": as_svg(
             draw_profiles(new_axes(profiles_size(centers)), centers),
@@ -89,11 +106,6 @@ def cluster_figures(data: Mapping[str, Any], which: str = "") -> dict[str, str]:
             own_width=True,
         ),
     }
-
-
-def as_floats(given: Any) -> FloatArray:
-    """Return numbers of JSON as an array."""
-    return np.array(given, dtype=np.float64)
 
 
 def new_axes(size: tuple[float, float]) -> Axes:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from evomeans.plotting.samples import Moments
+from evomeans.metrics.sums import ClusterMoments
 from evomeans.plotting.search_data import convergence_data
 from evomeans.report.clusters import model_parts
-from evomeans.report.plain import short
+from evomeans.report.plain import as_json
 from evomeans.report.rival import affordable_runs, kmeans_runs
 from evomeans.report.samples import Samples
 from evomeans.search.history import History
 
 FORMAT = "evomeans report"
-VERSION = 3
+VERSION = 4
+AXES: tuple[Literal["offspring", "seconds"], ...] = ("offspring", "seconds")
 POINTS = 5000
 SOLUTIONS = 1500
 LABELS = 100_000
@@ -30,7 +31,9 @@ def fit_parts(model: Any, samples: Samples, most_runs: int) -> dict[str, Any]:
         "format": FORMAT,
         "version": VERSION,
         "run": _run(model, samples, moments, history, most_runs),
-        "convergence": {x: _convergence(history, x) for x in ("offspring", "seconds")},
+        "convergence": {
+            x: as_json(convergence_data(history, x, limit=SOLUTIONS), shortened=True) for x in AXES
+        },
         **model_parts(model, samples, moments, POINTS),
         "labels": _labels(model, samples),
     }
@@ -43,7 +46,7 @@ def _history(model: Any) -> History:
 
 
 def _run(
-    model: Any, samples: Samples, moments: Moments, history: History, most_runs: int
+    model: Any, samples: Samples, moments: ClusterMoments, history: History, most_runs: int
 ) -> dict[str, Any]:
     """Describe the search in figures."""
     reached = history.when_best_was_found() if history else None
@@ -81,14 +84,6 @@ def _run(
 def _is_plain(model: Any) -> bool:
     """Whether the objective is that of plain k-means, for which there are rivals and proofs."""
     return bool(getattr(model, "_is_plain_kmeans", True))
-
-
-def _convergence(history: History, x: Any) -> dict[str, Any]:
-    data = vars(convergence_data(history, x, limit=SOLUTIONS))
-    return {
-        name: short(value) if isinstance(value, np.ndarray) else value
-        for name, value in data.items()
-    }
 
 
 def _labels(model: Any, samples: Samples) -> dict[str, Any] | None:

@@ -11,13 +11,13 @@ from importlib.resources import files
 from typing import Any
 
 from evomeans.report import fit_data, path_data
-from evomeans.report.figures import report_figures
-from evomeans.report.path_page import path_figures
+from evomeans.report.figures import path_figures, report_figures
 from evomeans.report.theme import theme_css
 from evomeans.wording import (
     advice_text,
     counted,
     duration_text,
+    how_to_install,
     levels_text,
     number_text,
     percent_text,
@@ -71,7 +71,7 @@ def check_packages() -> Any:
         import matplotlib  # noqa: F401
     except ImportError as error:
         raise ImportError(
-            f'Reports need {error.name}; install it with: pip install "evomeans[report]"'
+            f"Reports need {error.name}, which is not installed: {how_to_install('report')}."
         ) from error
     return jinja2
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from types import UnionType
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
+
+Kind = TypeVar("Kind")
 
 # Where a search is kept and who watches it: its result does not depend on them.
 NOT_SETTINGS = ("checkpoint", "observers")
@@ -44,3 +49,39 @@ def short(values: NDArray[np.float64]) -> list[Any]:
     if values.ndim > 1:
         return [short(row) for row in values]
     return [float(f"{value:.5g}") for value in values.tolist()]
+
+
+def as_json(data: Any, *, shortened: bool = False) -> Any:
+    """Turn a dataclass of arrays into plain JSON; :func:`from_json` is the way back.
+
+    Numbers that are not finite become None. The floats of arrays keep five digits if
+    ``shortened``.
+    """
+    if is_dataclass(data):
+        data = {one.name: getattr(data, one.name) for one in fields(data)}
+    if isinstance(data, np.ndarray):
+        data = short(data) if shortened and data.dtype.kind == "f" else data.tolist()
+    if isinstance(data, dict):
+        return {name: as_json(value, shortened=shortened) for name, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [as_json(value, shortened=shortened) for value in data]
+    return None if isinstance(data, float) and not np.isfinite(data) else data
+
+
+def from_json(kind: type[Kind], data: Mapping[str, Any]) -> Kind:
+    """Make a dataclass from its plain JSON, with arrays where its annotations say so."""
+    hints = get_type_hints(kind)
+    return kind(**{name: _read(hints[name], value) for name, value in data.items()})
+
+
+def _read(hint: Any, value: Any) -> Any:
+    """Return a value of JSON as what an annotation says."""
+    parts = get_args(hint)
+    if get_origin(hint) is UnionType:
+        return None if value is None else _read(parts[0], value)
+    if get_origin(hint) is np.ndarray:
+        # NDArray[np.float64] is ndarray[shape, dtype[np.float64]].
+        return np.array(value, dtype=get_args(parts[1])[0])
+    if get_origin(hint) is list:
+        return [_read(parts[0], one) for one in value]
+    return from_json(hint, value) if isinstance(hint, type) and is_dataclass(hint) else value

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evomeans.metrics.sums import ClusterMoments, cluster_moments
 from evomeans.plotting.cluster_data import column_names
-from evomeans.plotting.samples import Moments, fitted_rows, sample_moments
+from evomeans.plotting.samples import fitted_rows
 from evomeans.report.plain import as_text
 
 
@@ -65,15 +66,16 @@ class Samples:
             return np.ones(self.X.shape[1])
         return np.asarray(self.standardization[1], dtype=np.float64)
 
-    def moments(self, model: Any) -> Moments:
-        """Describe samples and clusters; outliers, labelled −1, do not count."""
-        X, labels, weights = self.X, model.labels_, self.weights
-        is_counted = labels >= 0
-        if not is_counted.all():
-            if weights is not None:
-                weights = np.broadcast_to(weights, len(labels))[is_counted]
-            X, labels = X[is_counted], labels[is_counted]
-        return sample_moments(X, labels, model.cluster_centers_, weights)
+    @property
+    def weight_of_each(self) -> NDArray[np.float64]:
+        """One weight for each sample."""
+        given = 1.0 if self.weights is None else self.weights
+        return np.broadcast_to(np.asarray(given, np.float64), self.X.shape[0])
+
+    def moments(self, model: Any) -> ClusterMoments:
+        """Sum up over the samples of each cluster; outliers, labelled −1, do not count."""
+        centers = np.asarray(model.cluster_centers_, np.float64)
+        return cluster_moments(self.X, centers, self.weight_of_each, model.labels_)
 
 
 def samples_of(

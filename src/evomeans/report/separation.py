@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from evomeans.metrics.checks import dense_blocks
-from evomeans.metrics.sums import simplified
+from evomeans.metrics.sums import simplified, two_distances
 from evomeans.plotting.cluster_data import thin_out
 from evomeans.plotting.samples import FloatArray, dense
 
@@ -68,17 +68,11 @@ def separation(
     middles = np.asarray(centers, dtype=np.float64)
     rows = thin_out(labels, ROWS)
     rows = np.sort(rows[labels[rows] >= 0])
-    near, far = np.empty(len(rows)), np.empty(len(rows))
-    other = np.full(len(rows), -1, dtype=np.intp)
-    chosen, own = X[rows], labels[rows]
-    for part, block in dense_blocks(chosen, X.shape[1] + len(middles)):
-        distances = cdist(block, middles)
-        places = np.arange(len(block))
-        near[part] = distances[places, own[part]]
-        distances[places, own[part]] = np.inf
-        far[part] = distances.min(axis=1)
-        if len(middles) > 1:
-            other[part] = distances.argmin(axis=1)
+    near, far = np.empty((2, len(rows)))
+    other, own = np.empty(len(rows), np.intp), labels[rows]
+    for part, block in dense_blocks(X[rows], X.shape[1] + len(middles)):
+        _, near[part], far[part], other[part] = two_distances(block, middles, own[part])
+    other[np.isinf(far)] = -1
     weights = np.broadcast_to(1.0 if sample_weight is None else sample_weight, len(labels))
     return Separation(rows, own, near, far, other, np.asarray(weights[rows], np.float64))
 

@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 from typing import Any
 
+from evomeans.files import write_atomically
 from evomeans.report.data import report_data
 from evomeans.report.page import check_packages, render_report
-from evomeans.storage.files import write_atomically
 
 
 def write_report(model: Any, X: Any, path: str | os.PathLike[str], **options: Any) -> Path:

@@ -91,17 +91,21 @@ class Made(NamedTuple):
     alpha, made_by, is_independent
         As in :class:`~evomeans.search.state.Draft`.
     refinement : Refinement
+    start : (k, d) array, optional
+        Where it began, if it is independent.
     """
 
     alpha: float
     made_by: str
     is_independent: bool
     refinement: Refinement
+    start: FloatArray | None = None
 
     @classmethod
     def of(cls, draft: Draft, refinement: Refinement) -> Made:
         """Return what became of a draft."""
-        return cls(draft.alpha, draft.made_by, draft.is_independent, refinement)
+        start = draft.centers if draft.is_independent else None
+        return cls(draft.alpha, draft.made_by, draft.is_independent, refinement, start)
 
 
 def found(founders: Sequence[Founder], engine: Engine) -> list[Draft]:

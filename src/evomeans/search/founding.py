@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
@@ -14,6 +14,8 @@ from evomeans.engines.protocol import Ability, Engine, FloatArray
 # How many samples an engine hands out if it cannot seed among all of them: at least the first
 # number, and the second for each centre.
 FEW_SAMPLES, SAMPLES_PER_CENTER = 2000, 20
+# Samples of which a random mean is the mean.
+MEAN_OF = 4
 
 
 class Founding(Protocol):
@@ -60,6 +62,28 @@ class RandomSamples:
 
 
 @dataclass(frozen=True)
+class RandomMeans:
+    """Each centre is the mean of a few samples, drawn by their weight.
+
+    A model of k-means with outliers, links or limits can have optima to which no centres on samples
+    lead. And where there are few different samples, this is how founders can differ at all.
+    """
+
+    name: ClassVar[str] = "random means"
+    needs: ClassVar[frozenset[Ability]] = frozenset()
+
+    def draw(self, n_samples: int, n_clusters: int, rng: np.random.Generator) -> FloatArray:
+        """Draw samples, not necessarily different ones."""
+        return rng.random((n_clusters, MEAN_OF))
+
+    def place(self, engine: Engine, draws: Sequence[FloatArray]) -> list[FloatArray]:
+        """Average the samples."""
+        drawn = engine.samples_at(np.concatenate([numbers.ravel() for numbers in draws]))
+        means: FloatArray = drawn.reshape(len(draws), -1, MEAN_OF, drawn.shape[1]).mean(axis=2)
+        return list(means)
+
+
+@dataclass(frozen=True)
 class KMeansPlusPlus:
     """k samples far from each other, drawn by k-means++.
 
@@ -91,18 +115,28 @@ class KMeansPlusPlus:
         else:
             quantiles = (np.arange(engine.n_samples) + 0.5) / engine.n_samples
         rows = engine.samples_at(quantiles)
-        return [seed_among(rows, numbers) for numbers in draws]
+        return [seed_among(rows, numbers, lambda: engine.is_abandoned) for numbers in draws]
 
 
-def seed_among(rows: FloatArray, quantiles: FloatArray) -> FloatArray:
-    """Draw centres by k-means++ among some samples; see :meth:`Engine.seed`."""
+def seed_among(
+    rows: FloatArray, quantiles: FloatArray, is_over: Callable[[], bool] = lambda: False
+) -> FloatArray:
+    """Draw centres by k-means++ among some samples; see :meth:`Engine.seed`.
+
+    Soon after ``is_over()``, other samples take the places of those that are missing.
+    """
     # Around their mean, so that few digits cancel.
     middle = rows.mean(axis=0)
     rows = rows - middle
     norms = (rows * rows).sum(axis=1)
     nearest = np.full(len(rows), np.inf)
     centers = np.empty((len(quantiles), rows.shape[1]))
+    chosen: list[int] = []
     for j, numbers in enumerate(quantiles):
+        if is_over():
+            others = np.setdiff1d(np.arange(len(rows)), chosen)
+            centers[j:] = rows[others[: len(centers) - j]]
+            break
         # The first has no distances to be drawn by, and no other candidates.
         cumulated = np.cumsum(nearest if j else np.ones(len(rows)))
         wanted = numbers if j else numbers[:1]
@@ -112,5 +146,6 @@ def seed_among(rows: FloatArray, quantiles: FloatArray) -> FloatArray:
         candidates = np.minimum(nearest, np.maximum(squares, 0.0))
         best = candidates.sum(axis=1).argmin()
         nearest, centers[j] = candidates[best], rows[places[best]]
+        chosen.append(int(places[best]))
     centers += middle
     return centers

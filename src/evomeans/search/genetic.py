@@ -10,12 +10,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from evomeans.engines.protocol import Engine, FloatArray
+from evomeans.engines.protocol import Abandoned, Engine, FloatArray
 from evomeans.engines.workers import Workers
 from evomeans.search.breeding import breed, found
 from evomeans.search.interrupts import DeferredInterrupt
-from evomeans.search.keeping import Keeper, KeepNothing
+from evomeans.search.keeping import Bounds, Keeper, KeepNothing
 from evomeans.search.levels import (
+    DRAWING,
+    REFINING,
     WorkLimit,
     best_solutions,
     draw_samples,
@@ -28,7 +30,7 @@ from evomeans.search.pipeline import Pipeline
 from evomeans.search.result import SearchResult
 from evomeans.search.settings import SearchSettings
 from evomeans.search.state import SearchState
-from evomeans.search.steps import Search
+from evomeans.search.steps import Search, Weigh
 from evomeans.search.stopping import StopReason
 
 log = logging.getLogger("evomeans")
@@ -47,6 +49,7 @@ def evolve(
     keeper: Keeper | None = None,
     levels: Sequence[int] | None = None,
     spent: float = 0.0,
+    weigh: Weigh | None = None,
 ) -> SearchResult:
     """Search for the deepest k-means clustering of the engine's samples.
 
@@ -71,20 +74,21 @@ def evolve(
         of :func:`~evomeans.search.levels.level_sizes`.
     spent : float
         Seconds that have gone into preparations. They count as time of the search.
+    weigh : callable, optional
+        Weighs the clusters of centres, in the engine's frame, with which the search has to end
+        before K-means has. By default ``engine.weigh``.
     """
     state = SearchState.beginning(rng, settings.max_population, initial)
     keeper = keeper or KeepNothing()
     with (
         DeferredInterrupt() if interrupt is None else nullcontext(interrupt) as interrupt,
-        Workers(
-            engine, n_clusters, settings.most_at_a_time, is_timed=settings.max_time is not None
-        ).at_work() as workers,
+        Workers(engine, n_clusters, settings.most_at_a_time).at_work() as workers,
     ):
-        keeper.begin(state, (n_clusters, len(engine.frame.shift)))
+        keeper.begin(state, Bounds.of_search(engine, n_clusters, settings))
         state.seconds += spent
         if levels is None:
             levels = level_sizes(settings, engine.n_samples, n_clusters, engine.most_sampled)
-        search = Search(engine, n_clusters, settings, state, observers, clock)
+        search = Search(engine, n_clusters, settings, state, observers, clock, weigh)
         making = Pipeline(workers, search.refine)
         making.resume(state.waiting, engine.batch)
         while (reason := search.reason_to_stop(interrupt.requested)) is None:
@@ -116,8 +120,11 @@ def evolve(
                 is_round = engine.batch > 1
                 if is_round and search.reason_to_stop() not in (None, StopReason.MAX_TIME):
                     break
-            if search.is_overdue() and (unfinished := making.cut_short()):
-                search.record(search.insert_unfinished(*unfinished))
+            if search.is_overdue(interrupt.requested):
+                if (unfinished := making.cut_short()) is not None:
+                    search.record(search.insert_unfinished(*unfinished))
+            elif search.should_hurry():
+                making.hurry()
             keeper.keep(state, making.drafts)
         keeper.end(state, making.drafts)
     return replace(search.result(reason), levels=(engine.n_samples, *levels))
@@ -128,7 +135,10 @@ def found_on_sample(search: Search, levels: Sequence[int], interrupt: DeferredIn
     engine, state, settings, k = search.engine, search.state, search.settings, search.n_clusters
     state.is_founded = True
     rng = np.random.default_rng(state.rng.integers(2**63))
-    samples = draw_samples(engine, k, levels, rng)
+    try:
+        samples = draw_samples(engine, k, levels, rng, search.may_take(DRAWING, interrupt))
+    except Abandoned:
+        return
     smallest = samples[-1]
     if smallest.n_samples < 2 * k:
         return
@@ -145,7 +155,7 @@ def found_on_sample(search: Search, levels: Sequence[int], interrupt: DeferredIn
     )
     solutions = best_solutions(below.population, settings.min_population)
     for sample in reversed(samples[:-1]):
-        solutions = refined_on(sample, solutions, search.seconds_left)
+        solutions = refined_on(sample, solutions, search.may_take(REFINING, interrupt))
     state.sample_size, state.n_sampled = smallest.n_samples, len(solutions)
     state.given = [*solutions, *state.given]
     state.founders_due = len(state.given)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from evomeans.files import write_atomically
 from evomeans.search.individual import IMPROVEMENT
 from evomeans.sparkline import convergence_html
 
@@ -143,12 +145,16 @@ class History(Sequence[OffspringRecord]):
         return next(record for record in self._records if record.best <= limit)
 
     def to_csv(self, path: str | Path) -> None:
-        """Write a header and one line per record; floats keep all their digits."""
-        with Path(path).open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(COLUMNS)
-            for record in self._records:
-                writer.writerow([getattr(record, name) for name in COLUMNS])
+        """Write a header and one line per record; floats keep all their digits.
+
+        The file is written whole or not at all, also if the disk is full.
+        """
+        text = io.StringIO(newline="")
+        writer = csv.writer(text)
+        writer.writerow(COLUMNS)
+        for record in self._records:
+            writer.writerow([getattr(record, name) for name in COLUMNS])
+        write_atomically(path, text.getvalue().encode("utf-8"))
 
     def to_pandas(self) -> Any:
         """Return a pandas DataFrame with a row for each record and a column for each field."""

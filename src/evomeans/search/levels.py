@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from evomeans.engines.protocol import (
     Start,
 )
 from evomeans.engines.sampling import Drawing
-from evomeans.engines.workers import abandoned_after
+from evomeans.engines.workers import watched
 from evomeans.search.history import OffspringRecord
 from evomeans.search.individual import CLONE_TOLERANCE, Individual
 from evomeans.search.settings import SearchSettings
@@ -39,8 +40,9 @@ STEP = 4
 # Rows per cluster, and rows at least, of the pilot sample from which the rough centres come that
 # a sample is drawn by.
 PILOT_PER_CLUSTER, PILOT = 20, 2_000
-# Of the time that is left, what the search on the smallest sample may take.
-SHARE_OF_TIME = 0.25
+# Of the time that is left, what the drawing of samples may take, then the search on the smallest
+# one, and then the refinement on each of the others.
+DRAWING, SHARE_OF_TIME, REFINING = 0.3, 0.25, 0.5
 # Of the longest patience, what the search on a sample has at least and at most; and at most where
 # all rows are searched in rounds of many offspring.
 LEAST_PATIENCE, MOST_PATIENCE, MOST_BEFORE_ROUNDS = 1 / 3, 5.0, 20.0
@@ -99,26 +101,32 @@ def level_sizes(
 
 
 def draw_samples(
-    engine: Engine, n_clusters: int, sizes: Sequence[int], rng: np.random.Generator
+    engine: Engine,
+    n_clusters: int,
+    sizes: Sequence[int],
+    rng: np.random.Generator,
+    is_over: Callable[[], bool] = lambda: False,
 ) -> list[Engine]:
     """Return engines over samples of about these sizes, each drawn from the one before.
 
     Among their rows are those that are far from the others, as seen from the rough centres of a
-    pilot sample.
+    pilot sample. Raises Abandoned soon after ``is_over()``.
     """
     seeds = rng.integers(2**63, size=1 + len(sizes)).tolist()
     numbers = rng.random((n_clusters, 2 + int(math.log(n_clusters))))
     few = max(PILOT, PILOT_PER_CLUSTER * n_clusters)
-    pilot = engine.subsample(Drawing(seeds[0], min(few, sizes[-1])))
+    drawing = Drawing(seeds[0], min(few, sizes[-1]))
+    pilot = watched(engine, lambda: engine.subsample(drawing), is_over)
     if pilot.n_samples < n_clusters:
         # Nearly all rows have no weight, or next to none.
         return [pilot]
-    (rough,) = pilot.refine([Start(pilot.seed(numbers))])
+    (rough,) = watched(pilot, lambda: pilot.refine([Start(pilot.seed(numbers))]), is_over)
     cost = engine.frame.inertia_in_frame(rough.inertia)
     samples: list[Engine] = []
     for seed, size in zip(seeds[1:], sizes, strict=True):
         drawing = Drawing(seed, size, rough.centers, cost)
-        samples.append((samples[-1] if samples else engine).subsample(drawing))
+        source = samples[-1] if samples else engine
+        samples.append(watched(source, partial(source.subsample, drawing), is_over))
     return samples
 
 
@@ -154,22 +162,21 @@ class WorkLimit:
 
 
 def refined_on(
-    sample: Engine, solutions: Sequence[FloatArray], seconds: float | None = None
+    sample: Engine, solutions: Sequence[FloatArray], is_over: Callable[[], bool] = lambda: False
 ) -> list[FloatArray]:
     """Return the better half of solutions of a smaller sample after K-means on a larger one.
 
     The best comes first. All levels together cost about as much as a run on all rows. They tell
     better which of the solutions is the best, and leave less to do for K-means on all rows. If it
-    takes longer than ``seconds``, the solutions are returned as they are.
+    ``is_over()`` before its end, the solutions are returned as they are.
     """
-    if seconds is not None and seconds <= 0.0:
+    if is_over():
         return list(solutions)
     solutions = solutions[: max(FEWEST_CARRIED, len(solutions) // 2)]
     local_search = LocalSearch(momentum=Ability.MOMENTUM in sample.abilities)
     starts = [Start(centers, local_search=local_search) for centers in solutions]
     try:
-        with abandoned_after(sample, seconds):
-            refined = sample.refine(starts)
+        refined = watched(sample, lambda: sample.refine(starts), is_over)
     except Abandoned:
         return list(solutions)
     return [one.centers for one in sorted(refined, key=lambda one: one.inertia)]

@@ -9,11 +9,10 @@ from threading import Lock
 from typing import Any, TypeVar
 
 from evomeans.engines.protocol import Abandoned, Engine, FloatArray, Refinement
-from evomeans.engines.workers import Task, Workers
+from evomeans.engines.workers import MOMENT, Task, Workers
 from evomeans.search.breeding import Made
 from evomeans.search.state import Draft
 
-MOMENT = 0.1
 Plan = TypeVar("Plan")
 Make = Callable[[Sequence[Plan], Engine], list[Draft]]
 Refine = Callable[[Engine, Sequence[Draft]], list[Refinement]]
@@ -38,6 +37,7 @@ class Pipeline:
         self._refine = refine
         self._broods: deque[tuple[Brood, Task[list[Made]]]] = deque()
         self._count = 0
+        self._can_place_early = True
 
     def __len__(self) -> int:
         """Count the solutions that have been begun and not been taken."""
@@ -99,15 +99,18 @@ class Pipeline:
     def cut_short(self) -> tuple[Draft, FloatArray] | None:
         """End all refinements; return the draft of the oldest, and how far its centres had come.
 
-        None if it has ended, and waits to be taken; or if it is still being placed, for that would
-        have to be done again. Otherwise it continues from there if it is taken after all, and those
-        that were begun with it begin again.
+        None if it has ended, and waits to be taken; or if the engine cannot place it early. It
+        continues from there if it is taken after all, and those that were begun with it begin
+        again.
         """
         brood, task = self._broods[0]
-        if not brood.is_placed or self._workers.is_done(task, 0.0):
+        may_cut = brood.is_placed or self._can_place_early
+        if not may_cut or self._workers.is_done(task, 0.0):
             return None
         self.drop()
-        draft, *others = brood.drafts(self._workers.engine)
+        if (drafts := self._placed_early(brood)) is None:
+            return None
+        draft, *others = drafts
         error, outcome = task.error, task.outcome
         if error is not None and not isinstance(error, Abandoned):
             raise error
@@ -120,6 +123,25 @@ class Pipeline:
         rest = replace(draft, centers=centers, is_independent=False)
         self.begin(as_they_are, [rest, *others], at_once=False)
         return draft, centers
+
+    def hurry(self) -> None:
+        """Let the refinement of the oldest solution begin soon, even if it is not placed yet."""
+        if not self._broods[0][0].is_placed:
+            self.cut_short()
+
+    def _placed_early(self, brood: Brood) -> list[Draft] | None:
+        """Return drafts; those that are not made yet begin with samples drawn by weight."""
+        engine = self._workers.engine
+        engine.abandon(True)
+        try:
+            return brood.drafts(engine)
+        except Abandoned:
+            # It has to ask elsewhere for its samples, and begins again to do so.
+            self._can_place_early = False
+            brood.begin_again(self)
+            return None
+        finally:
+            engine.abandon(False)
 
     def drop(self) -> None:
         """Give up all solutions."""
@@ -157,6 +179,10 @@ class Brood:
     def is_placed(self) -> bool:
         """Whether its drafts have been made."""
         return self._drafts is not None
+
+    def begin_again(self, pipeline: Pipeline) -> None:
+        """Join a pipeline from which they have been dropped."""
+        pipeline.begin(self._make, self._plans, at_once=False)
 
     def drafts(self, engine: Engine) -> list[Draft]:
         """Return the drafts of those that have not been taken; make them if nobody has."""

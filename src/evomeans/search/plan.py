@@ -8,6 +8,7 @@ spacing (:func:`measure_spacing`), in units of the spacing of a regular grid in 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -173,6 +174,12 @@ def plan(
                 f"clusters is {size:.3g}. Add one that needs nothing."
             )
     return operators
+
+
+def most_swaps(strategy: Strategy, n_clusters: int) -> int:
+    """Return how many swaps a solution gets at most, whatever the clusters."""
+    per_cluster = max(strategy.swaps, strategy.noisy_swaps, strategy.first_swaps)
+    return math.ceil(per_cluster * n_clusters) + 1
 
 
 def needed_abilities(strategy: Strategy) -> frozenset[Ability]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 
 import numpy as np
 
@@ -108,6 +109,8 @@ class SearchState:
         Whether the leader comes from one of two populations that were united.
     rank, n_agreeing : int
         Of the population, see :class:`Lineage`.
+    starts : list of int
+        Digests of the centres with which founders have begun, if the strategy asks for them.
     lineages : list of Lineage
         Populations that have found what they can, independently of each other and of this one.
     population_number : int
@@ -121,7 +124,7 @@ class SearchState:
         before the population began.
     spacing : float
         How far apart centres are, see :func:`~evomeans.search.plan.measure_spacing`; zero until
-        there is a solution.
+        there is a solution that is finished.
     n_given_up : int
         Offspring that were given up because they would have been worse than all survivors. They
         count as made, and that is all that becomes of them.
@@ -146,6 +149,7 @@ class SearchState:
     is_inherited: bool = False
     rank: int = 0
     n_agreeing: int = 0
+    starts: list[int] = field(default_factory=list)
     lineages: list[Lineage] = field(default_factory=list)
     population_number: int = 1
     waiting: list[Draft] = field(default_factory=list)
@@ -193,13 +197,18 @@ class SearchState:
         count = sum(one.n_agreeing for one in deep)
         is_deep = self.leader is not None and self.leader.is_as_deep_as(best, tolerance)
         if is_deep and (is_settled or not self.is_inherited):
-            count += self.n_agreeing if is_settled else 1
+            count += self.n_agreeing if is_settled else min(self.n_agreeing, 1)
         return count
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether the leader is only what another founder with the same start has come to."""
+        return self.leader is not None and self.n_agreeing == 0
 
     def has_found_again(self, tolerance: float) -> bool:
         """Whether the population has come as deep as the deepest of the others."""
         best, leader = self.best, self.leader
-        if best is None or leader is None or self.is_inherited:
+        if best is None or leader is None or self.is_inherited or self.is_exhausted:
             return False
         is_deep = leader.is_as_deep_as(best, tolerance)
         return is_deep and any(one.leader.is_as_deep_as(best, tolerance) for one in self.lineages)
@@ -209,14 +218,26 @@ class SearchState:
         self.n_offspring += 1
         self.n_given_up += 1
 
-    def keep_best(self, child: Individual, tolerance: float, is_independent: bool) -> None:
+    def has_begun(self, centers: FloatArray) -> bool:
+        """Whether a founder has begun with these centres before, in any order; remember them."""
+        in_order = centers[np.lexsort(centers.T)]
+        start = int.from_bytes(blake2b(in_order.tobytes(), digest_size=7).digest())
+        is_known = start in self.starts
+        if not is_known:
+            self.starts.append(start)
+        return is_known
+
+    def keep_best(
+        self, child: Individual, tolerance: float, is_independent: bool, is_copy: bool = False
+    ) -> None:
         """Remember the deepest solution of all, and that of the present population.
 
-        A relative gain within the tolerance does not count as an improvement.
+        A relative gain within the tolerance does not count as an improvement. A founder that began
+        where another one had begun (``is_copy``) is not evidence.
         """
         if self.leader is None or child.inertia < self.milestone * (1.0 - tolerance):
             self.milestone, self.last_improvement = child.inertia, self.n_offspring
-            self.is_inherited, self.n_agreeing = False, 1
+            self.is_inherited, self.n_agreeing = False, int(not is_copy)
         elif is_independent and child.is_as_deep_as(self.leader, tolerance):
             self.n_agreeing += 1
         if self.leader is None or child.inertia < self.leader.inertia:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -12,6 +13,7 @@ from evomeans.engines.protocol import Engine, FloatArray, LocalSearch, Refinemen
 from evomeans.search.breeding import Founder, Made, Parents, breed_and_refine
 from evomeans.search.history import OffspringRecord
 from evomeans.search.individual import Individual, inherited_alpha
+from evomeans.search.interrupts import DeferredInterrupt
 from evomeans.search.levels import SWAPPED_BELOW, wait_of_sampled
 from evomeans.search.observers import Observer, notify
 from evomeans.search.plan import Operators, measure_spacing, missing_abilities, plan
@@ -19,10 +21,12 @@ from evomeans.search.population import last_survivor, lookalikes, spread
 from evomeans.search.result import SearchResult
 from evomeans.search.settings import SearchSettings
 from evomeans.search.state import Draft, SearchState
-from evomeans.search.stopping import GRACE, Progress, StopReason, reason_to_stop
+from evomeans.search.stopping import Progress, StopReason, reason_to_stop
 
 # What the record calls the first solution after its swaps.
 SWAPPED = "swaps of the first"
+# Of the time that is left, what it may take to place the first solution; K-means gets the rest.
+PLACING = 0.3
 
 
 class Newcomer(NamedTuple):
@@ -33,6 +37,17 @@ class Newcomer(NamedTuple):
     made_by: str
     is_founder: bool
     is_clone: bool
+
+
+class Weighed(NamedTuple):
+    """Centres, total weights of the samples that are closest to them, and the inertia."""
+
+    centers: FloatArray
+    weights: FloatArray
+    inertia: float
+
+
+Weigh = Callable[[FloatArray], Weighed]
 
 
 class Search:
@@ -46,6 +61,7 @@ class Search:
         state: SearchState,
         observers: Sequence[Observer],
         clock: Callable[[], float],
+        weigh: Weigh | None = None,
     ) -> None:
         self.engine = engine
         self.n_clusters = n_clusters
@@ -57,6 +73,9 @@ class Search:
         self.began = clock() - state.seconds
         self.observer_said_stop = False
         self.is_unfinished = False
+        self.weigh = weigh or self._weigh
+        left = self.seconds_left
+        self._hurries_at = math.inf if left is None else self.seconds + PLACING * left
         self._plans: dict[float, Operators] = {}
         strategy = settings.strategy
         least_factor = strategy.noisy_patience / strategy.noisy_founders
@@ -122,10 +141,22 @@ class Search:
         return self.clock() - self.began
 
     @property
+    def reserve(self) -> float:
+        """Seconds that it will take to label the samples, once the search has ended."""
+        is_timed = self.settings.max_time is not None
+        return self.engine.labelling_seconds(self.n_clusters) if is_timed else 0.0
+
+    @property
     def seconds_left(self) -> float | None:
         """How long it may still take; None if there is no limit."""
         limit = self.settings.max_time
-        return None if limit is None else limit - self.seconds
+        return None if limit is None else limit - self.reserve - self.seconds
+
+    def may_take(self, share: float, interrupt: DeferredInterrupt) -> Callable[[], bool]:
+        """Return what says that a step has taken a share of the time left, or that Ctrl-C came."""
+        left = self.seconds_left
+        end = math.inf if left is None else self.seconds + share * max(left, 0.0)
+        return lambda: interrupt.requested or self.seconds >= end
 
     def draw_founders(self, due: int) -> list[Founder]:
         """Draw members of a population, of which ``due`` are still to be begun."""
@@ -264,7 +295,9 @@ class Search:
         )
         similar = lookalikes(individual, state.population)
         is_clone = any(individual.is_clone_of(one) for one in similar)
-        if state.best is None:
+        # An unfinished solution, of no iterations, tells nothing.
+        is_first = not any(record.n_iter for record in state.history)
+        if is_first and not self.is_unfinished:
             in_data_units = self.engine.frame.inertia_in_data_units
             total_weight = self.engine.total_weight
             state.spacing = measure_spacing(individual, total_weight, in_data_units)
@@ -274,22 +307,40 @@ class Search:
         if is_outside:
             state.keep_deepest(individual)
         else:
-            state.keep_best(individual, self.settings.strategy.tolerance, made.is_independent)
+            tolerance, is_independent = self.settings.strategy.tolerance, made.is_independent
+            is_copy = self._is_copy(made)
+            state.keep_best(individual, tolerance, is_independent and not is_copy, is_copy)
             state.population.append(individual)
         return Newcomer(individual, refinement.n_iter, made.made_by, is_founder, is_clone)
 
-    def is_overdue(self) -> bool:
-        """Whether time is up, and there is no solution yet."""
-        limit = self.settings.max_time
-        is_late = limit is not None and self.seconds >= limit * (1.0 + GRACE)
+    def _is_copy(self, made: Made) -> bool:
+        """Whether a founder began where another one had, and that matters to the strategy."""
+        if made.start is None or not self.settings.strategy.distinct_starts:
+            return False
+        return self.state.has_begun(made.start)
+
+    def is_overdue(self, interrupted: bool) -> bool:
+        """Whether time is up, or Ctrl-C has ended it, and there is no solution yet."""
+        left = self.seconds_left
+        is_late = interrupted or (left is not None and left <= 0.0)
         return is_late and self.state.best is None
+
+    def should_hurry(self) -> bool:
+        """Whether to place the first solution has taken its share of the time; said once."""
+        if self.seconds < self._hurries_at or not self.engine.is_prepared:
+            return False
+        self._hurries_at = math.inf
+        return self.state.best is None
+
+    def _weigh(self, centers: FloatArray) -> Weighed:
+        return Weighed(centers, *self.engine.weigh(centers))
 
     def insert_unfinished(self, draft: Draft, centers: FloatArray) -> Newcomer:
         """Take the first solution as it is: time is up before K-means has ended.
 
         It stays to be made, and the pipeline has the rest of it, if the search is continued.
         """
-        weights, inertia = self.engine.weigh(centers)
+        centers, weights, inertia = self.weigh(centers)
         self.is_unfinished = True
         refinement = Refinement(centers, inertia, weights, n_iter=0)
         newcomer = self.insert(Made.of(draft, refinement))
@@ -335,6 +386,8 @@ class Search:
             return StopReason.INTERRUPTED
         if self.observer_said_stop:
             return StopReason.OBSERVER
+        if self.is_unfinished:
+            return StopReason.MAX_TIME
         state.seconds = self.seconds
         progress = Progress(
             offspring=state.n_offspring,
@@ -343,6 +396,8 @@ class Search:
             seconds=state.seconds,
             best=state.best.inertia,
             solutions=len(state.history),
+            is_exhausted=state.is_exhausted,
+            reserve=self.reserve,
         )
         return reason_to_stop(progress, self.settings)
 

@@ -19,6 +19,7 @@ class StopReason(StrEnum):
     OBSERVER = "observer"
     INTERRUPTED = "interrupted"
     PROVEN_OPTIMAL = "proven_optimal"
+    PRECISION = "precision"
 
 
 # However little time there is, this many solutions are made, unless it is exceeded by this share.
@@ -42,6 +43,10 @@ class Progress(NamedTuple):
         Lowest inertia so far.
     solutions : int
         Made so far, founders included.
+    is_exhausted : bool
+        Whether the founders of the population had no other starts than those before.
+    reserve : float
+        Seconds that are needed after the search.
     """
 
     offspring: int
@@ -50,6 +55,8 @@ class Progress(NamedTuple):
     seconds: float
     best: float
     solutions: int = FEW
+    is_exhausted: bool = False
+    reserve: float = 0.0
 
 
 def reason_to_stop(progress: Progress, settings: SearchSettings) -> StopReason | None:
@@ -66,8 +73,11 @@ def reason_to_stop(progress: Progress, settings: SearchSettings) -> StopReason |
         return StopReason.NO_IMPROVEMENT
     if agreement > 1 and progress.n_agreeing >= agreement:
         return StopReason.AGREEMENT
+    if agreement > 1 and progress.is_settled and progress.is_exhausted:
+        # Where founders cannot differ, further populations would be copies of the others.
+        return StopReason.NO_IMPROVEMENT
     if limit is not None:
         grace = 0.0 if progress.solutions >= FEW else GRACE * limit
-        if progress.seconds >= limit + grace:
+        if progress.seconds + progress.reserve >= limit + grace:
             return StopReason.MAX_TIME
     return None

@@ -13,7 +13,7 @@ from evomeans.search.crossover import (
     partition_crossover,
     squared_matching_crossover,
 )
-from evomeans.search.founding import Founding, KMeansPlusPlus, RandomSamples
+from evomeans.search.founding import Founding, KMeansPlusPlus, RandomMeans, RandomSamples
 from evomeans.search.individual import IMPROVEMENT
 from evomeans.search.population import (
     Selection,
@@ -87,6 +87,9 @@ class Strategy:
         As the user writes it.
     founding : tuple of Founding
         Where founders begin; they take turns.
+    distinct_starts : bool
+        Whether a founder that begins where another one has begun is no evidence that the best
+        solution has been found again.
     selection : callable
         Selects the parents.
     crossovers : tuple of Crossing
@@ -149,6 +152,7 @@ class Strategy:
 
     name: str
     founding: tuple[Founding, ...] = (RandomSamples(),)
+    distinct_starts: bool = False
     selection: Selection = independent_parents
     crossovers: tuple[Crossing, ...] = (Crossing(matching_crossover),)
     single_moves: bool = False
@@ -202,7 +206,8 @@ class Strategy:
         momentum = self.momentum_from, self.momentum_up_to, self.divides_below
         noisy = self.noisy_up_to, self.noisy_founders, self.noisy_swaps, self.noisy_patience
         parts = founding, crossovers, others, local_search, momentum, noisy, course
-        return " ".join([self.name, *map(str, parts)])
+        distinct = ["distinct starts"] if self.distinct_starts else []
+        return " ".join([self.name, *map(str, parts), *distinct])
 
     def lag_after(self, n_offspring: int) -> int:
         """Return the lag after so many offspring of a population.
@@ -246,5 +251,14 @@ DEEP = Strategy(
     lag=24,
 )
 """The default; docs/background/how-it-works.md describes it, with an ablation of every part."""
+
+MODELS = replace(
+    DEEP,
+    name="deep, models",
+    founding=(*DEEP.founding, RandomMeans()),
+    distinct_starts=True,
+)
+"""The default of spherical, trimmed and constrained k-means, whose local searches depend more on
+where they begin."""
 
 STRATEGIES = {strategy.name: strategy for strategy in (DEEP, PAPER)}

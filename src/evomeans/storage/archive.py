@@ -24,7 +24,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from evomeans._version import __version__
-from evomeans.storage.files import write_atomically
+from evomeans.files import write_atomically
 
 META = "meta.json"
 META_LIMIT = 1 << 26

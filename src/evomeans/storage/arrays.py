@@ -7,8 +7,9 @@ places in a list of names, which has an array of its own. What only an engine ne
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import MISSING, Field, fields
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,9 @@ from evomeans.search.individual import IMPROVEMENT, Individual
 from evomeans.storage.archive import Archive, ArchiveError
 
 Arrays = dict[str, NDArray[Any]]
+Ranges = Mapping[str, tuple[float, float]]
+"""The lowest and the highest value of fields, by their names."""
+NO_RANGES: Ranges = MappingProxyType({})
 
 ARRAY_TYPES: dict[Any, str] = {
     "int": "int64",
@@ -41,7 +45,7 @@ def records_to_arrays(
         if texts is not None:
             values = [texts.index(value) for value in values]
         stack = np.array(values, dtype=ARRAY_TYPES[field.type])
-        arrays[f"{prefix}_{field.name}"] = stack.reshape(-1, *_layout(field.name, k, d)[0])
+        arrays[f"{prefix}_{field.name}"] = stack.reshape(-1, *_shape(field.name, k, d))
         if texts is not None:
             for text in texts:
                 _check_name(text)
@@ -51,9 +55,9 @@ def records_to_arrays(
 
 
 def records_from_arrays(
-    archive: Archive, kind: type, prefix: str, k: int = 0, d: int = 0
+    archive: Archive, kind: type, prefix: str, k: int = 0, d: int = 0, ranges: Ranges = NO_RANGES
 ) -> list[Any]:
-    """Return the records that an archive holds."""
+    """Return the records that an archive holds, whose fields are within ranges."""
     columns: dict[str, list[Any]] = {}
     length = None
     is_older = kind is OffspringRecord and f"{prefix}_population" not in archive.arrays
@@ -61,7 +65,8 @@ def records_from_arrays(
         if is_older and field.default is not MISSING:
             continue
         member = f"{prefix}_{field.name}"
-        shape, low, high = _layout(field.name, k, d)
+        shape = _shape(field.name, k, d)
+        low, high = ranges.get(field.name) or _range(field.name, k)
         texts = _texts(archive, f"{prefix}_operators", length or 0) if field.type == "str" else []
         values = archive.array(
             member,
@@ -92,16 +97,20 @@ def _stored_fields(kind: type) -> list[Field[Any]]:
     return sorted(stored, key=lambda field: field.type == "str")
 
 
-def _layout(name: str, k: int, d: int) -> tuple[tuple[int, ...], float, float]:
-    """Return the shape of a field of one record, and the range of its values."""
-    special: dict[str, tuple[tuple[int, ...], float, float]] = {
-        "centers": ((k, d), -math.inf, math.inf),
-        "cluster_weights": ((k,), 0.0, math.inf),
-        "alpha": ((), 0.0, 1.0),
-        "quantile": ((), 0.0, 1.0 - 2.0**-53),
-        "removed": ((), -1, k - 1),
+def _shape(name: str, k: int, d: int) -> tuple[int, ...]:
+    """Return the shape of a field of one record."""
+    return {"centers": (k, d), "cluster_weights": (k,)}.get(name, ())
+
+
+def _range(name: str, k: int) -> tuple[float, float]:
+    """Return the range of the values of a field, wherever the record comes from."""
+    special: dict[str, tuple[float, float]] = {
+        "centers": (-math.inf, math.inf),
+        "alpha": (0.0, 1.0),
+        "quantile": (0.0, 1.0 - 2.0**-53),
+        "removed": (-1, k - 1),
     }
-    return special.get(name, ((), 0.0, math.inf))
+    return special.get(name, (0.0, math.inf))
 
 
 def _check_name(name: str) -> None:

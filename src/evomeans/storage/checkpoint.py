@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from evomeans.engines.frame import FARTHEST_CENTER
 from evomeans.search.history import OffspringRecord
 from evomeans.search.individual import Individual
-from evomeans.search.keeping import Drafts
+from evomeans.search.keeping import Bounds, Drafts
+from evomeans.search.plan import WIDEST
 from evomeans.search.state import Draft, Lineage, SearchState
+from evomeans.search.steps import SWAPPED
 from evomeans.storage.archive import Archive, ArchiveError
 from evomeans.storage.arrays import (
     Arrays,
+    Ranges,
     history_from_arrays,
     records_from_arrays,
     records_to_arrays,
 )
-from evomeans.storage.state_file import StateFile
+from evomeans.storage.state_file import Problem, StateFile
 
 FORMAT = "evomeans checkpoint"
-VERSION = 10
+VERSION = 11
 # The member with the labels of all solutions, of models whose solutions have them.
 LABELS = "solution_labels"
 # Of the integers in states of NumPy's bit generators. Some are positions in arrays, and NumPy
@@ -37,23 +44,42 @@ LARGEST_INTEGER = {
 
 
 class Checkpoint(StateFile):
-    """Keeps the state of a search in a file, and continues from it."""
+    """Keeps the state of a search in a file, and continues from it.
+
+    Parameters
+    ----------
+    check_labels : callable, optional
+        Raises ValueError for labels that no solution of the model can have.
+    path, problem, **options
+        As for :class:`~evomeans.storage.state_file.StateFile`.
+    """
 
     format, version = FORMAT, VERSION
     _shape = (0, 0)
 
-    def begin(self, state: SearchState, shape: tuple[int, int]) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        problem: Problem,
+        *,
+        check_labels: Callable[[NDArray[Any]], None] | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(path, problem, **options)
+        self.check_labels = check_labels
+
+    def begin(self, state: SearchState, bounds: Bounds) -> None:
         """Continue from the file, or write the first state if there is none.
 
         Writing here shows that it is possible, before there is anything to lose.
         """
-        self._shape = shape
+        self._shape = bounds.n_clusters, bounds.n_features
         if self.path.exists():
-            self.read(lambda archive: restore_state(archive, state, *shape))
+            self.read(lambda archive: restore_state(archive, state, bounds, self.check_labels))
             self.has_read(state.n_made, state.seconds)
         else:
             # The clock of a search begins with the search.
-            self.write(state.n_made, 0.0, *encode_state(state, *shape))
+            self.write(state.n_made, 0.0, *encode_state(state, *self._shape))
 
     def keep(self, state: SearchState, drafts: Drafts) -> None:
         """Write the state if it is time to."""
@@ -101,6 +127,8 @@ def encode_state(state: SearchState, k: int, d: int) -> tuple[dict[str, Any], Ar
                     ]
                     for one in value
                 ]
+            case "list[int]":
+                arrays[name] = np.array(value, dtype=np.int64)
             case "list[FloatArray]":
                 arrays[name] = np.array(value, dtype=np.float64).reshape(-1, k, d)
             case "list[Draft]":
@@ -124,16 +152,22 @@ def _place(solutions: list[Individual], wanted: Individual) -> int:
     return len(solutions) - 1
 
 
-def restore_state(archive: Archive, state: SearchState, k: int, d: int) -> None:
-    """Give a new state the values of a stored one, unless anything is wrong with them."""
+def restore_state(
+    archive: Archive,
+    state: SearchState,
+    bounds: Bounds,
+    check_labels: Callable[[NDArray[Any]], None] | None = None,
+) -> None:
+    """Give a new state the values of a stored one, unless anything is wrong with them.
+
+    Nothing that passes here can harm a kernel, and no other place looks at the values again.
+    """
+    k, d = bounds.n_clusters, bounds.n_features
     archive.expect(encode_state(state, k, d)[1], optional=[LABELS])
-    solutions = records_from_arrays(archive, Individual, "solution", k, d)
+    ranges = center_ranges(bounds.total_weight)
+    solutions = records_from_arrays(archive, Individual, "solution", k, d, ranges)
     if LABELS in archive.arrays:
-        shape = (len(solutions), None)
-        labels = archive.array(LABELS, "int32", shape, low=-1, high=k - 1)
-        solutions = [
-            replace(one, labels=row.copy()) for one, row in zip(solutions, labels, strict=True)
-        ]
+        solutions = _labelled(archive, solutions, bounds, check_labels)
     last = len(solutions) - 1
     stored: dict[str, Any] = {}
     for field in fields(state):
@@ -155,11 +189,15 @@ def restore_state(archive: Archive, state: SearchState, k: int, d: int) -> None:
             case "list[Individual]":
                 places = archive.array(name, "int64", (None,), low=0, high=last).tolist()
                 stored[name] = [solutions[place] for place in places]
+            case "list[int]":
+                stored[name] = archive.array(name, "int64", (None,)).tolist()
             case "list[FloatArray]":
-                stack = archive.array(name, "float64", (None, k, d))
+                low, high = ranges["centers"]
+                stack = archive.array(name, "float64", (None, k, d), low=low, high=high)
                 stored[name] = [centers.copy() for centers in stack]
             case "list[Draft]":
-                stored[name] = records_from_arrays(archive, Draft, name, k, d)
+                limited = {**ranges, "swaps": (0, bounds.most_swaps)}
+                stored[name] = records_from_arrays(archive, Draft, name, k, d, limited)
             case "History":
                 stored[name] = history_from_arrays(archive)
     _check_consistency(SearchState(**stored, rng=state.rng), most_founders=state.founders_due)
@@ -169,29 +207,78 @@ def restore_state(archive: Archive, state: SearchState, k: int, d: int) -> None:
     state.rng.bit_generator.state = random
 
 
+def center_ranges(total_weight: float) -> Ranges:
+    """Return the ranges of centres and of cluster weights in the frame of an engine."""
+    # Rounding can let the parts of a sum exceed it.
+    heaviest = total_weight * (1.0 + 1e-6)
+    return {
+        "centers": (-FARTHEST_CENTER, FARTHEST_CENTER),
+        "cluster_weights": (0.0, heaviest),
+    }
+
+
+def _labelled(
+    archive: Archive,
+    solutions: list[Individual],
+    bounds: Bounds,
+    check_labels: Callable[[NDArray[Any]], None] | None,
+) -> list[Individual]:
+    """Return solutions with their labels, if they are possible ones."""
+    shape = (len(solutions), bounds.n_samples)
+    labels = archive.array(LABELS, "int32", shape, low=-1, high=bounds.n_clusters - 1)
+    try:
+        if check_labels is not None:
+            for row in labels:
+                check_labels(row)
+    except ValueError as error:
+        raise ArchiveError(f"its {LABELS} are impossible: {error}") from error
+    return [replace(one, labels=row.copy()) for one, row in zip(solutions, labels, strict=True)]
+
+
 def _lineage(numbers: list[int], solutions: list[Individual]) -> Lineage:
     """Return a lineage from its two numbers, and the places of its leader and its members."""
     rank_and_agreeing, places = numbers[:2], numbers[2:]
-    if not places or max(places) >= len(solutions):
-        raise ArchiveError("a population that stands apart is incomplete")
+    if len(places) < 2 or max(places) >= len(solutions):
+        raise ArchiveError("one of its lineages is incomplete")
     leader, *members = [solutions[place] for place in places]
     return Lineage(members, leader, *rank_and_agreeing)
 
 
 def _check_consistency(state: SearchState, most_founders: int) -> None:
     """Refuse what no search can come to: it could run for ever, or fail later."""
-    begun = len(state.population) + len(state.waiting) + len(state.given)
-    is_complete = (
-        (state.population or state.founders_due)
-        and len(state.given) <= state.founders_due <= max(most_founders, begun)
-        and state.n_earlier <= state.last_improvement <= state.n_offspring
-        and state.population_number >= 1
-        and (state.best is None) <= (not state.population)
-        and (state.leader is None) == (not state.population)
-        and (state.best is None) == (not state.history)
+    population, best, leader = state.population, state.best, state.leader
+    begun = len(population) + len(state.waiting) + len(state.given)
+    agreeing = [one.n_agreeing for one in state.lineages]
+    if leader is not None:
+        agreeing.append(state.n_agreeing)
+    is_possible = {
+        "population": (population or state.founders_due)
+        and len(set(map(id, population))) == len(population),
+        "founders_due": len(state.given) <= state.founders_due <= max(most_founders, begun),
+        "n_sampled": state.n_sampled <= len(state.given),
+        "last_improvement": state.n_earlier <= state.last_improvement <= state.n_offspring,
+        "population_number": state.population_number >= 1,
+        "n_agreeing": all(count >= 1 for count in agreeing),
+        "spacing": state.spacing <= WIDEST,
+        "waiting_made_by": population or all(one.made_by != SWAPPED for one in state.waiting),
+        "leader": (leader is None) == (not population),
+        "best": (best is None) == (not state.history) and (best is not None or not population),
+    }
+    if wrong := [name for name, is_fine in is_possible.items() if not is_fine]:
+        raise ArchiveError(f"its {wrong[0]} contradicts the rest of it")
+    if best is not None and not _is_ranked(state, best):
+        raise ArchiveError("its solution_inertia contradicts its best solution or its history")
+
+
+def _is_ranked(state: SearchState, best: Individual) -> bool:
+    """Whether the best solution is the best, and every leader that of its population."""
+    led = [(one.leader, one.members) for one in state.lineages]
+    if state.leader is not None:
+        led.append((state.leader, state.population))
+    return state.history[-1].best == best.inertia and all(
+        best.inertia <= leader.inertia <= min(one.inertia for one in members)
+        for leader, members in led
     )
-    if not is_complete:
-        raise ArchiveError("its population is incomplete")
 
 
 # The state of the random numbers

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from evomeans.path.state import Entry, PathState
 from evomeans.search.individual import Individual
 from evomeans.storage.archive import Archive, ArchiveError
 from evomeans.storage.arrays import Arrays
-from evomeans.storage.state_file import StateFile
+from evomeans.storage.checkpoint import center_ranges
+from evomeans.storage.state_file import Problem, StateFile
 
 FORMAT = "evomeans path checkpoint"
 VERSION = 2
@@ -23,9 +25,30 @@ class PathCheckpoint(StateFile):
 
     A step that was interrupted is made again from its beginning, with the same random numbers: so
     a path that continues ends with the same bits as one that was never interrupted.
+
+    Parameters
+    ----------
+    n_features : int
+        Coordinates of a centre.
+    total_weight : float
+        Of all samples.
+    path, problem, **options
+        As for :class:`~evomeans.storage.state_file.StateFile`.
     """
 
     format, version = FORMAT, VERSION
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        problem: Problem,
+        *,
+        n_features: int,
+        total_weight: float,
+        **options: Any,
+    ) -> None:
+        super().__init__(path, problem, **options)
+        self.n_features, self.total_weight = n_features, total_weight
 
     def begin(self, state: PathState, *, resume: bool = True) -> PathState:
         """Return the state in the file, or write the new one if there is no file.
@@ -33,24 +56,25 @@ class PathCheckpoint(StateFile):
         Without ``resume``, the state at hand replaces that in the file.
         """
         if resume and self.path.exists():
-            state = self.read(lambda archive: restored(archive, state.ks))
+            bounds = self.n_features, self.total_weight
+            state = self.read(lambda archive: restored(archive, state.ks, *bounds))
             self.has_read(state.n_steps, state.seconds)
         else:
-            self.write(state.n_steps, 0.0, *stored(state))
+            self.write(state.n_steps, 0.0, *stored(state, self.n_features))
         return state
 
     def keep(self, state: PathState) -> None:
         """Write the state if it is time to."""
         if self.is_due(state.seconds):
-            self.try_to_write(state.n_steps, state.seconds, *stored(state))
+            self.try_to_write(state.n_steps, state.seconds, *stored(state, self.n_features))
 
     def end(self, state: PathState) -> None:
         """Write the last state, unless the file has it."""
         if not self.has(state.n_steps):
-            self.try_to_write(state.n_steps, state.seconds, *stored(state))
+            self.try_to_write(state.n_steps, state.seconds, *stored(state, self.n_features))
 
 
-def stored(state: PathState) -> tuple[dict[str, Any], Arrays]:
+def stored(state: PathState, n_features: int) -> tuple[dict[str, Any], Arrays]:
     """Return a state as a JSON object and arrays; every solution is stored once."""
     places: dict[int, int] = {}
     solutions: list[Individual] = []
@@ -79,12 +103,11 @@ def stored(state: PathState) -> tuple[dict[str, Any], Arrays]:
         "seconds": state.seconds,
         "entries": entries,
     }
-    d = solutions[0].centers.shape[1] if solutions else 0
     arrays = {
         "solution_k": np.array([len(one.centers) for one in solutions], np.int64),
         "solution_inertia": np.array([one.inertia for one in solutions], np.float64),
         "solution_alpha": np.array([one.alpha for one in solutions], np.float64),
-        "centers": np.concatenate([np.empty((0, d)), *(one.centers for one in solutions)]),
+        "centers": np.concatenate([np.empty((0, n_features)), *(one.centers for one in solutions)]),
         "cluster_weights": np.concatenate(
             [np.empty(0), *(one.cluster_weights for one in solutions)]
         ),
@@ -92,8 +115,11 @@ def stored(state: PathState) -> tuple[dict[str, Any], Arrays]:
     return meta, arrays
 
 
-def restored(archive: Archive, ks: list[int]) -> PathState:
-    """Return the state that an archive holds, unless anything is wrong with it."""
+def restored(archive: Archive, ks: list[int], d: int, total_weight: float) -> PathState:
+    """Return the state that an archive holds, unless anything is wrong with it.
+
+    Nothing that passes here can harm a kernel, and no other place looks at the values again.
+    """
     archive.expect(
         ["solution_k", "solution_inertia", "solution_alpha", "centers", "cluster_weights"]
     )
@@ -101,8 +127,10 @@ def restored(archive: Archive, ks: list[int]) -> PathState:
     p, rows = len(counts), sum(counts)
     inertias = archive.array("solution_inertia", "float64", (p,), low=0.0).tolist()
     alphas = archive.array("solution_alpha", "float64", (p,), low=0.0, high=1.0).tolist()
-    centers = archive.array("centers", "float64", (rows, None))
-    weights = archive.array("cluster_weights", "float64", (rows,), low=0.0)
+    ranges = center_ranges(total_weight)
+    (low, high), (lightest, heaviest) = ranges["centers"], ranges["cluster_weights"]
+    centers = archive.array("centers", "float64", (rows, d), low=low, high=high)
+    weights = archive.array("cluster_weights", "float64", (rows,), low=lightest, high=heaviest)
     ends = np.cumsum(counts).tolist()
     solutions = [
         Individual(centers[end - k : end].copy(), inertia, weights[end - k : end].copy(), alpha)
@@ -130,6 +158,9 @@ def _entry(stored_entry: Any, k: int, solutions: list[Individual]) -> Entry:
     lists = {name: [solutions[_count(place)] for place in stored_entry[name]] for name in LISTS}
     if not lists["members"] or any(len(one.centers) != k for own in lists.values() for one in own):
         raise ValueError("solutions of another number of clusters")
+    inertias = [one.inertia for one in lists["members"]]
+    if inertias != sorted(inertias):
+        raise ValueError("the first of its members is not the best")
     return Entry(
         **lists,
         alone=[_finite(value) for value in stored_entry["alone"]],

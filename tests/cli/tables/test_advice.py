@@ -42,6 +42,23 @@ def test_text_gets_no_hint_about_numbers(tmp_path, text):
     assert "decimal" not in str(caught.value)
 
 
+@pytest.mark.parametrize("name", ["a\x1b[31mb", "a\u202eb", "a\rb", "x" * 100_000])
+def test_names_nobody_can_type_are_not_part_of_the_advice(evomeans, name, tmp_path):
+    """Neither in notes nor in errors: such names could control the terminal, or fill it."""
+    rng = np.random.default_rng(0)
+    rows = "".join(f"{i},{a},{1000 * b}\n" for i, (a, b) in enumerate(rng.normal(size=(30, 2))))
+    (tmp_path / "odd.csv").write_text(f'"{name}1",b,"{name}2"\n{rows}', encoding="utf-8")
+    (tmp_path / "text.csv").write_text(f'"{name}",b\nred,1\nblue,2\n', encoding="utf-8")
+    noted = evomeans("fit", "odd.csv", "-k", 2, "--max-offspring", 5, "--no-report", "-o", "out")
+    refused = evomeans("fit", "text.csv", "-k", 2)
+    for told in (noted.err, noted.out, refused.err):
+        assert name not in told
+        assert told.replace("\n", "").replace("\t", "").isprintable()
+        assert len(told) < 5000
+    assert "counts the rows; to leave it out: --exclude …" in noted.err
+    assert "--exclude …" in refused.err
+
+
 def test_json_is_recognised(tmp_path):
     path = tmp_path / "a.json"
     path.write_text('[{"a": 1}]')

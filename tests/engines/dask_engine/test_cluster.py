@@ -283,7 +283,7 @@ def test_a_pass_that_nobody_wants_ends_before_its_tasks(client):
             Request(engine.ground, [], 0, frozenset()),
             {},
             {runners.ANYWHERE: slow},
-            lambda: engine._is_abandoned,
+            lambda: engine.is_abandoned,
         )
     engine.abandon(False)
     timer.join()

@@ -1,10 +1,12 @@
 """Tables in and out: from the files that people have to a matrix, and from a fit to files."""
 
+from evomeans.wording import how_to_install
+
 try:
     import polars  # noqa: F401
 except ImportError as error:
     raise ImportError(
-        "Tables need polars, which is not installed: pip install 'evomeans[cli]'"
+        f"Tables need polars, which is not installed: {how_to_install('cli')}."
     ) from error
 
 from evomeans.cli.tables.opening import open_table

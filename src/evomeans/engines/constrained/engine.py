@@ -25,7 +25,7 @@ from evomeans.engines.constrained.links import (
 from evomeans.engines.constrained.moves import centre, measure, move_items, penalty
 from evomeans.engines.constrained.placing import place_bound
 from evomeans.engines.constrained.program import Verdict, assign_clique, place_exactly
-from evomeans.engines.constrained.transport import Flow, begin, transport
+from evomeans.engines.constrained.transport import Flow, begin, fill_soon, transport
 from evomeans.engines.frame import Frame
 from evomeans.engines.modelling import Descent, ModelEngine, is_hopeless
 from evomeans.engines.protocol import FloatArray, Labels
@@ -43,6 +43,8 @@ MOST_VARIABLES, MOST_NODES = 6000, 50
 STRIDES, FEWEST_PER_CLUSTER = (64, 8), 10
 # What items without weight count when they are placed.
 LEAST_SHARE = 1e-12
+# Of all penalties together.
+LARGEST_PENALTY = 1e300
 
 
 class ConstrainedEngine(ModelEngine):
@@ -87,6 +89,7 @@ class ConstrainedEngine(ModelEngine):
         m = len(groups.counts)
         self.pairs = np.unique(np.sort(groups.of_sample[links.hard_cannot], axis=1), axis=0)
         soft, penalties, constant = soft_pairs(links, groups.of_sample)
+        check_penalties(penalties, constant, frame)
         # Penalties are in the units of the data, and all computing is done in the frame.
         penalties = np.ldexp(penalties, 2 * frame.exponent)
         self.least_penalty = float(np.ldexp(constant, 2 * frame.exponent))
@@ -113,6 +116,7 @@ class ConstrainedEngine(ModelEngine):
 
     def _allocate(self) -> None:
         """Reserve memory of this engine's own."""
+        self._stop, self._has_time = np.zeros(1, np.int64), True
         (m, d), k = self.points.shape, len(self.low)
         self._work = Workspace.allocate(m, k, d)
         self._costs = np.empty((m, k))
@@ -144,9 +148,10 @@ class ConstrainedEngine(ModelEngine):
         """Return places of the bound items that keep all constraints, whatever they cost."""
         k = len(self.low)
         spread = self.rows(np.linspace(0, len(self.points) - 1, k).astype(np.intp))
-        self._measure(spread)
+        if len(self.bound):
+            self._measure(spread)
         clusters = self._blank(spread)
-        if self._try_to_place(clusters) and self._fill(clusters, Flow.allocate(k)):
+        if self._try_to_place(clusters) and self._limits(clusters) is not None:
             return clusters.labels[self.bound].copy()
         placed = find_clustering(self.groups, self.bound, self.pairs, self.low, self.high)
         clusters.labels[self.bound] = placed
@@ -158,16 +163,25 @@ class ConstrainedEngine(ModelEngine):
 
     def nearest(self, centers: FloatArray) -> FloatArray:
         """Squared distances to the closest centres."""
-        k = len(centers)
-        costs, memory = np.empty((self.n_samples, k)), np.full(centers.shape, np.nan)
-        items = self.items._replace(weights=np.ones(self.n_samples))
-        measure(items, costs, np.ascontiguousarray(centers), memory, np.empty(k, np.int64), 0.0)
-        nearest: FloatArray = costs.min(axis=1)
+        nearest: FloatArray = measured_squares(self, self.items, centers).min(axis=1)
         return nearest
 
+    def abandon(self, is_abandoned: bool) -> None:
+        """Stop a transport that another thread is running, too."""
+        super().abandon(is_abandoned)
+        self._stop[0] = is_abandoned
+        self._has_time = self._has_time and not is_abandoned
+
     def assign(self, centers: FloatArray) -> tuple[Labels, float]:
-        """Place all items with centres where they are; return the objective too."""
-        clusters = self._placed(self._blank(centers))[0]
+        """Place all items with centres where they are; return the objective too.
+
+        If the engine has been abandoned, there is no time to do so at the least cost.
+        """
+        clusters = self._blank(centers)
+        if self._has_time:
+            clusters = self._placed(clusters)[0]
+        else:
+            self._place_soon(clusters)
         squares = self._costs[np.arange(self.n_samples), clusters.labels]
         objective = float(squares[self.weights > 0.0].sum()) + self._penalty(clusters.labels)
         return clusters.labels.astype(np.int32), self.in_data_units(objective)
@@ -184,7 +198,7 @@ class ConstrainedEngine(ModelEngine):
         objective = self._centre(clusters)
         n_iter = 1
         for _ in range(MOST_ROUNDS):
-            self.check_abandoned()
+            self.reach(clusters.means.copy())
             lower = self._reassign(clusters, flow, objective)
             n_iter += 1
             if lower >= objective * BETTER:
@@ -216,8 +230,15 @@ class ConstrainedEngine(ModelEngine):
         return Clusters(labels, means, np.zeros(k), np.zeros(k, np.int64), self.low, self.high)
 
     def _measure(self, centers: FloatArray) -> None:
-        memory = self._measured, self._columns
-        measure(self.items, self._costs, centers, *memory, self.least_weight)
+        before, weight = self._measured.copy(), self.least_weight
+        # Nothing is measured before all is: another thread may end it.
+        self._measured[:] = np.nan
+        for block in self.blocks(len(centers)):
+            items = self.items._replace(
+                points=self.items.points[block], weights=self.items.weights[block]
+            )
+            measure(items, self._costs[block], centers, before.copy(), self._columns, weight)
+        self._measured[:] = centers
 
     def _centre(self, clusters: Clusters) -> float:
         """Move centres to the means; return the objective."""
@@ -235,15 +256,27 @@ class ConstrainedEngine(ModelEngine):
             orders.append(self._order_by_size(clusters.means))
         found = []
         for order in orders:
-            one, flow = self._blank(clusters.means[order]), Flow.allocate(len(self.low))
+            one, flow = self._blank(clusters.means[order]), self._new_flow()
             self._place(one, flow)
             cost = float(self._costs[np.arange(self.n_samples), one.labels].sum())
+            cost += self._penalty(one.labels)
             found.append((cost, one, flow))
         best = min(found, key=lambda placed: placed[0])
         # The costs of the order that was chosen are still needed.
         if best is not found[-1]:
             self._measure(best[1].means)
         return best[1], best[2]
+
+    def _new_flow(self) -> Flow:
+        return Flow.allocate(len(self.low), self._stop)
+
+    def _place_soon(self, clusters: Clusters) -> None:
+        """Place the bound items where they are known to fit, and the free ones one by one."""
+        self._measure(clusters.means)
+        clusters.labels[self.bound] = self.feasible
+        limits = self._limits(clusters)
+        assert limits is not None
+        fill_soon(self._costs, self.free, *limits, clusters.labels)
 
     def _order_by_size(self, centers: FloatArray) -> NDArray[np.intp]:
         """Give the centres that are closest to most samples to the clusters with most room."""
@@ -320,18 +353,24 @@ class ConstrainedEngine(ModelEngine):
 
     def _fill(self, clusters: Clusters, flow: Flow) -> bool:
         """Assign the free items at the least total cost; return whether limits allow it."""
+        if (limits := self._limits(clusters)) is None:
+            return False
+        if self.is_limited:
+            self._find_prices(clusters, flow, *limits)
+        possible: bool = transport(
+            self._costs, self.free, *limits, clusters.labels, flow, self._heaps
+        )
+        self.check_abandoned()
+        return possible
+
+    def _limits(self, clusters: Clusters) -> tuple[Integers, Integers] | None:
+        """Return how many free items clusters must and may have; None if that is not possible."""
         low, high = self._room(clusters) if self.is_limited else self._no_limits
         n_free = len(self.free)
         if (high < 0).any() or low.sum() > n_free or high.sum() < n_free:
-            return False
-        if self.is_limited:
-            # More than all there are is never needed, and would be filled with nothing.
-            high = np.minimum(high, n_free)
-            self._find_prices(clusters, flow, low, high)
-        possible: bool = transport(
-            self._costs, self.free, low, high, clusters.labels, flow, self._heaps
-        )
-        return possible
+            return None
+        # More than all there are is never needed, and would be filled with nothing.
+        return low.copy(), np.minimum(high, n_free)
 
     def _find_prices(self, clusters: Clusters, flow: Flow, low: Integers, high: Integers) -> None:
         """Solve the problem for some of the items first, if prices are far from what they will be.
@@ -384,7 +423,10 @@ class ConstrainedEngine(ModelEngine):
         moved = 0
         for _ in range(MOST_ROUNDS):
             self.check_abandoned()
-            now = int(move_items(self.items, clusters, self._work))
+            now = 0
+            for block in self.blocks(len(self.low)):
+                bounds = block.start, block.stop
+                now += int(move_items(self.items, clusters, self._work, *bounds))
             if not now and self.is_limited:
                 self._measure(clusters.means)
                 now = int(
@@ -396,6 +438,31 @@ class ConstrainedEngine(ModelEngine):
             # What is added up move by move drifts by rounding.
             self._centre(clusters)
         return moved > 0
+
+
+def check_penalties(penalties: FloatArray, constant: float, frame: Frame) -> None:
+    """Refuse penalties whose sum overflows, in the units of the data or in the frame."""
+    with np.errstate(over="ignore"):
+        total = np.abs(penalties).sum() + abs(constant)
+        in_frame = np.ldexp(total, 2 * frame.exponent)
+    if not max(total, in_frame) <= LARGEST_PENALTY:
+        raise ValueError(
+            f"The penalties sum to {total:.3g}, and to {in_frame:.3g} in units of the squared "
+            f"extent of X; both must be at most {LARGEST_PENALTY:.0e}. Leave them out: links "
+            "without a penalty are always satisfied."
+        )
+
+
+def measured_squares(engine: ModelEngine, items: Items, centers: FloatArray) -> FloatArray:
+    """Return the squared distances of all items to all centres, whatever their weights."""
+    k = len(centers)
+    centers, columns = np.ascontiguousarray(centers), np.empty(k, np.int64)
+    squares, ones = np.empty((len(items.points), k)), np.ones(len(items.points))
+    for block in engine.blocks(k):
+        some = items._replace(points=items.points[block], weights=ones[block])
+        unknown = np.full(centers.shape, np.nan)
+        measure(some, squares[block], centers, unknown, columns, 0.0)
+    return squares
 
 
 def kernel_calls() -> Sequence[Call]:
@@ -411,9 +478,10 @@ def kernel_calls() -> Sequence[Call]:
         Call(measure, (items, grid, grid, grid, one, 0.0), 0.4),
         Call(centre, (items, clusters, work), 0.4),
         Call(penalty, (items, one), 0.3),
-        Call(move_items, (items, clusters, work), 1.0),
+        Call(move_items, (items, clusters, work, 0, 1), 1.0),
         Call(exchange_items, (items, clusters, grid, candidates, work), 1.0),
         Call(place_bound, (items, grid, one, one, 1, one, one), 0.6),
         Call(transport, (grid, one, one, one, one, flow, heaps), 1.2),
         Call(begin, (grid, one, one, one, one, flow), 0.3),
+        Call(fill_soon, (grid, one, one, one, one), 0.2),
     ]

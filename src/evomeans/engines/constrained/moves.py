@@ -109,10 +109,10 @@ def penalty(items: Items, labels: Integers) -> float:
 
 
 @jit(inline=False)
-def move_items(items: Items, clusters: Clusters, work: Workspace) -> int:
-    """Visit all items once; move those that lower the objective, and return how many did."""
+def move_items(items: Items, clusters: Clusters, work: Workspace, first: int, last: int) -> int:
+    """Visit some items once; move those that lower the objective, and return how many did."""
     moved = 0
-    for i in range(items.points.shape[0]):
+    for i in range(first, last):
         if items.weights[i] > 0.0 or items.soft_start[i] < items.soft_start[i + 1]:
             moved += move_item(items, clusters, i, work)
     return moved

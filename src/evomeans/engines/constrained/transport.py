@@ -47,6 +47,8 @@ class Flow(NamedTuple):
         Dual prices: sample i is in a cluster j with the least ``costs[i, j] - prices[j]``.
     length, before, is_done : arrays
         Of shortest paths: their lengths, the nodes before, and which are final.
+    stop : (1,) array
+        Not zero if another thread wants no result any more.
     """
 
     sizes: Integers
@@ -56,13 +58,15 @@ class Flow(NamedTuple):
     length: FloatArray
     before: Integers
     is_done: NDArray[np.bool_]
+    stop: Integers
 
     @classmethod
-    def allocate(cls, n_clusters: int) -> Flow:
+    def allocate(cls, n_clusters: int, stop: Integers | None = None) -> Flow:
         """Reserve memory; all prices are zero."""
         k = n_clusters + 1
         sizes, flow, excess, before = (np.zeros(k, np.int64) for _ in range(4))
-        return cls(sizes, flow, excess, np.zeros(k), np.zeros(k), before, np.zeros(k, np.bool_))
+        is_done, stop = np.zeros(k, np.bool_), np.zeros(1, np.int64) if stop is None else stop
+        return cls(sizes, flow, excess, np.zeros(k), np.zeros(k), before, is_done, stop)
 
 
 @jit
@@ -94,7 +98,7 @@ def transport(
     Returns
     -------
     is_possible : bool
-        False if the limits leave no assignment.
+        False if the limits leave no assignment, or if it was stopped.
     """
     k = costs.shape[1]
     begin(costs, items, low, high, labels, state)
@@ -111,10 +115,46 @@ def transport(
                 source = node
         if source == NONE:
             return True
+        if state.stop[0] != 0:
+            return False
         target = find_path(low, high, state, heaps)
         if target == NONE:
             return False
         shift(costs, items, labels, target, state, heaps)
+
+
+@jit
+def fill_soon(
+    costs: FloatArray, items: Integers, low: Integers, high: Integers, labels: Integers
+) -> None:
+    """Assign samples one after the other to the cheapest cluster that limits leave them.
+
+    The limits must leave an assignment. A cluster may have more than it must as long as there are
+    more samples left than all clusters still must have.
+
+    Parameters
+    ----------
+    costs, items, labels
+        As in :func:`transport`.
+    low, high : (k,) arrays
+        Used up: how many samples each cluster must and may still have.
+    """
+    k = costs.shape[1]
+    spare = items.shape[0]
+    for j in range(k):
+        spare -= low[j]
+    for p in range(items.shape[0]):
+        i, best = items[p], NONE
+        for j in range(k):
+            may_have = high[j] > 0 and (low[j] > 0 or spare > 0)
+            if may_have and (best == NONE or costs[i, j] < costs[i, best]):
+                best = j
+        labels[i] = best
+        high[best] -= 1
+        if low[best] > 0:
+            low[best] -= 1
+        else:
+            spare -= 1
 
 
 @jit

@@ -20,8 +20,8 @@ from evomeans.engines.cpu.order import find_direction, neighbour_order, partitio
 from evomeans.engines.frame import Frame
 from evomeans.engines.threads import side_by_side
 
-# From this many rows on there are buckets, of about so many rows each.
-MANY_ROWS, BUCKET_ROWS = 2**18, 2**15
+# Rows of a bucket, about.
+BUCKET_ROWS = 2**15
 # Rows per bucket that the tree is found by.
 POLLED = 64
 # Rows that a thread looks at together. Nothing depends on it.
@@ -67,7 +67,7 @@ def ordered_rows(
         part = slice(*bounds)
         own = order[part]
         points = frame.encode(X[own])
-        within = neighbour_order(points, width)
+        within = neighbour_order(points, width, check=check)
         rows[part], order[part] = points[within], own[within]
 
     # Runs are neighbours only if buckets begin where runs do.

@@ -18,6 +18,7 @@ from evomeans.engines.cpu.choose import set_squared_distances
 from evomeans.engines.cpu.layout import FloatArray, Samples
 from evomeans.engines.frame import Frame
 from evomeans.engines.nearest import labels
+from evomeans.engines.protocol import Abandoned
 from evomeans.engines.threads import side_by_side
 
 
@@ -27,21 +28,37 @@ class DeferredSamples:
     Parameters
     ----------
     prepare : callable
-        Returns the samples. It calls its argument ``check`` from time to time, which raises an
-        error to end the preparation.
+        Returns the samples, neighbours put together if its argument ``in_order`` says so. It calls
+        its argument ``check`` from time to time, which raises Abandoned to end the preparation.
+    in_order : bool
+        Whether to put neighbours together.
     """
 
-    def __init__(self, prepare: Callable[..., Samples]) -> None:
+    def __init__(self, prepare: Callable[..., Samples], *, in_order: bool) -> None:
         self._prepare = prepare
+        self._in_order = in_order
         self._lock = Lock()
         self.samples: Samples | None = None
         """None until they are prepared."""
+        self.was_abandoned = False
+        """Whether their preparation was ended once."""
 
     def get(self, check: Callable[[], None]) -> Samples:
         """Return the samples; prepare them if nobody has."""
         with self._lock:
             if self.samples is None:
-                self.samples = self._prepare(check=check)
+                try:
+                    self.samples = self._prepare(check=check, in_order=self._in_order)
+                except Abandoned:
+                    self.was_abandoned = True
+                    raise
+            return self.samples
+
+    def get_soon(self) -> Samples:
+        """Return the samples, without an order if they are not prepared."""
+        with self._lock:
+            if self.samples is None:
+                self.samples = self._prepare(in_order=False)
             return self.samples
 
 

@@ -6,13 +6,13 @@ import sys
 from collections.abc import Sequence
 from copy import copy
 from functools import partial
+from time import perf_counter
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.engines.course import least_of
-from evomeans.engines.cpu.buckets import MANY_ROWS
 from evomeans.engines.cpu.deferred import DeferredSamples, closest_in_turn
 from evomeans.engines.cpu.layout import Samples, Solution, count_tiles
 from evomeans.engines.cpu.memory import Memory
@@ -25,10 +25,11 @@ from evomeans.engines.cpu.samples import (
     dense_rows,
     encode_samples,
     frame_for,
+    scale_sparse,
 )
 from evomeans.engines.draws import WeightedDraw
 from evomeans.engines.frame import Frame, is_sparse
-from evomeans.engines.inherited import CountingSamples
+from evomeans.engines.inherited import Abandonable, CountingSamples
 from evomeans.engines.protocol import (
     Abandoned,
     Ability,
@@ -41,6 +42,7 @@ from evomeans.engines.protocol import (
     Way,
     require_abilities,
 )
+from evomeans.engines.rules import MANY_ROWS
 from evomeans.engines.sampling import Drawing
 
 # What a thread that helps with an assignment should have to do, in products. Threads meet after
@@ -53,11 +55,18 @@ WORTH_A_CALL = 2_500_000
 # Below this much, an offspring takes less time than handing it to another thread and back.
 WORTH_A_WORKER = 50_000
 
+# From this many values on, samples are put into order when they are first needed, and other threads
+# can end that.
+MANY_VALUES = 2**20
+# How many products a look at a few samples takes, to learn how long one at all of them would take;
+# and how many samples these are at least.
+FEW_PRODUCTS, FEW_ROWS = 2**27, 128
+
 # By their numbers; to ask the class takes longer.
 WAYS = tuple(Way)
 
 
-class CpuEngine(CountingSamples):
+class CpuEngine(Abandonable, CountingSamples):
     """K-means in Numba, with bounds inherited from a parent.
 
     Parameters
@@ -93,7 +102,7 @@ class CpuEngine(CountingSamples):
     ) -> None:
         self.frame = frame_for(X, frame, n_jobs)
         self._deferred = DeferredSamples(
-            partial(encode_samples, X, sample_weight, self.frame, in_order=searching, n_jobs=n_jobs)
+            partial(encode_samples, X, sample_weight, self.frame, n_jobs=n_jobs), in_order=searching
         )
         self.n_samples, self.n_features = X.shape
         self.dtype = X.dtype
@@ -110,16 +119,22 @@ class CpuEngine(CountingSamples):
         self.memory = Memory(memory_budget)
         self._draw = WeightedDraw(self.n_samples, sample_weight)
         self._room_in_use: Room | None = None
-        self._is_abandoned = False
+        self._seconds: dict[int, tuple[float, float]] = {}
         self._has_many_rows = searching and not is_sparse(X) and self.n_samples >= MANY_ROWS
-        if not self._has_many_rows:
-            self._deferred.get(self._check_abandoned)
+        n_values = X.nnz if is_sparse(X) else X.size
+        if not searching or not (self._has_many_rows or n_values >= MANY_VALUES):
+            self._deferred.get(self.check_abandoned)
+
+    @property
+    def is_prepared(self) -> bool:  # type: ignore[override]
+        """Whether the samples have been put into order."""
+        return self._deferred.samples is not None
 
     @property
     def samples(self) -> Samples:
-        """The samples as kernels read them. Many rows are put into order when first asked for."""
+        """The samples as kernels read them. Many are put into order when first asked for."""
         samples = self._deferred.samples
-        return self._deferred.get(self._check_abandoned) if samples is None else samples
+        return self._deferred.get(self.check_abandoned) if samples is None else samples
 
     def samples_at(self, quantiles: FloatArray) -> FloatArray:
         """Rows at quantiles of the cumulated weight."""
@@ -198,10 +213,13 @@ class CpuEngine(CountingSamples):
 
     def assign(self, centers: FloatArray) -> tuple[NDArray[np.int32], float]:
         """Labels of the closest centres, and the inertia."""
-        if self._deferred.samples is None:
+        if self._deferred.samples is None and self._has_many_rows:
             labels, squares = closest_in_turn(self._source, self.frame, centers, self.n_jobs)
             total = squares.sum() if self.weights is None else self.weights @ squares
             return labels, self.frame.inertia_in_data_units(float(total))
+        if self._deferred.was_abandoned:
+            # There was no time to put them into order, and one look at them does not need it.
+            self._deferred.get_soon()
         found = self._assigned(centers)
         labels = self._room(len(centers)).labels(found.state)
         self.memory.give_back(found)
@@ -227,9 +245,30 @@ class CpuEngine(CountingSamples):
         return np.ldexp(result, -self.frame.exponent, out=result)
 
     def seed(self, quantiles: FloatArray) -> FloatArray:
-        """Centres drawn by D² seeding."""
+        """Centres drawn by D² seeding; drawn by weight as soon as the engine is abandoned."""
         trials = np.ascontiguousarray(quantiles.reshape(len(quantiles), -1))
-        return self._room(len(trials)).seed(trials)
+        chosen = np.full(len(trials), -1, np.int64)
+        try:
+            room = self._room(len(trials))
+            room.seed(trials, chosen)
+        except Abandoned:
+            if (chosen >= 0).all():
+                return room.positions
+            return self._seed_soon(trials[:, 0], chosen)
+        return room.positions
+
+    def _seed_soon(self, quantiles: FloatArray, chosen: NDArray[np.int64]) -> FloatArray:
+        """Complete the places of samples that became centres by samples drawn by weight."""
+        is_left = chosen < 0
+        rows = np.empty(len(chosen), np.intp)
+        if not is_left.all():
+            rows[~is_left] = self.samples.order[chosen[~is_left]]
+        rows[is_left] = self._draw.distinct_rows(quantiles[is_left], rows[~is_left])
+        centers = self.rows(rows)
+        if self._room_in_use is not None and self._room_in_use.k == len(rows):
+            # A refinement that is abandoned before it begins has come as far as this.
+            self._room_in_use.centers.exact[:] = centers
+        return centers
 
     def better_parts(
         self,
@@ -284,19 +323,44 @@ class CpuEngine(CountingSamples):
 
     def abandon(self, is_abandoned: bool) -> None:
         """Abandon the crew at work, and the next one."""
-        self._is_abandoned = is_abandoned
+        super().abandon(is_abandoned)
         if self._room_in_use is not None:
             self._room_in_use.crew.abandon(is_abandoned)
 
-    def _check_abandoned(self) -> None:
-        if self._is_abandoned:
-            raise Abandoned
+    def labelling_seconds(self, n_clusters: int) -> float:
+        """Estimate how long labels take: as long for all samples as for a few of them."""
+        if not self.takes_long(n_clusters):
+            return 0.0
+        if n_clusters not in self._seconds:
+            self._seconds[n_clusters] = self._time_few(n_clusters)
+        preparing, labelling = self._seconds[n_clusters]
+        return labelling if self.is_prepared or self._has_many_rows else preparing + labelling
+
+    def _time_few(self, n_clusters: int) -> tuple[float, float]:
+        """Estimate the seconds to take in all samples, unordered, and to label them."""
+        n_few = max(FEW_ROWS, FEW_PRODUCTS // (self.n_features * n_clusters))
+        if is_sparse(self._source):
+            n_few = self.n_samples // 16
+        n_few = max(n_clusters, min(self.n_samples, n_few))
+        own = None if self.weights is None else self.weights[:n_few]
+        began = perf_counter()
+        few = CpuEngine(self._source[:n_few], own, frame=self.frame, searching=False)
+        taken_in = perf_counter()
+        few.assign(few.rows(np.arange(n_clusters)))
+        ended, factor = perf_counter(), self.n_samples / n_few
+        labelling = (ended - taken_in) * factor / self._n_threads(n_clusters)
+        return (taken_in - began) * factor, labelling
 
     def close(self) -> None:
         """Release nothing: all of it is memory of this process."""
 
     def rows(self, chosen: NDArray[np.intp]) -> FloatArray:
         """Return a few samples as rows of a dense array."""
+        if self._deferred.samples is None:
+            found = self._source[chosen]
+            found = scale_sparse(found, self.frame).toarray() if is_sparse(found) else found
+            is_scaled = is_sparse(self._source)
+            return np.asarray(found if is_scaled else self.frame.encode(found), dtype=np.float64)
         return dense_rows(self.samples, chosen, self.n_features)
 
     def _costs(self, centers: FloatArray) -> FloatArray:
@@ -305,18 +369,23 @@ class CpuEngine(CountingSamples):
             # In the same bits whether they are in order or not.
             _, squares = closest_in_turn(self._source, self.frame, centers, self.n_jobs)
             return squares if self.weights is None else squares * self.weights
-        self.assign(centers)
-        costs: FloatArray = self._room(len(centers)).scratch.nearby[self.samples.places]
+        room = self._room(len(centers))
+        self.memory.give_back(self._assigned(centers))
+        costs: FloatArray = room.scratch.nearby[self.samples.places]
         return costs
 
     def _room(self, n_clusters: int) -> Room:
         room = self._room_in_use
         if room is None or room.k != n_clusters:
-            most = self._work(n_clusters) // max(WORTH_A_THREAD, 1)
-            n_threads = max(1, min(self.n_jobs, most, count_tiles(self.n_samples)))
+            n_threads = self._n_threads(n_clusters)
             room = self._room_in_use = Room(self.samples, n_clusters, self.n_features, n_threads)
-            room.crew.abandon(self._is_abandoned)
+            room.crew.abandon(self.is_abandoned)
         return room
+
+    def _n_threads(self, n_clusters: int) -> int:
+        """Return how many threads an assignment is worth."""
+        most = self._work(n_clusters) // max(WORTH_A_THREAD, 1)
+        return max(1, min(self.n_jobs, most, count_tiles(self.n_samples)))
 
     def _work(self, n_clusters: int) -> int:
         """Return how much work an assignment is, in products."""

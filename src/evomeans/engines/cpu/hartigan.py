@@ -53,7 +53,7 @@ from evomeans.engines.cpu.reassign import score_chosen
 from evomeans.engines.cpu.rows import remember_center, squared_distance, weight_of
 from evomeans.engines.cpu.scores import UNDERFLOW, locate_center
 from evomeans.engines.cpu.sums import add_row, update_center
-from evomeans.engines.cpu.threads import meet, nth_item
+from evomeans.engines.cpu.threads import ABANDONED, meet, nth_item
 from evomeans.engines.rules import MEAN_ROUNDING, WORTHWHILE
 
 # Rows of ``Scratch.shares``.
@@ -97,11 +97,11 @@ def mark(
     scratch : Scratch
         ``marks``, zeros at first, become 1 for these samples.
     """
-    n_tiles = state.spread.shape[0]
+    n_tiles, barrier = state.spread.shape[0], scratch.barrier
     set_shares(samples, centers.weights, scratch.shares[thread])
     for nth in range(n_tiles):
         tile = nth_item(nth, thread, n_threads)
-        if tile >= n_tiles:
+        if tile >= n_tiles or barrier[ABANDONED] != 0:
             break
         if find_rivals(samples, state, centers.changed, scratch, tile, thread):
             count = choose_targets(samples, state, centers, scratch, tile, thread)

@@ -8,6 +8,7 @@ and no result.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,9 +25,13 @@ ROUNDS = 4
 SKETCH = 16
 # Rows that are worth a thread of their own: they take some milliseconds.
 WORTH_A_THREAD = 4096
+# Values that are sorted between two looks at whether the order is still wanted: milliseconds too.
+AT_ONCE = 2**20
 
 
-def neighbour_order(X: Any, width: int, n_jobs: int = 1) -> NDArray[np.uint32]:
+def neighbour_order(
+    X: Any, width: int, n_jobs: int = 1, check: Callable[[], None] = lambda: None
+) -> NDArray[np.uint32]:
     """Return the rows of ``X`` in an order in which runs of ``width`` rows are neighbours.
 
     Parameters
@@ -36,25 +41,41 @@ def neighbour_order(X: Any, width: int, n_jobs: int = 1) -> NDArray[np.uint32]:
     width : int
     n_jobs : int
         Threads at most; the order does not depend on it.
+    check : callable
+        Called from time to time; it raises an error if nobody wants the order any more.
     """
     points = X if isinstance(X, np.ndarray) else sketch(X)
     order = np.arange(len(points), dtype=np.uint32)
-    sort_part(points, order, width, n_jobs)
+    sort_part(points, order, width, n_jobs, check)
     return order
 
 
-def sort_part(points: NDArray[Any], order: NDArray[np.uint32], width: int, n_threads: int) -> None:
+def sort_part(
+    points: NDArray[Any],
+    order: NDArray[np.uint32],
+    width: int,
+    n_threads: int,
+    check: Callable[[], None],
+) -> None:
     """Sort some rows. With several threads, each half is sorted by half of them."""
+    check()
     n_rows = len(order)
+    if n_rows < 2 * max(WORTH_A_THREAD, width):
+        n_threads = 1
     parts = np.empty((2 * n_rows.bit_length() + 2, 2), np.int64)
     memory = parts, np.empty(n_rows), np.empty((3, points.shape[1]))
-    if n_threads == 1 or n_rows < 2 * max(WORTH_A_THREAD, width):
+    if n_threads == 1 and (n_rows <= width or n_rows * points.shape[1] <= AT_ONCE):
         halve(points, order, width, 1, *memory)
         return
     halve(points, order, width, n_rows, *memory)
     middle = middle_of(n_rows, width)
-    halves = (order[:middle], n_threads // 2), (order[middle:], n_threads - n_threads // 2)
-    side_by_side(lambda half: sort_part(points, half[0], width, half[1]), halves, 2)
+    halves = (
+        (order[:middle], max(1, n_threads // 2)),
+        (order[middle:], max(1, n_threads - n_threads // 2)),
+    )
+    side_by_side(
+        lambda half: sort_part(points, half[0], width, half[1], check), halves, min(2, n_threads)
+    )
 
 
 def sketch(X: Any) -> NDArray[np.float64]:

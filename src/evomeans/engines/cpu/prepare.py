@@ -8,7 +8,7 @@ import numpy as np
 
 from evomeans.compiled.extremes import smallest_size
 from evomeans.compiled.ready import Call
-from evomeans.engines.cpu.buckets import MANY_ROWS, distribute, route, split
+from evomeans.engines.cpu.buckets import distribute, route, split
 from evomeans.engines.cpu.calling import Kernels
 from evomeans.engines.cpu.choose import kernel_calls_for
 from evomeans.engines.cpu.hartigan import move_singles
@@ -32,6 +32,7 @@ from evomeans.engines.cpu.seeding import seed
 from evomeans.engines.cpu.swaps import try_swaps
 from evomeans.engines.frame import is_sparse
 from evomeans.engines.protocol import Ability
+from evomeans.engines.rules import MANY_ROWS
 
 
 def calls(
@@ -70,7 +71,7 @@ def calls(
         if X.shape[0] >= MANY_ROWS:
             found += [*bucket_calls(samples.rows, samples.order), *kernel_calls_for(X)]
     if Ability.SEEDING in abilities:
-        memory = samples.squares, single, double, grid
+        memory = samples.squares, single, double, grid, pairs[0]
         found.append(Call(seed, (samples, target, scratch, *memory, 0, 1), 0.9))
     if Ability.SINGLE_MOVES in abilities and can_move_singles(X):
         found.append(Call(move_singles, kernels.arguments[move_singles], 2.3))

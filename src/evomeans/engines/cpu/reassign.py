@@ -36,7 +36,7 @@ from evomeans.engines.cpu.layout import (
 from evomeans.engines.cpu.rows import squared_distance, weight_of
 from evomeans.engines.cpu.scores import UNDERFLOW, locate_center, score, score_error
 from evomeans.engines.cpu.sums import add_row
-from evomeans.engines.cpu.threads import nth_item
+from evomeans.engines.cpu.threads import ABANDONED, nth_item
 
 # Column of ``Scratch.counts``.
 PAIRS = 0
@@ -82,10 +82,11 @@ def reassign(
     gone : int
         The centre that is NOWHERE at present; −1 for none.
     """
-    pairs, n_tiles = 0, state.spread.shape[0]
+    pairs, n_tiles, barrier = 0, state.spread.shape[0], scratch.barrier
     for nth in range(n_tiles):
         tile = nth_item(nth, thread, n_threads)
-        if tile >= n_tiles:
+        # Samples may have no cluster then, and nothing may be done with them.
+        if tile >= n_tiles or barrier[ABANDONED] != 0:
             break
         if shrink_gaps(state, tile, centers.drift, centers.approached):
             count = choose_centers(samples, state, centers, scratch, gone, tile, thread)

@@ -161,6 +161,8 @@ def refine(
                 thread,
                 n_threads,
             )
+            if scratch.barrier[ABANDONED] != 0:
+                break
             call_at(lead, samples, state, centers, scratch, pace, least, assign, thread, n_threads)
             if scratch.numbers[INERTIA] == np.inf or scratch.barrier[ABANDONED] != 0:
                 break
@@ -230,6 +232,8 @@ def descend(
         gone = removed if stage == BEGIN else -1
         call_at(assign, samples, state, centers, scratch, gone, thread, n_threads)
         meet(scratch.barrier, n_threads)
+        if scratch.barrier[ABANDONED] != 0:
+            break
         if stage == BEGIN and removed >= 0:
             stage = np.int64(PLACE)
             sum_distances(samples, state, centers, scratch, power, thread, n_threads)

@@ -299,14 +299,13 @@ class Room:
         all_distances(self.samples, self.centers.exact, result)
         return result
 
-    def seed(self, quantiles: FloatArray) -> FloatArray:
+    def seed(self, quantiles: FloatArray, chosen: NDArray[np.int64]) -> None:
         """Draw centres; see :func:`~evomeans.engines.cpu.seeding.seed`."""
         n_tiles = len(self.samples.radii)
         ceilings = aligned((n_tiles, WIDTH), np.float32)
         reach, gains = np.empty(n_tiles, np.float32), np.empty(n_tiles)
-        exact = self.centers.exact
-        self.crew.run(seed, self.samples, exact, self.scratch, ceilings, reach, gains, quantiles)
-        return self.positions
+        memory = self.centers.exact, self.scratch, ceilings, reach, gains
+        self.crew.run(seed, self.samples, *memory, quantiles, chosen)
 
     @property
     def positions(self) -> FloatArray:

@@ -11,14 +11,15 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from evomeans.compiled.jit import jit
-from evomeans.engines.cpu.buckets import CHUNK, MANY_ROWS, ordered_rows
+from evomeans.engines.cpu.buckets import ordered_rows
 from evomeans.engines.cpu.gaps import MORE
 from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import FloatArray, Samples, SingleArray, aligned, count_tiles
-from evomeans.engines.cpu.order import neighbour_order
+from evomeans.engines.cpu.order import AT_ONCE, neighbour_order
 from evomeans.engines.cpu.rows import Rows, SparseRows
 from evomeans.engines.fixed_point import column_scales, limb_bits
 from evomeans.engines.frame import Frame, is_sparse
+from evomeans.engines.rules import MANY_ROWS
 from evomeans.engines.threads import extremes, side_by_side
 
 FourArrays = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]
@@ -66,14 +67,16 @@ def encode_samples(
         order, encoded = ordered_rows(X, frame, WIDTH, n_jobs, check)
         in_order = False
     else:
+        check()
         encoded = scale_sparse(X, frame) if is_sparse(X) else frame.encode(X)
         in_turn = np.arange(n_samples, dtype=np.uint32)
-        order = neighbour_order(encoded, WIDTH, n_jobs) if in_order else in_turn
+        order = neighbour_order(encoded, WIDTH, n_jobs, check) if in_order else in_turn
     places = np.empty_like(order)
     places[order] = np.arange(n_samples, dtype=order.dtype)
     # A copy, because kernels would be compiled again for every other memory layout.
     weights = np.array([] if sample_weight is None else sample_weight[order], dtype=np.float64)
     bits = limb_bits(n_samples)
+    check()
     rows: Any
     if is_sparse(X):
         rows = sparse_rows(encoded[order])
@@ -86,7 +89,7 @@ def encode_samples(
         low, high = extremes(rows, n_jobs)
         extents = np.maximum(high, -low).astype(np.float64)
         del encoded
-        tiles, middles, squares, radii = dense_tiles(rows, n_jobs)
+        tiles, middles, squares, radii = dense_tiles(rows, n_jobs, check)
         roundoff = (n_features + 8) * UNIT
     if not extents.max(initial=0.0) < LARGEST:
         raise ValueError("The samples lie far outside of the frame they are to be held in.")
@@ -113,7 +116,9 @@ def weight_unit(weights: FloatArray) -> float:
     return math.ldexp(1.0, min(-math.frexp(float(weights.max()))[1], 1023))
 
 
-def dense_tiles(rows: NDArray[Any], n_jobs: int = 1) -> FourArrays:
+def dense_tiles(
+    rows: NDArray[Any], n_jobs: int = 1, check: Callable[[], None] = lambda: None
+) -> FourArrays:
     """Return tiles, middles, squares and radii of dense rows, see Samples."""
     n_samples, n_features = rows.shape
     n_tiles = count_tiles(n_samples)
@@ -121,9 +126,10 @@ def dense_tiles(rows: NDArray[Any], n_jobs: int = 1) -> FourArrays:
     middles = np.empty((n_tiles, n_features))
     squares = np.empty((n_tiles, WIDTH), np.float32)
     radii = np.empty(n_tiles, np.float32)
-    at_once = CHUNK // WIDTH
+    at_once = max(1, AT_ONCE // (WIDTH * max(1, n_features)))
 
     def fill(first: int) -> None:
+        check()
         last = first + at_once
         part = slice(first, last)
         fill_tiles(

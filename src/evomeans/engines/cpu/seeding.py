@@ -9,6 +9,7 @@ double precision computes how near. Each sample is measured about log k times in
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evomeans.compiled.jit import jit
 from evomeans.engines.cpu.gaps import MORE
@@ -29,6 +30,7 @@ def seed(
     tile_ceilings: SingleArray,
     gains: FloatArray,
     quantiles: FloatArray,
+    chosen: NDArray[np.int64],
     thread: int,
     n_threads: int,
 ) -> None:
@@ -50,6 +52,9 @@ def seed(
     quantiles : (k, t) array
         Uniform numbers for the t candidates of each centre. The candidate with the largest gain
         becomes the centre. The first centre has only one candidate.
+    chosen : (k,) array, out
+        Places of the samples that became centres; those not reached stay as they are if the barrier
+        says that the crew is abandoned.
     thread, n_threads : int
 
     References
@@ -76,7 +81,11 @@ def seed(
                     draw_nearby(scratch.nearby, scratch.partial, samples.places, quantile)
                 )
             place(samples, drawn, exact, j, scratch, thread, n_threads)
-            if (keep and j == k - 1) or scratch.barrier[ABANDONED] != 0:
+            if scratch.barrier[ABANDONED] != 0:
+                return
+            if keep and thread == 0:
+                chosen[j] = drawn
+            if keep and j == k - 1:
                 return
             lower_tiles(
                 samples, exact, j, scratch, ceilings, tile_ceilings, gains, keep, thread, n_threads
@@ -143,10 +152,10 @@ def lower_tiles(
     The new distances are stored only if ``keep``.
     """
     offsets, away, chosen = scratch.offsets[thread], scratch.away[thread], scratch.chosen[thread]
-    n_tiles = tile_ceilings.shape[0]
+    barrier, n_tiles = scratch.barrier, tile_ceilings.shape[0]
     for nth in range(n_tiles):
         tile = nth_item(nth, thread, n_threads)
-        if tile >= n_tiles:
+        if tile >= n_tiles or barrier[ABANDONED] != 0:
             break
         gains[tile] = 0.0
         locate_center(samples.rows, samples, tile, exact, j, 0, offsets, away)

@@ -332,7 +332,7 @@ class DaskEngine(PlainKMeans):
             else:
                 lazy = visit(*self._blocks[block], block, carried)
                 visits.setdefault(worker, []).append(lazy)
-        return self.runner.ask(request, kept, visits, lambda: self._is_abandoned)
+        return self.runner.ask(request, kept, visits, lambda: self.is_abandoned)
 
 
 def ground_of(survey: Survey, frame: Frame) -> Ground:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.engines.dask.blocks import even_parts, row_chunks
+from evomeans.wording import how_to_install
 
 log = logging.getLogger("evomeans")
 
@@ -25,7 +26,7 @@ def import_dask_array() -> ModuleType:
         import distributed  # noqa: F401
     except ImportError as error:
         raise ImportError(
-            "engine='dask' needs Dask, which is not installed: pip install 'evomeans[dask]'"
+            f"engine='dask' needs Dask, which is not installed: {how_to_install('dask')}."
         ) from error
     module: ModuleType = dask.array
     return module

@@ -6,8 +6,10 @@ import importlib.util
 import os
 from typing import Any
 
+from evomeans.wording import how_to_install
+
 VARIABLE = "EVOMEANS_GPU_DEVICE"
-INSTALL = "pip install 'evomeans[gpu]'"
+INSTALL = how_to_install("gpu")
 
 
 class GpuNotAvailableError(RuntimeError):
@@ -20,7 +22,7 @@ def import_torch() -> Any:
         import torch
     except ImportError as error:
         raise GpuNotAvailableError(
-            f"engine='gpu' needs PyTorch, which is not installed: {INSTALL}"
+            f"engine='gpu' needs PyTorch, which is not installed: {INSTALL}."
         ) from error
     return torch
 
@@ -59,7 +61,7 @@ def chosen_device() -> Any:
             f"{VARIABLE}={name!r}, but there are only {torch.cuda.device_count()} CUDA devices."
         )
     if importlib.util.find_spec("triton") is None:
-        raise GpuNotAvailableError(f"engine='gpu' needs Triton, which is not installed: {INSTALL}")
+        raise GpuNotAvailableError(f"engine='gpu' needs Triton, which is not installed: {INSTALL}.")
     return torch.device(
         "cuda", torch.cuda.current_device() if device.index is None else device.index
     )

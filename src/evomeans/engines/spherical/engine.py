@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from evomeans.compiled.ready import Call
 from evomeans.engines.frame import Frame, is_sparse
 from evomeans.engines.modelling import Descent, ModelEngine, is_hopeless, weighted_sum
+from evomeans.engines.nearest import one_blas_thread
 from evomeans.engines.protocol import FloatArray, Labels
 from evomeans.engines.spherical.kernels import Rows, add_up, find_closest, move_singles
 
@@ -37,6 +39,9 @@ class SphericalEngine(ModelEngine):
         super().__init__(weights, Frame(np.zeros(X.shape[1]), 0), n_jobs)
         self.samples = unit_rows(X)
         self.data = rows_of(self.samples, weights)
+        # A sample of zeros has no direction to be a centre with, and costs the same anywhere.
+        directed = weights * self.data.lengths
+        self.chances = directed if directed.any() else weights
 
     def rows(self, chosen: NDArray[np.intp]) -> FloatArray:
         """Return a few samples, dense."""
@@ -62,9 +67,48 @@ class SphericalEngine(ModelEngine):
     ) -> tuple[NDArray[np.int64], FloatArray, int]:
         if labels is None:
             labels = np.full(self.n_samples, -1, np.int64)
-        costs = np.empty(self.n_samples)
-        changed = int(find_closest(self.data, units, labels, costs, np.empty(units.shape[1])))
+        k = units.shape[1]
+        costs, products, changed = np.empty(self.n_samples), np.empty(k), 0
+        if not is_sparse(self.samples) and self.takes_long(k):
+            return labels, costs, self._find_closest(units, labels, costs)
+        for block in self.blocks(k):
+            bounds = block.start, block.stop
+            changed += int(find_closest(self.data, units, labels, costs, products, *bounds))
         return labels, costs, changed
+
+    def _find_closest(self, units: FloatArray, labels: NDArray[np.int64], costs: FloatArray) -> int:
+        """Do what the kernel does by matrix products, which are faster if they are large."""
+        changed = 0
+        with one_blas_thread:
+            for block in self.blocks(units.shape[1]):
+                cosines = self.samples[block] @ units
+                closest = cosines.argmax(axis=1)
+                # Rounding must not make it negative.
+                costs[block] = np.maximum(0.0, 1.0 - cosines[np.arange(len(closest)), closest])
+                changed += int(np.count_nonzero(labels[block] != closest))
+                labels[block] = closest
+        return changed
+
+    def nearest_each(self, chosen: NDArray[np.intp]) -> Sequence[FloatArray]:
+        """One less the cosines with some samples: all of them in one look at many data."""
+        if not self.takes_long(1):
+            return super().nearest_each(chosen)
+        units = unit_columns(self.rows(chosen))
+        costs = np.empty((len(chosen), self.n_samples))
+        with one_blas_thread:
+            for block in self.blocks(len(chosen)):
+                costs[:, block] = np.maximum(0.0, 1.0 - np.asarray(self.samples[block] @ units)).T
+        return list(costs)
+
+    def _move(
+        self, labels: NDArray[np.int64], sums: FloatArray, norms: FloatArray, products: FloatArray
+    ) -> int:
+        """Visit all samples, and move those that gain by it; return how many did."""
+        moved = 0
+        for block in self.blocks(len(norms)):
+            bounds = block.start, block.stop
+            moved += int(move_singles(self.data, labels, sums, norms, products, *bounds))
+        return moved
 
     def descend(self, centers: FloatArray, single_moves: bool, goal: float = math.inf) -> Descent:
         """Alternate assignments, sums and single moves until nothing changes."""
@@ -75,7 +119,7 @@ class SphericalEngine(ModelEngine):
         best, kept = np.inf, units
         n_iter = 0
         for _ in range(MOST_ROUNDS):
-            self.check_abandoned()
+            self.reach(units.T)
             labels, costs, changed = self._closest(units, labels)
             n_iter += 1
             objective = weighted_sum(self.weights, costs)
@@ -88,7 +132,7 @@ class SphericalEngine(ModelEngine):
             add_up(self.data, labels, sums, norms)
             # Only moves fill clusters that are empty.
             if (single_moves or not norms.all()) and (not is_lower or not changed):
-                if not move_singles(self.data, labels, sums, norms, products):
+                if not self._move(labels, sums, norms, products):
                     break
                 # What is added up move by move drifts by rounding.
                 add_up(self.data, labels, sums, norms)
@@ -148,7 +192,7 @@ def kernel_calls_for(X: Any) -> list[Call]:
     rows = rows_of(unit_rows(X[:1]), np.ones(1))
     labels, one, grid = np.zeros(1, np.int64), np.zeros(1), np.zeros((1, 1))
     return [
-        Call(find_closest, (rows, grid, labels, one, one), 0.5),
+        Call(find_closest, (rows, grid, labels, one, one, 0, 1), 0.5),
         Call(add_up, (rows, labels, grid, one), 0.4),
-        Call(move_singles, (rows, labels, grid, one, one), 0.7),
+        Call(move_singles, (rows, labels, grid, one, one, 0, 1), 0.7),
     ]

@@ -19,6 +19,8 @@ FloatArray = NDArray[np.float64]
 Integers = NDArray[np.int64]
 # A gain below this share of the lengths involved is rounding.
 WORTHWHILE = 1e-12
+# Cosines this close to one are one but for rounding.
+ROUNDING = 2.0**-50
 
 
 @bundle
@@ -76,9 +78,15 @@ def add(rows: Rows, i: int, matrix: FloatArray, j: int, factor: float) -> None:
 
 @jit(inline=False)
 def find_closest(
-    rows: Rows, units: FloatArray, labels: Integers, costs: FloatArray, products: FloatArray
+    rows: Rows,
+    units: FloatArray,
+    labels: Integers,
+    costs: FloatArray,
+    products: FloatArray,
+    first: int,
+    last: int,
 ) -> int:
-    """Label all samples by the centre with the largest cosine; the lowest index on ties.
+    """Label some samples by the centre with the largest cosine; the lowest index on ties.
 
     Parameters
     ----------
@@ -90,6 +98,8 @@ def find_closest(
         One less the cosine.
     products : (k,) array
         Working memory.
+    first, last : int
+        The samples to label.
 
     Returns
     -------
@@ -97,14 +107,15 @@ def find_closest(
         How many labels changed.
     """
     changed = 0
-    for i in range(labels.shape[0]):
+    for i in range(first, last):
         multiply(rows, i, units, products)
         best = 0
         for j in range(1, units.shape[1]):
             if products[j] > products[best]:
                 best = j
-        # Rounding must not make it negative.
-        costs[i] = max(0.0, 1.0 - products[best])
+        # A search that compares remainders of rounding would never agree.
+        cost = 1.0 - products[best]
+        costs[i] = cost if cost > ROUNDING else 0.0
         if labels[i] != best:
             labels[i] = best
             changed += 1
@@ -128,7 +139,13 @@ def add_up(rows: Rows, labels: Integers, sums: FloatArray, norms: FloatArray) ->
 
 @jit(inline=False)
 def move_singles(
-    rows: Rows, labels: Integers, sums: FloatArray, norms: FloatArray, products: FloatArray
+    rows: Rows,
+    labels: Integers,
+    sums: FloatArray,
+    norms: FloatArray,
+    products: FloatArray,
+    first: int,
+    last: int,
 ) -> int:
     """Move samples whose change of cluster makes the sums longer in total; return how many.
 
@@ -145,9 +162,11 @@ def move_singles(
         Their squared lengths.
     products : (k,) array
         Working memory.
+    first, last : int
+        The samples to visit.
     """
     moved = 0
-    for i in range(labels.shape[0]):
+    for i in range(first, last):
         weight, a = rows.weights[i], labels[i]
         own = weight * weight * rows.lengths[i]
         if own == 0.0:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from evomeans.storage.files import write_atomically
+from evomeans.files import write_atomically
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="permissions and limits of POSIX")
 
@@ -120,7 +120,7 @@ def test_what_is_no_file_is_not_replaced(tmp_path):
 
 LIMITED = """
     import resource, sys
-    from evomeans.storage.files import write_atomically
+    from evomeans.files import write_atomically
 
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
     try:

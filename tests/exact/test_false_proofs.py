@@ -1,0 +1,187 @@
+"""Bounds against rational numbers where float64 is at its limits: offsets, weights, underflow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evomeans import Certificate, ExactKMeans, HGMeans, HGMeansPath, certify
+from evomeans.exact.line import cluster_line
+from evomeans.exact.points import WeightedPoints
+from evomeans.exact.samples import exact_inertia
+from tests.fuzz.certificates import Problem, Rationals
+
+
+def checked(
+    X: Any, labels: Sequence[int], weights: Any = None, k: int | None = None, **options: Any
+) -> tuple[Certificate, Fraction]:
+    """Certify labels, and compare all that is said with the rational optimum, which is returned."""
+    X = np.array(X, float)
+    weights = None if weights is None else np.array(weights, float)
+    k = k or len(set(labels))
+    found = certify(X, np.array(labels), weights, n_clusters=k, **options)
+    exact = Rationals(Problem("", "", X, weights, k))
+    assert found.labels is not None
+    own = exact.of_labels(found.labels)
+    assert Fraction(found.lower_bound) <= exact.optimum <= own
+    assert abs(Fraction(found.upper_bound) - own) <= own / 10**12 + Fraction(5e-324)
+    if found.is_optimal:
+        assert exact.optimum >= own * (1 - Fraction(options.get("gap", 1e-6)))
+    assert Fraction(found.verify(X, weights)) <= exact.optimum
+    return found, exact.optimum
+
+
+SECONDS = np.array([[0.0], [1e-6], [3e-6], [1e-3], [1.002e-3], [1.003e-3]])
+
+
+@pytest.mark.parametrize(
+    ("X", "labels"),
+    [
+        ([[1.0], [1.0 + 2**-52]], [0, 0]),
+        (1.7e9 + SECONDS, [0, 0, 0, 1, 1, 1]),
+        (1.7e9 + SECONDS, [0] * 6),
+        (1e8 + np.array([[0, 0], [1, 0], [0, 3], [2, 5]]) * 2.0**-26, [0] * 4),
+        (1e11 + np.array([[0.3], [-1.2], [2.1], [0.7]]), [0, 1, 2, 0]),
+    ],
+)
+def test_an_offset_does_not_raise_a_direct_bound(X: Any, labels: list[int]) -> None:
+    """The mean of samples far from the origin is no float64 number; the inertia is about it."""
+    found, optimum = checked(X, labels)
+    assert found.method == "direct"
+    assert found.status == "optimal"
+    assert Fraction(found.lower_bound) >= optimum * (1 - Fraction(1e-12))
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize("offset", [0.0, 1e9, -1e11])
+def test_plain_data_with_an_offset_is_proven_as_without(d: int, offset: float) -> None:
+    rng = np.random.default_rng(d)
+    labels = np.arange(40) % 3
+    X = rng.normal(size=(40, d)) + 4 * np.eye(3)[labels][:, :d] + offset
+    fitted = HGMeans(3, random_state=0).fit(X)
+    assert certify(X, fitted.labels_).status == "optimal"
+
+
+def test_small_problems_with_offsets_and_spread_weights_have_true_bounds() -> None:
+    rng = np.random.default_rng(7)
+    for _ in range(60):
+        n = int(rng.integers(2, 6))
+        X = rng.normal(size=(n, 1)) + 10.0 ** rng.uniform(0, 11)
+        weights = 10.0 ** -rng.uniform(0, 12, n) if rng.random() < 0.4 else None
+        checked(X, (np.arange(n) % 2).tolist(), weights)
+
+
+LINE = np.array([[0.0], [100], [101], [101.95]])
+WEIGHTS = [
+    np.exp([0.0, -55, -55, -53]),
+    np.array([1, 1e-25, 1e-25, 8e-25]),
+    np.array([1, 1e-22, 1e-22, 8e-22]),
+]
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize("labels", [[0, 1, 2, 2], [0, 1, 1, 2]])
+def test_weights_that_are_clamped_prove_nothing(weights: Any, labels: list[int]) -> None:
+    """One column whose weights have a ratio above 2**70, and the same points in a plane."""
+    checked(LINE, labels, weights, gap=0.01)
+    checked(np.c_[LINE, 0 * LINE], labels, weights, gap=0.01)
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_a_fit_of_weights_that_are_clamped_is_not_proven(weights: Any) -> None:
+    optimum = Rationals(Problem("", "", LINE, weights, 3)).optimum
+    model = HGMeans(3).fit(LINE, sample_weight=weights)
+    assert model.stop_reason_ == "precision"
+    assert HGMeansPath(k_range=(3, 3)).fit(LINE, sample_weight=weights).stop_reason_ == "precision"
+    assert not cluster_line(LINE[:, 0], 3, weights).is_proven
+    exact = ExactKMeans(3, random_state=0).fit(LINE, sample_weight=weights)
+    assert Fraction(exact.lower_bound_) <= optimum
+    assert exact.stop_reason_ != "proven_optimal"
+
+
+def test_light_samples_that_do_not_matter_leave_a_proof_in_place() -> None:
+    """Without them the optimum is lower by next to nothing."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(7, 2))
+    weights = np.array([1, 2, 1, 1, 3, 1e-30, 1e-200])
+    labels = HGMeans(2, random_state=0).fit(X[:5], sample_weight=weights[:5]).predict(X)
+    found, _ = checked(X, labels.tolist(), weights)
+    assert found.status == "optimal"
+    assert HGMeans(2).fit(X[:, :1], sample_weight=weights).stop_reason_ == "proven_optimal"
+
+
+@pytest.mark.parametrize(
+    ("X", "labels"),
+    [
+        ([[0, 0], [1e-10, 0], [0, 2.5e-10], [0, 1e150]], [0, 0, 1, 2]),
+        ([[0, 0], [3e-12, 0], [0, 2.5e-12], [0, 1e150]], [0, 0, 0, 1]),
+        ([[0], [1e-8], [2.5e-8], [1e150]], [0, 0, 0, 1]),
+        ([[0, 0, 0], [1e-80, 0, 0], [3e-80, 0, 0], [0, 5e-80, 1], [7e-80, 0, 0]], [0, 0, 0, 1, 0]),
+    ],
+)
+@pytest.mark.parametrize("method", ["auto", "separation", "relaxation"])
+def test_inertias_next_to_an_outlier_are_not_proven_by_underflow(
+    X: Any, labels: list[int], method: str
+) -> None:
+    found, _ = checked(X, labels, method=method)
+    assert found.status == "bounded"
+    if method == "auto":
+        assert "orders of magnitude" in found.reason
+
+
+def test_a_column_next_to_an_outlier_is_clustered() -> None:
+    """All starts of the program were pruned by an inertia that had underflown."""
+    model = HGMeans(2).fit([[0], [1e-8], [2.5e-8], [1e150]])
+    assert model.labels_.tolist() == [0, 0, 0, 1]
+
+
+def test_better_labels_whose_inertia_underflows_are_not_called_optimal() -> None:
+    X = [[0, 0], [1e-170, 0], [0, 2e-170], [1, 1], [1.5, 2], [2, 5]]
+    for method in ("auto", "relaxation", "plane", "separation"):
+        found, _ = checked(X, [0, 0, 0, 1, 1, 2], k=4, method=method)
+        assert found.upper_bound > 0
+
+
+def test_weights_that_vanish_beside_others_still_cost() -> None:
+    found, _ = checked([[0.0, 0], [1e6, 1], [2e6, 5]], [0, 1, 1], [1e300, 1e-300, 1e-300])
+    assert found.upper_bound > 0
+    assert found.status == "bounded"
+
+
+@pytest.mark.parametrize("d", [2, 3])
+@pytest.mark.parametrize("smallest", [1e-20, 1e-30, 1e-40, 1e-200])
+@pytest.mark.parametrize("method", ["auto", "relaxation", "separation"])
+def test_weights_out_of_proportion_never_end_in_an_internal_error(
+    d: int, smallest: float, method: str
+) -> None:
+    X = np.random.default_rng(0).random((6, d))
+    light = [1, *[smallest] * 5]
+    checked(X, [0, 1, 1, 1, 1, 1], light, method=method, max_time=1.0)
+    mixed = [1, 1, 1, 1, smallest, smallest]
+    checked(X, [0, 1, 1, 0, 1, 0], mixed, method=method, max_time=1.0)
+
+
+def test_zero_by_underflow_is_not_said_to_be_proven() -> None:
+    X = np.array([[0.0, 0], [1e-170, 0], [1, 1], [1, 1]])
+    model = HGMeans(2, random_state=0, engine="reference").fit(X)
+    assert model.inertia_ == 0.0
+    assert model.stop_reason_ == "precision"
+    same = HGMeans(2, random_state=0).fit(np.array([[0.0, 0], [0, 0], [1, 1], [1, 1]]))
+    assert same.stop_reason_ == "proven_optimal"
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6, 1e12])
+@pytest.mark.parametrize("spread", [0, 8, 20])
+def test_inertias_are_those_of_rational_numbers(offset: float, spread: int) -> None:
+    """To a share of some units in the last place, whatever the offset and the weights."""
+    rng = np.random.default_rng(spread)
+    X = rng.normal(size=(50, 3)) + offset
+    weights = 10.0 ** -rng.uniform(0, spread, 50)
+    labels = rng.integers(0, 4, 50)
+    points = WeightedPoints.of_samples(X, weights)
+    found = points.in_data_units(points.inertia(points.labels_of_points(labels)))
+    assert found == pytest.approx(exact_inertia(X, weights, labels), rel=1e-14, abs=0)

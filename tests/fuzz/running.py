@@ -1,0 +1,265 @@
+"""Run random cases in processes of their own, with limits, and count what came of them.
+
+A module of fuzz cases has a function ``case(rng)``. It returns the kind of outcome in a word or
+two, and raises where evomeans did something that it must not do. Everything else is here::
+
+    run = partial(running.run, "tests.fuzz.files")
+
+    if __name__ == "__main__":
+        sys.exit(running.main("tests.fuzz.files"))
+
+Case number i of seed s draws from ``default_rng([s, i])``, so ``--seed s --case i`` repeats it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import faulthandler
+import importlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[2]
+# A case of a module with other needs says so: CASE_SECONDS = ... in the module.
+CASE_SECONDS = 30.0
+# To load the libraries, and to compile kernels that are in no cache.
+START_SECONDS = 300.0
+MEMORY = 6 * 2**30
+# More findings, or more of a traceback, help no one.
+MOST_SHOWN, LONGEST_DETAIL = 20, 3000
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A case in which evomeans did something that it must not do."""
+
+    number: int
+    kind: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """What came of all cases: how many of each kind, and the findings."""
+
+    name: str
+    seed: int
+    counts: dict[str, int]
+    findings: tuple[Finding, ...]
+    seconds: float
+
+    @property
+    def n_cases(self) -> int:
+        """How many cases were run."""
+        return sum(self.counts.values())
+
+    def __str__(self) -> str:
+        lines = [f"{self.name}: {self.n_cases} cases in {self.seconds:.0f} s, seed {self.seed}"]
+        lines += [f"  {count:8} {kind}" for kind, count in sorted(self.counts.items())]
+        if len(self.findings) > MOST_SHOWN:
+            lines.append(f"{len(self.findings)} findings; the first {MOST_SHOWN}:")
+        for one in self.findings[:MOST_SHOWN]:
+            lines.append(
+                f"{one.kind}: python -m {self.name} --seed {self.seed} --case {one.number}"
+            )
+            lines += [f"    {line}" for line in one.detail.splitlines()]
+        return "\n".join(lines)
+
+
+def run(
+    name: str,
+    *,
+    seed: int = 0,
+    n_cases: int | None = None,
+    seconds: float | None = None,
+    processes: int = 1,
+) -> Report:
+    """Run the cases of a module, as many as told or as fit into the time.
+
+    Parameters
+    ----------
+    name : str
+        The module, which has a function ``case``.
+    seed : int
+        Of all random numbers.
+    n_cases : int, optional
+        Cases to run; without, ``seconds`` decides.
+    seconds : float, optional
+        No case begins after this time.
+    processes : int
+        How many cases run at the same time.
+    """
+    began = time.monotonic()
+    numbers = _numbers(n_cases, None if seconds is None else began + seconds)
+    with ThreadPoolExecutor(processes) as pool:
+        workers = [pool.submit(_work, name, seed, numbers) for _ in range(processes)]
+        outcomes = [outcome for worker in workers for outcome in worker.result()]
+    counts = Counter(one.kind if isinstance(one, Finding) else one for one in outcomes)
+    findings = [one for one in outcomes if isinstance(one, Finding)]
+    return Report(
+        name,
+        seed,
+        dict(counts),
+        tuple(sorted(findings, key=lambda one: one.number)),
+        time.monotonic() - began,
+    )
+
+
+class _Numbers:
+    """Numbers of cases from 0 on; threads share it, and ``next`` of a generator would not do."""
+
+    def __init__(self, count: int | None, deadline: float | None) -> None:
+        self.count, self.deadline = count, deadline
+        self.numbers = iter(range(sys.maxsize if count is None else count))
+
+    def __iter__(self) -> Iterator[int]:
+        return self
+
+    def __next__(self) -> int:
+        if self.deadline is not None and time.monotonic() >= self.deadline:
+            raise StopIteration
+        # Atomic: the iterator of a range is C code.
+        return next(self.numbers)
+
+
+def _numbers(n_cases: int | None, deadline: float | None) -> Iterator[int]:
+    if n_cases is None and deadline is None:
+        raise ValueError("Say how many cases to run, or for how many seconds.")
+    return _Numbers(n_cases, deadline)
+
+
+def _work(name: str, seed: int, numbers: Iterator[int]) -> list[str | Finding]:
+    """Run cases one after the other in a process, and in another one after it has died."""
+    child: _Child | None = None
+    outcomes: list[str | Finding] = []
+    for number in numbers:
+        child = child or _Child(name, seed)
+        outcomes.append(child.outcome(number))
+        if child.has_ended:
+            child = None
+    if child is not None:
+        child.end()
+    return outcomes
+
+
+class _Child:
+    """A process that runs cases until one of them kills it or does not end."""
+
+    def __init__(self, name: str, seed: int) -> None:
+        self.has_ended = False
+        with tempfile.NamedTemporaryFile(prefix="evomeans-fuzz-", delete=False) as errors:
+            self.errors = Path(errors.name)
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "tests.fuzz.running", name, str(seed)],
+                cwd=ROOT,
+                env={**os.environ, "OMP_NUM_THREADS": "1"},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                start_new_session=True,
+            )
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.questions, self.answers = self.process.stdin, self.process.stdout
+        answer = self._answer(START_SECONDS)
+        if not answer:
+            raise RuntimeError(f"The process for {name} does not start.\n{self.end()[1]}")
+        self.limit = json.loads(answer)
+
+    def outcome(self, number: int) -> str | Finding:
+        """Return the kind of a case, or what is wrong with it."""
+        self.questions.write(f"{number}\n".encode())
+        self.questions.flush()
+        answer = self._answer(self.limit)
+        if answer is None:
+            return Finding(number, "hang", f"no answer for {self.limit:g} s\n{self.end()[1]}")
+        if not answer:
+            return Finding(number, *self.end())
+        kind, detail = json.loads(answer)
+        return kind if detail is None else Finding(number, kind, detail)
+
+    def _answer(self, seconds: float) -> bytes | None:
+        """Return a line of the process, empty if it has ended; None if there is none in time."""
+        ready, _, _ = select.select([self.answers], [], [], seconds)
+        return self.answers.readline() if ready else None
+
+    def end(self) -> tuple[str, str]:
+        """End the process and those that it started; return how it ended, and its last words."""
+        # One that waits for questions ends by itself; one that crashes says so.
+        with contextlib.suppress(BrokenPipeError):
+            self.questions.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(2.0)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        code = self.process.wait()
+        self.answers.close()
+        self.has_ended = True
+        said = self.errors.read_text(errors="replace")[-LONGEST_DETAIL:]
+        self.errors.unlink()
+        return signal.Signals(-code).name if code < 0 else f"exit {code}", said
+
+
+def serve(name: str, seed: int) -> None:
+    """Run the cases whose numbers come in, in this process, and answer with a line for each."""
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    # What a case prints is not an answer.
+    os.dup2(2, 1)
+    faulthandler.enable()
+    module = importlib.import_module(name)
+    limit = getattr(module, "CASE_SECONDS", CASE_SECONDS)
+    _limit_memory(getattr(module, "MEMORY", MEMORY))
+    print(json.dumps(limit), file=answers)
+    for line in sys.stdin:
+        try:
+            answer: tuple[str, str | None] = (_run(module, seed, int(line)), None)
+        except Exception as error:
+            answer = (type(error).__name__, traceback.format_exc()[-LONGEST_DETAIL:])
+        print(json.dumps(answer), file=answers)
+
+
+def _limit_memory(size: int) -> None:
+    # POSIX only, as are the signals of the parent.
+    import resource
+
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (size, hard))
+
+
+def _run(module: object, seed: int, number: int) -> str:
+    return str(module.case(np.random.default_rng([seed, number])))  # type: ignore[attr-defined]
+
+
+def main(name: str, arguments: Sequence[str] | None = None) -> int:
+    """Run the cases of a module as the command line says; the exit code is 1 if one has failed."""
+    parser = argparse.ArgumentParser(prog=f"python -m {name}")
+    parser.add_argument("--minutes", type=float, default=1.0, help="how long to run (1)")
+    parser.add_argument("--seed", type=int, default=0, help="of the random numbers (0)")
+    parser.add_argument("--processes", type=int, default=os.cpu_count(), help="(one per core)")
+    parser.add_argument("--case", type=int, help="run only this case, here and without limits")
+    given = parser.parse_args(arguments)
+    if given.case is not None:
+        print(_run(importlib.import_module(name), given.seed, given.case))
+        return 0
+    report = run(name, seed=given.seed, seconds=60.0 * given.minutes, processes=given.processes)
+    print(report, flush=True)
+    return int(bool(report.findings))
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1], int(sys.argv[2]))
