@@ -52,3 +52,91 @@ def test_certify_says_that_there_is_no_run(evomeans, blobs):
 @pytest.mark.parametrize("option", ["--gap=2", "--method=magic", "--max-time=-1"])
 def test_certify_refuses_impossible_options(evomeans, run, option):
     assert evomeans("certify", "out", "blobs.csv", option).code == 2
+
+
+MODELS = {
+    "SphericalHGMeans": ("--metric", "cosine"),
+    "TrimmedHGMeans": ("--outliers", "3"),
+    "KernelHGMeans": ("--kernel", "rbf"),
+}
+
+
+def contents(folder: str) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_certify_refuses_other_models_and_writes_nothing(evomeans, blobs, name):
+    """Audit finding A3: it wrote "Proven optimal" into model, record and report."""
+    fit = ("fit", "blobs.csv", "-k", 3, "--exclude", "name,w", "--seed", 1, "-o", "out")
+    assert evomeans(*fit, *MODELS[name]).code == 0
+    before = contents("out")
+    result = evomeans("certify", "out", "blobs.csv")
+    assert result.code == 1
+    assert f"{name} cannot be certified" in result.err
+    assert contents("out") == before
+
+
+def test_certify_gives_a_constrained_run_a_bound(evomeans, blobs):
+    """Audit finding A3: the proof was one of another clustering than that of the run."""
+    fit = ("fit", "blobs.csv", "-k", 3, "--exclude", "name,w", "--seed", 1, "-o", "out")
+    assert evomeans(*fit, "--size-max", "20").code == 0
+    inertia = json.loads(Path("out/run.json").read_text())["result"]["inertia"]
+    result = evomeans("certify", "out", "blobs.csv")
+    assert result.code == 0
+    assert "with or without constraints" in result.out
+    stated = json.loads(Path("out/run.json").read_text())["certificate"]
+    assert stated["upper_bound"] == pytest.approx(inertia, rel=1e-9)
+    assert stated["constrained"]
+    assert evomeans("verify", "out", "blobs.csv").code == 0
+
+
+PATH = ("path", "blobs.csv", "-k", "2:4", "--exclude", "name,w", "--seed", 1, "-o", "out")
+
+
+def test_certify_proves_the_selected_model_of_a_path(evomeans, blobs):
+    """Audit finding A3: it ended in a KeyError after half of the files."""
+    assert evomeans(*PATH, "--select", "bic").code == 0
+    result = evomeans("certify", "out", "blobs.csv")
+    assert result.code == 0, result.err
+    assert "no clustering into 3 clusters" in result.out
+    assert "no clustering into 3 clusters" in Path("out/report.html").read_text()
+    record = json.loads(Path("out/run.json").read_text())
+    assert record["certificate"]["n_clusters"] == record["result"]["best_k"] == 3
+    assert evomeans("verify", "out", "blobs.csv").code == 0
+    assert evomeans("report", "out").code == 0
+    assert "no clustering into 3 clusters" in Path("out/report.html").read_text()
+
+
+def test_certify_says_what_to_do_with_a_path_without_a_model(evomeans, blobs):
+    assert evomeans(*PATH, "--select", "none").code == 0
+    before = contents("out")
+    for command in ("certify", "verify"):
+        result = evomeans(command, "out", "blobs.csv")
+        assert result.code == 1
+    result = evomeans("certify", "out", "blobs.csv")
+    assert "has selected no number of clusters" in result.err
+    assert contents("out") == before
+
+
+@pytest.mark.parametrize("report", ["[]", "{}", '{"run": 1}', '{"models": {}}', "not json"])
+def test_certify_writes_all_files_or_none(evomeans, run, report):
+    """A report that cannot be made leaves the model without a statement, too."""
+    Path("out/report.json").write_text(report)
+    before = contents("out")
+    result = evomeans("certify", "out", "blobs.csv")
+    assert result.code == 1
+    assert "report.json is damaged" in result.err
+    assert contents("out") == before
+
+
+def test_certify_leaves_the_run_alone_if_the_disk_is_full(evomeans, run, monkeypatch):
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("evomeans.estimators.searching.SearchingEstimator.save", full)
+    before = contents("out")
+    result = evomeans("certify", "out", "blobs.csv")
+    assert result.code == 1
+    assert "out could not be written" in result.err
+    assert contents("out") == before

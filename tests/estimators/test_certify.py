@@ -133,6 +133,7 @@ def test_prices_in_a_file_of_the_first_version_are_read(X, certificate, tmp_path
     (step,) = proven.proof.steps
     arrays = {"kinds": np.array([KINDS.index(type(proven.proof))]), "plane_prices": step.prices}
     arrays |= {name: np.zeros(0, np.int64) for name in ("step_counts", "separated_labels")}
+    arrays["labels"] = proven.labels
     path = tmp_path / "proof.evomeans"
     write_archive(path, FORMAT, 1, certificate_to_meta(proven), arrays)
     assert evomeans.load_certificate(path).verify(X) == proven.lower_bound
@@ -141,10 +142,12 @@ def test_prices_in_a_file_of_the_first_version_are_read(X, certificate, tmp_path
 def test_a_proof_of_other_samples_is_refused(X, certificate) -> None:
     moved = X.copy()
     moved[0] = X[1] + 0.01
-    with pytest.raises(InvalidProofError, match="The proof proves a lower bound of"):
+    with pytest.raises(InvalidProofError, match="The labels of the certificate have the inertia"):
         certificate.verify(0.5 * X)
-    with pytest.raises(ValueError):
-        certificate.verify(moved[:-1])
+    with pytest.raises(InvalidProofError, match="The labels of the certificate have the inertia"):
+        certificate.verify(moved)
+    with pytest.raises(InvalidProofError, match="one for 28 samples, and X has 27"):
+        certificate.verify(X[:-1])
 
 
 def test_a_damaged_file_is_refused(certificate, tmp_path) -> None:
@@ -342,3 +345,78 @@ def test_exact_kmeans_keeps_the_clustering_where_a_proof_is_useless(monkeypatch)
         model = evomeans.ExactKMeans(3, max_time=5, random_state=0).fit(X)
     assert model.stop_reason_ == "exhausted"
     assert 0 <= model.lower_bound_ < model.inertia_
+
+
+OTHER_MODELS = [
+    evomeans.SphericalHGMeans(3, random_state=0),
+    evomeans.TrimmedHGMeans(3, n_outliers=3, random_state=0),
+    evomeans.KernelHGMeans(3, random_state=0),
+]
+
+
+@pytest.mark.parametrize("model", OTHER_MODELS, ids=lambda model: type(model).__name__)
+def test_models_with_another_objective_are_refused(X, model) -> None:
+    """Audit finding A3: plain k-means was proven, and called their optimum."""
+    model.fit(X)
+    inertia, labels = model.inertia_, model.labels_
+    for update in (False, True):
+        with pytest.raises(TypeError, match="cannot be certified: proofs are about the inertia"):
+            model.certify(X, update=update)
+    assert not hasattr(model, "certificate_")
+    assert model.inertia_ == inertia
+    assert model.labels_ is labels
+
+
+@pytest.mark.parametrize("update", [False, True])
+def test_a_constrained_model_gets_a_bound_and_stays_as_it_is(update, tmp_path) -> None:
+    """Audit finding A3: its labels were replaced by others that violate the constraints."""
+    X = np.random.default_rng(0).normal(size=(25, 3))
+    model = evomeans.ConstrainedHGMeans(3, size_max="balanced", random_state=0).fit(X)
+    before, inertia = model.labels_.copy(), model.inertia_
+    plain = evomeans.HGMeans(3, random_state=0).fit(X).certify(X)
+    found = model.certify(X, update=update)
+    assert (found.status, found.constrained, found.improved) == ("bounded", True, False)
+    assert found.lower_bound == pytest.approx(plain.lower_bound, rel=1e-5)
+    assert found.upper_bound == pytest.approx(inertia, rel=1e-12)
+    assert np.array_equal(found.labels, before)
+    assert np.array_equal(model.labels_, before)
+    assert model.inertia_ == inertia
+    assert "3 clusters, with or without constraints, has an inertia below" in str(found)
+    assert found.verify(X) == found.lower_bound
+    evomeans.save_certificate(found, tmp_path / "proof.evomeans")
+    assert str(evomeans.load_certificate(tmp_path / "proof.evomeans")) == str(found)
+
+
+def test_constraints_that_the_optimum_satisfies_do_not_keep_it_from_being_proven(X) -> None:
+    best = evomeans.HGMeans(3, random_state=0).fit(X)
+    together = np.flatnonzero(best.labels_ == 0)[:2]
+    model = evomeans.ConstrainedHGMeans(3, random_state=0).fit(X, must_link=[together])
+    found = model.certify(X)
+    assert found.is_optimal
+    assert "Proven optimal: no clustering into 3 clusters, with or without" in str(found)
+
+
+def test_a_clustering_that_pays_penalties_is_not_called_optimal(X) -> None:
+    """Its inertia is the lowest there is, and another one may cost less with its penalties."""
+    best = evomeans.HGMeans(3, random_state=0).fit(X)
+    pair = [np.flatnonzero(best.labels_ == label)[0] for label in (0, 1)]
+    model = evomeans.ConstrainedHGMeans(3, penalty=1e-3, random_state=0).fit(X, must_link=[pair])
+    assert model.penalty_ > 0
+    found = model.certify(X)
+    assert found is model.certificate_
+    assert (found.status, found.is_optimal) == ("bounded", False)
+    assert found.gap <= 1e-6
+    assert found.lower_bound <= model.inertia_ + model.penalty_
+    assert found.verify(X) == found.lower_bound
+
+
+def test_a_constrained_model_is_certified_for_the_samples_of_its_fit(X) -> None:
+    model = evomeans.ConstrainedHGMeans(3, size_max="balanced", random_state=0).fit(X)
+    for other, weights in ((X[:-1], None), (2 * X, None), (X, np.arange(1.0, 29.0))):
+        with pytest.raises(ValueError, match="not those of the fit"):
+            model.certify(other, weights)
+
+
+def test_a_certificate_of_a_path_is_that_of_one_of_its_models(X) -> None:
+    path = evomeans.HGMeansPath((2, 4), random_state=0).fit(X)
+    assert path.at(3).certify(X).is_optimal

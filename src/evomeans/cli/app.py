@@ -16,6 +16,7 @@ from evomeans.cli.options import (
     FOLDER,
     OUTPUT,
     SEARCH,
+    TABLE,
     TABLE_HELP,
     ComparisonOptions,
     Flag,
@@ -170,11 +171,37 @@ def certify(
     Parameters
     ----------
     run
-        The folder of a run. The proof is kept there.
+        The folder of a run. The proof is kept there. Of a path, the selected model is certified.
     """
     from evomeans.cli.certify import certify_run
 
     return certify_run(run, table, read, proof, show)
+
+
+@app.command(sort_key=3)
+def verify(
+    run: Path,
+    table: TableName,
+    /,
+    *,
+    weights: Annotated[str | None, Parameter(group=TABLE)] = None,
+    read: TableOptions = READ,
+    show: Terminal = SHOW,
+) -> int:
+    """Check a certificate: compute everything again that it says about a table.
+
+    The exit code is 1 if anything is not true.
+
+    Parameters
+    ----------
+    run
+        The folder of a run with a certificate, or a certificate file.
+    weights
+        The column that says how much each row counts, if the run had one.
+    """
+    from evomeans.cli.verify import verify_run
+
+    return verify_run(run, table, read, weights, show)
 
 
 @app.command(sort_key=4)

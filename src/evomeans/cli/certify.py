@@ -6,14 +6,15 @@ import sys
 import time
 import warnings
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evomeans.cli.failures import CommandError, ExitCode
-from evomeans.cli.options import ProofOptions, TableOptions
-from evomeans.cli.predict import fitted_model, matching_table
+from evomeans.cli.failures import CommandError, ExitCode, reason_of
+from evomeans.cli.options import ProofOptions, SampleOptions, TableOptions
+from evomeans.cli.predict import Treatment, fitted_model, matching_table
 from evomeans.cli.record import as_json
 from evomeans.cli.report import can_report
 from evomeans.cli.run_folder import (
@@ -22,12 +23,18 @@ from evomeans.cli.run_folder import (
     RECORD,
     REPORT,
     REPORT_DATA,
+    Content,
+    check_writable,
+    damaged,
     read_json,
     read_record,
+    update_run,
 )
+from evomeans.cli.tables.table import Table
 from evomeans.cli.terminal import Terminal
-from evomeans.estimators.hgmeans import HGMeans
-from evomeans.files import write_atomically
+from evomeans.estimators.searching import SearchingEstimator
+from evomeans.search.interrupts import DeferredInterrupt
+from evomeans.storage.certificate_file import certificate_to_meta, save_certificate
 from evomeans.wording import duration_text, number_text
 
 if TYPE_CHECKING:
@@ -44,24 +51,18 @@ def certify_run(
     folder: Path, name: str, read: TableOptions, proof: ProofOptions, terminal: Terminal
 ) -> int:
     """Prove how far the clustering of a run can be from the optimum, and keep the proof there."""
-    if not folder.is_dir():
-        raise CommandError(f"There is no folder {folder}; name the --output of a run.")
-    record = read_record(folder)
-    model, treatment = fitted_model(folder)
-    weighted = bool(record.get("table", {}).get("weighted"))
-    if weighted and proof.weights is None:
-        raise CommandError(f"The rows of {folder} were weighted; name the column with --weights.")
-    table = matching_table(model, name, read, terminal, treatment, samples=proof.samples)
-    X = treatment.applied(table)
-    if len(X) != len(model.labels_):
-        raise CommandError(
-            f"{table.name} has {len(X):,} rows and the run {len(model.labels_):,}; certify takes "
-            "the table of the fit."
-        )
+    record = run_record(folder)
+    report = read_json(folder / REPORT_DATA, "") if (folder / REPORT_DATA).exists() else None
+    model, treatment = certifiable_model(folder)
+    check_writable(folder)
+    table, X = samples_of_run(model, treatment, record, name, read, proof.weights, terminal)
     certificate, interrupted = _certified(model, X, table.weights, proof, terminal)
-    _keep(folder, record, model, certificate)
-    from evomeans.storage.certificate_file import certificate_to_meta
-
+    # A first signal is ignored in here: the proof is over, and must not be lost.
+    with DeferredInterrupt():
+        try:
+            update_run(folder, _files(folder, record, report, model, certificate))
+        except OSError as error:
+            raise CommandError(f"{folder} could not be written: {reason_of(error)}.") from error
     shown = {**certificate_to_meta(certificate), "gap": certificate.gap}
     written = f"  written   {folder}: {CERTIFICATE}, with the proof; {MODEL}"
     better = ""
@@ -71,15 +72,65 @@ def certify_run(
     return ExitCode.INTERRUPTED if interrupted else ExitCode.DONE
 
 
+def run_record(folder: Path) -> dict[str, Any]:
+    """Return the record of a run that has a model."""
+    if not folder.is_dir():
+        raise CommandError(f"There is no folder {folder}; name the --output of a run.")
+    record = read_record(folder)
+    result = record.get("result")
+    if isinstance(result, dict) and "best_k" in result and result["best_k"] is None:
+        raise CommandError(
+            f"{folder} is a path that has selected no number of clusters, so it has no model to "
+            "certify. Run evomeans path with --select, or evomeans fit with the number of clusters "
+            "of your choice."
+        )
+    return record
+
+
+def certifiable_model(folder: Path) -> tuple[SearchingEstimator, Treatment]:
+    """Return the model of a run, and what must be done to samples before it sees them."""
+    model, treatment = fitted_model(folder)
+    try:
+        model._check_certifiable()
+    except TypeError as error:
+        raise CommandError(str(error)) from error
+    return model, treatment
+
+
+def samples_of_run(
+    model: SearchingEstimator,
+    treatment: Treatment,
+    record: dict[str, Any],
+    name: str,
+    read: TableOptions,
+    weights: str | None,
+    terminal: Terminal,
+) -> tuple[Table, Any]:
+    """Read the table of a fit, and return it and its samples as the fit saw them."""
+    if bool(record.get("table", {}).get("weighted")) and weights is None:
+        raise CommandError("The rows of the run were weighted; name the column with --weights.")
+    samples = SampleOptions(weights=weights)
+    table = matching_table(model, name, read, terminal, treatment, samples=samples)
+    X = treatment.applied(table)
+    # Runs whose rows stayed on disk keep no labels.
+    labels = getattr(model, "labels_", None)
+    if labels is not None and len(X) != len(labels):
+        raise CommandError(
+            f"{table.name} has {len(X):,} rows and the run {len(labels):,}; give the table of the "
+            "fit."
+        )
+    return table, np.asarray(X)
+
+
 def _certified(
-    model: HGMeans, X: Any, weights: Any, proof: ProofOptions, terminal: Terminal
+    model: SearchingEstimator, X: Any, weights: Any, proof: ProofOptions, terminal: Terminal
 ) -> tuple[Certificate, bool]:
     display = ProofDisplay(terminal, proof.max_time)
     with warnings.catch_warnings(record=True) as caught, display.shown():
         warnings.simplefilter("always")
         try:
             certificate = model.certify(
-                np.asarray(X),
+                X,
                 weights,
                 max_time=proof.max_time,
                 gap=proof.gap,
@@ -97,27 +148,44 @@ def _certified(
     return certificate, interrupted
 
 
-def _keep(folder: Path, record: dict[str, Any], model: HGMeans, certificate: Certificate) -> None:
-    """Write the proof, and the statement into model, record and report."""
-    from evomeans.storage.certificate_file import certificate_to_meta, save_certificate
-
-    save_certificate(certificate, folder / CERTIFICATE)
-    model.save(folder / MODEL)
-    report = folder / REPORT_DATA
-    if report.exists():
-        data = read_json(report, "")
-        data["run"]["certificate"] = str(certificate)
-        write_atomically(report, as_json(data))
+def _files(
+    folder: Path,
+    record: dict[str, Any],
+    report: Any,
+    model: SearchingEstimator,
+    certificate: Certificate,
+) -> dict[str, Content]:
+    """Return the proof, and model, record and report with the statement in them."""
+    files: dict[str, Content] = {
+        CERTIFICATE: partial(save_certificate, certificate),
+        MODEL: model.save,
+    }
+    if report is not None:
+        state_in_report(report, certificate, folder / REPORT_DATA)
+        files[REPORT_DATA] = as_json(report)
         if (folder / REPORT).exists() and can_report():
             from evomeans.report import render_report
 
-            page = render_report(data)
-            write_atomically(folder / REPORT, page.encode("utf-8", errors="backslashreplace"))
-    files = record.get("files")
-    if isinstance(files, list):
-        record["files"] = sorted({*files, CERTIFICATE})
+            try:
+                page = render_report(report)
+            except (ValueError, RecursionError) as error:
+                raise damaged(folder / REPORT_DATA, error) from error
+            files[REPORT] = page.encode("utf-8", errors="backslashreplace")
+    listed = record.get("files")
+    if isinstance(listed, list):
+        record["files"] = sorted({*listed, CERTIFICATE})
     record["certificate"] = certificate_to_meta(certificate)
-    write_atomically(folder / RECORD, as_json(record))
+    return files | {RECORD: as_json(record)}
+
+
+def state_in_report(report: Any, certificate: Certificate, path: Path) -> None:
+    """Put the sentence where the page shows it: in the run, or in the model of a path."""
+    try:
+        is_path = "models" in report
+        place = report["models"][str(certificate.n_clusters)] if is_path else report["run"]
+        place["certificate"] = str(certificate)
+    except (KeyError, TypeError) as error:
+        raise damaged(path, error) from error
 
 
 class ProofDisplay:

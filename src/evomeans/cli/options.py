@@ -216,7 +216,7 @@ class ProofOptions:
     """Stop after this time, with the best bound so far: 90s, 5m, 1h30m."""
 
     gap: Annotated[float, Parameter(validator=Number(gte=1e-9, lt=1))] = 1e-6
-    """The clustering counts as optimal if no other one is better by more than this share."""
+    """Stop when no other clustering can be better by more than this share."""
 
     method: ProofMethod = "auto"
     """How to prove it; docs/guide/proof.md explains the methods."""
@@ -226,11 +226,6 @@ class ProofOptions:
 
     jobs: Jobs | None = None
     """Cases or parts of the proof to work on at a time, -1 for as many as there are cores."""
-
-    @property
-    def samples(self) -> SampleOptions:
-        """What is done to the rows."""
-        return SampleOptions(weights=self.weights)
 
 
 Sizes = Annotated[Any, Parameter(converter=_sizes, n_tokens=1, metavar="SIZE", show_default=False)]

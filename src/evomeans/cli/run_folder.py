@@ -6,7 +6,8 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
@@ -96,6 +97,22 @@ def write_run(folder: Path, files: Mapping[str, Content]) -> None:
     the files are moved into it one by one, the record last: a folder with a record is complete.
     Of what was there, only files of a run are replaced or removed.
     """
+    with _staged(folder, files) as stage:
+        _publish(stage, folder, files)
+
+
+def update_run(folder: Path, files: Mapping[str, Content]) -> None:
+    """Replace or add some files of a run, or none of them; the others stay.
+
+    Nothing is replaced before all files are on the disk. The record comes last.
+    """
+    with _staged(folder, files) as stage:
+        _move(stage, folder, files)
+
+
+@contextmanager
+def _staged(folder: Path, files: Mapping[str, Content]) -> Iterator[Path]:
+    """Write files into a new folder next to where they belong; it does not outlive the context."""
     stage = _stage_for(folder)
     try:
         for name, content in files.items():
@@ -103,7 +120,7 @@ def write_run(folder: Path, files: Mapping[str, Content]) -> None:
                 write_atomically(stage / name, content)
             else:
                 content(stage / name)
-        _publish(stage, folder, files)
+        yield stage
     finally:
         shutil.rmtree(stage, ignore_errors=True)
 
@@ -127,5 +144,9 @@ def _publish(stage: Path, folder: Path, files: Mapping[str, Content]) -> None:
     (folder / RECORD).unlink(missing_ok=True)
     for name in sorted(RUN_FILES - files.keys()):
         (folder / name).unlink(missing_ok=True)
+    _move(stage, folder, files)
+
+
+def _move(stage: Path, folder: Path, files: Mapping[str, Content]) -> None:
     for name in sorted(files, key=lambda name: name == RECORD):
         replace(stage / name, folder / name)

@@ -48,6 +48,7 @@ def certify(
     method: str = "auto",
     sampled_parts: int | None = None,
     part_size: int | None = None,
+    constrained: bool = False,
     verbose: int = 0,
     progress: Progress | None = None,
 ) -> Certificate:
@@ -70,7 +71,8 @@ def certify(
     max_time : float, default=60
         Stop after this many seconds, with the best bound so far. Ctrl-C does the same.
     gap : float, default=1e-6
-        The proof is done when the lower bound is within this share of the upper one.
+        The proof is done when the lower bound is within this share of the upper one. The clustering
+        is called optimal if it is within one millionth.
     n_jobs : int, default=None
         Cases or parts of the proof that are worked on at a time, by default one; -1 means one for
         each core. Unless time runs out, the result is the same for any number. Within
@@ -87,6 +89,10 @@ def certify(
         Distinct samples of a part, at most 1,200. Larger parts take longer and lose less. By
         default as many as one core can work on within ``max_time``; give more if there are more
         cores.
+    constrained : bool, default=False
+        Whether the clustering satisfies constraints, such as limited sizes. The lower bound of all
+        clusterings holds for those that satisfy the constraints, too. The given clustering is then
+        kept, because a better one need not satisfy them.
     verbose : int, default=0
         1 prints a line every few seconds.
     progress : callable, default=None
@@ -132,6 +138,7 @@ def certify(
         check_method(method),
         sampled_parts,
         part_size,
+        constrained,
         _listener(progress, check_int("verbose", int(verbose), at_least=0)),
     )
 
@@ -148,6 +155,7 @@ def _certified(
     method: str | None,
     sampled_parts: int | None,
     part_size: int | None,
+    constrained: bool,
     progress: Progress,
 ) -> Certificate:
     # Imported here: it loads Numba.
@@ -158,11 +166,11 @@ def _certified(
         attempt,
         choose_method,
     )
+    from evomeans.exact.inertia import inertia_of_samples, labels_of_samples
     from evomeans.exact.limits import Limits
     from evomeans.exact.points import WeightedPoints
     from evomeans.exact.prepare import prepare
     from evomeans.exact.proofs import Method
-    from evomeans.exact.samples import inertia_of_samples, labels_of_samples
 
     prepare()
     points = WeightedPoints.of_samples(X, sample_weight)
@@ -170,12 +178,8 @@ def _certified(
         raise ValueError("sample_weight must not be zero for all samples.")
     known = points.labels_of_points(labels)
     given = inertia_of_samples(points, X, sample_weight, labels)
-    is_free = given == 0 or (points.n <= k and points.is_whole)
-    if not (is_free or SMALLEST <= given <= LARGEST):
-        raise ValueError(
-            f"The inertia, {given:.3g}, cannot be written in float64 with all its digits; multiply "
-            "X or sample_weight by a constant first."
-        )
+    if points.n > k or not points.is_whole:
+        check_range(given.value)
     wanted = None if method is None else Method(method)
     projector = projector_of(engine)
     most_points = MOST_POINTS_ON_GPU if engine == "gpu" else MOST_POINTS
@@ -199,21 +203,34 @@ def _certified(
         warnings.warn(
             "certify was interrupted; the best bound so far is kept.", RuntimeWarning, stacklevel=3
         )
-    best = labels_of_samples(points, X, finding.labels)
-    upper = inertia_of_samples(points, X, sample_weight, best)
-    if not points.is_whole and given < upper:
-        best, upper = labels.astype(np.int32), given
+    best, inertia = labels.astype(np.int32), given
+    if not constrained:
+        found = labels_of_samples(points, X, finding.labels)
+        other = inertia_of_samples(points, X, sample_weight, found)
+        if points.is_whole or other.value <= given.value:
+            best, inertia = found, other
+    check_range(inertia.value)
     return certificate_of(
         points,
         finding,
         k,
-        given,
-        upper,
         gap=gap,
-        reason=finding.reason or reason,
+        reason=reason,
         limits=limits,
         labels=best,
+        known=inertia,
+        given=given,
+        constrained=constrained,
     )
+
+
+def check_range(inertia: float) -> None:
+    """Refuse an inertia that float64 cannot hold with all its digits; zero has none."""
+    if inertia and not SMALLEST <= inertia <= LARGEST:
+        raise ValueError(
+            f"The inertia, {inertia:.3g}, cannot be written in float64 with all its digits; "
+            "multiply X or sample_weight by a constant first."
+        )
 
 
 def projector_of(engine: str) -> Any:

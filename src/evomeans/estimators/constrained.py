@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +20,14 @@ from evomeans.estimators.model import Model
 from evomeans.estimators.parameters import Parameters
 from evomeans.estimators.solution import Solution
 from evomeans.estimators.tasks import Task, plain_task
+from evomeans.estimators.validation import check_sample_weight
 from evomeans.search import DEEP, Individual
 from evomeans.search.founding import KMeansPlusPlus, RandomSamples
 from evomeans.search.strategy import MODELS
 from evomeans.storage.problem import digest
+
+if TYPE_CHECKING:
+    from evomeans.exact.certificate import Certificate
 
 CONSTRAINED = replace(
     DEEP,
@@ -34,6 +38,8 @@ CONSTRAINED = replace(
 """The default strategy under constraints for large clusters. All samples have to be assigned anew
 after a swap, so that it takes as long as another founder, and brings less."""
 FEW_PER_CLUSTER = 500
+SAME_INERTIA = 1e-6
+"""Relative; sums in another order differ by less."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -112,6 +118,7 @@ class ConstrainedHGMeans(Model):
     penalty_: float = field(init=False)
     n_violations_: int = field(init=False)
     _fitted_numbers: ClassVar[tuple[str, ...]] = ("penalty", "n_violations")
+    _is_constrained: ClassVar[bool] = True
 
     @with_callbacks
     def fit(
@@ -238,6 +245,30 @@ class ConstrainedHGMeans(Model):
             check_labels=answer.check_labels,
             constant=answer.constant,
         )
+
+    def _labels_to_certify(self, X: Any, sample_weight: Any) -> NDArray[np.int32]:
+        """Return the labels of the fit, which need not be those of the closest centres."""
+        X = self._checked(X)
+        w = check_sample_weight(sample_weight, X.shape[0])
+        if len(X) == len(self.labels_):
+            offsets = X.astype(np.float64) - self.cluster_centers_[self.labels_]
+            squares = np.square(offsets).sum(axis=1)
+            inertia = float(squares.sum() if w is None else w @ squares)
+            if np.isclose(inertia, self.inertia_, rtol=SAME_INERTIA, atol=0.0):
+                return self.labels_
+        raise ValueError(
+            "X and sample_weight are not those of the fit: the labels of the fit do not have the "
+            "inertia of the fit for them. Certify the samples of the fit."
+        )
+
+    def _in_its_objective(self, certificate: Certificate) -> Certificate:
+        """Claim no optimum where penalties are paid: inertia and penalties together may be lower.
+
+        The lower bound remains one of that sum, because penalties only add to the inertia.
+        """
+        if self.penalty_ > 0 and certificate.is_optimal:
+            return replace(certificate, status="bounded", stop_reason="exhausted")
+        return certificate
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

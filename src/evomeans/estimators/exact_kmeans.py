@@ -34,7 +34,8 @@ class ExactKMeans(FittedCenters):
         gets half of it at most.
 
     gap : float, default=1e-6
-        The clustering counts as optimal when the bound is within this share of its inertia.
+        The proof is done when the bound is within this share of the inertia. The clustering counts
+        as optimal when it is within one millionth.
 
     method : {"auto", "direct", "separation", "relaxation", "plane", "parts"}, default="auto"
         How to prove it; see :func:`evomeans.certify`.
@@ -72,8 +73,9 @@ class ExactKMeans(FittedCenters):
         The share of the inertia by which the optimum can be lower at most.
 
     stop_reason_ : str
-        "proven_optimal", or what ended the proof before: "max_time", "interrupted", or "exhausted"
-        if the method cannot do better. ``gap_`` is what is left then.
+        "proven_optimal", or what ended the proof before: "gap_reached" if ``gap`` is larger than
+        one millionth, "max_time", "interrupted", or "exhausted" if the method cannot do better.
+        ``gap_`` is what is left then.
 
     n_iter_ : int
         Offspring of the search.

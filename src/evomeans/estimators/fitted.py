@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,6 +70,9 @@ class FittedCenters(
     feature_names_in_: NDArray[Any]
     certificate_: Certificate
     _frame: Frame
+    # Whether the objective is the inertia of all samples, over all clusterings or over some.
+    _is_plain_kmeans: ClassVar[bool] = True
+    _is_constrained: ClassVar[bool] = False
 
     @abstractmethod
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -212,8 +215,10 @@ class FittedCenters(
     ) -> Certificate:
         """Prove how far the clustering of ``X`` can be from the optimum at most.
 
-        The result is kept as ``certificate_`` until the next fit. See :func:`evomeans.certify` for
-        the parameters, and docs/guide/proof.md for what is proven.
+        What is proven is about plain k-means, and other models are refused. Under constraints it is
+        a lower bound: no clustering has a lower inertia, whether or not it satisfies them. The
+        result is kept as ``certificate_`` until the next fit. See :func:`evomeans.certify` for the
+        parameters, and docs/guide/proof.md for what is proven.
 
         Parameters
         ----------
@@ -236,7 +241,8 @@ class FittedCenters(
         part_size : int, default=None
             Distinct samples of a part; by default as many as ``max_time`` allows.
         update : bool, default=False
-            Whether to take over a better clustering, if the proof finds one.
+            Whether to take over a better clustering, if the proof finds one. Under constraints
+            there is none, because it need not satisfy them.
         verbose : int, default=0
             1 prints a line every few seconds.
         progress : callable, default=None
@@ -249,13 +255,12 @@ class FittedCenters(
         """
         from evomeans.estimators.certifying import certify
 
-        labels = self.predict(X)
-        if is_dask(labels):
-            raise TypeError("certify takes samples in memory; pass X.compute() and engine='auto'.")
+        self._check_certifiable()
         certificate = certify(
             X,
-            labels,
+            self._labels_to_certify(X, sample_weight),
             sample_weight,
+            constrained=self._is_constrained,
             n_clusters=len(self.cluster_centers_),
             max_time=max_time,
             gap=gap,
@@ -269,7 +274,28 @@ class FittedCenters(
         )
         if update and certificate.improved and certificate.labels is not None:
             self._take(X, sample_weight, certificate.labels)
-        self.certificate_ = certificate
+        self.certificate_ = self._in_its_objective(certificate)
+        return self.certificate_
+
+    def _check_certifiable(self) -> None:
+        """Refuse models with another objective than the inertia of all samples."""
+        if not (self._is_plain_kmeans or self._is_constrained):
+            raise TypeError(
+                f"{type(self).__name__} cannot be certified: proofs are about the inertia of plain "
+                "k-means, which is not its objective. certify of HGMeans, ExactKMeans and "
+                "ConstrainedHGMeans works, and so does evomeans.certify(X, labels) where the "
+                "inertia of labels is the question."
+            )
+
+    def _labels_to_certify(self, X: Any, sample_weight: Any) -> NDArray[np.int32]:
+        """Return the clustering of the samples that a certificate is about."""
+        labels = self.predict(X)
+        if is_dask(labels):
+            raise TypeError("certify takes samples in memory; pass X.compute() and engine='auto'.")
+        return labels
+
+    def _in_its_objective(self, certificate: Certificate) -> Certificate:
+        """Return a certificate that claims nothing beyond the objective of the model."""
         return certificate
 
     def _take(self, X: Any, sample_weight: Any, labels: NDArray[np.int32]) -> None:

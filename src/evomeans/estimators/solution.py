@@ -194,10 +194,10 @@ def _is_as_deep(
 ) -> bool:
     """Whether the inertia of some labels is that of others, up to rounding."""
     # Imported here: it loads Numba.
+    from evomeans.exact.inertia import inertia_of_samples
     from evomeans.exact.points import WeightedPoints
-    from evomeans.exact.samples import inertia_of_samples
 
     dense = (X.toarray() if is_sparse(X) else X).astype(np.float64)
     points = WeightedPoints.of_samples(dense, sample_weight)
     own, other = (inertia_of_samples(points, dense, sample_weight, one) for one in (labels, proven))
-    return own <= other * (1 + 1e-9)
+    return own.value <= other.value * (1 + 1e-9)

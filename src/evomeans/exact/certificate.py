@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,23 +10,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.exact.certify import Finding
+from evomeans.exact.inertia import Enclosure
 from evomeans.exact.limits import Limits
-from evomeans.exact.points import Floats, WeightedPoints
-from evomeans.exact.proofs import Proof, check_proof
+from evomeans.exact.points import WeightedPoints
+from evomeans.exact.proofs import Proof
 from evomeans.exact.tree_proof import InvalidProofError
+from evomeans.exact.verification import (
+    OPTIMAL_GAP,
+    TOLERANCE,
+    closes,
+    verified_bound,
+)
 from evomeans.wording import counted, duration_text, number_text
 
 OPTIMAL, BOUNDED, STATISTICAL = "optimal", "bounded", "statistical"
 STATUSES = (OPTIMAL, BOUNDED, STATISTICAL)
-PROVEN, MAX_TIME, INTERRUPTED, EXHAUSTED = (
+PROVEN, GAP_REACHED, MAX_TIME, INTERRUPTED, EXHAUSTED = (
     "proven_optimal",
+    "gap_reached",
     "max_time",
     "interrupted",
     "exhausted",
 )
-STOP_REASONS = (PROVEN, MAX_TIME, INTERRUPTED, EXHAUSTED)
-TOLERANCE = 1e-9
-"""Relative; what a bound may differ by on a machine with another linear algebra library."""
+STOP_REASONS = (PROVEN, GAP_REACHED, MAX_TIME, INTERRUPTED, EXHAUSTED)
 
 
 @dataclass(frozen=True)
@@ -39,26 +46,33 @@ class Certificate:
     upper_bound : float
         Inertia of the best clustering known, about the means of its clusters.
     status : {"optimal", "bounded", "statistical"}
-        "optimal" if the gap is at most the one that was asked for. "statistical" if the lower bound
-        was estimated from a sample and holds with the ``confidence``; that is not a proof.
+        "optimal" if the gap is at most one millionth. "statistical" if the lower bound was
+        estimated from a sample and holds with the ``confidence``; that is not a proof.
     method : {"direct", "separation", "relaxation", "plane", "parts"}
         How it was proven; docs/guide/proof.md explains them.
     reason : str
         Why this method was chosen.
     n_clusters, n_samples : int
         Of the problem.
+    n_features : int, optional
+        Of the problem. None in certificates of older versions.
     n_nodes, n_cuts : int
         Subproblems of the search tree, and inequalities with a price in the proof.
     seconds : float
         That the proof took.
-    stop_reason : {"proven_optimal", "max_time", "interrupted", "exhausted"}
-        Why it ended; "exhausted" if the method cannot do better.
+    stop_reason : {"proven_optimal", "gap_reached", "max_time", "interrupted", "exhausted"}
+        Why it ended: "gap_reached" if the gap that was asked for is larger than one millionth, and
+        "exhausted" if the method cannot do better.
     confidence : float, optional
         Of a statistical bound, such as 0.99.
     labels : ndarray of shape (n_samples,), dtype int32
         The best clustering known.
     improved : bool
         Whether it is better than the one that was given.
+    constrained : bool
+        Whether the clustering satisfies constraints. The lower bound is that of all clusterings,
+        so it holds for those that satisfy the constraints, too. Whether the labels satisfy them is
+        not part of the statement.
     proof : object, optional
         What :meth:`verify` evaluates. None if the certificate comes from a model file.
     """
@@ -76,6 +90,8 @@ class Certificate:
     stop_reason: str = PROVEN
     confidence: float | None = None
     improved: bool = False
+    n_features: int | None = None
+    constrained: bool = False
     labels: NDArray[np.int32] | None = field(default=None, repr=False)
     proof: Proof | None = field(default=None, repr=False, compare=False)
 
@@ -88,28 +104,55 @@ class Certificate:
 
     @property
     def is_optimal(self) -> bool:
-        """Whether the clustering is proven to be optimal, within the gap that was asked for."""
-        return self.status == OPTIMAL
+        """Whether the clustering is stated to be optimal; :meth:`verify` says if that is true."""
+        return self.status == OPTIMAL and self.contradiction is None
+
+    @property
+    def contradiction(self) -> str | None:
+        """What cannot be true about this certificate, whatever the samples; else None."""
+        if not 0 <= self.lower_bound <= self.upper_bound < math.inf:
+            return f"its bounds are {self.lower_bound!r} and {self.upper_bound!r}"
+        if self.status not in STATUSES or self.stop_reason not in STOP_REASONS:
+            return f"its status is {self.status!r}, and it ended by {self.stop_reason!r}"
+        if self.status == OPTIMAL and not self.gap <= OPTIMAL_GAP + TOLERANCE:
+            return f"it states that its clustering is optimal, with a gap of {self.gap!r}"
+        if (self.status == STATISTICAL) != (self.confidence is not None):
+            return f"its status is {self.status!r}, with a confidence of {self.confidence!r}"
+        if self.n_clusters < 1 or self.n_samples < 1:
+            return f"it states {self.n_clusters!r} clusters of {self.n_samples!r} samples"
+        if self.labels is None:
+            return None
+        if self.labels.shape != (self.n_samples,):
+            return f"it has {self.labels.size} labels for {self.n_samples} samples"
+        if self.labels.dtype.kind not in "iu" or not (
+            0 <= self.labels.min() <= self.labels.max() < self.n_clusters
+        ):
+            return f"its labels are not within 0 and {self.n_clusters - 1}"
+        return None
 
     def __str__(self) -> str:
+        if self.contradiction is not None:
+            return f"Not a valid certificate: {self.contradiction}."
         clusters = counted(self.n_clusters, "cluster")
         upper, lower = number_text(self.upper_bound, 10), number_text(self.lower_bound, 10)
         percent = f"{number_text(100 * self.gap, 2)} %"
+        anyway = ", with or without constraints," if self.constrained else ""
         if self.status == OPTIMAL:
             text = (
-                f"Proven optimal: no clustering into {clusters} has a lower inertia than {upper}, "
-                f"but for {percent} at most."
+                f"Proven optimal: no clustering into {clusters}{anyway} has a lower inertia than "
+                f"{upper}, but for {percent} at most."
             )
         elif self.status == STATISTICAL:
             share = f"{100 * (self.confidence or 0):g} %"
             text = (
                 f"Statistical, not proven: with a confidence of {share}, no clustering into "
-                f"{clusters} has an inertia below {lower}, {percent} below {upper}."
+                f"{clusters}{anyway} has an inertia below {lower}, {percent} below {upper}."
             )
         else:
+            known = "this one" if self.constrained else "the best one known"
             text = (
-                f"Proven within {percent}: no clustering into {clusters} has an inertia below "
-                f"{lower}; the best one known has {upper}."
+                f"Proven within {percent}: no clustering into {clusters}{anyway} has an inertia "
+                f"below {lower}; {known} has {upper}."
             )
         work = [f"method {self.method}", duration_text(self.seconds)]
         if self.n_nodes:
@@ -118,14 +161,18 @@ class Certificate:
         better = " It is better than the one that was given." if self.improved else ""
         return f"{text}{better} ({', '.join(work)})"
 
-    def verify(self, X: NDArray[Any], sample_weight: Floats | None = None) -> float:
-        """Evaluate the final inequalities of the proof again, and nothing else.
+    def verify(self, X: Any, sample_weight: Any = None) -> float:
+        """Compute everything again that the certificate says about some samples.
+
+        The proof is evaluated, which gives the lower bound, and so is the inertia of the labels.
+        Sizes, both bounds, gap, status and method must agree with them. What is not checked has no
+        bearing on the statement: ``reason``, ``seconds``, ``n_nodes``, ``n_cuts``, ``improved``.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             The samples.
-        sample_weight : array-like of shape (n_samples,), optional
+        sample_weight : float or array-like of shape (n_samples,), optional
             Their weights.
 
         Returns
@@ -136,57 +183,68 @@ class Certificate:
         Raises
         ------
         InvalidProofError
-            If the proof does not prove ``lower_bound`` for these samples. It is a ValueError.
+            If the certificate is not true of these samples. It is a ValueError.
+        ValueError
+            If the samples or the weights are not finite real numbers of a matching shape.
         """
         if self.proof is None or self.status == STATISTICAL:
             raise InvalidProofError(
                 "This certificate holds no proof: it is statistical, or was read from a model "
                 "file, which keeps the figures only. save_certificate keeps the proof."
             )
-        points = WeightedPoints.of_samples(np.asarray(X), sample_weight)
-        bound = points.in_data_units(check_proof(points, self.n_clusters, self.proof))
-        if bound < self.lower_bound * (1 - TOLERANCE):
-            raise InvalidProofError(
-                f"The proof proves a lower bound of {bound!r} for these samples, not "
-                f"{self.lower_bound!r}."
-            )
-        return bound
+        if self.contradiction is not None:
+            raise InvalidProofError(f"The certificate is not valid: {self.contradiction}.")
+        return verified_bound(self, self.proof, X, sample_weight)
 
 
 def certificate_of(
     points: WeightedPoints,
     finding: Finding,
     k: int,
-    given: float,
-    upper: float,
     *,
     gap: float,
     reason: str,
     limits: Limits,
     labels: NDArray[np.int32],
+    known: Enclosure,
+    given: Enclosure,
+    constrained: bool = False,
 ) -> Certificate:
     """Turn what was found, in the units of the points, into a certificate.
 
-    ``given`` and ``upper`` are the inertias of the given and of the best clustering of all samples,
-    in the units of the data. They are zero only if the exact inertia is.
+    Parameters
+    ----------
+    points, finding, k, gap, reason, limits
+        The problem, and what was proven about it within which limits.
+    labels : (n_samples,) array
+        The clustering that the certificate is about.
+    known, given : Enclosure
+        Inertia of these labels, and of those that were given, in the units of the data.
+    constrained : bool
+        Whether the labels satisfy constraints.
     """
-    lower = min(points.in_data_units(finding.lower), upper)
-    closed = upper - lower <= gap * upper
-    status = STATISTICAL if finding.confidence else OPTIMAL if closed else BOUNDED
+    lower = points.in_data_units(finding.lower)
+    is_closed = closes(known, lower, min(gap, OPTIMAL_GAP))
+    status = STATISTICAL if finding.confidence else OPTIMAL if is_closed else BOUNDED
+    stop_reason = PROVEN if status == OPTIMAL else _early_end(limits)
+    if stop_reason == EXHAUSTED and closes(known, lower, gap):
+        stop_reason = GAP_REACHED
     return Certificate(
-        lower_bound=lower,
-        upper_bound=upper,
+        lower_bound=min(lower, known.value),
+        upper_bound=known.value,
         status=status,
         method=str(finding.method),
-        reason=reason,
+        reason=finding.reason or reason,
         n_clusters=k,
         n_samples=len(points.places),
+        n_features=points.values.shape[1],
         n_nodes=finding.n_nodes,
         n_cuts=finding.n_cuts,
         seconds=limits.seconds,
-        stop_reason=PROVEN if status == OPTIMAL else _early_end(limits),
+        stop_reason=stop_reason,
         confidence=finding.confidence,
-        improved=upper < given * (1 - TOLERANCE),
+        improved=known.high < given.low * (1 - TOLERANCE),
+        constrained=constrained,
         labels=labels,
         proof=finding.proof,
     )

@@ -71,6 +71,11 @@ class PlaneCase:
         """The number of groups."""
         return int(self.groups.max()) + 1
 
+    @property
+    def n_bytes(self) -> int:
+        """Memory of the groups and pairs."""
+        return self.groups.nbytes + 16 * len(self.apart)
+
     @cached_property
     def values(self) -> Floats:
         """Means of the groups; those of single points are exact."""

@@ -20,7 +20,7 @@ from evomeans.exact.plane_case import Pair, PlaneCase
 from evomeans.exact.plane_fixing import groups_together
 from evomeans.exact.plane_pricing import NOTHING, evaluate, proven_bound
 from evomeans.exact.points import SMALLEST_INERTIA, Floats, WeightedPoints
-from evomeans.exact.tree_proof import InvalidProofError, StepKind
+from evomeans.exact.tree_proof import InvalidProofError, StepKind, check_cutoff, check_memory
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,13 @@ def plane_bound(points: WeightedPoints, k: int, proof: PlaneProof) -> float:
     float
         In the units of the points, lowered by all that rounding may have added.
     """
+    # Compiled code reads two coordinates of every point.
+    if points.values.shape[1] != 2:
+        raise InvalidProofError(
+            f"The proof is one in the plane, and the samples have {points.values.shape[1]} "
+            "features instead of 2."
+        )
+    check_cutoff(proof.cutoff)
     if proof.cutoff < SMALLEST_INERTIA:
         return 0.0  # comparisons with the cutoff might be those of underflow
     open_cases: list[tuple[PlaneCase | None, float]] = [(PlaneCase.of_points(points, k), 0.0)]
@@ -102,6 +109,7 @@ def plane_bound(points: WeightedPoints, k: int, proof: PlaneProof) -> float:
                     raise InvalidProofError(f"The proof splits on the impossible pair {step.pair}.")
                 together, apart = case.merged(step.pair), case.separated(step.pair)
             open_cases += [(together, known), (apart, known)]
+            check_memory(sum(0 if one is None else one.n_bytes for one, _ in open_cases), 0)
         elif case is not None and not case.is_empty:
             lower = min(lower, known)
     if open_cases:

@@ -69,6 +69,8 @@ def check_proof(points: WeightedPoints, k: int, proof: Proof) -> float:
     Only the final inequalities are evaluated, with allowances for rounding; how the proof was found
     plays no role.
     """
+    if points.n <= k:
+        return 0.0
     if isinstance(proof, TreeProof):
         return tree_bound(points, k, proof)
     if isinstance(proof, DirectProof):
@@ -76,20 +78,29 @@ def check_proof(points: WeightedPoints, k: int, proof: Proof) -> float:
             raise InvalidProofError("The proof is one for simpler problems.")
         return direct.optimum(points, k)[0]
     if isinstance(proof, SeparationProof):
-        _check_shape(proof.labels, points.n)
-        used = np.unique(proof.labels)
-        if not np.array_equal(used, np.arange(len(used))):
-            raise InvalidProofError("The labels of the proof are not 0, 1, 2 and so on.")
-        # A clustering into fewer clusters proves nothing.
-        return separation_bound(points, proof.labels) if len(used) == k else 0.0
+        return _separation_bound(points, k, proof.labels)
     if isinstance(proof, PlaneProof):
         return plane_bound(points, k, proof)
     return parts_bound(points, k, proof)
 
 
+def _separation_bound(points: WeightedPoints, k: int, labels: Indices) -> float:
+    """Return the bound of a clustering; one with fewer than k clusters proves nothing."""
+    _check_shape(labels, points.n)
+    if not 0 <= labels.min() <= labels.max() < points.n:
+        raise InvalidProofError("The clustering of the proof has labels that are out of range.")
+    if len(np.unique(labels)) != k or labels.max() != k - 1:
+        return 0.0
+    return separation_bound(points, labels)
+
+
 def parts_bound(points: WeightedPoints, k: int, proof: PartsProof) -> float:
     """Add up the bounds of the parts: own means are at least as good for every part."""
     _check_shape(proof.parts, points.n)
+    if len(proof.proofs) > points.n:
+        raise InvalidProofError(
+            f"The proof has {len(proof.proofs)} parts of {points.n} distinct samples."
+        )
     bounds = part_bounds(points, k, proof.parts, proof.proofs)
     return max(0.0, math.fsum(bounds) * (1 - 1e-15))
 
@@ -111,5 +122,5 @@ def part_bounds(
 def _check_shape(values: np.ndarray, n: int) -> None:
     if values.shape != (n,):
         raise InvalidProofError(
-            f"The proof is one for {len(values)} distinct samples, not for {n}."
+            f"The proof is one for {values.size} distinct samples, not for {n}."
         )

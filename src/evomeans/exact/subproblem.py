@@ -61,6 +61,11 @@ class Subproblem:
         """The number of groups."""
         return len(self.weights)
 
+    @property
+    def n_bytes(self) -> int:
+        """Memory of the matrices."""
+        return self.K.nbytes + self.apart.nbytes
+
     @cached_property
     def roots(self) -> Floats:
         """Square roots of the weights."""

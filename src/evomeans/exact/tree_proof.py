@@ -22,7 +22,15 @@ from evomeans.exact.bound import outward, proven_bound
 from evomeans.exact.fixing import pairs_to_fix
 from evomeans.exact.multipliers import Multipliers
 from evomeans.exact.points import SMALLEST_INERTIA, WeightedPoints
+from evomeans.exact.star_cuts import are_valid
 from evomeans.exact.subproblem import Subproblem
+
+SMALL = 1000
+"""Points whose matrices are built in any case: some 20 megabytes."""
+LARGEST_CUTOFF = 1e290
+"""Coordinates and weights are small in the units of the points, and so are inertias."""
+MOST_BYTES, MOST_DEPTH = 2**30, 64
+"""Of the cases that are open at the same time; and how many may be as large as the whole."""
 
 
 class StepKind(IntEnum):
@@ -90,10 +98,25 @@ def tree_bound(points: WeightedPoints, k: int, proof: TreeProof) -> float:
     """
     if points.n <= k:
         return 0.0  # exactly k clusters, which the steps speak of, need not be optimal
+    check_cutoff(proof.cutoff)
+    _check_size(points.n, proof)
     if proof.cutoff < SMALLEST_INERTIA:
         return 0.0  # comparisons with the cutoff might be those of underflow
     lower = follow(Subproblem.of_points(points, k, proof.cutoff), proof.steps)
     return outward(points, lower)
+
+
+def check_cutoff(cutoff: float) -> None:
+    """Refuse a cutoff whose multiples would overflow."""
+    if not 0 <= cutoff <= LARGEST_CUTOFF:
+        raise InvalidProofError(f"The proof speaks of the impossible inertia {cutoff!r}.")
+
+
+def _check_size(n: int, proof: TreeProof) -> None:
+    """Refuse to build matrices for many points if the proof has none of that size."""
+    sizes = [len(step.multipliers.slack) for step in proof.steps if step.multipliers is not None]
+    if n > max(sizes, default=0) and n > SMALL:
+        raise InvalidProofError(f"The proof has no multipliers for {n} distinct samples.")
 
 
 def follow(root: Subproblem, steps: Sequence[Step]) -> float:
@@ -106,8 +129,7 @@ def follow(root: Subproblem, steps: Sequence[Step]) -> float:
         problem, known = open_cases.pop()
         bound = -math.inf
         if step.multipliers is not None:
-            if step.multipliers.slack.shape != problem.K.shape:
-                raise InvalidProofError("The multipliers of a step do not fit its case.")
+            _check_multipliers(step.multipliers, problem)
             bound = proven_bound(problem, step.multipliers)
             known = max(known, bound)
         if step.kind is StepKind.FIX:
@@ -121,11 +143,29 @@ def follow(root: Subproblem, steps: Sequence[Step]) -> float:
                 raise InvalidProofError(f"The proof splits on the impossible pair {step.pair}.")
             open_cases.append((problem.merged(min(a, b), max(a, b)), known))
             open_cases.append((problem.separated(a, b), known))
+            check_memory(sum(case.n_bytes for case, _ in open_cases), root.n_bytes)
         else:
             lower = min(lower, end_of_case(problem, known))
     if open_cases:
         raise InvalidProofError("The proof ends before its last case.")
     return lower
+
+
+def _check_multipliers(multipliers: Multipliers, problem: Subproblem) -> None:
+    """Refuse what compiled code would read out of bounds."""
+    fits = (
+        multipliers.slack.shape == problem.K.shape
+        and are_valid(multipliers.cuts, problem.n)
+        and multipliers.prices.shape == (len(multipliers.cuts),)
+    )
+    if not fits:
+        raise InvalidProofError("The multipliers of a step do not fit its case.")
+
+
+def check_memory(n_bytes: int, of_root: int) -> None:
+    """Refuse a proof that leaves more cases open than any search does."""
+    if n_bytes > max(MOST_BYTES, MOST_DEPTH * of_root):
+        raise InvalidProofError("The proof splits into more cases than memory should hold.")
 
 
 def end_of_case(problem: Subproblem, known: float) -> float:

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.exact.certificate import STATUSES, STOP_REASONS, Certificate
+from evomeans.exact.certificate import (
+    BOUNDED,
+    GAP_REACHED,
+    OPTIMAL,
+    PROVEN,
+    STATUSES,
+    STOP_REASONS,
+    Certificate,
+)
 from evomeans.exact.multipliers import Multipliers
 from evomeans.exact.plane_proof import PlaneProof, PlaneStep
 from evomeans.exact.proofs import (
@@ -21,11 +30,12 @@ from evomeans.exact.proofs import (
     SeparationProof,
 )
 from evomeans.exact.star_cuts import LARGEST
-from evomeans.exact.tree_proof import Step, StepKind, TreeProof
+from evomeans.exact.tree_proof import LARGEST_CUTOFF, Step, StepKind, TreeProof
+from evomeans.exact.verification import OPTIMAL_GAP, TOLERANCE
 from evomeans.storage.archive import Archive, ArchiveError, read_archive, write_archive
 
 FORMAT = "evomeans certificate"
-VERSION = 2
+VERSION = 3
 KINDS: tuple[type | None, ...] = (None, DirectProof, SeparationProof, TreeProof, PlaneProof)
 """The kinds of proofs of one part, by their numbers in the file."""
 Arrays = dict[str, NDArray[Any]]
@@ -52,6 +62,8 @@ def save_certificate(certificate: Certificate, path: str | os.PathLike[str]) -> 
             "This certificate was read from a model file, which keeps the figures only; "
             "certify again to get one with its proof."
         )
+    if certificate.contradiction is not None:
+        raise ValueError(f"The certificate is not valid: {certificate.contradiction}.")
     arrays = _proof_arrays(certificate.proof)
     if certificate.labels is not None:
         arrays["labels"] = certificate.labels
@@ -61,7 +73,8 @@ def save_certificate(certificate: Certificate, path: str | os.PathLike[str]) -> 
 def load_certificate(path: str | os.PathLike[str]) -> Certificate:
     """Read a certificate that :func:`save_certificate` wrote.
 
-    What the file says is not believed blindly: ``certificate.verify(X)`` evaluates the proof again.
+    A file that contradicts itself is refused. Whether what it says is true of some samples is for
+    ``certificate.verify(X)`` to find out.
 
     Parameters
     ----------
@@ -81,10 +94,14 @@ def load_certificate(path: str | os.PathLike[str]) -> Certificate:
     """
     try:
         archive = read_archive(path, FORMAT, VERSION)
+        n_samples = archive.integer("n_samples", 1)
         labels = None
         if "labels" in archive.arrays:
-            labels = archive.array("labels", "int32", (None,), low=0)
-        return certificate_from_meta(archive, labels, _proof(archive))
+            k = archive.integer("n_clusters", 1)
+            labels = archive.array("labels", "int32", (n_samples,), low=0, high=k - 1)
+        is_older = archive.meta["version"] < VERSION
+        proof = _proof(archive, n_samples)
+        return certificate_from_meta(archive, labels, proof, is_older=is_older)
     except ArchiveError as error:
         text = f"{os.fspath(path)} is not a valid certificate: {error}."
         raise CertificateFileError(text) from error
@@ -100,30 +117,36 @@ def certificate_to_meta(certificate: Certificate) -> dict[str, Any]:
         "reason": certificate.reason,
         "n_clusters": certificate.n_clusters,
         "n_samples": certificate.n_samples,
+        "n_features": certificate.n_features,
         "n_nodes": certificate.n_nodes,
         "n_cuts": certificate.n_cuts,
         "seconds": certificate.seconds,
         "stop_reason": certificate.stop_reason,
         "confidence": certificate.confidence,
         "improved": certificate.improved,
+        "constrained": certificate.constrained,
     }
 
 
 def certificate_from_meta(
-    archive: Archive, labels: NDArray[np.int32] | None = None, proof: Proof | None = None
+    archive: Archive,
+    labels: NDArray[np.int32] | None = None,
+    proof: Proof | None = None,
+    *,
+    is_older: bool = True,
 ) -> Certificate:
-    """Return the certificate whose figures an archive holds."""
+    """Return the certificate whose figures an archive holds, perhaps of an older version."""
     meta = archive.meta
-    if meta.get("status") not in STATUSES:
-        raise ArchiveError("its status is unknown")
-    if meta.get("method") not in set(Method):
-        raise ArchiveError("its method is unknown")
-    if meta.get("stop_reason") not in STOP_REASONS:
-        raise ArchiveError("its stop_reason is unknown")
+    for name, known in (
+        ("status", STATUSES),
+        ("method", list(Method)),
+        ("stop_reason", STOP_REASONS),
+    ):
+        if not isinstance(meta.get(name), str) or meta[name] not in known:
+            raise ArchiveError(f"its {name} is unknown")
     if not isinstance(meta.get("reason"), str):
         raise ArchiveError("its reason is not a text")
-    statistical = meta.get("confidence") is not None
-    return Certificate(
+    certificate = Certificate(
         lower_bound=archive.number("lower_bound"),
         upper_bound=archive.number("upper_bound"),
         status=meta["status"],
@@ -135,11 +158,30 @@ def certificate_from_meta(
         n_cuts=archive.integer("n_cuts"),
         seconds=archive.number("seconds"),
         stop_reason=meta["stop_reason"],
-        confidence=archive.number("confidence") if statistical else None,
+        confidence=None if meta.get("confidence") is None else archive.number("confidence"),
         improved=archive.flag("improved"),
+        n_features=None if meta.get("n_features") is None else archive.integer("n_features", 1),
+        constrained="constrained" in meta and archive.flag("constrained"),
         labels=labels,
         proof=proof,
     )
+    if is_older:
+        certificate = _in_words_of_today(certificate)
+    is_proven = certificate.stop_reason == PROVEN
+    if certificate.contradiction is not None or is_proven != (certificate.status == OPTIMAL):
+        reason = certificate.contradiction or "its status is not that of its stop_reason"
+        raise ArchiveError(reason)
+    return certificate
+
+
+def _in_words_of_today(certificate: Certificate) -> Certificate:
+    """Return what is called bounded today if an older version called it optimal.
+
+    Any gap that was asked for was called optimal then.
+    """
+    if certificate.status == OPTIMAL and certificate.gap > OPTIMAL_GAP + TOLERANCE:
+        return replace(certificate, status=BOUNDED, stop_reason=GAP_REACHED)
+    return certificate
 
 
 # Proofs
@@ -211,30 +253,34 @@ class _Reader:
         return self.values[self.place - count : self.place]
 
 
-def _proof(archive: Archive) -> Proof:
+def _proof(archive: Archive, n: int) -> Proof:
+    """Return the proof in an archive, which speaks of at most n points."""
     kinds = archive.array("kinds", "int64", (None,), low=0, high=len(KINDS) - 1)
-    trees = _trees(archive)
-    planes = _planes(archive)
-    labels = _Reader(archive.array("separated_labels", "int64", (None,), low=0), "separated_labels")
-    parts = archive.array("parts", "int64", (None,), low=0) if "parts" in archive.arrays else None
-    sizes = None if parts is None else np.bincount(parts, minlength=len(kinds))
+    if not 1 <= len(kinds) <= n:
+        raise ArchiveError(f"it holds {len(kinds)} proofs for {n} samples")
+    sources: dict[type | None, Iterator[Proof]] = {
+        TreeProof: _trees(archive, n),
+        PlaneProof: _planes(archive, n),
+        DirectProof: repeat(DirectProof()),
+    }
+    found = archive.array("separated_labels", "int64", (None,), low=0, high=n - 1)
+    labels = _Reader(found, "separated_labels")
+    parts, sizes = None, [len(found)]
+    if "parts" in archive.arrays:
+        parts = archive.array("parts", "int64", (None,), low=0, high=len(kinds) - 1)
+        sizes = np.bincount(parts, minlength=len(kinds)).tolist()
     proofs: list[Proof | None] = []
-    for number, kind in enumerate(kinds.tolist()):
-        if KINDS[kind] is TreeProof:
-            found = next(trees, None)
-            if found is None:
-                raise ArchiveError("it lacks the steps of a proof")
-            proofs.append(found)
-        elif KINDS[kind] is PlaneProof:
-            plane = next(planes, None)
-            if plane is None:
-                raise ArchiveError("it lacks the steps of a proof")
-            proofs.append(plane)
-        elif KINDS[kind] is SeparationProof:
-            count = len(labels.values) if sizes is None else int(sizes[number])
+    for number, kind in enumerate(KINDS[kind] for kind in kinds.tolist()):
+        if kind is None:
+            proofs.append(None)
+        elif kind is SeparationProof:
+            count = sizes[number] if number < len(sizes) else 0
             proofs.append(SeparationProof(labels.take(count)))
         else:
-            proofs.append(DirectProof() if KINDS[kind] is DirectProof else None)
+            proof = next(sources[kind], None)
+            if proof is None:
+                raise ArchiveError("it lacks the steps of a proof")
+            proofs.append(proof)
     if parts is not None:
         return PartsProof(parts, tuple(proofs))
     if len(proofs) != 1 or proofs[0] is None:
@@ -242,19 +288,23 @@ def _proof(archive: Archive) -> Proof:
     return proofs[0]
 
 
-def _trees(archive: Archive) -> Iterator[TreeProof]:
-    counts = archive.array("step_counts", "int64", (None,), low=1)
-    cutoffs = archive.array("cutoffs", "float64", (len(counts),), low=0.0)
-    total = int(counts.sum())
+def _trees(archive: Archive, n_points: int) -> Iterator[TreeProof]:
+    counts = _counts(archive, "step_counts", "step_kinds")
+    if not counts:
+        return
+    total = sum(counts)
+    cutoffs = archive.array("cutoffs", "float64", (len(counts),), low=0.0, high=LARGEST_CUTOFF)
     kinds = archive.array("step_kinds", "int64", (total,), low=0, high=max(StepKind))
-    pairs = archive.array("step_pairs", "int64", (total, 2), low=-1)
-    groups = archive.array("step_groups", "int64", (total,), low=0, high=10**5)
+    pairs = archive.array("step_pairs", "int64", (total, 2), low=-1, high=n_points - 1)
+    groups = archive.array("step_groups", "int64", (total,), low=0, high=n_points)
     cut_counts = archive.array("step_cuts", "int64", (total,), low=0)
     slack = _Reader(archive.array("slack", "float64", (None,)), "slack")
     prices = _Reader(archive.array("prices", "float64", (None,), low=0.0), "prices")
-    cuts = _Reader(archive.array("cuts", "int32", (None, LARGEST + 1), low=-1), "cuts")
+    cuts = _Reader(
+        archive.array("cuts", "int32", (None, LARGEST + 1), low=-1, high=n_points - 1), "cuts"
+    )
     place = 0
-    for count, cutoff in zip(counts.tolist(), cutoffs.tolist(), strict=True):
+    for count, cutoff in zip(counts, cutoffs.tolist(), strict=True):
         steps = []
         for index in range(place, place + count):
             n, multipliers = int(groups[index]), None
@@ -271,20 +321,21 @@ def _trees(archive: Archive) -> Iterator[TreeProof]:
         yield TreeProof(cutoff, tuple(steps))
 
 
-def _planes(archive: Archive) -> Iterator[PlaneProof]:
+def _planes(archive: Archive, n_points: int) -> Iterator[PlaneProof]:
     prices = _Reader(archive.array("plane_prices", "float64", (None,)), "plane_prices")
     if archive.meta["version"] == 1:
         # Prices of all points were the whole proof, and no part of a larger one.
-        yield PlaneProof(math.inf, (PlaneStep(StepKind.END, prices.values),))
+        yield PlaneProof(LARGEST_CUTOFF, (PlaneStep(StepKind.END, prices.values),))
         return
-    counts = archive.array("plane_counts", "int64", (None,), low=1)
-    cutoffs = archive.array("plane_cutoffs", "float64", (len(counts),), low=0.0)
-    total = int(counts.sum())
+    counts = _counts(archive, "plane_counts", "plane_kinds")
+    total = sum(counts)
+    high = LARGEST_CUTOFF
+    cutoffs = archive.array("plane_cutoffs", "float64", (len(counts),), low=0.0, high=high)
     kinds = archive.array("plane_kinds", "int64", (total,), low=0, high=max(StepKind))
-    pairs = archive.array("plane_pairs", "int64", (total, 2), low=-1)
-    groups = archive.array("plane_groups", "int64", (total,), low=0)
+    pairs = archive.array("plane_pairs", "int64", (total, 2), low=-1, high=n_points - 1)
+    groups = archive.array("plane_groups", "int64", (total,), low=0, high=n_points)
     place = 0
-    for count, cutoff in zip(counts.tolist(), cutoffs.tolist(), strict=True):
+    for count, cutoff in zip(counts, cutoffs.tolist(), strict=True):
         steps = []
         for index in range(place, place + count):
             n = int(groups[index])
@@ -293,3 +344,12 @@ def _planes(archive: Archive) -> Iterator[PlaneProof]:
             steps.append(PlaneStep(StepKind(int(kinds[index])), found, pair))
         place += count
         yield PlaneProof(cutoff, tuple(steps))
+
+
+def _counts(archive: Archive, name: str, steps: str) -> list[int]:
+    """Return how many steps each proof has; they are all the steps that there are."""
+    counts: list[int] = archive.array(name, "int64", (None,), low=1).tolist()
+    there = len(archive.arrays.get(steps, ()))
+    if sum(counts) != there:
+        raise ArchiveError(f"it has {there} steps, and proofs with {sum(counts)}")
+    return counts

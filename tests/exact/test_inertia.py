@@ -1,0 +1,56 @@
+"""The inertia of labels: within its stated error of exact arithmetic, whatever the offsets."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from evomeans.exact.inertia import inertia_of_samples, labelled_inertia
+from evomeans.exact.points import WeightedPoints
+
+
+def exact_inertia(values: np.ndarray, weights: np.ndarray, labels: np.ndarray) -> Fraction:
+    total = Fraction(0)
+    for label in set(labels.tolist()):
+        rows = [[Fraction(x) for x in row] for row in values[labels == label].tolist()]
+        w = [Fraction(x) for x in weights[labels == label].tolist()]
+        for column in zip(*rows, strict=True):
+            mean = sum(a * x for a, x in zip(w, column, strict=True)) / sum(w)
+            total += sum(a * (x - mean) ** 2 for a, x in zip(w, column, strict=True))
+    return total
+
+
+@pytest.mark.parametrize("spread", [1.0, 1e-6, 1e-12, 2.0**-52, 1e-200])
+def test_the_exact_inertia_is_within_the_error(spread: float) -> None:
+    """Also of values that differ in their last digits only, or whose squares underflow."""
+    rng = np.random.default_rng(int(-np.log10(spread)))
+    for _ in range(60):
+        n, d, k = int(rng.integers(2, 9)), int(rng.integers(1, 4)), int(rng.integers(1, 4))
+        offset = rng.random(d) / 2 if rng.random() < 0.7 else 0.0
+        values = offset + spread * np.round(rng.random((n, d)), 2) / 2
+        weights = rng.random(n) ** 4 + 1e-12
+        labels = rng.integers(0, k, n)
+        found, exact = (
+            labelled_inertia(values, weights, labels),
+            exact_inertia(values, weights, labels),
+        )
+        assert abs(Fraction(found.value) - exact) <= Fraction(found.error)
+        if exact > 1e-250:
+            assert found.error <= 1e-12 * (exact + 1e-30)
+
+
+def test_the_mean_that_rounding_moves_does_not_count() -> None:
+    """Two neighbours among the floating-point numbers: half of the squared distance."""
+    found = labelled_inertia(np.array([[0.5], [0.5 + 2.0**-53]]), np.ones(2), np.zeros(2, int))
+    assert found.value == 2.0**-107
+
+
+def test_equal_samples_may_have_different_labels_and_no_weight() -> None:
+    X, w = np.array([[1.0], [1.0], [3.0], [9.0]]), np.array([1.0, 2.0, 3.0, 0.0])
+    labels = np.array([0, 1, 1, 0])
+    points = WeightedPoints.of_samples(X, w)
+    found = inertia_of_samples(points, X, w, labels).value
+    assert found == pytest.approx(2 * 3 / 5 * 4, rel=1e-15)
+    assert inertia_of_samples(points, X, w, np.array([0, 0, 1, 2])) == (0.0, 0.0)

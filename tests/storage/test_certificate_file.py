@@ -1,0 +1,164 @@
+"""Certificate files: older versions are read, and files that lie are refused."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import evomeans
+from evomeans.exact.tree_proof import InvalidProofError
+from evomeans.storage.archive import read_archive, write_archive
+from evomeans.storage.certificate_file import FORMAT, VERSION
+
+X = np.random.default_rng(3).normal(size=(26, 2)) + 3 * (np.arange(26) % 2)[:, None]
+LATER = ("n_features", "constrained")
+"""Figures that the first two versions did not have."""
+
+
+@pytest.fixture(scope="module", params=["relaxation", "plane", "separation", "parts", "direct"])
+def method(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def certificate(method) -> evomeans.Certificate:
+    k = 1 if method == "direct" else 2
+    labels = evomeans.HGMeans(k, random_state=0).fit(X).labels_
+    return evomeans.certify(X, labels, method=method, max_time=5, part_size=13)
+
+
+@pytest.fixture
+def path(certificate, tmp_path) -> Path:
+    evomeans.save_certificate(certificate, tmp_path / "proof.evomeans")
+    return tmp_path / "proof.evomeans"
+
+
+def change(
+    path: Path, arrays: dict[str, Any] | None = None, *, version: int = VERSION, **meta: Any
+) -> None:
+    """Write a file again with other figures and arrays."""
+    archive = read_archive(path, FORMAT, VERSION)
+    figures = {**archive.meta, **meta}
+    for name in ("format", "version", "evomeans", *(LATER if version < 3 else ())):
+        figures.pop(name)
+    write_archive(path, FORMAT, version, figures, {**archive.arrays, **(arrays or {})})
+
+
+def test_files_of_the_second_version_are_read_and_verified(certificate, path) -> None:
+    change(path, version=2)
+    loaded = evomeans.load_certificate(path)
+    assert loaded.n_features is None
+    assert str(loaded) == str(certificate)
+    assert loaded.verify(X) == certificate.lower_bound
+
+
+def test_an_older_optimum_within_a_large_gap_is_called_bounded(certificate, path) -> None:
+    """That is what was proven; the older word for it was "optimal"."""
+    lower = 0.9 * certificate.lower_bound
+    told = {"lower_bound": lower, "status": "optimal", "stop_reason": "proven_optimal"}
+    change(path, version=2, **told)
+    loaded = evomeans.load_certificate(path)
+    assert (loaded.status, loaded.stop_reason) == ("bounded", "gap_reached")
+    assert loaded.verify(X) >= lower
+
+
+def test_a_certificate_read_from_an_older_file_can_be_saved_again(path) -> None:
+    change(path, version=2)
+    loaded = evomeans.load_certificate(path)
+    evomeans.save_certificate(loaded, path)
+    assert evomeans.load_certificate(path).verify(X) == loaded.lower_bound
+
+
+LIES: list[dict[str, Any]] = [
+    {"method": {}},
+    {"method": []},
+    {"status": ["optimal"]},
+    {"stop_reason": {}},
+    {"status": "optimal", "stop_reason": "proven_optimal", "lower_bound": 0, "upper_bound": 5},
+    {"status": "bounded", "stop_reason": "proven_optimal"},
+    {"status": "optimal", "stop_reason": "max_time"},
+    {"upper_bound": 0},
+    {"lower_bound": 1e300},
+    {"n_samples": 5},
+    {"n_samples": 2**50},
+    {"n_clusters": 0},
+    {"confidence": 0.99},
+    {"n_features": "two"},
+    {"constrained": 1},
+    {"reason": None},
+]
+
+
+@pytest.mark.parametrize("lie", LIES, ids=str)
+def test_figures_that_contradict_themselves_are_refused(path, lie) -> None:
+    """Audit findings A7 and A10."""
+    change(path, **lie)
+    with pytest.raises(evomeans.CertificateFileError, match="is not a valid certificate"):
+        evomeans.load_certificate(path)
+
+
+@pytest.mark.parametrize(
+    "labels", [np.full(26, 99), np.arange(7) % 2, np.full(26, -1), np.zeros(0)], ids=len
+)
+def test_labels_that_do_not_fit_are_refused(path, labels) -> None:
+    change(path, {"labels": labels.astype(np.int32)})
+    with pytest.raises(evomeans.CertificateFileError):
+        evomeans.load_certificate(path)
+
+
+@contextmanager
+def little_memory() -> Iterator[None]:
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < 50 * 2**20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("number", [3 * 10**8, 2**40, 2**62])
+def test_numbers_beyond_the_samples_take_no_memory(path, number) -> None:
+    """Audit finding A10: 8 TiB were asked for."""
+    arrays, original = read_archive(path, FORMAT, VERSION).arrays, path.read_bytes()
+    # Whatever the kind of proof, a file may have parts.
+    arrays = {"parts": np.zeros(26, np.int64), **arrays}
+    whole = {name for name, values in arrays.items() if values.dtype.kind == "i" and values.size}
+    for name in sorted(whole - {"labels"}):
+        values = arrays[name].copy()
+        values.flat[-1] = min(number, np.iinfo(values.dtype).max)
+        change(path, {name: values})
+        with little_memory(), pytest.raises((evomeans.CertificateFileError, InvalidProofError)):
+            evomeans.load_certificate(path).verify(X)
+        path.write_bytes(original)
+
+
+def test_counts_whose_sum_overflows_are_refused(path) -> None:
+    """Four times 2^62 is 0 in 64 bits."""
+    for name in ("step_counts", "plane_counts"):
+        change(path, {name: np.full(4, 2**62)})
+    for kind in (3, 4):
+        change(path, {"kinds": np.array([kind]), "parts": np.zeros(26, np.int64)})
+        with pytest.raises(evomeans.CertificateFileError, match="steps, and proofs with"):
+            evomeans.load_certificate(path)
+
+
+@pytest.mark.parametrize("count", [5 * 10**8, 2**50])
+def test_a_number_of_clusters_costs_nothing(path, count) -> None:
+    """Audit finding A10: 4 GB and ten seconds in verify."""
+    change(path, n_clusters=count)
+    with little_memory(), pytest.raises((evomeans.CertificateFileError, InvalidProofError)):
+        evomeans.load_certificate(path).verify(X)
+
+
+def test_a_certificate_that_contradicts_itself_is_not_saved(certificate, tmp_path) -> None:
+    forged = replace(certificate, upper_bound=certificate.lower_bound / 2)
+    with pytest.raises(ValueError, match="its bounds are"):
+        evomeans.save_certificate(forged, tmp_path / "x")
+    assert not (tmp_path / "x").exists()
