@@ -46,10 +46,12 @@ help: ## show this list
 demo: $(VENV)/.installed ## cluster the handwritten digits: HG-means next to KMeans
 	@$(PY) examples/demo.py $(DEMO_ARGS)
 
-test: $(VENV)/.installed-test ## run the tests in parallel, but for the slow ones
+test: $(VENV)/.installed-test ## run the tests of package and laboratory in parallel, but for the slow ones
+	@$(PY) -m lab warmup
 	$(PY) -m pytest $(PYTEST_PARALLEL) -m "not slow" $(PYTEST_ARGS)
 
 test-slow: $(VENV)/.installed-test ## run the slow tests: clusters, killed processes, compilation, GPU steps on a CPU
+	@$(PY) -m lab warmup
 	$(PY) -m pytest $(PYTEST_PARALLEL) -m slow $(PYTEST_ARGS)
 
 fuzz: $(VENV)/.installed-test ## look for crashes, hangs and false answers with random cases, for MINUTES on all cores

@@ -1,0 +1,140 @@
+"""Constraints leave a clustering or they do not: as the enumeration of all clusterings says."""
+
+from __future__ import annotations
+
+from itertools import combinations, pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+
+from constraint_oracles import best_constrained, inertias
+from evomeans.engines import Start
+from evomeans.engines.constrained.engine import ConstrainedEngine
+from evomeans.engines.constrained.feasibility import (
+    check_links,
+    check_sizes,
+    largest_clique,
+    shortest_path,
+)
+from evomeans.engines.constrained.links import InfeasibleError, Links, contract, group_samples
+from evomeans.engines.protocol import LocalSearch
+
+
+class Constrained(NamedTuple):
+    """A few samples, limits of the sizes of clusters, and pairs of samples."""
+
+    X: Any
+    low: Any
+    high: Any
+    must: Any
+    cannot: Any
+
+    def engine(self) -> ConstrainedEngine:
+        """Check the constraints as an estimator does, and build the engine."""
+        n = len(self.X)
+        hard = (np.full(len(pairs), np.inf) for pairs in (self.must, self.cannot))
+        links = Links(self.must, next(hard), self.cannot, next(hard))
+        groups = contract(self.X, None, group_samples(n, self.must))
+        check_sizes(self.low, self.high, n)
+        check_links(links, groups.of_sample, groups.counts, self.high)
+        return ConstrainedEngine(groups, links, self.low, self.high)
+
+    def optimum(self) -> float:
+        """Return the lowest inertia within all constraints, infinite if none is."""
+        args = self.low, self.high, self.must.tolist(), self.cannot.tolist()
+        return float(best_constrained(self.X, np.ones(len(self.X)), len(self.low), *args))
+
+    def heeds(self, labels: Any) -> bool:
+        """Whether a clustering keeps all constraints."""
+        sizes = np.bincount(labels, minlength=len(self.low))
+        together = (labels[self.must[:, 0]] == labels[self.must[:, 1]]).all()
+        apart = (labels[self.cannot[:, 0]] != labels[self.cannot[:, 1]]).all()
+        return bool((sizes >= self.low).all() and (sizes <= self.high).all() and together and apart)
+
+
+@st.composite
+def constrained_problems(draw) -> Constrained:
+    """Problems that are as often impossible as not."""
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    n, k = draw(st.integers(2, 7)), draw(st.integers(1, 3))
+    pairs = np.array(list(combinations(range(n), 2)))
+    rng.shuffle(pairs)
+    n_must, n_cannot = draw(st.integers(0, 3)), draw(st.integers(0, 6))
+    limits = np.sort(rng.integers(0, n + 1, (2, k)), axis=0)
+    is_limited = draw(st.booleans())
+    return Constrained(
+        rng.normal(size=(n, 2)),
+        limits[0] if is_limited else np.zeros(k, np.int64),
+        limits[1] if is_limited else np.full(k, n),
+        pairs[:n_must],
+        pairs[n_must : n_must + n_cannot],
+    )
+
+
+@settings(max_examples=150)
+@given(constrained_problems())
+def test_constraints_are_refused_if_and_only_if_no_clustering_heeds_them(problem) -> None:
+    if np.isinf(problem.optimum()):
+        event("impossible")
+        with pytest.raises(InfeasibleError):
+            problem.engine()
+        return
+    event("possible")
+    engine = problem.engine()
+    (found,) = engine.refine([Start(np.zeros((len(problem.low), 2)))])
+    assert problem.heeds(found.labels[engine.groups.of_sample])
+
+
+@settings(max_examples=100)
+@given(constrained_problems(), st.integers(0, 10**6))
+def test_a_refinement_keeps_all_constraints_and_leaves_no_better_move(problem, seed) -> None:
+    """Its inertia is that of its labels, and no single item had better be elsewhere."""
+    if np.isinf(problem.optimum()):
+        return
+    engine, k = problem.engine(), len(problem.low)
+    start = np.random.default_rng(seed).normal(size=(k, 2))
+    (found,) = engine.refine([Start(start, local_search=LocalSearch(single_moves=True))])
+    labels = found.labels[engine.groups.of_sample]
+    assert problem.heeds(labels)
+    ones = np.ones(len(problem.X))
+    (own,) = inertias(problem.X, ones, labels[None], k)
+    assert own >= problem.optimum() - 1e-9
+    for item in range(len(engine.groups.counts)):
+        for j in range(k):
+            moved = np.where(engine.groups.of_sample == item, j, labels)
+            if problem.heeds(moved):
+                (other,) = inertias(problem.X, ones, moved[None], k)
+                assert other >= own - 1e-9
+
+
+@given(constrained_problems())
+def test_the_largest_clique_is_found(problem) -> None:
+    """Of a few samples, against all sets of them."""
+    n, linked = len(problem.X), {tuple(sorted(pair)) for pair in problem.cannot.tolist()}
+    largest = max(
+        size
+        for size in range(1, n + 1)
+        for members in combinations(range(n), size)
+        if all(pair in linked for pair in combinations(members, 2))
+    )
+    found = largest_clique(n, problem.cannot, more_than=n)
+    assert len(found) == largest
+    assert all(pair in linked for pair in combinations(found, 2))
+
+
+@given(constrained_problems())
+def test_chains_of_links_are_as_short_as_they_can_be(problem) -> None:
+    """Every step is a link, and no chain with fewer samples joins the two."""
+    n, pairs = len(problem.X), problem.cannot
+    near = np.eye(n, dtype=bool)
+    near[pairs[:, 0], pairs[:, 1]] = near[pairs[:, 1], pairs[:, 0]] = True
+    component = group_samples(n, pairs)
+    for end in np.flatnonzero(component == component[0]).tolist():
+        path = shortest_path(n, pairs, 0, end)
+        assert (path[0], path[-1]) == (0, end)
+        assert all(near[one, other] for one, other in pairwise(path))
+        reached = np.linalg.matrix_power(near.astype(int), max(len(path) - 2, 0))[0, end]
+        assert len(path) == 1 or reached == 0
