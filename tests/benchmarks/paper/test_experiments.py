@@ -18,6 +18,7 @@ from benchmarks.paper.experiment import Size
 from benchmarks.paper.runner import completed_tasks, run_tasks, task_name
 from evomeans import HGMeans
 from evomeans.baselines import SAGA
+from evomeans.wording import how_to_install
 
 pytestmark = pytest.mark.slow
 

@@ -21,7 +21,9 @@ from optional import require_torch
 def test_without_pytorch_the_extra_is_named(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     for ask in (chosen_device, lambda: create_engine("gpu", np.zeros((4, 2)), None)):
-        with pytest.raises(GpuNotAvailableError, match=r"PyTorch.*pip install '.\[gpu\]'.*'evomeans\[gpu\]'"):
+        with pytest.raises(
+            GpuNotAvailableError, match=r"PyTorch.*pip install '.\[gpu\]'.*'evomeans\[gpu\]'"
+        ):
             ask()
     assert described_device().startswith("not available: engine='gpu' needs PyTorch")
 
