@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
-from scipy.optimize import linprog
+from scipy.optimize import linear_sum_assignment, linprog
 
 from evomeans.engines.constrained.assignment import assign_within
 from evomeans.engines.constrained.heaps import Heaps, insert, remove
@@ -101,3 +101,30 @@ def test_samples_that_are_not_assigned_keep_their_labels():
     assert transport(costs, np.array([0, 2]), *limits, labels, flow, heaps)
     assert labels[1] == 7
     assert_array_equal(np.sort(labels[[0, 2]]), [0, 1])
+
+
+@given(st.integers(1, 7), st.integers(0, 10**6), st.booleans())
+def test_clusters_of_one_sample_are_an_assignment_problem(n, seed, ties):
+    """With room for one sample each, it is what scipy's solver for assignments finds."""
+    rng = np.random.default_rng(seed)
+    costs = rng.random((n, n + int(rng.integers(3))))
+    costs = np.round(3.0 * costs) if ties else costs
+    k = costs.shape[1]
+    labels = assign_within(costs, np.zeros(k, np.int64), np.ones(k, np.int64))
+    assert len(set(labels.tolist())) == n
+    best = costs[linear_sum_assignment(costs)].sum()
+    assert costs[np.arange(n), labels].sum() == pytest.approx(best)
+
+
+@given(st.integers(1, 8), st.integers(1, 4), st.integers(0, 10**6))
+def test_a_transport_is_possible_exactly_if_the_limits_allow_it(n, k, seed):
+    """Σ low ≤ n ≤ Σ high; otherwise it says so, and ends."""
+    rng = np.random.default_rng(seed)
+    low = rng.integers(0, 3, k)
+    high = low + rng.integers(0, 3, k)
+    flow, heaps, labels = Flow.allocate(k), Heaps.allocate(n, k), np.full(n, -1)
+    found = transport(rng.random((n, k)), np.arange(n), low, high, labels, flow, heaps)
+    assert found == (low.sum() <= n <= high.sum())
+    if found:
+        sizes = np.bincount(labels, minlength=k)
+        assert ((sizes >= low) & (sizes <= high)).all()
