@@ -36,7 +36,7 @@ FLOORS: dict[str, set[str]] = {
         *("criteria", "engines", "exact", "metrics", "path", "report", "search", "sparkline"),
         *("storage", "wording"),
     },
-    "plotting": {"engines.frame", "metrics", "search", "wording"},
+    "plotting": {"criteria", "engines.frame", "metrics", "search", "wording"},
     "report": {"_version", "metrics", "plotting", "search", "storage", "wording"},
     "cli": {
         *("_version", "compiled", "wording", "engines", "search", "storage", "estimators"),
