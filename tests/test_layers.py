@@ -38,7 +38,7 @@ FLOORS: dict[str, set[str]] = {
         *("criteria", "engines", "exact", "metrics", "path", "report", "search", "sparkline"),
         *("sparse", "storage", "wording"),
     },
-    "plotting": {"engines.frame", "metrics", "search", "sparse", "wording"},
+    "plotting": {"criteria", "engines.frame", "metrics", "search", "sparse", "wording"},
     "report": {"_version", "files", "metrics", "plotting", "search", "storage", "wording"},
     "cli": {
         *("_version", "compiled", "files", "wording", "engines", "search", "storage"),

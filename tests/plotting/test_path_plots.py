@@ -10,9 +10,14 @@ from numpy.testing import assert_allclose
 from sklearn.exceptions import NotFittedError
 
 from evomeans import HGMeans, HGMeansPath, plotting
-from evomeans.criteria import Gap
+from evomeans.criteria import Gap, Verdict
 from evomeans.metrics import silhouette_samples, simplified_silhouette_samples
-from evomeans.plotting.path_data import clustergram_data, path_curves, silhouette_bars
+from evomeans.plotting.path_data import (
+    clustergram_data,
+    path_curves,
+    silhouette_bars,
+    suggestion_text,
+)
 
 matplotlib.use("Agg")
 
@@ -80,7 +85,6 @@ def test_the_grid_has_an_axis_for_every_criterion(path):
     assert titles == ["Inertia", "BIC", "Hartigan", "Gap statistic"]
     says = [ax.get_title(loc="right") for ax in figure.axes if ax.axison]
     assert says[1] == "k = 4"
-    assert "suggests none" in says or path.suggestions_["hartigan"] is not None
     figure.canvas.draw()
     own = pyplot.figure()
     assert plotting.plot_path(path, own) is own
@@ -101,3 +105,36 @@ def test_other_models_are_refused(path):
     model = HGMeans(2, max_offspring=5, random_state=0).fit(X)
     with pytest.raises(TypeError, match="A fitted HGMeansPath is needed here, got HGMeans"):
         plotting.plot_path(model)
+
+
+@pytest.mark.parametrize(
+    ("name", "choice", "text"),
+    [
+        ("bic", 4, "k = 4"),
+        ("bic", 6, "k = 6 (end of the range)"),
+        ("bic", None, "none"),
+        ("agreement", 4, "up to k = 4"),
+        ("agreement", 6, "at every k"),
+    ],
+)
+def test_a_suggestion_at_the_end_of_the_range_is_none_to_rely_on(name, choice, text):
+    assert suggestion_text(name, choice, last=6) == text
+
+
+def test_agreement_is_a_share_and_suggests_nothing():
+    """Its axis is that of a share, without a ring; a criterion of the user has its own title."""
+
+    class Late:
+        name, title = "late", "The later the better"
+
+        def judge(self, evidence, allowed):
+            return Verdict(evidence.k_values * 1.0, int(allowed[-1]), {})
+
+    path = HGMeansPath((2, 4), criteria=["agreement", Late()], select="bic", random_state=0).fit(X)
+    shown = {ax.get_title(loc="left"): ax for ax in plotting.plot_path(path).axes}
+    agreement, late = shown["Agreement of populations"], shown["The later the better"]
+    assert agreement.get_ylim()[0] == 0.0
+    assert agreement.get_title(loc="right") == "at every k"
+    assert late.get_title(loc="right") == "k = 4 (end of the range)"
+    rings = [[len(line.get_xdata()) for line in ax.lines].count(1) for ax in (agreement, late)]
+    assert rings == [0, 1]

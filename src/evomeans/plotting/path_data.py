@@ -8,25 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evomeans.criteria import CRITERIA, Agreement
 from evomeans.plotting.samples import FloatArray, as_rows, dense
 
-# Columns of results_ that are not values of criteria.
-NOT_CRITERIA = ("k", "inertia", "n_rediscoveries", "n_solutions")
-TITLES = {
-    "calinski_harabasz": "Calinski-Harabasz",
-    "bic": "BIC",
-    "simplified_silhouette": "Simplified silhouette",
-    "silhouette": "Silhouette",
-    "davies_bouldin": "Davies-Bouldin",
-    "jump": "Jump",
-    "hartigan": "Hartigan",
-    "krzanowski_lai": "Krzanowski-Lai",
-    "gap": "Gap statistic",
-    "prediction_strength": "Prediction strength",
-    "instability": "Bootstrap instability",
-    "agreement": "Agreement of populations",
-    "elbow": "Elbow (not recommended)",
-}
 # Axes of the principal component do not change visibly with more rows than this.
 ROWS_FOR_AXIS = 20_000
 
@@ -43,6 +27,8 @@ class Curve:
         Standard errors.
     choice : int, optional
         The k that is suggested.
+    says : str
+        The suggestion in words.
     """
 
     name: str
@@ -50,6 +36,7 @@ class Curve:
     values: FloatArray
     errors: FloatArray | None = None
     choice: int | None = None
+    says: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +51,7 @@ class PathCurves:
     reference, reference_errors : (q,) arrays, optional
         Inertia of samples without clusters: geometric mean, and standard error of its logarithm.
     is_confirmed : (q,) array of bool
-        Whether independent populations agree.
+        Whether a second, independent population reached the lowest inertia.
     criteria : list of Curve
     best_k : int, optional
     """
@@ -80,7 +67,7 @@ class PathCurves:
 
 def path_curves(path: Any) -> PathCurves:
     """Return the curves of a fitted path."""
-    results, suggestions = path.results_, path.suggestions_
+    results, suggestions, titles = path.results_, path.suggestions_, criteria_titles(path)
     inertia = np.asarray(results["inertia"], dtype=np.float64)
     reference = errors = None
     if "gap" in results:
@@ -88,10 +75,11 @@ def path_curves(path: Any) -> PathCurves:
     criteria = [
         Curve(
             name,
-            TITLES.get(name, name.replace("_", " ")),
+            titles.get(name, name.replace("_", " ")),
             np.asarray(results[name], dtype=np.float64),
             results.get(f"{name}_error"),
             suggestions[name],
+            suggestion_text(name, suggestions[name], int(results["k"][-1])),
         )
         for name in results
         if name in suggestions and name != "elbow"
@@ -106,6 +94,23 @@ def path_curves(path: Any) -> PathCurves:
         criteria,
         path.best_k_,
     )
+
+
+def criteria_titles(path: Any) -> dict[str, str]:
+    """Return the titles of all criteria by name, those of the user among them."""
+    given = path.criteria if isinstance(path.criteria, list | tuple) else [path.criteria]
+    own = [one for one in (*given, path.select) if hasattr(one, "judge")]
+    return {one.name: getattr(one, "title", one.name) for one in (*CRITERIA.values(), *own)}
+
+
+def suggestion_text(name: str, choice: int | None, last: int) -> str:
+    """Say which k a criterion suggests, and whether a longer path might change that."""
+    if choice is None:
+        return "none"
+    if name == Agreement.name:
+        # A limit rather than a suggestion: beyond it, samples do not determine the clusters.
+        return "at every k" if choice == last else f"up to k = {choice}"
+    return f"k = {choice} (end of the range)" if choice == last else f"k = {choice}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from evomeans.criteria import Agreement
 from evomeans.plotting.axes import calm, get_axes, new_figure
 from evomeans.plotting.palette import FAINT, INK, MUTED, OKABE_ITO, PAPER, cluster_colors, ink_on
 from evomeans.plotting.path_data import (
@@ -37,8 +38,8 @@ def plot_path(path: Any, figure: Figure | None = None) -> Figure:
 
     Criteria have scales of their own: each gets its own axes. The ring is the suggestion of the
     criterion; the line through all of them is the choice of ``select``. Hollow dots of the inertia
-    are those k at which independent populations did not agree. If the gap statistic was computed,
-    the inertia of samples without clusters is drawn with it, one standard error wide.
+    are those k at which no second population reached the lowest inertia. If the gap statistic was
+    computed, the inertia of samples without clusters is drawn with it, one standard error wide.
 
     Parameters
     ----------
@@ -105,7 +106,7 @@ def draw_inertia(ax: Axes, data: PathCurves) -> Axes:
     )
     if (values > 0.0).all():
         ax.set_yscale("log")
-    return _finished(ax, data, "Inertia", None)
+    return _finished(ax, data, "Inertia")
 
 
 def draw_curve(ax: Axes, data: PathCurves, curve: Curve) -> Axes:
@@ -116,7 +117,10 @@ def draw_curve(ax: Axes, data: PathCurves, curve: Curve) -> Axes:
             data.k_values, values, yerr=curve.errors, color=MUTED, linewidth=0, elinewidth=0.9
         )
     ax.plot(data.k_values, values, color=INK, linewidth=1.3, marker="o", markersize=2.8)
-    if curve.choice is not None:
+    is_share = curve.name == Agreement.name
+    if is_share:
+        ax.set_ylim(0.0, 1.06)
+    elif curve.choice is not None:
         at = float(values[np.searchsorted(data.k_values, curve.choice)])
         ax.plot(
             curve.choice,
@@ -128,21 +132,18 @@ def draw_curve(ax: Axes, data: PathCurves, curve: Curve) -> Axes:
             markeredgewidth=1.8,
             clip_on=False,
         )
-    return _finished(ax, data, curve.title, curve.choice, suggests=True)
+    is_clear = not is_share and curve.choice not in (None, data.k_values[-1])
+    ax.set_title(curve.says, loc="right", fontsize="small", color=CHOSEN if is_clear else MUTED)
+    return _finished(ax, data, curve.title)
 
 
-def _finished(
-    ax: Axes, data: PathCurves, title: str, choice: int | None, suggests: bool = False
-) -> Axes:
+def _finished(ax: Axes, data: PathCurves, title: str) -> Axes:
     """Name the axes, and mark the number of clusters that was chosen."""
     from matplotlib.ticker import MaxNLocator, NullFormatter, NullLocator
 
     if data.best_k is not None:
         ax.axvline(data.best_k, color=CHOSEN, linewidth=0.9, linestyle=(0, (4, 3)), zorder=0)
     ax.set_title(title, loc="left", fontsize="medium", color=INK)
-    if suggests:
-        says = "suggests none" if choice is None else f"k = {choice}"
-        ax.set_title(says, loc="right", fontsize="small", color=MUTED if choice is None else CHOSEN)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=7))
     if ax.get_yscale() == "log":
         ax.yaxis.set_minor_locator(NullLocator())

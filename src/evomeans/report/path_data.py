@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from evomeans.plotting.path_data import clustergram_data, path_curves
+from evomeans.plotting.path_data import clustergram_data, criteria_titles, path_curves
 from evomeans.plotting.path_plots import check_path
 from evomeans.report.clusters import model_parts
 from evomeans.report.plain import as_json, as_text
@@ -29,12 +29,18 @@ def path_parts(path: Any, samples: Samples) -> dict[str, Any]:
         "n_samples": int(samples.X.shape[0]),
         "n_features": int(samples.X.shape[1]),
         "stop_reason": str(path.stop_reason_),
-        "select": as_text(getattr(path.select, "name", path.select)),
+        "select": as_text(_selected_by(path)),
         "shown_k": path.best_k_ or int(path.k_values_[0]),
         "curves": as_json(path_curves(path)),
         "clustergram": as_json(flows, shortened=True) if n_flows < MOST_FLOWS else None,
         "models": {str(k): _model(path.at(int(k)), samples) for k in path.k_values_},
     }
+
+
+def _selected_by(path: Any) -> Any:
+    """Return the title of the criterion that chose k, or the name of the user's function."""
+    select = getattr(path.select, "name", getattr(path.select, "__name__", path.select))
+    return criteria_titles(path).get(select, select)
 
 
 def _model(model: Any, samples: Samples) -> dict[str, Any]:
