@@ -329,7 +329,9 @@ def test_what_is_stored_by_others_does_no_harm(show, page):
         "localStorage.setItem('evomeans names of ' + "
         "document.querySelector('main').dataset.run, '{broken')"
     )
-    assert show(page).evaluate(NAMES[1]) == [""] * 5
+    again = show(page)
+    assert again.evaluate(NAMES[1]) == [""] * 5
+    assert again.evaluate(SAID) == "in this browser"
 
 
 def test_hostile_names_of_clusters_stay_text(show, page):

@@ -118,9 +118,7 @@ def draw_curve(ax: Axes, data: PathCurves, curve: Curve) -> Axes:
         )
     ax.plot(data.k_values, values, color=INK, linewidth=1.3, marker="o", markersize=2.8)
     is_share = curve.name == Agreement.name
-    if is_share:
-        ax.set_ylim(0.0, 1.06)
-    elif curve.choice is not None:
+    if curve.choice is not None and not is_share:
         at = float(values[np.searchsorted(data.k_values, curve.choice)])
         ax.plot(
             curve.choice,
@@ -134,7 +132,10 @@ def draw_curve(ax: Axes, data: PathCurves, curve: Curve) -> Axes:
         )
     is_clear = not is_share and curve.choice not in (None, data.k_values[-1])
     ax.set_title(curve.says, loc="right", fontsize="small", color=CHOSEN if is_clear else MUTED)
-    return _finished(ax, data, curve.title)
+    _finished(ax, data, curve.title)
+    if is_share:
+        ax.set(ylim=(0.0, 1.06), yticks=(0.0, 0.5, 1.0))
+    return ax
 
 
 def _finished(ax: Axes, data: PathCurves, title: str) -> Axes:

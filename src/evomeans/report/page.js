@@ -22,8 +22,12 @@
       return null;
     }
   };
-  const read = stored((storage) => JSON.parse(storage.getItem(key) ?? "{}"));
-  Object.entries(read ?? {}).forEach(([cluster, name]) => names.set(cluster, String(name)));
+  try {
+    const kept = JSON.parse(stored((storage) => storage.getItem(key)));
+    Object.entries(kept ?? {}).forEach(([cluster, name]) => names.set(cluster, String(name)));
+  } catch {
+    stored((storage) => storage.removeItem(key)); // these are no names
+  }
 
   const make = (kind, className, parent) => {
     const element = document.createElement(kind);
