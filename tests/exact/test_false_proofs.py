@@ -13,7 +13,7 @@ from evomeans import Certificate, ExactKMeans, HGMeans, HGMeansPath, certify
 from evomeans.exact.inertia import exact_inertia
 from evomeans.exact.line import cluster_line
 from evomeans.exact.points import WeightedPoints
-from tests.fuzz.certificates import Problem, Rationals
+from tests.fuzz.certificates import Problem, Rationals, outcome
 
 
 def checked(
@@ -144,6 +144,13 @@ def test_better_labels_whose_inertia_underflows_are_not_called_optimal() -> None
     for method in ("auto", "relaxation", "plane", "separation"):
         found, _ = checked(X, [0, 0, 0, 1, 1, 2], k=4, method=method)
         assert found.upper_bound > 0
+
+
+@pytest.mark.parametrize("number", [3753, 9508, 12773])
+def test_a_part_whose_inertia_underflows_counts_as_nothing(number: int) -> None:
+    """Random problems in which one of the parts is next to a far outlier."""
+    found = outcome(np.random.default_rng([3, number]))
+    assert any(text.startswith("parts") for text in found.certificates)
 
 
 def test_weights_that_vanish_beside_others_still_cost() -> None:

@@ -28,7 +28,7 @@ from evomeans.exact import direct
 from evomeans.exact.anticlusters import anticlusters
 from evomeans.exact.certify import MOST_POINTS, Finding, Map
 from evomeans.exact.limits import Limits
-from evomeans.exact.points import Floats, Indices, WeightedPoints
+from evomeans.exact.points import SMALLEST_INERTIA, Floats, Indices, WeightedPoints
 from evomeans.exact.proofs import (
     DirectProof,
     Method,
@@ -85,8 +85,8 @@ class PartTask:
     max_time: float
 
 
-def prove_part(task: PartTask, limits: Limits | None = None) -> Proof:
-    """Prove a bound for one part, at the root of its search tree."""
+def prove_part(task: PartTask, limits: Limits | None = None) -> Proof | None:
+    """Prove a bound for one part, at the root of its search tree; None if underflow forbids it."""
     points, k = task.points, task.k
     if direct.solves(points, k):
         return DirectProof()
@@ -94,6 +94,8 @@ def prove_part(task: PartTask, limits: Limits | None = None) -> Proof:
     better = kmeans(points, points.means(labels))
     if better is not None and points.inertia(better) < points.inertia(labels):
         labels = better
+    if points.inertia(labels) < SMALLEST_INERTIA:
+        return None
     known = labels if labels.max() + 1 == k else None
     limits = limits or Limits(gap=PART_GAP, max_time=task.max_time)
     with threadpool_limits(1):
@@ -159,7 +161,7 @@ def _one_by_one(
         share = max(limits.seconds_left, 0.0) / (len(tasks) - number)
         own = Limits(PART_GAP, share, limits.interrupted, clock=limits.clock)
         proof = prove_part(task, own)
-        lower += check_proof(task.points, task.k, proof)
+        lower += 0.0 if proof is None else check_proof(task.points, task.k, proof)
         limits.progress(points.in_data_units(lower), points.in_data_units(cutoff), number + 1)
         found.append(proof)
     return found
