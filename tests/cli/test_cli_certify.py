@@ -67,7 +67,7 @@ def contents(folder: str) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_certify_refuses_other_models_and_writes_nothing(evomeans, blobs, name):
-    """Audit finding A3: it wrote "Proven optimal" into model, record and report."""
+    """It wrote "Proven optimal" into model, record and report."""
     fit = ("fit", "blobs.csv", "-k", 3, "--exclude", "name,w", "--seed", 1, "-o", "out")
     assert evomeans(*fit, *MODELS[name]).code == 0
     before = contents("out")
@@ -78,7 +78,7 @@ def test_certify_refuses_other_models_and_writes_nothing(evomeans, blobs, name):
 
 
 def test_certify_gives_a_constrained_run_a_bound(evomeans, blobs):
-    """Audit finding A3: the proof was one of another clustering than that of the run."""
+    """The proof was one of another clustering than that of the run."""
     fit = ("fit", "blobs.csv", "-k", 3, "--exclude", "name,w", "--seed", 1, "-o", "out")
     assert evomeans(*fit, "--size-max", "20").code == 0
     inertia = json.loads(Path("out/run.json").read_text())["result"]["inertia"]
@@ -95,7 +95,7 @@ PATH = ("path", "blobs.csv", "-k", "2:4", "--exclude", "name,w", "--seed", 1, "-
 
 
 def test_certify_proves_the_selected_model_of_a_path(evomeans, blobs):
-    """Audit finding A3: it ended in a KeyError after half of the files."""
+    """It ended in a KeyError after half of the files."""
     assert evomeans(*PATH, "--select", "bic").code == 0
     result = evomeans("certify", "out", "blobs.csv")
     assert result.code == 0, result.err

@@ -356,7 +356,7 @@ OTHER_MODELS = [
 
 @pytest.mark.parametrize("model", OTHER_MODELS, ids=lambda model: type(model).__name__)
 def test_models_with_another_objective_are_refused(X, model) -> None:
-    """Audit finding A3: plain k-means was proven, and called their optimum."""
+    """Plain k-means was proven, and called their optimum."""
     model.fit(X)
     inertia, labels = model.inertia_, model.labels_
     for update in (False, True):
@@ -369,7 +369,7 @@ def test_models_with_another_objective_are_refused(X, model) -> None:
 
 @pytest.mark.parametrize("update", [False, True])
 def test_a_constrained_model_gets_a_bound_and_stays_as_it_is(update, tmp_path) -> None:
-    """Audit finding A3: its labels were replaced by others that violate the constraints."""
+    """Its labels were replaced by others that violate the constraints."""
     X = np.random.default_rng(0).normal(size=(25, 3))
     model = evomeans.ConstrainedHGMeans(3, size_max="balanced", random_state=0).fit(X)
     before, inertia = model.labels_.copy(), model.inertia_

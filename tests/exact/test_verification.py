@@ -56,7 +56,7 @@ CLAIMS: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("change", "text"), CLAIMS)
 def test_a_false_claim_is_refused(certificate, change, text) -> None:
-    """Audit finding A7: only the lower bound used to be checked."""
+    """Only the lower bound used to be checked."""
     with pytest.raises(InvalidProofError, match=text):
         replace(certificate, **change).verify(X)
 
@@ -123,7 +123,7 @@ def test_other_samples_are_refused(certificate) -> None:
     ],
 )
 def test_unusable_samples_get_one_clear_sentence(certificate, samples, weights, text) -> None:
-    """Audit finding A9: they were converted, cut off, or ended in compiled code."""
+    """They were converted, cut off, or ended in compiled code."""
     with pytest.raises(ValueError, match=text):
         certificate.verify(samples, weights)
 
@@ -137,7 +137,7 @@ def test_samples_may_be_sparse_lists_or_of_lower_precision(certificate) -> None:
 
 @pytest.mark.parametrize("n", [13, 25, 29, 61])
 def test_a_proof_in_the_plane_refuses_one_column(n: int) -> None:
-    """Audit finding A4: compiled code wrote beyond the heap."""
+    """Compiled code wrote beyond the heap."""
     Z = np.random.default_rng(n).random((n, 2))
     found = evomeans.certify(Z, np.arange(n) % 3, method="plane", max_time=0.5)
     points = WeightedPoints.of_samples(Z[:, :1])
@@ -151,7 +151,7 @@ def test_a_proof_in_the_plane_refuses_one_column(n: int) -> None:
 
 @pytest.mark.parametrize("method", ["auto", "separation"])
 def test_a_fresh_certificate_passes_with_fewer_labels_than_clusters(method: str) -> None:
-    """Audit finding A8: the bound 0 was refused by its own verify."""
+    """The bound 0 was refused by its own verify."""
     found = evomeans.certify(X, np.arange(28) % 2, n_clusters=4, method=method, max_time=1e-3)
     assert found.verify(X) == found.lower_bound
     twice = evomeans.certify(np.r_[X, X], np.arange(56) % 3, method="separation")
@@ -187,7 +187,7 @@ def test_a_clustering_that_proves_nothing_about_k_proves_zero() -> None:
 
 
 def test_no_matrix_is_made_for_a_number_that_a_proof_only_states() -> None:
-    """Audit finding A10: 4 GB for a number of clusters; and the like for points and cases."""
+    """4 GB for a number of clusters; and the like for points and cases."""
     points = WeightedPoints.of_samples(FAR)
     labels = (points.values[:, 0] > 0.2).astype(np.int64)
     assert check_proof(points, 2**50, SeparationProof(labels)) == 0
