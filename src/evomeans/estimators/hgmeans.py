@@ -228,7 +228,7 @@ class HGMeans(SearchingEstimator):
     ``algorithm`` Leave it out. All engines compute exact K-means.
     ============= ================================================================================
 
-    **Interruption.** Ctrl-C during :meth:`fit` ends the search after the current offspring. The
+    **Interruption.** Ctrl-C during :meth:`fit` ends the search at once, wherever it is. The
     estimator is fitted with the best solution so far, and a RuntimeWarning says so. A second Ctrl-C
     raises KeyboardInterrupt as usual. With a ``checkpoint``, the next fit continues the search.
 

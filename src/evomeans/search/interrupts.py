@@ -1,4 +1,4 @@
-"""Ctrl-C ends a search between two offspring instead of in the middle of one."""
+"""Ctrl-C ends a search where it chooses to look, instead of anywhere."""
 
 from __future__ import annotations
 

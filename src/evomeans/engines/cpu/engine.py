@@ -338,15 +338,16 @@ class CpuEngine(Abandonable, CountingSamples):
 
     def _time_few(self, n_clusters: int) -> tuple[float, float]:
         """Estimate the seconds to take in all samples, unordered, and to label them."""
-        n_few = max(FEW_ROWS, FEW_PRODUCTS // (self.n_features * n_clusters))
-        if is_sparse(self._source):
-            n_few = self.n_samples // 16
-        n_few = max(n_clusters, min(self.n_samples, n_few))
+        n_few = self.n_samples // 16
+        if not is_sparse(self._source):
+            n_few = min(n_few, FEW_PRODUCTS // (self.n_features * n_clusters))
+        n_few = min(self.n_samples, max(FEW_ROWS, n_few))
+        centers = self.rows(np.linspace(0, self.n_samples - 1, n_clusters).astype(np.intp))
         own = None if self.weights is None else self.weights[:n_few]
         began = perf_counter()
         few = CpuEngine(self._source[:n_few], own, frame=self.frame, searching=False)
         taken_in = perf_counter()
-        few.assign(few.rows(np.arange(n_clusters)))
+        few.assign(centers)
         ended, factor = perf_counter(), self.n_samples / n_few
         labelling = (ended - taken_in) * factor / self._n_threads(n_clusters)
         return (taken_in - began) * factor, labelling
