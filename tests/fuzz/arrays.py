@@ -230,7 +230,8 @@ def set_odd_parameter(model: Any, rng: np.random.Generator) -> None:
     ]
     name = str(rng.choice(names))
     value = ODD[rng.integers(len(ODD))]
-    if name in ("k_range", "max_time") and isinstance(value, int | float) and value > 100:
+    is_large = isinstance(value, int | float) and value > 100
+    if is_large and name in ("k_range", "max_time", "min_population", "max_population"):
         # More work than a case may take, and what was asked for.
         value = 2
     model.set_params(**{name: value})

@@ -214,7 +214,7 @@ def test_a_flat_course_is_said_instead_of_drawn(plot):
     X = np.repeat([[0.0, 0.0], [9.0, 9.0]], 9, axis=0)
     model = HGMeans(2, engine="reference", **FAST).fit(X)
     assert texts(plot(model)) == [
-        "All solutions of the search are equally good:\nthere is no course to draw."
+        "Every solution was equally good,\nso there is no convergence curve."
     ]
 
 

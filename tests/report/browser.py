@@ -118,8 +118,16 @@ class Browser:
         message, _, self._buffer = self._buffer.partition(b"\0")
         return json.loads(message)
 
-    def open(self, path: Path, *, width: int = 1200, height: int = 900, dark: bool = False) -> Tab:
-        """Open a file in a tab of its own and wait until it is complete."""
+    def open(
+        self,
+        path: Path,
+        *,
+        width: int = 1200,
+        height: int = 900,
+        dark: bool = False,
+        script: str = "",
+    ) -> Tab:
+        """Open a file in a tab of its own, after a script, and wait until it is complete."""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
         tab = Tab(self, target, attached["sessionId"])
@@ -127,6 +135,7 @@ class Browser:
             tab.call(f"{domain}.enable")
         tab.resize(width, height)
         tab.prefer("dark" if dark else "light")
+        tab.call("Page.addScriptToEvaluateOnNewDocument", source=script)
         tab.call("Page.navigate", url=path.resolve().as_uri())
         self.wait_for("Page.loadEventFired", tab.session)
         return tab

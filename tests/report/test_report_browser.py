@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 import time
 
@@ -40,6 +42,8 @@ def show(browser, tmp_path):
 
     yield open_page
     for tab in tabs:
+        # Names of clusters must not reach the next test.
+        tab.evaluate("try { localStorage.clear(); } catch {}")
         complaints, requests = tab.complaints(), tab.requests()
         tab.close()
         assert complaints == []
@@ -126,7 +130,7 @@ def test_hostile_names_do_not_run(show, hostile_page, hostile_data):
 
 def test_the_policy_stops_what_escaping_would_miss(page, browser, tmp_path):
     """A script that somebody wrote into the file does not run, and the browser says why."""
-    spoiled = page.replace("<main>", "<main><script>window.pwned = 1</script>")
+    spoiled = page.replace("<h1>", "<script>window.pwned = 1</script><h1>")
     path = tmp_path / "spoiled.html"
     path.write_text(spoiled, encoding="utf-8")
     tab = browser.open(path)
@@ -205,9 +209,9 @@ def test_it_can_be_read_without_a_script(browser, page, tmp_path):
     path.write_text(page[: page.rindex("<script>")], encoding="utf-8")
     tab = browser.open(path)
     assert tab.evaluate(SHOWN) == [0, 1, 2, 3, 4]
-    hidden = "['#theme', '.switch', '.filter', '.copy'].map(s => "
+    hidden = "['#theme', '.switch', '.filter', '.copy', '.naming', '#legend'].map(s => "
     hidden += "document.querySelector(s).checkVisibility())"
-    assert tab.evaluate(hidden) == [False] * 4
+    assert tab.evaluate(hidden) == [False] * 6
     tab.close()
 
 
@@ -221,18 +225,146 @@ def test_it_prints_to_two_pages(show, tmp_path, n_clusters):
     assert re.search(rb"/Type /Pages\s.*?/Count (\d+)", content, re.DOTALL)[1] in (b"1", b"2")
 
 
-def test_the_labels_are_downloaded(show, model, page, tmp_path):
+@pytest.fixture
+def download(tmp_path):
+    """Click the button of a page, and return the file that the browser has written."""
     folder = tmp_path / "downloads"
     folder.mkdir()
-    tab = show(page)
-    tab.browser.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
-    tab.click("[data-download]")
-    file, limit = folder / "labels.csv", time.monotonic() + 20
-    while not file.exists() and time.monotonic() < limit:
-        time.sleep(0.05)
-    header, *rows = file.read_text().splitlines()
+
+    def from_tab(tab):
+        tab.browser.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
+        tab.click("[data-download]")
+        file, limit = folder / "labels.csv", time.monotonic() + 20
+        while not file.exists() and time.monotonic() < limit:
+            time.sleep(0.05)
+        return file.read_text(encoding="utf-8")
+
+    return from_tab
+
+
+def test_the_labels_are_downloaded(show, download, model, page):
+    header, *rows = download(show(page)).splitlines()
     assert header == "index,cluster"
     assert rows == [f"{i},{label}" for i, label in enumerate(model.labels_)]
+
+
+def type_name(tab, cluster, name, end=("Enter", 13, "\r"), where=".words"):
+    """Type the name of a cluster into one of its fields, instead of what is there."""
+    field = f"document.querySelector('{where} [data-cluster=\"{cluster}\"] .name')"
+    tab.evaluate(f"{field}.focus(), {field}.select()")
+    tab.press("Delete", 46)
+    tab.call("Input.insertText", text=name)
+    if end:
+        tab.press(*end)
+
+
+NAMES = (
+    "[...document.querySelectorAll('.words .name, #table tbody tr .name')].map(f => f.value)",
+    "[...document.querySelectorAll('#profile tbody .named')].map(s => s.textContent)",
+)
+SAID = "document.getElementById('kept').textContent"
+
+
+def test_names_of_clusters_are_shown_wherever_a_cluster_is(show, page, data):
+    """In both lists of fields, in the tables, in the legend, in the pictures and in the filter."""
+    tab = show(page)
+    type_name(tab, 1, "loyal")
+    type_name(tab, 3, " new ones ", where="#table")
+    names = ["", "loyal", "", "new ones", ""]
+    fields, spans = map(tab.evaluate, NAMES)
+    assert (fields, spans) == (names * 2, names)
+    first = "[...document.querySelectorAll('#samples tbody th')].map(h => h.innerText.trim())"
+    shown = [
+        f"{row['cluster']} {names[row['cluster']]}".strip() for row in data["examples"]["rows"]
+    ]
+    assert [" ".join(text.split()) for text in tab.evaluate(first)] == shown
+    near = "[...document.querySelectorAll('[data-near=\"3\"]')].map(h => h.textContent)"
+    assert set(tab.evaluate(near)) <= {"3 new ones"}
+    legend = "document.getElementById('legend').innerText.split(/\\s*\\n\\s*/)"
+    assert tab.evaluate(legend) == ["1 loyal", "3 new ones"]
+    titles = "[...new Set([...document.querySelectorAll('svg [data-cluster=\"1\"] > title')]"
+    assert tab.evaluate(f"{titles}.map(t => t.textContent))]") == ["1: loyal"]
+    tab.evaluate("document.getElementById('filter').focus()")
+    tab.call("Input.insertText", text="LOYAL")
+    assert tab.evaluate(SHOWN) == [1]
+
+
+def test_enter_accepts_a_name_and_escape_takes_it_back(show, page):
+    tab = show(page)
+    label = "document.querySelector('.words .name').getAttribute('aria-label')"
+    assert tab.evaluate(label) == "Name of cluster 0"
+    type_name(tab, 0, "kept")
+    assert tab.evaluate("document.activeElement === document.body")
+    type_name(tab, 0, "typed by mistake", end=("Escape", 27))
+    assert tab.evaluate("document.activeElement === document.body")
+    assert tab.evaluate(NAMES[1])[0] == "kept"
+    type_name(tab, 0, "")
+    assert tab.evaluate(NAMES[1])[0] == ""
+    assert not tab.evaluate("document.getElementById('legend').checkVisibility()")
+
+
+def test_names_come_back_with_the_page_and_only_with_this_run(show, page, data):
+    type_name(show(page), 2, "known")
+    assert show(page).evaluate(NAMES[1])[2] == "known"
+    # The proof of a run does not make it another one.
+    data["run"]["certificate"] = "Proven optimal."
+    assert show(render_report(data)).evaluate(NAMES[1])[2] == "known"
+    data["created"] = "another time"
+    assert show(render_report(data)).evaluate(NAMES[1]) == [""] * 5
+
+
+def test_without_storage_names_last_as_long_as_the_page(show, page):
+    """Browsers may forbid storage to files: the page says so, and works."""
+    spoil = "Object.defineProperty(window, 'localStorage', {get() { throw new Error('no'); }});"
+    assert show(page).evaluate(SAID) == "in this browser"
+    tab = show(page, script=spoil)
+    assert tab.evaluate(SAID) == "until you close this page"
+    type_name(tab, 2, "short-lived")
+    assert tab.evaluate(NAMES[1])[2] == "short-lived"
+
+
+def test_what_is_stored_by_others_does_no_harm(show, page):
+    tab = show(page)
+    tab.evaluate(
+        "localStorage.setItem('evomeans names of ' + "
+        "document.querySelector('main').dataset.run, '{broken')"
+    )
+    assert show(page).evaluate(NAMES[1]) == [""] * 5
+
+
+def test_hostile_names_of_clusters_stay_text(show, page):
+    tab = show(page)
+    for cluster, name in enumerate(HOSTILE):
+        type_name(tab, cluster, name[:60])
+    tab.evaluate("new Promise(done => setTimeout(done, 200))")
+    assert tab.evaluate("typeof window.pwned") == "undefined"
+    assert tab.evaluate("document.images.length") == 0
+    assert tab.evaluate(NAMES[1])[:3] == [name[:60].strip() for name in HOSTILE[:3]]
+
+
+def test_names_are_a_column_of_the_labels(show, download, model):
+    """Whatever the samples are called, and whatever is typed."""
+    odd = ["plain", 'say "so"', "a, b", "two\nlines,3\n", '",7\n', ""]
+    called = [f"{odd[i % len(odd)]}{i}" for i in range(200)]
+    X = samples()
+    page = render_report(data_of(model, X, sample_names=called, sample_label='a\n,"b"'))
+    tab = show(page)
+    names = ["", 'the "best", so far', "", "plain", "x;y"]
+    for cluster, name in enumerate(names):
+        type_name(tab, cluster, name)
+    header, *rows = csv.reader(io.StringIO(download(tab), newline=""))
+    assert header == ['a\n,"b"', "cluster", "name"]
+    assert rows == [
+        [name, str(label), names[label]] for name, label in zip(called, model.labels_, strict=True)
+    ]
+
+
+def test_names_can_be_typed_on_a_phone(show, page):
+    tab = show(page, width=390, height=800, dark=True)
+    type_name(tab, 0, "a rather long name of a cluster, of 60 letters, more or less")
+    assert tab.evaluate("document.documentElement.scrollWidth") == 390
+    color = "getComputedStyle(document.querySelector('.words .name')).color"
+    assert tab.evaluate(color) == "rgb(232, 234, 237)"
 
 
 def test_the_centres_sort_by_a_column(show, page, data):

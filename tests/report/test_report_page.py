@@ -112,7 +112,7 @@ def test_equally_good_solutions_are_not_drawn():
     """A flat line would say nothing; a sentence does."""
     X = np.repeat([[0.0, 0.0], [9.0, 9.0]], 9, axis=0) + np.arange(18)[:, None] % 2
     page = render_report(data_of(fitted(2, X), X))
-    assert "All solutions that the search made are equally good" in page
+    assert "Every solution was equally good" in page
     assert 'data-chart="offspring"' not in page
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -10,12 +11,21 @@ import pytest
 from numpy.testing import assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
-from evomeans import HGMeans
+from evomeans import (
+    ConstrainedHGMeans,
+    HGMeans,
+    HGMeansPath,
+    KernelHGMeans,
+    SphericalHGMeans,
+    TrimmedHGMeans,
+)
+from evomeans.engines.cpu.engine import CpuEngine
 from evomeans.engines.protocol import Abandoned
 from evomeans.engines.reference import ReferenceEngine
-from evomeans.search import PAPER, SearchSettings, StopReason, evolve, pipeline
+from evomeans.search import DEEP, PAPER, SearchSettings, StopReason, evolve, pipeline
+from evomeans.search.interrupts import DeferredInterrupt
 from evomeans.storage.checkpoint import Checkpoint
-from fakes import ScriptedClock
+from fakes import ScriptedClock, ScriptedEngine
 
 X = np.random.default_rng(0).normal(size=(200, 2))
 SETTINGS = SearchSettings(3, 6, max_offspring=3, strategy=PAPER)
@@ -111,6 +121,127 @@ def test_a_solution_does_not_agree_with_what_it_was_when_time_was_up(tmp_path) -
     assert result.stop_reason == StopReason.NO_IMPROVEMENT
     assert [record.founder for record in result.history] == [True, True, False, False]
     assert result.n_rediscoveries == 0
+
+
+class SlowSeeding(CpuEngine):
+    """Seeds for the first time only when it is abandoned; before, what a test wants happens.
+
+    Parameters
+    ----------
+    happens : callable
+        Called when seeding begins.
+    """
+
+    def __init__(self, happens):
+        super().__init__(X)
+        self.happens = happens
+        self.begun = []
+
+    def takes_long(self, n_clusters):
+        return True
+
+    def seed(self, quantiles):
+        if self.begun:
+            return super().seed(quantiles)
+        self.begun.append(quantiles)
+        self.happens()
+        for _ in range(2_000):
+            if self.is_abandoned:
+                return super().seed(quantiles)
+            time.sleep(0.01)
+        raise AssertionError("nobody has abandoned the engine")
+
+
+DEEP_SHORT = SearchSettings(3, 6, max_offspring=3, strategy=DEEP, max_time=1.0)
+
+
+def is_complete(found, engine) -> bool:
+    """Whether there are real clusters, and their inertia is that of all samples."""
+    weights, inertia = engine.weigh(found.best.centers)
+    return weights.min() > 0.0 and found.best.inertia == inertia
+
+
+def test_seeding_ends_when_time_is_up() -> None:
+    clock = ScriptedClock()
+    engine = SlowSeeding(lambda: setattr(clock, "now", 60.0))
+    found = evolve(engine, 30, DEEP_SHORT, np.random.default_rng(0), clock=clock)
+    assert found.is_unfinished
+    assert found.stop_reason is StopReason.MAX_TIME
+    assert is_complete(found, engine)
+
+
+def test_seeding_that_takes_its_share_of_the_time_is_hurried() -> None:
+    """K-means follows, and the solution is not unfinished."""
+    clock = ScriptedClock()
+    engine = SlowSeeding(lambda: setattr(clock, "now", 0.6))
+    found = evolve(engine, 30, DEEP_SHORT, np.random.default_rng(0), clock=clock)
+    assert not found.is_unfinished
+    assert found.history[0].n_iter > 0
+    assert is_complete(found, engine)
+
+
+def test_ctrl_c_ends_seeding_with_an_answer() -> None:
+    interrupt = DeferredInterrupt()
+    engine = SlowSeeding(lambda: setattr(interrupt, "requested", True))
+    settings = replace(DEEP_SHORT, max_time=None)
+    found = evolve(engine, 30, settings, np.random.default_rng(0), interrupt=interrupt)
+    assert found.is_unfinished
+    assert found.stop_reason is StopReason.INTERRUPTED
+    assert is_complete(found, engine)
+
+
+def test_time_for_labels_is_kept_in_reserve() -> None:
+    class Reserving(ScriptedEngine):
+        def labelling_seconds(self, n_clusters):
+            return 4.0
+
+    clock = ScriptedClock()
+    engine = Reserving(range(50, 10, -1), clock=clock)
+    settings = SearchSettings(2, 4, max_time=10.0, strategy=PAPER)
+    result = evolve(engine, 2, settings, np.random.default_rng(0), clock=clock)
+    assert result.stop_reason is StopReason.MAX_TIME
+    assert clock.now == 6.0
+
+
+POINTS = np.random.default_rng(0).normal(size=(4_000, 20))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        HGMeans(60, subsample=None),
+        SphericalHGMeans(60),
+        TrimmedHGMeans(60, n_outliers=40),
+        ConstrainedHGMeans(60, size_min=40, size_max=90),
+        KernelHGMeans(60, n_components=50),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_every_model_has_a_complete_answer_however_little_time_there_is(model) -> None:
+    fitted = model.set_params(max_time=1e-9, random_state=0).fit(POINTS)
+    assert fitted.stop_reason_ == StopReason.MAX_TIME
+    sizes = np.bincount(fitted.labels_[fitted.labels_ >= 0], minlength=60)
+    assert sizes.min() > 0
+    if isinstance(model, ConstrainedHGMeans):
+        assert sizes.min() >= 40
+        assert sizes.max() <= 90
+        squares = ((POINTS - fitted.cluster_centers_[fitted.labels_]) ** 2).sum()
+        assert fitted.inertia_ == pytest.approx(squares)
+    else:
+        is_in_one = fitted.labels_ >= 0
+        assert_array_equal(fitted.predict(POINTS)[is_in_one], fitted.labels_[is_in_one])
+        if not isinstance(model, TrimmedHGMeans):
+            assert -fitted.score(POINTS) == pytest.approx(fitted.inertia_)
+
+
+def test_every_number_of_clusters_of_a_path_has_a_solution_however_little_time_there_is() -> None:
+    path = HGMeansPath((2, 40), max_time=1e-9, random_state=0, select=None, criteria=()).fit(POINTS)
+    assert path.stop_reason_ == StopReason.MAX_TIME
+    assert path.k_values_.tolist() == list(range(2, 41))
+    for k in (2, 17, 40):
+        assert len(np.unique(path.at(k).labels_)) == k
+        assert_array_equal(path.at(k).labels_, path.at(k).predict(POINTS))
 
 
 def test_an_unfinished_answer_is_said_to_be_one(monkeypatch) -> None:

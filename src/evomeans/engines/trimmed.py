@@ -163,7 +163,8 @@ def kernel_calls() -> list[Any]:
     """Return what a search calls, see :func:`~evomeans.compiled.ready.ready`."""
     ours = (measure, centre, move_items)
     shared = [call for call in constrained_calls() if call.kernel in ours]
-    items, clusters, work = next(call.arguments for call in shared if call.kernel is move_items)
+    moves = next(call.arguments for call in shared if call.kernel is move_items)
+    items, clusters, work = moves[:3]
     candidates, away = np.zeros((1, CANDIDATES), np.int64), np.zeros((1, CANDIDATES))
     arguments = items, clusters, np.zeros(1), candidates, away, work.squares
     return [*shared, Call(exchange_outliers, arguments, 0.6)]

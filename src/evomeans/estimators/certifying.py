@@ -209,7 +209,6 @@ def _certified(
         other = inertia_of_samples(points, X, sample_weight, found)
         if points.is_whole or other.value <= given.value:
             best, inertia = found, other
-    check_range(inertia.value)
     return certificate_of(
         points,
         finding,

@@ -67,7 +67,8 @@ class HGMeans(SearchingEstimator):
         There another population follows, until independent ones have found the same best solution.
 
     max_time : float, default=None
-        Stop after this many seconds. Results then depend on the speed of the machine.
+        Stop after this many seconds from the call of ``fit``, compilation not counted; the labels
+        of the samples are computed within them. Results then depend on the speed of the machine.
 
     target_inertia : float, default=None
         Stop as soon as a solution is at least this good.

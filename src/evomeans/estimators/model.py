@@ -37,7 +37,8 @@ class Model(SearchingEstimator):
         :class:`~evomeans.HGMeans`.
 
     max_time : float, default=None
-        Stop after this many seconds. Results then depend on the speed of the machine.
+        Stop after this many seconds from the call of ``fit``, compilation not counted; the labels
+        of the samples are computed within them. Results then depend on the speed of the machine.
 
     target_inertia : float, default=None
         Stop as soon as the objective is at most this.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 NO_SEARCH = "The answer was computed exactly,\nwithout a search."
-ALL_EQUAL = "All solutions of the search are equally good:\nthere is no course to draw."
+ALL_EQUAL = "Every solution was equally good,\nso there is no convergence curve."
 LINE_STYLES = ("-", (0, (5, 1.5)), (0, (1.5, 1.5)), (0, (6, 1.5, 1.5, 1.5)))
 
 

@@ -89,7 +89,15 @@ def _page(data: Mapping[str, Any], jinja2: Any) -> str:
         stop=f"{stop_text(*ended)} {levels_text(run['levels'])}".strip() if ended[0] else "",
         advice=advice_text(*ended),
         csv=labels_csv(data["labels"]),
+        run_id=run_id(data),
     )
+
+
+def run_id(data: Mapping[str, Any]) -> str:
+    """Return what tells a run from others, so that a page finds the names of its clusters again."""
+    sizes = [each["size"] for each in data["clusters"]]
+    run = f"{data['created']} {data['title']} {data['run']['inertia']} {sizes}"
+    return hashlib.sha256(run.encode()).hexdigest()[:16]
 
 
 def labels_csv(labels: Mapping[str, Any] | None) -> str | None:

@@ -23,6 +23,8 @@ from evomeans.search.settings import SearchSettings
 from evomeans.search.state import Draft, SearchState
 from evomeans.search.stopping import Progress, StopReason, reason_to_stop
 
+# Founders that are in the making at the same time.
+MOST_FOUNDERS = 64
 # What the record calls the first solution after its swaps.
 SWAPPED = "swaps of the first"
 # Of the time that is left, what it may take to place the first solution; K-means gets the rest.
@@ -217,8 +219,8 @@ class Search:
             # that refines many together does so in rounds.
             return n_making == 0
         if n_making < state.founders_due:
-            # Founders do not depend on each other.
-            return True
+            # Founders do not depend on each other, but so many that no worker waits are enough.
+            return n_making < max(MOST_FOUNDERS, self.settings.strategy.lag)
         has_parents = len(state.population) >= self.settings.min_population
         lag = self.settings.strategy.lag_after(state.n_own)
         return n_making < lag and (has_parents or not state.founders_due)
