@@ -16,7 +16,7 @@ from evomeans.engines.cpu import CpuEngine
 from evomeans.engines.rules import BETTER, MOST_SPARE
 from limits import time_limit
 from oracles import in_frame, squared_distances
-from problems import problems
+from problems import paired, problems
 
 without_shrinking = settings(phases=[Phase.explicit, Phase.generate])
 BOTH = pytest.mark.parametrize("guiding_engine", ["reference", "cpu"])
@@ -108,6 +108,7 @@ def put_together(first, second, found):
 # ---- random solutions ------------------------------------------------------------------------
 
 
+@paired
 @BOTH
 @settings(without_shrinking, max_examples=30)
 @given(st.data())
@@ -150,6 +151,7 @@ def refine_from(engine, *solutions):
     return engine.refine([Start(engine.frame.encode(centers)) for centers in solutions])
 
 
+@paired
 @BOTH
 @pytest.mark.parametrize("count", [2, 4, 7])
 def test_parts_with_any_number_of_clusters_are_chosen_best(
@@ -179,6 +181,7 @@ def test_parts_with_any_number_of_clusters_are_chosen_best(
         assert unequal >= 2
 
 
+@paired
 @settings(without_shrinking, max_examples=40)
 @given(st.data())
 def test_the_cpu_engine_finds_what_the_reference_engine_does(dtype, weighted, data) -> None:
@@ -191,6 +194,7 @@ def test_the_cpu_engine_finds_what_the_reference_engine_does(dtype, weighted, da
         assert_equally_good(cpu, reference, problem.X, problem.weights, one, two)
 
 
+@paired
 @pytest.mark.parametrize("count", [6, 20])
 def test_the_engines_agree_about_many_parts(dtype, weighted, count) -> None:
     agreed = 0
@@ -217,6 +221,7 @@ def assert_equally_good(cpu, reference, X, weights, one, two) -> bool:
     return found is not None
 
 
+@paired
 @settings(without_shrinking, max_examples=30)
 @given(st.data())
 def test_handles_make_no_difference(dtype, weighted, data) -> None:
@@ -324,6 +329,7 @@ def test_numbers_of_clusters_may_differ_by_so_many_and_no_more(guiding_engine, s
         assert found[1].tolist() == [True] * (spare + 2) + [False] * 2
 
 
+@paired
 @BOTH
 @settings(without_shrinking, max_examples=15)
 @given(st.data())

@@ -65,6 +65,7 @@ def test_so_many_steps_are_made(rival_engine_name, dtype, weighted, n, d, steps)
         assert result.n_iter <= steps + 1
 
 
+@paired
 @settings(phases=[Phase.explicit, Phase.generate], max_examples=30)
 @given(st.data())
 def test_what_it_says_is_true_of_all_kinds_of_samples(
@@ -89,6 +90,7 @@ def test_what_it_says_is_true_of_all_kinds_of_samples(
         assert (result.cluster_weights > 0).all()
 
 
+@paired
 def test_steps_enough_lead_to_the_fixed_point(rival_engine_name, dtype, weighted) -> None:
     """And the start in between can be left out."""
     rng = np.random.default_rng(1)
@@ -105,6 +107,7 @@ def test_steps_enough_lead_to_the_fixed_point(rival_engine_name, dtype, weighted
     assert halfway.inertia > rest.inertia
 
 
+@paired
 def test_offspring_of_solutions_halfway(rival_engine_name, dtype, weighted) -> None:
     """With their parent's handle the same bits as without, and the reference's solution."""
     rng = np.random.default_rng(2)
@@ -128,6 +131,7 @@ def test_offspring_of_solutions_halfway(rival_engine_name, dtype, weighted) -> N
         mother, father = child, mother
 
 
+@paired
 @pytest.mark.parametrize("sparse", [False, True])
 def test_the_state_that_is_kept_is_true(dtype, weighted, sparse) -> None:
     """Labels, gaps and spread with respect to the centres returned, not to their clusters'."""
@@ -144,6 +148,7 @@ def test_the_state_that_is_kept_is_true(dtype, weighted, sparse) -> None:
         mother = child
 
 
+@paired
 @pytest.mark.usefixtures("eager_threads")
 def test_threads_change_no_bit(dtype, weighted) -> None:
     rng = np.random.default_rng(4)

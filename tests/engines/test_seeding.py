@@ -50,6 +50,7 @@ def test_centres_are_drawn_from_the_wheel(rival_engine_name, dtype, weighted, ki
             assert_array_equal(engine.seed(quantiles[:, 0]), samples[chosen])
 
 
+@paired
 @pytest.mark.usefixtures("_compiled_kernels")
 @pytest.mark.parametrize(("n", "d", "k"), [(5000, 2, 60), (3000, 16, 40), (1000, 70, 9)])
 def test_larger_samples_are_seeded_as_by_the_reference(dtype, weighted, n, d, k) -> None:
@@ -114,6 +115,7 @@ def test_one_centre_is_a_sample_drawn_by_weight(rival_engine_name, dtype) -> Non
         assert_array_equal(drawn, in_frame(engine.frame, X)[[row]])
 
 
+@paired
 def test_sparse_samples_are_seeded_like_dense_ones(dtype, weighted) -> None:
     rng = np.random.default_rng(5)
     X = (rng.normal(size=(700, 20)) * (rng.random((700, 20)) < 0.3)).astype(dtype)
@@ -125,6 +127,7 @@ def test_sparse_samples_are_seeded_like_dense_ones(dtype, weighted) -> None:
         assert_array_equal(sparse.seed(quantiles), dense.seed(quantiles))
 
 
+@paired
 @pytest.mark.usefixtures("eager_threads")
 @pytest.mark.parametrize("sparse", [False, True])
 def test_neither_threads_nor_the_order_of_tiles_matter(dtype, weighted, sparse) -> None:

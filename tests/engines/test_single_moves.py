@@ -15,7 +15,7 @@ from evomeans.engines import Start, create_engine
 from evomeans.engines.protocol import Ability, LocalSearch
 from limits import time_limit
 from oracles import assert_fixed_point, assert_same_bits, assert_true_state, largest_gain
-from problems import Problem, offspring, problems
+from problems import Problem, offspring, paired, problems
 
 without_shrinking = settings(phases=[Phase.explicit, Phase.generate])
 MOVES = LocalSearch(single_moves=True)
@@ -31,6 +31,7 @@ def moving(starts: list[Start]) -> list[Start]:
     return [replace(start, local_search=MOVES) for start in starts]
 
 
+@paired
 @MOVING
 @settings(without_shrinking, max_examples=15)
 @given(st.data())
@@ -64,6 +65,7 @@ def test_no_single_move_is_left_among_samples_of_many_tiles(d, weighted) -> None
         father, mother = mother, child
 
 
+@paired
 @settings(without_shrinking, max_examples=30)
 @given(st.data())
 def test_the_cpu_engine_makes_the_moves_of_the_reference_engine(dtype, weighted, data) -> None:
@@ -75,6 +77,7 @@ def test_the_cpu_engine_makes_the_moves_of_the_reference_engine(dtype, weighted,
             assert result.inertia == pytest.approx(expected.inertia, rel=1e-9)
 
 
+@paired
 @settings(without_shrinking, max_examples=30)
 @given(st.data())
 def test_neither_a_parent_nor_threads_change_a_bit(eager_threads, dtype, weighted, data) -> None:

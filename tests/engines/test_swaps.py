@@ -52,6 +52,7 @@ def refine_both(engine, start: Start, count: int = 20):
 # ---- what they lead to -----------------------------------------------------------------------
 
 
+@paired
 @settings(without_shrinking, max_examples=30)
 @given(st.data())
 def test_swaps_cost_nothing_and_leave_nothing_to_kmeans_or_single_moves(
@@ -131,6 +132,7 @@ def test_many_swaps_find_most_optima_of_small_problems(weighted) -> None:
 # ---- the same bits ---------------------------------------------------------------------------
 
 
+@paired
 @settings(without_shrinking, max_examples=20)
 @given(st.data())
 def test_neither_a_parent_nor_threads_nor_repetition_change_a_bit(
@@ -151,6 +153,7 @@ def test_neither_a_parent_nor_threads_nor_repetition_change_a_bit(
             father, mother = mother, child
 
 
+@paired
 def test_threads_change_no_bit_where_swaps_succeed(eager_threads, dtype, weighted) -> None:
     """Many samples and clusters, and a child with its parent's handle on both engines."""
     rng = np.random.default_rng(8)
@@ -218,6 +221,7 @@ def test_any_number_of_clusters_up_to_one_per_sample(kind, dtype, weighted, k) -
         check(X, make_weights(30, rng) if weighted else None, k, seed)
 
 
+@paired
 def test_one_cluster_has_nowhere_to_go(dtype, weighted) -> None:
     rng = np.random.default_rng(1)
     X = make_samples("normal", 50, 3, dtype, rng)

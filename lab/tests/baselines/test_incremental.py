@@ -19,7 +19,7 @@ from lab.baselines import GlobalKMeans
 from lab.baselines.engines import create_engine
 from lab.baselines.incremental import attracted_means, largest, settle
 from oracles import squared_distances
-from problems import make_samples, make_weights
+from problems import make_samples, make_weights, paired
 
 
 @pytest.fixture(params=INCREMENTAL)
@@ -35,6 +35,7 @@ def samples(n=120, d=3, dtype=np.float64, seed=0):
 # ---- the path ------------------------------------------------------------------------------------
 
 
+@paired
 def test_the_path_holds_a_solution_for_every_number_of_clusters(method, dtype, weighted) -> None:
     """Labels are nearest, inertias direct and never rising; one cluster is the mean."""
     X = samples(dtype=dtype)

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from evomeans.engines import Start
 from evomeans.engines.protocol import LocalSearch
 from lab.baselines.engines import create_engine
-from problems import make_weights
+from problems import make_weights, paired
 
 N, D = 120, 4
 
@@ -41,6 +41,7 @@ def sum_of_squares(X, labels, weights=None) -> float:
     return total
 
 
+@paired
 @pytest.mark.parametrize("k", [1, 2, 7, 25])
 def test_two_closest(k, weighted, dtype) -> None:
     X, weights, rng = make_problem(k, weighted, dtype)
@@ -52,6 +53,7 @@ def test_two_closest(k, weighted, dtype) -> None:
         assert_allclose(found, expected, rtol=1e-9)
 
 
+@paired
 @pytest.mark.parametrize("k", [1, 2, 7, 25])
 def test_gains_of_swaps(k, weighted, dtype) -> None:
     X, weights, rng = make_problem(10 + k, weighted, dtype)
@@ -80,6 +82,7 @@ def test_gains_are_those_of_a_step_of_kmeans() -> None:
         assert gains[j] == pytest.approx(after_a_step(centers) - after_a_step(swapped), abs=1e-9)
 
 
+@paired
 @pytest.mark.parametrize("factor", [1.0, 1.2, 1.5])
 @pytest.mark.parametrize("k", [1, 2, 9])
 def test_moves_by_a_threshold(k, factor, weighted, dtype) -> None:
@@ -132,6 +135,7 @@ def test_a_threshold_accepts_worse_moves() -> None:
     assert sum_of_squares(X, moves) > sum_of_squares(X, labels)
 
 
+@paired
 @pytest.mark.parametrize("k", [1, 2, 12])
 def test_draws_from_a_pool(k, weighted, dtype) -> None:
     """The same points, also where the pool has copies, and points without a chance."""

@@ -11,9 +11,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from lab.baselines.engines import create_engine
 from oracles import in_frame, squared_distances
-from problems import make_samples, make_weights, problems
+from problems import make_samples, make_weights, paired, problems
 
 
+@paired
 @settings(phases=[Phase.explicit, Phase.generate], max_examples=30)
 @given(st.data())
 def test_they_are_sums_over_the_samples_of_a_centre(engine_name, dtype, weighted, data) -> None:
@@ -38,6 +39,7 @@ def test_they_are_sums_over_the_samples_of_a_centre(engine_name, dtype, weighted
         assert_allclose(utilities, expected, rtol=1e-10, atol=1e-12 * (expected.sum() + scale))
 
 
+@paired
 def test_a_utility_is_the_price_of_removal(engine_name, dtype, weighted) -> None:
     """Errors add up to the inertia; without a centre the inertia is higher by its utility."""
     rng = np.random.default_rng(1)
@@ -72,6 +74,7 @@ def test_nobody_takes_over_from_a_single_centre(engine_name, dtype) -> None:
     assert_array_equal(utilities, [np.inf])
 
 
+@paired
 def test_sparse_samples_give_the_same(dtype, weighted) -> None:
     rng = np.random.default_rng(2)
     X = (rng.normal(size=(600, 15)) * (rng.random((600, 15)) < 0.3)).astype(dtype)
@@ -85,6 +88,7 @@ def test_sparse_samples_give_the_same(dtype, weighted) -> None:
         assert_allclose(one, two, rtol=1e-9, atol=1e-12)
 
 
+@paired
 @pytest.mark.usefixtures("eager_threads")
 def test_threads_change_no_bit(dtype, weighted) -> None:
     rng = np.random.default_rng(3)

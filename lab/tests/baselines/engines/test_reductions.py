@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from evomeans.engines import Start
 from lab.baselines.engines import create_engine
 from oracles import in_frame, squared_distances
-from problems import make_samples, make_weights, problems
+from problems import make_samples, make_weights, paired, problems
 
 without_shrinking = settings(phases=[Phase.explicit, Phase.generate], max_examples=20)
 
@@ -25,6 +25,7 @@ def places(samples, rng):
     return np.concatenate([samples[:60], (pairs[0] + pairs[1]) / 2, beside, 100.0 + beside])
 
 
+@paired
 @without_shrinking
 @given(st.data())
 def test_reductions_are_sums_over_all_samples(engine_name, dtype, weighted, data) -> None:
@@ -47,6 +48,7 @@ def test_reductions_are_sums_over_all_samples(engine_name, dtype, weighted, data
     assert_allclose(found, weights @ gains, rtol=1e-9, atol=rounding)
 
 
+@paired
 @without_shrinking
 @given(st.data())
 def test_means_are_those_of_the_samples_attracted(engine_name, dtype, weighted, data) -> None:
@@ -74,6 +76,7 @@ def test_means_are_those_of_the_samples_attracted(engine_name, dtype, weighted, 
             assert_allclose(mean, expected, rtol=1e-9, atol=1e-12)
 
 
+@paired
 def test_reductions_weights_and_means_come_together(engine_name, dtype, weighted) -> None:
     """In the frame; the same as one by one."""
     rng = np.random.default_rng(6)
@@ -93,6 +96,7 @@ def test_reductions_weights_and_means_come_together(engine_name, dtype, weighted
     assert_allclose(found.weights[60:], expected[60:], rtol=1e-12)
 
 
+@paired
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 def test_sums_are_those_of_the_clusters(engine_name, dtype, weighted, kind) -> None:
     """From nothing, from the sums of near and far centres and from a refinement; also of none."""
@@ -120,6 +124,7 @@ def test_sums_are_those_of_the_clusters(engine_name, dtype, weighted, kind) -> N
             assert found.inertia == pytest.approx(given_weights @ away.min(axis=1), rel=1e-9)
 
 
+@paired
 def test_squares_are_those_of_the_nearest_centre(engine_name, dtype, weighted) -> None:
     """In the user's order, and zero for samples without weight."""
     rng = np.random.default_rng(4)
@@ -153,6 +158,7 @@ def answers(engine, centers, points):
     return engine.reductions(points, squares), means
 
 
+@paired
 @pytest.mark.usefixtures("eager_threads", "_compiled_kernels")
 @pytest.mark.parametrize("n_jobs", [2, 5])
 def test_answers_do_not_depend_on_the_number_of_threads(dtype, weighted, n_jobs) -> None:
@@ -169,6 +175,7 @@ def test_answers_do_not_depend_on_the_number_of_threads(dtype, weighted, n_jobs)
             assert one.tobytes() == other.tobytes()
 
 
+@paired
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 def test_a_point_gets_the_same_answer_in_any_company(kind, dtype, weighted) -> None:
     """To the last bit, so that a point that has arrived is known by its mean."""
@@ -184,6 +191,7 @@ def test_a_point_gets_the_same_answer_in_any_company(kind, dtype, weighted) -> N
         assert engine.attracted_means(points[i : i + 1], squares).tobytes() == means[i].tobytes()
 
 
+@paired
 def test_sparse_samples_answer_as_dense_ones(dtype, weighted) -> None:
     rng = np.random.default_rng(3)
     X = (make_samples("normal", 300, 20, dtype, rng)) * (rng.random((300, 20)) < 0.3)
