@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import sklearn
-from evomeans.baselines import MultiStartKMeans
 
 import evomeans
 from evomeans import (
@@ -198,7 +197,6 @@ def test_damaged_sparse_samples_are_refused_everywhere_else(layout):
     labels = np.arange(24) % 3
     for use in (
         HGMeansPath((2, 3)).fit,
-        MultiStartKMeans(3).fit,
         evomeans.ExactKMeans(3).fit,
         lambda matrix: evomeans.certify(matrix, labels),
         lambda matrix: metrics.silhouette_samples(matrix, labels),

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import sklearn
-from evomeans.baselines import MultiStartKMeans
 
 from evomeans import (
     ConstrainedHGMeans,
@@ -37,7 +36,6 @@ ESTIMATORS: tuple[Any, ...] = (
     KernelHGMeans(3, **SEARCH),
     HGMeansPath((2, 3), random_state=0, max_offspring=10, max_time=5.0),
     ExactKMeans(2, max_time=0.3),
-    MultiStartKMeans(3, random_state=0, max_time=0.3),
 )
 VALUES = (
     *(np.nan, np.inf, -np.inf, 1e308, -1e308, 1e200, 1e153, 1e100, 1e38, 1e-38, 1e-160, 5e-324),

@@ -8,26 +8,22 @@ draws from ``default_rng([s, i])``, and ``--seed s --case i`` repeats it.
 
 from __future__ import annotations
 
-import argparse
-import itertools
 import sys
-import time
-import traceback
 import warnings
-from collections import Counter
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evomeans import Certificate, HGMeans, HGMeansPath, certify
-from evomeans.exact import prepare
 from evomeans.exact.tree_proof import InvalidProofError
+from tests.fuzz import running
+
+NAME = "tests.fuzz.certificates"
+run = partial(running.run, NAME)
 
 Floats = NDArray[np.float64]
 Rng = np.random.Generator
@@ -51,7 +47,6 @@ ROUNDING = Fraction(1, 10**11)
 GRID = 2**1074
 FINE = 2**8000
 """No cost is below 2**-5400, unless it is zero."""
-BLOCK = 50
 
 
 # Problems
@@ -318,148 +313,19 @@ def check_one(problem: Problem, exact: Rationals, method: str, rng: Rng) -> str:
     return f"{found.method} {found.status}"
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What kind of problem a case was about, and what was said of it."""
-
-    data: str
-    weighting: str
-    certificates: tuple[str, ...]
-    model: str
-
-
-def outcome(rng: Rng) -> Outcome:
-    """Draw a problem and check all claims about it."""
+def case(rng: Rng) -> str:
+    """Draw a problem and check all claims about it; return what was said of it."""
     problem = Problem.draw(rng)
     exact = Rationals(problem)
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
-        names = methods(problem, rng)
-        certificates = tuple(check_one(problem, exact, method, rng) for method in names)
-    model = "none"
+        said = [check_one(problem, exact, method, rng) for method in methods(problem, rng)]
     if problem.X.shape[1] == 1 or rng.random() < 0.1:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model = check_models(problem, exact, rng)
-    return Outcome(problem.data, problem.weighting, certificates, model)
-
-
-def case(rng: Rng) -> str:
-    """Draw a problem, check all claims about it, and return its kind."""
-    return outcome(rng).data
-
-
-# Runs
-
-
-@dataclass
-class Report:
-    """What kinds of cases there were, what was said of them, and which failed."""
-
-    seed: int
-    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
-    failures: dict[int, str] = field(default_factory=dict)
-    seconds: float = 0.0
-
-    @property
-    def n_cases(self) -> int:
-        """How many problems were drawn."""
-        return sum(n for (title, _), n in self.counts.items() if title == "data")
-
-    @property
-    def n_certificates(self) -> int:
-        """How many certificates were checked."""
-        return sum(n for (title, _), n in self.counts.items() if title == "certificate")
-
-    def add(self, one: Outcome) -> None:
-        """Count a case."""
-        kinds = [("data", one.data), ("weights", one.weighting), ("model", one.model)]
-        self.counts.update(kinds + [("certificate", text) for text in one.certificates])
-
-    def update(self, other: Report) -> None:
-        """Add the cases of another report."""
-        self.counts.update(other.counts)
-        self.failures.update(other.failures)
-
-    def __str__(self) -> str:
-        lines = [
-            f"{self.n_cases} cases with {self.n_certificates} certificates in "
-            f"{self.seconds:.0f} s, seed {self.seed}"
-        ]
-        lines += [f"{n:8} {title}: {kind}" for (title, kind), n in sorted(self.counts.items())]
-        lines.append(f"{len(self.failures)} failures")
-        for number, text in sorted(self.failures.items()):
-            lines.append(f"--seed {self.seed} --case {number}:\n{text}")
-        return "\n".join(lines)
-
-
-def run_block(seed: int, numbers: range) -> Report:
-    """Run some cases."""
-    # Once is enough: whether kernels are compiled is asked by every certificate.
-    prepare.prepare()
-    with patch.object(prepare, "prepare"):
-        return run_cases(seed, numbers)
-
-
-def run_cases(seed: int, numbers: range) -> Report:
-    """Run some cases, with kernels that are compiled."""
-    report = Report(seed)
-    for number in numbers:
-        try:
-            report.add(outcome(np.random.default_rng([seed, number])))
-        except Exception:
-            report.failures[number] = traceback.format_exc(limit=-4)
-    return report
-
-
-def run(
-    seed: int = 0, *, n_cases: int | None = None, seconds: float | None = None, processes: int = 1
-) -> Report:
-    """Run cases: so many, or for so many seconds, perhaps in several processes."""
-    start = time.monotonic()
-    report = Report(seed)
-
-    def blocks() -> Iterator[range]:
-        for first in itertools.count(0, BLOCK):
-            if n_cases is not None and first >= n_cases:
-                return
-            if seconds is not None and time.monotonic() - start >= seconds:
-                return
-            yield range(first, first + BLOCK if n_cases is None else min(first + BLOCK, n_cases))
-
-    if processes == 1:
-        for block in blocks():
-            report.update(run_block(seed, block))
-    else:
-        with ProcessPoolExecutor(processes) as pool:
-            more = blocks()
-            submit = partial(pool.submit, run_block, seed)
-            waiting = [submit(block) for block in itertools.islice(more, processes)]
-            while waiting:
-                report.update(waiting.pop(0).result())
-                waiting += [submit(block) for block in itertools.islice(more, 1)]
-    report.seconds = time.monotonic() - start
-    return report
-
-
-def main() -> int:
-    """Run the command; the exit code is 1 if a case failed."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--minutes", type=float)
-    parser.add_argument("--cases", type=int)
-    parser.add_argument("--case", type=int, help="repeat this one only")
-    parser.add_argument("--processes", type=int, default=1)
-    options = parser.parse_args()
-    if options.case is not None:
-        print(outcome(np.random.default_rng([options.seed, options.case])))
-        return 0
-    seconds = None if options.minutes is None else 60 * options.minutes
-    n_cases = 1000 if options.cases is None and seconds is None else options.cases
-    report = run(options.seed, n_cases=n_cases, seconds=seconds, processes=options.processes)
-    print(report)
-    return 1 if report.failures else 0
+            said.append(f"model {check_models(problem, exact, rng)}")
+    return running.SEPARATOR.join(said)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(running.main(NAME))

@@ -1,7 +1,8 @@
 """Run random cases in processes of their own, with limits, and count what came of them.
 
 A module of fuzz cases has a function ``case(rng)``. It returns the kind of outcome in a word or
-two, and raises where evomeans did something that it must not do. Everything else is here::
+two, or several kinds with a separator between them, and raises where evomeans did something that it
+must not do. Everything else is here::
 
     run = partial(running.run, "tests.fuzz.files")
 
@@ -42,6 +43,8 @@ START_SECONDS = 300.0
 MEMORY = 6 * 2**30
 # More findings, or more of a traceback, help no one.
 MOST_SHOWN, LONGEST_DETAIL = 20, 3000
+# Of the kinds of outcome of one case.
+SEPARATOR = "; "
 
 
 @dataclass(frozen=True)
@@ -59,14 +62,10 @@ class Report:
 
     name: str
     seed: int
+    n_cases: int
     counts: dict[str, int]
     findings: tuple[Finding, ...]
     seconds: float
-
-    @property
-    def n_cases(self) -> int:
-        """How many cases were run."""
-        return sum(self.counts.values())
 
     def __str__(self) -> str:
         lines = [f"{self.name}: {self.n_cases} cases in {self.seconds:.0f} s, seed {self.seed}"]
@@ -109,11 +108,13 @@ def run(
     with ThreadPoolExecutor(processes) as pool:
         workers = [pool.submit(_work, name, seed, numbers) for _ in range(processes)]
         outcomes = [outcome for worker in workers for outcome in worker.result()]
-    counts = Counter(one.kind if isinstance(one, Finding) else one for one in outcomes)
+    kinds = [one.kind if isinstance(one, Finding) else one for one in outcomes]
+    counts = Counter(kind for one in kinds for kind in one.split(SEPARATOR))
     findings = [one for one in outcomes if isinstance(one, Finding)]
     return Report(
         name,
         seed,
+        len(outcomes),
         dict(counts),
         tuple(sorted(findings, key=lambda one: one.number)),
         time.monotonic() - began,

@@ -9,9 +9,9 @@ from tests.fuzz.certificates import Problem, Rationals, run
 
 def test_no_claim_is_false() -> None:
     report = run(seed=11, n_cases=60)
-    assert not report.failures, str(report)
+    assert not report.findings, str(report)
     assert report.n_cases == 60
-    assert report.counts["certificate", "direct optimal"] > 20
+    assert report.counts["direct optimal"] > 20
 
 
 def test_the_optimum_in_rational_numbers() -> None:

@@ -46,7 +46,7 @@ def test_a_false_answer_is_noticed(kind, attribute, monkeypatch):
         rng = np.random.default_rng([7, number])
         try:
             estimators.KINDS[kind](rng, estimators.TINY)
-        except AssertionError:
+        except (AssertionError, IndexError):  # a label may be one of no cluster
             failed += 1
     assert failed >= 3
 
