@@ -29,7 +29,7 @@ FLOORS: dict[str, set[str]] = {
         *("sparkline", "wording"),
         *("compiled.assignment", "compiled.merging"),
     },
-    "path": {"compiled.merging", "engines.protocol", "search"},
+    "path": {"compiled.merging", "engines.protocol", "engines.workers", "search"},
     "criteria": {"metrics"},
     "storage": {"_version", "engines", "exact", "path", "search"},
     "estimators": {
