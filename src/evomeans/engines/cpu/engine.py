@@ -60,7 +60,7 @@ WORTH_A_WORKER = 50_000
 MANY_VALUES = 2**20
 # How many products a look at a few samples takes, to learn how long one at all of them would take;
 # and how many samples these are at least.
-FEW_PRODUCTS, FEW_ROWS = 2**27, 128
+FEW_PRODUCTS, FEW_ROWS = 2**27, 1024
 
 # By their numbers; to ask the class takes longer.
 WAYS = tuple(Way)
@@ -347,9 +347,12 @@ class CpuEngine(Abandonable, CountingSamples):
         began = perf_counter()
         few = CpuEngine(self._source[:n_few], own, frame=self.frame, searching=False)
         taken_in = perf_counter()
+        factor = self.n_samples / n_few
+        # The first call reserves memory for the centres, however few samples there are.
         few.assign(centers)
-        ended, factor = perf_counter(), self.n_samples / n_few
-        labelling = (ended - taken_in) * factor / self._n_threads(n_clusters)
+        reserved = perf_counter()
+        few.assign(centers)
+        labelling = (perf_counter() - reserved) * factor / self._n_threads(n_clusters)
         return (taken_in - began) * factor, labelling
 
     def close(self) -> None:
