@@ -22,11 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import kmeans_plusplus
 
+from evomeans.engines.constrained.feasibility import Verdict, place_exactly
 from evomeans.engines.constrained.links import Groups, Links, contract, group_samples, neighbours
-from evomeans.engines.constrained.program import Verdict, place_exactly
-from evomeans.engines.spherical.engine import unit_rows
+from evomeans.engines.spherical import unit_rows
+from evomeans.typing import FloatArray
 
-FloatArray = NDArray[np.float64]
 MOST_STEPS = 300
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from evomeans import HGMeans, OffspringRecord
 from evomeans.engines.dask.engine import DaskEngine
-from evomeans.engines.dask.questions import Question
+from evomeans.engines.dask.steps import Question
 from evomeans.wording import levels_text
 from lab.dask_workers import local_cluster, timed_fit
 

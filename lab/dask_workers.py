@@ -12,7 +12,7 @@ import numpy as np
 
 from evomeans import HGMeans
 from evomeans.engines import create_engine
-from evomeans.engines.dask.questions import Question
+from evomeans.engines.dask.steps import Question
 from lab.measure import mixture
 
 # A request asks for the sums of 25 solutions.

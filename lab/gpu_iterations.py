@@ -11,9 +11,8 @@ import torch
 
 from evomeans.engines import Start
 from evomeans.engines.gpu import triton_ops
-from evomeans.engines.gpu.batch import Batch
+from evomeans.engines.gpu.batch import Batch, Lloyd
 from evomeans.engines.gpu.engine import GpuEngine
-from evomeans.engines.gpu.lloyd import Lloyd
 from lab.mixtures import N_SAMPLES, gaussian_mixture
 
 SHAPES = ((20, 20), (100, 100), (200, 500))

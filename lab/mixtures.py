@@ -50,7 +50,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
 
-FloatArray = NDArray[np.float64]
+from evomeans.typing import FloatArray
+
 Values = Literal["integer", "real"]
 
 N_SAMPLES = 50_000

@@ -39,6 +39,7 @@ from evomeans import (
     TrimmedHGMeans,
 )
 from evomeans.engines.constrained.links import InfeasibleError, Links
+from evomeans.typing import FloatArray
 from lab.constrained_rivals import (
     best_within,
     cop_kmeans,
@@ -48,7 +49,6 @@ from lab.constrained_rivals import (
 from lab.measure import Column, Table, parser_for, timed
 from lab.planted import texts
 
-FloatArray = NDArray[np.float64]
 Row = dict[str, Any]
 SIZES = ((2_000, 10, 20), (10_000, 20, 10), (23_000, 50, 10))
 SHARES = (0.005, 0.01, 0.02)

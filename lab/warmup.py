@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.sparse import csr_array
 
-from evomeans.cli.warmup import needed_calls
+from evomeans.cli.info import needed_calls
 from evomeans.compiled.ready import count_cores, missing_jobs, ready
 from lab.baselines.engines.prepare import kernel_calls_for
 from lab.measure import parser_for

@@ -8,17 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evomeans.engines.base import OneAtATime
 from evomeans.engines.frame import Frame
-from evomeans.engines.inherited import OneAtATime
-from evomeans.engines.protocol import (
-    Ability,
-    Flags,
-    FloatArray,
-    Handle,
-    Refinement,
-    Start,
-    require_abilities,
-)
+from evomeans.engines.protocol import Ability, Handle, Refinement, Start, require_abilities
+from evomeans.typing import Flags, FloatArray
 
 
 @dataclass

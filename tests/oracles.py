@@ -14,8 +14,8 @@ from scipy.sparse import issparse
 
 from evomeans.engines import Engine, Refinement
 from evomeans.engines.cpu.engine import CpuEngine
-from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import State, count_tiles
+from evomeans.engines.cpu.simd import WIDTH
 from evomeans.engines.frame import Frame
 from problems import Problem
 

@@ -16,12 +16,12 @@ import pytest
 
 import evomeans
 from evomeans import files
-from evomeans.cli import failures, shell
+from evomeans.cli import failures
 from evomeans.cli.failures import CommandError, ExitCode, guarded
 from evomeans.cli.run_folder import write_run
 from evomeans.cli.tables.source import open_source
 from evomeans.compiled import ready
-from evomeans.estimators import memory
+from evomeans.estimators import validation
 from evomeans.files import write_atomically
 
 PACKAGE = Path(evomeans.__file__).parent
@@ -165,10 +165,10 @@ def test_a_drive_letter_is_not_an_array_of_an_npz_file(tmp_path: Path) -> None:
 
 
 def test_commands_to_copy_are_quoted_for_the_shell(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert shell.join(["fit", "my table.csv"]) == "fit 'my table.csv'"
-    monkeypatch.setattr(shell, "os", fake_os("nt"))
-    assert shell.join(["fit", "my table.csv"]) == 'fit "my table.csv"'
-    assert shell.quote("plain") == "plain"
+    assert failures.join(["fit", "my table.csv"]) == "fit 'my table.csv'"
+    monkeypatch.setattr(failures, "os", fake_os("nt"))
+    assert failures.join(["fit", "my table.csv"]) == 'fit "my table.csv"'
+    assert failures.quote("plain") == "plain"
 
 
 def test_helpers_that_compile_do_not_hear_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,13 +192,13 @@ def test_helpers_that_compile_do_not_hear_ctrl_c(monkeypatch: pytest.MonkeyPatch
 
 def test_free_memory_without_proc(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither macOS nor Windows has /proc; psutil knows, and without it nobody does."""
-    monkeypatch.setattr(memory, "_read", lambda path: "")
-    monkeypatch.setattr(memory, "find_spec", lambda name: None)
-    assert memory.free_memory() is None
+    monkeypatch.setattr(validation, "_read", lambda path: "")
+    monkeypatch.setattr(validation, "find_spec", lambda name: None)
+    assert validation.free_memory() is None
     psutil = types.SimpleNamespace(virtual_memory=lambda: types.SimpleNamespace(available=123))
-    monkeypatch.setattr(memory, "find_spec", lambda name: object())
+    monkeypatch.setattr(validation, "find_spec", lambda name: object())
     monkeypatch.setitem(sys.modules, "psutil", psutil)
-    assert memory.free_memory() == 123
+    assert validation.free_memory() == 123
 
 
 def test_cores_are_counted_without_affinity(monkeypatch: pytest.MonkeyPatch) -> None:

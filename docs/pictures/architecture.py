@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
-from evomeans.plotting.palette import INK, MUTED
+from evomeans.plotting.axes import INK, MUTED
 
 TARGET = Path(__file__).resolve().parents[1] / "images" / "architecture.png"
 

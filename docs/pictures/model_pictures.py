@@ -21,7 +21,7 @@ from evomeans import (
     SphericalHGMeans,
     TrimmedHGMeans,
 )
-from evomeans.plotting.palette import INK, MUTED, OKABE_ITO
+from evomeans.plotting.axes import INK, MUTED, OKABE_ITO
 
 IMAGES = Path(__file__).resolve().parents[1] / "images"
 

@@ -11,9 +11,9 @@ from typing import Any, Self
 import numpy as np
 
 from evomeans.engines import is_dask, prepare_kernels
-from evomeans.engines.protocol import Ability, FloatArray, Refinement
-from evomeans.estimators.docstrings import completed
+from evomeans.engines.protocol import Ability, Refinement
 from evomeans.estimators.fitted import FittedCenters
+from evomeans.estimators.model import completed
 from evomeans.estimators.parameters import (
     check_engine,
     check_int,
@@ -29,9 +29,9 @@ from evomeans.estimators.validation import (
     check_sample_weight,
     check_samples,
 )
-from evomeans.search.interrupts import DeferredInterrupt
 from evomeans.search.settings import check_limits
-from evomeans.search.stopping import StopReason
+from evomeans.search.stopping import DeferredInterrupt, StopReason
+from evomeans.typing import FloatArray
 from lab.baselines.engine import ENGINES, BaselineEngine
 from lab.baselines.engines import create_engine
 from lab.baselines.pursuit import RunRecord, pursue

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from evomeans.engines.protocol import Ability, Engine, FloatArray, LocalSearch, Refinement, Start
+from evomeans.engines.protocol import Ability, Engine, LocalSearch, Refinement, Start
 from evomeans.engines.sampling import Drawing
 from evomeans.estimators.parameters import check_int, check_optional_int
+from evomeans.typing import FloatArray
 from lab.baselines.base import AnytimeBaseline
 from lab.baselines.engine import BaselineEngine
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from evomeans.engines.protocol import Ability, FloatArray, Refinement, Start
+from evomeans.engines.protocol import Ability, Refinement, Start
 from evomeans.estimators.parameters import check_int, check_real
+from evomeans.typing import FloatArray
 from lab.baselines.base import AnytimeBaseline
 from lab.baselines.engine import BaselineEngine
 

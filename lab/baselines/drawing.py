@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from evomeans.engines.protocol import FloatArray
-from lab.baselines.engine import BaselineEngine, IndexArray
+from evomeans.typing import FloatArray, Indices
+from lab.baselines.engine import BaselineEngine
 
 
-def roulette(chances: FloatArray, uniforms: FloatArray) -> IndexArray:
+def roulette(chances: FloatArray, uniforms: FloatArray) -> Indices:
     """Draw indices with these chances, with replacement; none without a chance is drawn.
 
     Any index may be drawn if all chances are zero.
@@ -17,13 +17,13 @@ def roulette(chances: FloatArray, uniforms: FloatArray) -> IndexArray:
         chances = np.ones_like(chances)
     cumulated = chances.cumsum()
     drawn = np.searchsorted(cumulated, uniforms * cumulated[-1], side="right")
-    indices: IndexArray = np.minimum(drawn, np.flatnonzero(chances)[-1])
+    indices: Indices = np.minimum(drawn, np.flatnonzero(chances)[-1])
     return indices
 
 
 def roulette_without_replacement(
     chances: FloatArray, count: int, rng: np.random.Generator
-) -> IndexArray:
+) -> Indices:
     """Draw different indices with these chances; fewer where fewer have a chance.
 
     Of exponential variables divided by the chances, the smallest come first as a wheel would draw
@@ -36,7 +36,7 @@ def roulette_without_replacement(
     """
     possible = np.flatnonzero(chances)
     times = rng.exponential(size=len(chances))[possible] / chances[possible]
-    chosen: IndexArray = possible[times.argsort(kind="stable")[:count]]
+    chosen: Indices = possible[times.argsort(kind="stable")[:count]]
     return chosen
 
 

@@ -9,8 +9,9 @@ import numpy as np
 from scipy.spatial import KDTree
 from scipy.spatial.distance import cdist
 
-from evomeans.engines.protocol import FloatArray, LocalSearch, Refinement, Start
+from evomeans.engines.protocol import LocalSearch, Refinement, Start
 from evomeans.estimators.parameters import check_int, check_optional_int
+from evomeans.typing import FloatArray
 from lab.baselines.base import AnytimeBaseline, random_samples
 from lab.baselines.drawing import roulette, weighted
 from lab.baselines.engine import BaselineEngine

@@ -9,16 +9,9 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.engines.protocol import (
-    Engine,
-    FloatArray,
-    Handle,
-    Refinement,
-    Start,
-)
+from evomeans.engines.protocol import Engine, Handle, Refinement, Start
 from evomeans.engines.workers import Workers
-
-IndexArray = NDArray[np.intp]
+from evomeans.typing import FloatArray, Indices
 
 ENGINES = ("auto", "cpu", "reference")
 """The engines that can do all of it."""
@@ -94,7 +87,7 @@ class BaselineEngine(Engine, Protocol):
         """
         ...
 
-    def rows(self, chosen: IndexArray) -> FloatArray:
+    def rows(self, chosen: Indices) -> FloatArray:
         """Return the samples with these indices, shape (m, d)."""
         ...
 
@@ -119,7 +112,7 @@ class BaselineEngine(Engine, Protocol):
         ...
 
     def threshold_moves(
-        self, labels: NDArray[np.int32], n_clusters: int, order: IndexArray, factor: float
+        self, labels: NDArray[np.int32], n_clusters: int, order: Indices, factor: float
     ) -> tuple[NDArray[np.int32], FloatArray]:
         """Visit samples in this order and move them to other clusters; return labels and means.
 
@@ -129,7 +122,7 @@ class BaselineEngine(Engine, Protocol):
         """
         ...
 
-    def seed_from(self, pool: FloatArray, chances: FloatArray, quantiles: FloatArray) -> IndexArray:
+    def seed_from(self, pool: FloatArray, chances: FloatArray, quantiles: FloatArray) -> Indices:
         """Draw k points of a pool by k-means++, judged by all samples; return their indices.
 
         The first is drawn by ``chances``, shape (p,), each later one by these times the squared

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evomeans.engines.protocol import FloatArray, Refinement
+from evomeans.engines.protocol import Refinement
 from evomeans.estimators.parameters import shown
+from evomeans.typing import FloatArray
 from lab.baselines.engine import BaselineEngine
 from lab.baselines.incremental import IncrementalBaseline, promising
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from evomeans.engines.protocol import FloatArray, Refinement
+from evomeans.engines.protocol import Refinement
 from evomeans.estimators.parameters import check_int, check_random_source, generator_from
-from evomeans.search.interrupts import DeferredInterrupt
+from evomeans.search.stopping import DeferredInterrupt
+from evomeans.typing import FloatArray
 from lab.baselines.base import Found
 from lab.baselines.checks import check_choice
 from lab.baselines.drawing import roulette, roulette_without_replacement, weighted

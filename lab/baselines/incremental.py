@@ -14,13 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from evomeans.engines.protocol import FloatArray, Refinement, Start
+from evomeans.engines.protocol import Refinement, Start
 from evomeans.engines.rules import MAX_ITERATIONS
 from evomeans.estimators.parameters import check_int
 from evomeans.estimators.solution import canonical_solution
-from evomeans.search.interrupts import DeferredInterrupt
+from evomeans.search.stopping import DeferredInterrupt
+from evomeans.typing import FloatArray, Indices
 from lab.baselines.base import Baseline, Found
-from lab.baselines.engine import BaselineEngine, IndexArray, made
+from lab.baselines.engine import BaselineEngine, made
 
 # Numbers that differ by less, relatively, differ by rounding; then the order decides.
 ROUNDING = 1e-12
@@ -169,12 +170,12 @@ def _path_attributes(path: tuple[PathStep, ...]) -> dict[str, Any]:
 
 def promising(
     engine: BaselineEngine,
-    samples: IndexArray,
+    samples: Indices,
     squares: FloatArray,
     *,
     share: float = 1.0,
     moved: bool,
-) -> IndexArray:
+) -> Indices:
     """Return the samples at which one more centre reduces the objective most.
 
     They are chosen from ``samples``, and reach at least ``share`` of the largest reduction. If
@@ -191,7 +192,7 @@ def promising(
     return samples[largest(np.concatenate(reductions), share)]
 
 
-def largest(values: FloatArray, share: float = 1.0) -> IndexArray:
+def largest(values: FloatArray, share: float = 1.0) -> Indices:
     """Return the indices, in order, of values that are at least ``share`` of the largest."""
     return np.flatnonzero(values >= share * (1.0 - ROUNDING) * values.max())
 

@@ -9,12 +9,13 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
-from evomeans.engines.protocol import FloatArray, Refinement, Start
+from evomeans.engines.protocol import Refinement, Start
 from evomeans.estimators.parameters import check_int
-from evomeans.search.individual import CLONE_TOLERANCE
+from evomeans.search.population import CLONE_TOLERANCE
+from evomeans.typing import FloatArray, Indices
 from lab.baselines.base import AnytimeBaseline, random_samples
 from lab.baselines.checks import check_choice, check_interval, check_number
-from lab.baselines.engine import BaselineEngine, IndexArray, refined
+from lab.baselines.engine import BaselineEngine, refined
 from lab.baselines.saga.crossovers import pair_up
 
 PARENTS = 3
@@ -184,7 +185,7 @@ def difference_child(
     return first + factor * (second - third)
 
 
-def exact_match(reference: FloatArray, centers: FloatArray) -> IndexArray:
+def exact_match(reference: FloatArray, centers: FloatArray) -> Indices:
     """Return which centre belongs to each of the reference, at the least total squared distance."""
-    partner: IndexArray = linear_sum_assignment(cdist(reference, centers, "sqeuclidean"))[1]
+    partner: Indices = linear_sum_assignment(cdist(reference, centers, "sqeuclidean"))[1]
     return partner

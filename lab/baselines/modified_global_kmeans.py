@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evomeans.engines.protocol import FloatArray, Refinement
+from evomeans.engines.protocol import Refinement
+from evomeans.typing import FloatArray
 from lab.baselines.engine import BaselineEngine
 from lab.baselines.gammas import check_gammas
 from lab.baselines.incremental import ROUNDING, IncrementalBaseline, promising, settle

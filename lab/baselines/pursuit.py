@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from evomeans.engines.protocol import Refinement
-from evomeans.search.interrupts import DeferredInterrupt
 from evomeans.search.settings import SearchSettings
-from evomeans.search.stopping import Progress, StopReason, reason_to_stop
+from evomeans.search.stopping import DeferredInterrupt, Progress, StopReason, reason_to_stop
 
 
 @dataclass(frozen=True, slots=True)

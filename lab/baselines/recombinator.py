@@ -9,15 +9,9 @@ from typing import cast
 
 import numpy as np
 
-from evomeans.engines.protocol import (
-    Ability,
-    Engine,
-    FloatArray,
-    LocalSearch,
-    Refinement,
-    Start,
-)
+from evomeans.engines.protocol import Ability, Engine, LocalSearch, Refinement, Start
 from evomeans.estimators.parameters import check_int, check_optional_int
+from evomeans.typing import FloatArray
 from lab.baselines.base import AnytimeBaseline
 from lab.baselines.checks import check_number
 from lab.baselines.engine import BaselineEngine, made

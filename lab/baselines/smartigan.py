@@ -8,18 +8,12 @@ from typing import cast
 
 import numpy as np
 
-from evomeans.engines.protocol import (
-    Ability,
-    Engine,
-    FloatArray,
-    LocalSearch,
-    Refinement,
-    Start,
-)
+from evomeans.engines.protocol import Ability, Engine, LocalSearch, Refinement, Start
 from evomeans.estimators.parameters import check_int
+from evomeans.typing import FloatArray, Indices
 from lab.baselines.base import AnytimeBaseline, random_samples
 from lab.baselines.checks import check_choice, check_number
-from lab.baselines.engine import BaselineEngine, IndexArray, made
+from lab.baselines.engine import BaselineEngine, made
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -117,7 +111,7 @@ def factor(t: int, n_passes: int, threshold: float) -> float:
 
 
 def threshold_accepting(
-    engine: BaselineEngine, centers: FloatArray, orders: list[IndexArray], threshold: float
+    engine: BaselineEngine, centers: FloatArray, orders: list[Indices], threshold: float
 ) -> FloatArray:
     """Make a pass for each of the orders, from the clusters of these centres; return the means."""
     labels = np.asarray(engine.assign(centers)[0])

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evomeans.typing import FloatArray
 from lab.data.errors import WrongContentsError
 
-FloatArray = NDArray[np.float64]
 MISSING = "?"
 
 

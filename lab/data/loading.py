@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.files import write_atomically
+from evomeans.typing import FloatArray
 from lab.data.archives import read_parts
 from lab.data.cleaning import Cleaned
 from lab.data.download import download
@@ -29,7 +30,6 @@ from lab.data.records import Dataset
 from lab.data.registry import DATASETS, PARTIAL, dataset_named, is_listed
 from lab.data.verification import check_value, verify
 
-FloatArray = NDArray[np.float64]
 SHIPPED = Path(__file__).parent
 
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 import hashlib
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evomeans.typing import FloatArray
 from lab.data.errors import WrongContentsError
 from lab.data.records import Dataset
-
-FloatArray = NDArray[np.float64]
 
 # Published values have six digits or so.
 TOLERANCE_OF_VALUES = 1e-4

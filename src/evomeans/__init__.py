@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from evomeans.estimators.exact_kmeans import ExactKMeans
     from evomeans.estimators.hgmeans import HGMeans
     from evomeans.estimators.kernel import KernelHGMeans
-    from evomeans.estimators.loading import load
     from evomeans.estimators.path import HGMeansPath
+    from evomeans.estimators.persistence import load
     from evomeans.estimators.spherical import SphericalHGMeans
     from evomeans.estimators.trimmed import TrimmedHGMeans
     from evomeans.exact.certificate import Certificate
-    from evomeans.path.record import PathRecord
+    from evomeans.path.state import PathRecord
     from evomeans.search import History, Individual, OffspringRecord, StopReason
     from evomeans.storage.certificate_file import (
         CertificateFileError,
@@ -70,14 +70,14 @@ _HOMES = {
     "KernelHGMeans": "evomeans.estimators.kernel",
     "ModelFileError": "evomeans.storage.model_file",
     "OffspringRecord": "evomeans.search",
-    "PathRecord": "evomeans.path.record",
+    "PathRecord": "evomeans.path.state",
     "StopReason": "evomeans.search",
     "certify": "evomeans.estimators.certifying",
     "load_certificate": "evomeans.storage.certificate_file",
     "save_certificate": "evomeans.storage.certificate_file",
     "SphericalHGMeans": "evomeans.estimators.spherical",
     "TrimmedHGMeans": "evomeans.estimators.trimmed",
-    "load": "evomeans.estimators.loading",
+    "load": "evomeans.estimators.persistence",
 }
 
 

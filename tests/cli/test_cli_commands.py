@@ -338,11 +338,11 @@ def test_warmup_compiles_what_is_missing_and_shows_progress(evomeans, monkeypatc
     """A second run has nothing to do. Nothing is shown with --quiet but the result in JSON."""
     from evomeans.compiled import ready
     from evomeans.compiled.cache import SharedCache
-    from evomeans.compiled.extremes import smallest_size
+    from evomeans.kernels.vectors import smallest_size
 
     call = ready.Call(smallest_size, (np.zeros(1, np.int16),), 0.1)
     monkeypatch.setattr(smallest_size, "_cache", SharedCache(smallest_size.py_func, is_kept=False))
-    monkeypatch.setattr("evomeans.cli.warmup.needed_calls", lambda: [call])
+    monkeypatch.setattr("evomeans.cli.info.needed_calls", lambda: [call])
     first = evomeans("warmup", "--jobs", "1")
     assert first.code == 0
     assert "1 of 1" in first.err

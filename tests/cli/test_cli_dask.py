@@ -11,7 +11,7 @@ import pytest
 
 import evomeans as package
 from evomeans import HGMeans
-from evomeans.cli.report import NO_ROWS
+from evomeans.cli.run_folder import NO_ROWS
 
 pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")

@@ -402,7 +402,7 @@ def test_names_that_are_no_text(evomeans, blobs):
 def test_without_jinja2_all_but_the_page_is_written(evomeans, blobs, monkeypatch):
     """Told before the search, not after it."""
     with monkeypatch.context() as patch:
-        patch.setattr("evomeans.cli.report.find_spec", lambda name: None)
+        patch.setattr("evomeans.cli.run_folder.find_spec", lambda name: None)
         result = evomeans(*FIT, "-o", "out")
         assert evomeans("report", "out").code == 1
     assert result.code == 0

@@ -15,7 +15,7 @@ import dask.array as da
 import numpy as np
 from scipy.sparse import csr_array
 from evomeans import HGMeans, baselines
-from evomeans.cli.warmup import needed_calls
+from evomeans.cli.info import needed_calls
 from evomeans.compiled.kernel import Kernel
 
 warnings.simplefilter("ignore")

@@ -13,7 +13,7 @@ from evomeans.criteria import (
     Silhouette,
     find_criterion,
 )
-from evomeans.criteria.rules import (
+from evomeans.criteria.base import (
     first_at_most,
     first_within_error,
     knee,

@@ -8,19 +8,19 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_matrix
 
 from evomeans.compiled.bundle import address_of
-from evomeans.engines import Start, modelling
+from evomeans.engines import Start, base
 from evomeans.engines.constrained.engine import ConstrainedEngine
 from evomeans.engines.constrained.links import Links, contract
 from evomeans.engines.constrained.transport import fill_soon
 from evomeans.engines.cpu import engine as cpu_engine
 from evomeans.engines.cpu import order
 from evomeans.engines.cpu.engine import CpuEngine
-from evomeans.engines.cpu.room import Room
 from evomeans.engines.cpu.seeding import seed
 from evomeans.engines.cpu.threads import ABANDONED
-from evomeans.engines.draws import WeightedDraw
+from evomeans.engines.cpu.workspace import Room
 from evomeans.engines.protocol import Abandoned
-from evomeans.engines.spherical.engine import SphericalEngine
+from evomeans.engines.sampling import WeightedDraw
+from evomeans.engines.spherical import SphericalEngine
 from evomeans.engines.trimmed import TrimmedEngine
 from evomeans.engines.workers import watched
 from evomeans.search.founding import seed_among
@@ -169,7 +169,7 @@ def test_models_end_seeding_with_distinct_samples(monkeypatch, name, nth) -> Non
 @pytest.mark.parametrize("name", MODELS)
 def test_a_refinement_of_a_model_says_how_far_it_came(monkeypatch, name) -> None:
     """It is asked for every block of rows, and ends with finite centres, wherever that is."""
-    monkeypatch.setattr(modelling, "AT_ONCE", 1_000)
+    monkeypatch.setattr(base, "AT_ONCE", 1_000)
     engine = MODELS[name]()
     start = Start(engine.rows(np.arange(5)))
     asked = []
@@ -193,7 +193,7 @@ def test_matrix_products_label_as_the_kernel_does(monkeypatch) -> None:
     rows = RNG.normal(size=(500, 12))
     labels, objective = SphericalEngine(rows, None).assign(rows[:9])
     seeds = SphericalEngine(rows, None).seed(np.linspace(0.0, 0.9, 20).reshape(10, 2))
-    monkeypatch.setattr(modelling, "LONG", 1)
+    monkeypatch.setattr(base, "LONG", 1)
     same, value = SphericalEngine(rows, None).assign(rows[:9])
     assert_array_equal(same, labels)
     assert value == pytest.approx(objective, rel=1e-12)

@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 from evomeans.engines import Engine, Refinement, Start, create_engine
+from evomeans.engines.base import OneAtATime
 from evomeans.engines.cpu import CpuEngine
-from evomeans.engines.inherited import OneAtATime
 from evomeans.engines.protocol import Ability
 from evomeans.search import (
     DEEP,

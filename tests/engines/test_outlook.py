@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from evomeans.engines import Engine, Start, create_engine
-from evomeans.engines.outlook import EARLIEST, Outlook
+from evomeans.engines.acceleration import EARLIEST, Outlook
 from evomeans.engines.protocol import LocalSearch, Refinement
 from oracles import assert_same_bits
 from problems import MOMENTUM, Problem, overlapping, with_momentum

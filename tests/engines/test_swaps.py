@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from evomeans.engines import Start, create_engine
-from evomeans.engines.cpu.choices import uniform
-from evomeans.engines.cpu.clusters import Diary
+from evomeans.engines.cpu.swaps.lists import Diary
+from evomeans.engines.cpu.swaps.search import uniform
 from evomeans.engines.protocol import Ability, LocalSearch
 from limits import time_limit
 from oracles import (

@@ -12,7 +12,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import evomeans
-from evomeans.exact.tree_proof import InvalidProofError
+from evomeans.exact.tree import InvalidProofError
 from evomeans.search import StopReason
 from evomeans.storage.archive import write_archive
 from evomeans.storage.certificate_file import FORMAT, KINDS, certificate_to_meta

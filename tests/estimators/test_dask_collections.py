@@ -19,7 +19,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from evomeans import CheckpointError, HGMeans, load
 from evomeans.engines import Start, create_engine
 from evomeans.engines.cpu import CpuEngine
-from evomeans.engines.dask import DaskEngine, sources
+from evomeans.engines.dask import DaskEngine, blocks
 from evomeans.engines.dask.engine import BATCH
 from evomeans.engines.protocol import LocalSearch
 from evomeans.estimators.validation import check_sample_weight, check_samples
@@ -233,7 +233,7 @@ def test_any_view_of_a_memory_map_is_read_on_the_worker(order, tmp_path):
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     views = mapped[100:700], mapped[:, 1:], mapped[7::2], mapped[::-3, ::-1], mapped[5:, 1:2]
     for part in (mapped, *views):
-        array = sources.as_dask_array(part)
+        array = blocks.as_dask_array(part)
         assert len(pickle.dumps(array)) < part.nbytes
         assert_array_equal(array.compute(), part)
         assert_array_equal(array[3:40, [0]].compute(), part[3:40, [0]])
@@ -244,8 +244,8 @@ def test_a_copy_of_a_memory_map_is_in_memory_and_other_maps_are_refused(tmp_path
     np.save(tmp_path / "X.npy", X)
     copied = np.load(tmp_path / "X.npy", mmap_mode="r").copy()
     assert isinstance(copied, np.memmap)
-    assert sources.FileRows.of(copied) is None
-    assert_array_equal(sources.as_dask_array(copied).compute(), X)
+    assert blocks.FileRows.of(copied) is None
+    assert_array_equal(blocks.as_dask_array(copied).compute(), X)
     changed = np.load(tmp_path / "X.npy", mmap_mode="c")
     with pytest.raises(ValueError, match=r"changes that no file has \(mode='c'\).*mode='r'"):
         quick(engine="dask").fit(changed)

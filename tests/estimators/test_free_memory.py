@@ -7,8 +7,8 @@ import pytest
 
 from evomeans import HGMeans
 from evomeans.engines import is_dask
-from evomeans.estimators import memory
-from evomeans.estimators.memory import exceeds_memory, free_memory
+from evomeans.estimators import validation
+from evomeans.estimators.validation import exceeds_memory, free_memory
 
 
 @pytest.fixture
@@ -26,17 +26,17 @@ def test_free_memory_is_between_nothing_and_all_there_is() -> None:
 def test_the_limit_of_a_container_counts(tmp_path, monkeypatch) -> None:
     (tmp_path / "memory.max").write_text("1000\n")
     (tmp_path / "memory.current").write_text("400\n")
-    monkeypatch.setattr(memory, "CGROUP", tmp_path)
+    monkeypatch.setattr(validation, "CGROUP", tmp_path)
     assert free_memory() == 600
     (tmp_path / "memory.max").write_text("max\n")
     assert free_memory() != 600
 
 
 def test_only_memory_maps_are_asked(mapped, monkeypatch) -> None:
-    monkeypatch.setattr(memory, "free_memory", lambda: 1)
+    monkeypatch.setattr(validation, "free_memory", lambda: 1)
     assert exceeds_memory(mapped)
     assert not exceeds_memory(np.asarray(mapped).copy())
-    monkeypatch.setattr(memory, "free_memory", lambda: None)
+    monkeypatch.setattr(validation, "free_memory", lambda: None)
     assert not exceeds_memory(mapped)
 
 
@@ -44,7 +44,7 @@ def test_auto_takes_dask_where_memory_does_not_suffice(mapped, monkeypatch) -> N
     pytest.importorskip("dask.array")
     search = {"random_state": 0, "max_offspring": 20}
     in_memory = HGMeans(3, **search).fit(mapped)
-    monkeypatch.setattr(memory, "free_memory", lambda: 1)
+    monkeypatch.setattr(validation, "free_memory", lambda: 1)
     in_file = HGMeans(3, **search).fit(mapped)
     assert not is_dask(in_memory.labels_)
     assert is_dask(in_file.labels_)

@@ -12,7 +12,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 import evomeans
 from constraint_oracles import all_labels
 from evomeans import HGMeans, KernelHGMeans
-from evomeans.estimators.feature_map import IndefiniteKernelError, apply_map, find_coordinates
+from evomeans.estimators.kernel import IndefiniteKernelError, apply_map, find_coordinates
 
 QUICK = {"n_jobs": 1, "random_state": 0}
 X = np.random.default_rng(0).normal(size=(60, 3))

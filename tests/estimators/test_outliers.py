@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 from evomeans import HGMeans
-from evomeans.engines.fixed_point import limb_bits
-from evomeans.engines.resolution import SPARE_BITS, smallest
+from evomeans.engines.frame import limb_bits
+from evomeans.engines.precision import SPARE_BITS, smallest
 from optional import require_torch
 
 N = 60

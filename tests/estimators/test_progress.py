@@ -11,7 +11,7 @@ import pytest
 from evomeans import HGMeans, OffspringRecord
 from evomeans.estimators import progress
 from evomeans.estimators.progress import ProgressBar, RichBar, TqdmBar
-from evomeans.search.forecast import Forecast
+from evomeans.search.observers import Forecast
 
 X = np.random.default_rng(0).normal(size=(40, 2))
 

@@ -11,7 +11,7 @@ import evomeans
 from constraint_oracles import all_labels
 from evomeans import SphericalHGMeans
 from evomeans.engines.protocol import LocalSearch, Start
-from evomeans.engines.spherical.engine import SphericalEngine, unit_rows
+from evomeans.engines.spherical import SphericalEngine, unit_rows
 
 QUICK = {"n_jobs": 1, "random_state": 0}
 

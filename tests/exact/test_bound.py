@@ -10,14 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from proof_problems import SmallProblem, clusterings, problems
 
-from evomeans.exact.bound import proven_bound
+from evomeans.exact.bound import pairs_to_fix, proven_bound
 from evomeans.exact.cut_search import CutFinder, CutRange
-from evomeans.exact.fixing import pairs_to_fix
-from evomeans.exact.multipliers import Multipliers
+from evomeans.exact.limits import Threads
 from evomeans.exact.points import WeightedPoints
-from evomeans.exact.star_cuts import LARGEST, add_cuts, are_valid, no_cuts
-from evomeans.exact.subproblem import Subproblem
-from evomeans.exact.threads import Threads
+from evomeans.exact.subproblem import LARGEST, Multipliers, Subproblem, add_cuts, are_valid, no_cuts
 
 
 def random_multipliers(rng: np.random.Generator, problem: Subproblem, scale: float) -> Multipliers:

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from evomeans import Certificate, ExactKMeans, HGMeans, HGMeansPath, certify
-from evomeans.exact.inertia import exact_inertia
 from evomeans.exact.line import cluster_line
-from evomeans.exact.points import WeightedPoints
+from evomeans.exact.points import WeightedPoints, exact_inertia
 from tests.fuzz.certificates import Problem, Rationals, case
 
 

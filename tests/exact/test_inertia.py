@@ -7,8 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from evomeans.exact.inertia import inertia_of_samples, labelled_inertia
-from evomeans.exact.points import WeightedPoints
+from evomeans.exact.points import WeightedPoints, inertia_of_samples, labelled_inertia
 
 
 def exact_inertia(values: np.ndarray, weights: np.ndarray, labels: np.ndarray) -> Fraction:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from evomeans.exact import LineClustering, cluster_line, line_program
-from evomeans.exact.line_kernels import segment_cost
+from evomeans.exact.line_program import segment_cost
 
 Floats = NDArray[np.float64]
 Problem = tuple[Floats, Floats, int]

@@ -17,13 +17,11 @@ from evomeans.exact.limits import Limits
 from evomeans.exact.plane import PlaneTree, by_columns
 from evomeans.exact.plane_boxes import least_value
 from evomeans.exact.plane_case import MOST_CHOICES, PlaneCase
-from evomeans.exact.plane_fixing import groups_together
 from evomeans.exact.plane_master import Master, Solution
-from evomeans.exact.plane_prices import PriceSearch, first_start
-from evomeans.exact.plane_pricing import evaluate, proven_bound
-from evomeans.exact.plane_proof import PlaneProof, PlaneStep, plane_bound
+from evomeans.exact.plane_prices import PriceSearch, evaluate, first_start, proven_bound
+from evomeans.exact.plane_proof import PlaneProof, PlaneStep, groups_together, plane_bound
 from evomeans.exact.points import WeightedPoints
-from evomeans.exact.tree_proof import InvalidProofError, StepKind
+from evomeans.exact.tree import InvalidProofError, StepKind
 
 ROUNDING = 1e-13
 

@@ -10,14 +10,13 @@ from proof_problems import problems
 
 from evomeans.exact.limits import Limits
 from evomeans.exact.projection import CpuProjector, Workbench, lowest_sum
-from evomeans.exact.tree import Tree
-from evomeans.exact.tree_proof import tree_bound
+from evomeans.exact.tree import Tree, tree_bound
 from optional import require_torch
 
 
 def on_torch(v: np.ndarray, k: int) -> Any:
     torch = require_torch()
-    from evomeans.exact.torch_projection import TorchProjector
+    from evomeans.exact.projection import TorchProjector
 
     return TorchProjector(v, k, torch.device("cpu"))
 

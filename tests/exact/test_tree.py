@@ -11,18 +11,15 @@ from threadpoolctl import threadpool_limits
 
 from evomeans.exact import cluster_line
 from evomeans.exact.admm import ROUND, WIDE_GAP, Iterate, Search
-from evomeans.exact.limits import Limits
-from evomeans.exact.multipliers import Multipliers
+from evomeans.exact.limits import Limits, Threads
 from evomeans.exact.points import WeightedPoints
 from evomeans.exact.projection import Workbench
-from evomeans.exact.rounding import kmeans
-from evomeans.exact.subproblem import Subproblem
-from evomeans.exact.threads import Threads
-from evomeans.exact.tree import Tree
-from evomeans.exact.tree_proof import (
+from evomeans.exact.subproblem import Multipliers, Subproblem, kmeans
+from evomeans.exact.tree import (
     InvalidProofError,
     Step,
     StepKind,
+    Tree,
     TreeProof,
     tree_bound,
 )

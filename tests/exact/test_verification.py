@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix
 import evomeans
 from evomeans.exact.points import WeightedPoints
 from evomeans.exact.proofs import DirectProof, PartsProof, SeparationProof, check_proof
-from evomeans.exact.tree_proof import InvalidProofError, Step, StepKind, TreeProof
+from evomeans.exact.tree import InvalidProofError, Step, StepKind, TreeProof
 
 RNG = np.random.default_rng(0)
 X = np.concatenate([RNG.normal(size=(14, 3)), RNG.normal(size=(14, 3)) + 2.5])

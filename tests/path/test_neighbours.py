@@ -17,7 +17,7 @@ from evomeans.path.neighbours import (
     merge_pair,
     merging_costs,
 )
-from evomeans.search.individual import Individual
+from evomeans.search.population import Individual
 
 
 def inertia(X, centers):

@@ -11,11 +11,10 @@ from evomeans.engines import create_engine
 from evomeans.engines.protocol import Start
 from evomeans.path.neighbours import merge_pair
 from evomeans.path.search import Outcome, follow_path, learn
-from evomeans.path.settings import PathSettings
-from evomeans.path.state import Entry, Kind, PathState, Step
+from evomeans.path.state import Entry, Kind, PathSettings, PathState, Step
 from evomeans.search import StopReason
-from evomeans.search.individual import Individual
-from evomeans.search.interrupts import DeferredInterrupt
+from evomeans.search.population import Individual
+from evomeans.search.stopping import DeferredInterrupt
 
 TOLERANCE = 1e-5
 X = np.random.default_rng(0).normal(size=(150, 3))

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 
-from evomeans.metrics import checks
+from evomeans.metrics import sums
 from evomeans.metrics.sums import cluster_moments
 from evomeans.plotting.cluster_data import (
     column_names,
@@ -146,7 +146,7 @@ def test_similar_clusters_stand_together():
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_moments_in_blocks_are_those_of_all_samples(monkeypatch, sparse, weighted):
-    monkeypatch.setattr(checks, "BLOCK", 40)
+    monkeypatch.setattr(sums, "BLOCK", 40)
     weight = RNG.random(90) if weighted else np.ones(90)
     data = cluster_moments(csr_array(X) if sparse else X, CENTERS, weight, LABELS)
     mean = np.average(X, axis=0, weights=weight)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from evomeans.plotting.palette import OKABE_ITO, cluster_colors, ink_on, luminance
+from evomeans.plotting.axes import OKABE_ITO, cluster_colors, ink_on, luminance
 
 
 @pytest.mark.parametrize("k", [1, 3, 8])

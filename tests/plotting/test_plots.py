@@ -15,8 +15,8 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import NotFittedError
 
 from evomeans import HGMeans, HGMeansPath, History, plotting
+from evomeans.plotting.axes import OKABE_ITO
 from evomeans.plotting.cluster_plots import draw_sizes
-from evomeans.plotting.palette import OKABE_ITO
 
 matplotlib.use("Agg")
 

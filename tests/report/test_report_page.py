@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from reports import HOSTILE, data_of, fitted, samples
 
-from evomeans.plotting.palette import luminance
+from evomeans.plotting.axes import luminance
 from evomeans.report import render_report
-from evomeans.report.theme import COLORS, VARIABLES
+from evomeans.report.figures import COLORS, VARIABLES
 
 pytest_plugins = ["report_fixtures"]
 

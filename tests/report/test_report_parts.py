@@ -15,10 +15,9 @@ from sklearn.cluster import KMeans
 
 from evomeans import ConstrainedHGMeans, KernelHGMeans, TrimmedHGMeans
 from evomeans.report import render_report, report_data
+from evomeans.report.clusters import borderline, cluster_words, gaps_between, separation, typical
+from evomeans.report.data import MOST_WORK, affordable_runs
 from evomeans.report.page import above_text, labels_csv
-from evomeans.report.rival import MOST_WORK, affordable_runs
-from evomeans.report.separation import borderline, gaps_between, separation, typical
-from evomeans.report.words import cluster_words
 
 pytest_plugins = ["report_fixtures"]
 

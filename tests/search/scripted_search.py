@@ -5,7 +5,7 @@ from __future__ import annotations
 from evomeans.engines.protocol import Ability
 from evomeans.search import Crossing, SearchSettings, Strategy, evolve
 from evomeans.search.crossover import matching_crossover, partition_crossover
-from evomeans.search.strategy import SMALL_FOR_PARTS
+from evomeans.search.settings import SMALL_FOR_PARTS
 from fakes import ScriptedClock, ScriptedEngine, ScriptedRandom
 
 FOUNDERS = [40.0, 10.0, 30.0, 20.0]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
 
-from evomeans.compiled import assignment
+from evomeans.kernels import matching
 from evomeans.search.crossover import (
     Breeding,
     matching_crossover,
@@ -19,7 +19,7 @@ from evomeans.search.crossover import (
     partition_crossover,
     squared_matching_crossover,
 )
-from evomeans.search.individual import Individual
+from evomeans.search.population import Individual
 from fakes import ScriptedEngine
 from oracles import cheapest_matching, squared_distances
 
@@ -70,7 +70,7 @@ def match(first, second, *, squared):
     k = len(first)
     partner, shared = np.empty(k, np.intp), np.empty(k, np.bool_)
     memory = np.empty((k, k)), np.empty((3, k)), np.empty((7, k), np.intp)
-    assignment.match(first, second, squared, partner, shared, *memory)
+    matching.match(first, second, squared, partner, shared, *memory)
     return partner, shared
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evomeans.search import OffspringRecord, SearchSettings
-from evomeans.search.forecast import Forecast
+from evomeans.search.observers import Forecast
 
 
 def record(number: int, seconds: float) -> OffspringRecord:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evomeans.search.individual import inherited_alpha
+from evomeans.search.population import inherited_alpha
 
 unit = st.floats(0.0, 1.0)
 

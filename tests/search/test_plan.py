@@ -11,7 +11,6 @@ from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import Ability
 from evomeans.search import DEEP, PAPER, Crossing
 from evomeans.search.crossover import partition_crossover
-from evomeans.search.individual import Individual
 from evomeans.search.plan import (
     MANY_FEATURES,
     SPACING_OF_A_GRID,
@@ -20,7 +19,8 @@ from evomeans.search.plan import (
     missing_abilities,
     plan,
 )
-from evomeans.search.strategy import FEW_FOR_SWAPS, SMALL_FOR_MOVES, SMALL_FOR_PARTS, VERY_NOISY
+from evomeans.search.population import Individual
+from evomeans.search.settings import FEW_FOR_SWAPS, SMALL_FOR_MOVES, SMALL_FOR_PARTS, VERY_NOISY
 
 ALL, NONE = frozenset(Ability), frozenset()
 GRID = SPACING_OF_A_GRID

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evomeans.search.individual import CLONE_TOLERANCE, Individual
 from evomeans.search.population import (
+    CLONE_TOLERANCE,
+    Individual,
     clone_groups,
     different_parents,
     independent_parents,

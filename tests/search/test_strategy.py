@@ -11,7 +11,7 @@ from scripted_search import FOUNDERS, inertias, run, small
 from evomeans.engines.protocol import KMEANS
 from evomeans.search import DEEP, PAPER, SearchSettings, StopReason, Strategy
 from evomeans.search.founding import RandomSamples
-from evomeans.search.strategy import FIRST_LAG
+from evomeans.search.settings import FIRST_LAG
 from fakes import breeding
 
 

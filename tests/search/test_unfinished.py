@@ -23,7 +23,7 @@ from evomeans.engines.cpu.engine import CpuEngine
 from evomeans.engines.protocol import Abandoned
 from evomeans.engines.reference import ReferenceEngine
 from evomeans.search import DEEP, PAPER, SearchSettings, StopReason, evolve, pipeline
-from evomeans.search.interrupts import DeferredInterrupt
+from evomeans.search.stopping import DeferredInterrupt
 from evomeans.storage.checkpoint import Checkpoint
 from fakes import ScriptedClock, ScriptedEngine
 

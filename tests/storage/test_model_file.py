@@ -26,8 +26,12 @@ from evomeans import HGMeans, ModelFileError, load
 from evomeans.plotting.search_data import population_data
 from evomeans.search import DEEP, PAPER
 from evomeans.search.history import COLUMNS, History
-from evomeans.storage.archive import read_archive, write_archive
-from evomeans.storage.arrays import HISTORY_MEMBERS, LATER_HISTORY_MEMBERS
+from evomeans.storage.archive import (
+    HISTORY_MEMBERS,
+    LATER_HISTORY_MEMBERS,
+    read_archive,
+    write_archive,
+)
 from evomeans.storage.model_file import FORMAT, VERSION
 
 X = np.random.default_rng(0).normal(size=(60, 3))

@@ -11,7 +11,7 @@ from numpy.testing import assert_array_equal
 
 from evomeans import CheckpointError
 from evomeans.path.state import Entry, PathState
-from evomeans.search.individual import Individual
+from evomeans.search.population import Individual
 from evomeans.storage.archive import read_archive, write_archive
 from evomeans.storage.path_checkpoint import FORMAT, VERSION, PathCheckpoint
 

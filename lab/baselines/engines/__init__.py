@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from evomeans.engines.protocol import FloatArray
+from evomeans.typing import FloatArray
 from lab.baselines.engine import ENGINES, BaselineEngine
 
 

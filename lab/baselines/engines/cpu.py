@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.engines.cpu import engine as cpu
-from evomeans.engines.cpu.room import LabelledCenters, Room
 from evomeans.engines.cpu.samples import with_room
-from evomeans.engines.draws import WeightedDraw
-from evomeans.engines.protocol import FloatArray, Handle
+from evomeans.engines.cpu.workspace import LabelledCenters, Room
+from evomeans.engines.protocol import Handle
+from evomeans.engines.sampling import WeightedDraw
+from evomeans.typing import FloatArray
 from lab.baselines.engine import Attracted, ClusterSums
 from lab.baselines.engines.foresight import Foresight, foresee, squares_to
 from lab.baselines.engines.losses import find_two_closest

@@ -13,17 +13,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evomeans.compiled.bundle import bundle
 from evomeans.compiled.jit import REORDER, jit
-from evomeans.engines.cpu.layout import FloatArray, Index, Samples
-from evomeans.engines.cpu.means import add_to
-from evomeans.engines.cpu.rows import remember_center, squared_distance, weight_of
+from evomeans.engines.cpu.layout import Samples, remember_center, squared_distance, weight_of
 from evomeans.engines.cpu.samples import with_room
-
-Labels = NDArray[np.int32]
-Integers = NDArray[np.intp]
+from evomeans.engines.cpu.swaps.means import add_to
+from evomeans.typing import FloatArray, Index, Indices, Labels
 
 
 @bundle
@@ -43,7 +39,7 @@ class Foresight(NamedTuple):
     weights: FloatArray
     extra: FloatArray
     extra_weights: FloatArray
-    heirs: Integers
+    heirs: Indices
     gains: FloatArray
 
     @classmethod
@@ -84,8 +80,8 @@ def foresee(
     first: FloatArray,
     second: FloatArray,
     away: FloatArray,
-    members: Integers,
-    begins: Integers,
+    members: Indices,
+    begins: Indices,
     memory: Foresight,
 ) -> None:
     """Set the gains of putting each centre onto the new place.
@@ -130,7 +126,7 @@ def inherit(
     first: FloatArray,
     second: FloatArray,
     away: FloatArray,
-    members: Integers,
+    members: Indices,
     begin: Index,
     end: Index,
     memory: Foresight,

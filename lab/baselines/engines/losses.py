@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.compiled.jit import jit
-from evomeans.engines.cpu.gaps import NOTHING
-from evomeans.engines.cpu.lanes import WIDTH, first_lane, less, load
-from evomeans.engines.cpu.layout import SECOND, FloatArray, Samples, Scratch
-from evomeans.engines.cpu.reassign import find_lowest
-from evomeans.engines.cpu.rows import remember_center, squared_distance
-from evomeans.engines.cpu.scores import locate_center, score, score_error
+from evomeans.engines.cpu.assignment import find_lowest, locate_center, score, score_error
+from evomeans.engines.cpu.bounds import NOTHING
+from evomeans.engines.cpu.layout import SECOND, Samples, Scratch, remember_center, squared_distance
+from evomeans.engines.cpu.simd import WIDTH, first_lane, less, load
 from evomeans.engines.cpu.threads import meet, nth_item
+from evomeans.typing import FloatArray
 
 
 @jit

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from evomeans.compiled.bundle import bundle
 from evomeans.compiled.jit import REORDER, jit
-from evomeans.compiled.vectors import squared_difference
-from evomeans.engines.cpu.layout import FloatArray, Index, Samples
-from evomeans.engines.cpu.rows import remember_center, squared_distance, weight_of
+from evomeans.engines.cpu.layout import Samples, remember_center, squared_distance, weight_of
+from evomeans.kernels.vectors import squared_difference
+from evomeans.typing import FloatArray, Index
 
 
 @bundle

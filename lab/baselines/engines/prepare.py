@@ -8,7 +8,7 @@ import numpy as np
 
 from evomeans.compiled.ready import Call
 from evomeans.engines.cpu.prepare import blank_samples
-from evomeans.engines.cpu.room import Room
+from evomeans.engines.cpu.workspace import Room
 from evomeans.engines.frame import is_sparse
 from lab.baselines.engines.foresight import Foresight, foresee, set_squares_to
 from lab.baselines.engines.losses import find_two_closest

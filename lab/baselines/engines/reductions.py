@@ -21,13 +21,12 @@ from scipy.sparse import csr_array, hstack
 
 from evomeans.compiled.bundle import bundle
 from evomeans.compiled.jit import FINITE, REORDER, jit
-from evomeans.engines.cpu.lanes import WIDTH
-from evomeans.engines.cpu.layout import Samples, aligned, count_tiles
+from evomeans.engines.cpu.layout import Rows, Samples, SparseRows, aligned, count_tiles, weight_of
 from evomeans.engines.cpu.order import neighbour_order
-from evomeans.engines.cpu.roulette import all_distances
-from evomeans.engines.cpu.rows import Rows, SparseRows, weight_of
+from evomeans.engines.cpu.seeding import all_distances
+from evomeans.engines.cpu.simd import WIDTH
 from evomeans.engines.cpu.threads import Crew, nth_item
-from evomeans.engines.protocol import FloatArray
+from evomeans.typing import FloatArray
 from lab.baselines.engine import Attracted
 
 # Limits of the distances at which samples are skipped are multiplied by this, far above rounding.

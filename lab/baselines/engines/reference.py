@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.engines.protocol import FloatArray, Handle
+from evomeans.engines.protocol import Handle
 from evomeans.engines.reference import ReferenceEngine, draw
 from evomeans.engines.rules import WORTHWHILE
+from evomeans.typing import FloatArray
 from lab.baselines.engine import Attracted, ClusterSums
 from lab.baselines.engines.utilities import sum_by_center
 

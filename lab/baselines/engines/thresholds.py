@@ -13,16 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.compiled.jit import REORDER, jit
-from evomeans.engines.cpu.clusters import Clusters
-from evomeans.engines.cpu.layout import FloatArray, Index, Samples
-from evomeans.engines.cpu.means import add_to, get_mean, move_mean, set_mean, square_to
-from evomeans.engines.cpu.moving import (
+from evomeans.engines.cpu.layout import Rows, Samples, SparseRows, by_row_type, weight_of
+from evomeans.engines.cpu.swaps.lists import Clusters
+from evomeans.engines.cpu.swaps.means import add_to, get_mean, move_mean, set_mean, square_to
+from evomeans.engines.cpu.swaps.moves import (
     joining_cost,
     leaving_gain,
     may_leave,
 )
-from evomeans.engines.cpu.rows import Rows, SparseRows, by_row_type, weight_of
 from evomeans.engines.rules import WORTHWHILE
+from evomeans.typing import FloatArray, Index
 
 
 @jit

@@ -6,7 +6,7 @@ from itertools import combinations
 
 import numpy as np
 
-from evomeans.engines.protocol import FloatArray
+from evomeans.typing import FloatArray
 
 
 def aggregation_weights(products: FloatArray, errors: FloatArray) -> FloatArray:

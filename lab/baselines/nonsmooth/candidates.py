@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from evomeans.engines.protocol import FloatArray, Refinement
-from lab.baselines.engine import BaselineEngine, IndexArray
+from evomeans.engines.protocol import Refinement
+from evomeans.typing import FloatArray, Indices
+from lab.baselines.engine import BaselineEngine
 from lab.baselines.incremental import ROUNDING, attracted_means, largest, promising
 
 # Samples are starts only if they are farther from their centres than this share of the mean.
@@ -16,7 +17,7 @@ FAR = 0.75
 
 def cluster_means(
     engine: BaselineEngine, solution: Refinement, squares: FloatArray
-) -> tuple[IndexArray, FloatArray, FloatArray]:
+) -> tuple[Indices, FloatArray, FloatArray]:
     """Return labels, sample weights, and the mean of the squares in every cluster."""
     labels = np.asarray(engine.assign(solution.centers)[0], dtype=np.intp)
     weights = np.ones(engine.n_samples) if engine.weights is None else engine.weights
@@ -127,12 +128,12 @@ def farthest_candidates(
 
 def _farthest(
     engine: BaselineEngine,
-    members: IndexArray,
+    members: Indices,
     squares: FloatArray,
     mean: float,
     weights: FloatArray,
     wanted: float,
-) -> tuple[IndexArray, FloatArray]:
+) -> tuple[Indices, FloatArray]:
     """Return the farthest samples of a cluster beyond the mean, and how often each counts."""
     far = members[squares[members] >= mean * (1.0 - ROUNDING)]
     highest = squares[far].max()
@@ -146,13 +147,13 @@ def _farthest(
     return far[taken], np.minimum(weights[far[taken]], wanted - before)
 
 
-def _first(order: IndexArray, weights: FloatArray, wanted: float) -> IndexArray:
+def _first(order: Indices, weights: FloatArray, wanted: float) -> Indices:
     """Return the first entries of an order, until their weights reach what is wanted."""
     before = np.cumsum(weights[order]) - weights[order]
     return order[before < wanted * (1.0 - ROUNDING)]
 
 
-def lowest_tenths(points: FloatArray, values: FloatArray, tenths: int) -> IndexArray:
+def lowest_tenths(points: FloatArray, values: FloatArray, tenths: int) -> Indices:
     """Return the indices of some tenths of the points, those with the lowest values.
 
     Values are compared in bands of one percent of the lowest, and within a band the order of the

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evomeans.engines.protocol import FloatArray
+from evomeans.typing import FloatArray
 from lab.baselines.nonsmooth.evaluation import Ending, Evaluation, Minimum, Search
 from lab.baselines.nonsmooth.wolfe import minimum_norm_weights
 

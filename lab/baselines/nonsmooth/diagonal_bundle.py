@@ -6,7 +6,7 @@ from collections import deque
 
 import numpy as np
 
-from evomeans.engines.protocol import FloatArray
+from evomeans.typing import FloatArray
 from lab.baselines.nonsmooth.evaluation import Evaluation, Search
 from lab.baselines.nonsmooth.line_search import Trial
 from lab.baselines.nonsmooth.variable_metric import BundleSettings, variable_metric_bundle

@@ -8,8 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from evomeans.engines.protocol import FloatArray, Refinement
+from evomeans.engines.protocol import Refinement
 from evomeans.estimators.parameters import shown
+from evomeans.typing import FloatArray
 from lab.baselines.engine import BaselineEngine
 from lab.baselines.gammas import check_gammas
 from lab.baselines.incremental import ROUNDING

@@ -13,7 +13,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from evomeans.engines.protocol import FloatArray
+from evomeans.typing import FloatArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)

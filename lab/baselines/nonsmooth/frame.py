@@ -9,7 +9,8 @@ from functools import partial
 
 import numpy as np
 
-from evomeans.engines.protocol import FloatArray, Refinement, Start
+from evomeans.engines.protocol import Refinement, Start
+from evomeans.typing import FloatArray
 from lab.baselines.engine import BaselineEngine
 from lab.baselines.incremental import IncrementalBaseline
 from lab.baselines.nonsmooth.evaluation import Search, minimise, minimise_together

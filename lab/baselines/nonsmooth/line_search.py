@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evomeans.engines.protocol import FloatArray
+from evomeans.typing import FloatArray
 from lab.baselines.nonsmooth.evaluation import Evaluation
 
 

@@ -20,7 +20,8 @@ from typing import Self
 
 import numpy as np
 
-from evomeans.engines.protocol import FloatArray, Handle, Refinement
+from evomeans.engines.protocol import Handle, Refinement
+from evomeans.typing import FloatArray
 from lab.baselines.engine import BaselineEngine
 from lab.baselines.incremental import ROUNDING
 from lab.baselines.nonsmooth.evaluation import Evaluation

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from evomeans.engines.protocol import FloatArray
+from evomeans.typing import FloatArray
 from lab.baselines.nonsmooth.aggregation import aggregation_weights
 from lab.baselines.nonsmooth.evaluation import Ending, Evaluation, Minimum, Search
 from lab.baselines.nonsmooth.line_search import Line, LineSettings, Trial

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evomeans.engines.protocol import FloatArray
+from evomeans.typing import FloatArray
 
 # Products that differ by less, relative to the longest point, are equal.
 ROUNDING = 1e-12

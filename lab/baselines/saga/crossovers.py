@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import cdist
 
-from evomeans.compiled.merging import pnn_merge
-from evomeans.engines.protocol import FloatArray
-from lab.baselines.engine import IndexArray
+from evomeans.kernels.ward import pnn_merge
+from evomeans.typing import FloatArray, Indices
 
 
 @dataclass(frozen=True)
@@ -127,7 +126,7 @@ CROSSOVERS: Mapping[str, Crossover] = {
 }
 
 
-def pair_up(first: FloatArray, second: FloatArray) -> IndexArray:
+def pair_up(first: FloatArray, second: FloatArray) -> Indices:
     """Give each centre of ``first``, in turn, the nearest of ``second`` that is still free."""
     distances = cdist(first, second, "sqeuclidean")
     partner = np.empty(len(first), dtype=np.intp)
@@ -149,7 +148,7 @@ def _one_of_each_pair(couple: Couple, from_second: NDArray[np.bool_]) -> Child:
 
 
 def _completed(
-    keeper: FloatArray, kept: IndexArray, donor: FloatArray, preference: IndexArray
+    keeper: FloatArray, kept: Indices, donor: FloatArray, preference: Indices
 ) -> FloatArray:
     """Keep some centres in place; fill the other positions with centres of the donor.
 
@@ -162,6 +161,6 @@ def _completed(
     return child
 
 
-def _others(some: ArrayLike, count: int) -> IndexArray:
+def _others(some: ArrayLike, count: int) -> Indices:
     """Return all positions below ``count`` except some."""
     return np.setdiff1d(np.arange(count), some)

@@ -9,7 +9,7 @@ import numpy as np
 
 from evomeans.engines.protocol import Refinement
 from evomeans.estimators.parameters import check_int, check_random_source, generator_from
-from evomeans.search.interrupts import DeferredInterrupt
+from evomeans.search.stopping import DeferredInterrupt
 from lab.baselines.base import AnytimeBaseline, Found
 from lab.baselines.checks import check_choice
 from lab.baselines.engine import BaselineEngine

@@ -9,9 +9,10 @@ from itertools import combinations
 
 import numpy as np
 
-from evomeans.engines.protocol import FloatArray, LocalSearch, Refinement, Start
+from evomeans.engines.protocol import LocalSearch, Refinement, Start
+from evomeans.typing import FloatArray, Indices
 from lab.baselines.base import random_samples
-from lab.baselines.engine import BaselineEngine, IndexArray, refined
+from lab.baselines.engine import BaselineEngine, refined
 from lab.baselines.saga.crossovers import CROSSOVERS, Couple
 from lab.baselines.saga.parameters import ParameterSet, inherited_parameters
 
@@ -27,9 +28,9 @@ class Candidate:
 
     solution: Refinement
     parameters: ParameterSet
-    labels: IndexArray | None = field(default=None, repr=False)
+    labels: Indices | None = field(default=None, repr=False)
 
-    def partition(self, engine: BaselineEngine) -> IndexArray:
+    def partition(self, engine: BaselineEngine) -> Indices:
         """Return the cluster of each sample."""
         if self.labels is None:
             self.labels = closest_centers(engine, self.solution.centers)
@@ -173,11 +174,11 @@ def _spun(chances: FloatArray, uniform: float) -> int:
     return min(index, int(np.flatnonzero(chances)[-1]))
 
 
-def closest_centers(engine: BaselineEngine, centers: FloatArray) -> IndexArray:
+def closest_centers(engine: BaselineEngine, centers: FloatArray) -> Indices:
     """Return the index of the closest centre of every sample."""
     return np.asarray(engine.assign(centers)[0]).astype(np.intp)
 
 
-def _total_weights(engine: BaselineEngine, cells: IndexArray, shape: tuple[int, int]) -> FloatArray:
+def _total_weights(engine: BaselineEngine, cells: Indices, shape: tuple[int, int]) -> FloatArray:
     totals = np.bincount(cells, engine.weights, shape[0] * shape[1])
     return totals.reshape(shape).astype(np.float64)

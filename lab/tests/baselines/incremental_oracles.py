@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evomeans.typing import FloatArray
 from oracles import squared_distances
-
-FloatArray = NDArray[np.float64]
 
 
 def lloyd(X: FloatArray, weights: FloatArray, centers: FloatArray) -> tuple[FloatArray, float]:

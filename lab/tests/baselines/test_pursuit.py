@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from evomeans.engines import Refinement
-from evomeans.search.interrupts import DeferredInterrupt
-from evomeans.search.stopping import StopReason
+from evomeans.search.stopping import DeferredInterrupt, StopReason
 from fakes import ScriptedClock, refinement
 from lab.baselines.pursuit import RunRecord, pursue
 

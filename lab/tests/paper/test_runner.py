@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from threadpoolctl import threadpool_info
 
-from evomeans.search.interrupts import DeferredInterrupt
+from evomeans.search.stopping import DeferredInterrupt
 from lab.data.locking import exclusive
 from lab.paper import runner
 from lab.paper.runner import (

@@ -151,7 +151,7 @@ def report(
     force
         Replace --output if it exists, and write through links.
     """
-    from evomeans.cli.report import write_report
+    from evomeans.cli.run_folder import write_report
 
     return write_report(run, output, force=force)
 
@@ -199,7 +199,7 @@ def verify(
     weights
         The column that says how much each row counts, if the run had one.
     """
-    from evomeans.cli.verify import verify_run
+    from evomeans.cli.certify import verify_run
 
     return verify_run(run, table, read, weights, show)
 
@@ -243,7 +243,7 @@ def warmup(*, jobs: Jobs = -1, show: Terminal = SHOW) -> int:
     jobs
         Processes, -1 for as many as there are cores.
     """
-    from evomeans.cli.warmup import compile_kernels
+    from evomeans.cli.info import compile_kernels
 
     return compile_kernels(jobs, show)
 

@@ -1,7 +1,8 @@
-"""``evomeans certify``."""
+"""``evomeans certify`` and ``evomeans verify``."""
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 import warnings
@@ -15,8 +16,8 @@ import numpy as np
 from evomeans.cli.failures import CommandError, ExitCode, reason_of
 from evomeans.cli.options import ProofOptions, SampleOptions, TableOptions
 from evomeans.cli.predict import Treatment, fitted_model, matching_table
+from evomeans.cli.reading import load_table
 from evomeans.cli.record import as_json
-from evomeans.cli.report import can_report
 from evomeans.cli.run_folder import (
     CERTIFICATE,
     MODEL,
@@ -24,6 +25,7 @@ from evomeans.cli.run_folder import (
     REPORT,
     REPORT_DATA,
     Content,
+    can_report,
     check_writable,
     damaged,
     read_json,
@@ -33,14 +35,24 @@ from evomeans.cli.run_folder import (
 from evomeans.cli.tables.table import Table
 from evomeans.cli.terminal import Terminal
 from evomeans.estimators.searching import SearchingEstimator
-from evomeans.search.interrupts import DeferredInterrupt
-from evomeans.storage.certificate_file import certificate_to_meta, save_certificate
+from evomeans.exact.certificate import Certificate
+from evomeans.exact.points import WeightedPoints, inertia_of_samples
+from evomeans.search.stopping import DeferredInterrupt
+from evomeans.storage.archive import Archive, ArchiveError
+from evomeans.storage.certificate_file import (
+    CertificateFileError,
+    certificate_from_meta,
+    certificate_to_meta,
+    load_certificate,
+    save_certificate,
+)
 from evomeans.wording import duration_text, number_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from evomeans.exact.certificate import Certificate
+
 
 INTERRUPTED = "certify was interrupted"
 FIRST_LINE, LONGEST_PAUSE = 2.0, 60.0
@@ -237,3 +249,103 @@ class ProofDisplay:
 
         seconds = time.monotonic() - self._start
         return Text(f"{duration_text(seconds)} of {duration_text(self.max_time)}  {self._text()}")
+
+
+STATED = ("lower_bound", "upper_bound", "status", "n_clusters", "n_samples", "constrained")
+"""What model and record repeat of a certificate."""
+SAME = 1e-6
+"""Relative; inertias of the same clustering differ by less."""
+
+
+def verify_run(
+    path: Path, name: str, read: TableOptions, weights: str | None, terminal: Terminal
+) -> int:
+    """Compute everything again that a certificate says about a table."""
+    folder = _folder_of(path)
+    file = path if folder is None else folder / CERTIFICATE
+    certificate = _certificate(file)
+    own = ""
+    if folder is None:
+        table = load_table(name, read, terminal, SampleOptions(weights=weights))
+        X = np.asarray(table.X)
+        _verified(certificate, file, table, X)
+    else:
+        record = run_record(folder)
+        model, treatment = certifiable_model(folder)
+        table, X = samples_of_run(model, treatment, record, name, read, weights, terminal)
+        _verified(certificate, file, table, X)
+        _check_statement(certificate, record.get("certificate"), folder / RECORD)
+        kept = getattr(model, "certificate_", None)
+        _check_statement(certificate, kept and certificate_to_meta(kept), folder / MODEL)
+        own = _own_clustering(certificate, model, X, table)
+    shown = {"verified": True, **certificate_to_meta(certificate), "gap": certificate.gap}
+    text = (
+        f"Verified: what {file} says is true of {table.name}. Proof, labels, inertia, gap and "
+        f"status were computed again.\n{certificate}{own}"
+    )
+    terminal.result(shown, text)
+    return ExitCode.DONE
+
+
+def _folder_of(path: Path) -> Path | None:
+    """Return the folder of a run, which also a certificate in it stands for; else None."""
+    if path.is_dir():
+        return path
+    in_run = path.name == CERTIFICATE and (path.parent / RECORD).exists()
+    return path.parent if in_run else None
+
+
+def _certificate(file: Path) -> Certificate:
+    if not os.path.lexists(file):
+        raise CommandError(
+            f"There is no certificate {file}. Name a run after evomeans certify, or a certificate."
+        )
+    try:
+        return load_certificate(file)
+    except CertificateFileError as error:
+        raise CommandError(str(error)) from error
+
+
+def _verified(certificate: Certificate, file: Path, table: Table, X: Any) -> None:
+    try:
+        certificate.verify(X, table.weights)
+    except ValueError as error:
+        raise CommandError(f"{file} is not true of {table.name}: {error}") from error
+
+
+def _check_statement(certificate: Certificate, stated: Any, path: Path) -> None:
+    """Refuse a run whose other files say something else than its certificate."""
+    try:
+        found = certificate_from_meta(Archive(stated, {})) if isinstance(stated, dict) else None
+    except ArchiveError:
+        found = None
+    if found is None or any(getattr(found, one) != getattr(certificate, one) for one in STATED):
+        raise CommandError(
+            f"{path} does not state what {CERTIFICATE} does. Run evomeans certify again."
+        )
+
+
+def _own_clustering(
+    certificate: Certificate, model: SearchingEstimator, X: Any, table: Table
+) -> str:
+    """Say so if the run has another clustering than the certificate is about."""
+    if certificate.n_clusters != len(model.cluster_centers_):
+        raise CommandError(
+            f"{CERTIFICATE} is about {certificate.n_clusters} clusters, and the model has "
+            f"{len(model.cluster_centers_)}. Run evomeans certify again."
+        )
+    with warnings.catch_warnings():
+        # Columns were matched by name; what is passed on is the bare matrix.
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        try:
+            labels = model._labels_to_certify(X, table.weights)
+        except ValueError as error:
+            raise CommandError(f"{table.name}: {error}") from error
+    points = WeightedPoints.of_samples(X, table.weights)
+    inertia = inertia_of_samples(points, X, table.weights, labels).value
+    if inertia <= certificate.upper_bound * (1 + SAME):
+        return ""
+    own = number_text(inertia, 10)
+    return (
+        f"\n  labels    the run has the inertia {own}; the better clustering is in the certificate"
+    )

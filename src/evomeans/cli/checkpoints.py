@@ -11,8 +11,7 @@ from evomeans.cli.terminal import as_typed
 from evomeans.estimators.path import HGMeansPath
 from evomeans.estimators.searching import SearchingEstimator
 from evomeans.search import History
-from evomeans.storage.archive import ArchiveError, read_archive
-from evomeans.storage.arrays import history_from_arrays
+from evomeans.storage.archive import ArchiveError, history_from_arrays, read_archive
 from evomeans.storage.checkpoint import FORMAT, VERSION
 from evomeans.storage.path_checkpoint import FORMAT as PATH_FORMAT
 from evomeans.storage.path_checkpoint import VERSION as PATH_VERSION

@@ -19,7 +19,7 @@ from evomeans.cli.terminal import Terminal, as_typed
 from evomeans.estimators.hgmeans import HGMeans
 from evomeans.files import write_atomically
 from evomeans.search import StopReason
-from evomeans.search.individual import CLONE_TOLERANCE
+from evomeans.search.population import CLONE_TOLERANCE
 from evomeans.wording import (
     counted,
     duration_text,

@@ -1,18 +1,33 @@
-"""How a command ends if it does not succeed, and with which exit code."""
+"""Errors and exit codes of the command line, and commands to copy."""
 
 from __future__ import annotations
 
 import errno
 import os
+import shlex
 import signal
+import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from enum import IntEnum
 from types import FrameType
 
 from evomeans.wording import printable
+
+# No name in a message is longer.
+LONGEST = 1000
+
+
+def join(words: Iterable[str]) -> str:
+    """Return the command line of some words."""
+    return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
+
+
+def quote(word: str) -> str:
+    """Return a word as it must be typed; an ellipsis if nobody could type or copy it."""
+    return join([word]) if word.isprintable() and len(word) <= LONGEST else "…"
 
 
 class ExitCode(IntEnum):

@@ -1,15 +1,67 @@
-"""``evomeans info``."""
+"""``evomeans info`` and ``evomeans warmup``."""
 
 from __future__ import annotations
 
 import json
 import os
 import platform
+import time
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+import numpy as np
+from scipy.sparse import csr_array
+
 from evomeans._version import __version__
-from evomeans.wording import how_to_install
+from evomeans.cli.terminal import Terminal
+from evomeans.engines.protocol import Ability
+from evomeans.wording import counted, how_to_install
+
+
+def needed_calls() -> list[Any]:
+    """Return what all models and proofs call on the CPU, for all kinds of samples."""
+    from evomeans.engines import spherical as spherical
+    from evomeans.engines import trimmed
+    from evomeans.engines.constrained import engine as constrained
+    from evomeans.engines.cpu import predict
+    from evomeans.engines.cpu.prepare import calls, other_calls
+    from evomeans.exact import line_program, prepare
+    from evomeans.kernels import matching, ward
+
+    needed = [*matching.kernel_calls(), *ward.kernel_calls(), *prepare.kernel_calls()]
+    needed += [*constrained.kernel_calls(), *trimmed.kernel_calls(), *line_program.kernel_calls()]
+    for dtype in (np.float64, np.float32):
+        dense = np.ones((1, 1), dtype)
+        for samples in (dense, csr_array(dense)):
+            needed += [
+                *calls(samples, 1, frozenset(Ability), breeding=True, momentum=True),
+                *other_calls(samples),
+            ]
+            needed += [*spherical.kernel_calls_for(samples), *predict.kernel_calls_for(samples)]
+    return needed
+
+
+def compile_kernels(jobs: int, terminal: Terminal) -> int:
+    """Compile what is not yet compiled for this machine."""
+    from evomeans.compiled.ready import count_cores, missing_jobs, ready
+
+    needed = needed_calls()
+    began, total, done = time.perf_counter(), len(missing_jobs(needed)), 0
+
+    def show(job: Any) -> None:
+        nonlocal done
+        done += 1
+        seconds = time.perf_counter() - began
+        terminal.note(f"{done:>3} of {total}  {seconds:5.1f} s  {job.kernel.py_func.__name__}")
+
+    ready(needed, max(1, jobs if jobs > 0 else count_cores() + 1 + jobs), show)
+    seconds = time.perf_counter() - began
+    compiled = f"{counted(total, 'kernel')} compiled in {seconds:.1f} s"
+    text = compiled if total else f"All {counted(len(needed), 'kernel')} were compiled already"
+    record = {"compiled": total, "needed": len(needed), "seconds": round(seconds, 3)}
+    terminal.result(record, f"{text}; evomeans info says where they are")
+    return 0
+
 
 CORE = ("numpy", "scipy", "scikit-learn", "numba")
 EXTRAS = {
@@ -74,7 +126,6 @@ def _engines() -> dict[str, str]:
 
 def _cache() -> dict[str, Any]:
     """Return where compiled kernels are kept, and how many of those that fits call are there."""
-    from evomeans.cli.warmup import needed_calls
     from evomeans.compiled.cache import PACKAGE, SUFFIX, folders_for, is_writable
     from evomeans.compiled.ready import missing_jobs
 

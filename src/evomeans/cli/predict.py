@@ -14,13 +14,11 @@ from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import SampleOptions, TableOptions
 from evomeans.cli.reading import load_table
 from evomeans.cli.run_folder import MODEL, RECORD, check_new_file, read_record
-from evomeans.cli.tables.missing import DROP, MEAN, MEDIAN, MissingValues
-from evomeans.cli.tables.scaling import Standardization
-from evomeans.cli.tables.table import Table
-from evomeans.cli.tables.writing import labels_frame, table_bytes
+from evomeans.cli.tables.preparation import DROP, MEAN, MEDIAN, MissingValues, Standardization
+from evomeans.cli.tables.table import Table, labels_frame, table_bytes
 from evomeans.cli.terminal import Terminal
 from evomeans.engines import is_dask
-from evomeans.estimators.loading import load as load_model
+from evomeans.estimators.persistence import load as load_model
 from evomeans.estimators.searching import SearchingEstimator
 from evomeans.files import write_atomically
 from evomeans.storage.model_file import ModelFileError

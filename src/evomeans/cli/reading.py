@@ -6,9 +6,9 @@ import numpy as np
 
 from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import SampleOptions, TableOptions
-from evomeans.cli.tables.advice import scale_note
-from evomeans.cli.tables.dask_tables import read_dask_table
-from evomeans.cli.tables.missing import MissingValues
+from evomeans.cli.tables.numbers import scale_note
+from evomeans.cli.tables.opening import read_dask_table
+from evomeans.cli.tables.preparation import MissingValues
 from evomeans.cli.tables.table import Table, read_table
 from evomeans.cli.terminal import Terminal
 from evomeans.engines import is_dask

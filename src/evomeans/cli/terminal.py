@@ -15,8 +15,8 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from evomeans.cli.failures import join
 from evomeans.cli.options import OUTPUT, Flag
-from evomeans.cli.shell import join
 from evomeans.wording import printable
 
 ARGUMENTS: ContextVar[tuple[str, ...]] = ContextVar("ARGUMENTS", default=())

@@ -7,13 +7,12 @@ from itertools import combinations
 
 import numpy as np
 
-from evomeans.criteria.base import Criterion, Evidence
-from evomeans.criteria.rules import Counts, first_at_most, knee, last_of_a_run
-from evomeans.metrics.centroid_index import centroid_index
-from evomeans.metrics.checks import FloatArray
+from evomeans.criteria.base import Counts, Criterion, Evidence, first_at_most, knee, last_of_a_run
+from evomeans.metrics.agreement import centroid_index
 from evomeans.metrics.compactness import bic, calinski_harabasz, davies_bouldin
 from evomeans.metrics.curves import hartigan_statistic, jump_statistic, krzanowski_lai_index
 from evomeans.metrics.silhouette import silhouette_score
+from evomeans.typing import FloatArray
 
 
 class CalinskiHarabasz(Criterion):

@@ -8,17 +8,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.criteria.base import Criterion, Evidence, Verdict
-from evomeans.criteria.rules import (
+from evomeans.criteria.base import (
     Counts,
+    Criterion,
+    Evidence,
+    Verdict,
     first_within_error,
     last_at_least,
     within_error_of_first_maximum,
 )
-from evomeans.metrics.checks import FloatArray, checked_weights, dense_blocks
-from evomeans.metrics.gap import gap_statistic
-from evomeans.metrics.stability import clustering_instability, prediction_strength
-from evomeans.metrics.sums import two_distances
+from evomeans.metrics.agreement import clustering_instability, prediction_strength
+from evomeans.metrics.curves import gap_statistic
+from evomeans.metrics.sums import checked_weights, dense_blocks, two_distances
+from evomeans.typing import FloatArray
 
 RULES = ("tibshirani", "first_maximum")
 

@@ -14,15 +14,15 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from evomeans.engines.momentum import Momentum
-from evomeans.engines.outlook import Outlook
-from evomeans.engines.protocol import FloatArray, LocalSearch, Start
+from evomeans.engines.acceleration import Momentum, Outlook
+from evomeans.engines.protocol import LocalSearch, Start
 from evomeans.engines.rules import (
     CERTAINLY_NO_ROUNDING,
     MAX_ITERATIONS,
     MAX_REPAIRS,
     repair_draw,
 )
+from evomeans.typing import FloatArray
 
 
 class Level(NamedTuple):

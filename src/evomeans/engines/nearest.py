@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from evomeans.engines.frame import Frame
-from evomeans.engines.protocol import FloatArray
-from evomeans.engines.scoring import FAR, UNCLEAR, Block, Indices, Scorer, scorer_for
-from evomeans.engines.values import OVERFLOW
+from evomeans.engines.precision import OVERFLOW
+from evomeans.engines.scoring import FAR, UNCLEAR, Block, Scorer, scorer_for
+from evomeans.typing import FloatArray, Indices
 
 # Samples that kernels label between two looks at those that remain unclear.
 MOST = 32768

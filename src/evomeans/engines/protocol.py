@@ -19,13 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.engines.frame import Frame
+from evomeans.typing import Flags, FloatArray, Labels
 
 if TYPE_CHECKING:
     from evomeans.engines.sampling import Drawing
 
-FloatArray = NDArray[np.float64]
-Flags = NDArray[np.bool_]
-Labels = NDArray[np.int32]
 Handle = object
 """What an engine remembers of a refined solution. Opaque to everyone else."""
 
@@ -77,7 +75,7 @@ class LocalSearch(NamedTuple):
         of squares is undone. None are made if ``max_iter`` is given. Needs ``Ability.SWAPS``.
     momentum : bool
         Whether centres go beyond the means on their way to the fixed point, see
-        :mod:`~evomeans.engines.momentum`. Not if ``max_iter`` is given. Needs
+        :mod:`~evomeans.engines.acceleration`. Not if ``max_iter`` is given. Needs
         ``Ability.MOMENTUM``.
     """
 
@@ -130,7 +128,7 @@ class Start:
     least_explained : float
         Σ Wⱼ‖cⱼ‖² that the refinement has to come to, Wⱼ being the weights of clusters: the larger
         it is, the lower is the inertia. A refinement with momentum and without swaps is given up
-        where that is hopeless (:mod:`~evomeans.engines.outlook`). 0 for one that is not.
+        where that is hopeless (:mod:`~evomeans.engines.acceleration`). 0 for one that is not.
     """
 
     centers: FloatArray
@@ -232,7 +230,7 @@ class Engine(Protocol):
     """What the search and the estimators ask of an engine.
 
     ``seed`` and ``better_parts`` belong to abilities. Engines without them inherit the refusals of
-    :class:`~evomeans.engines.inherited.PlainKMeans`.
+    :class:`~evomeans.engines.base.PlainKMeans`.
     """
 
     @property

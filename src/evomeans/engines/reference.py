@@ -17,18 +17,10 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from evomeans.engines.acceleration import Momentum, Outlook
+from evomeans.engines.base import OneAtATime
 from evomeans.engines.frame import Frame
-from evomeans.engines.inherited import OneAtATime
-from evomeans.engines.momentum import Momentum
-from evomeans.engines.outlook import Outlook
-from evomeans.engines.protocol import (
-    Ability,
-    Flags,
-    FloatArray,
-    Handle,
-    Refinement,
-    Start,
-)
+from evomeans.engines.protocol import Ability, Handle, Refinement, Start
 from evomeans.engines.rules import (
     BETTER,
     MAX_ITERATIONS,
@@ -41,6 +33,7 @@ from evomeans.engines.rules import (
     split_mixture,
 )
 from evomeans.engines.sampling import Drawing
+from evomeans.typing import Flags, FloatArray
 
 
 class ReferenceEngine(OneAtATime):

@@ -8,8 +8,9 @@ from typing import Any
 
 from evomeans.compiled.collecting import uncollected
 from evomeans.engines.frame import Frame
-from evomeans.engines.protocol import Ability, Engine, FloatArray
+from evomeans.engines.protocol import Ability, Engine
 from evomeans.engines.rules import MANY_ROWS
+from evomeans.typing import FloatArray
 
 ENGINE_NAMES = ("auto", "cpu", "gpu", "dask", "reference")
 # What this process has prepared already; looking again takes milliseconds.
@@ -104,11 +105,11 @@ def prepare_kernels(
 
         calls = []
         if matching:
-            from evomeans.compiled import assignment
+            from evomeans.kernels import matching as matching_centers
 
-            calls += assignment.kernel_calls()
+            calls += matching_centers.kernel_calls()
         if merging:
-            from evomeans.compiled import merging as merging_clusters
+            from evomeans.kernels import ward as merging_clusters
 
             calls += merging_clusters.kernel_calls()
         if is_cpu:
@@ -141,7 +142,7 @@ def is_dask(X: Any) -> bool:
 
 def _dask_engine(X: Any, sample_weight: Any, frame: Frame | None, n_jobs: int) -> Engine:
     from evomeans.engines.dask import DaskEngine
-    from evomeans.engines.dask.sources import as_dask_array, in_chunks
+    from evomeans.engines.dask.blocks import as_dask_array, in_chunks
 
     # Estimators pass Dask arrays already, which their validation made.
     if not is_dask(X):

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from evomeans.engines.frame import Frame, is_sparse
-from evomeans.engines.protocol import FloatArray
-from evomeans.engines.values import reaching
+from evomeans.engines.precision import reaching
+from evomeans.typing import FloatArray, Indices
 
 # Scores of a block of samples, few enough for the cache, and samples of a block.
 SCORES = 2**17
@@ -43,8 +43,6 @@ CANCELLED = 1e-2
 UNCLEAR, TOGETHER = -1, 256
 # Numbers of sparse rows that are made dense at a time.
 DENSE = 2**20
-
-Indices = NDArray[np.intp]
 
 
 class Block(NamedTuple):
@@ -162,7 +160,7 @@ class Scorer:
                 return self._plain_block(X, places)
             offsets = self._room("offsets", X.shape, self.precision)
             if self.is_compiled:
-                from evomeans.engines.cpu.choose import set_offsets
+                from evomeans.engines.cpu.predict import set_offsets
 
                 X = np.ascontiguousarray(X)
                 squares = np.empty(len(X), self.precision)
@@ -175,7 +173,7 @@ class Scorer:
     def _plain_block(self, X: NDArray[Any], places: slice | Indices) -> Block:
         X = np.ascontiguousarray(X)
         if self.is_compiled:
-            from evomeans.engines.cpu.choose import set_squares
+            from evomeans.engines.cpu.predict import set_squares
 
             squares = np.empty(len(X), self.precision)
             set_squares(X, X.dtype.type(self.frame.scale), squares)
@@ -201,7 +199,7 @@ class Scorer:
                 self._label_block(block, self._products_by_center(block), labels[some])
 
     def _label_narrow(self, X: NDArray[Any], labels: NDArray[np.int32]) -> None:
-        from evomeans.engines.cpu.choose import label_narrow
+        from evomeans.engines.cpu.predict import label_narrow
 
         scale, shift = self.frame.factors(X.dtype)
         work = self._room("work", (7, TOGETHER), self.precision)
@@ -229,7 +227,7 @@ class Scorer:
         )
 
     def _label_block(self, block: Block, products: NDArray[Any], labels: NDArray[np.int32]) -> None:
-        from evomeans.engines.cpu.choose import label_clear
+        from evomeans.engines.cpu.predict import label_clear
 
         nothing, best, second, closest = self._room("work", (4, TOGETHER), self.precision)
         label_clear(
@@ -281,7 +279,7 @@ class Scorer:
         unclear = np.flatnonzero(labels == UNCLEAR)
         if len(unclear):
             # Imported here: it loads Numba.
-            from evomeans.engines.cpu.choose import choose
+            from evomeans.engines.cpu.predict import choose
 
             rows, chosen = self._kernel_rows(self._rows(block, unclear)), labels[unclear]
             scores = np.ascontiguousarray(products[:, unclear].T + self.levels)
@@ -309,7 +307,7 @@ class Scorer:
         """Return the squared distances of all samples of a block to their centres."""
         if not self.is_compiled:
             return self.squared_distances(block, np.arange(len(labels)), labels)
-        from evomeans.engines.cpu.choose import set_squared_distances
+        from evomeans.engines.cpu.predict import set_squared_distances
 
         X, squares = block.samples, np.empty(len(labels))
         factors = self.frame.factors(X.dtype)

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
 from evomeans.engines.frame import Frame
-from evomeans.engines.protocol import FloatArray
 from evomeans.estimators.solution import lexicographic
 from evomeans.estimators.validation import Features
 from evomeans.search import OffspringRecord, SearchSettings
 from evomeans.search.observers import Observer
+from evomeans.typing import FloatArray
 
 __all__ = ["EXTRA_FRAMES", "CallbackSupport", "fit_task", "with_callbacks"]
 

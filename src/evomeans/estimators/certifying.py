@@ -18,7 +18,7 @@ from evomeans.engines import is_dask
 from evomeans.engines.frame import is_sparse
 from evomeans.estimators.parameters import check_int, check_real, check_thread_count, shown
 from evomeans.estimators.validation import check_sample_weight, from_torch
-from evomeans.search.interrupts import DeferredInterrupt
+from evomeans.search.stopping import DeferredInterrupt
 from evomeans.sparse import as_csr
 
 if TYPE_CHECKING:
@@ -166,9 +166,8 @@ def _certified(
         attempt,
         choose_method,
     )
-    from evomeans.exact.inertia import inertia_of_samples, labels_of_samples
     from evomeans.exact.limits import Limits
-    from evomeans.exact.points import WeightedPoints
+    from evomeans.exact.points import WeightedPoints, inertia_of_samples, labels_of_samples
     from evomeans.exact.prepare import prepare
     from evomeans.exact.proofs import Method
 
@@ -241,7 +240,7 @@ def projector_of(engine: str) -> Any:
     from evomeans.engines.gpu.devices import chosen_device
 
     device = chosen_device()
-    from evomeans.exact.torch_projection import TorchProjector
+    from evomeans.exact.projection import TorchProjector
 
     return partial(TorchProjector, device=device)
 

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from evomeans.engines import is_dask
-from evomeans.engines.dask.sources import (
+from evomeans.engines.dask.blocks import (
     as_dask_array,
     counted,
     frame_to_array,

@@ -20,7 +20,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from evomeans.engines import Engine, create_engine, is_dask, nearest
 from evomeans.engines.frame import Frame, is_sparse
-from evomeans.engines.protocol import FloatArray
 from evomeans.estimators.parameters import DENSE_ENGINES, check_thread_count
 from evomeans.estimators.presenting import Presented
 from evomeans.estimators.solution import (
@@ -30,6 +29,7 @@ from evomeans.estimators.solution import (
     frame_for_new_samples,
 )
 from evomeans.estimators.validation import Features, check_new_samples, check_sample_weight
+from evomeans.typing import FloatArray
 
 if TYPE_CHECKING:
     from evomeans.exact.certificate import Certificate
@@ -186,7 +186,7 @@ class FittedCenters(
         X = self._checked(X)
         if is_dask(X):
             from evomeans.engines.dask.answers import inertia
-            from evomeans.engines.dask.sources import counted
+            from evomeans.engines.dask.blocks import counted
 
             X = X if sample_weight is None else counted(X)
             sample_weight = check_sample_weight(sample_weight, X.shape[0], X)

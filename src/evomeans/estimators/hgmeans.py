@@ -7,7 +7,6 @@ import warnings
 from typing import Any, Self
 
 from evomeans.engines import is_dask
-from evomeans.engines.protocol import FloatArray
 from evomeans.estimators.callbacks import EXTRA_FRAMES, with_callbacks
 from evomeans.estimators.parameters import (
     DEFAULT_MAX_OFFSPRING,
@@ -19,6 +18,7 @@ from evomeans.estimators.parameters import (
 from evomeans.estimators.searching import SearchingEstimator
 from evomeans.estimators.tasks import Task, plain_task
 from evomeans.search import Strategy
+from evomeans.typing import FloatArray
 
 __all__ = ["HGMeans"]
 

@@ -25,9 +25,8 @@ from evomeans.engines import ENGINE_NAMES, is_dask
 from evomeans.engines.frame import is_sparse
 from evomeans.estimators.progress import ProgressBar, bar_maker, is_notebook
 from evomeans.search import STRATEGIES, SearchSettings, Strategy
-from evomeans.search.forecast import Forecast
-from evomeans.search.observers import Observer, ProgressPrinter
-from evomeans.storage.arrays import LONGEST_NAME
+from evomeans.search.observers import Forecast, Observer, ProgressPrinter
+from evomeans.storage.archive import LONGEST_NAME
 
 P = ParamSpec("P")
 RandomSource = int | np.random.Generator | np.random.RandomState

@@ -20,14 +20,11 @@ from evomeans.engines import Engine, create_engine
 from evomeans.engines.frame import Frame
 from evomeans.estimators.hgmeans import HGMeans
 from evomeans.estimators.parameters import DENSE_ENGINES, check_int, generator_from
-from evomeans.estimators.path_best import BestModelMixin
-from evomeans.estimators.path_judging import choose_k, collect_evidence, judge_all
-from evomeans.estimators.path_parameters import (
+from evomeans.estimators.path_judging import BestModelMixin, choose_k, collect_evidence, judge_all
+from evomeans.estimators.path_solving import (
     PathParameters,
     check_k_range,
     check_path_parameters,
-)
-from evomeans.estimators.path_solving import (
     is_line,
     keeper_for,
     lazy_columns,
@@ -50,8 +47,8 @@ from evomeans.estimators.validation import (
 )
 from evomeans.path.state import Entry, PathState
 from evomeans.search import History, SearchResult, StopReason, Strategy
-from evomeans.search.interrupts import DeferredInterrupt
 from evomeans.search.plan import missing_abilities
+from evomeans.search.stopping import DeferredInterrupt
 
 UNFINISHED = (StopReason.INTERRUPTED, StopReason.MAX_TIME, StopReason.OBSERVER)
 

@@ -1,22 +1,153 @@
-"""What the criteria of a path say of its solutions, and which number of clusters is chosen."""
+"""The criteria of a path: the evidence they read, and the model of the chosen k."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 
 from evomeans.criteria import Evidence
-from evomeans.engines import Engine
-from evomeans.engines.protocol import FloatArray
+from evomeans.engines import Engine, is_dask
+from evomeans.estimators.hgmeans import HGMeans
 from evomeans.estimators.parameters import check_int
-from evomeans.estimators.path_parameters import PathParameters
-from evomeans.estimators.path_samples import samples_of
-from evomeans.estimators.path_solving import PathInterruptedError, search_others
+from evomeans.estimators.path_solving import PathInterruptedError, PathParameters, search_others
 from evomeans.estimators.solution import Solution
+from evomeans.metrics.sums import ClusterSums, checked_weights, cluster_sums
 from evomeans.path.state import PathState
-from evomeans.search.interrupts import DeferredInterrupt
+from evomeans.search.stopping import DeferredInterrupt
+from evomeans.typing import FloatArray
+
+
+@dataclass(frozen=True)
+class InMemory:
+    """Samples in memory, dense or sparse."""
+
+    X: Any
+    sample_weight: FloatArray | None
+
+    def sums(self, centers: FloatArray) -> ClusterSums:
+        """Sum up over the samples of each cluster."""
+        weights = checked_weights(self.sample_weight, self.X.shape[0])
+        return cluster_sums(self.X, np.asarray(centers, np.float64), weights)
+
+    def in_memory(self, purpose: str) -> tuple[Any, FloatArray | None]:
+        """Return them."""
+        return self.X, self.sample_weight
+
+
+@dataclass(frozen=True)
+class InDask:
+    """Samples that stay with Dask; sums are made block by block."""
+
+    X: Any
+    sample_weight: Any
+
+    def sums(self, centers: FloatArray) -> ClusterSums:
+        """Sum up over the samples of each cluster, each block where it is."""
+        import dask
+
+        places = np.asarray(centers, np.float64)
+        blocks = self.X.to_delayed().ravel()
+        weights = [None] * len(blocks)
+        if self.sample_weight is not None:
+            weights = self.sample_weight.to_delayed().ravel()
+        parts = [
+            dask.delayed(_block_sums)(block, places, own)
+            for block, own in zip(blocks, weights, strict=True)
+        ]
+        total: ClusterSums = reduce(add, dask.compute(*parts))
+        return total
+
+    def in_memory(self, purpose: str) -> tuple[Any, FloatArray | None]:
+        """Say that there is no such thing."""
+        raise ValueError(
+            f"{purpose} needs the samples in memory, and X is a Dask collection. Leave this "
+            "criterion out, or pass X.compute()."
+        )
+
+
+def _block_sums(block: Any, centers: FloatArray, weights: FloatArray | None) -> ClusterSums:
+    own = np.ones(len(block)) if weights is None else np.asarray(weights, np.float64)
+    return cluster_sums(np.asarray(block), centers, own)
+
+
+def samples_of(X: Any, sample_weight: Any) -> InMemory | InDask:
+    """Return samples for criteria."""
+    return InDask(X, sample_weight) if is_dask(X) else InMemory(X, sample_weight)
+
+
+class BestModelMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore[misc]
+    """Predicts, transforms and scores with ``best_estimator_``."""
+
+    best_k_: int | None
+    best_estimator_: HGMeans
+
+    def predict(self, X: Any) -> NDArray[np.int32]:
+        """Find the closest cluster of each sample, of the model for ``best_k_``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, Dask array or dataframe} of shape (n_samples, n_features)
+            New samples.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,), dtype int32
+        """
+        return self._best().predict(X)
+
+    def transform(self, X: Any) -> NDArray[Any]:
+        """Transform samples to their distances to the centres of the model for ``best_k_``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, Dask array or dataframe} of shape (n_samples, n_features)
+            New samples.
+
+        Returns
+        -------
+        X_new : ndarray of shape (n_samples, best_k_)
+        """
+        return self._best().transform(X)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Opposite of the value of the K-means objective of the model for ``best_k_``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, Dask array or dataframe} of shape (n_samples, n_features)
+            New samples.
+        y : Ignored
+            Not used, present here for API consistency by convention.
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            The weight of each sample. None means equal weights.
+
+        Returns
+        -------
+        score : float
+        """
+        return self._best().score(X, sample_weight=sample_weight)
+
+    def _best(self) -> HGMeans:
+        check_is_fitted(self, "k_values_")
+        if self.best_k_ is None:
+            raise ValueError(
+                "No number of clusters has been selected; at(k) returns the model for any k."
+            )
+        best: HGMeans = self.best_estimator_
+        return best
+
+    @property
+    def _n_features_out(self) -> int:
+        """What get_feature_names_out counts up to."""
+        return len(self._best().cluster_centers_)
 
 
 def collect_evidence(

@@ -9,8 +9,7 @@ from importlib.util import find_spec
 from typing import Any, Protocol
 
 from evomeans.search import OffspringRecord
-from evomeans.search.forecast import Forecast
-from evomeans.search.observers import Observer
+from evomeans.search.observers import Forecast, Observer
 from evomeans.wording import duration_text, number_text
 
 

@@ -16,9 +16,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from evomeans.engines import Engine, is_dask, prepare_calls, prepare_kernels
+from evomeans.engines.base import total_weights
 from evomeans.engines.frame import Frame
-from evomeans.engines.inherited import total_weights
-from evomeans.engines.protocol import FloatArray
 from evomeans.estimators.callbacks import EXTRA_FRAMES, CallbackSupport, fit_task
 from evomeans.estimators.fitted import FittedCenters
 from evomeans.estimators.parameters import (
@@ -57,13 +56,14 @@ from evomeans.search import (
     evolve,
 )
 from evomeans.search.crossover import MATCHING, merging_crossover
-from evomeans.search.interrupts import DeferredInterrupt
 from evomeans.search.levels import level_sizes
 from evomeans.search.plan import needed_abilities
 from evomeans.search.steps import Weighed
+from evomeans.search.stopping import DeferredInterrupt
 from evomeans.storage.checkpoint import Checkpoint
 from evomeans.storage.model_file import write_model
-from evomeans.storage.problem import describe_problem
+from evomeans.storage.state_file import describe_problem
+from evomeans.typing import FloatArray
 from evomeans.wording import levels_text, offspring_text
 
 PAPER_FAST = {

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from evomeans.engines import Engine, Start, is_dask
 from evomeans.engines.frame import FARTHEST_CENTER, Frame, is_sparse
-from evomeans.engines.protocol import FloatArray
-from evomeans.engines.values import reaching
+from evomeans.engines.precision import reaching
 from evomeans.search import History, Individual, SearchResult, StopReason
+from evomeans.typing import FloatArray
 
 if TYPE_CHECKING:
     from evomeans.exact import LineClustering
@@ -194,8 +194,7 @@ def _is_as_deep(
 ) -> bool:
     """Whether the inertia of some labels is that of others, up to rounding."""
     # Imported here: it loads Numba.
-    from evomeans.exact.inertia import inertia_of_samples
-    from evomeans.exact.points import WeightedPoints
+    from evomeans.exact.points import WeightedPoints, inertia_of_samples
 
     dense = (X.toarray() if is_sparse(X) else X).astype(np.float64)
     points = WeightedPoints.of_samples(dense, sample_weight)

@@ -7,14 +7,14 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 from evomeans.engines import Engine
-from evomeans.engines.protocol import FloatArray
 from evomeans.estimators.callbacks import with_callbacks
 from evomeans.estimators.model import Model
 from evomeans.estimators.parameters import Parameters
 from evomeans.estimators.solution import Solution, canonical_solution, encode_centers
 from evomeans.estimators.tasks import Task
 from evomeans.search import Individual
-from evomeans.search.strategy import MODELS
+from evomeans.search.settings import MODELS
+from evomeans.typing import FloatArray
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -81,7 +81,7 @@ class SphericalHGMeans(Model):
     ) -> Task:
         self._refuse(X, sparse=False)
         # Imported here: it loads Numba.
-        from evomeans.engines.spherical.engine import SphericalEngine, kernel_calls_for
+        from evomeans.engines.spherical import SphericalEngine, kernel_calls_for
 
         def settle(engine: Engine, best: Individual, is_final: bool) -> Solution:
             return canonical_solution(engine, best.centers, X.dtype, is_final=is_final)
@@ -104,7 +104,7 @@ class SphericalHGMeans(Model):
         self, X: Any, sample_weight: FloatArray | None = None
     ) -> tuple[Engine, FloatArray]:
         """Return an engine that holds new samples, and the fitted centres."""
-        from evomeans.engines.spherical.engine import SphericalEngine
+        from evomeans.engines.spherical import SphericalEngine
 
         self._refuse(X, sparse=False)
         return SphericalEngine(X, sample_weight), encode_centers(self._frame, self.cluster_centers_)

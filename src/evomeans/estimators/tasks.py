@@ -10,7 +10,6 @@ from typing import Any
 from numpy.typing import NDArray
 
 from evomeans.engines import Engine, create_engine
-from evomeans.engines.protocol import FloatArray
 from evomeans.estimators.parameters import Parameters
 from evomeans.estimators.solution import (
     Solution,
@@ -20,6 +19,7 @@ from evomeans.estimators.solution import (
 )
 from evomeans.estimators.validation import check_resolved
 from evomeans.search import Individual, SearchResult, Strategy
+from evomeans.typing import FloatArray
 
 
 @dataclass(frozen=True)

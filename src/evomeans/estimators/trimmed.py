@@ -10,14 +10,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from evomeans.engines import Engine
-from evomeans.engines.protocol import FloatArray
 from evomeans.estimators.callbacks import with_callbacks
 from evomeans.estimators.model import Model
 from evomeans.estimators.parameters import Parameters, shown
 from evomeans.estimators.solution import Solution, encode_centers, lexicographic
 from evomeans.estimators.tasks import Task
 from evomeans.search import Individual
-from evomeans.search.strategy import MODELS
+from evomeans.search.settings import MODELS
+from evomeans.typing import FloatArray
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -1,4 +1,6 @@
-"""Which samples, weights and centres users may pass; ``parameters.py`` checks everything else.
+"""Checks of samples, weights and initial centres, before anything is computed.
+
+Which samples, weights and centres users may pass; ``parameters.py`` checks everything else.
 
 An error names the argument, says what was expected and shows what came. Wrong types raise
 TypeError, wrong values ValueError. Nothing here changes the estimator. The values in Dask
@@ -12,6 +14,8 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,12 +25,10 @@ from sklearn.utils.validation import validate_data
 
 from evomeans.engines import is_dask
 from evomeans.engines.frame import is_sparse
+from evomeans.engines.precision import OVERFLOW, check_resolution, check_total_weight
 from evomeans.engines.reference import ReferenceEngine
-from evomeans.engines.resolution import check_resolution
 from evomeans.engines.rules import LARGEST_VALUE
 from evomeans.engines.threads import extremes
-from evomeans.engines.values import OVERFLOW, check_total_weight
-from evomeans.estimators.memory import exceeds_memory
 from evomeans.estimators.parameters import (
     check_engine,
     check_engine_holds,
@@ -35,8 +37,57 @@ from evomeans.estimators.parameters import (
 )
 from evomeans.estimators.solution import Solution
 from evomeans.sparse import as_csr
+from evomeans.typing import FloatArray
 
-FloatArray = NDArray[np.float64]
+# What the CPU engine keeps of each sample besides its values in two forms, the second of them
+# float32: its place, and labels and bounds of a few solutions.
+BYTES_PER_SAMPLE = 64
+CGROUP = Path("/sys/fs/cgroup")
+
+
+def exceeds_memory(X: Any) -> bool:
+    """Whether ``X`` is a memory map that the CPU engine cannot hold in the memory that is free."""
+    if not isinstance(X, np.memmap) or X.ndim != 2:
+        return False
+    n_samples, n_features = X.shape
+    needed = n_samples * (n_features * (max(4, X.dtype.itemsize) + 4) + BYTES_PER_SAMPLE)
+    free = free_memory()
+    return free is not None and needed > free
+
+
+def free_memory() -> int | None:
+    """Return the bytes that this process can still get; None if the system does not say."""
+    bounds = [_available(), _left_in_cgroup()]
+    known = [bound for bound in bounds if bound is not None]
+    return min(known) if known else None
+
+
+def _available() -> int | None:
+    text = _read(Path("/proc/meminfo"))
+    for line in text.splitlines():
+        if line.startswith("MemAvailable:"):
+            return 1024 * int(line.split()[1])
+    # macOS and Windows have no such file. Dask, without which nothing depends on it, brings psutil.
+    if find_spec("psutil") is None:
+        return None
+    import psutil
+
+    available: int = psutil.virtual_memory().available
+    return available
+
+
+def _left_in_cgroup() -> int | None:
+    limit, used = (_read(CGROUP / name).strip() for name in ("memory.max", "memory.current"))
+    return max(0, int(limit) - int(used)) if limit.isdigit() and used.isdigit() else None
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii")
+    except OSError:
+        return ""
+
+
 # From this many values on, threads look at them.
 MANY_VALUES = 2**24
 
@@ -81,7 +132,7 @@ def _validated(estimator: Any, X: Any, *, reset: bool) -> Any:
     if not is_dask(X) and engine != "dask" and not in_file:
         return _in_memory(estimator, X, reset=reset)
     # scikit-learn would pull all of it into memory.
-    from evomeans.engines.dask.sources import as_dask_array
+    from evomeans.engines.dask.blocks import as_dask_array
     from evomeans.estimators.dask_collections import check_lazy_samples, is_read_by_dask
 
     if is_read_by_dask(X):
@@ -175,7 +226,7 @@ def check_sample_weight(sample_weight: Any, n_samples: int, X: Any = None) -> An
         with np.errstate(over="ignore"):
             check_total_weight(weights.sum() if weights.ndim else weights * n_samples)
     if is_dask(X):
-        from evomeans.engines.dask.sources import in_chunks
+        from evomeans.engines.dask.blocks import in_chunks
 
         return in_chunks(X, weights)
     return np.ascontiguousarray(weights) if weights.ndim else np.full(n_samples, float(weights))

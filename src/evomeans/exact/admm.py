@@ -22,16 +22,20 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from evomeans.exact.admm_kernels import finish, point_to_project, relax
-from evomeans.exact.bound import dual_matrix, proven_bound, quick_bound
+from evomeans.exact.bound import dual_matrix, pairs_to_fix, proven_bound, quick_bound
 from evomeans.exact.cut_search import CutFinder
-from evomeans.exact.fixing import pairs_to_fix
 from evomeans.exact.limits import Limits
-from evomeans.exact.multipliers import Multipliers
-from evomeans.exact.points import Floats
-from evomeans.exact.projection import Workbench
-from evomeans.exact.star_cuts import LARGEST, Cuts, add_cuts, no_cuts, sweep_cuts
-from evomeans.exact.subproblem import Subproblem
+from evomeans.exact.projection import Workbench, finish, point_to_project, relax
+from evomeans.exact.subproblem import (
+    LARGEST,
+    Cuts,
+    Multipliers,
+    Subproblem,
+    add_cuts,
+    no_cuts,
+    sweep_cuts,
+)
+from evomeans.typing import FloatArray
 
 ROUND = 25
 """Iterations between two evaluations of the bound, which also add cuts."""
@@ -51,10 +55,10 @@ FIXING_ROUNDS = 3
 class Iterate:
     """Where the search stands; children of a subproblem begin where it ended."""
 
-    V: Floats
-    L: Floats
+    V: FloatArray
+    L: FloatArray
     cuts: Cuts
-    prices: Floats
+    prices: FloatArray
     penalty: float
 
     @classmethod
@@ -112,7 +116,7 @@ class Search:
     """Quick bound of the best multipliers."""
     lemmas: list[Multipliers] = field(init=False, default_factory=list)
     """Multipliers that proved which pairs can be kept apart, in order."""
-    Y: Floats = field(init=False)
+    Y: FloatArray = field(init=False)
     n_iterations: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:

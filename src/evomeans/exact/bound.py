@@ -1,4 +1,6 @@
-"""The inequality that proves a lower bound, and its rounding errors.
+"""The inequality that proves a lower bound, its rounding errors, and pairs that it fixes.
+
+The inequality that proves a lower bound, and its rounding errors.
 
 Let u_g = sqrt(w_g), û = u / |u|, and let Y be the matrix of a clustering into exactly k clusters
 (see `subproblem`). Then Y u = u, Y' = Y - û û' is an orthogonal projector of rank k - 1, Y >= 0,
@@ -32,6 +34,20 @@ References
 ----------
 .. [1] K. Fan: "On a theorem of Weyl concerning eigenvalues of linear transformations", Proceedings
    of the National Academy of Sciences 35, 1949.
+
+Pairs that no clustering cheaper than the known one puts together.
+
+The inequality of `bound` loses <S, Y>: a clustering with groups i and j in a cluster Q has
+
+    inertia >= bound + <S, Y> >= bound + (2 s_ij + sum over a in Q of 2 (s_ia + s_ja)) / w(Q)
+
+with s_ab = S_ab sqrt(w_a w_b). If the right side exceeds the known inertia for every Q, the pair
+can be kept apart. That is so if and only if, with the gap g between known inertia and bound,
+
+    2 s_ij - g (w_i + w_j) - sum over a of max(0, g w_a - 2 (s_ia + s_ja)) > 0,
+
+where a runs over the groups that may join both i and j: a worst cluster Q takes exactly the groups
+for which the term is positive.
 """
 
 from __future__ import annotations
@@ -41,10 +57,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from evomeans.exact.multipliers import Multipliers
-from evomeans.exact.points import UNIT, Floats, WeightedPoints, smallest_cost
-from evomeans.exact.star_cuts import add_cuts, are_valid
-from evomeans.exact.subproblem import Subproblem
+from evomeans.compiled.jit import jit
+from evomeans.compiled.ready import Call
+from evomeans.exact.points import UNIT, WeightedPoints, smallest_cost
+from evomeans.exact.subproblem import MARGIN, Multipliers, Subproblem, add_cuts, are_valid
+from evomeans.typing import Flags, FloatArray
 
 
 def proven_bound(problem: Subproblem, multipliers: Multipliers) -> float:
@@ -67,7 +84,7 @@ def proven_bound(problem: Subproblem, multipliers: Multipliers) -> float:
     return total if math.isfinite(total) else -math.inf
 
 
-def dual_matrix(problem: Subproblem, multipliers: Multipliers) -> tuple[Floats, Floats]:
+def dual_matrix(problem: Subproblem, multipliers: Multipliers) -> tuple[FloatArray, FloatArray]:
     """Return M = C - S + sum mu B, and bounds for the rounding errors of its entries."""
     cuts, sizes = np.zeros_like(problem.K), np.zeros_like(problem.K)
     prices = np.maximum(multipliers.prices, 0.0)
@@ -78,7 +95,7 @@ def dual_matrix(problem: Subproblem, multipliers: Multipliers) -> tuple[Floats, 
     return costs - slack + cuts, np.where(problem.apart, 0.0, UNIT * error)
 
 
-def shifted_matrix(problem: Subproblem, M: Floats) -> tuple[Floats, float, float]:
+def shifted_matrix(problem: Subproblem, M: FloatArray) -> tuple[FloatArray, float, float]:
     """Return M + v b' + b v', v'Mv and |b|, where v = û up to rounding is pushed to the top."""
     v = problem.roots / math.sqrt(problem.weights.sum())
     product = M @ v
@@ -89,7 +106,7 @@ def shifted_matrix(problem: Subproblem, M: Floats) -> tuple[Floats, float, float
     return (A + A.T) / 2, middle, float(np.linalg.norm(b))
 
 
-def _eigenvalue_bound(problem: Subproblem, M: Floats) -> tuple[float, float]:
+def _eigenvalue_bound(problem: Subproblem, M: FloatArray) -> tuple[float, float]:
     n, rank = problem.n, problem.k - 1
     A, middle, length = shifted_matrix(problem, M)
     size = float(np.linalg.norm(M))
@@ -107,7 +124,7 @@ def _eigenvalue_bound(problem: Subproblem, M: Floats) -> tuple[float, float]:
 
 
 def quick_bound(
-    problem: Subproblem, M: Floats, lowest_sum: Callable[[Floats, int], float]
+    problem: Subproblem, M: FloatArray, lowest_sum: Callable[[FloatArray, int], float]
 ) -> float:
     """Return the bound without its allowance for rounding: to compare multipliers, not to prove."""
     A, middle, _ = shifted_matrix(problem, M)
@@ -131,3 +148,44 @@ def outward(points: WeightedPoints, bound: float) -> float:
     if bound <= 0:
         return 0.0
     return max(0.0, bound * (1 - relative_error(points)) - smallest_cost(points))
+
+
+def pairs_to_fix(problem: Subproblem, multipliers: Multipliers, bound: float) -> Flags:
+    """Return the pairs that can be kept apart, given the bound of the multipliers."""
+    gap = problem.cutoff * (1 + MARGIN) - bound
+    found = np.zeros_like(problem.apart)
+    if not 0 < gap < problem.cutoff:
+        return found
+    slack = np.maximum(multipliers.slack, 0.0)
+    slack = np.where(problem.apart, 0.0, (slack + slack.T) / 2) * problem.products
+    fix_pairs(slack, problem.weights, problem.apart, gap * (1 + MARGIN), found)
+    return found
+
+
+@jit
+def fix_pairs(
+    slack: FloatArray, weights: FloatArray, apart: Flags, gap: float, found: Flags
+) -> None:
+    """Mark pairs by the test above. Shapes: slack, apart, found (n, n); weights (n,)."""
+    n = weights.shape[0]
+    for i in range(n):
+        for j in range(i):
+            left = 2.0 * slack[i, j] - gap * (weights[i] + weights[j])
+            if apart[i, j] or left <= 0.0:
+                continue
+            least = 1e-12 * slack[i, j]
+            for a in range(n):
+                if a in (i, j) or apart[i, a] or apart[j, a]:
+                    continue
+                left -= max(0.0, gap * weights[a] - 2.0 * (slack[i, a] + slack[j, a]))
+                if left <= least:
+                    break
+            if left > least:
+                found[i, j] = True
+                found[j, i] = True
+
+
+def kernel_calls() -> list[Call]:
+    """Return what a proof calls of these, see :func:`~evomeans.compiled.ready.ready`."""
+    grid, mask = np.zeros((1, 1)), np.zeros((1, 1), np.bool_)
+    return [Call(fix_pairs, (grid, np.zeros(1), mask, 0.0, mask), 0.3)]

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 
 from evomeans.exact import direct
-from evomeans.exact.limits import Limits
-from evomeans.exact.points import SMALLEST_INERTIA, Floats, Indices, WeightedPoints
+from evomeans.exact.limits import Limits, Threads
+from evomeans.exact.points import SMALLEST_INERTIA, WeightedPoints
 from evomeans.exact.projection import CpuProjector, Projector, Workbench
 from evomeans.exact.proofs import DirectProof, Method, Proof, SeparationProof, check_proof
 from evomeans.exact.separation import separation_bound
-from evomeans.exact.threads import Threads
-from evomeans.exact.tree import Tree
-from evomeans.exact.tree_proof import TreeProof
+from evomeans.exact.tree import Tree, TreeProof
+from evomeans.typing import FloatArray, Integers
 
 MOST_POINTS = 1200
 """Distinct points up to which the relaxation is solved as a whole; an iteration takes 0.3 s."""
@@ -60,7 +59,7 @@ class Finding:
 
     method: Method
     lower: float
-    labels: Indices
+    labels: Integers
     proof: Proof
     n_nodes: int = 0
     n_cuts: int = 0
@@ -83,13 +82,13 @@ def choose_method(points: WeightedPoints, k: int, most_points: int = MOST_POINTS
 def attempt(
     points: WeightedPoints,
     k: int,
-    labels: Indices,
+    labels: Integers,
     limits: Limits,
     *,
     method: Method | None = None,
     run: Map | None = None,
     n_jobs: int = 1,
-    projector: Callable[[Floats, int], Projector] = CpuProjector,
+    projector: Callable[[FloatArray, int], Projector] = CpuProjector,
     most_points: int = MOST_POINTS,
     sampled_parts: int | None = None,
     part_size: int | None = None,
@@ -166,13 +165,13 @@ def attempt(
     return found if is_best else replace(separated, reason=SEPARATED)
 
 
-def _by_separation(points: WeightedPoints, k: int, labels: Indices) -> Finding:
+def _by_separation(points: WeightedPoints, k: int, labels: Integers) -> Finding:
     lower = separation_bound(points, labels) if labels.max() + 1 == k else 0.0
     return Finding(Method.SEPARATION, lower, labels, SeparationProof(labels))
 
 
 def _by_relaxation(
-    points: WeightedPoints, k: int, labels: Indices, limits: Limits, workbench: Workbench
+    points: WeightedPoints, k: int, labels: Integers, limits: Limits, workbench: Workbench
 ) -> Finding:
     known = labels if len(np.unique(labels)) == k else None
     tree = Tree(points, k, points.inertia(labels), known, limits, workbench=workbench)

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from evomeans.compiled.jit import FINITE, jit
 from evomeans.compiled.ready import Call
-from evomeans.exact.points import Floats
-from evomeans.exact.star_cuts import LARGEST, Cuts, no_cuts
-from evomeans.exact.threads import Threads
+from evomeans.exact.limits import Threads
+from evomeans.exact.subproblem import LARGEST, Cuts, no_cuts
+from evomeans.typing import FloatArray
 
 FEW = 10
 """Cuts per group, below which a search for cuts is repeated more thoroughly."""
@@ -32,7 +32,7 @@ NEVER = 1e30
 
 @jit
 def offer(
-    found: Cuts, values: Floats, first: int, count: int, limit: int, row: Cuts, value: float
+    found: Cuts, values: FloatArray, first: int, count: int, limit: int, row: Cuts, value: float
 ) -> int:
     """Keep a cut among the ``limit`` most violated ones; ``found[first]`` is the least of them.
 
@@ -71,16 +71,16 @@ def offer(
 
 @jit
 def find_cuts(
-    Z: Floats,
+    Z: FloatArray,
     least: float,
     start: int,
     stop: int,
     found: Cuts,
-    values: Floats,
+    values: FloatArray,
     near: NDArray[np.int64],
-    gains: Floats,
+    gains: FloatArray,
     row: Cuts,
-    best: Floats,
+    best: FloatArray,
     who: NDArray[np.int64],
 ) -> int:
     """Find violated cuts: pairs, the best triangles of each (i, j), and a star grown greedily.
@@ -153,16 +153,16 @@ def find_cuts(
 
 @jit
 def grow_stars(
-    Z: Floats,
+    Z: FloatArray,
     least: float,
     start: int,
     stop: int,
     found: Cuts,
-    values: Floats,
+    values: FloatArray,
     near: NDArray[np.int64],
-    own_row: Floats,
-    others: Floats,
-    gains: Floats,
+    own_row: FloatArray,
+    others: FloatArray,
+    gains: FloatArray,
     row: Cuts,
 ) -> int:
     """Find violated cuts with three members or more, grown from all pairs that are nearly tight.
@@ -222,7 +222,7 @@ def grow_stars(
 
 
 @jit(fastmath=FINITE)
-def largest_of(values: Floats, count: int) -> int:
+def largest_of(values: FloatArray, count: int) -> int:
     """Return where the largest of the first values is."""
     best = values[0]
     for q in range(count):
@@ -235,7 +235,13 @@ def largest_of(values: Floats, count: int) -> int:
 
 @jit
 def is_among(
-    found: Cuts, values: Floats, first: int, count: int, row: Cuts, value: float, rounding: float
+    found: Cuts,
+    values: FloatArray,
+    first: int,
+    count: int,
+    row: Cuts,
+    value: float,
+    rounding: float,
 ) -> bool:
     """Whether a cut was found before; equal cuts have equal values, up to rounding."""
     for place in range(first, first + count):
@@ -273,7 +279,7 @@ class CutFinder:
             if start < stop
         ]
 
-    def find(self, Z: Floats, least: float) -> Cuts:
+    def find(self, Z: FloatArray, least: float) -> Cuts:
         """Return cuts that Z violates by more than ``least``, whatever the number of threads.
 
         A thorough search takes five times as long, and is done where the quick one finds little.
@@ -298,14 +304,14 @@ class CutRange:
         self._best, self._who = np.empty(TRIANGLES), np.empty(TRIANGLES, np.int64)
         self._own_row, self._others = np.empty(n), np.empty((n, n))
 
-    def find(self, Z: Floats, least: float) -> Cuts:
+    def find(self, Z: FloatArray, least: float) -> Cuts:
         """Return cuts that Z violates by more than ``least``."""
         memory: tuple[Any, ...] = self._near, self._gains, self._row, self._best, self._who
         results = self._found, self._values
         count = find_cuts(Z, least, self._start, self._stop, *results, *memory)
         return self._found[:count].copy()
 
-    def find_more(self, Z: Floats, least: float) -> Cuts:
+    def find_more(self, Z: FloatArray, least: float) -> Cuts:
         """Return cuts of three members or more, from a more thorough search."""
         memory: tuple[Any, ...] = self._near, self._own_row, self._others, self._gains, self._row
         results = self._found, self._values

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from evomeans.exact.line import line_segments
-from evomeans.exact.points import UNIT, Indices, WeightedPoints, smallest_cost
+from evomeans.exact.points import UNIT, WeightedPoints, smallest_cost
+from evomeans.typing import Integers
 
 MOST_POINTS = 4000
 """For which all pairs are compared."""
@@ -18,7 +19,7 @@ def solves(points: WeightedPoints, k: int) -> bool:
     return k == 1 or n <= k or pair_left or points.values.shape[1] == 1
 
 
-def optimum(points: WeightedPoints, k: int) -> tuple[float, Indices]:
+def optimum(points: WeightedPoints, k: int) -> tuple[float, Integers]:
     """Return a lower bound, below the optimum by no more than rounding, and optimal labels.
 
     Both are in terms of the points. What is subtracted: the share by which `WeightedPoints.inertia`

@@ -1,11 +1,14 @@
-"""How long a proof may work, and who hears of it."""
+"""How long a proof may work, who hears of it, and its threads."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self, TypeVar
 
 Progress = Callable[[float, float, int], object]
 """Called with the lower bound and the upper bound in units of the data, and the nodes so far."""
@@ -59,3 +62,43 @@ class Limits:
     def expired(self) -> bool:
         """Whether to end with the best bound so far."""
         return self.interrupted() or self.seconds_left <= 0
+
+
+Result = TypeVar("Result")
+
+
+class Threads:
+    """Calls functions side by side. Kernels and linear algebra do not hold the interpreter lock.
+
+    Use it as a context, which ends the threads. Functions that run in it must not use it.
+
+    Parameters
+    ----------
+    count : int
+        Threads. One calls the functions one after the other, without any thread.
+    """
+
+    def __init__(self, count: int = 1) -> None:
+        self.count = count
+        self._pool = ThreadPoolExecutor(count, "evomeans proof") if count > 1 else None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
+    def map(
+        self, function: Callable[..., Result], calls: Iterable[tuple[Any, ...]]
+    ) -> list[Result]:
+        """Call a function with each of the arguments; return the results in order."""
+        if self._pool is None:
+            return [function(*arguments) for arguments in calls]
+        futures = [self._pool.submit(function, *arguments) for arguments in calls]
+        return [future.result() for future in futures]

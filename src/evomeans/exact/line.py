@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 
 from evomeans.exact.line_program import (
     LARGEST,
-    Indices,
     Segments,
     best_starts,
     best_starts_of_all,
     segment_means,
 )
+from evomeans.typing import FloatArray, Integers
 
-Floats = NDArray[np.float64]
 LIGHTEST = -70
 """Binary exponent: lighter points, relative to the heaviest one, count as much as this."""
 PROVEN = 1e-6
@@ -31,13 +30,13 @@ PROVEN = 1e-6
 class LineClustering:
     """An optimal clustering of points on a line."""
 
-    centers: Floats
+    centers: FloatArray
     """Shape (k,), ascending."""
     labels: NDArray[np.int32]
     """Index of the nearest centre of each point, the lower one on a tie, in the input's order."""
     inertia: float
     """Sum of w (x - centre)², by the direct formula."""
-    cluster_weights: Floats
+    cluster_weights: FloatArray
     """Sum of the weights of each cluster's points."""
     is_proven: bool
     """Whether the labels are proven to be optimal, up to a millionth of the inertia."""
@@ -47,9 +46,9 @@ class LineClustering:
 class LineSegments:
     """Optimal segments of points on a line. Inertias are in units without overflow."""
 
-    last: Floats
+    last: FloatArray
     """Shape (s,), the largest point of each segment, in the units of the input."""
-    centers: Floats
+    centers: FloatArray
     """Shape (s,), ascending, in the units of the program."""
     inertia: float
     """About the exact means, up to rounding."""
@@ -64,7 +63,7 @@ class LineSegments:
         """Return the doubt in the units of the input."""
         return float(np.ldexp(self.doubt, self.unit_exponent))
 
-    def labels_of(self, x: Floats) -> Indices:
+    def labels_of(self, x: FloatArray) -> Integers:
         """Return the segment of each of the points."""
         return np.searchsorted(self.last, x)
 
@@ -134,7 +133,7 @@ def cluster_line_path(
     return [labelled(line, one, k) for one, k in zip(line.solved(k_values), k_values, strict=True)]
 
 
-def line_segments(x: Floats, k_values: Sequence[int], w: Floats) -> list[LineSegments]:
+def line_segments(x: FloatArray, k_values: Sequence[int], w: FloatArray) -> list[LineSegments]:
     """Return the segments themselves for several numbers of clusters, ascending."""
     return ScaledLine.of_points(x, w).solved(k_values)
 
@@ -155,16 +154,16 @@ class ScaledLine:
         Distinct values of positive weight, ascending.
     """
 
-    x: Floats
-    w: Floats
-    scaled_x: Floats
-    scaled_w: Floats
+    x: FloatArray
+    w: FloatArray
+    scaled_x: FloatArray
+    scaled_w: FloatArray
     exponents: tuple[int, int]
-    values: Floats
-    weights: Floats
+    values: FloatArray
+    weights: FloatArray
 
     @classmethod
-    def of_points(cls, x: Floats, w: Floats) -> ScaledLine:
+    def of_points(cls, x: FloatArray, w: FloatArray) -> ScaledLine:
         """Scale points, and merge those that are equal."""
         scaled_x, x_exponent = scale(x, LARGEST)
         scaled_w, w_exponent = scale(w, 1.0)
@@ -227,7 +226,7 @@ def labelled(line: ScaledLine, found: LineSegments, n_clusters: int) -> LineClus
     )
 
 
-def scale(values: Floats, largest: float) -> tuple[Floats, int]:
+def scale(values: FloatArray, largest: float) -> tuple[FloatArray, int]:
     """Multiply by a power of two: magnitudes up to half of a power of two, ``largest``.
 
     The second value is the exponent of the power that leads back.
@@ -236,7 +235,7 @@ def scale(values: Floats, largest: float) -> tuple[Floats, int]:
     return np.ldexp(values, -exponent), exponent
 
 
-def distinct(x: Floats, w: Floats) -> tuple[Floats, Floats]:
+def distinct(x: FloatArray, w: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Sorted distinct values of positive weight, and the sums of their weights."""
     x, w = x[w > 0], w[w > 0]
     # Sorted by weight as well, the sums do not depend on the order of the input.
@@ -246,7 +245,7 @@ def distinct(x: Floats, w: Floats) -> tuple[Floats, Floats]:
     return x[starts], np.add.reduceat(w, starts)
 
 
-def nearest(x: Floats, centers: Floats) -> NDArray[np.int32]:
+def nearest(x: FloatArray, centers: FloatArray) -> NDArray[np.int32]:
     """Index of the nearest of the ascending centres, the lower one on a tie."""
     left = (np.searchsorted(centers, x) - 1).clip(0, max(0, centers.size - 2))
     right = np.minimum(left + 1, centers.size - 1)

@@ -11,21 +11,20 @@ import numpy as np
 from evomeans.exact.certify import Finding
 from evomeans.exact.limits import Limits
 from evomeans.exact.plane_case import Pair, PlaneCase
-from evomeans.exact.plane_fixing import groups_together
 from evomeans.exact.plane_master import together
-from evomeans.exact.plane_prices import PriceSearch, Start, first_start
-from evomeans.exact.plane_pricing import evaluate, proven_bound
-from evomeans.exact.plane_proof import PlaneProof, PlaneStep, plane_bound
-from evomeans.exact.points import SMALLEST_INERTIA, Floats, Indices, WeightedPoints
+from evomeans.exact.plane_prices import PriceSearch, Start, evaluate, first_start, proven_bound
+from evomeans.exact.plane_proof import PlaneProof, PlaneStep, groups_together, plane_bound
+from evomeans.exact.points import SMALLEST_INERTIA, WeightedPoints
 from evomeans.exact.proofs import Method
-from evomeans.exact.rounding import kmeans
-from evomeans.exact.tree_proof import StepKind
+from evomeans.exact.subproblem import kmeans
+from evomeans.exact.tree import StepKind
+from evomeans.typing import FloatArray, Integers
 
 BETTER = 1e-9
 """Relative; a clustering replaces the known one if it is better by this much."""
 
 
-def by_columns(points: WeightedPoints, k: int, labels: Indices, limits: Limits) -> Finding:
+def by_columns(points: WeightedPoints, k: int, labels: Integers, limits: Limits) -> Finding:
     """Raise the bound of prices until it meets the known inertia or time is up."""
     if points.values.shape[1] != 2:
         raise ValueError(
@@ -72,14 +71,14 @@ class PlaneTree:
         self,
         points: WeightedPoints,
         k: int,
-        labels: Indices,
+        labels: Integers,
         limits: Limits,
         improving: bool = True,
     ) -> None:
         self.points, self.k, self.limits, self.improving = points, k, limits, improving
         self.labels, self.cutoff = labels, points.inertia(labels)
         self.n_nodes = self.n_columns = 0
-        self._better: Indices | None = None
+        self._better: Integers | None = None
 
     def prove(self) -> PlaneProof:
         """Search until the bound meets the cutoff, time is up, or nothing is left to split."""
@@ -175,7 +174,7 @@ def undecided_pair(node: Node) -> Pair | None:
         return None
     share = together(n, node.start.clusters, node.start.solution.shares)
     own = np.diag(share)
-    score: Floats = np.minimum(share, np.minimum(own[:, None], own) - share)
+    score: FloatArray = np.minimum(share, np.minimum(own[:, None], own) - share)
     np.fill_diagonal(score, -np.inf)
     for one, other in node.case.pairs:
         score[one, other] = score[other, one] = -np.inf

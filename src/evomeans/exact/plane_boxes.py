@@ -16,9 +16,16 @@ from numpy.typing import NDArray
 
 from evomeans.compiled.jit import jit
 from evomeans.compiled.ready import Call
-from evomeans.exact.plane_case import Choices, Ints, PlaneCase
-from evomeans.exact.plane_descent import STEPS, arrays_of, best_choice, descend_all, descend_from
-from evomeans.exact.points import Floats
+from evomeans.exact.plane_case import (
+    STEPS,
+    Choices,
+    PlaneCase,
+    arrays_of,
+    best_choice,
+    descend_all,
+    descend_from,
+)
+from evomeans.typing import FloatArray, Integers
 
 DEPTH = 200
 """Splits of a box, at most."""
@@ -40,12 +47,12 @@ class Boxes(NamedTuple):
     """
 
     lists: NDArray[np.int32]
-    sides: Floats
-    counts: Ints
-    bounds: Floats
+    sides: FloatArray
+    counts: Integers
+    bounds: FloatArray
 
     @classmethod
-    def around(cls, case: PlaneCase, prices: Floats) -> Boxes:
+    def around(cls, case: PlaneCase, prices: FloatArray) -> Boxes:
         """Return a stack with the box around all groups, where f is at least -sum of prices."""
         found = cls(
             np.empty((DEPTH + 2, case.n), np.int32),
@@ -62,8 +69,8 @@ class Boxes(NamedTuple):
 
 
 def least_value(
-    case: PlaneCase, prices: Floats, tolerance: float, wanted: float
-) -> tuple[float, Floats]:
+    case: PlaneCase, prices: FloatArray, tolerance: float, wanted: float
+) -> tuple[float, FloatArray]:
     """Return a lower bound for f, and places where it is low.
 
     The bound is ``tolerance`` below the least value found; the places are some of those where f is
@@ -87,7 +94,7 @@ def least_value(
 
 
 @jit
-def range_of_distance(x: Floats, i: int, box: Any) -> tuple[float, float]:
+def range_of_distance(x: FloatArray, i: int, box: Any) -> tuple[float, float]:
     """Return the least and the largest squared distance of a group to a box."""
     nearest = farthest = 0.0
     for e in range(2):
@@ -101,12 +108,12 @@ def range_of_distance(x: Floats, i: int, box: Any) -> tuple[float, float]:
 
 @jit
 def restrict(
-    x: Floats,
-    w: Floats,
-    prices: Floats,
-    parts: Ints,
-    starts: Ints,
-    members: Ints,
+    x: FloatArray,
+    w: FloatArray,
+    prices: FloatArray,
+    parts: Integers,
+    starts: Integers,
+    members: Integers,
     margin: float,
     box: Any,
     candidates: Any,
@@ -196,7 +203,7 @@ def restrict(
 
 @jit
 def split_box(
-    lists: NDArray[np.int32], sides: Floats, counts: Ints, top: int
+    lists: NDArray[np.int32], sides: FloatArray, counts: Integers, top: int
 ) -> tuple[int, int, float, bool]:
     """Move the box on top of the stack to row 0; return how many groups it lists and where to cut.
 
@@ -216,21 +223,21 @@ def split_box(
 
 @jit
 def bound_boxes(
-    x: Floats,
-    w: Floats,
-    prices: Floats,
-    parts: Ints,
-    starts: Ints,
-    members: Ints,
+    x: FloatArray,
+    w: FloatArray,
+    prices: FloatArray,
+    parts: Integers,
+    starts: Integers,
+    members: Integers,
     least: float,
     tolerance: float,
     wanted: float,
     lists: NDArray[np.int32],
-    sides: Floats,
-    counts: Ints,
-    bounds: Floats,
-    places: Floats,
-    n_places: Ints,
+    sides: FloatArray,
+    counts: Integers,
+    bounds: FloatArray,
+    places: FloatArray,
+    n_places: Integers,
     most: int,
 ) -> float:
     """Split boxes until f is nowhere lower than ``least - tolerance``; return what is certain.

@@ -1,7 +1,14 @@
-"""A case of a proof in the plane: groups of points that share a cluster, and pairs that do not.
+"""A case of a proof in the plane, and the search for the best cluster in it.
+
+A case of a proof in the plane: groups of points that share a cluster, and pairs that do not.
 
 A group of weight w and mean m adds w |m - y|² plus its own scatter to the cost of a cluster with
 mean y. So a group is a point again, and only the sum of all scatters is added to every cost.
+
+Downhill from a place in the plane: which groups join a cluster there, and where its mean goes.
+
+The functions here only find values of f, see `plane_pricing`. Its lower bound comes from
+`plane_boxes`.
 """
 
 from __future__ import annotations
@@ -9,17 +16,19 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.exact.points import UNIT, Floats, Indices, WeightedPoints, sums_by
+from evomeans.compiled.jit import jit
+from evomeans.compiled.ready import Call
+from evomeans.exact.points import UNIT, WeightedPoints, sums_by
+from evomeans.typing import FloatArray, Integers
 
 MOST_CHOICES = 128
 """Subsets of groups that stay apart, in one connected component of the pairs."""
 
-Ints = NDArray[np.int64]
 Pair = tuple[int, int]
 
 
@@ -37,9 +46,9 @@ class Choices(NamedTuple):
         Groups.
     """
 
-    parts: Ints
-    starts: Ints
-    members: Ints
+    parts: Integers
+    starts: Integers
+    members: Integers
 
 
 @dataclass(frozen=True)
@@ -58,7 +67,7 @@ class PlaneCase:
 
     points: WeightedPoints
     k: int
-    groups: Indices
+    groups: Integers
     apart: tuple[Pair, ...] = ()
 
     @classmethod
@@ -77,17 +86,17 @@ class PlaneCase:
         return self.groups.nbytes + 16 * len(self.apart)
 
     @cached_property
-    def values(self) -> Floats:
+    def values(self) -> FloatArray:
         """Means of the groups; those of single points are exact."""
         return self.points.means(self.groups)
 
     @cached_property
-    def weights(self) -> Floats:
+    def weights(self) -> FloatArray:
         """Weights of the groups."""
         return sums_by(self.groups, self.points.weights)
 
     @cached_property
-    def scatters(self) -> Floats:
+    def scatters(self) -> FloatArray:
         """Inertia of every group about its mean, see `WeightedPoints.inertia`."""
         offsets = self.points.offsets(self.groups)
         return sums_by(self.groups, self.points.weights * np.square(offsets).sum(axis=1))
@@ -127,7 +136,7 @@ class PlaneCase:
         """Return the case in which two points are in different clusters."""
         return PlaneCase(self.points, self.k, self.groups, (*self.apart, pair))
 
-    def regrouped(self, labels: Indices) -> PlaneCase:
+    def regrouped(self, labels: Integers) -> PlaneCase:
         """Return the case in which groups with the same label share a cluster."""
         groups = np.unique(labels[self.groups], return_inverse=True)[1].ravel()
         return PlaneCase(self.points, self.k, groups, self.apart)
@@ -168,3 +177,177 @@ class PlaneCase:
     def free(self) -> NDArray[np.int32]:
         """The groups that a cluster may take whatever else it takes."""
         return np.setdiff1d(np.arange(self.n), self.choices.members).astype(np.int32)
+
+
+STEPS = 60
+
+
+def arrays_of(
+    case: PlaneCase, prices: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray, Integers, Integers, Integers]:
+    """Return what the kernels need to know of a case and its prices."""
+    values = np.ascontiguousarray(case.values)
+    return values, case.weights, np.ascontiguousarray(prices), *case.choices
+
+
+def descend_all(
+    case: PlaneCase, prices: FloatArray, starts: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Follow f downhill from every start; return the values and where they are taken."""
+    ends = np.array(starts, np.float64)
+    values = np.empty(len(ends))
+    # Groups without a price never join, and would only take time.
+    free = case.free[prices[case.free] > 0]
+    descend(*arrays_of(case, prices), free, ends, values, STEPS)
+    return values, ends
+
+
+def clusters_at(case: PlaneCase, prices: FloatArray, ends: FloatArray) -> NDArray[np.bool_]:
+    """Return, for every place y, the groups whose sum is f(y)."""
+    found = np.zeros((len(ends), case.n), np.bool_)
+    join(*arrays_of(case, prices), case.free, ends, found)
+    return found
+
+
+@jit
+def gain(x: FloatArray, w: FloatArray, prices: FloatArray, i: int, y0: float, y1: float) -> float:
+    """Return w |x - y|² - p of a group."""
+    o0, o1 = x[i, 0] - y0, x[i, 1] - y1
+    return w[i] * (o0 * o0 + o1 * o1) - prices[i]
+
+
+@jit
+def best_choice(
+    x: FloatArray,
+    w: FloatArray,
+    prices: FloatArray,
+    parts: Integers,
+    starts: Integers,
+    members: Integers,
+    part: int,
+    y0: float,
+    y1: float,
+) -> tuple[float, int]:
+    """Return the lowest sum of gains at y of any choice, and the choice."""
+    lowest, best = np.inf, parts[part]
+    for q in range(parts[part], parts[part + 1]):
+        total = 0.0
+        for place in range(starts[q], starts[q + 1]):
+            total += gain(x, w, prices, members[place], y0, y1)
+        if total < lowest:
+            lowest, best = total, q
+    return lowest, best
+
+
+@jit
+def descend_from(
+    x: FloatArray,
+    w: FloatArray,
+    prices: FloatArray,
+    parts: Integers,
+    starts: Integers,
+    members: Integers,
+    free: Any,
+    count: int,
+    y0: float,
+    y1: float,
+    steps: int,
+) -> tuple[float, float, float]:
+    """Move y to the mean of the groups whose sum is f(y), until nothing changes; return f and y.
+
+    Only the first ``count`` groups of ``free`` are looked at, so that f may be lower still.
+    """
+    last = value = np.inf
+    for _ in range(steps):
+        total = value = m0 = m1 = 0.0
+        for place in range(count):
+            i = free[place]
+            o0, o1 = x[i, 0] - y0, x[i, 1] - y1
+            here = w[i] * (o0 * o0 + o1 * o1) - prices[i]
+            if here < 0.0:
+                value += here
+                total += w[i]
+                m0 += w[i] * o0
+                m1 += w[i] * o1
+        for part in range(parts.shape[0] - 1):
+            lowest, q = best_choice(x, w, prices, parts, starts, members, part, y0, y1)
+            value += lowest
+            for place in range(starts[q], starts[q + 1]):
+                i = members[place]
+                total += w[i]
+                m0 += w[i] * (x[i, 0] - y0)
+                m1 += w[i] * (x[i, 1] - y1)
+        if total == 0.0 or not value < last:
+            break
+        last = value
+        y0 += m0 / total
+        y1 += m1 / total
+    return value, y0, y1
+
+
+@jit
+def descend(
+    x: FloatArray,
+    w: FloatArray,
+    prices: FloatArray,
+    parts: Integers,
+    starts: Integers,
+    members: Integers,
+    free: NDArray[np.int32],
+    ends: FloatArray,
+    values: FloatArray,
+    steps: int,
+) -> None:
+    """Follow f downhill from many starts.
+
+    Shapes: x (n, 2); w, prices (n,); choices as in `Choices`; free (m,); ends (s, 2), starts that
+    become ends; values (s,).
+    """
+    for start in range(ends.shape[0]):
+        values[start], ends[start, 0], ends[start, 1] = descend_from(
+            x,
+            w,
+            prices,
+            parts,
+            starts,
+            members,
+            free,
+            free.shape[0],
+            ends[start, 0],
+            ends[start, 1],
+            steps,
+        )
+
+
+@jit
+def join(
+    x: FloatArray,
+    w: FloatArray,
+    prices: FloatArray,
+    parts: Integers,
+    starts: Integers,
+    members: Integers,
+    free: NDArray[np.int32],
+    ends: FloatArray,
+    found: NDArray[np.bool_],
+) -> None:
+    """Mark the groups whose sum is f(y). Shapes as in `descend`; found (s, n)."""
+    for end in range(ends.shape[0]):
+        y0, y1 = ends[end, 0], ends[end, 1]
+        for place in range(free.shape[0]):
+            found[end, free[place]] = gain(x, w, prices, free[place], y0, y1) < 0.0
+        for part in range(parts.shape[0] - 1):
+            _, q = best_choice(x, w, prices, parts, starts, members, part, y0, y1)
+            for place in range(starts[q], starts[q + 1]):
+                found[end, members[place]] = True
+
+
+def kernel_calls() -> list[Call]:
+    """Return what a proof calls of these, see :func:`~evomeans.compiled.ready.ready`."""
+    grid, one, index = np.zeros((1, 2)), np.zeros(1), np.zeros(1, np.int64)
+    case = grid, one, one, *Choices(index, index, index)
+    free = np.zeros(1, np.int32)
+    return [
+        Call(descend, (*case, free, grid, one, 1), 0.7),
+        Call(join, (*case, free, grid, np.zeros((1, 1), np.bool_)), 0.4),
+    ]

@@ -33,8 +33,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from evomeans.compiled.jit import jit
 from evomeans.compiled.ready import Call
-from evomeans.exact.plane_case import Ints
-from evomeans.exact.points import Floats
+from evomeans.typing import FloatArray, Integers
 
 MOST_STEPS = 60
 SHORT = 0.99
@@ -58,9 +57,9 @@ class Solution:
         Of the program.
     """
 
-    prices: Floats
+    prices: FloatArray
     sigma: float
-    shares: Floats
+    shares: FloatArray
     value: float
 
 
@@ -146,7 +145,7 @@ class Master:
         return Solution(y[:n], float(y[n]), x[:m], float(c @ x))
 
 
-def together(n: int, clusters: Sequence[Members], shares: Floats) -> Floats:
+def together(n: int, clusters: Sequence[Members], shares: FloatArray) -> FloatArray:
     """Return for every pair of groups the shares of the clusters that hold both."""
     if not clusters:
         return np.zeros((n, n))
@@ -168,20 +167,26 @@ class _Program:
         self.counted = np.append(np.ones(len(clusters)), np.zeros(n))
         self._matrix = np.empty((n + 1, n + 1))
 
-    def at(self, y: Floats) -> Floats:
+    def at(self, y: FloatArray) -> FloatArray:
         """Return A'y."""
         found = np.empty(len(self.counted))
         times_prices(self.starts, self.members, self.counted, y, found)
         return found
 
-    def a(self, x: Floats) -> Floats:
+    def a(self, x: FloatArray) -> FloatArray:
         """Return A x."""
         found = np.empty(self.n + 1)
         times_shares(self.starts, self.members, self.counted, x, found)
         return found
 
     def newton(
-        self, x: Floats, y: Floats, z: Floats, s: Floats, missing: Floats, excess: Floats
+        self,
+        x: FloatArray,
+        y: FloatArray,
+        z: FloatArray,
+        s: FloatArray,
+        missing: FloatArray,
+        excess: FloatArray,
     ) -> _Newton | None:
         """Factor the normal equations at a point; None if they are singular."""
         ratios, matrix = x / z, self._matrix
@@ -200,15 +205,17 @@ class _Newton:
     """Newton's method for A x - s = b, A'y + z = c and products x z, s y."""
 
     program: _Program
-    x: Floats
-    y: Floats
-    z: Floats
-    s: Floats
-    missing: Floats
-    excess: Floats
-    factor: tuple[Floats, bool]
+    x: FloatArray
+    y: FloatArray
+    z: FloatArray
+    s: FloatArray
+    missing: FloatArray
+    excess: FloatArray
+    factor: tuple[FloatArray, bool]
 
-    def direction(self, xz: Floats, sy: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    def direction(
+        self, xz: FloatArray, sy: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Solve x dz + z dx = xz and s dy + y ds = sy, with nothing missing and no excess."""
         program, x, y, z, s = self.program, self.x, self.y, self.z, self.s
         right = self.missing - program.a((xz - x * self.excess) / z) + sy / y
@@ -217,7 +224,7 @@ class _Newton:
         return (xz - x * dz) / z, dy, dz, (sy - s * dy) / y
 
 
-def _step(values: Floats, change: Floats) -> float:
+def _step(values: FloatArray, change: FloatArray) -> float:
     """Return the largest step, at most 1, that keeps all values nonnegative."""
     falls = change < 0
     return min(1.0, float((-values[falls] / change[falls]).min(initial=1.0)))
@@ -225,7 +232,7 @@ def _step(values: Floats, change: Floats) -> float:
 
 @jit
 def normal_matrix(
-    starts: Ints, members: Members, counted: Floats, ratios: Floats, found: Floats
+    starts: Integers, members: Members, counted: FloatArray, ratios: FloatArray, found: FloatArray
 ) -> None:
     """Fill the lower triangle of A diag(ratios) A'; row n of A holds -1 for clusters that count.
 
@@ -246,7 +253,9 @@ def normal_matrix(
 
 
 @jit
-def times_prices(starts: Ints, members: Members, counted: Floats, y: Floats, found: Floats) -> None:
+def times_prices(
+    starts: Integers, members: Members, counted: FloatArray, y: FloatArray, found: FloatArray
+) -> None:
     """Return A'y. Shapes as in `normal_matrix`; y (n + 1,), found (m,)."""
     n = y.shape[0] - 1
     for q in range(found.shape[0]):
@@ -257,7 +266,9 @@ def times_prices(starts: Ints, members: Members, counted: Floats, y: Floats, fou
 
 
 @jit
-def times_shares(starts: Ints, members: Members, counted: Floats, x: Floats, found: Floats) -> None:
+def times_shares(
+    starts: Integers, members: Members, counted: FloatArray, x: FloatArray, found: FloatArray
+) -> None:
     """Return A x. Shapes as in `normal_matrix`; x (m,), found (n + 1,)."""
     n = found.shape[0] - 1
     for i in range(n + 1):

@@ -1,4 +1,27 @@
-"""Column generation for one case: the search for prices with a high bound.
+"""Prices of groups of points: how they are found, and the bound that they prove.
+
+Prices of groups, and the bound that they prove.
+
+With prices p, a group of weight w and mean x gains a(y) = w |x - y|² - p in a cluster with mean y.
+Every cluster costs at least the prices of its groups, and their scatters, plus v, where
+
+    v = the least value of f(y) over all y,
+    f(y) = the least sum of a(y) over groups that may share a cluster,
+
+because f at the mean of a cluster is at most its cost minus the prices of its groups. If all groups
+may share a cluster, f is the sum of min(0, a). So for any prices, a clustering into at most k
+clusters costs at least
+
+    sum of p + sum of scatters + k min(0, v).
+
+This is the bound of column generation [1]_. `plane_boxes` bounds the least value of f from below.
+
+References
+----------
+.. [1] D. Aloise, P. Hansen, L. Liberti: "An improved column generation algorithm for minimum
+   sum-of-squares clustering", Mathematical Programming 131, 2012.
+
+Column generation for one case: the search for prices with a high bound.
 
 The bound of `plane_pricing` is a concave function of the prices, and every cluster that pricing
 finds is a column of the linear program of `plane_master`, which proposes the next prices. Nothing
@@ -10,16 +33,77 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy.spatial import cKDTree
 
+from evomeans.exact.bound import relative_error
 from evomeans.exact.limits import Limits
 from evomeans.exact.plane_boxes import least_value
-from evomeans.exact.plane_case import PlaneCase
-from evomeans.exact.plane_descent import clusters_at, descend_all
+from evomeans.exact.plane_case import PlaneCase, clusters_at, descend_all
 from evomeans.exact.plane_master import Master, Members, Solution
-from evomeans.exact.points import Floats, Indices, sums_by
+from evomeans.exact.points import UNIT, sums_by
+from evomeans.typing import FloatArray, Integers
+
+TOLERANCE = 1e-9
+"""What the bound may lose at the boxes, as a share of all prices."""
+LARGEST = 1e290
+"""Prices from here on prove nothing: their sums might overflow."""
+
+
+class Evaluation(NamedTuple):
+    """What prices prove of the computed groups.
+
+    Parameters
+    ----------
+    bound : float
+        No clustering of the computed groups costs less.
+    cluster_bound : float
+        At most v.
+    error : float
+        What rounding can change of the cost minus the prices of a cluster.
+    """
+
+    bound: float
+    cluster_bound: float
+    error: float
+
+
+def evaluate(case: PlaneCase, prices: FloatArray, tolerance: float = TOLERANCE) -> Evaluation:
+    """Return the lower bound that prices prove, in the units of the points.
+
+    Rounding is allowed for. Each box subtracts what its own sums may be off by. Discs that rounding
+    left out of a box lack at most 16 u of their prices, and the middles of boxes are off by u of
+    the extent, which moves the minimum of a quadratic by at most 64 u times weight, radius and
+    extent. Scatters are too large by a share.
+    """
+    if not np.abs(prices).max() < LARGEST:
+        return NOTHING
+    paid = float(np.maximum(prices, 0.0).sum())
+    radius = math.sqrt(float((np.maximum(prices, 0.0) / case.weights).max()))
+    least, _ = least_value(case, prices, tolerance * paid / case.k, -np.inf)
+    error = 64 * UNIT * (paid + float(case.weights.sum()) * radius * case.extent)
+    least -= error
+    total = math.fsum(prices.tolist()) - 4 * UNIT * math.fsum(np.abs(prices).tolist())
+    scatter = math.fsum(case.scatters.tolist()) * (1 - relative_error(case.points))
+    bound = total + scatter + case.k * min(0.0, least)
+    return Evaluation(bound, least, error)
+
+
+NOTHING = Evaluation(-math.inf, -math.inf, math.inf)
+
+
+def proven_bound(case: PlaneCase, bound: float) -> float:
+    """Lower a bound of the computed groups to one of the points.
+
+    The root of the inertia is a norm, so that it differs from that of groups that are moved by
+    their errors by at most the displacement.
+    """
+    if not bound > 0:
+        return 0.0
+    return max(0.0, math.sqrt(bound) * (1 - 4 * UNIT) - case.displacement) ** 2 * (1 - 4 * UNIT)
+
 
 NEIGHBOURS = 8
 """Points next to each cluster for which the clusters with one point more are columns at once."""
@@ -69,7 +153,7 @@ class Start:
         return Start(solution, clusters)
 
 
-def allows(case: PlaneCase, groups: Indices) -> bool:
+def allows(case: PlaneCase, groups: Integers) -> bool:
     """Whether these groups may share a cluster."""
     if not case.pairs:
         return True
@@ -77,7 +161,7 @@ def allows(case: PlaneCase, groups: Indices) -> bool:
     return not any(a in chosen and b in chosen for a, b in case.pairs)
 
 
-def first_start(case: PlaneCase, labels: Indices) -> Start:
+def first_start(case: PlaneCase, labels: Integers) -> Start:
     """Begin at a known clustering, of points that are all groups of their own.
 
     Prices are half-way between what a point saves by leaving its cluster and what it costs in
@@ -151,7 +235,7 @@ class PriceSearch:
         """Clusters that the program knows."""
         return len(self._master.clusters)
 
-    def centres(self) -> Floats | None:
+    def centres(self) -> FloatArray | None:
         """Return the means of k clusters with large shares; None if there are not so many.
 
         One after the other is taken, by its share times the part of its weight that is not covered.
@@ -217,7 +301,7 @@ class PriceSearch:
             if value - self.bound <= UNDECIDED * undecided:
                 break
 
-    def _price(self, prices: Floats, sigma: float) -> int:
+    def _price(self, prices: FloatArray, sigma: float) -> int:
         """Keep the prices if their bound is the best, and add clusters that are too cheap."""
         case = self.case
         total, k = float(prices.sum()) + self.scatter, case.k

@@ -1,4 +1,23 @@
-"""Proofs in the plane, and the check that a proof holds.
+"""Proofs in the plane, their check, and groups that must share a cluster.
+
+Groups that share a cluster in every clustering cheaper than the known one.
+
+Let U be the known inertia. The k clusters of a cheaper clustering have costs minus prices that sum
+to less than U minus all prices and scatters, and each of them is at least min(0, v). So for every
+one of them
+
+    F = cost minus prices < t = U - sum of prices - sum of scatters - (k - 1) min(0, v).
+
+If the mean y of the cluster is in a box where f is at least b, then b <= F < t, and a group with
+the gain a(y)
+
+* must be in the cluster if a(y) <= b - t in all of the box: F is at least f(y) - a(y) without it;
+* cannot be in the cluster if a(y) >= t - b in all of the box: F is at least f(y) + a(y) with it.
+
+Boxes with b >= t hold no mean at all. Two groups of which each box that is left either needs both
+or excludes both share a cluster in every cheaper clustering, and can be merged.
+
+Proofs in the plane, and the check that a proof holds.
 
 A proof is a list of steps, in the order in which a reader takes them. A step treats one case and
 
@@ -15,12 +34,186 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from evomeans.exact.bound import outward
-from evomeans.exact.plane_case import Pair, PlaneCase
-from evomeans.exact.plane_fixing import groups_together
-from evomeans.exact.plane_pricing import NOTHING, evaluate, proven_bound
-from evomeans.exact.points import SMALLEST_INERTIA, Floats, WeightedPoints
-from evomeans.exact.tree_proof import InvalidProofError, StepKind, check_cutoff, check_memory
+import numpy as np
+from numpy.typing import NDArray
+
+from evomeans.compiled.jit import jit
+from evomeans.compiled.ready import Call
+from evomeans.exact.bound import outward, relative_error
+from evomeans.exact.plane_boxes import (
+    MOST_BOXES,
+    Boxes,
+    range_of_distance,
+    restrict,
+    split_box,
+)
+from evomeans.exact.plane_case import Choices, Pair, PlaneCase, arrays_of
+from evomeans.exact.plane_prices import NOTHING, Evaluation, evaluate, proven_bound
+from evomeans.exact.points import SMALLEST_INERTIA, WeightedPoints
+from evomeans.exact.tree import InvalidProofError, StepKind, check_cutoff, check_memory
+from evomeans.typing import FloatArray, Integers
+
+MARGIN = 1e-9
+"""By this share of the gap, t is higher than it need be."""
+FINEST = 0.05
+"""Boxes are split until gains vary by less than this share of the gap."""
+
+
+def groups_together(
+    case: PlaneCase, prices: FloatArray, found: Evaluation, cutoff: float
+) -> Integers | None:
+    """Return a label for every group: those with the same one can be merged.
+
+    None means that no clustering of this case is cheaper than the cutoff.
+    """
+    # The root of the inertia is a norm, see `proven_bound`.
+    root = math.sqrt(cutoff * (1 + relative_error(case.points))) + case.displacement
+    gap = root**2 * (1 + 1e-15) - found.bound
+    if gap < 0:
+        return None
+    labels = np.zeros(case.n, np.int64)
+    if not math.isfinite(gap):
+        return np.arange(case.n)
+    slack = gap * (1 + MARGIN) + 2 * found.error
+    limit = min(0.0, found.cluster_bound) + slack
+    n = case.n
+    is_alone = np.zeros(n, np.bool_)
+    scratch = np.zeros((4, n + 1), np.int64)
+    n_boxes = sort_groups(
+        *arrays_of(case, prices),
+        limit,
+        slack,
+        FINEST * slack,
+        *Boxes.around(case, prices),
+        labels,
+        is_alone,
+        scratch,
+        MOST_BOXES // 10,
+    )
+    if n_boxes == 0:
+        return None
+    # Labels of groups that no box decides are their own.
+    labels = np.where(is_alone, n + np.arange(n), labels)
+    return np.unique(labels, return_inverse=True)[1].ravel()
+
+
+@jit
+def sort_groups(
+    x: FloatArray,
+    w: FloatArray,
+    prices: FloatArray,
+    parts: Integers,
+    starts: Integers,
+    members: Integers,
+    limit: float,
+    slack: float,
+    finest: float,
+    lists: NDArray[np.int32],
+    sides: FloatArray,
+    counts: Integers,
+    bounds: FloatArray,
+    labels: Integers,
+    is_alone: NDArray[np.bool_],
+    scratch: Integers,
+    most: int,
+) -> int:
+    """Give different labels to groups of which a box needs only one; return how many boxes matter.
+
+    Shapes as in `descend` and `Boxes`; labels, is_alone (n,); scratch (4, n + 1).
+    """
+    n = x.shape[0]
+    # How many groups have a label, how many of them a box needs, their new label, and in which box.
+    sizes, needed, moved, needs = scratch[0], scratch[1], scratch[2], scratch[3]
+    sizes[0] = n
+    n_labels, n_boxes, n_useful, top = 1, 0, 0, 1
+    while top > 0:
+        count, axis, middle, is_final = split_box(lists, sides, counts, top)
+        top -= 1
+        n_boxes += 1
+        if is_final:
+            # Too small to be split, so that nothing is decided.
+            n_useful += 1
+            for i in range(n):
+                is_alone[i] = True
+            continue
+        for half in range(2):
+            top += 1
+            for side in range(2):
+                for e in range(2):
+                    sides[top, side, e] = sides[0, side, e]
+            sides[top, 1 - half, axis] = middle
+            found, bound, _ = restrict(
+                x,
+                w,
+                prices,
+                parts,
+                starts,
+                members,
+                slack,
+                sides[top],
+                lists[0],
+                count,
+                lists[top],
+            )
+            counts[top], bounds[top] = found, bound
+            # f is at least v everywhere, whatever the bound in this box.
+            left = min(limit - bound, slack)
+            if left <= 0.0:
+                top -= 1
+                continue
+            widest, n_open = 0.0, 0
+            for place in range(found):
+                i = lists[top, place]
+                nearest, farthest = range_of_distance(x, i, sides[top])
+                if w[i] * farthest - prices[i] > -left and w[i] * nearest - prices[i] < left:
+                    n_open += 1
+                    widest = max(widest, w[i] * (farthest - nearest))
+            if n_open > 0 and widest > finest and n_boxes < most:
+                continue
+            n_useful += 1
+            for place in range(found):
+                i = lists[top, place]
+                nearest, farthest = range_of_distance(x, i, sides[top])
+                if w[i] * farthest - prices[i] <= -left:
+                    needs[i] = n_useful
+                    needed[labels[i]] += 1
+                elif w[i] * nearest - prices[i] < left:
+                    is_alone[i] = True
+            for place in range(members.shape[0]):
+                i = members[place]
+                if w[i] * range_of_distance(x, i, sides[top])[0] - prices[i] < left:
+                    is_alone[i] = True
+            # Groups that are needed leave those with the same label that are not.
+            first = n_labels
+            for place in range(found):
+                i = lists[top, place]
+                if needs[i] != n_useful or labels[i] >= first:
+                    continue
+                old = labels[i]
+                if needed[old] == sizes[old]:
+                    continue
+                if moved[old] < first:
+                    moved[old] = n_labels
+                    sizes[n_labels] = 0
+                    needed[n_labels] = 0
+                    n_labels += 1
+                labels[i] = moved[old]
+                sizes[moved[old]] += 1
+            for label in range(first):
+                if moved[label] >= first:
+                    sizes[label] -= needed[label]
+                needed[label] = 0
+            top -= 1
+    return n_useful
+
+
+def kernel_calls() -> list[Call]:
+    """Return what a proof calls of these, see :func:`~evomeans.compiled.ready.ready`."""
+    grid, one, index = np.zeros((1, 2)), np.zeros(1), np.zeros(1, np.int64)
+    case = grid, one, one, *Choices(index, index, index)
+    stack = Boxes(np.zeros((1, 1), np.int32), np.zeros((1, 2, 2)), index, one)
+    marks = index, np.zeros(1, np.bool_), np.zeros((4, 2), np.int64)
+    return [Call(sort_groups, (*case, 0.0, 0.0, 0.0, *stack, *marks, 1), 2.0)]
 
 
 @dataclass(frozen=True)
@@ -37,7 +230,7 @@ class PlaneStep:
     """
 
     kind: StepKind
-    prices: Floats | None = None
+    prices: FloatArray | None = None
     pair: Pair = (-1, -1)
 
 

@@ -1,17 +1,18 @@
-"""The samples as a proof sees them: distinct points with weights, in units without overflow."""
+"""The samples as a proof sees them, and inertias with bounds for their errors."""
 
 from __future__ import annotations
 
 import math
 import sys
+from collections import defaultdict
 from dataclasses import dataclass
-from typing import Any
+from fractions import Fraction
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Indices = NDArray[np.int64]
+from evomeans.typing import FloatArray, Integers
 
 UNIT = 2.0**-53
 """The unit roundoff of float64: a single operation is off by at most this share."""
@@ -47,16 +48,16 @@ class WeightedPoints:
         Whether only samples without weight were left out.
     """
 
-    values: Floats
-    weights: Floats
-    places: Indices
+    values: FloatArray
+    weights: FloatArray
+    places: Integers
     exponent: int
     weight_exponent: int
     weight_error: float
     is_whole: bool = True
 
     @classmethod
-    def of_samples(cls, X: NDArray[Any], sample_weight: Floats | None = None) -> WeightedPoints:
+    def of_samples(cls, X: NDArray[Any], sample_weight: FloatArray | None = None) -> WeightedPoints:
         """Merge equal samples and drop those without weight."""
         X = np.asarray(X, np.float64) + 0.0  # -0.0 and 0.0 are the same point
         n = X.shape[0]
@@ -110,14 +111,14 @@ class WeightedPoints:
         """Return an inertia of the data in the units of the points."""
         return math.ldexp(inertia, -self.unit_exponent) if math.isfinite(inertia) else inertia
 
-    def labels_of_points(self, labels: NDArray[Any]) -> Indices:
+    def labels_of_points(self, labels: NDArray[Any]) -> Integers:
         """Return one label for each point, that of its last sample."""
         found = np.zeros(self.n, np.int64)
         heavy = self.places >= 0
         found[self.places[heavy]] = np.asarray(labels)[heavy]
         return np.unique(found, return_inverse=True)[1].ravel()
 
-    def inertia(self, labels: Indices) -> float:
+    def inertia(self, labels: Integers) -> float:
         """Sum of w |x - mean of the cluster|², wherever the cluster is.
 
         The result is off by a share of at most 8 (n + d + 40) UNIT, besides `weight_error` and
@@ -131,35 +132,35 @@ class WeightedPoints:
         offsets = self.offsets(labels)
         return math.fsum((self.weights * np.einsum("ij,ij->i", offsets, offsets)).tolist())
 
-    def offsets(self, labels: Indices) -> Floats:
+    def offsets(self, labels: Integers) -> FloatArray:
         """Return the points minus the means of their clusters, see `inertia`."""
         anchor, shift = self._anchors_and_shifts(labels)
-        offsets: Floats = (self.values - anchor[labels]) - shift[labels]
+        offsets: FloatArray = (self.values - anchor[labels]) - shift[labels]
         return offsets
 
-    def means(self, labels: Indices) -> Floats:
+    def means(self, labels: Integers) -> FloatArray:
         """Weighted means of the clusters, rounded to float64.
 
         They are off by UNIT times their magnitude, and by (2 m + 8) UNIT times the distance from
         the anchor to the farthest of m points.
         """
         anchor, shift = self._anchors_and_shifts(labels)
-        means: Floats = anchor + shift
+        means: FloatArray = anchor + shift
         return means
 
-    def anchors(self, labels: Indices) -> Floats:
+    def anchors(self, labels: Integers) -> FloatArray:
         """Return the heaviest point of every cluster."""
         order = np.argsort(-self.weights, kind="stable")
         return self.values[order[np.unique(labels[order], return_index=True)[1]]]
 
-    def _anchors_and_shifts(self, labels: Indices) -> tuple[Floats, Floats]:
+    def _anchors_and_shifts(self, labels: Integers) -> tuple[FloatArray, FloatArray]:
         """Return a point of every cluster, and the mean of the differences from it."""
         anchor = self.anchors(labels)
         offsets = (self.values - anchor[labels]) * self.weights[:, None]
         sums = np.stack([sums_by(labels, column) for column in offsets.T], axis=1)
         return anchor, sums / sums_by(labels, self.weights)[:, None]
 
-    def restricted(self, chosen: Indices) -> WeightedPoints:
+    def restricted(self, chosen: Integers) -> WeightedPoints:
         """Return some of the points, in the same units."""
         return WeightedPoints(
             self.values[chosen],
@@ -171,7 +172,7 @@ class WeightedPoints:
             self.is_whole,
         )
 
-    def squared_distances(self) -> Floats:
+    def squared_distances(self) -> FloatArray:
         """All squared distances, from differences: each is off by a share of (d + 3) UNIT."""
         total = np.zeros((self.n, self.n))
         for column in self.values.T:
@@ -189,12 +190,12 @@ def smallest_cost(points: WeightedPoints) -> float:
     return 1e-290 * points.n
 
 
-def sums_by(labels: Indices, values: Floats, count: int = 0) -> Floats:
+def sums_by(labels: Integers, values: FloatArray, count: int = 0) -> FloatArray:
     """Sum the values of every label."""
     return np.bincount(labels, values, count).astype(np.float64)
 
 
-def _shifted(values: Floats) -> Floats:
+def _shifted(values: FloatArray) -> FloatArray:
     """Subtract from each column the value in its middle, if that is exact and of use.
 
     Then no distance changes by a digit, and errors that grow with coordinates are those of the
@@ -210,6 +211,153 @@ def _shifted(values: Floats) -> Floats:
     return np.where((error == 0.0).all(axis=0) & is_smaller, found, values)
 
 
-def _exponent(values: Floats) -> int:
+def _exponent(values: FloatArray) -> int:
     largest = float(np.abs(values).max(initial=0.0))
     return math.frexp(largest)[1] if largest > 0 else 0
+
+
+GRID = 1 << 1074
+"""All float64 numbers are multiples of 1 / GRID."""
+
+UNDERFLOW = 1e-290
+"""What the square of a tiny offset may lose, for each sample."""
+
+
+class Enclosure(NamedTuple):
+    """A computed value that differs from the exact one by at most ``error``."""
+
+    value: float
+    error: float
+
+    @property
+    def low(self) -> float:
+        """At most the exact value, which is never negative."""
+        return max(0.0, self.value - self.error)
+
+    @property
+    def high(self) -> float:
+        """At least the exact value."""
+        return self.value + self.error
+
+
+def labelled_inertia(
+    values: FloatArray, weights: FloatArray, labels: NDArray[np.integer]
+) -> Enclosure:
+    """Return the sum of w |x - mean of its cluster|² for samples of magnitude at most 1.
+
+    For any point m, the inertia of a cluster of weight W is the sum of w |x - m|² minus W times the
+    squared distance of m to the mean. With a computed mean as m the second term is tiny, and it
+    removes what the rounding of the mean adds to the first. Offsets x - m have a relative error of
+    one rounding, so that all errors are small shares of the first term.
+
+    Parameters
+    ----------
+    values : (n, d) array
+    weights : (n,) array
+        Positive.
+    labels : (n,) array
+        Any integers.
+    """
+    n, d = values.shape
+    _, first, places = np.unique(labels, return_index=True, return_inverse=True)
+    places = places.ravel()
+    total = sums_by(places, weights)[:, None]
+    anchor = values[first]
+    means = anchor + _sums(places, (values - anchor[places]) * weights[:, None]) / total
+    offsets = values - means[places]
+    if not offsets.any():
+        return Enclosure(0.0, 0.0)
+    about_means = math.fsum((weights * np.einsum("ij,ij->i", offsets, offsets)).tolist())
+    rest = np.square(_sums(places, offsets * weights[:, None])) / total
+    value = max(0.0, about_means - math.fsum(rest.ravel().tolist()))
+    return Enclosure(value, 8 * (n + d + 40) * UNIT * about_means + UNDERFLOW * n)
+
+
+def inertia_of_samples(
+    points: WeightedPoints, X: FloatArray, sample_weight: FloatArray | None, labels: NDArray[Any]
+) -> Enclosure:
+    """Return the inertia of a clustering about its exact means, in the units of the data.
+
+    Where the points leave samples out, or underflow would cost digits, it is computed in rational
+    numbers. It is zero only if the exact inertia is.
+
+    Parameters
+    ----------
+    points : WeightedPoints
+        Of the samples.
+    X : (n_samples, d) array
+    sample_weight : (n_samples,) array, optional
+    labels : (n_samples,) array
+        Equal samples may have different ones.
+    """
+    heavy = np.arange(len(X)) if sample_weight is None else np.flatnonzero(sample_weight > 0)
+    rows, found = X[heavy], labels[heavy]
+    _, first, places = np.unique(found, return_index=True, return_inverse=True)
+    if np.array_equal(rows, rows[first][places.ravel()]):
+        return Enclosure(0.0, 0.0)
+    if points.is_whole:
+        scaled = np.ones(len(heavy))
+        if sample_weight is not None:
+            scaled = np.ldexp(sample_weight[heavy], -points.weight_exponent)
+        inertia = labelled_inertia(points.values[points.places[heavy]], scaled, found)
+        value, error = (points.in_data_units(one) for one in inertia)
+        if inertia.low >= SMALLEST_INERTIA and error > 0.0 and value < math.inf:
+            return Enclosure(value, error)
+    exact = exact_inertia(rows, None if sample_weight is None else sample_weight[heavy], found)
+    return Enclosure(exact, 2 * UNIT * exact)
+
+
+def _sums(places: NDArray[np.intp], rows: FloatArray) -> FloatArray:
+    return np.stack([sums_by(places, column) for column in rows.T], axis=1)
+
+
+def exact_inertia(X: FloatArray, sample_weight: FloatArray | None, labels: NDArray[Any]) -> float:
+    """Return the inertia, computed exactly and rounded up; zero only if it is zero."""
+    clusters: dict[int, list[int]] = defaultdict(list)
+    for row, label in enumerate(np.asarray(labels).tolist()):
+        clusters[label].append(row)
+    weights = [GRID] * len(X) if sample_weight is None else _on_grid(sample_weight)
+    total = Fraction(0)
+    for column in np.asarray(X, np.float64).T:
+        values = _on_grid(column)
+        for rows in clusters.values():
+            w = sum(weights[row] for row in rows)
+            wx = sum(weights[row] * values[row] for row in rows)
+            wxx = sum(weights[row] * values[row] ** 2 for row in rows)
+            if w:
+                total += wxx - Fraction(wx**2, w)
+    return _rounded_up(total / GRID**3)
+
+
+def _on_grid(values: FloatArray) -> list[int]:
+    ratios = (value.as_integer_ratio() for value in np.asarray(values, np.float64).tolist())
+    return [numerator * (GRID // denominator) for numerator, denominator in ratios]
+
+
+def _rounded_up(value: Fraction) -> float:
+    try:
+        found = float(value)
+    except OverflowError:
+        return math.inf
+    return math.nextafter(found, math.inf) if Fraction(found) < value else found
+
+
+def labels_of_samples(points: WeightedPoints, X: FloatArray, found: Integers) -> NDArray[np.int32]:
+    """Return labels of all samples, given those of the points.
+
+    Samples that the points leave out belong to the nearest mean.
+    """
+    labels = np.zeros(len(X), np.int32)
+    used = points.places >= 0
+    labels[used] = found[points.places[used]]
+    left_out = np.flatnonzero(~used)
+    if len(left_out):
+        scaled = np.ldexp(X, -points.exponent)
+        places, weights = points.places[used], sums_by(found, points.weights)
+        # Equal samples share the weight of their point.
+        shares = points.weights[places] / np.bincount(places)[places]
+        columns = [sums_by(found[places], shares * column) for column in scaled[used].T]
+        means = np.stack(columns, axis=1) / weights[:, None]
+        scores = scaled[left_out] @ means.T - np.square(means).sum(axis=1) / 2
+        labels[left_out] = scores.argmax(axis=1)
+    return labels

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from evomeans.compiled.ready import Call, ready
 from evomeans.exact import (
-    admm_kernels,
-    anticlusters,
+    bound,
     cut_search,
-    fixing,
+    parts,
     plane_boxes,
-    plane_descent,
-    plane_fixing,
+    plane_case,
     plane_master,
-    star_cuts,
+    plane_proof,
+    projection,
+    subproblem,
 )
 
 MODULES = (
-    admm_kernels,
-    anticlusters,
+    projection,
+    parts,
     cut_search,
-    fixing,
+    bound,
     plane_boxes,
-    plane_descent,
-    plane_fixing,
+    plane_case,
+    plane_proof,
     plane_master,
-    star_cuts,
+    subproblem,
 )
 
 

@@ -1,7 +1,13 @@
-"""The projection of `admm` that takes an eigen-decomposition, and where it is computed.
+"""The steps of `admm`: element-wise kernels, and the projection by eigenvectors.
+
+The projection of `admm` that takes an eigen-decomposition, and where it is computed.
 
 The nearest matrix û û' + Y' with 0 <= Y' <= I, trace k - 1 and Y' û = 0 has the eigenvectors of A,
 and the eigenvalues clip(λ - t, 0, 1) with the t that gives the right trace.
+
+The eigen-decompositions of a proof on a GPU, by PyTorch.
+
+Only the search for multipliers uses them. The inequality that counts is evaluated on the CPU.
 """
 
 from __future__ import annotations
@@ -11,12 +17,116 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
-from evomeans.exact.admm_kernels import capped_simplex, shift
-from evomeans.exact.points import Floats
-from evomeans.exact.threads import Threads
+from evomeans.compiled.jit import REORDER, jit
+from evomeans.compiled.ready import Call
+from evomeans.exact.limits import Threads
+from evomeans.typing import Flags, FloatArray
+
+
+@jit(fastmath=REORDER)
+def point_to_project(
+    V: FloatArray, C: FloatArray, U: FloatArray, penalty: float, A: FloatArray
+) -> float:
+    """Set A = V - C / penalty - U, all of shape (n, n); return its Frobenius norm."""
+    n = V.shape[0]
+    inverse, total = 1.0 / penalty, 0.0
+    for i in range(n):
+        for j in range(n):
+            value = V[i, j] - C[i, j] * inverse - U[i, j]
+            A[i, j] = value
+            total += value * value
+    return np.sqrt(total)
+
+
+@jit(fastmath=REORDER)
+def shift(A: FloatArray, b: FloatArray, v: FloatArray) -> None:
+    """Subtract b v' + v b' from A. Shapes: A (n, n); b, v (n,)."""
+    n = v.shape[0]
+    for i in range(n):
+        for j in range(n):
+            A[i, j] -= b[i] * v[j] + v[i] * b[j]
+
+
+@jit
+def capped_simplex(values: FloatArray, total: float) -> None:
+    """Project onto {0 <= x <= 1, sum x = total}, in place: x = clip(values - t, 0, 1).
+
+    Shape: values (n,), ascending. The shift t is found by bisection.
+    """
+    n = values.shape[0]
+    low, high = values[0] - 1.0, values[n - 1]
+    for _ in range(60):
+        middle = (low + high) / 2.0
+        found = 0.0
+        for i in range(n - 1, -1, -1):
+            if values[i] <= middle:
+                break
+            found += min(values[i] - middle, 1.0)
+        if found > total:
+            low = middle
+        else:
+            high = middle
+    for i in range(n):
+        values[i] = min(max(values[i] - (low + high) / 2.0, 0.0), 1.0)
+
+
+@jit(fastmath=REORDER)
+def relax(
+    Y: FloatArray, V: FloatArray, N: FloatArray, share: float, base: FloatArray, matrix: FloatArray
+) -> None:
+    """Set base = share Y + (1 - share) V and matrix = base + N, all of shape (n, n)."""
+    n = Y.shape[0]
+    for i in range(n):
+        for j in range(n):
+            value = share * Y[i, j] + (1.0 - share) * V[i, j]
+            base[i, j] = value
+            matrix[i, j] = value + N[i, j]
+
+
+@jit(fastmath=REORDER)
+def finish(
+    matrix: FloatArray,
+    base: FloatArray,
+    apart: Flags,
+    Y: FloatArray,
+    V: FloatArray,
+    U: FloatArray,
+    N: FloatArray,
+) -> tuple[float, float]:
+    """V becomes the positive part of matrix, U += base - V, and N = matrix - V.
+
+    All are of shape (n, n). Returns the squares of |Y - V| and of the change of V.
+    """
+    n = V.shape[0]
+    primal = dual = 0.0
+    for i in range(n):
+        for j in range(n):
+            value = 0.0 if apart[i, j] else max(matrix[i, j], 0.0)
+            change = value - V[i, j]
+            dual += change * change
+            rest = Y[i, j] - value
+            primal += rest * rest
+            U[i, j] += base[i, j] - value
+            N[i, j] = matrix[i, j] - value
+            V[i, j] = value
+    return primal, dual
+
+
+def kernel_calls() -> list[Call]:
+    """Return what a proof calls of these, see :func:`~evomeans.compiled.ready.ready`."""
+    grid, one, mask = np.zeros((1, 1)), np.zeros(1), np.zeros((1, 1), np.bool_)
+    return [
+        Call(point_to_project, (grid, grid, grid, 1.0, grid), 0.3),
+        Call(shift, (grid, one, one), 0.2),
+        Call(capped_simplex, (one, 1.0), 0.2),
+        Call(relax, (grid, grid, grid, 1.0, grid, grid), 0.3),
+        Call(finish, (grid, grid, mask, grid, grid, grid, grid), 0.4),
+    ]
+
 
 SMALLEST_FOR_SUBSETS = 120
 """Groups from which on a few eigenvectors are found faster than all of them."""
@@ -32,10 +142,10 @@ class Projector(Protocol):
     rank: int
     """Of the last Y'."""
 
-    def project(self, A: Floats, size: float) -> Floats:
+    def project(self, A: FloatArray, size: float) -> FloatArray:
         """Return the projection of A, whose norm is ``size``; A is overwritten."""
 
-    def lowest_sum(self, A: Floats, count: int) -> float:
+    def lowest_sum(self, A: FloatArray, count: int) -> float:
         """Return the sum of the lowest eigenvalues of A; A is overwritten."""
 
 
@@ -50,13 +160,13 @@ class CpuProjector:
         Number of clusters.
     """
 
-    def __init__(self, v: Floats, k: int) -> None:
+    def __init__(self, v: FloatArray, k: int) -> None:
         self._v, self._k = v, k
         self._vv = np.outer(v, v)
         self.fine = len(v) < SMALLEST_FOR_SINGLE
         self.rank = len(v)
 
-    def project(self, A: Floats, size: float) -> Floats:
+    def project(self, A: FloatArray, size: float) -> FloatArray:
         """Return the projection of A, whose norm is ``size``; A is overwritten."""
         move_down(A, self._v, size)
         if not self.fine:
@@ -70,7 +180,7 @@ class CpuProjector:
         Q = Q[:, used]
         return np.asarray((Q * values[used].astype(Q.dtype)) @ Q.T + self._vv)
 
-    def _leading_pairs(self, A: NDArray[Any]) -> tuple[Floats, NDArray[Any]]:
+    def _leading_pairs(self, A: NDArray[Any]) -> tuple[FloatArray, NDArray[Any]]:
         """Return projected eigenvalues, and their vectors in the precision of A."""
         n = len(A)
         few = self.rank + 8
@@ -86,12 +196,12 @@ class CpuProjector:
             values, Q = eigh(A, driver="evd", check_finite=False)
         return projected_values(values, self._k - 1), Q
 
-    def lowest_sum(self, A: Floats, count: int) -> float:
+    def lowest_sum(self, A: FloatArray, count: int) -> float:
         """Return the sum of the lowest eigenvalues of A; A is overwritten."""
         return lowest_sum(A, count)
 
 
-def projected_values(values: NDArray[Any], total: float) -> Floats:
+def projected_values(values: NDArray[Any], total: float) -> FloatArray:
     """Return clip(λ - t, 0, 1) with this sum, for ascending eigenvalues λ."""
     if not np.isfinite(values).all():
         raise np.linalg.LinAlgError("The eigenvalues are not finite.")
@@ -100,13 +210,13 @@ def projected_values(values: NDArray[Any], total: float) -> Floats:
     return found
 
 
-def move_down(A: Floats, v: Floats, size: float) -> None:
+def move_down(A: FloatArray, v: FloatArray, size: float) -> None:
     """Make v an eigenvector of A whose eigenvalue lies below all others, in place."""
     product = A @ v
     shift(A, product - (float(v @ product) / 2 - 1.5 * size) * v, v)
 
 
-def lowest_sum(A: Floats, count: int) -> float:
+def lowest_sum(A: FloatArray, count: int) -> float:
     """Return the sum of the lowest eigenvalues of A; A is overwritten."""
     options: dict[str, Any] = {"driver": "evr", "check_finite": False, "overwrite_a": True}
     return float(eigh(A, eigvals_only=True, subset_by_index=[0, count - 1], **options).sum())
@@ -125,4 +235,46 @@ class Workbench:
     """
 
     threads: Threads = field(default_factory=Threads)
-    projector: Callable[[Floats, int], Projector] = CpuProjector
+    projector: Callable[[FloatArray, int], Projector] = CpuProjector
+
+
+class TorchProjector:
+    """Like :class:`~evomeans.exact.projection.CpuProjector`, always in double precision.
+
+    Parameters
+    ----------
+    v : (n,) array
+        The vector û.
+    k : int
+        Number of clusters.
+    device : torch.device
+    """
+
+    def __init__(self, v: FloatArray, k: int, device: Any) -> None:
+        self._v, self._k, self._device = v, k, device
+        self._vv = np.outer(v, v)
+        self.fine = True
+        self.rank = len(v)
+
+    def project(self, A: FloatArray, size: float) -> FloatArray:
+        """Return the projection of A, whose norm is ``size``; A is overwritten."""
+        move_down(A, self._v, size)
+        found, Q = self._decomposed(torch.linalg.eigh, A)
+        values = projected_values(found.cpu().numpy(), self._k - 1)
+        used = int(np.argmax(values > 0))
+        self.rank = len(values) - used
+        Q = Q[:, used:]
+        scaled = Q * torch.from_numpy(values[used:]).to(self._device)
+        Y: FloatArray = (scaled @ Q.T).cpu().numpy()
+        Y += self._vv
+        return Y
+
+    def lowest_sum(self, A: FloatArray, count: int) -> float:
+        """Return the sum of the lowest eigenvalues of A."""
+        return float(self._decomposed(torch.linalg.eigvalsh, A)[:count].sum())
+
+    def _decomposed(self, function: Any, A: FloatArray) -> Any:
+        try:
+            return function(torch.from_numpy(A).to(self._device))
+        except torch.linalg.LinAlgError as error:
+            raise np.linalg.LinAlgError(str(error)) from error

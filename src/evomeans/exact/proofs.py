@@ -11,9 +11,10 @@ import numpy as np
 
 from evomeans.exact import direct
 from evomeans.exact.plane_proof import PlaneProof, plane_bound
-from evomeans.exact.points import Indices, WeightedPoints
+from evomeans.exact.points import WeightedPoints
 from evomeans.exact.separation import separation_bound
-from evomeans.exact.tree_proof import InvalidProofError, TreeProof, tree_bound
+from evomeans.exact.tree import InvalidProofError, TreeProof, tree_bound
+from evomeans.typing import Integers
 
 
 class Method(StrEnum):
@@ -41,7 +42,7 @@ class SeparationProof:
         Of the points.
     """
 
-    labels: Indices
+    labels: Integers
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class PartsProof:
         One for each part; None for a part whose bound counts as zero.
     """
 
-    parts: Indices
+    parts: Integers
     proofs: tuple[Proof | None, ...]
 
 
@@ -84,7 +85,7 @@ def check_proof(points: WeightedPoints, k: int, proof: Proof) -> float:
     return parts_bound(points, k, proof)
 
 
-def _separation_bound(points: WeightedPoints, k: int, labels: Indices) -> float:
+def _separation_bound(points: WeightedPoints, k: int, labels: Integers) -> float:
     """Return the bound of a clustering; one with fewer than k clusters proves nothing."""
     _check_shape(labels, points.n)
     if not 0 <= labels.min() <= labels.max() < points.n:
@@ -106,7 +107,7 @@ def parts_bound(points: WeightedPoints, k: int, proof: PartsProof) -> float:
 
 
 def part_bounds(
-    points: WeightedPoints, k: int, parts: Indices, proofs: Sequence[Proof | None]
+    points: WeightedPoints, k: int, parts: Integers, proofs: Sequence[Proof | None]
 ) -> list[float]:
     """Return the bounds of all parts, zero for those without a proof."""
     if len(parts) and not 0 <= parts.min() <= parts.max() < len(proofs):

@@ -33,15 +33,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import eigh
 
-from evomeans.exact.points import (
-    SMALLEST_INERTIA,
-    UNIT,
-    Floats,
-    Indices,
-    WeightedPoints,
-    smallest_cost,
-    sums_by,
-)
+from evomeans.exact.points import SMALLEST_INERTIA, UNIT, WeightedPoints, smallest_cost, sums_by
+from evomeans.typing import FloatArray, Integers
 
 MOST_ROWS = 3000
 """Of N; more would take minutes."""
@@ -50,7 +43,7 @@ SHARES = (1 - 1e-6, 0.75, 0.5, 0.25)
 making a multiplier negative."""
 
 
-def separation_bound(points: WeightedPoints, labels: Indices) -> float:
+def separation_bound(points: WeightedPoints, labels: Integers) -> float:
     """Return a lower bound in the units of the points; 0 if the clusters are not separated."""
     n, d = points.values.shape
     k = int(labels.max()) + 1
@@ -90,16 +83,16 @@ class Clusters:
         How far the factorisation is from an orthogonal one.
     """
 
-    offsets: list[Floats]
-    factors: Floats
-    means: Floats
-    sizes: Floats
+    offsets: list[FloatArray]
+    factors: FloatArray
+    means: FloatArray
+    sizes: FloatArray
     error: float
     missed: float
     tilt: float
 
     @classmethod
-    def of_points(cls, points: WeightedPoints, labels: Indices) -> Clusters:
+    def of_points(cls, points: WeightedPoints, labels: Integers) -> Clusters:
         """Factorise the scatter of every cluster."""
         n, d = points.values.shape
         k = int(labels.max()) + 1
@@ -161,10 +154,10 @@ class Clusters:
         doubt = size_T * self.missed * (2 * size_R + self.missed)
         doubt += (relative + 16 * (k * d + 40) * UNIT) * size_T * size_R**2
         allowance = residual + (tilt + 2 * self.tilt) * float(np.abs(values).max()) + doubt
-        exceeding: Floats = np.maximum(0.0, values + 2 * allowance - z)
+        exceeding: FloatArray = np.maximum(0.0, values + 2 * allowance - z)
         return float(np.sort(exceeding)[::-1][:k].sum())
 
-    def _middle(self, z: float) -> tuple[Floats, float]:
+    def _middle(self, z: float) -> tuple[FloatArray, float]:
         """Return the matrix between the factors, and the relative error of its blocks."""
         k, d = self.means.shape
         T = np.empty((k, d, k, d))

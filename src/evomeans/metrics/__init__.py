@@ -4,21 +4,24 @@ All functions take anyone's labels, centres or inertias. docs/guide/choosing-k.m
 them.
 """
 
-from evomeans.metrics.centroid_index import centroid_index
+from evomeans.metrics.agreement import centroid_index, clustering_instability, prediction_strength
 from evomeans.metrics.compactness import (
     bic_score,
     calinski_harabasz_score,
     davies_bouldin_score,
 )
-from evomeans.metrics.curves import hartigan_statistic, jump_statistic, krzanowski_lai_index
-from evomeans.metrics.gap import gap_statistic
+from evomeans.metrics.curves import (
+    gap_statistic,
+    hartigan_statistic,
+    jump_statistic,
+    krzanowski_lai_index,
+)
 from evomeans.metrics.silhouette import (
     silhouette_samples,
     silhouette_score,
     simplified_silhouette_samples,
     simplified_silhouette_score,
 )
-from evomeans.metrics.stability import clustering_instability, prediction_strength
 
 __all__ = [
     "bic_score",

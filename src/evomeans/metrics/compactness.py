@@ -8,13 +8,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 
-from evomeans.metrics.checks import (
-    FloatArray,
+from evomeans.metrics.sums import (
+    ClusterSums,
     checked_labels,
     checked_samples,
     checked_weights,
+    cluster_sums,
+    means_by_label,
 )
-from evomeans.metrics.sums import ClusterSums, cluster_sums, means_by_label
+from evomeans.typing import FloatArray
 
 
 def calinski_harabasz_score(

@@ -9,15 +9,16 @@ from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from scipy.spatial.distance import cdist
 
-from evomeans.metrics.checks import (
-    FloatArray,
+from evomeans.metrics.sums import (
     checked_centers,
     checked_labels,
     checked_samples,
     checked_weights,
     dense_blocks,
+    simplified,
+    two_distances,
 )
-from evomeans.metrics.sums import simplified, two_distances
+from evomeans.typing import FloatArray
 
 
 def simplified_silhouette_samples(X: Any, centers: ArrayLike) -> FloatArray:

@@ -1,16 +1,85 @@
-"""Sums over the samples of each cluster, for metrics, criteria and reports."""
+"""Sums over clusters in one pass, for all metrics, criteria and reports."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array, issparse
 from scipy.spatial.distance import cdist
 
-from evomeans.metrics.checks import FloatArray, IndexArray, dense_blocks
+from evomeans.sparse import as_csr
+from evomeans.typing import FloatArray, Indices
+
+# Rows are handled in blocks of about this many numbers.
+BLOCK = 2**21
+
+
+def checked_samples(X: Any) -> Any:
+    """Return samples as a float array of two dimensions or as a CSR matrix."""
+    if issparse(X):
+        return as_csr(X)
+    array: NDArray[Any] = np.asarray(X)
+    if array.ndim != 2 or 0 in array.shape:
+        raise ValueError(
+            f"X has shape {array.shape}; expected (n_samples, n_features), neither of them 0."
+        )
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"X has dtype {array.dtype}; expected real numbers.")
+    return array
+
+
+def checked_centers(name: str, centers: ArrayLike) -> FloatArray:
+    """Return centres as a finite array of two dimensions, or say what is wrong with them."""
+    array: NDArray[Any] = np.asarray(centers)
+    if array.ndim != 2 or 0 in array.shape:
+        raise ValueError(
+            f"{name} has shape {array.shape}; expected (n_clusters, n_features), neither of them 0."
+        )
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{name} has dtype {array.dtype}; expected real numbers.")
+    array = array.astype(np.float64)
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} has NaN or infinite coordinates; expected finite numbers.")
+    return array
+
+
+def checked_labels(name: str, labels: ArrayLike, n_samples: int | None = None) -> Indices:
+    """Return labels as 0, 1, …, in the order of the values that were given."""
+    array: NDArray[Any] = np.asarray(labels)
+    if array.ndim != 1 or not array.size:
+        raise ValueError(f"{name} has shape {array.shape}; expected (n_samples,), not empty.")
+    if n_samples is not None and len(array) != n_samples:
+        raise ValueError(f"{name} has {len(array)} labels for {n_samples} samples.")
+    codes: Indices = np.unique(array, return_inverse=True)[1].reshape(-1)
+    return codes
+
+
+def checked_weights(sample_weight: ArrayLike | None, n_samples: int) -> FloatArray:
+    """Return one weight for each sample; ones for None."""
+    if sample_weight is None:
+        return np.ones(n_samples)
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (n_samples,):
+        raise ValueError(
+            f"sample_weight has shape {weights.shape}; expected ({n_samples},): one per sample."
+        )
+    if not (np.isfinite(weights).all() and (weights >= 0.0).all() and weights.any()):
+        raise ValueError("sample_weight must be finite, not negative, and not all zero.")
+    return weights
+
+
+def dense_blocks(X: Any, numbers_per_row: int) -> Iterator[tuple[slice, FloatArray]]:
+    """Yield some rows at a time, dense and in double precision, and where they are."""
+    size = max(1, BLOCK // max(1, numbers_per_row))
+    for first in range(0, X.shape[0], size):
+        rows = slice(first, first + size)
+        block: Any = X[rows]
+        dense: Any = block.toarray() if hasattr(block, "toarray") else block
+        yield rows, np.asarray(dense, dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -41,7 +110,7 @@ class ClusterSums:
 
 
 def cluster_sums(
-    X: Any, centers: FloatArray, weights: FloatArray, labels: IndexArray | None = None
+    X: Any, centers: FloatArray, weights: FloatArray, labels: Indices | None = None
 ) -> ClusterSums:
     """Sum up over the samples of each cluster.
 
@@ -67,8 +136,8 @@ def cluster_sums(
 
 
 def two_distances(
-    rows: FloatArray, centers: FloatArray, labels: IndexArray | None = None
-) -> tuple[IndexArray, FloatArray, FloatArray, IndexArray]:
+    rows: FloatArray, centers: FloatArray, labels: Indices | None = None
+) -> tuple[Indices, FloatArray, FloatArray, Indices]:
     """Return the cluster of each row, its distances to its centre and the closest other, and which.
 
     The latter is infinite if there is only one centre. Distances are computed directly, not from
@@ -76,10 +145,10 @@ def two_distances(
     """
     distances = cdist(rows, centers)
     places = np.arange(len(rows))
-    own: IndexArray = distances.argmin(axis=1) if labels is None else labels
+    own: Indices = distances.argmin(axis=1) if labels is None else labels
     near = distances[places, own]
     distances[places, own] = np.inf
-    other: IndexArray = distances.argmin(axis=1)
+    other: Indices = distances.argmin(axis=1)
     return own, near, distances[places, other], other
 
 
@@ -164,7 +233,7 @@ def cluster_moments(
     return ClusterMoments(centers, totals, first, second)
 
 
-def means_by_label(X: Any, labels: IndexArray, weights: FloatArray) -> FloatArray:
+def means_by_label(X: Any, labels: Indices, weights: FloatArray) -> FloatArray:
     """Return the weighted mean of the samples of each label."""
     # From one sample of each cluster on, so that large offsets do not cost digits.
     origins: Any = X[np.unique(labels, return_index=True)[1]]

@@ -9,9 +9,10 @@ from typing import ClassVar
 import numpy as np
 from scipy.spatial.distance import pdist
 
-from evomeans.compiled.merging import pnn_merge
-from evomeans.engines.protocol import Ability, Engine, FloatArray
-from evomeans.search.individual import Individual
+from evomeans.engines.protocol import Ability, Engine
+from evomeans.kernels.ward import pnn_merge
+from evomeans.search.population import Individual
+from evomeans.typing import FloatArray
 
 # Divisions that are looked at for each centre that is added, and the steps of 2-means of each.
 DIVISIONS, ROUNDS = 12, 3

@@ -9,19 +9,28 @@ from typing import Protocol
 
 import numpy as np
 
-from evomeans.engines.protocol import Abandoned, Engine, FloatArray, Start
+from evomeans.engines.protocol import Abandoned, Engine, Start
 from evomeans.engines.workers import watched
 from evomeans.path.neighbours import Grown, Merged
-from evomeans.path.record import PathObserver, PathRecord
-from evomeans.path.settings import FRESH, TAUGHT, PathSettings
-from evomeans.path.state import MOST_OF_A_POPULATION, Entry, Kind, PathState, Step, without_handle
+from evomeans.path.state import (
+    FRESH,
+    MOST_OF_A_POPULATION,
+    TAUGHT,
+    Entry,
+    Kind,
+    PathObserver,
+    PathRecord,
+    PathSettings,
+    PathState,
+    Step,
+    without_handle,
+)
 from evomeans.search.founding import Founding, KMeansPlusPlus
 from evomeans.search.genetic import evolve
 from evomeans.search.history import OffspringRecord
-from evomeans.search.individual import Individual
-from evomeans.search.interrupts import DeferredInterrupt
-from evomeans.search.result import SearchResult
-from evomeans.search.stopping import StopReason
+from evomeans.search.population import Individual
+from evomeans.search.stopping import DeferredInterrupt, SearchResult, StopReason
+from evomeans.typing import FloatArray
 
 # Founders of the searches that unite populations, and of those that listen to a neighbour.
 UNITED, LISTENING = 12, 3
@@ -107,7 +116,7 @@ def follow_path(
         A new one, or one to continue from.
     settings : PathSettings
     observers : sequence of callables
-        Each is called with every :class:`~evomeans.path.record.PathRecord`; ``True`` ends the path.
+        Each is called with every :class:`~evomeans.path.state.PathRecord`; ``True`` ends the path.
     interrupt : DeferredInterrupt
         One that the caller has entered.
     keeper : PathKeeper, optional

@@ -1,13 +1,211 @@
-"""All that the search for a path remembers, and what it does next."""
+"""The state of a search over k, its settings and its records."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from evomeans.search.individual import Individual
-from evomeans.search.population import clone_groups
+from evomeans.search.founding import Founding, KMeansPlusPlus, RandomSamples
+from evomeans.search.population import Individual, clone_groups
+from evomeans.search.settings import DEEP, SearchSettings, Strategy, check_limits
+
+TAUGHT = 3
+"""Solutions of neighbours with which a population begins."""
+
+FRESH = (KMeansPlusPlus(greedy=True), RandomSamples(), KMeansPlusPlus(), RandomSamples())
+"""Where a population begins that has no neighbours to begin from."""
+
+
+@dataclass(frozen=True)
+class PathSettings:
+    """Parameters of the search for a whole path.
+
+    Parameters
+    ----------
+    strategy : Strategy
+        The operators. Where founders begin, when a population has settled and how many have to
+        agree is the path's own business.
+    scattered : float
+        A population that has neighbours begins with solutions of theirs, and with this number
+        divided by that of clusters from nothing: with few clusters, neighbours teach little, and
+        solutions are cheap.
+    fresh_population : int
+        Solutions with which a population begins that has no neighbours.
+    patience, patience_per_cluster : int and float
+        Offspring in a row without improvement after which a population has settled: the sum of the
+        former and, for each cluster, the latter.
+    longer : float
+        How many times as patient a population is with which a sweep begins, or which unites two
+        that disagreed.
+    confirmations : int
+        How many populations are begun anew, at most, for a number of clusters at which populations
+        have not agreed so far.
+    lag : int
+        Offspring in the making, see :class:`~evomeans.search.settings.Strategy`. Populations are
+        short, and parents should not be old.
+    max_offspring : int
+        Of one population.
+    max_time : float, optional
+        Seconds for the whole path.
+    """
+
+    strategy: Strategy = DEEP
+    scattered: float = 24.0
+    fresh_population: int = 8
+    patience: int = 12
+    patience_per_cluster: float = 0.2
+    longer: float = 1.8
+    confirmations: int = 0
+    lag: int = 4
+    max_offspring: int = 5000
+    max_time: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, least in (
+            ("scattered", 0),
+            ("fresh_population", 1),
+            ("patience", 1),
+            ("confirmations", 0),
+            ("lag", 1),
+            ("max_offspring", 1),
+        ):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name}={getattr(self, name)!r} must be at least {least}.")
+        check_limits(self.max_time, None)
+
+    @property
+    def tolerance(self) -> float:
+        """Relative differences of inertia that are none."""
+        return self.strategy.tolerance
+
+    def population_for(self, n_clusters: int) -> int:
+        """Return how many solutions a population begins with that has neighbours."""
+        return TAUGHT + round(self.scattered / n_clusters)
+
+    def search(
+        self,
+        n_clusters: int,
+        founding: tuple[Founding, ...],
+        population: int,
+        *,
+        patience: float = 1.0,
+        max_time: float | None = None,
+    ) -> SearchSettings:
+        """Return the settings of one short search.
+
+        Parameters
+        ----------
+        n_clusters : int
+        founding : tuple of Founding
+        population : int
+        patience : float
+            In units of the usual one; 0 for none.
+        max_time : float, optional
+            Seconds.
+        """
+        wait = patience * (self.patience + self.patience_per_cluster * n_clusters)
+        strategy = replace(
+            self.strategy,
+            name=f"{self.strategy.name} on a path",
+            founding=founding,
+            agreement=1,
+            lag=min(self.lag, self.strategy.lag),
+        )
+        return SearchSettings(
+            min_population=min(TAUGHT, population),
+            max_population=population,
+            max_offspring=self.max_offspring,
+            patience=max(1, round(wait)),
+            max_time=max_time,
+            # Neighbours tell where to begin, on all samples.
+            subsample=None,
+            strategy=strategy,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PathRecord:
+    """What one step of the path brought.
+
+    Parameters
+    ----------
+    number : int
+        1, 2, … for the steps of the path.
+    kind : str
+        "up" and "down" for the two sweeps; "unite" for populations that disagreed; "grow" and
+        "merge" for what a neighbour taught; "fresh" for a population that began anew; "mean" for
+        k = 1, and "exact" for one feature.
+    k : int
+        The number of clusters it was for.
+    source : int
+        The number of clusters whose solutions it began with, 0 for none.
+    inertia : float
+        The lowest of this step.
+    best : float
+        The lowest for this number of clusters so far.
+    improvement : float
+        By which share of the best before it is lower; 0 if it is not, or if there was none.
+    n_agreeing : int
+        Independent populations that have come to the best.
+    n_solutions : int
+        Solutions made in this step.
+    n_known : int
+        Numbers of clusters that have a solution.
+    n_open : int
+        Numbers of clusters at which no two populations agree so far.
+    n_total : int
+        Numbers of clusters on the path.
+    seconds : float
+        Since the path began.
+    """
+
+    number: int
+    kind: str
+    k: int
+    source: int
+    inertia: float
+    best: float
+    improvement: float
+    n_agreeing: int
+    n_solutions: int
+    n_known: int
+    n_open: int
+    n_total: int
+    seconds: float
+
+
+PathObserver = Callable[[PathRecord], object]
+"""Called with every record; returning ``True`` ends the path."""
+
+
+class PathPrinter:
+    """Prints what steps bring, for ``verbose``.
+
+    Parameters
+    ----------
+    verbose : int
+        1 prints a line for each number of clusters that gets its first solution or a better one, 2
+        one for every step.
+    """
+
+    def __init__(self, verbose: int = 1) -> None:
+        self.verbose = verbose
+        self._known: set[int] = set()
+
+    def __call__(self, record: PathRecord) -> None:
+        """Print the record if it has something to say."""
+        is_news = record.k not in self._known or record.improvement > 0.0
+        self._known.add(record.k)
+        if is_news or self.verbose >= 2:
+            print(
+                f"[HGMeansPath] {record.seconds:8.1f} s  {record.kind:<6} k = {record.k:<4d} "
+                f"inertia {record.best:.8g}  {record.n_open} of {record.n_total} still open",
+                file=sys.stdout,
+                flush=True,
+            )
+
 
 # Solutions that are kept for each number of clusters, and for each of its populations.
 MOST_KEPT, MOST_OF_A_POPULATION = 8, 4

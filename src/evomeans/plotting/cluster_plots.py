@@ -8,17 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.plotting.axes import get_axes, plain
-from evomeans.plotting.cluster_data import (
-    Profiles,
-    Projection,
-    cluster_sizes,
-    column_names,
-    profile_data,
-    projection_data,
-    room_for_labels,
-)
-from evomeans.plotting.palette import (
+from evomeans.plotting.axes import (
     DIFFERENCES,
     FAINT,
     INK,
@@ -26,9 +16,21 @@ from evomeans.plotting.palette import (
     OKABE_ITO,
     PAPER,
     cluster_colors,
+    get_axes,
     ink_on,
+    plain,
 )
-from evomeans.plotting.samples import check_one_model, fitted_rows
+from evomeans.plotting.cluster_data import (
+    Profiles,
+    Projection,
+    check_one_model,
+    cluster_sizes,
+    column_names,
+    fitted_rows,
+    profile_data,
+    projection_data,
+    room_for_labels,
+)
 from evomeans.wording import number_text
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.criteria import CRITERIA, Agreement
-from evomeans.plotting.samples import FloatArray, as_rows, dense
+from evomeans.plotting.cluster_data import as_rows, dense
+from evomeans.typing import FloatArray
 
 # Axes of the principal component do not change visibly with more rows than this.
 ROWS_FOR_AXIS = 20_000

@@ -7,8 +7,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evomeans.criteria import Agreement
-from evomeans.plotting.axes import calm, get_axes, new_figure
-from evomeans.plotting.palette import FAINT, INK, MUTED, OKABE_ITO, PAPER, cluster_colors, ink_on
+from evomeans.plotting.axes import (
+    FAINT,
+    INK,
+    MUTED,
+    OKABE_ITO,
+    PAPER,
+    calm,
+    cluster_colors,
+    get_axes,
+    ink_on,
+    new_figure,
+)
+from evomeans.plotting.cluster_data import check_fitted, check_one_model
 from evomeans.plotting.path_data import (
     Clustergram,
     Curve,
@@ -18,7 +29,6 @@ from evomeans.plotting.path_data import (
     path_curves,
     silhouette_bars,
 )
-from evomeans.plotting.samples import check_fitted, check_one_model
 from evomeans.wording import number_text
 
 if TYPE_CHECKING:

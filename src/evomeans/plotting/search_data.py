@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from evomeans.plotting.samples import FloatArray
 from evomeans.search.history import History
-from evomeans.search.individual import CLONE_TOLERANCE
+from evomeans.search.population import CLONE_TOLERANCE
+from evomeans.typing import FloatArray
 
 # In percent. What is closer to the best is the best: rounding, or a clone of it.
 NEGLIGIBLE = 100 * CLONE_TOLERANCE

@@ -7,9 +7,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from evomeans.plotting.axes import gap_axis, get_axes, plain, say_instead
-from evomeans.plotting.palette import FAINT, INK, MUTED, OKABE_ITO
-from evomeans.plotting.samples import check_fitted
+from evomeans.plotting.axes import (
+    FAINT,
+    INK,
+    MUTED,
+    OKABE_ITO,
+    gap_axis,
+    get_axes,
+    plain,
+    say_instead,
+)
+from evomeans.plotting.cluster_data import check_fitted
 from evomeans.plotting.search_data import (
     Convergence,
     comparison_data,

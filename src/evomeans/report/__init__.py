@@ -6,8 +6,7 @@ plain JSON. :func:`render_report` makes the page from it, now or later, without 
 """
 
 from evomeans.report.data import report_data
-from evomeans.report.page import render_report
-from evomeans.report.writing import write_report
+from evomeans.report.page import render_report, write_report
 
 path_report_data = report_data
 """The same function, which takes paths too."""

@@ -1,34 +1,161 @@
-"""The clusters of one model: where they are, what they are, and which samples show it."""
+"""What a report says of each cluster: profile, separation, representative samples."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 
-from evomeans.metrics.sums import ClusterMoments
+from evomeans.metrics.sums import ClusterMoments, dense_blocks, simplified, two_distances
+from evomeans.plotting.axes import cluster_colors
 from evomeans.plotting.cluster_data import (
     Profiles,
     cluster_sizes,
+    dense,
     profile_data,
     projection_data,
     standardized,
+    thin_out,
 )
-from evomeans.plotting.palette import cluster_colors
-from evomeans.report.plain import as_json, short
-from evomeans.report.samples import Samples
-from evomeans.report.separation import (
-    BORDERLINE,
-    Separation,
-    borderline,
-    gaps_between,
-    separation,
-    typical,
-    values_of,
-)
-from evomeans.report.words import cluster_words
+from evomeans.report.samples import Samples, as_json, short
+from evomeans.typing import FloatArray
+from evomeans.wording import listed
+
+ROWS = 200_000
+"""Rows that are looked at; more would not change what is shown."""
+BORDERLINE = 0.1
+"""A simplified silhouette below this: two centres are nearly as close as each other."""
+
+
+@dataclass(frozen=True, eq=False)
+class Separation:
+    """Distances of some rows to their centre and to the next one.
+
+    Parameters
+    ----------
+    rows : (m,) array
+        Indices of the samples.
+    clusters : (m,) array
+        Their clusters.
+    near, far : (m,) arrays
+        Distances to the own centre and to the closest other.
+    other : (m,) array
+        The cluster of the latter; −1 if there is only one cluster.
+    weights : (m,) array
+    """
+
+    rows: NDArray[np.intp]
+    clusters: NDArray[Any]
+    near: FloatArray
+    far: FloatArray
+    other: NDArray[np.intp]
+    weights: FloatArray
+
+    def share(self, values: NDArray[Any]) -> float:
+        """Return the mean of something over the rows, by their weights."""
+        total = float(self.weights.sum())
+        return float(self.weights @ values) / total if total > 0 else 0.0
+
+    def by_cluster(self, values: FloatArray, n_clusters: int) -> list[float | None]:
+        """Return the mean of something over the rows of each cluster; None if there are none."""
+        total = np.bincount(self.clusters, self.weights, minlength=n_clusters)
+        summed = np.bincount(self.clusters, self.weights * values, minlength=n_clusters)
+        return [float(a / b) if b > 0 else None for a, b in zip(summed, total, strict=True)]
+
+    @property
+    def silhouettes(self) -> FloatArray:
+        """The simplified silhouettes, (b − a)/max(a, b); 1 if there is only one cluster."""
+        return np.where(np.isinf(self.far), 1.0, simplified(self.near, self.far))
+
+
+def separation(
+    X: Any, labels: NDArray[Any], centers: NDArray[Any], sample_weight: Any = None
+) -> Separation:
+    """Measure distances to centres in one pass; outliers, labelled −1, do not count."""
+    middles = np.asarray(centers, dtype=np.float64)
+    rows = thin_out(labels, ROWS)
+    rows = np.sort(rows[labels[rows] >= 0])
+    near, far = np.empty((2, len(rows)))
+    other, own = np.empty(len(rows), np.intp), labels[rows]
+    for part, block in dense_blocks(X[rows], X.shape[1] + len(middles)):
+        _, near[part], far[part], other[part] = two_distances(block, middles, own[part])
+    other[np.isinf(far)] = -1
+    weights = np.broadcast_to(1.0 if sample_weight is None else sample_weight, len(labels))
+    return Separation(rows, own, near, far, other, np.asarray(weights[rows], np.float64))
+
+
+def typical(found: Separation, cluster: int, count: int) -> NDArray[np.intp]:
+    """Return the places of the samples that are closest to the centre of a cluster."""
+    places = np.flatnonzero(found.clusters == cluster)
+    return places[np.argsort(found.near[places], kind="stable")[:count]]
+
+
+def borderline(found: Separation, cluster: int, count: int) -> NDArray[np.intp]:
+    """Return the places of the samples that are nearly as close to the centre of another one."""
+    places = np.flatnonzero(found.clusters == cluster)
+    values = found.silhouettes[places]
+    order = np.argsort(values, kind="stable")[:count]
+    return places[order[values[order] < BORDERLINE]]
+
+
+def gaps_between(centers: NDArray[Any]) -> tuple[NDArray[np.intp], FloatArray]:
+    """Return for each centre the closest other one, and how far it is; −1 if it is alone."""
+    middles = np.asarray(centers, dtype=np.float64)
+    if len(middles) < 2:
+        return np.full(len(middles), -1, np.intp), np.full(len(middles), np.inf)
+    distances = cdist(middles, middles)
+    np.fill_diagonal(distances, np.inf)
+    gaps: FloatArray = distances.min(axis=1)
+    return distances.argmin(axis=1), gaps
+
+
+def values_of(X: Any, row: int) -> FloatArray:
+    """Return one sample as numbers."""
+    values: FloatArray = dense(X[[row]])[0]
+    return values
+
+
+# In standard deviations of the column.
+CLEAR, STRONG = 0.5, 1.5
+NAMED = 5
+"""Columns that a description names."""
+
+
+def cluster_words(telling: Sequence[tuple[str, float]]) -> str:
+    """Describe a cluster by the columns in which its centre differs most from the mean.
+
+    Parameters
+    ----------
+    telling : sequence of (name, difference)
+        The most telling column first; differences are in standard deviations.
+
+    Examples
+    --------
+    >>> cluster_words([("income", 2.0), ("age", -0.8), ("debt", 0.7)])
+    'Very high income, high debt, low age.'
+    >>> cluster_words([("income", 0.2)])
+    'Close to the average in all columns.'
+    """
+    levels: dict[str, list[str]] = {"very high": [], "high": [], "very low": [], "low": []}
+    for name, value in list(telling)[:NAMED]:
+        if abs(value) >= CLEAR:
+            side = "high" if value > 0 else "low"
+            levels[f"very {side}" if abs(value) >= STRONG else side].append(shortened(name))
+    parts = [f"{level} {listed(names)}" for level, names in levels.items() if names]
+    if not parts:
+        return "Close to the average in all columns."
+    text = ", ".join(parts)
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def shortened(name: str, length: int = 40) -> str:
+    """Return a name that leaves room for others."""
+    return name if len(name) <= length else name[: length - 1] + "…"
+
 
 COLUMNS = 24
 TELLING = 5

@@ -1,21 +1,209 @@
-"""Everything that a report shows, as plain JSON."""
+"""The data of a report, for a fit and for a path."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from evomeans._version import __version__
-from evomeans.plotting.samples import check_fitted
-from evomeans.report.fit_data import fit_parts
-from evomeans.report.path_data import path_parts
-from evomeans.report.plain import as_plain, as_text, parameters_of
-from evomeans.report.rival import MOST_RUNS
-from evomeans.report.samples import samples_of
+from evomeans.metrics.sums import ClusterMoments
+from evomeans.plotting.cluster_data import check_fitted
+from evomeans.plotting.path_data import clustergram_data, criteria_titles, path_curves
+from evomeans.plotting.path_plots import check_path
+from evomeans.plotting.search_data import convergence_data
+from evomeans.report.clusters import model_parts
+from evomeans.report.samples import Samples, as_json, as_plain, as_text, parameters_of, samples_of
 from evomeans.report.snippet import SampleCode, python_snippet, unknown_samples
+from evomeans.search.history import History
+
+MOST_RUNS = 10
+# In numbers of the table times clusters, for all runs and for one: a few seconds at most.
+WORK, MOST_WORK = 10**8, 10**8
+SAME = 1e-6
+"""Relative; closer inertias are those of the same solution."""
+
+
+def affordable_runs(shape: tuple[int, int], n_clusters: int, most: int = MOST_RUNS) -> int:
+    """Return how many runs take no more than a few seconds; 0 if not even one does."""
+    work = shape[0] * shape[1] * n_clusters
+    return 0 if work > MOST_WORK else int(min(most, max(1, WORK // work)))
+
+
+def kmeans_runs(
+    X: Any, n_clusters: int, sample_weight: Any, inertia: float, n_runs: int
+) -> dict[str, Any] | None:
+    """Run KMeans with its default parameters from several seeds, and compare its inertias.
+
+    Parameters
+    ----------
+    X : {array, CSR matrix} of shape (n_samples, n_features)
+    n_clusters : int
+    sample_weight : float or array-like of shape (n_samples,), optional
+    inertia : float
+        What the inertias are compared with.
+    n_runs : int
+        Their seeds are 0, 1, 2 and so on.
+
+    Returns
+    -------
+    dict
+        The number of ``runs``, their ``mean``, ``best`` and ``worst`` inertia, and how many were
+        ``as_good``; None without runs.
+    """
+    if not n_runs:
+        return None
+    from sklearn.cluster import KMeans
+    from sklearn.exceptions import ConvergenceWarning
+    from threadpoolctl import threadpool_limits
+
+    weights = None if sample_weight is None else np.broadcast_to(sample_weight, X.shape[0])
+    found = []
+    # One thread, so that the same seeds give the same inertias on every machine.
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for seed in range(n_runs):
+            rival = KMeans(n_clusters, n_init=1, random_state=seed)
+            found.append(float(rival.fit(X, sample_weight=weights).inertia_))
+    return {
+        "runs": n_runs,
+        "mean": float(np.mean(found)),
+        "best": min(found),
+        "worst": max(found),
+        "as_good": sum(one <= inertia * (1 + SAME) for one in found),
+    }
+
+
+FORMAT = "evomeans report"
+VERSION = 4
+AXES: tuple[Literal["offspring", "seconds"], ...] = ("offspring", "seconds")
+POINTS = 5000
+SOLUTIONS = 1500
+LABELS = 100_000
+"""Samples up to which the page has all labels."""
+
+
+def fit_parts(model: Any, samples: Samples, most_runs: int) -> dict[str, Any]:
+    """Gather what the report of a fit shows."""
+    moments = samples.moments(model)
+    history = _history(model)
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "run": _run(model, samples, moments, history, most_runs),
+        "convergence": {
+            x: as_json(convergence_data(history, x, limit=SOLUTIONS), shortened=True) for x in AXES
+        },
+        **model_parts(model, samples, moments, POINTS),
+        "labels": _labels(model, samples),
+    }
+
+
+def _history(model: Any) -> History:
+    """Return the history of a search; some methods have none, or one of their own."""
+    history = getattr(model, "history_", None)
+    return history if isinstance(history, History) else History()
+
+
+def _run(
+    model: Any, samples: Samples, moments: ClusterMoments, history: History, most_runs: int
+) -> dict[str, Any]:
+    """Describe the search in figures."""
+    reached = history.when_best_was_found() if history else None
+    founders = [record.best for record in history if record.founder and record.population == 1]
+    total = float(moments.weights.sum() * np.square(moments.spread).sum())
+    shape, k, inertia = samples.X.shape, len(model.cluster_centers_), float(model.inertia_)
+    # Other models than plain k-means have another objective.
+    n_runs = affordable_runs(shape, k, most_runs) if _is_plain(model) else 0
+    certificate = getattr(model, "certificate_", None)
+    return {
+        "model": type(model).__name__,
+        "is_plain": _is_plain(model),
+        "n_samples": int(shape[0]),
+        "n_features": int(shape[1]),
+        "n_clusters": k,
+        "n_outliers": int(np.count_nonzero(model.labels_ < 0)),
+        "n_offspring": int(getattr(model, "n_iter_", 0)),
+        "n_populations": int(history[-1].population) if history else 0,
+        "seconds": float(history[-1].seconds) if len(history) else 0.0,
+        "inertia": inertia,
+        "first_inertia": float(history[0].inertia) if len(history) else None,
+        "founders_inertia": float(founders[-1]) if founders else None,
+        "n_founders": len(founders),
+        "explained": max(0.0, 1.0 - inertia / total) if total > 0 else None,
+        "last_improvement": int(reached.number) if reached else 0,
+        "last_improvement_seconds": float(reached.seconds) if reached else 0.0,
+        "stop_reason": str(getattr(model, "stop_reason_", "")),
+        "n_rediscoveries": int(getattr(model, "n_rediscoveries_", 0)),
+        "levels": [int(rows) for rows in getattr(model, "levels_", ())],
+        "certificate": None if certificate is None else str(certificate),
+        "kmeans": kmeans_runs(samples.X, k, samples.weights, inertia, n_runs),
+    }
+
+
+def _is_plain(model: Any) -> bool:
+    """Whether the objective is that of plain k-means, for which there are rivals and proofs."""
+    return bool(getattr(model, "_is_plain_kmeans", True))
+
+
+def _labels(model: Any, samples: Samples) -> dict[str, Any] | None:
+    """Return the cluster of every sample, unless there are too many for a page."""
+    if len(model.labels_) > LABELS:
+        return None
+    return {
+        "label": samples.label,
+        "names": samples.names,
+        "first": samples.first,
+        "clusters": model.labels_.tolist(),
+    }
+
+
+PATH_FORMAT = "evomeans path report"
+PATH_VERSION = 3
+# All k have a map of their own.
+PATH_POINTS = 1500
+# A clustergram of more flows than this is too large for a page, and shows nothing.
+MOST_FLOWS = 40_000
+
+
+def path_parts(path: Any, samples: Samples) -> dict[str, Any]:
+    """Gather what the report of a path shows."""
+    check_path(path)
+    flows = clustergram_data(path, samples.X)
+    n_flows = sum(one.size for one in flows.flows)
+    return {
+        "format": PATH_FORMAT,
+        "version": PATH_VERSION,
+        "n_samples": int(samples.X.shape[0]),
+        "n_features": int(samples.X.shape[1]),
+        "stop_reason": str(path.stop_reason_),
+        "select": as_text(_selected_by(path)),
+        "shown_k": path.best_k_ or int(path.k_values_[0]),
+        "curves": as_json(path_curves(path)),
+        "clustergram": as_json(flows, shortened=True) if n_flows < MOST_FLOWS else None,
+        "models": {str(k): _model(path.at(int(k)), samples) for k in path.k_values_},
+    }
+
+
+def _selected_by(path: Any) -> Any:
+    """Return the title of the criterion that chose k, or the name of the user's function."""
+    select = getattr(path.select, "name", getattr(path.select, "__name__", path.select))
+    return criteria_titles(path).get(select, select)
+
+
+def _model(model: Any, samples: Samples) -> dict[str, Any]:
+    parts = model_parts(model, samples, samples.moments(model), PATH_POINTS)
+    # One for each k would make a large page.
+    del parts["examples"]
+    return {
+        "inertia": float(model.inertia_),
+        "n_rediscoveries": int(model.n_rediscoveries_),
+        **parts,
+    }
 
 
 def report_data(

@@ -1,4 +1,4 @@
-"""From data to the page."""
+"""From data to the page, and to a file."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import base64
 import csv
 import hashlib
 import io
+import os
 from collections.abc import Callable, Mapping
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
-from evomeans.report import fit_data, path_data
-from evomeans.report.figures import path_figures, report_figures
-from evomeans.report.theme import theme_css
+from evomeans.files import write_atomically
+from evomeans.report.data import FORMAT, PATH_FORMAT, PATH_VERSION, VERSION, report_data
+from evomeans.report.figures import path_figures, report_figures, theme_css
 from evomeans.wording import (
     advice_text,
     counted,
@@ -42,18 +44,16 @@ def render_report(data: Mapping[str, Any]) -> str:
     str
         To be written as UTF-8.
     """
-    versions = {kind.FORMAT: kind.VERSION for kind in (fit_data, path_data)}
+    versions = {FORMAT: VERSION, PATH_FORMAT: PATH_VERSION}
     kind = data.get("format") if isinstance(data, Mapping) else None
     if kind not in versions:
-        raise ValueError(
-            f'This is not the data of a report: "format" should be {fit_data.FORMAT!r}.'
-        )
+        raise ValueError(f'This is not the data of a report: "format" should be {FORMAT!r}.')
     if data.get("version") != versions[kind]:
         raise ValueError(
             f"This report data has version {data.get('version')!r}; this evomeans reads version "
             f"{versions[kind]}. Run the fit again, or use the evomeans that wrote the data."
         )
-    is_path = kind == path_data.FORMAT
+    is_path = kind == PATH_FORMAT
     jinja2 = check_packages()
     broken = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
     try:
@@ -197,3 +197,30 @@ def _plain_text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return str(value)
+
+
+def write_report(model: Any, X: Any, path: str | os.PathLike[str], **options: Any) -> Path:
+    """Write the report of a fitted model as one HTML file.
+
+    Parameters
+    ----------
+    model : HGMeans, HGMeansPath or another estimator of evomeans
+        Fitted.
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        The samples it was fitted to.
+    path : path-like
+        The file; one of this name is replaced.
+    **options
+        As in :func:`~evomeans.report.report_data`.
+
+    Returns
+    -------
+    Path
+        Where it is.
+    """
+    # Before the figures are gathered, which may take a while.
+    check_packages()
+    file = Path(path)
+    page = render_report(report_data(model, X, **options))
+    write_atomically(file, page.encode("utf-8"))
+    return file

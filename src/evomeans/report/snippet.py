@@ -6,7 +6,7 @@ import inspect
 from dataclasses import dataclass
 from typing import Any
 
-from evomeans.report.plain import parameters_of
+from evomeans.report.samples import parameters_of
 
 LONGEST_LINE = 80
 

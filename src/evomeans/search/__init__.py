@@ -2,11 +2,9 @@
 
 from evomeans.search.genetic import evolve
 from evomeans.search.history import History, OffspringRecord
-from evomeans.search.individual import Individual
-from evomeans.search.result import SearchResult
-from evomeans.search.settings import SearchSettings
-from evomeans.search.stopping import StopReason
-from evomeans.search.strategy import DEEP, PAPER, STRATEGIES, Crossing, Strategy
+from evomeans.search.population import Individual
+from evomeans.search.settings import DEEP, PAPER, STRATEGIES, Crossing, SearchSettings, Strategy
+from evomeans.search.stopping import SearchResult, StopReason
 
 __all__ = [
     "DEEP",

@@ -14,11 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.compiled.merging import pnn_merge
-from evomeans.engines.protocol import Engine, Flags, FloatArray, Way
-from evomeans.search.individual import Individual
-
-Integers = NDArray[np.intp]
+from evomeans.engines.protocol import Engine, Way
+from evomeans.kernels.ward import pnn_merge
+from evomeans.search.population import Individual
+from evomeans.typing import Flags, FloatArray, Indices
 
 
 class Child(NamedTuple):
@@ -96,11 +95,11 @@ def squared_matching_crossover(first: Individual, second: Individual, breeding: 
 
 def _matched(first: Individual, second: Individual, breeding: Breeding, *, squared: bool) -> Child:
     # Imported late: importing the estimator loads no compiler.
-    from evomeans.compiled import assignment
+    from evomeans.kernels import matching
 
     child, is_second = np.empty_like(first.centers), np.empty(1, np.bool_)
     memory, coins = _matching_memory(len(child)), breeding.coins
-    assignment.cross(first.centers, second.centers, coins, child, squared, *memory, is_second)
+    matching.cross(first.centers, second.centers, coins, child, squared, *memory, is_second)
     return Child(child, second if is_second[0] else first)
 
 
@@ -169,7 +168,7 @@ WAYS: dict[Crossover, Way] = {
 """How engines know the crossovers of this module."""
 
 
-def _matching_memory(k: int) -> tuple[Integers, Flags, FloatArray, FloatArray, Integers]:
+def _matching_memory(k: int) -> tuple[Indices, Flags, FloatArray, FloatArray, Indices]:
     """Allocate what the kernel needs besides the centres."""
     return (
         np.empty(k, np.intp),

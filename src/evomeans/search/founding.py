@@ -9,7 +9,8 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from evomeans.engines.protocol import Ability, Engine, FloatArray
+from evomeans.engines.protocol import Ability, Engine
+from evomeans.typing import FloatArray
 
 # How many samples an engine hands out if it cannot seed among all of them: at least the first
 # number, and the second for each centre.

@@ -10,11 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from evomeans.engines.protocol import Abandoned, Engine, FloatArray
+from evomeans.engines.protocol import Abandoned, Engine
 from evomeans.engines.workers import Workers
 from evomeans.search.breeding import breed, found
-from evomeans.search.interrupts import DeferredInterrupt
-from evomeans.search.keeping import Bounds, Keeper, KeepNothing
+from evomeans.search.keeper import Bounds, Keeper, KeepNothing
 from evomeans.search.levels import (
     DRAWING,
     REFINING,
@@ -27,11 +26,11 @@ from evomeans.search.levels import (
 )
 from evomeans.search.observers import Observer
 from evomeans.search.pipeline import Pipeline
-from evomeans.search.result import SearchResult
 from evomeans.search.settings import SearchSettings
 from evomeans.search.state import SearchState
 from evomeans.search.steps import Search, Weigh
-from evomeans.search.stopping import StopReason
+from evomeans.search.stopping import DeferredInterrupt, SearchResult, StopReason
+from evomeans.typing import FloatArray
 
 log = logging.getLogger("evomeans")
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.files import write_atomically
-from evomeans.search.individual import IMPROVEMENT
+from evomeans.search.population import IMPROVEMENT
 from evomeans.sparkline import convergence_html
 
 

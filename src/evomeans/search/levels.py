@@ -17,19 +17,13 @@ from functools import partial
 
 import numpy as np
 
-from evomeans.engines.protocol import (
-    Abandoned,
-    Ability,
-    Engine,
-    FloatArray,
-    LocalSearch,
-    Start,
-)
+from evomeans.engines.protocol import Abandoned, Ability, Engine, LocalSearch, Start
 from evomeans.engines.sampling import Drawing
 from evomeans.engines.workers import watched
 from evomeans.search.history import OffspringRecord
-from evomeans.search.individual import CLONE_TOLERANCE, Individual
+from evomeans.search.population import CLONE_TOLERANCE, Individual
 from evomeans.search.settings import SearchSettings
+from evomeans.typing import FloatArray
 
 # Rows of the smallest sample, whatever the number of clusters: fewer are not worth the trouble.
 FEWEST_ROWS = 5_000

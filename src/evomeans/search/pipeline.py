@@ -8,10 +8,11 @@ from dataclasses import replace
 from threading import Lock
 from typing import Any, TypeVar
 
-from evomeans.engines.protocol import Abandoned, Engine, FloatArray, Refinement
+from evomeans.engines.protocol import Abandoned, Engine, Refinement
 from evomeans.engines.workers import MOMENT, Task, Workers
 from evomeans.search.breeding import Made
 from evomeans.search.state import Draft
+from evomeans.typing import FloatArray
 
 Plan = TypeVar("Plan")
 Make = Callable[[Sequence[Plan], Engine], list[Draft]]

@@ -16,11 +16,10 @@ from functools import cached_property
 import numpy as np
 
 from evomeans.engines.protocol import Ability
-from evomeans.search.dividing import squares_between
+from evomeans.search.breeding import squares_between
 from evomeans.search.founding import Founding, KMeansPlusPlus
-from evomeans.search.individual import Individual
-from evomeans.search.population import Selection, Survival
-from evomeans.search.strategy import Crossing, Strategy
+from evomeans.search.population import Individual, Selection, Survival
+from evomeans.search.settings import Crossing, Strategy
 
 # The centres of squares with sides 1 are 1 apart, and E‖x − c‖² = 1/6 within.
 SPACING_OF_A_GRID = 6.0
@@ -47,7 +46,7 @@ class Operators:
     crossovers : tuple of Crossing
     single_moves, momentum : bool
     divides : bool
-        Whether relocation divides a cluster (:mod:`~evomeans.search.dividing`).
+        Whether relocation divides a cluster (:mod:`~evomeans.search.breeding`).
     founder_swaps, swaps : float
         How many swaps follow, on average, for founders and for offspring.
     first_swaps : int

@@ -1,11 +1,267 @@
-"""The parameters of the search."""
+"""Strategies (which operators a search uses) and settings (how long it may search)."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from evomeans.search.strategy import PAPER, Strategy
+from evomeans.engines.protocol import Ability
+from evomeans.search.crossover import (
+    Crossover,
+    matching_crossover,
+    merging_crossover,
+    partition_crossover,
+    squared_matching_crossover,
+)
+from evomeans.search.founding import Founding, KMeansPlusPlus, RandomMeans, RandomSamples
+from evomeans.search.population import (
+    IMPROVEMENT,
+    Selection,
+    Survival,
+    different_parents,
+    independent_parents,
+    survivors,
+)
+
+# Effective size of clusters (see ``search/plan.py``) up to which Hartigan's moves pay, and up to
+# which partition crossover does. The larger it is, the less a single sample changes, and the fewer
+# parts there are.
+SMALL_FOR_MOVES, SMALL_FOR_PARTS = 256, 128
+# Samples per cluster up to which all swaps are tried: the more there are, the more a swap costs.
+FEW_FOR_SWAPS = 128
+# Spacing of clusters (see ``search/plan.py``) up to which they are so noisy that populations are
+# small.
+VERY_NOISY = 0.75
+# Samples per cluster from which on momentum pays: with fewer, K-means ends before.
+MANY_FOR_MOMENTUM = 2_000
+
+# With this spacing, a sample is as far from its centre as from another sample of its cloud, if the
+# centre is between two clouds.
+NOISY = 4.0
+
+# The lag is at most FIRST_LAG at first, and grows by one for every LAG_GROWTH offspring.
+FIRST_LAG, LAG_GROWTH = 8, 4
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """A crossover, and when it is used.
+
+    Parameters
+    ----------
+    crossover : callable
+        See :data:`~evomeans.search.crossover.Crossover`.
+    share : float
+        Of the offspring for which it is tried.
+    needs : frozenset of Ability
+        What the engine must be able to do.
+    up_to : float
+        Effective size of clusters up to which it is used.
+    """
+
+    crossover: Crossover
+    share: float = 1.0
+    needs: frozenset[Ability] = frozenset()
+    up_to: float = math.inf
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.share <= 1.0:
+            raise ValueError(f"share={self.share} must be between 0 and 1.")
+
+    @property
+    def name(self) -> str:
+        """What the record calls it."""
+        known = getattr(self.crossover, "__name__", type(self.crossover).__name__)
+        return str(known).removesuffix("_crossover").replace("_", " ")
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """A choice of operators for the one loop of :func:`~evomeans.search.genetic.evolve`.
+
+    ``dataclasses.replace`` exchanges one of them.
+
+    Parameters
+    ----------
+    name : str
+        As the user writes it.
+    founding : tuple of Founding
+        Where founders begin; they take turns.
+    distinct_starts : bool
+        Whether a founder that begins where another one has begun is no evidence that the best
+        solution has been found again.
+    selection : callable
+        Selects the parents.
+    crossovers : tuple of Crossing
+        Tried in this order until one makes a child. The last has to make one.
+    single_moves : bool
+        Whether Hartigan's moves follow K-means.
+    swaps : float
+        How many swaps follow, per cluster: one centre at a time is put elsewhere, and back again if
+        that does not pay.
+    first_swaps : float
+        How many swaps per cluster the very first solution gets, as the second one, unless clusters
+        are noisy; fewer in proportion to their cost beyond twice ``swaps_up_to``. So there is a
+        good answer soon.
+    moves_up_to : float
+        Effective size of clusters up to which single moves are made.
+    swaps_up_to : float
+        Samples per cluster, on average, up to which offspring try all swaps. Beyond that they try
+        fewer in proportion to their cost; founders still try all.
+    momentum_from : float
+        Samples per cluster, on average, from which on K-means has momentum
+        (:mod:`~evomeans.engines.acceleration`).
+    momentum_up_to : float
+        Effective size of clusters up to which it has momentum in any case.
+    divides_below : float
+        Spacing of clusters (:func:`~evomeans.search.plan.measure_spacing`) below which relocation
+        divides a cluster on engines that cannot swap (:mod:`~evomeans.search.breeding`).
+    noisy_up_to : float
+        Spacing of clusters up to which they are noisy: the distances within are larger than those
+        between. There a K-means run is long and ends far from the best, but swaps and merging find
+        it from a few of them. So populations are small on engines that can swap, and there are no
+        single moves.
+    noisy_founders : int
+        Founders of a population, if clusters are noisy.
+    noisy_swaps : float
+        How many swaps per cluster founders try, if clusters are noisy.
+    noisy_patience : float
+        Factor of ``first_patience``, if clusters are noisy. It is divided by the number of founders
+        that agree on the best of their population.
+    survival : callable
+        Selects the survivors of a population that has grown too large.
+    patience, patience_per_cluster : int and float
+        Offspring in a row without an improvement of the population's best after which it has
+        settled at the latest: the former, or with many clusters the latter for each.
+    first_patience : float
+        Share of that after which it has settled if its best is one of its founders. For every
+        offspring up to the last improvement it waits for one more.
+    tolerance : float
+        Relative differences of the sum of squares up to this are nothing: neither an improvement
+        that lets a population go on, nor a reason why two populations should not agree.
+    agreement : int
+        1 ends the search when the first population has settled. Otherwise another one begins, and
+        so on, until this many of them, independent of each other, have come to the best solution.
+    sample_per_cluster : int
+        How many rows for each cluster the sample has on which a search begins, if there are many
+        times as many (:mod:`~evomeans.search.levels`). 0 searches all rows from the beginning.
+    lag : int
+        Offspring i is bred after offspring i − ``lag`` has been inserted, so that as many can be
+        refined at the same time. 1 is the sequential search of the paper.
+    """
+
+    name: str
+    founding: tuple[Founding, ...] = (RandomSamples(),)
+    distinct_starts: bool = False
+    selection: Selection = independent_parents
+    crossovers: tuple[Crossing, ...] = (Crossing(matching_crossover),)
+    single_moves: bool = False
+    swaps: float = 0.0
+    first_swaps: float = 0.0
+    moves_up_to: float = SMALL_FOR_MOVES
+    swaps_up_to: float = FEW_FOR_SWAPS
+    momentum_from: float = math.inf
+    momentum_up_to: float = 0.0
+    divides_below: float = 0.0
+    noisy_up_to: float = 0.0
+    noisy_founders: int = 5
+    noisy_swaps: float = 0.0
+    noisy_patience: float = 0.3
+    survival: Survival = survivors
+    patience: int = 500
+    patience_per_cluster: float = 0.0
+    first_patience: float = 1.0
+    tolerance: float = IMPROVEMENT
+    agreement: int = 1
+    sample_per_cluster: int = 0
+    lag: int = 1
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.noisy_patience <= 1.0:
+            raise ValueError(f"noisy_patience={self.noisy_patience} must be between 0 and 1.")
+        if not all(isinstance(one, Crossing) for one in self.crossovers):
+            raise TypeError("crossovers must be a tuple of Crossing(crossover).")
+        for name, least in (
+            ("agreement", 1),
+            ("lag", 1),
+            ("patience", 1),
+            ("noisy_founders", 1),
+            ("tolerance", 0),
+        ):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name}={getattr(self, name)!r} must be at least {least}.")
+
+    @property
+    def identity(self) -> str:
+        """What a checkpoint compares: the name, and of one that is not built in all settings."""
+        if STRATEGIES.get(self.name) == self:
+            return self.name
+        founding = [(one.name, getattr(one, "greedy", None)) for one in self.founding]
+        crossovers = [(one.name, one.share, one.up_to) for one in self.crossovers]
+        others = [getattr(one, "__name__", "") for one in (self.selection, self.survival)]
+        swaps = self.swaps, self.first_swaps, self.swaps_up_to
+        local_search = self.single_moves, self.moves_up_to, *swaps
+        patience = self.patience, self.patience_per_cluster, self.first_patience, self.tolerance
+        course = *patience, self.agreement, self.sample_per_cluster, self.lag
+        momentum = self.momentum_from, self.momentum_up_to, self.divides_below
+        noisy = self.noisy_up_to, self.noisy_founders, self.noisy_swaps, self.noisy_patience
+        parts = founding, crossovers, others, local_search, momentum, noisy, course
+        distinct = ["distinct starts"] if self.distinct_starts else []
+        return " ".join([self.name, *map(str, parts), *distinct])
+
+    def lag_after(self, n_offspring: int) -> int:
+        """Return the lag after so many offspring of a population.
+
+        At first every offspring counts: there the best parents of one are the latest.
+        """
+        return min(self.lag, FIRST_LAG + n_offspring // LAG_GROWTH)
+
+    def without(self, crossover: Crossover) -> Strategy:
+        """Return the same strategy without one of its crossovers."""
+        kept = tuple(one for one in self.crossovers if one.crossover is not crossover)
+        return replace(self, crossovers=kept)
+
+
+PAPER = Strategy("paper")
+"""Algorithm 1 of the paper."""
+
+DEEP = Strategy(
+    "deep",
+    # K-means++ first: where a few samples lie far out, random ones make a poor early answer.
+    founding=(KMeansPlusPlus(greedy=True), KMeansPlusPlus(), RandomSamples(), RandomSamples()),
+    selection=different_parents,
+    crossovers=(
+        Crossing(partition_crossover, 0.5, frozenset({Ability.PARTS}), SMALL_FOR_PARTS),
+        Crossing(merging_crossover, 0.2),
+        Crossing(squared_matching_crossover),
+    ),
+    single_moves=True,
+    swaps=0.3,
+    first_swaps=1.0,
+    momentum_from=MANY_FOR_MOMENTUM,
+    divides_below=NOISY,
+    noisy_up_to=VERY_NOISY,
+    noisy_swaps=1.0,
+    patience=150,
+    patience_per_cluster=3.0,
+    first_patience=1 / 3,
+    tolerance=1e-5,
+    agreement=3,
+    sample_per_cluster=300,
+    lag=24,
+)
+"""The default; docs/background/how-it-works.md describes it, with an ablation of every part."""
+
+MODELS = replace(
+    DEEP,
+    name="deep, models",
+    founding=(*DEEP.founding, RandomMeans()),
+    distinct_starts=True,
+)
+"""The default of spherical, trimmed and constrained k-means, whose local searches depend more on
+where they begin."""
+
+STRATEGIES = {strategy.name: strategy for strategy in (DEEP, PAPER)}
 
 
 @dataclass(frozen=True)

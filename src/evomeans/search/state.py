@@ -8,10 +8,10 @@ from hashlib import blake2b
 
 import numpy as np
 
-from evomeans.engines.protocol import FloatArray, Handle
+from evomeans.engines.protocol import Handle
 from evomeans.search.history import History
-from evomeans.search.individual import Individual
-from evomeans.search.population import Survival
+from evomeans.search.population import Individual, Survival
+from evomeans.typing import FloatArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,19 +9,29 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evomeans.engines.protocol import Engine, FloatArray, LocalSearch, Refinement, Start
+from evomeans.engines.protocol import Engine, LocalSearch, Refinement, Start
 from evomeans.search.breeding import Founder, Made, Parents, breed_and_refine
 from evomeans.search.history import OffspringRecord
-from evomeans.search.individual import Individual, inherited_alpha
-from evomeans.search.interrupts import DeferredInterrupt
 from evomeans.search.levels import SWAPPED_BELOW, wait_of_sampled
 from evomeans.search.observers import Observer, notify
 from evomeans.search.plan import Operators, measure_spacing, missing_abilities, plan
-from evomeans.search.population import last_survivor, lookalikes, spread
-from evomeans.search.result import SearchResult
+from evomeans.search.population import (
+    Individual,
+    inherited_alpha,
+    last_survivor,
+    lookalikes,
+    spread,
+)
 from evomeans.search.settings import SearchSettings
 from evomeans.search.state import Draft, SearchState
-from evomeans.search.stopping import Progress, StopReason, reason_to_stop
+from evomeans.search.stopping import (
+    DeferredInterrupt,
+    Progress,
+    SearchResult,
+    StopReason,
+    reason_to_stop,
+)
+from evomeans.typing import FloatArray
 
 # Founders that are in the making at the same time.
 MOST_FOUNDERS = 64

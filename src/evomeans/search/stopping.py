@@ -1,11 +1,54 @@
-"""When the search ends, and how it says why."""
+"""When a search ends, by which reason, and with which result."""
 
 from __future__ import annotations
 
+import signal
+import threading
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from types import FrameType, TracebackType
+from typing import Any, NamedTuple
 
+from evomeans.engines.protocol import Ability
+from evomeans.search.history import History
+from evomeans.search.population import Individual
 from evomeans.search.settings import SearchSettings
+
+
+class DeferredInterrupt:
+    """While entered, the first SIGINT only sets :attr:`requested`; a second one raises.
+
+    Only the main thread can receive signals; in other threads, and where the program has a handler
+    of its own, this does nothing. A program that ignores SIGINT still does, but may call the
+    handler itself, with another signal, to end the search.
+    """
+
+    def __init__(self) -> None:
+        self.requested = False
+        self._previous: Any = None
+
+    def __enter__(self) -> DeferredInterrupt:
+        if threading.current_thread() is threading.main_thread():
+            current = signal.getsignal(signal.SIGINT)
+            if current in (signal.default_int_handler, signal.SIG_IGN):
+                self._previous = signal.signal(signal.SIGINT, self._handle)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._previous is not None:
+            signal.signal(signal.SIGINT, self._previous)
+
+    def _handle(self, signum: int, frame: FrameType | None) -> None:
+        if signum == signal.SIGINT and self._previous is signal.SIG_IGN:
+            return
+        if self.requested:
+            raise KeyboardInterrupt
+        self.requested = True
 
 
 class StopReason(StrEnum):
@@ -81,3 +124,48 @@ def reason_to_stop(progress: Progress, settings: SearchSettings) -> StopReason |
         if progress.seconds + progress.reserve >= limit + grace:
             return StopReason.MAX_TIME
     return None
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """The outcome of a search; complete whatever ended it.
+
+    Parameters
+    ----------
+    best : Individual
+        The deepest solution ever found.
+    population : tuple of Individual
+        The final members, best first.
+    history : History
+        One record per solution made.
+    stop_reason : StopReason
+        Which criterion ended the search.
+    n_offspring : int
+        Offspring made.
+    n_rediscoveries : int
+        Further starts, of founders or populations, that led to the best solution independently.
+    missing_abilities : frozenset of Ability
+        What the strategy would have used and the engine cannot do.
+    is_unfinished : bool
+        Whether time was up before the first run of K-means had ended. The best solution is where
+        it had come to then, and not a fixed point.
+    n_given_up : int
+        Of the offspring, those that were given up because they would have been worse than all
+        survivors.
+    n_on_samples : int
+        Offspring of searches on samples, which are not among the others.
+    levels : tuple of int
+        Rows that the search was about, all rows first, then those of samples.
+    """
+
+    best: Individual
+    population: tuple[Individual, ...]
+    history: History
+    stop_reason: StopReason
+    n_offspring: int
+    n_rediscoveries: int = 0
+    missing_abilities: frozenset[Ability] = frozenset()
+    is_unfinished: bool = False
+    n_given_up: int = 0
+    n_on_samples: int = 0
+    levels: tuple[int, ...] = ()

@@ -15,12 +15,13 @@ from evomeans.exact.certificate import (
     BOUNDED,
     GAP_REACHED,
     OPTIMAL,
+    OPTIMAL_GAP,
     PROVEN,
     STATUSES,
     STOP_REASONS,
+    TOLERANCE,
     Certificate,
 )
-from evomeans.exact.multipliers import Multipliers
 from evomeans.exact.plane_proof import PlaneProof, PlaneStep
 from evomeans.exact.proofs import (
     DirectProof,
@@ -29,9 +30,8 @@ from evomeans.exact.proofs import (
     Proof,
     SeparationProof,
 )
-from evomeans.exact.star_cuts import LARGEST
-from evomeans.exact.tree_proof import LARGEST_CUTOFF, Step, StepKind, TreeProof
-from evomeans.exact.verification import OPTIMAL_GAP, TOLERANCE
+from evomeans.exact.subproblem import LARGEST, Multipliers
+from evomeans.exact.tree import LARGEST_CUTOFF, Step, StepKind, TreeProof
 from evomeans.storage.archive import Archive, ArchiveError, read_archive, write_archive
 
 FORMAT = "evomeans certificate"

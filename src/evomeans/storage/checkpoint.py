@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 
 from evomeans.engines.frame import FARTHEST_CENTER
 from evomeans.search.history import OffspringRecord
-from evomeans.search.individual import Individual
-from evomeans.search.keeping import Bounds, Drafts
+from evomeans.search.keeper import Bounds, Drafts
 from evomeans.search.plan import WIDEST
+from evomeans.search.population import Individual
 from evomeans.search.state import Draft, Lineage, SearchState
 from evomeans.search.steps import SWAPPED
-from evomeans.storage.archive import Archive, ArchiveError
-from evomeans.storage.arrays import (
+from evomeans.storage.archive import (
+    Archive,
+    ArchiveError,
     Arrays,
     Ranges,
     history_from_arrays,

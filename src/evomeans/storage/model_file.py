@@ -12,14 +12,17 @@ from numpy.typing import NDArray
 
 from evomeans.engines.frame import Frame
 from evomeans.search import History, Individual, OffspringRecord, StopReason
-from evomeans.storage.archive import Archive, ArchiveError, read_archive, write_archive
-from evomeans.storage.arrays import (
+from evomeans.storage.archive import (
     HISTORY_MEMBERS,
     LATER_HISTORY_MEMBERS,
     POPULATION_MEMBERS,
+    Archive,
+    ArchiveError,
     history_from_arrays,
+    read_archive,
     records_from_arrays,
     records_to_arrays,
+    write_archive,
 )
 
 if TYPE_CHECKING:

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from evomeans.path.state import Entry, PathState
-from evomeans.search.individual import Individual
-from evomeans.storage.archive import Archive, ArchiveError
-from evomeans.storage.arrays import Arrays
+from evomeans.search.population import Individual
+from evomeans.storage.archive import Archive, ArchiveError, Arrays
 from evomeans.storage.checkpoint import center_ranges
 from evomeans.storage.state_file import Problem, StateFile
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from evomeans.cli.failures import CommandError
-from evomeans.cli.tables.advice import scale_note
+from evomeans.cli.tables.numbers import scale_note
 from evomeans.cli.tables.table import read_table
 
 

@@ -12,11 +12,9 @@ from hypothesis.extra import numpy as hnp
 from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import TableOptions
 from evomeans.cli.tables import open_table
-from evomeans.cli.tables.missing import MissingValues, weighted_mean, weighted_median
 from evomeans.cli.tables.numbers import MISSING
-from evomeans.cli.tables.pairs import read_pairs
-from evomeans.cli.tables.table import read_table
-from evomeans.cli.tables.writing import labels_frame
+from evomeans.cli.tables.preparation import MissingValues, weighted_mean, weighted_median
+from evomeans.cli.tables.table import labels_frame, read_pairs, read_table
 
 TEXT = "name,a,b\nr1,1,10\nr2,#N/A,20\nr3,3,nan\nr4,8,40\n"
 BARE = TableOptions(exclude=("name",))

@@ -15,8 +15,7 @@ import pytest
 
 from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import TableOptions
-from evomeans.cli.tables.table import read_table
-from evomeans.cli.tables.writing import labels_frame
+from evomeans.cli.tables.table import labels_frame, read_table
 
 NUMBERS = np.array([[1.5, -2.0], [3.25, 1e-3], [1e5, 7.0]])
 CSV = "height,weight\n1.5,-2\n3.25,0.001\n1e5,7\n"

@@ -9,14 +9,19 @@ from hypothesis import strategies as st
 
 from constraint_oracles import all_labels, best_constrained, inertias
 from evomeans.engines.constrained.engine import ConstrainedEngine
-from evomeans.engines.constrained.feasibility import check_links, check_sizes, find_clustering
+from evomeans.engines.constrained.feasibility import (
+    Verdict,
+    check_links,
+    check_sizes,
+    find_clustering,
+    place_exactly,
+)
 from evomeans.engines.constrained.links import (
     InfeasibleError,
     Links,
     contract,
     group_samples,
 )
-from evomeans.engines.constrained.program import Verdict, place_exactly
 from evomeans.engines.protocol import LocalSearch, Start
 
 NO_PAIRS = np.empty((0, 2), np.int64)

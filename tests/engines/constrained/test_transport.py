@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from scipy.optimize import linear_sum_assignment, linprog
 
-from evomeans.engines.constrained.assignment import assign_within
 from evomeans.engines.constrained.heaps import Heaps, insert, remove
-from evomeans.engines.constrained.transport import Flow, transport
+from evomeans.engines.constrained.transport import Flow, assign_within, transport
 
 
 @st.composite

@@ -7,8 +7,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from evomeans.engines import Start, create_engine
-from evomeans.engines.cpu import buckets
-from evomeans.engines.cpu.buckets import ordered_rows, plant, route
+from evomeans.engines.cpu import order
+from evomeans.engines.cpu.order import ordered_rows, plant, route
 from evomeans.engines.cpu.samples import encode_samples
 from evomeans.engines.frame import Frame
 from oracles import assert_same_bits
@@ -17,8 +17,8 @@ from problems import make_samples
 
 @pytest.fixture(autouse=True)
 def _small_buckets(monkeypatch) -> None:
-    monkeypatch.setattr(buckets, "BUCKET_ROWS", 300)
-    monkeypatch.setattr(buckets, "CHUNK", 1000)
+    monkeypatch.setattr(order, "BUCKET_ROWS", 300)
+    monkeypatch.setattr(order, "CHUNK", 1000)
 
 
 def spread_of_runs(rows: np.ndarray) -> float:
@@ -41,14 +41,14 @@ def test_every_row_has_one_place(kind, n_jobs, dtype) -> None:
 def test_the_order_does_not_depend_on_threads_or_chunks(monkeypatch) -> None:
     X = make_samples("blobs", 4_000, 3, np.float64, np.random.default_rng(1))
     expected, _ = ordered_rows(X, Frame.around(X), 64, 1)
-    monkeypatch.setattr(buckets, "CHUNK", 77)
-    order, _ = ordered_rows(X, Frame.around(X), 64, 4)
-    assert_array_equal(order, expected)
+    monkeypatch.setattr(order, "CHUNK", 77)
+    found, _ = ordered_rows(X, Frame.around(X), 64, 4)
+    assert_array_equal(found, expected)
 
 
 def test_neighbours_stand_together(monkeypatch) -> None:
     """As well as without buckets, within a few percent, if buckets are not too small."""
-    monkeypatch.setattr(buckets, "BUCKET_ROWS", 5_000)
+    monkeypatch.setattr(order, "BUCKET_ROWS", 5_000)
     X = np.random.default_rng(2).normal(size=(20_000, 3))
     frame = Frame.around(X)
     whole = encode_samples(X, None, frame, in_order=True).rows

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from evomeans.engines.cpu import CpuEngine, calling
+from evomeans.engines.cpu import CpuEngine, kernels
 from evomeans.engines.cpu.refine import refine
 
 
@@ -25,7 +25,7 @@ def test_layouts_differ_wherever_types_do(one, other) -> None:
     first, second = bundles(SAMPLES[one]), bundles(SAMPLES[other])
     same_types = refine.types_of(first) == refine.types_of(second)
     assert same_types == (one == other)
-    layouts = [[calling.layout_of(bundle) for bundle in both] for both in (first, second)]
+    layouts = [[kernels.layout_of(bundle) for bundle in both] for both in (first, second)]
     assert (layouts[0] == layouts[1]) == same_types
 
 
@@ -39,10 +39,10 @@ def test_layouts_differ_wherever_types_do(one, other) -> None:
     ],
 )
 def test_arrays_of_other_types_have_other_layouts(changed) -> None:
-    assert calling.layout_of(changed) != calling.layout_of(X)
+    assert kernels.layout_of(changed) != kernels.layout_of(X)
 
 
 def test_kernels_are_looked_up_once() -> None:
-    first, again = (calling.kernels_for(*bundles(rows), 3) for rows in (X, X[:10] + 1.0))
+    first, again = (kernels.kernels_for(*bundles(rows), 3) for rows in (X, X[:10] + 1.0))
     assert first is again
-    assert calling.kernels_for(*bundles(X.astype(np.float32)), 3) is not first
+    assert kernels.kernels_for(*bundles(X.astype(np.float32)), 3) is not first

@@ -11,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from evomeans.engines.cpu.choices import ANYWHERE, choose_cluster, find_neighbours
-from evomeans.engines.cpu.clusters import (
+from evomeans.engines.cpu.engine import CpuEngine
+from evomeans.engines.cpu.layout import count_tiles
+from evomeans.engines.cpu.simd import WIDTH
+from evomeans.engines.cpu.swaps.lists import (
     ARRIVING,
     CHANGED,
     FRESH,
@@ -28,20 +30,27 @@ from evomeans.engines.cpu.clusters import (
     refresh_squares,
     remember,
 )
-from evomeans.engines.cpu.engine import CpuEngine
-from evomeans.engines.cpu.halving import halve_cluster
-from evomeans.engines.cpu.lanes import WIDTH
-from evomeans.engines.cpu.layout import count_tiles
-from evomeans.engines.cpu.moving import (
+from evomeans.engines.cpu.swaps.moves import (
+    LARGE,
+    begin_cluster,
+    dissolve,
     join,
     keep_changes,
     leave,
     may_leave,
+    move_samples,
     retrace,
     take_back,
 )
-from evomeans.engines.cpu.settling import LARGE, begin_cluster, dissolve, move_samples
-from evomeans.engines.cpu.swaps import follow_up, list_fresh, swap
+from evomeans.engines.cpu.swaps.search import (
+    ANYWHERE,
+    choose_cluster,
+    find_neighbours,
+    follow_up,
+    halve_cluster,
+    list_fresh,
+    swap,
+)
 from evomeans.engines.protocol import Start
 from oracles import squared_distances
 from problems import make_samples, make_weights

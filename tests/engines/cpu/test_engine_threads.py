@@ -7,7 +7,7 @@ import pytest
 
 from evomeans.engines import Start
 from evomeans.engines.cpu.engine import CpuEngine
-from evomeans.engines.cpu.lanes import WIDTH
+from evomeans.engines.cpu.simd import WIDTH
 from evomeans.estimators.solution import canonical_solution
 
 pytestmark = pytest.mark.usefixtures("eager_threads")

@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 
 from evomeans.compiled.jit import jit
 from evomeans.engines import Start
+from evomeans.engines.cpu.assignment import locate_center, score
+from evomeans.engines.cpu.bounds import MORE, renew_gaps, shrink_gaps
 from evomeans.engines.cpu.engine import CpuEngine
-from evomeans.engines.cpu.gaps import MORE, renew_gaps, shrink_gaps
-from evomeans.engines.cpu.lanes import WIDTH
-from evomeans.engines.cpu.layout import BEST, CLOSEST, FAR, State
-from evomeans.engines.cpu.rows import remember_center
-from evomeans.engines.cpu.scores import locate_center, score
+from evomeans.engines.cpu.layout import BEST, CLOSEST, FAR, State, remember_center
+from evomeans.engines.cpu.simd import WIDTH
 from evomeans.engines.frame import Frame
 from oracles import FloatArray, assert_true_state, squared_distances, squares_in_tiles
 from problems import KINDS, STARTS, Problem, make_samples, make_weights, offspring

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from evomeans.compiled.jit import jit
-from evomeans.engines.cpu.gaps import PAD
-from evomeans.engines.cpu.lanes import (
+from evomeans.engines.cpu.bounds import PAD
+from evomeans.engines.cpu.simd import (
     EVERY_LANE,
     WIDTH,
     bits_float,

@@ -11,22 +11,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from evomeans.engines.cpu.clusters import (
+from evomeans.engines.cpu.engine import CpuEngine
+from evomeans.engines.cpu.layout import Samples, count_tiles
+from evomeans.engines.cpu.simd import WIDTH
+from evomeans.engines.cpu.swaps.lists import (
     GROUP,
     Clusters,
     Diary,
     fill,
 )
-from evomeans.engines.cpu.engine import CpuEngine
-from evomeans.engines.cpu.halving import halve_cluster
-from evomeans.engines.cpu.lanes import WIDTH
-from evomeans.engines.cpu.layout import Samples, count_tiles
-from evomeans.engines.cpu.means import get_mean, set_apart, square_to
-from evomeans.engines.cpu.moving import (
+from evomeans.engines.cpu.swaps.means import get_mean, set_apart, square_to
+from evomeans.engines.cpu.swaps.moves import (
     join,
     leave,
     take_back,
 )
+from evomeans.engines.cpu.swaps.search import halve_cluster
 from evomeans.engines.frame import Frame
 from oracles import squared_distances
 from problems import make_weights

@@ -9,9 +9,9 @@ import pytest
 
 from evomeans.engines import Start
 from evomeans.engines.cpu.engine import CpuEngine
-from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import Solution, State
 from evomeans.engines.cpu.memory import Memory, Recollection
+from evomeans.engines.cpu.simd import WIDTH
 
 
 def recollection(memory: Memory, n: int = 10, k: int = 3) -> Recollection:

@@ -10,8 +10,8 @@ from evomeans.engines.cpu import CpuEngine
 from evomeans.engines.protocol import KMEANS, LocalSearch, Mating, Refinement, Start, Way
 from evomeans.search.breeding import NAMES, Parents, breed, breed_and_refine
 from evomeans.search.crossover import WAYS
-from evomeans.search.individual import Individual
-from evomeans.search.strategy import Crossing
+from evomeans.search.population import Individual
+from evomeans.search.settings import Crossing
 
 DEEP = LocalSearch(single_moves=True, swaps=4)
 MOMENTUM = LocalSearch(momentum=True)

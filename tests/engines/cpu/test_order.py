@@ -8,8 +8,8 @@ import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 
 from evomeans.engines.cpu.engine import CpuEngine
-from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.order import neighbour_order
+from evomeans.engines.cpu.simd import WIDTH
 from evomeans.engines.frame import Frame
 from problems import KINDS, arranged, make_samples
 

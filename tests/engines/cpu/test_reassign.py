@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from evomeans.engines import Refinement
+from evomeans.engines.cpu.assignment import find_lowest
 from evomeans.engines.cpu.engine import CpuEngine
-from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import BEST, CLOSEST, ENDLESS, SECOND, Solution, aligned
-from evomeans.engines.cpu.reassign import find_lowest
+from evomeans.engines.cpu.simd import WIDTH
 from evomeans.engines.frame import Frame
 from oracles import FloatArray, assert_true_state, in_frame, squared_distances, squares_in_tiles
 from problems import KINDS, Problem, make_samples, make_weights

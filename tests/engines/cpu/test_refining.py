@@ -7,8 +7,8 @@ import pytest
 from scipy.sparse import csr_array
 
 from evomeans.engines.cpu import CpuEngine
-from evomeans.engines.cpu.refining import Refining, is_common_end
-from evomeans.engines.cpu.room import Outcome, Room
+from evomeans.engines.cpu.course import Refining, is_common_end
+from evomeans.engines.cpu.workspace import Outcome, Room
 from evomeans.engines.protocol import LocalSearch, Refinement, Start
 
 DEEP = LocalSearch(single_moves=True, swaps=6)

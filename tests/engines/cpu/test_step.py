@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from evomeans.engines import Start
 from evomeans.engines.cpu.engine import CpuEngine
 from evomeans.engines.cpu.layout import State
-from evomeans.engines.cpu.room import Room
+from evomeans.engines.cpu.workspace import Room
 from oracles import assert_true_state, in_frame, squared_distances
 from problems import make_samples, make_weights
 

@@ -11,7 +11,7 @@ from numpy.testing import assert_array_equal
 
 from evomeans.compiled.jit import jit
 from evomeans.engines.cpu.sums import add_row, update_center
-from evomeans.engines.fixed_point import column_scales, limb_bits
+from evomeans.engines.frame import column_scales, limb_bits
 
 
 @jit

@@ -28,7 +28,7 @@ da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
 
 from evomeans.engines.dask import DaskEngine, runners, steps  # noqa: E402
-from evomeans.engines.dask.questions import Request  # noqa: E402
+from evomeans.engines.dask.steps import Request  # noqa: E402
 from evomeans.engines.protocol import Abandoned  # noqa: E402
 
 pytestmark = [

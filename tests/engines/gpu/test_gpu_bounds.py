@@ -57,8 +57,7 @@ def test_few_labels_are_doubtful(d, terms, most) -> None:
 def test_scores_stay_within_the_bound() -> None:
     """Half of the doubt bounds the error of every single score, with room to spare."""
     torch = require_torch()
-    from evomeans.engines.gpu.bounds import doubt
-    from evomeans.engines.gpu.samples import hold_samples, split
+    from evomeans.engines.gpu.samples import doubt, hold_samples, split
 
     rng = np.random.default_rng(1)
     for d in (3, 30, 200):

@@ -12,7 +12,7 @@ from optional import require_torch
 @pytest.mark.parametrize("count", [1, 2, 7, 64, 1001])
 def test_sums_depend_on_nothing_but_their_terms(count, gpu_device) -> None:
     torch = require_torch()
-    from evomeans.engines.gpu.leading import folded
+    from evomeans.engines.gpu.course import folded
 
     values = np.random.default_rng(count).normal(size=(2, 9, count))
     totals = folded(torch.from_numpy(values).to(gpu_device)).cpu().numpy()

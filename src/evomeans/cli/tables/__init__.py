@@ -10,6 +10,6 @@ except ImportError as error:
     ) from error
 
 from evomeans.cli.tables.opening import open_table
-from evomeans.cli.tables.pairs import read_pairs
+from evomeans.cli.tables.table import read_pairs
 
 __all__ = ["open_table", "read_pairs"]

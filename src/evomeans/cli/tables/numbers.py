@@ -1,15 +1,19 @@
-"""From a column to numbers that k-means can use, or to what is wrong with it."""
+"""From columns to numbers that k-means can use, and advice about suspicious ones."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evomeans.wording import counted, quoted
+from evomeans.cli.failures import quote
+from evomeans.cli.tables.source import Contents
+from evomeans.wording import SHOWN, counted, listed, quoted
 
 ROWS = 3
 """Rows that a defect names."""
@@ -91,3 +95,122 @@ def _defect(what: str, bad: pl.Series, values: pl.Series | None = None) -> Defec
     shown: Iterable[object] = () if values is None else values.filter(bad).drop_nulls()
     sample = next((quoted(value) for value in shown if str(value).strip()), "")
     return Defect(what, tuple(bad.arg_true().head(ROWS).to_list()), sample)
+
+
+DECIMAL_COMMA = re.compile(r"'\s*[-+]?\d*,\d+\s*'")
+"""The sample of a column of numbers with decimal commas, in quotes."""
+THOUSANDS = re.compile(
+    r"""["']\s*[-+]?\d{1,3}(?:[., '\u2009\u202f\u00a0]\d{3})+(?:[.,]\d+)?\s*["']"""
+)
+"""One with thousands separators."""
+NUMBERS_APART = re.compile(r"'\s*[-+.\d][-+.\deE]*(?P<apart>[ :/^~]+)[-+.\d][^']*'")
+"""One that is several numbers, with something between them that is not taken for a separator."""
+SEPARATORS = {" ": "space"}
+DOMINANT = 0.9
+"""The share of the variance from which on a single column is pointed out."""
+
+
+def unusable(
+    defects: Mapping[str, Defect], contents: Contents, table: str, *, is_for_model: bool
+) -> str:
+    """Name the columns and the first rows, and what to do; a model cannot do without a column."""
+    noun = "a column" if len(defects) == 1 else f"{len(defects):,} columns"
+    lines = [f"{table} has {noun} that k-means cannot use:"]
+    for name, defect in list(defects.items())[: 2 * SHOWN]:
+        lines.append(f"  {quoted(name)}: {described(defect, contents)}")
+    if len(defects) > 2 * SHOWN:
+        lines.append(f"  and {len(defects) - 2 * SHOWN:,} more")
+    names = list(defects)
+    excluded = ",".join(names) if len(names) <= 2 * SHOWN else "…"
+    samples = [defect.sample for defect in defects.values()]
+    lines += _hints(samples, is_single=len(contents.columns) == 1)
+    if is_for_model:
+        lines.append(
+            "Fix these rows. A model that was fitted with --missing drop, mean or median also "
+            "takes rows with missing values."
+        )
+        return "\n".join(lines)
+    if any(defect.is_missing for defect in defects.values()):
+        lines.append(
+            "Leave out rows with missing values (--missing drop), or fill them (--missing mean or "
+            "median)."
+        )
+    lines.append(
+        f"Leave out what is not a measurement (--exclude {quote(excluded)}), or fix these rows."
+    )
+    if texts := [name for name, defect in defects.items() if defect.what == "text in all rows"]:
+        lines.append(
+            f"If a column names the rows, --id {quote(texts[0])} keeps it next to the labels."
+        )
+    return "\n".join(lines)
+
+
+def _hints(samples: Sequence[str], *, is_single: bool) -> list[str]:
+    """Recognise numbers that are written in another way; a single column may be several."""
+    hints = []
+    if any(DECIMAL_COMMA.fullmatch(sample) for sample in samples):
+        hints.append("If 1,5 is a number in this CSV, add --decimal-comma.")
+    if any(THOUSANDS.fullmatch(sample) for sample in samples):
+        hints.append("If these are thousands separators, as in 1,000, remove them from the table.")
+    if is_single and (found := NUMBERS_APART.fullmatch(samples[0])):
+        apart = found["apart"]
+        if len(apart) == 1:
+            name = quote(SEPARATORS.get(apart, apart))
+            hints.append(f"If the fields are separated by {apart!r}, add --separator {name}.")
+        elif not apart.strip():
+            hints.append(
+                "If the fields are separated by several spaces, make one of them first, for "
+                "example with tr -s ' ', and add --separator space."
+            )
+    return hints
+
+
+def described(defect: Defect, contents: Contents) -> str:
+    """Say what is wrong with a column, and where."""
+    if not defect.rows:
+        return defect.what
+    lines = contents.lines
+    numbers = [row + 1 for row in defect.rows] if lines is None else lines(defect.rows)
+    unit = ("row" if lines is None else "line") + ("s" if len(numbers) > 1 else "")
+    first = "first in" if len(defect.rows) == ROWS else "in"
+    sample = f": {defect.sample}" if defect.sample else ""
+    return f"{defect.what}, {first} {unit} {listed(f'{n:,}' for n in numbers)}{sample}"
+
+
+def suspicions(X: NDArray[Any], columns: Sequence[str]) -> tuple[str, ...]:
+    """Point out columns that count the rows: an index that came along spoils a clustering."""
+    if len(X) < 3:
+        return ()
+    return tuple(
+        f"column {quoted(name)} counts the rows; to leave it out: --exclude {quote(name)}"
+        for j, name in enumerate(columns)
+        if X[1, j] - X[0, j] == 1.0 and (np.diff(X[:, j]) == 1.0).all()
+    )
+
+
+def scale_note(
+    X: NDArray[Any], weights: NDArray[np.float64] | None, columns: Sequence[str]
+) -> str | None:
+    """Point out a column that makes most of the variance, for k-means then sees little else."""
+    if X.shape[1] < 2:
+        return None
+    counts = np.ones(len(X)) if weights is None else weights
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        variances = np.array([_variance(column.astype(np.float64), counts) for column in X.T])
+        share = variances / variances.sum()
+    largest = int(np.argmax(share))
+    # Not so if it cannot be computed.
+    if not share[largest] >= DOMINANT:
+        return None
+    name = columns[largest]
+    # Rounded down, so that 100 % is all of it.
+    percent = np.floor(1000 * share[largest]) / 10
+    return (
+        f"column {quoted(name)} makes {percent:.4g} % of the variance, so that the clusters follow "
+        f"it alone; add --standardize, or leave it out: --exclude {quote(name)}"
+    )
+
+
+def _variance(column: NDArray[np.float64], counts: NDArray[np.float64]) -> float:
+    mean = counts @ column / counts.sum()
+    return float(counts @ np.square(column - mean))

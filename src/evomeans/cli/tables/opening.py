@@ -1,12 +1,117 @@
-"""A table of the command line, opened in Python."""
+"""Opening tables, in memory or piece by piece through Dask."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+from evomeans.cli.failures import CommandError, quote
 from evomeans.cli.options import MissingRule, TableFormat, TableOptions
-from evomeans.cli.tables.table import Table, read_table
+from evomeans.cli.tables.readers import refuse_dialect
+from evomeans.cli.tables.source import SUFFIXES, unnamed, unreadable
+from evomeans.cli.tables.table import Table, read_table, used_columns
+from evomeans.wording import listed, quoted
+
+
+def _is_parquet(path: Path) -> bool:
+    return path.suffix.lower() in SUFFIXES["parquet"]
+
+
+def is_dask_table(name: str) -> bool:
+    """Whether a table is one that Dask reads: a folder of Parquet files, a Parquet or NPY file."""
+    path = Path(name)
+    return path.is_dir() or _is_parquet(path) or path.suffix.lower() == ".npy"
+
+
+def read_dask_table(
+    name: str,
+    options: TableOptions,
+    *,
+    weights: str | None = None,
+    expected: tuple[str, ...] | None = None,
+) -> Table:
+    """Open a table without reading its rows.
+
+    The parameters are those of :func:`~evomeans.cli.tables.table.read_table`, but ``name`` is a
+    folder of Parquet files, a Parquet file or an NPY file. Workers must find it there too.
+
+    Returns
+    -------
+    Table
+        With Dask arrays for samples and weights.
+    """
+    from evomeans.engines.dask.blocks import import_dask_array
+
+    import_dask_array()
+    refuse_dialect(name, options)
+    if not Path(name).exists():
+        raise CommandError(f"There is no file {name}.")
+    read = _npy if Path(name).suffix.lower() == ".npy" else _parquet
+    return read(name, options, weights, expected)
+
+
+def _npy(
+    name: str, options: TableOptions, weights: str | None, expected: tuple[str, ...] | None
+) -> Table:
+    from evomeans.engines.dask.blocks import as_dask_array
+
+    try:
+        mapped = np.load(name, mmap_mode="r")
+    except (ValueError, OSError) as error:
+        raise unreadable(name, "npy", error) from error
+    if mapped.ndim != 2 or mapped.dtype.kind not in "fiub":
+        raise CommandError(
+            f"{name} holds an array of shape {mapped.shape} and type {mapped.dtype}; a matrix of "
+            "numbers is needed."
+        )
+    if options.id is not None:
+        raise CommandError(f"{name} has no names: --id {quote(options.id)} cannot name its rows.")
+    columns = unnamed(mapped.shape[1])
+    used = used_columns(options, columns, False, name, weights, expected)
+    X = as_dask_array(mapped)
+    counts = None if weights is None else X[:, columns.index(weights)]
+    if used != columns:
+        X = X[:, [columns.index(column) for column in used]]
+    return Table(name, "npy", X, used, named=False, weights=counts)
+
+
+def _parquet(
+    name: str, options: TableOptions, weights: str | None, expected: tuple[str, ...] | None
+) -> Table:
+    import dask.dataframe as dd
+
+    from evomeans.engines.dask.blocks import counted, frame_to_array
+
+    try:
+        frame: Any = dd.read_parquet(name)
+    except (ValueError, OSError, ImportError) as error:
+        path = Path(name)
+        if path.is_dir() and not any(map(_is_parquet, path.rglob("*"))):
+            raise CommandError(f"{name} contains no Parquet files.") from error
+        raise unreadable(name, "parquet", error) from error
+    columns = tuple(map(str, frame.columns))
+    used = used_columns(options, columns, True, name, weights, expected)
+    kinds = frame[list(used)].dtypes
+    text = [column for column in used if kinds[column].kind not in "fiub"]
+    if text:
+        raise CommandError(
+            f"{name} has columns that k-means cannot use: {listed(map(quoted, text))} hold no "
+            f"numbers. Leave them out: --exclude {quote(','.join(text))}."
+        )
+    return Table(
+        name=name,
+        format="parquet",
+        X=counted(frame_to_array(frame[list(used)])),
+        columns=used,
+        named=True,
+        ids=None if options.id is None else frame[options.id].compute().to_numpy(),
+        id_name=options.id,
+        weights=None if weights is None else frame[weights].astype(np.float64),
+    )
 
 
 def open_table(

@@ -1,9 +1,13 @@
-"""One reader per format; text with separators has a file of its own."""
+"""Reading tables: delimited text, Parquet, Arrow and NumPy files."""
 
 from __future__ import annotations
 
+import csv
+import io
 import zipfile
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -12,9 +16,142 @@ from numpy.typing import NDArray
 
 from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import TableOptions
-from evomeans.cli.tables.delimited import read_delimited
 from evomeans.cli.tables.source import Contents, Source, unnamed, unreadable
-from evomeans.wording import listed
+from evomeans.wording import counted, listed, quoted
+
+SEPARATORS = ",;\t|"
+TAIL = 65536
+
+
+def read_delimited(source: Source, options: TableOptions) -> Contents:
+    """Offer the columns of a delimited text; only those loaded are ever kept in memory."""
+    separator = options.separator or _separator(source)
+    first = _first_record(source, separator)
+    header = _has_header(source, first, options)
+    names = _column_names(source, first) if header else unnamed(len(first))
+    blank = _blank_lines_at_end(source, separator)
+
+    def load(columns: Sequence[str], as_text: bool) -> pl.DataFrame:
+        place = {name: index for index, name in enumerate(names)}
+        try:
+            lazy = pl.scan_csv(
+                source.input,
+                separator=separator,
+                has_header=header,
+                decimal_comma=options.decimal_comma,
+                glob=False,
+                infer_schema_length=0 if as_text else None,
+            )
+            if len(lazy.collect_schema()) != len(names):
+                raise pl.exceptions.ComputeError("the first line cannot be split into names")
+            # By position: polars gives columns without a name, or with a padded one, names of its
+            # own, and takes some names for patterns.
+            frame = lazy.select(pl.nth([place[name] for name in columns])).collect()
+        except pl.exceptions.PolarsError as error:
+            _refuse_ragged(source, separator, len(names))
+            advice = " Look for a quote that is not closed, or name the format with --format."
+            raise unreadable(source.name, source.format, error, advice) from error
+        frame.columns = list(columns)
+        return frame.head(max(0, frame.height - blank))
+
+    def lines(rows: Sequence[int]) -> list[int]:
+        wanted = {row + header for row in rows}
+        records = islice(_records(source, separator), max(wanted) + 1)
+        return [line for index, (line, _) in enumerate(records) if index in wanted]
+
+    notes = (f"{counted(blank, 'blank line')} at the end left out",) if blank else ()
+    return Contents(names, named=header, load=load, lines=lines, notes=notes)
+
+
+def _records(source: Source, separator: str) -> Iterator[tuple[int, list[str]]]:
+    """Split the text as Python's csv does; each record comes with the line it begins on."""
+    try:
+        with io.TextIOWrapper(source.open(), encoding="utf-8-sig", newline="") as text:
+            reader = csv.reader(text, delimiter=separator)
+            line = 1
+            for record in reader:
+                yield line, record
+                line = reader.line_num + 1
+    except UnicodeDecodeError as error:
+        raise CommandError(
+            f"{source.name} is not UTF-8 text: it has the byte {error.object[error.start]:#04x}. "
+            "Convert it first, for example with iconv -f latin1 -t utf-8."
+        ) from error
+    except csv.Error as error:
+        raise unreadable(source.name, source.format, error) from error
+
+
+def _separator(source: Source) -> str:
+    if source.format == "tsv":
+        return "\t"
+    with source.open() as file:
+        line = file.readline(TAIL)
+    counts = Counter(line.decode("utf-8", errors="replace"))
+    return max(SEPARATORS, key=lambda separator: counts[separator])
+
+
+def _first_record(source: Source, separator: str) -> list[str]:
+    with source.open() as file:
+        head = file.read(TAIL)
+    if b"\r" in head and b"\n" not in head:
+        raise CommandError(
+            f"{source.name} has line ends of old Macs (CR alone); convert them to LF."
+        )
+    _, first = next(_records(source, separator), (1, []))
+    if not any(field.strip() for field in first):
+        raise CommandError(
+            f"{source.name} has nothing in its first line; the header belongs there."
+        )
+    return first
+
+
+def _has_header(source: Source, first: list[str], options: TableOptions) -> bool:
+    if options.header is not None:
+        return options.header
+    try:
+        for field in first:
+            float(field.replace(",", ".") if options.decimal_comma else field)
+    except ValueError:
+        return True
+    raise CommandError(
+        f"{source.name} begins with a line of numbers: {listed(map(str.strip, first))}. If they "
+        "are data, say --no-header; if they are the names of columns, say --header."
+    )
+
+
+def _column_names(source: Source, first: list[str]) -> tuple[str, ...]:
+    names = tuple(name.strip() or f"column_{place}" for place, name in enumerate(first, 1))
+    repeated = [quoted(name) for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise CommandError(
+            f"{source.name} has several columns of the same name: {listed(repeated)}. Give every "
+            "column a name of its own."
+        )
+    return names
+
+
+def _blank_lines_at_end(source: Source, separator: str) -> int:
+    """Count lines at the end that hold nothing, or nothing but separators."""
+    with source.open() as file:
+        file.seek(0, io.SEEK_END)
+        file.seek(max(0, file.tell() - TAIL))
+        lines = file.read().decode("utf-8", errors="replace").split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    count = 0
+    while count < len(lines) and not lines[-1 - count].replace(separator, "").strip():
+        count += 1
+    return count
+
+
+def _refuse_ragged(source: Source, separator: str, width: int) -> None:
+    for line, record in _records(source, separator):
+        if len(record) > width:
+            raise CommandError(
+                f"{source.name} has {counted(len(record), 'field')} in line {line} and {width} in "
+                "its first line. Mend that line, or name the separator with --separator."
+            )
+
 
 FAILURES = (
     *(pl.exceptions.PolarsError, zipfile.BadZipFile, OSError, EOFError, MemoryError),

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import csv
+import io
+import os
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,12 +17,12 @@ from numpy.typing import NDArray
 
 from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import TableOptions
-from evomeans.cli.tables.advice import described, suspicions, unusable
-from evomeans.cli.tables.missing import MissingFound, MissingValues
-from evomeans.cli.tables.numbers import ROWS, Defect, numbers_of
+from evomeans.cli.tables.numbers import ROWS, Defect, described, numbers_of, suspicions, unusable
+from evomeans.cli.tables.preparation import MissingFound, MissingValues, Standardization
 from evomeans.cli.tables.readers import read_contents
-from evomeans.cli.tables.scaling import Standardization
 from evomeans.cli.tables.source import Contents, open_source
+from evomeans.search import History
+from evomeans.search.history import COLUMNS
 from evomeans.wording import listed, quoted
 
 EVERYTHING = TableOptions()
@@ -259,3 +263,119 @@ def _ids(name: str, contents: Contents, table: str) -> pl.Series:
             "Name the rows by text, numbers or dates."
         )
     return ids
+
+
+def labels_frame(table: Table, labels: NDArray[Any]) -> pl.DataFrame:
+    """One line per row: its id, or its number counted from 1, and its cluster counted from 0."""
+    if table.ids is None:
+        rows = np.arange(len(labels)) if table.rows is None else table.rows
+        ids = pl.Series("row", rows + 1)
+    else:
+        ids = pl.Series(table.id_name, table.ids)
+    return pl.DataFrame([ids, pl.Series(_free("cluster", [ids.name]), labels)])
+
+
+def centers_frame(table: Table, centers: NDArray[Any]) -> pl.DataFrame:
+    """One line per cluster: its number, and its centre in the units of the table."""
+    centers = table.in_units(centers)
+    numbers = pl.Series(_free("cluster", table.columns), np.arange(len(centers), dtype=np.int32))
+    parts = [pl.Series(name, centers[:, j]) for j, name in enumerate(table.columns)]
+    return pl.DataFrame([numbers, *parts])
+
+
+def history_frame(history: History) -> pl.DataFrame:
+    """One line per solution made."""
+    return pl.DataFrame({name: history.column(name) for name in COLUMNS})
+
+
+def table_bytes(frame: pl.DataFrame, file_format: str) -> bytes:
+    """Write a frame as "csv" or "parquet"; numbers keep all their digits."""
+    buffer = io.BytesIO()
+    if file_format == "parquet":
+        frame.write_parquet(buffer)
+    else:
+        frame.write_csv(buffer)
+    return buffer.getvalue()
+
+
+def _free(name: str, taken: Collection[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name
+
+
+SEPARATORS = ",;\t "
+
+
+def read_pairs(path: str | os.PathLike[str], table: Table) -> NDArray[np.float64]:
+    """Read pairs of rows, one in each line, with a penalty in the third column if there is one.
+
+    Rows are named by the ids of the table, else by their numbers, counted from 1 as in the labels
+    that are written. A first line that names no rows is a header.
+    """
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise CommandError(f"There is no file {path}.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"{path} cannot be read: {error}.") from error
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not lines:
+        raise CommandError(f"{path} has no pairs.")
+    separator = max(SEPARATORS, key=lines[0].count)
+    place = _finder(table)
+    rows = [[field.strip() for field in row] for row in csv.reader(lines, delimiter=separator)]
+    if len(rows) > 1 and _is_header(rows[0], place):
+        first, rows = 2, rows[1:]
+    else:
+        first = 1
+    known = "the table" if table.rows is None else "the table without rows that lack values"
+    pairs = np.array(
+        [_pair(path, number, row, place, known) for number, row in enumerate(rows, first)]
+    )
+    is_missing = np.isnan(pairs[:, 2])
+    if is_missing.any() and not is_missing.all():
+        raise CommandError(f"{path} has penalties for some pairs only; give all or none.")
+    return pairs[:, :2] if is_missing.any() else pairs
+
+
+def _finder(table: Table) -> Callable[[str], int | None]:
+    """Return a function from the name of a row to its number, counted from 0."""
+    if table.ids is None:
+        rows = range(len(table.X)) if table.rows is None else table.rows.tolist()
+        places_of_rows = {str(row + 1): place for place, row in enumerate(rows)}
+        # 007 is row 7.
+        return lambda name: places_of_rows.get(name.lstrip("0"))
+    places: dict[str, int] = {}
+    for row, name in enumerate(table.ids):
+        if places.setdefault(str(name), row) != row:
+            raise CommandError(
+                f"{table.name} has the id {quoted(str(name))} twice; pairs need ids that name one "
+                "row each."
+            )
+    return places.get
+
+
+def _is_header(row: list[str], place: Callable[[str], int | None]) -> bool:
+    """Whether a line names no rows, and is not a pair with a mistake in it."""
+    return all(place(name) is None and not name.lstrip("-").isdigit() for name in row[:2])
+
+
+def _pair(
+    path: Path, number: int, row: list[str], place: Callable[[str], int | None], rows: str
+) -> tuple[float, float, float]:
+    where = f"{path}, pair {number}"
+    if len(row) not in (2, 3):
+        raise CommandError(f"{where}: {len(row)} fields; a pair has two, and a penalty if any.")
+    found = [place(name) for name in row[:2]]
+    for name, one in zip(row[:2], found, strict=True):
+        if one is None:
+            raise CommandError(f"{where}: there is no row {quoted(name)} in {rows}.")
+    try:
+        penalty = float(row[2]) if len(row) == 3 else np.nan
+    except ValueError:
+        raise CommandError(f"{where}: the penalty {quoted(row[2])} is not a number.") from None
+    assert found[0] is not None
+    assert found[1] is not None
+    return float(found[0]), float(found[1]), penalty

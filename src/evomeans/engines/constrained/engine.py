@@ -10,25 +10,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.compiled.ready import Call
-from evomeans.engines.constrained.exchanges import CANDIDATES, exchange_items
-from evomeans.engines.constrained.feasibility import find_clustering
-from evomeans.engines.constrained.heaps import Heaps
-from evomeans.engines.constrained.layout import Clusters, Items, Workspace
-from evomeans.engines.constrained.links import (
-    Groups,
-    Integers,
-    Links,
-    group_samples,
-    neighbours,
-    soft_pairs,
+from evomeans.engines.base import Descent, ModelEngine, is_hopeless
+from evomeans.engines.constrained.feasibility import (
+    Verdict,
+    assign_clique,
+    find_clustering,
+    place_exactly,
 )
-from evomeans.engines.constrained.moves import centre, measure, move_items, penalty
-from evomeans.engines.constrained.placing import place_bound
-from evomeans.engines.constrained.program import Verdict, assign_clique, place_exactly
+from evomeans.engines.constrained.heaps import Heaps
+from evomeans.engines.constrained.layout import Clusters, Items, Workspace, place_bound
+from evomeans.engines.constrained.links import Groups, Links, group_samples, neighbours, soft_pairs
+from evomeans.engines.constrained.moves import (
+    CANDIDATES,
+    centre,
+    exchange_items,
+    measure,
+    move_items,
+    penalty,
+)
 from evomeans.engines.constrained.transport import Flow, begin, fill_soon, transport
 from evomeans.engines.frame import Frame
-from evomeans.engines.modelling import Descent, ModelEngine, is_hopeless
-from evomeans.engines.protocol import FloatArray, Labels
+from evomeans.typing import FloatArray, Integers, Labels
 
 # Rounds of assignment and moves; no real search took a tenth of it.
 MOST_ROUNDS = 10_000

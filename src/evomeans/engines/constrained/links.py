@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-FloatArray = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from evomeans.typing import FloatArray, Integers
 
 
 class InfeasibleError(ValueError):

@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 from evomeans.compiled.bundle import bundle
 from evomeans.compiled.jit import jit
 from evomeans.engines.constrained.heaps import NONE, Heaps, insert, remove
+from evomeans.typing import FloatArray, Integers, Labels
 
-FloatArray = NDArray[np.float64]
-Integers = NDArray[np.int64]
 ENDLESS = 1e300
 # Prices that differ from that of the sink by less than this share of the largest are its price.
 ROUNDING = 1e-10
@@ -374,3 +373,27 @@ def shift(
             state.sizes[node] += 1
         node = before
     state.excess[node] -= 1
+
+
+def assign_within(costs: FloatArray, low: Integers, high: Integers) -> Labels:
+    """Assign samples at the least total cost; the limits must leave an assignment.
+
+    Parameters
+    ----------
+    costs : (n, k) array
+        What each sample costs in each cluster.
+    low, high : (k,) arrays
+        How many samples clusters must and may have.
+    """
+    n, k = costs.shape
+    labels = np.empty(n, np.int64)
+    transport(
+        np.ascontiguousarray(costs),
+        np.arange(n),
+        low,
+        np.minimum(high, n),
+        labels,
+        Flow.allocate(k),
+        Heaps.allocate(n, k),
+    )
+    return labels.astype(np.int32)

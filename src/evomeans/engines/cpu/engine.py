@@ -12,14 +12,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from evomeans.engines.base import Abandonable, CountingSamples
 from evomeans.engines.course import least_of
-from evomeans.engines.cpu.deferred import DeferredSamples, closest_in_turn
+from evomeans.engines.cpu.assignment import PAIRS
+from evomeans.engines.cpu.course import Refining, choose_place, is_common_end
 from evomeans.engines.cpu.layout import Samples, Solution, count_tiles
+from evomeans.engines.cpu.lazy_order import DeferredSamples, closest_in_turn
 from evomeans.engines.cpu.memory import Memory
 from evomeans.engines.cpu.offspring import NO_CHILD
-from evomeans.engines.cpu.reassign import PAIRS
-from evomeans.engines.cpu.refining import Refining, choose_place, is_common_end
-from evomeans.engines.cpu.room import LabelledCenters, Room
 from evomeans.engines.cpu.samples import (
     can_move_singles,
     dense_rows,
@@ -27,14 +27,11 @@ from evomeans.engines.cpu.samples import (
     frame_for,
     scale_sparse,
 )
-from evomeans.engines.draws import WeightedDraw
+from evomeans.engines.cpu.workspace import LabelledCenters, Room
 from evomeans.engines.frame import Frame, is_sparse
-from evomeans.engines.inherited import Abandonable, CountingSamples
 from evomeans.engines.protocol import (
     Abandoned,
     Ability,
-    Flags,
-    FloatArray,
     Handle,
     Mating,
     Refinement,
@@ -43,7 +40,8 @@ from evomeans.engines.protocol import (
     require_abilities,
 )
 from evomeans.engines.rules import MANY_ROWS
-from evomeans.engines.sampling import Drawing
+from evomeans.engines.sampling import Drawing, WeightedDraw
+from evomeans.typing import Flags, FloatArray
 
 # What a thread that helps with an assignment should have to do, in products. Threads meet after
 # every step, and on a busy machine each meeting takes milliseconds. Most of the n·k·d products are

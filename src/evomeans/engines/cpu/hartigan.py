@@ -24,9 +24,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.compiled.jit import jit
-from evomeans.compiled.vectors import squared_difference
-from evomeans.engines.cpu.gaps import LESS, MORE, NOTHING
-from evomeans.engines.cpu.lanes import (
+from evomeans.engines.cpu.assignment import UNDERFLOW, locate_center, score_chosen
+from evomeans.engines.cpu.bounds import LESS, MORE, NOTHING
+from evomeans.engines.cpu.layout import (
+    BEST,
+    FACTOR,
+    FAR,
+    WEIGHT,
+    Centers,
+    Samples,
+    Scratch,
+    State,
+    remember_center,
+    squared_distance,
+    weight_of,
+)
+from evomeans.engines.cpu.simd import (
     WIDTH,
     bits_float,
     first_lane,
@@ -36,25 +49,11 @@ from evomeans.engines.cpu.lanes import (
     load,
     repeat,
 )
-from evomeans.engines.cpu.layout import (
-    BEST,
-    FACTOR,
-    FAR,
-    WEIGHT,
-    Centers,
-    FloatArray,
-    Index,
-    Samples,
-    Scratch,
-    SingleArray,
-    State,
-)
-from evomeans.engines.cpu.reassign import score_chosen
-from evomeans.engines.cpu.rows import remember_center, squared_distance, weight_of
-from evomeans.engines.cpu.scores import UNDERFLOW, locate_center
 from evomeans.engines.cpu.sums import add_row, update_center
 from evomeans.engines.cpu.threads import ABANDONED, meet, nth_item
 from evomeans.engines.rules import MEAN_ROUNDING, WORTHWHILE
+from evomeans.kernels.vectors import squared_difference
+from evomeans.typing import FloatArray, Index, SingleArray
 
 # Rows of ``Scratch.shares``.
 ARRIVING, LEAVING = range(2)

@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 from evomeans.compiled.bundle import bundle
 from evomeans.compiled.jit import jit
 from evomeans.compiled.kernel import call_at
-from evomeans.engines.cpu.clusters import Clusters, Diary
-from evomeans.engines.cpu.layout import Centers, FloatArray, Samples, Scratch, Solution
-from evomeans.engines.cpu.momentum import Pace
-from evomeans.engines.cpu.parts import Parts, is_taken
+from evomeans.engines.cpu.acceleration import Pace
+from evomeans.engines.cpu.layout import Centers, Samples, Scratch, Solution
+from evomeans.engines.cpu.partition import Parts, is_taken
+from evomeans.engines.cpu.swaps.lists import Clusters, Diary
 from evomeans.engines.protocol import Way
 from evomeans.engines.rules import MAX_ITERATIONS
+from evomeans.typing import FloatArray
 
 # Entry of ``Scratch.numbers``, after those of a refinement: the way in which the child was made,
 # or NO_CHILD.
@@ -38,13 +39,13 @@ class Nursery(NamedTuple):
     * ``addresses`` (5,): of the kernels, as far as they are needed.
     * ``coins`` (k,): uniform numbers, one for each cluster.
     * ``is_second`` (1,): whether the child has most of its centres from the second solution.
-    * ``parts``: see :class:`~evomeans.engines.cpu.parts.Parts`.
+    * ``parts``: see :class:`~evomeans.engines.cpu.partition.Parts`.
 
-    For matching, see :func:`~evomeans.compiled.assignment.cross`:
+    For matching, see :func:`~evomeans.kernels.matching.cross`:
 
     * ``partner``, ``is_shared`` (k,), ``costs`` (k, k), ``numbers`` (3, k), ``places`` (7, k).
 
-    For merging, see :func:`~evomeans.compiled.ward.merge`. First, the clusters of both solutions:
+    For merging, see :func:`~evomeans.kernels.ward.merge`. First, the clusters of both solutions:
 
     * ``centers`` (2k, d), ``weights`` and ``shares`` (2k,).
     * ``merged`` (k, d), ``totals``, ``origins`` (k,).

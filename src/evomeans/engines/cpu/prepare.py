@@ -6,33 +6,31 @@ from typing import Any
 
 import numpy as np
 
-from evomeans.compiled.extremes import smallest_size
 from evomeans.compiled.ready import Call
-from evomeans.engines.cpu.buckets import distribute, route, split
-from evomeans.engines.cpu.calling import Kernels
-from evomeans.engines.cpu.choose import kernel_calls_for
+from evomeans.engines.cpu.acceleration import lead
+from evomeans.engines.cpu.assignment import reassign
 from evomeans.engines.cpu.hartigan import move_singles
-from evomeans.engines.cpu.lanes import WIDTH
+from evomeans.engines.cpu.kernels import Kernels
 from evomeans.engines.cpu.layout import Samples, State
-from evomeans.engines.cpu.momentum import lead
 from evomeans.engines.cpu.offspring import make_offspring
-from evomeans.engines.cpu.order import halve
-from evomeans.engines.cpu.parts import choose_parts
-from evomeans.engines.cpu.reassign import reassign
+from evomeans.engines.cpu.order import distribute, halve, route, split
+from evomeans.engines.cpu.partition import choose_parts
+from evomeans.engines.cpu.predict import kernel_calls_for
 from evomeans.engines.cpu.refine import refine, step, sum_distances
-from evomeans.engines.cpu.room import Room
-from evomeans.engines.cpu.roulette import all_distances, draw_at
 from evomeans.engines.cpu.samples import (
     can_move_singles,
     encode_samples,
     fill_tiles,
     frame_for,
 )
-from evomeans.engines.cpu.seeding import seed
-from evomeans.engines.cpu.swaps import try_swaps
+from evomeans.engines.cpu.seeding import all_distances, draw_at, seed
+from evomeans.engines.cpu.simd import WIDTH
+from evomeans.engines.cpu.swaps.search import try_swaps
+from evomeans.engines.cpu.workspace import Room
 from evomeans.engines.frame import is_sparse
 from evomeans.engines.protocol import Ability
 from evomeans.engines.rules import MANY_ROWS
+from evomeans.kernels.vectors import smallest_size
 
 
 def calls(

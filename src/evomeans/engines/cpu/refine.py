@@ -1,4 +1,6 @@
-"""A whole refinement in one kernel: copy the parent, relocate a centre, run K-means, swap centres.
+"""A whole refinement in one kernel: copy the parent, relocate, run K-means, swap centres.
+
+A whole refinement in one kernel: copy the parent, relocate a centre, run K-means, swap centres.
 
 The stages of :func:`descend`, each a move of the centres followed by an assignment:
 
@@ -18,35 +20,114 @@ from numpy.typing import NDArray
 
 from evomeans.compiled.jit import jit
 from evomeans.compiled.kernel import call_at
-from evomeans.compiled.vectors import squared_difference
-from evomeans.engines.cpu.clusters import (
-    SUCCESSES,
-    Clusters,
-    Diary,
-)
-from evomeans.engines.cpu.gaps import MORE, NOTHING
-from evomeans.engines.cpu.inheriting import begin, conclude, count_empty, place_center
+from evomeans.engines.cpu.assignment import forget, reassign
+from evomeans.engines.cpu.bounds import MORE, NOTHING
 from evomeans.engines.cpu.layout import (
     FAR,
     NOWHERE,
     Centers,
-    FloatArray,
-    Index,
     Samples,
     Scratch,
-    SingleArray,
     Solution,
     State,
+    remember_center,
+    write_row,
 )
-from evomeans.engines.cpu.reassign import forget, reassign
-from evomeans.engines.cpu.roulette import draw_nearby, set_distances, sum_chunks, sum_nearby
-from evomeans.engines.cpu.rows import remember_center, write_row
+from evomeans.engines.cpu.seeding import draw_nearby, set_distances, sum_chunks, sum_nearby
+from evomeans.engines.cpu.simd import WIDTH
 from evomeans.engines.cpu.sums import update_center
-from evomeans.engines.cpu.threads import ABANDONED, meet, share
+from evomeans.engines.cpu.swaps.lists import (
+    SUCCESSES,
+    Clusters,
+    Diary,
+)
+from evomeans.engines.cpu.threads import ABANDONED, meet, nth_item, share
 from evomeans.engines.rules import MAX_ITERATIONS
+from evomeans.kernels.vectors import squared_difference
+from evomeans.typing import FloatArray, Index, SingleArray
 
 if TYPE_CHECKING:
-    from evomeans.engines.cpu.momentum import Pace
+    from evomeans.engines.cpu.acceleration import Pace
+
+
+@jit(inline=False)
+def begin(
+    parent: Solution, state: State, centers: Centers, inherit: bool, thread: int, n_threads: int
+) -> None:
+    """Copy a thread's share of the parent, or begin with sums of zero."""
+    if inherit:
+        copy_state(parent.state, state, thread, n_threads)
+        first, last = share(parent.centers.shape[0], thread, n_threads)
+        for j in range(first, last):
+            for t in range(parent.centers.shape[1]):
+                centers.exact[j, t] = parent.centers[j, t]
+    totals = parent.sums
+    for j in range(totals.shape[0]):
+        for limb in range(totals.shape[1]):
+            for t in range(totals.shape[2]):
+                # One thread has them all.
+                own = totals[j, limb, t] if inherit and thread == 0 else 0
+                centers.sums[thread, j, limb, t] = own
+
+
+@jit(inline=False)
+def copy_state(parent: State, state: State, thread: int, n_threads: int) -> None:
+    """Copy the parent's state for a thread's share of the tiles."""
+    n_tiles = state.spread.shape[0]
+    for nth in range(n_tiles):
+        tile = nth_item(nth, thread, n_threads)
+        if tile >= n_tiles:
+            break
+        for lane in range(WIDTH):
+            state.labels[tile, lane] = parent.labels[tile, lane]
+        state.spread[tile] = parent.spread[tile]
+        for j in range(state.gaps.shape[1]):
+            state.gaps[tile, j] = parent.gaps[tile, j]
+            state.present[tile, j] = parent.present[tile, j]
+
+
+@jit
+def place_center(
+    samples: Samples, target: FloatArray, removed: int, place: int, thread: int, n_threads: int
+) -> None:
+    """Put a centre onto a sample, if it belongs to a thread's share of the centres."""
+    first, last = share(target.shape[0], thread, n_threads)
+    if first <= removed < last:
+        write_row(samples.rows, place, target, removed)
+
+
+@jit(inline=False)
+def conclude(samples: Samples, centers: Centers, found: Solution, is_limited: bool) -> None:
+    """Write down the solution.
+
+    If K-means ``is_limited``, its last assignment has changed clusters, and no move of their
+    centres followed that would have set their weights.
+    """
+    totals = found.sums
+    last = totals.shape[2] - 1
+    for j in range(totals.shape[0]):
+        for limb in range(totals.shape[1]):
+            for t in range(totals.shape[2]):
+                total = np.int64(0)
+                for thread in range(centers.sums.shape[0]):
+                    total += centers.sums[thread, j, limb, t]
+                totals[j, limb, t] = total
+        if is_limited:
+            weight = totals[j, 0, last] + totals[j, 1, last] / samples.limb
+            centers.weights[j] = weight / samples.scales[last]
+        found.weights[j] = centers.weights[j]
+        for t in range(last):
+            found.centers[j, t] = centers.exact[j, t]
+
+
+@jit
+def count_empty(weights: FloatArray) -> int:
+    """Count the clusters that have no weight."""
+    count = 0
+    for j in range(weights.shape[0]):
+        count += weights[j] == 0.0
+    return count
+
 
 # Entries of ``Scratch.numbers``.
 INERTIA, ITERATIONS, SWAPS, UNSWAPPED, EMPTY = range(5)
@@ -113,10 +194,10 @@ def refine(
         assignment. With 0, samples are assigned to the target and nothing else. With −1 not even
         the inertia is computed.
     assign : int
-        Address of :func:`~evomeans.engines.cpu.reassign.reassign`. Two kernels can be compiled at
+        Address of :func:`~evomeans.engines.cpu.assignment.reassign`. Two kernels can be compiled at
         the same time.
     lead : int
-        Address of :func:`~evomeans.engines.cpu.momentum.lead`, to go there with momentum; 0 for
+        Address of :func:`~evomeans.engines.cpu.acceleration.lead`, to go there with momentum; 0 for
         none.
     least : float
         What the centres have to explain in the end. Where that is hopeless, the refinement is given
@@ -126,8 +207,8 @@ def refine(
         point by Hartigan's moves until there are none; 0 to end there. Many searches do not make
         such moves, and would compile them for nothing if they were a part of this kernel.
     swap : int
-        Address of :func:`~evomeans.engines.cpu.swaps.try_swaps`; 0 to try none. None are tried
-        either if a cluster is empty.
+        Address of :func:`~evomeans.engines.cpu.swaps.search.try_swaps`; 0 to try none. None are
+        tried either if a cluster is empty.
     n_swaps, seed : int and float
         Of the swaps.
     thread, n_threads : int

@@ -11,16 +11,14 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from evomeans.compiled.jit import jit
-from evomeans.engines.cpu.buckets import ordered_rows
-from evomeans.engines.cpu.gaps import MORE
-from evomeans.engines.cpu.lanes import WIDTH
-from evomeans.engines.cpu.layout import FloatArray, Samples, SingleArray, aligned, count_tiles
-from evomeans.engines.cpu.order import AT_ONCE, neighbour_order
-from evomeans.engines.cpu.rows import Rows, SparseRows
-from evomeans.engines.fixed_point import column_scales, limb_bits
-from evomeans.engines.frame import Frame, is_sparse
+from evomeans.engines.cpu.bounds import MORE
+from evomeans.engines.cpu.layout import Rows, Samples, SparseRows, aligned, count_tiles
+from evomeans.engines.cpu.order import AT_ONCE, neighbour_order, ordered_rows
+from evomeans.engines.cpu.simd import WIDTH
+from evomeans.engines.frame import Frame, column_scales, is_sparse, limb_bits
 from evomeans.engines.rules import MANY_ROWS
 from evomeans.engines.threads import extremes, side_by_side
+from evomeans.typing import FloatArray, SingleArray
 
 FourArrays = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]
 # Unit roundoff of float32.
@@ -60,7 +58,7 @@ def encode_samples(
     n_jobs : int
         Threads at most, if there are many samples.
     check : callable
-        See :func:`~evomeans.engines.cpu.buckets.ordered_rows`.
+        See :func:`~evomeans.engines.cpu.order.ordered_rows`.
     """
     n_samples, n_features = X.shape
     if in_order and not is_sparse(X) and n_samples >= MANY_ROWS:

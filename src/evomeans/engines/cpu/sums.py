@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.compiled.jit import jit
-from evomeans.engines.cpu.layout import FloatArray, Index
-from evomeans.engines.cpu.rows import Rows, SparseRows, by_row_type
-from evomeans.engines.fixed_point import LIMBS
+from evomeans.engines.cpu.layout import Rows, SparseRows, by_row_type
+from evomeans.engines.frame import LIMBS
+from evomeans.typing import FloatArray, Index
 
 
 @jit

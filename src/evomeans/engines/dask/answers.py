@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from evomeans.engines import nearest
 from evomeans.engines.dask.blocks import Summary, summarize
 from evomeans.engines.frame import Frame
-from evomeans.engines.protocol import FloatArray
-from evomeans.engines.values import check_total_weight
+from evomeans.engines.precision import check_total_weight
+from evomeans.typing import FloatArray
 
 
 def lazy_labels(X: Any, centers: FloatArray, frame: Frame) -> Any:

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.engines.cpu.lanes import WIDTH
 from evomeans.engines.cpu.layout import Samples, State
+from evomeans.engines.cpu.simd import WIDTH
 from evomeans.engines.dask.blocks import LARGEST_BLOCK
-from evomeans.engines.protocol import FloatArray
+from evomeans.typing import FloatArray
 
 # Dask pauses a worker at four fifths of its limit: less than that is for everything, and of it
 # some is needed for code, and some for the blocks that every thread has in hand or waiting.

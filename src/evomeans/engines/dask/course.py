@@ -22,10 +22,11 @@ from evomeans.engines.course import (
     course,
 )
 from evomeans.engines.dask.blocks import Survey
-from evomeans.engines.dask.questions import Ground, Question, Wanted
-from evomeans.engines.fixed_point import means_of
-from evomeans.engines.protocol import FloatArray, Refinement, Start
+from evomeans.engines.dask.steps import Ground, Question, Wanted
+from evomeans.engines.frame import means_of
+from evomeans.engines.protocol import Refinement, Start
 from evomeans.engines.rules import MAX_ITERATIONS, split_mixture
+from evomeans.typing import FloatArray
 
 Asking = Generator[Question, Any, None]
 Said = TypeVar("Said")

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evomeans.engines.base import PlainKMeans
 from evomeans.engines.cpu import CpuEngine
 from evomeans.engines.dask.answers import lazy_distances, lazy_labels
 from evomeans.engines.dask.blocks import (
@@ -25,29 +26,21 @@ from evomeans.engines.dask.blocks import (
     summarize,
 )
 from evomeans.engines.dask.course import BlockCourse, in_order, positions
-from evomeans.engines.dask.questions import (
+from evomeans.engines.dask.runners import ANYWHERE, Runner, current_runner
+from evomeans.engines.dask.steps import (
     BlockSampling,
     Ground,
     Question,
     Reply,
     Request,
     merge_replies,
+    visit_block,
 )
-from evomeans.engines.dask.runners import ANYWHERE, Runner, current_runner
-from evomeans.engines.dask.steps import visit_block
-from evomeans.engines.fixed_point import column_scales, limb_bits
-from evomeans.engines.frame import Frame
-from evomeans.engines.inherited import PlainKMeans
-from evomeans.engines.protocol import (
-    Abandoned,
-    Ability,
-    FloatArray,
-    Refinement,
-    Start,
-    require_abilities,
-)
-from evomeans.engines.resolution import Extremes, may_lose_samples
+from evomeans.engines.frame import Frame, column_scales, limb_bits
+from evomeans.engines.precision import Extremes, may_lose_samples
+from evomeans.engines.protocol import Abandoned, Ability, Refinement, Start, require_abilities
 from evomeans.engines.sampling import Drawing
+from evomeans.typing import FloatArray
 
 log = logging.getLogger("evomeans")
 

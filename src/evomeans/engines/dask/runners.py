@@ -9,8 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 from evomeans.engines.dask.cache import drop_here
-from evomeans.engines.dask.questions import Reply, Request, merge_replies
-from evomeans.engines.dask.steps import ask_blocks, place_here
+from evomeans.engines.dask.steps import Reply, Request, ask_blocks, merge_replies, place_here
 from evomeans.engines.protocol import Abandoned
 
 log = logging.getLogger("evomeans")

@@ -1,16 +1,21 @@
-"""Room on the device for solutions that are refined together."""
+"""Solutions that are refined together on the device: memory, iterations, what is kept."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import weakref
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from evomeans.engines.fixed_point import LIMBS
+from evomeans.engines.frame import LIMBS
 from evomeans.engines.gpu.samples import DeviceSamples, round_up
+from evomeans.engines.rules import MAX_ITERATIONS
 
 # Centres are compared in tiles of at least this many.
 CENTER_STEP = 16
@@ -38,7 +43,7 @@ class Batch:
         self.planes = self._zeros((k_padded, samples.width), torch.float16)
         # ‖c‖² in the units of the planes; BEYOND where there is no centre to compare with.
         self.squares = self._zeros((k_padded,), single).fill_(BEYOND)
-        # What evomeans.engines.gpu.bounds wants to know of all centres.
+        # What evomeans.engines.gpu.samples wants to know of all centres.
         self.reach = self._zeros((3,), single)
         # A centre that does not take part, −1 for none.
         self.excluded = self._zeros((), whole).fill_(-1)
@@ -110,3 +115,142 @@ def padded_centers(n_clusters: int) -> int:
     if n_clusters > 128:
         return round_up(n_clusters, 256)
     return max(CENTER_STEP, 1 << (n_clusters - 1).bit_length())
+
+
+@dataclass(eq=False)
+class DeviceRecollection:
+    """The handle of a refined solution: its labels and its sums, on the device."""
+
+    owner: DeviceMemory
+    """Of the engine that made it; another engine has other samples."""
+    labels: Any
+    sums: Any
+
+
+@dataclass(eq=False)
+class DeviceMemory:
+    """Keeps solutions while their handles are held, as many as fit into a budget of bytes."""
+
+    budget: int
+    used: int = 0
+
+    def keep(self, labels: Any, sums: Any) -> DeviceRecollection | None:
+        """Copy the state of a solution; None if there is no room for it."""
+        size = labels.nbytes + sums.nbytes
+        if self.used + size > self.budget:
+            return None
+        recollection = DeviceRecollection(self, labels.clone(), sums.clone())
+        self.used += size
+        weakref.finalize(recollection, self._give_back, size)
+        return recollection
+
+    def _give_back(self, size: int) -> None:
+        self.used -= size
+
+    def recall(self, handle: Any, n_clusters: int) -> DeviceRecollection | None:
+        """Return what is known of a handle of this engine, or None."""
+        if not isinstance(handle, DeviceRecollection) or handle.owner is not self:
+            return None
+        return handle if len(handle.sums) == n_clusters else None
+
+
+# Iterations that are queued together, as one graph of kernels.
+AT_ONCE = 4
+
+
+class Lloyd:
+    """Runs the active solutions of a batch to their fixed points.
+
+    The device decides which solutions go on. The host learns it later: it has always queued
+    the next iterations when it reads how many solutions were active before them. Kernels are
+    launched for that many; what has ended meanwhile costs next to nothing. The steps, ``ops``, are
+    :mod:`~evomeans.engines.gpu.torch_ops` or :mod:`~evomeans.engines.gpu.triton_ops`. ``check`` is
+    called between iterations, and raises an error to end them.
+    """
+
+    def __init__(
+        self,
+        samples: DeviceSamples,
+        batch: Batch,
+        ops: ModuleType,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.samples, self.batch, self.ops = samples, batch, ops
+        self.check = check
+        self._graphs: dict[int, Any] = {}
+        self._readings: list[Reading] = []
+        self._is_warm = False
+
+    def iterate(self, bound: int) -> None:
+        """Assign all samples, move the centres, and drop the solutions that stand still."""
+        self.ops.propose(self.samples, self.batch, bound)
+        self.ops.decide(self.samples, self.batch, bound)
+        self.ops.update(self.samples, self.batch, bound)
+        self.ops.move(self.samples, self.batch, bound)
+        self.ops.tally(self.batch)
+
+    def run(self, n_solutions: int) -> None:
+        """Iterate until the solutions that were activated stand still."""
+        if self.batch.on_cpu:
+            for _ in range(MAX_ITERATIONS):
+                self.check()
+                self.iterate(n_solutions)
+                if not int(self.batch.n_active):
+                    return
+            return
+        pending: deque[Reading] = deque()
+        bound, done = n_solutions, 0
+        while done < MAX_ITERATIONS:
+            self.check()
+            self._enqueue(bound)
+            done += AT_ONCE
+            pending.append(self._reading().take(self.batch.n_active))
+            if len(pending) < 2:
+                continue
+            reading = pending.popleft()
+            n_active = reading.wait()
+            self._readings.append(reading)
+            if n_active == 0:
+                break
+            bound = n_active
+        self._readings.extend(pending)
+
+    def _reading(self) -> Reading:
+        return self._readings.pop() if self._readings else Reading()
+
+    def _enqueue(self, bound: int) -> None:
+        """Queue some iterations, as a graph recorded for at least this many solutions."""
+        if not self._is_warm:
+            # Compiles the kernels, which cannot be done while a graph is recorded.
+            for _ in range(AT_ONCE):
+                self.iterate(bound)
+            self._is_warm = True
+            return
+        size = min(self.batch.capacity, 1 << (bound - 1).bit_length())
+        graph = self._graphs.get(size)
+        if graph is None:
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+                for _ in range(AT_ONCE):
+                    self.iterate(size)
+            self._graphs[size] = graph
+        graph.replay()
+
+
+class Reading:
+    """A number that the device sends while the host continues."""
+
+    def __init__(self) -> None:
+        self._number = torch.empty(1, dtype=torch.int32, pin_memory=True)
+        self._arrived = torch.cuda.Event()
+
+    def take(self, number: Any) -> Reading:
+        """Queue the transfer."""
+        self._number.copy_(number, non_blocking=True)
+        self._arrived.record()
+        return self
+
+    def wait(self) -> int:
+        """Return the number as soon as it has arrived."""
+        self._arrived.synchronize()
+        return int(self._number)

@@ -13,14 +13,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from evomeans.engines.base import PlainKMeans
 from evomeans.engines.cpu import CpuEngine
-from evomeans.engines.draws import WeightedDraw
 from evomeans.engines.frame import Frame
-from evomeans.engines.gpu.batch import Batch
+from evomeans.engines.gpu.batch import Batch, DeviceMemory, Lloyd
+from evomeans.engines.gpu.course import BatchRefining
 from evomeans.engines.gpu.devices import chosen_device
-from evomeans.engines.gpu.lloyd import Lloyd
-from evomeans.engines.gpu.memory import DeviceMemory
-from evomeans.engines.gpu.refining import BatchRefining
 from evomeans.engines.gpu.samples import (
     ChosenRows,
     DeviceSamples,
@@ -29,16 +27,9 @@ from evomeans.engines.gpu.samples import (
     hold_samples,
     upload_rows,
 )
-from evomeans.engines.inherited import PlainKMeans
-from evomeans.engines.protocol import (
-    Abandoned,
-    Ability,
-    FloatArray,
-    Refinement,
-    Start,
-    require_abilities,
-)
-from evomeans.engines.sampling import Drawing
+from evomeans.engines.protocol import Abandoned, Ability, Refinement, Start, require_abilities
+from evomeans.engines.sampling import Drawing, WeightedDraw
+from evomeans.typing import FloatArray
 
 # Products of an assignment from which on a sample is searched on the device. The CPU engine has
 # more operators, but a solution of this size takes a hundred times as long there.

@@ -11,8 +11,7 @@ from typing import Any
 import torch
 
 from evomeans.engines.gpu.batch import BEYOND, Batch
-from evomeans.engines.gpu.bounds import LENGTH, REST, SECOND, doubt
-from evomeans.engines.gpu.samples import DeviceSamples, split
+from evomeans.engines.gpu.samples import LENGTH, REST, SECOND, DeviceSamples, doubt, split
 
 # Distances in double precision are computed for this many numbers at a time.
 NUMBERS_AT_ONCE = 2**22

@@ -9,13 +9,18 @@ from __future__ import annotations
 from typing import Any
 
 from evomeans.engines.gpu.batch import BEYOND, TILE, Batch
-from evomeans.engines.gpu.bounds import ADDITION, FLOOR, MARGIN, PACKING, ROUNDING
-from evomeans.engines.gpu.kernels.centers import centers_kernel, tally_kernel
-from evomeans.engines.gpu.kernels.decide import decide_kernel
-from evomeans.engines.gpu.kernels.propose import propose_kernel
+from evomeans.engines.gpu.kernels.assignment import decide_kernel, propose_kernel
+from evomeans.engines.gpu.kernels.centers import centers_kernel, tally_kernel, update_kernel
 from evomeans.engines.gpu.kernels.roulette import draw_kernel, measure_kernel, total_kernel
-from evomeans.engines.gpu.kernels.sums import update_kernel
-from evomeans.engines.gpu.samples import LARGEST_HALF, DeviceSamples
+from evomeans.engines.gpu.samples import (
+    ADDITION,
+    FLOOR,
+    LARGEST_HALF,
+    MARGIN,
+    PACKING,
+    ROUNDING,
+    DeviceSamples,
+)
 
 # Programs share the doubtful samples of a solution, or those that changed their label. There are at
 # least FEWEST_PROGRAMS for a solution. Few solutions of many samples would leave most of the device

@@ -1,0 +1,381 @@
+"""Base classes of engines: verbs that many engines answer in the same way.
+
+What the engines of other models than plain k-means share: all but the model itself.
+
+A model says how samples are assigned to centres and what that costs (:meth:`ModelEngine.descend`).
+Where a centre lands that is relocated, which centres are swapped, and how k-means++ draws them, is
+the same for all of them, and it is told here in plain NumPy.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evomeans.engines.frame import Frame
+from evomeans.engines.precision import check_moderate_weight
+from evomeans.engines.protocol import (
+    Abandoned,
+    Ability,
+    Engine,
+    Handle,
+    Mating,
+    Refinement,
+    Start,
+    Way,
+    require_abilities,
+)
+from evomeans.engines.rules import BETTER, split_mixture
+from evomeans.engines.sampling import Drawing, WeightedDraw
+from evomeans.typing import FloatArray, Labels
+
+
+def total_weights(labels: Labels, weights: FloatArray | None, n_clusters: int) -> FloatArray:
+    """Return the total weight of the samples of each cluster; those labelled −1 are in none."""
+    totals = np.bincount(labels + 1, weights, n_clusters + 1)
+    return totals[1:].astype(np.float64)
+
+
+class CountingSamples:
+    """What an engine inherits that has the labels of all samples in memory."""
+
+    most_sampled: int = 0
+    n_jobs: int = 1
+    is_abandoned: bool = False
+    is_prepared: bool = True
+
+    def offspring(self, mating: Mating) -> tuple[Way, Refinement] | None:
+        """Leave crossovers to the search."""
+        return None
+
+    def subsample(self, drawing: Drawing) -> Engine:
+        """Say that there are no engines over some of the samples."""
+        raise NotImplementedError(f"{type(self).__name__} has no samples of its samples.")
+
+    def labelling_seconds(self, n_clusters: int) -> float:
+        """Expect labels to take no time worth reserving."""
+        return 0.0
+
+    def cluster_sizes(self, centers: FloatArray) -> NDArray[np.int64]:
+        """How many samples are closest to each centre."""
+        labels, _ = self.assign(centers)  # type: ignore[attr-defined]
+        sizes: NDArray[np.int64] = np.bincount(labels, minlength=len(centers))
+        return sizes
+
+    def weigh(self, centers: FloatArray) -> tuple[FloatArray, float]:
+        """Total weight of the samples that are closest to each centre, and the inertia."""
+        labels, inertia = self.assign(centers)  # type: ignore[attr-defined]
+        return total_weights(labels, self.weights, len(centers)), inertia  # type: ignore[attr-defined]
+
+
+class OneAtATime(CountingSamples):
+    """What an engine inherits that runs in one thread of this process."""
+
+    def workers(self, n_clusters: int, most: int) -> list[Self]:
+        """Return this engine: it has no others."""
+        return [self]
+
+    def takes_long(self, n_clusters: int) -> bool:
+        """Leave nothing to be abandoned."""
+        return False
+
+    def abandon(self, is_abandoned: bool) -> None:
+        """Do nothing: no other thread refines."""
+
+
+class Abandonable:
+    """What an engine inherits that calls :meth:`check_abandoned` between steps of a refinement."""
+
+    is_abandoned: bool = False
+
+    def abandon(self, is_abandoned: bool) -> None:
+        """End the refinement that another thread is running, and those that follow."""
+        self.is_abandoned = is_abandoned
+
+    def check_abandoned(self) -> None:
+        """End a refinement that nobody waits for."""
+        if self.is_abandoned:
+            raise Abandoned
+
+
+class PlainKMeans(Abandonable, OneAtATime):
+    """What an engine inherits that runs K-means to its fixed point and nothing else."""
+
+    abilities: frozenset[Ability] = frozenset()
+
+    def takes_long(self, n_clusters: int) -> bool:
+        """Expect large data: such engines are not for small ones."""
+        return True
+
+    def close(self) -> None:
+        """Release nothing."""
+
+    def _refuse(self, *arguments: Any, **named: Any) -> Any:
+        """Say that the engine lacks an ability."""
+        raise NotImplementedError(f"{type(self).__name__} runs K-means to its fixed point only.")
+
+    seed = better_parts = _refuse
+
+
+# Single moves follow a swap only if it comes this close to the best without them.
+NEARLY = 1.003
+# A descent is given up if it would need more steps like its last one to come as deep as wanted.
+STEPS_AHEAD = 10.0
+# Products of values between two looks at whether the engine is abandoned, and from which on an
+# assignment takes long: milliseconds.
+AT_ONCE, LONG = 2**25, 2_500_000
+# How long labels take is estimated by this share of the centres.
+FEW_CENTERS = 1 / 16
+
+
+@dataclass(frozen=True)
+class Descent:
+    """Where a local search ended, in the frame.
+
+    Parameters
+    ----------
+    centers : (k, d) array
+    labels : (n,) array
+    objective : float
+    cluster_weights : (k,) array
+    n_iter : int
+        Assignments of all samples.
+    """
+
+    centers: FloatArray
+    labels: Labels
+    objective: float
+    cluster_weights: FloatArray
+    n_iter: int
+
+
+class ModelEngine(Abandonable, CountingSamples, ABC):
+    """Samples in memory, and the course of a refinement around the local search of a model.
+
+    Parameters
+    ----------
+    weights : (n,) array
+        Of the samples. Those drawn for centres are drawn by ``chances``, which are the same unless
+        a model has samples that cannot be centres.
+    frame : Frame
+        The coordinates of samples and centres.
+    n_jobs : int
+        Refinements at a time.
+    """
+
+    batch = 1
+    abilities = frozenset({Ability.SEEDING, Ability.SINGLE_MOVES, Ability.SWAPS})
+
+    def __init__(self, weights: FloatArray, frame: Frame, n_jobs: int = 1) -> None:
+        self.weights = weights
+        self.chances = weights
+        self.frame = frame
+        self.n_jobs = n_jobs
+        self.n_samples = len(weights)
+        self.total_weight = float(weights.sum())
+        check_moderate_weight(self.total_weight)
+        self._reached: FloatArray | None = None
+        self._seconds: dict[int, float] = {}
+
+    @abstractmethod
+    def descend(self, centers: FloatArray, single_moves: bool, goal: float = math.inf) -> Descent:
+        """Run the local search of the model from centres, which it may change.
+
+        It may end as soon as it is not on its way to an objective below ``goal``.
+        """
+
+    @abstractmethod
+    def rows(self, chosen: NDArray[np.intp]) -> FloatArray:
+        """Return a few samples as centres."""
+
+    @abstractmethod
+    def nearest(self, centers: FloatArray) -> FloatArray:
+        """Return what every sample costs with the closest centre, per unit of weight."""
+
+    @abstractmethod
+    def assign(self, centers: FloatArray) -> tuple[Labels, float]:
+        """Label the samples by these centres; return the objective in data units too."""
+
+    @abstractmethod
+    def distances(self, centers: FloatArray) -> FloatArray:
+        """Distances of all samples to all centres, in data units."""
+
+    def in_data_units(self, objective: float) -> float:
+        """Convert an objective from the frame."""
+        return self.frame.inertia_in_data_units(objective)
+
+    def samples_at(self, quantiles: FloatArray) -> FloatArray:
+        """Rows at quantiles of the cumulated weight."""
+        return self.rows(draw(self.chances, quantiles))
+
+    def refine(self, starts: Sequence[Start]) -> list[Refinement]:
+        """Refine every start, one after the other."""
+        require_abilities(starts, self.abilities, type(self).__name__)
+        return [self._refine(start) for start in starts]
+
+    def _refine(self, start: Start) -> Refinement:
+        centers, moves = start.centers.copy(), start.local_search.single_moves
+        if start.removed >= 0:
+            self._relocate(centers, start)
+        self._reached = centers.copy()
+        try:
+            return self._improve(start, self.descend(centers, moves))
+        except Abandoned:
+            raise Abandoned(np.array(self._reached)) from None
+
+    def _improve(self, start: Start, best: Descent) -> Refinement:
+        """Try swaps from where the descent of a start ended."""
+        centers, moves = best.centers, start.local_search.single_moves
+        n_iter = best.n_iter
+        # The engine has no randomness of its own: all draws follow from that of the start.
+        rng = np.random.default_rng(int(start.quantile * 2**53))
+        for _ in range(start.local_search.swaps if len(centers) > 1 else 0):
+            self.reach(best.centers)
+            goal = best.objective * NEARLY
+            swapped = self.descend(self._swap(best, rng), False, goal)
+            n_iter += swapped.n_iter
+            if moves and swapped.objective < goal:
+                swapped = self.descend(swapped.centers, True)
+                n_iter += swapped.n_iter
+            if swapped.objective < best.objective * BETTER:
+                best = swapped
+        return Refinement(
+            best.centers,
+            self.in_data_units(best.objective),
+            best.cluster_weights,
+            n_iter,
+            labels=best.labels,
+        )
+
+    def _relocate(self, centers: FloatArray, start: Start) -> None:
+        """Put one centre onto a sample drawn from the mixture (the paper's eq. 5)."""
+        by_distance, quantile = split_mixture(start.alpha, start.quantile)
+        chance = self.chances
+        if by_distance and len(centers) > 1:
+            nearest = self.nearest(np.delete(centers, start.removed, axis=0))
+            chance = self._chance(nearest ** (start.power / 2))
+        centers[start.removed] = self.rows(draw(chance, np.array([quantile])))[0]
+
+    def _swap(self, solution: Descent, rng: np.random.Generator) -> FloatArray:
+        """Take away a centre of little use, and put it onto a sample that costs much.
+
+        The use of a cluster is what merging it with the cheapest other one would cost, wₐwᵦ/(wₐ+wᵦ)
+        times the squared distance of their centres; of a few clusters drawn, the least useful one
+        goes. The sample is drawn by its share of the objective.
+        """
+        centers, weights = solution.centers, solution.cluster_weights
+        k = len(centers)
+        drawn = rng.integers(k, size=max(2, k // 10))
+        apart = np.sum((centers[drawn][:, None] - centers) ** 2, axis=2)
+        products, totals = np.outer(weights[drawn], weights), np.add.outer(weights[drawn], weights)
+        costs = apart * products / np.where(totals > 0.0, totals, 1.0)
+        costs[np.arange(len(drawn)), drawn] = np.inf
+        swapped = centers.copy()
+        chance = self._chance(self.nearest(centers))
+        swapped[drawn[costs.min(axis=1).argmin()]] = self.rows(draw(chance, rng.random(1)))[0]
+        return swapped
+
+    def seed(self, quantiles: FloatArray) -> FloatArray:
+        """Draw centres by k-means++."""
+        quantiles = quantiles.reshape(len(quantiles), -1)
+        chosen = draw(self.weights, quantiles[0, :1])
+        try:
+            nearest = self.nearest_each(chosen)[0]
+            for trials in quantiles[1:]:
+                self.check_abandoned()
+                drawn = draw(self._chance(nearest), trials)
+                closer = [np.minimum(nearest, one) for one in self.nearest_each(drawn)]
+                best = int(np.argmin([weighted_sum(self.weights, one) for one in closer]))
+                chosen, nearest = np.append(chosen, drawn[best]), closer[best]
+        except Abandoned:
+            drawing = WeightedDraw(self.n_samples, self.weights)
+            others = drawing.distinct_rows(quantiles[len(chosen) :, 0], chosen)
+            chosen = np.concatenate([chosen, others])
+        return self.rows(chosen)
+
+    def nearest_each(self, chosen: NDArray[np.intp]) -> Sequence[FloatArray]:
+        """Return what every sample costs with a centre on each of some samples alone."""
+        return [self.nearest(one[None]) for one in self.rows(chosen)]
+
+    def reach(self, centers: FloatArray) -> None:
+        """Remember how far a refinement has come, in case it is abandoned; or end it."""
+        self._reached = centers
+        self.check_abandoned()
+
+    def blocks(self, n_clusters: int) -> Iterator[slice]:
+        """Yield the rows that are compared with centres together, while anybody wants it."""
+        at_once = max(1, AT_ONCE // max(1, n_clusters * len(self.frame.shift)))
+        for first in range(0, self.n_samples, at_once):
+            self.check_abandoned()
+            yield slice(first, min(first + at_once, self.n_samples))
+
+    def _chance(self, nearest: FloatArray) -> FloatArray:
+        """Weights times distances; weights alone if all of these are zero."""
+        chance = self.chances * nearest
+        return chance if chance.any() else self.chances
+
+    def better_parts(
+        self,
+        first: FloatArray,
+        second: FloatArray,
+        first_handle: Handle | None = None,
+        second_handle: Handle | None = None,
+    ) -> Any:
+        """Refuse: the parts of such models do not add up."""
+        raise NotImplementedError(f"{type(self).__name__} cannot combine parts of solutions.")
+
+    def workers(self, n_clusters: int, most: int) -> list[Self]:
+        """Return engines over the same samples, one for each thread."""
+        return [self.twin() for _ in range(min(self.n_jobs, most))]
+
+    def twin(self) -> Self:
+        """Return an engine that shares the samples, and nothing that is written to."""
+        return copy.copy(self)
+
+    def takes_long(self, n_clusters: int) -> bool:
+        """Whether an assignment takes milliseconds."""
+        return self.n_samples * n_clusters * len(self.frame.shift) >= LONG
+
+    def labelling_seconds(self, n_clusters: int) -> float:
+        """Estimate how long labels take by the time that a few centres take."""
+        if not self.takes_long(n_clusters):
+            return 0.0
+        if n_clusters not in self._seconds:
+            few = max(1, int(FEW_CENTERS * n_clusters))
+            centers = self.rows(np.linspace(0, self.n_samples - 1, few).astype(np.intp))
+            began = perf_counter()
+            self.nearest(centers)
+            self._seconds[n_clusters] = (perf_counter() - began) * n_clusters / few
+        return self._seconds[n_clusters]
+
+    def close(self) -> None:
+        """Release nothing."""
+
+
+def weighted_sum(weights: FloatArray, values: FloatArray) -> float:
+    """Σwv, in the same order whatever the number of threads that BLAS has."""
+    return float((weights * values).sum())
+
+
+def is_hopeless(before: float, now: float, goal: float) -> bool:
+    """Whether a descent that came from one objective to another will not get below a goal.
+
+    Each step gains less than the one before, by and large.
+    """
+    return now - goal > STEPS_AHEAD * (before - now)
+
+
+def draw(chance: FloatArray, quantiles: FloatArray) -> NDArray[np.intp]:
+    """Roulette wheel: indices whose share of the cumulated ``chance`` holds the quantiles."""
+    cumulated = np.cumsum(chance)
+    indices = np.searchsorted(cumulated, quantiles * cumulated[-1], side="right")
+    drawn: NDArray[np.intp] = np.minimum(indices, np.flatnonzero(chance)[-1])
+    return drawn

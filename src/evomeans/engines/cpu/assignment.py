@@ -1,0 +1,428 @@
+"""One assignment step: the bounds first, then the few comparisons that they leave.
+
+Comparing the samples of a tile with a few centres, 64 samples at a time.
+
+With x and c relative to the middle of the tile, ‖x − c‖² = ‖x‖² + (‖c‖² − 2x·c). The term in
+brackets is the *score* of the centre: the lowest score wins, and it costs one multiplication per
+feature.
+
+Scores are computed in single precision. The middle is close to the samples, so x and c are not much
+longer than the distances that are compared. The error of a score, together with that of ‖x‖² and of
+their sum, is below
+
+    roundoff · (‖c‖ + radius)²  +  UNDERFLOW
+
+The section "The error of a score" of docs/background/cpu-engine.md has the proof, and
+tests/engines/cpu/test_gaps.py compares it with the errors of actual scores. So single precision
+fails only where two centres are practically at the same distance.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evomeans.compiled.jit import FINITE, jit
+from evomeans.engines.cpu.bounds import LESS, MORE, NOTHING, renew_gaps, shrink_gaps
+from evomeans.engines.cpu.layout import (
+    BEST,
+    CLOSEST,
+    ENDLESS,
+    FAR,
+    SECOND,
+    Centers,
+    Rows,
+    Samples,
+    Scratch,
+    SparseRows,
+    State,
+    by_row_type,
+    squared_distance,
+    weight_of,
+)
+from evomeans.engines.cpu.simd import (
+    EVERY_LANE,
+    WIDTH,
+    first_lane,
+    higher,
+    less,
+    load,
+    lower,
+    multiply_add,
+    repeat,
+    store,
+    unequal,
+    where_less,
+)
+from evomeans.engines.cpu.sums import add_row
+from evomeans.engines.cpu.threads import ABANDONED, nth_item
+from evomeans.typing import FloatArray, SingleArray
+
+# Squares of single-precision numbers below this may have lost digits to underflow, or all of them.
+UNDERFLOW = np.float32(1e-36)
+# A sparse row is multiplied with the chosen centres only if they are fewer than one in FEW of all.
+FEW = 4
+
+# ---- where a centre is, relative to a tile -------------------------------------------------------
+
+
+def _locate_center_dense(
+    rows: Rows,
+    samples: Samples,
+    tile: int,
+    centers: FloatArray,
+    j: int,
+    a: int,
+    offsets: SingleArray,
+    away: SingleArray,
+) -> None:
+    """Set ``offsets[a]`` to −2 (c_j − middle), and ``away[a]`` to ‖c_j − middle‖²."""
+    middles = samples.middles
+    total = 0.0
+    for t in range(rows.shape[1]):
+        offset = centers[j, t] - middles[tile, t]
+        offsets[a, t] = -2.0 * offset
+        total += offset * offset
+    away[a] = total
+
+
+def _locate_center_sparse(
+    rows: SparseRows,
+    samples: Samples,
+    tile: int,
+    centers: FloatArray,
+    j: int,
+    a: int,
+    offsets: SingleArray,
+    away: SingleArray,
+) -> None:
+    away[a] = rows.center_squares[j]
+
+
+locate_center = by_row_type(
+    dense=_locate_center_dense, sparse=_locate_center_sparse, fastmath=FINITE
+)
+
+
+@jit
+def score_error(samples: Samples, tile: int, farthest: np.float32) -> np.float32:
+    """Return an upper bound of the error of scores.
+
+    ``farthest`` is the largest ``away`` of the centres.
+    """
+    extent = np.sqrt(farthest) + samples.radii[tile]
+    return samples.roundoff * extent * extent + UNDERFLOW
+
+
+# ---- scores --------------------------------------------------------------------------------------
+
+
+def _score_dense(
+    rows: Rows,
+    samples: Samples,
+    tile: int,
+    chosen: NDArray[np.int32],
+    count: int,
+    scratch: Scratch,
+    thread: int,
+) -> None:
+    """Set ``scratch.scores`` for the first ``count`` of the chosen centres and all 64 samples.
+
+    :func:`locate_center` has set the offsets of these centres.
+    """
+    offsets, away = scratch.offsets[thread], scratch.away[thread]
+    scores = scratch.scores[thread]
+    n_features = rows.shape[1]
+    first = tile * n_features
+    # Two centres at a time: each feature that is loaded is used twice.
+    for a in range(0, count - 1, 2):
+        one, other = repeat(away[a]), repeat(away[a + 1])
+        for t in range(n_features):
+            feature = load(samples.tiles, first + t)
+            one = multiply_add(feature, repeat(offsets[a, t]), one)
+            other = multiply_add(feature, repeat(offsets[a + 1, t]), other)
+        store(scores, a, one)
+        store(scores, a + 1, other)
+    if count % 2 == 1:
+        one = repeat(away[count - 1])
+        for t in range(n_features):
+            feature = load(samples.tiles, first + t)
+            one = multiply_add(feature, repeat(offsets[count - 1, t]), one)
+        store(scores, count - 1, one)
+
+
+def _score_sparse(
+    rows: SparseRows,
+    samples: Samples,
+    tile: int,
+    chosen: NDArray[np.int32],
+    count: int,
+    scratch: Scratch,
+    thread: int,
+) -> None:
+    k, last = rows.center_squares.shape[0], rows.squares.shape[0] - 1
+    products, scores = scratch.products[thread], scratch.scores[thread]
+    # Coordinates that are neighbours in memory are cheap: take all centres, unless few are wanted.
+    wants_few = FEW * count < k
+    for lane in range(WIDTH):
+        i = min(tile * WIDTH + lane, last)
+        if wants_few:
+            multiply_few(rows, i, chosen, count, products)
+        else:
+            multiply_all(rows, i, k, products)
+        for a in range(count):
+            j = chosen[a]
+            scores[a, lane] = rows.center_squares[j] - 2.0 * products[j]
+
+
+@jit
+def multiply_few(
+    rows: SparseRows, i: int, chosen: NDArray[np.int32], count: int, products: FloatArray
+) -> None:
+    """Set ``products[j]`` to the scalar product of a sparse row with each of the chosen centres."""
+    for a in range(count):
+        products[chosen[a]] = 0.0
+    for p in range(rows.starts[i], rows.starts[i + 1]):
+        for a in range(count):
+            products[chosen[a]] += rows.values[p] * rows.by_feature[rows.columns[p], chosen[a]]
+
+
+@jit(fastmath=FINITE)
+def multiply_all(rows: SparseRows, i: int, k: int, products: FloatArray) -> None:
+    """Set ``products`` to the scalar products of a sparse row with all centres."""
+    for j in range(k):
+        products[j] = 0.0
+    for p in range(rows.starts[i], rows.starts[i + 1]):
+        value, column = rows.values[p], rows.columns[p]
+        for j in range(k):
+            products[j] += value * rows.by_feature[column, j]
+
+
+score = by_row_type(dense=_score_dense, sparse=_score_sparse, fastmath=FINITE)
+
+
+# Column of ``Scratch.counts``.
+PAIRS = 0
+
+
+@jit
+def forget(state: State, k: int, thread: int, n_threads: int) -> None:
+    """Reset a thread's share of the tiles to a state that is true for any centres.
+
+    No sample has a cluster (label k), and every gap is used up.
+    """
+    n_tiles = state.spread.shape[0]
+    for nth in range(n_tiles):
+        tile = nth_item(nth, thread, n_threads)
+        if tile >= n_tiles:
+            break
+        for lane in range(WIDTH):
+            state.labels[tile, lane] = k
+        state.spread[tile] = FAR
+        for j in range(k):
+            state.gaps[tile, j] = -FAR
+            state.present[tile, j] = 0
+
+
+@jit(by_address=True)
+def reassign(
+    samples: Samples,
+    state: State,
+    centers: Centers,
+    scratch: Scratch,
+    gone: int,
+    thread: int,
+    n_threads: int,
+) -> None:
+    """Assign a thread's share of the tiles to the closest centres, after these have moved.
+
+    Parameters
+    ----------
+    state : State, in and out
+        True for the centres before their move; in the end, for ``centers.exact``.
+    centers : Centers, in and out
+        ``sums`` follow the labels, and ``touched`` marks clusters that have changed.
+    gone : int
+        The centre that is NOWHERE at present; −1 for none.
+    """
+    pairs, n_tiles, barrier = 0, state.spread.shape[0], scratch.barrier
+    for nth in range(n_tiles):
+        tile = nth_item(nth, thread, n_threads)
+        # Samples may have no cluster then, and nothing may be done with them.
+        if tile >= n_tiles or barrier[ABANDONED] != 0:
+            break
+        if shrink_gaps(state, tile, centers.drift, centers.approached):
+            count = choose_centers(samples, state, centers, scratch, gone, tile, thread)
+            if count > 0:
+                compare(samples, state, centers, scratch, tile, count, thread)
+                pairs += count
+    scratch.counts[thread, PAIRS] += pairs * WIDTH
+
+
+@jit(inline=False)
+def choose_centers(
+    samples: Samples,
+    state: State,
+    centers: Centers,
+    scratch: Scratch,
+    gone: int,
+    tile: int,
+    thread: int,
+) -> int:
+    """List the centres to compare a tile with: those present in it, and rivals close enough.
+
+    Rivals are centres whose gap is used up. No sample is farther from its closest centre than
+    ``farthest``, the spread or the distance from any one centre, whichever is less. A rival whose
+    distance from the middle exceeds ``farthest`` + radius is too far for all samples of the tile;
+    it gets a new gap at once.
+
+    Returns
+    -------
+    count : int
+        The list is ``scratch.chosen[thread, :count]``. Zero if no rival is close enough.
+    """
+    gaps, present = state.gaps, state.present
+    chosen, offsets, away = scratch.chosen[thread], scratch.offsets[thread], scratch.away[thread]
+    # Without a branch, which would be hard to predict: each centre is written behind the list,
+    # and the list grows by one or by nothing.
+    listed = 0
+    for j in range(gaps.shape[1]):
+        chosen[listed] = j
+        listed += (gaps[tile, j] < NOTHING) | ((present[tile, j] != 0) & (j != gone))
+    closest = ENDLESS
+    for a in range(listed):
+        locate_center(samples.rows, samples, tile, centers.exact, chosen[a], a, offsets, away)
+        closest = min(closest, away[a])
+    radius = samples.radii[tile]
+    farthest = min(state.spread[tile], (np.sqrt(closest) + radius) * MORE)
+    limit = (farthest + radius) * MORE
+    count, rivals = 0, 0
+    for a in range(listed):
+        j = chosen[a]
+        if away[a] > limit * limit + UNDERFLOW:
+            gaps[tile, j] = np.sqrt(away[a]) * LESS - limit
+        else:
+            rivals += gaps[tile, j] < NOTHING
+            if count < a:
+                chosen[count] = j
+                away[count] = away[a]
+                for t in range(offsets.shape[1]):
+                    offsets[count, t] = offsets[a, t]
+            count += 1
+    return count if rivals > 0 else 0
+
+
+@jit(inline=False)
+def compare(
+    samples: Samples,
+    state: State,
+    centers: Centers,
+    scratch: Scratch,
+    tile: int,
+    count: int,
+    thread: int,
+) -> None:
+    """Find the closest of the chosen centres for every sample of a tile; renew labels and gaps."""
+    chosen = scratch.chosen[thread]
+    scores, lanes = scratch.scores[thread], scratch.lanes[thread]
+    error = score_chosen(samples, scratch, tile, count, thread)
+    close = less(load(lanes, SECOND) - load(lanes, BEST), repeat(error + error))
+    if close != 0:
+        decide_close_calls(samples, centers.exact, chosen, count, lanes, tile, close)
+    changed = unequal(load(state.labels, tile), load(lanes, CLOSEST))
+    if changed != 0:
+        relabel(samples, state, centers, lanes, tile, changed, thread)
+    renew_gaps(state, tile, samples.squares, chosen, count, scores, lanes, error)
+
+
+@jit
+def score_chosen(
+    samples: Samples, scratch: Scratch, tile: int, count: int, thread: int
+) -> np.float32:
+    """Score the chosen centres and find the lowest scores; return the error of a score."""
+    chosen, away = scratch.chosen[thread], scratch.away[thread]
+    score(samples.rows, samples, tile, chosen, count, scratch, thread)
+    find_lowest(scratch.scores[thread], chosen, count, scratch.lanes[thread])
+    farthest = NOTHING
+    for a in range(count):
+        farthest = max(farthest, away[a])
+    return score_error(samples, tile, farthest)
+
+
+@jit
+def find_lowest(
+    scores: SingleArray, chosen: NDArray[np.int32], count: int, lanes: SingleArray
+) -> None:
+    """Set BEST, SECOND and CLOSEST: for every sample the two lowest scores, and whose is lowest."""
+    best = second = repeat(ENDLESS)
+    closest = repeat(np.float32(-1.0))
+    for a in range(count):
+        new = load(scores, a)
+        second = lower(second, higher(best, new))
+        closest = where_less(new, best, repeat(np.float32(chosen[a])), closest)
+        best = lower(best, new)
+    store(lanes, BEST, best)
+    store(lanes, SECOND, second)
+    store(lanes, CLOSEST, closest)
+
+
+@jit(inline=False)
+def decide_close_calls(
+    samples: Samples,
+    exact: FloatArray,
+    chosen: NDArray[np.int32],
+    count: int,
+    lanes: SingleArray,
+    tile: int,
+    close: np.uint64,
+) -> None:
+    """Set CLOSEST in double precision where single precision cannot; the lowest index wins a tie.
+
+    ``close`` has the bits of the samples concerned.
+    """
+    last = samples.order.shape[0] - 1
+    while close != 0:
+        lane = first_lane(close)
+        # Clears the lowest bit that is set.
+        close &= close - np.uint64(1)
+        i = min(tile * WIDTH + lane, last)
+        closest, label = np.inf, np.int64(-1)
+        for a in range(count):
+            square = squared_distance(samples.rows, i, exact, chosen[a])
+            if square < closest or (square == closest and chosen[a] < label):
+                closest, label = square, np.int64(chosen[a])
+        lanes[CLOSEST, lane] = label
+
+
+@jit(inline=False)
+def relabel(
+    samples: Samples,
+    state: State,
+    centers: Centers,
+    lanes: SingleArray,
+    tile: int,
+    changed: np.uint64,
+    thread: int,
+) -> None:
+    """Move the samples of a tile whose bit is set in ``changed`` to their new clusters."""
+    labels, present = state.labels, state.present
+    sums, touched = centers.sums[thread], centers.touched
+    n_samples, k = samples.order.shape[0], centers.weights.shape[0]
+    closest = load(lanes, CLOSEST)
+    while changed != 0:
+        lane = first_lane(changed)
+        changed &= changed - np.uint64(1)
+        i = tile * WIDTH + lane
+        before, after = np.int64(labels[tile, lane]), np.int64(lanes[CLOSEST, lane])
+        labels[tile, lane] = after
+        present[tile, after] = 1
+        if before < k and unequal(closest, repeat(np.float32(before))) == EVERY_LANE:
+            present[tile, before] = 0
+        # The copies that fill up the last tile belong to no cluster sum.
+        if i < n_samples:
+            weight = weight_of(samples, i)
+            add_row(sums, after, samples.rows, i, weight, samples.scales, samples.limb, 1.0)
+            touched[thread, after] = 1
+            if before < k:
+                add_row(sums, before, samples.rows, i, weight, samples.scales, samples.limb, -1.0)
+                touched[thread, before] = 1

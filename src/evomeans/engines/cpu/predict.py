@@ -1,0 +1,324 @@
+"""The closest centres by scores, and by direct distances where scores cannot decide."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evomeans.compiled.jit import REORDER, jit
+from evomeans.compiled.ready import Call
+from evomeans.engines.cpu.layout import Rows, SparseRows, remember_center, squared_distance
+from evomeans.engines.cpu.samples import encode_samples, frame_for
+from evomeans.engines.frame import is_sparse
+from evomeans.engines.scoring import TOGETHER, UNCLEAR
+from evomeans.typing import FloatArray
+
+
+@jit(fastmath=REORDER)
+def set_offsets(
+    X: Rows,
+    scale: float,
+    shift: NDArray[Any],
+    middle: NDArray[Any],
+    offsets: NDArray[Any],
+    squares: NDArray[Any],
+) -> None:
+    """Set ``offsets`` to samples in the frame − middle, and ``squares`` to their squared norms.
+
+    A sample x in data units is scale · x − shift in the frame.
+    """
+    for i in range(X.shape[0]):
+        total = squares.dtype.type(0.0)
+        for t in range(X.shape[1]):
+            offset = (X[i, t] * scale - shift[t]) - middle[t]
+            offsets[i, t] = offset
+            total += offset * offset
+        squares[i] = total
+
+
+@jit(fastmath=REORDER)
+def set_squares(X: Rows, scale: float, squares: NDArray[Any]) -> None:
+    """Set ``squares`` to the squared norms of scaled samples."""
+    for i in range(X.shape[0]):
+        total = squares.dtype.type(0.0)
+        for t in range(X.shape[1]):
+            scaled = X[i, t] * scale
+            total += scaled * scaled
+        squares[i] = total
+
+
+@jit
+def label_clear(
+    products: NDArray[Any],
+    levels: NDArray[Any],
+    squares: NDArray[Any],
+    longest: float,
+    roundoff: float,
+    underflow: float,
+    far: float,
+    nothing: NDArray[Any],
+    best: NDArray[Any],
+    second: NDArray[Any],
+    closest: NDArray[Any],
+    labels: NDArray[np.int32],
+) -> None:
+    """Set the labels of samples to the closest centres, or to UNCLEAR.
+
+    Parameters
+    ----------
+    products : (k, ≥ m) array
+        −2x·c; a multiple of TOGETHER columns, of which the first m count.
+    levels : (k,) array
+        ‖c‖² of the centres.
+    squares, longest, roundoff, underflow
+        As in :func:`choose`.
+    far : float
+        Samples with a squared norm above this are UNCLEAR.
+    nothing, best, second, closest : (TOGETHER,) arrays
+        Working memory.
+    labels : (m,) array, out
+    """
+    k, n_samples = products.shape[0], labels.shape[0]
+    for first in range(0, n_samples, TOGETHER):
+        reset(nothing, best, second, closest)
+        last = first + TOGETHER
+        for j in range(0, k - 1, 2):
+            one, other = products[j, first:last], products[j + 1, first:last]
+            keep_two(one, other, levels[j], levels[j + 1], j, best, second, closest)
+        if k % 2 == 1:
+            one = products[k - 1, first:last]
+            keep_two(one, nothing, levels[k - 1], levels[0], k - 1, best, second, closest)
+        for i in range(min(TOGETHER, n_samples - first)):
+            extent = np.sqrt(squares[first + i]) + longest
+            limit = best[i] + (roundoff * extent * extent + underflow)
+            # Not the other way round: what has overflowed is not a number.
+            is_clear = second[i] > limit and squares[first + i] <= far
+            labels[first + i] = np.int32(closest[i]) if is_clear else UNCLEAR
+
+
+@jit(fastmath=REORDER)
+def label_narrow(
+    X: Rows,
+    scale: float,
+    shift: NDArray[Any],
+    middle: NDArray[Any],
+    points: NDArray[Any],
+    levels: NDArray[Any],
+    longest: float,
+    roundoff: float,
+    underflow: float,
+    far: float,
+    columns: NDArray[Any],
+    squares: NDArray[Any],
+    one: NDArray[Any],
+    other: NDArray[Any],
+    nothing: NDArray[Any],
+    best: NDArray[Any],
+    second: NDArray[Any],
+    closest: NDArray[Any],
+    labels: NDArray[np.int32],
+) -> None:
+    """Set the labels of samples with few features to the closest centres, or to UNCLEAR.
+
+    Matrix products of few features are slow. Here samples lie side by side, feature by feature, and
+    one centre after the other is compared with all of them; only the lowest two scores are kept.
+
+    Parameters
+    ----------
+    X, scale, shift, middle
+        As in :func:`set_offsets`.
+    points : (d, k) array
+        −2c of the centres.
+    levels : (k,) array
+        ‖c‖² of the centres.
+    longest, roundoff, underflow
+        As in :func:`choose`.
+    far : float
+        Samples with a squared norm above this are UNCLEAR.
+    columns : (d, TOGETHER) array
+        Working memory.
+    squares, one, other, nothing, best, second, closest : (TOGETHER,) arrays
+        Working memory. Of rows of one array, the compiler could not tell that they do not overlap,
+        and would not vectorise the loops.
+    labels : (m,) array, out
+    """
+    n_features, k = points.shape
+    for first in range(0, X.shape[0], TOGETHER):
+        count = min(TOGETHER, X.shape[0] - first)
+        for i in range(count):
+            for t in range(n_features):
+                columns[t, i] = (X[first + i, t] * scale - shift[t]) - middle[t]
+        reset(nothing, best, second, closest)
+        for i in range(TOGETHER):
+            squares[i] = 0.0
+        for t in range(n_features):
+            for i in range(TOGETHER):
+                squares[i] += columns[t, i] * columns[t, i]
+        for j in range(0, k - 1, 2):
+            multiply(columns, points, j, one)
+            multiply(columns, points, j + 1, other)
+            keep_two(one, other, levels[j], levels[j + 1], j, best, second, closest)
+        if k % 2 == 1:
+            multiply(columns, points, k - 1, one)
+            keep_two(one, nothing, levels[k - 1], levels[0], k - 1, best, second, closest)
+        for i in range(count):
+            extent = np.sqrt(squares[i]) + longest
+            limit = best[i] + (roundoff * extent * extent + underflow)
+            # Not the other way round: what has overflowed is not a number.
+            is_clear = second[i] > limit and squares[i] <= far
+            labels[first + i] = np.int32(closest[i]) if is_clear else UNCLEAR
+
+
+@jit
+def reset(
+    nothing: NDArray[Any], best: NDArray[Any], second: NDArray[Any], closest: NDArray[Any]
+) -> None:
+    """Forget the scores of other samples; ``nothing`` are the products of a centre far away."""
+    for i in range(TOGETHER):
+        closest[i] = 0.0
+        nothing[i] = best[i] = second[i] = np.inf
+
+
+@jit
+def keep_two(
+    one: NDArray[Any],
+    other: NDArray[Any],
+    one_level: Any,
+    other_level: Any,
+    j: int,
+    best: NDArray[Any],
+    second: NDArray[Any],
+    closest: NDArray[Any],
+) -> None:
+    """Keep the lowest two scores of all samples, and the centre with the lowest.
+
+    ``one`` and ``other`` are products with the centres j and j + 1, to which their levels are
+    added. Two centres at a time are three times as fast as one.
+    """
+    # Numbers of the type of the others, or the loop is not vectorised.
+    one_center, other_center = closest.dtype.type(j), closest.dtype.type(j + 1)
+    for i in range(TOGETHER):
+        one_score, other_score = one[i] + one_level, other[i] + other_level
+        best_yet, second_yet = best[i], second[i]
+        # Not min and max: those that may meet infinities are not vectorised.
+        is_other = other_score < one_score
+        low = other_score if is_other else one_score
+        high = one_score if is_other else other_score
+        center = other_center if is_other else one_center
+        is_lower = low < best_yet
+        loser = best_yet if is_lower else low
+        rival = high if is_lower else second_yet
+        is_second = loser < rival
+        second[i] = loser if is_second else rival
+        closest[i] = center if is_lower else closest[i]
+        best[i] = low if is_lower else best_yet
+
+
+@jit(fastmath=REORDER)
+def multiply(columns: NDArray[Any], points: NDArray[Any], j: int, products: NDArray[Any]) -> None:
+    """Set the products of all samples with centre j, four features at a time."""
+    n_features, a = columns.shape[0], points[0, j]
+    for i in range(TOGETHER):
+        products[i] = columns[0, i] * a
+    t = 1
+    while t + 4 <= n_features:
+        a, b, c, d = points[t, j], points[t + 1, j], points[t + 2, j], points[t + 3, j]
+        for i in range(TOGETHER):
+            products[i] += (columns[t, i] * a + columns[t + 1, i] * b) + (
+                columns[t + 2, i] * c + columns[t + 3, i] * d
+            )
+        t += 4
+    while t < n_features:
+        a = points[t, j]
+        for i in range(TOGETHER):
+            products[i] += columns[t, i] * a
+        t += 1
+
+
+@jit(fastmath=REORDER)
+def set_squared_distances(
+    X: Rows,
+    scale: float,
+    shift: NDArray[Any],
+    centers: FloatArray,
+    labels: NDArray[np.int32],
+    squares: FloatArray,
+) -> None:
+    """Set ``squares`` to the squared distances of samples to their centres, in the frame."""
+    for i in range(X.shape[0]):
+        total = 0.0
+        for t in range(X.shape[1]):
+            difference = (X[i, t] * scale - shift[t]) - centers[labels[i], t]
+            total += difference * difference
+        squares[i] = total
+
+
+@jit
+def choose(
+    rows: Rows | SparseRows,
+    scores: NDArray[Any],
+    squares: NDArray[Any],
+    longest: float,
+    roundoff: float,
+    underflow: float,
+    centers: FloatArray,
+    labels: NDArray[np.int32],
+) -> None:
+    """Set the labels of samples to the closest centres; the lowest index wins a tie.
+
+    Parameters
+    ----------
+    rows : (m, d) array or SparseRows
+    scores : (m, k) array
+        ‖c‖² − 2x·c.
+    squares : (m,) array
+        ‖x‖² of the samples.
+    longest, roundoff, underflow : float
+        A centre is not the closest if its score exceeds the lowest one by more than
+        roundoff · (‖x‖ + longest)² + underflow.
+    centers : (k, d) array
+    labels : (m,) array, out
+    """
+    k = centers.shape[0]
+    for j in range(k):
+        remember_center(rows, centers, j)
+    for i in range(labels.shape[0]):
+        extent = np.sqrt(squares[i]) + longest
+        best = scores[i, 0]
+        for j in range(k):
+            best = min(best, scores[i, j])
+        limit = best + (roundoff * extent * extent + underflow)
+        closest = np.inf
+        for j in range(k):
+            if scores[i, j] <= limit:
+                square = squared_distance(rows, i, centers, j)
+                if square < closest:
+                    closest = square
+                    labels[i] = j
+
+
+def kernel_calls_for(X: Any) -> list[Call]:
+    """Return what predictions and scores of many samples call; only the type of ``X`` matters."""
+    one, grid, labels = np.zeros(1), np.zeros((1, 1)), np.zeros(1, np.int32)
+    if is_sparse(X):
+        rows = encode_samples(X[:1], None, frame_for(X[:1], None), in_order=False).rows
+        return [
+            Call(label_clear, (grid, one, one, 0.0, 0.0, 0.0, 0.0, *[one] * 4, labels), 0.4),
+            Call(choose, (rows, grid, one, 0.0, 0.0, 0.0, grid, labels), 0.6),
+        ]
+    samples, sample = np.zeros((1, 1), X.dtype), np.zeros(1, X.dtype)
+    encoded, bounds = (samples, X.dtype.type(1.0), sample), (0.0, 0.0, 0.0)
+    narrow = *encoded, sample, samples, sample, *bounds, 0.0, samples, *[sample] * 7, labels
+    return [
+        *(
+            Call(set_offsets, (*encoded, *memory), 0.3)
+            for memory in {X.dtype: (sample, samples, sample), one.dtype: (one, grid, one)}.values()
+        ),
+        Call(set_squares, (*encoded[:2], sample), 0.3),
+        Call(label_narrow, narrow, 0.8),
+        Call(label_clear, (samples, sample, sample, *bounds, 0.0, *[sample] * 4, labels), 0.4),
+        Call(choose, (samples, samples, sample, *bounds, grid, labels), 0.4),
+        Call(set_squared_distances, (*encoded, grid, labels, one), 0.3),
+    ]

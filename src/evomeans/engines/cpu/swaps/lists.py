@@ -1,0 +1,320 @@
+"""A solution that can be changed one sample at a time, and restored as it was.
+
+K-means looks at all samples, however few of them a change concerns. With few samples per cluster,
+it is far cheaper to follow the change: to visit the clusters that it affects, and no others. So
+clusters are linked lists of samples here, with means, weights and sums of squares that follow every
+sample that leaves or joins (``moving.py``). The :class:`Diary` is an undo log, and a queue of
+clusters to visit.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evomeans.compiled.bundle import bundle
+from evomeans.compiled.jit import jit
+from evomeans.engines.cpu.layout import Samples, weight_of
+from evomeans.engines.cpu.simd import WIDTH
+from evomeans.engines.cpu.swaps.means import (
+    get_mean,
+    set_apart,
+    set_mean,
+    square_to,
+)
+from evomeans.typing import FloatArray, Index
+
+# Entries of ``Diary.numbers``.
+HEAD, WAITING, CHANGED, MOVED, GROUP, FRESH, SUCCESSES = range(7)
+# Rows of ``Clusters.move_factors``.
+ARRIVING, LEAVING = range(2)
+NOBODY = np.int32(-1)
+
+
+@bundle
+class Clusters(NamedTuple):
+    """Clusters as doubly linked lists of samples, by place. Samples without weight are in no list.
+
+    * ``centers`` (k, d): means, and ``features`` (d, k): the same, for loops over centres.
+    * ``scales`` and ``norms`` (k,): for sparse samples instead of ``features``; see
+      :mod:`~evomeans.engines.cpu.swaps.means`.
+    * ``weights`` (k,): total weights.
+    * ``sizes`` (k,): numbers of samples.
+    * ``move_factors`` (2, k): see :func:`resize`.
+    * ``errors`` (k,): Σ w‖x − c‖².
+    * ``max_squares`` (k,): the largest ‖x − c‖² when ``squares`` were last refreshed.
+    * ``removal_costs`` (k,): about how much the sum of squares would grow without a cluster.
+    * ``first`` (k,), ``after`` and ``before`` (n,): the lists; NOBODY at their ends.
+    * ``labels`` (n,): the cluster of every sample.
+    * ``squares`` (n,): ‖x − c‖² when last refreshed, see :func:`refresh_squares`.
+    """
+
+    centers: FloatArray
+    features: FloatArray
+    scales: FloatArray
+    norms: FloatArray
+    weights: FloatArray
+    sizes: NDArray[np.int64]
+    move_factors: FloatArray
+    errors: FloatArray
+    max_squares: FloatArray
+    removal_costs: FloatArray
+    first: NDArray[np.int32]
+    after: NDArray[np.int32]
+    before: NDArray[np.int32]
+    labels: NDArray[np.int32]
+    squares: FloatArray
+
+    @classmethod
+    def allocate(cls, n_samples: int, n_clusters: int, n_features: int, sparse: bool) -> Clusters:
+        """Allocate the arrays; :func:`fill` sets them."""
+        return cls(
+            centers=np.empty((n_clusters, n_features)),
+            features=np.empty((0 if sparse else n_features, n_clusters)),
+            scales=np.ones(n_clusters),
+            norms=np.empty(n_clusters),
+            weights=np.empty(n_clusters),
+            sizes=np.empty(n_clusters, np.int64),
+            move_factors=np.empty((2, n_clusters)),
+            errors=np.empty(n_clusters),
+            max_squares=np.empty(n_clusters),
+            removal_costs=np.empty(n_clusters),
+            first=np.empty(n_clusters, np.int32),
+            after=np.empty(n_samples, np.int32),
+            before=np.empty(n_samples, np.int32),
+            labels=np.empty(n_samples, np.int32),
+            squares=np.empty(n_samples),
+        )
+
+
+@bundle
+class Diary(NamedTuple):
+    """An undo log, the queue of clusters to visit, and working memory.
+
+    The queue:
+
+    * ``queue`` (k + 1,): ring buffer of clusters that have changed since they were last visited.
+    * ``is_waiting`` (k,): 1 for clusters in the queue.
+
+    The undo log since the diary was opened:
+
+    * ``changed`` (k,): clusters that have changed, and ``is_changed`` (k,): 1 for these.
+    * ``centers`` (k, d), ``weights``, ``sizes`` and ``errors`` (k,): as they were, in the order of
+      ``changed``.
+    * ``samples`` and ``origins`` (≥ n,): every move of a sample, and the cluster that it left.
+
+    Others:
+
+    * ``neighbours`` (k,): a list of clusters, sorted by ``neighbour_keys`` (k,). From
+      ``find_neighbours`` or ``list_targets``, for the moves of samples.
+    * ``apart`` (k,): squared distances of all centres from one. From ``set_apart``.
+    * ``group`` (n,): some samples of a cluster, and ``halves`` (3, d): working memory. From
+      ``halve_cluster``.
+    * ``fresh`` (k,): clusters that differ from those of the parents, or that swaps have changed,
+      and ``is_fresh`` (k,): 1 for these.
+    * ``numbers`` (7,): HEAD and length (WAITING) of the queue, lengths of ``changed`` (CHANGED), of
+      ``samples`` (MOVED), of ``group`` (GROUP) and of ``fresh`` (FRESH); in the end, the swaps kept
+      (SUCCESSES).
+    * ``random`` (1,): state of the generator, see
+      :func:`~evomeans.engines.cpu.swaps.search.uniform`.
+    """
+
+    queue: NDArray[np.int32]
+    is_waiting: NDArray[np.uint8]
+    changed: NDArray[np.int32]
+    is_changed: NDArray[np.uint8]
+    centers: FloatArray
+    weights: FloatArray
+    sizes: NDArray[np.int64]
+    errors: FloatArray
+    samples: NDArray[np.int32]
+    origins: NDArray[np.int32]
+    neighbours: NDArray[np.int32]
+    neighbour_keys: FloatArray
+    apart: FloatArray
+    group: NDArray[np.int32]
+    halves: FloatArray
+    fresh: NDArray[np.int32]
+    is_fresh: NDArray[np.uint8]
+    numbers: NDArray[np.int64]
+    random: NDArray[np.uint64]
+
+    @classmethod
+    def allocate(cls, n_samples: int, n_clusters: int, n_features: int) -> Diary:
+        """Allocate the arrays. A swap that moves samples more than about 2n times is given up."""
+        most = 2 * n_samples + 64
+        return cls(
+            queue=np.empty(n_clusters + 1, np.int32),
+            is_waiting=np.zeros(n_clusters, np.uint8),
+            changed=np.empty(n_clusters, np.int32),
+            is_changed=np.zeros(n_clusters, np.uint8),
+            centers=np.empty((n_clusters, n_features)),
+            weights=np.empty(n_clusters),
+            sizes=np.empty(n_clusters, np.int64),
+            errors=np.empty(n_clusters),
+            samples=np.empty(most, np.int32),
+            origins=np.empty(most, np.int32),
+            neighbours=np.empty(n_clusters, np.int32),
+            neighbour_keys=np.empty(n_clusters),
+            apart=np.empty(n_clusters),
+            group=np.empty(n_samples, np.int32),
+            halves=np.empty((3, n_features)),
+            fresh=np.empty(n_clusters, np.int32),
+            is_fresh=np.zeros(n_clusters, np.uint8),
+            numbers=np.zeros(7, np.int64),
+            random=np.zeros(1, np.uint64),
+        )
+
+
+@jit(inline=False)
+def fill(
+    samples: Samples,
+    clusters: Clusters,
+    diary: Diary,
+    labels: NDArray[Any],
+    centers: FloatArray,
+    weights: FloatArray,
+) -> None:
+    """Set the clusters to a fixed point of K-means.
+
+    Parameters
+    ----------
+    labels : (tiles, WIDTH) array
+    centers, weights : (k, d) and (k,) arrays
+    """
+    k, n = weights.shape[0], clusters.labels.shape[0]
+    for j in range(k):
+        clusters.first[j] = NOBODY
+        clusters.sizes[j] = 0
+        clusters.weights[j] = weights[j]
+        set_mean(samples.rows, clusters, j, centers, j)
+    for i in range(n - 1, -1, -1):
+        own = np.int32(labels[i // WIDTH, i % WIDTH])
+        clusters.labels[i] = own
+        if weight_of(samples, i) > 0.0:
+            clusters.sizes[own] += 1
+            link(clusters, i, own)
+    for j in range(k):
+        resize(clusters, j, clusters.sizes[j])
+        clusters.errors[j] = refresh_squares(samples, clusters, j)
+        clusters.removal_costs[j] = np.inf
+    for j in range(k):
+        update_removal_costs(samples, clusters, diary, j)
+
+
+@jit
+def link(clusters: Clusters, i: Index, j: Index) -> None:
+    """Put a sample at the head of the list of a cluster."""
+    follower = clusters.first[j]
+    clusters.after[i], clusters.before[i] = follower, NOBODY
+    if follower >= 0:
+        clusters.before[follower] = i
+    clusters.first[j] = i
+
+
+@jit
+def unlink(clusters: Clusters, i: Index, j: Index) -> None:
+    """Remove a sample from the list of a cluster."""
+    leader, follower = clusters.before[i], clusters.after[i]
+    if leader >= 0:
+        clusters.after[leader] = follower
+    else:
+        clusters.first[j] = follower
+    if follower >= 0:
+        clusters.before[follower] = leader
+
+
+@jit
+def resize(clusters: Clusters, j: Index, size: Index) -> None:
+    """Set the number of samples of a cluster, and its ``move_factors``.
+
+    By Hartigan's rule, a sample of average weight moves from a to b if ‖x − c_b‖ < ρ‖x − c_a‖, with
+    ρ² = m_a/(m_a − 1) · (m_b + 1)/m_b for sizes m. The move factors are these two, for LEAVING a
+    and for ARRIVING at b.
+    """
+    clusters.sizes[j] = size
+    clusters.move_factors[LEAVING, j] = size / max(size - 1.0, 0.5)
+    clusters.move_factors[ARRIVING, j] = (size + 1.0) / max(size, 1.0)
+
+
+@jit(inline=False)
+def refresh_squares(samples: Samples, clusters: Clusters, j: Index) -> float:
+    """Set ``squares`` of the samples of a cluster and its ``max_squares``; return Σ w‖x − c‖²."""
+    i, most, total = clusters.first[j], 0.0, 0.0
+    while i >= 0:
+        square = square_to(samples.rows, i, clusters, j)
+        clusters.squares[i] = square
+        most = max(most, square)
+        total += square * weight_of(samples, i)
+        i = clusters.after[i]
+    clusters.max_squares[j] = most
+    return total
+
+
+@jit(inline=False)
+def update_removal_costs(samples: Samples, clusters: Clusters, diary: Diary, j: Index) -> None:
+    """Set what merging cluster ``j`` with another costs at least, and lower that of the others.
+
+    Merging a and b raises the sum of squares by W_a W_b/(W_a + W_b)·‖c_a − c_b‖².
+    """
+    costs, weights = clusters.removal_costs, clusters.weights
+    set_apart(samples.rows, clusters, diary.apart, j)
+    least = np.inf
+    for other in range(weights.shape[0]):
+        total = weights[j] + weights[other]
+        if other != j and total > 0.0:
+            cost = diary.apart[other] * (weights[j] * weights[other] / total)
+            least = min(least, cost)
+            costs[other] = min(costs[other], cost)
+    costs[j] = least
+
+
+@jit(inline=False)
+def remember(samples: Samples, clusters: Clusters, diary: Diary, j: Index) -> None:
+    """Log a cluster before its first change, and put it into the queue."""
+    numbers = diary.numbers
+    if diary.is_changed[j] == 0:
+        diary.is_changed[j] = 1
+        place = numbers[CHANGED]
+        numbers[CHANGED] += 1
+        diary.changed[place] = j
+        diary.weights[place] = clusters.weights[j]
+        diary.sizes[place] = clusters.sizes[j]
+        diary.errors[place] = clusters.errors[j]
+        get_mean(samples.rows, clusters, j, diary.centers, place)
+    if diary.is_waiting[j] == 0:
+        diary.is_waiting[j] = 1
+        last = numbers[HEAD] + numbers[WAITING]
+        capacity = diary.queue.shape[0]
+        diary.queue[last - capacity if last >= capacity else last] = j
+        numbers[WAITING] += 1
+
+
+@jit
+def next_waiting(diary: Diary) -> np.int32:
+    """Remove the cluster from the queue that has waited longest, and return it."""
+    numbers = diary.numbers
+    j = diary.queue[numbers[HEAD]]
+    numbers[HEAD] += 1
+    if numbers[HEAD] == diary.queue.shape[0]:
+        numbers[HEAD] = 0
+    numbers[WAITING] -= 1
+    diary.is_waiting[j] = 0
+    return j
+
+
+@jit
+def is_full(diary: Diary) -> np.bool_:
+    """Whether the log has no room for another move."""
+    return diary.numbers[MOVED] >= diary.samples.shape[0]
+
+
+@jit
+def add_fresh(diary: Diary, j: Index) -> None:
+    """Note that a cluster is not as the parents had it."""
+    if diary.is_fresh[j] == 0:
+        diary.is_fresh[j] = 1
+        diary.fresh[diary.numbers[FRESH]] = j
+        diary.numbers[FRESH] += 1

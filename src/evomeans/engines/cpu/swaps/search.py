@@ -1,0 +1,431 @@
+"""Swaps: a centre is removed, another begins elsewhere, and the effects are followed locally.
+
+A cluster divided in two, by a short 2-means of its own samples.
+
+This is how a swap begins its new cluster. A single sample would do in the plane; with many features
+it attracts nothing, because every other sample is closer to the mean of its cluster than to it. And
+what a division gains is known before anything is changed, so that the best of several can be taken.
+
+A swap concerns the clusters around the two places and no others:
+
+1. A cluster is chosen to be removed, and a way to divide another one in two (``choices.py``).
+2. The samples of the removed cluster join their next best clusters, one of the halves becomes a
+   cluster, and single samples move until that gains nothing more (``settling.py``).
+
+If the sum of squares is lower in the end than at first, the swap is kept; otherwise everything is
+restored. A swap that fails by little is followed by further ones among the clusters that it has
+changed (:func:`follow_up`), and judged with them: removing a centre may pay only if those around it
+are rearranged.
+
+Parents have had their swaps, so that an offspring mostly gains where it differs from them. Clusters
+that differ are *fresh*: half of the swaps begin or end there.
+
+Swaps are in double precision and run in one thread.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evomeans.compiled.jit import jit
+from evomeans.engines.cpu.layout import Centers, Samples, Scratch, State, weight_of
+from evomeans.engines.cpu.swaps.lists import (
+    CHANGED,
+    FRESH,
+    GROUP,
+    MOVED,
+    SUCCESSES,
+    Clusters,
+    Diary,
+    add_fresh,
+    fill,
+    refresh_squares,
+)
+from evomeans.engines.cpu.swaps.means import add_to, get_mean, point_to, product_with, set_apart
+from evomeans.engines.cpu.swaps.moves import (
+    begin_cluster,
+    dissolve,
+    insert,
+    keep_changes,
+    may_leave,
+    move_samples,
+    retrace,
+    take_back,
+)
+from evomeans.engines.cpu.threads import ABANDONED
+from evomeans.typing import Index
+
+# Assignments of 2-means. The gain hardly grows afterwards.
+ROUNDS = 3
+
+
+@jit(inline=False)
+def halve_cluster(
+    samples: Samples, clusters: Clusters, diary: Diary, j: Index, chosen: Index
+) -> float:
+    """Divide a cluster in two, and return by how much that lowers the sum of squares.
+
+    The first plane between the halves goes through the centre, perpendicular to the direction of a
+    chosen sample. Nothing is changed: ``diary.group`` lists the half that began with this sample.
+    With the means a and b and the weights A and B of both, the gain is AB/(A + B)·‖a − b‖².
+    """
+    normal, sums, center = diary.halves[0], diary.halves[1], diary.halves[2]
+    get_mean(samples.rows, clusters, j, diary.halves, 2)
+    get_mean(samples.rows, clusters, j, diary.halves, 0)
+    point_to(samples.rows, chosen, normal)
+    total, gain, offset = clusters.weights[j], 0.0, 0.0
+    for t in range(center.shape[0]):
+        offset += normal[t] * center[t]
+    for _ in range(ROUNDS):
+        weight = list_beyond(samples, clusters, diary, j, offset)
+        if diary.numbers[GROUP] == 0 or diary.numbers[GROUP] == clusters.sizes[j]:
+            return 0.0
+        rest = total - weight
+        if rest <= 0.0:
+            return 0.0
+        square, offset = 0.0, 0.0
+        for t in range(center.shape[0]):
+            a, b = sums[t] / weight, (total * center[t] - sums[t]) / rest
+            normal[t] = a - b
+            square += (a - b) * (a - b)
+            offset += (a - b) * 0.5 * (a + b)
+        gain = weight * rest / total * square
+    return gain
+
+
+@jit(inline=False)
+def list_beyond(
+    samples: Samples, clusters: Clusters, diary: Diary, j: Index, offset: float
+) -> float:
+    """List the samples of a cluster beyond a plane in ``diary.group``; return their weight.
+
+    The plane has the normal ``diary.halves[0]``. Their sum is left in ``diary.halves[1]``.
+    """
+    normal, sums = diary.halves[0], diary.halves[1]
+    for t in range(sums.shape[0]):
+        sums[t] = 0.0
+    weight, count, i = 0.0, 0, clusters.first[j]
+    while i >= 0:
+        if product_with(samples.rows, i, normal) > offset:
+            own = weight_of(samples, i)
+            diary.group[count] = i
+            count += 1
+            weight += own
+            add_to(samples.rows, i, own, sums)
+        i = clusters.after[i]
+    diary.numbers[GROUP] = count
+    return weight
+
+
+# Where a swap takes a cluster from, and where it begins another one.
+ANYWHERE, FRESH_ONES, AROUND = range(3)
+# The cluster to remove is the cheapest of this share of all, drawn at random, and of at least this
+# number. With all of them, every swap would remove the same cluster.
+COMPARED, AT_LEAST = 0.1, 2
+# Closest clusters that samples of a removed cluster may join. This bounds the cost of a swap where
+# there are many features, and so all clusters are neighbours.
+NEIGHBOURS = 16
+# How many of the clusters closest to the removed one are around it.
+CLOSEST = 8
+# Of this many halves, the one that gains most becomes the new cluster. A look at one is cheap
+# compared with a swap, and those that gain little hardly ever succeed. With more of them,
+# populations become too much alike.
+CANDIDATES = 8
+
+
+@jit
+def uniform(diary: Diary) -> float:
+    """Return the next random number in [0, 1), by SplitMix64 [1]_.
+
+    References
+    ----------
+    .. [1] Steele, G., Lea, D. and Flood, C. (2014). "Fast splittable pseudorandom number
+       generators". OOPSLA 2014, 453-472.
+    """
+    diary.random[0] += np.uint64(0x9E3779B97F4A7C15)
+    bits = diary.random[0]
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    bits ^= bits >> np.uint64(31)
+    return np.float64(bits >> np.uint64(11)) * 2.0**-53
+
+
+@jit
+def choose_cluster(clusters: Clusters, diary: Diary, origin: Index) -> Index:
+    """Return the cluster that is cheapest to remove, among some that are drawn.
+
+    They are drawn from all (ANYWHERE), or from those that are fresh (FRESH_ONES).
+    """
+    count = clusters.weights.shape[0] if origin == ANYWHERE else diary.numbers[FRESH]
+    chosen, least = np.int64(0), np.inf
+    for _ in range(max(AT_LEAST, int(COMPARED * count))):
+        drawn = np.int64(uniform(diary) * count)
+        if origin == FRESH_ONES:
+            drawn = np.int64(diary.fresh[drawn])
+        if clusters.removal_costs[drawn] <= least:
+            chosen, least = drawn, clusters.removal_costs[drawn]
+    return chosen
+
+
+@jit
+def choose_changed(diary: Diary) -> Index:
+    """Return one of the clusters that have changed since the diary was opened."""
+    return np.int64(diary.changed[int(uniform(diary) * diary.numbers[CHANGED])])
+
+
+@jit(inline=False)
+def choose_half(
+    samples: Samples, clusters: Clusters, diary: Diary, removed: Index, place: Index, count: int
+) -> np.bool_:
+    """Leave the half of a cluster in ``diary.group`` that gains most of some; False for none.
+
+    ``place`` says from which clusters, and ``count`` is how many neighbours were found.
+    """
+    chosen, most = np.int64(-1), 0.0
+    for _ in range(CANDIDATES):
+        drawn = np.int64(choose_sample(samples, clusters, diary, removed, place, count))
+        if drawn >= 0:
+            gain = halve_cluster(samples, clusters, diary, clusters.labels[drawn], drawn)
+            if gain > most:
+                chosen, most = drawn, gain
+    if chosen >= 0:
+        halve_cluster(samples, clusters, diary, clusters.labels[chosen], chosen)
+    return chosen >= 0
+
+
+@jit(inline=False)
+def choose_sample(
+    samples: Samples, clusters: Clusters, diary: Diary, removed: Index, place: Index, count: int
+) -> Index:
+    """Draw a sample by its share of the sum of squares; return its place, −1 if there is none.
+
+    From all clusters but the removed one (ANYWHERE), from those that are fresh (FRESH_ONES), or
+    from the closest ones (AROUND).
+    """
+    eligible = count_eligible(clusters, diary, place, count)
+    total = 0.0
+    for a in range(eligible):
+        total += drawable_error(clusters, nth_eligible(diary, place, a), removed)
+    left, found = uniform(diary) * total, -1
+    for a in range(eligible):
+        j = nth_eligible(diary, place, a)
+        if drawable_error(clusters, j, removed) > 0.0:
+            found = int(j)
+            left -= clusters.errors[j]
+            if left < 0.0:
+                break
+    return draw_member(samples, clusters, found, uniform(diary)) if found >= 0 else -1
+
+
+@jit
+def count_eligible(clusters: Clusters, diary: Diary, place: Index, count: int) -> Index:
+    """Return the number of clusters from which a sample may be drawn."""
+    if place == FRESH_ONES:
+        return np.int64(diary.numbers[FRESH])
+    return np.int64(min(count, CLOSEST) if place == AROUND else clusters.weights.shape[0])
+
+
+@jit
+def nth_eligible(diary: Diary, place: Index, nth: Index) -> Index:
+    """Return a cluster of those from which a sample may be drawn."""
+    if place == FRESH_ONES:
+        return np.int64(diary.fresh[nth])
+    return np.int64(diary.neighbours[nth]) if place == AROUND else np.int64(nth)
+
+
+@jit
+def drawable_error(clusters: Clusters, j: Index, removed: Index) -> float:
+    """Return Σ w‖x − c‖² of a cluster, or zero if no sample may be drawn from it."""
+    return clusters.errors[j] if j != removed and clusters.sizes[j] > 1 else 0.0
+
+
+@jit(inline=False)
+def draw_member(samples: Samples, clusters: Clusters, j: Index, quantile: float) -> Index:
+    """Draw a sample of a cluster by its share of the sum of squares; −1 if it may not leave."""
+    total, i = 0.0, clusters.first[j]
+    while i >= 0:
+        total += clusters.squares[i] * weight_of(samples, i)
+        i = clusters.after[i]
+    left, i = quantile * total, clusters.first[j]
+    chosen = i
+    while i >= 0 and left >= 0.0:
+        chosen = i
+        left -= clusters.squares[i] * weight_of(samples, i)
+        i = clusters.after[i]
+    return chosen if may_leave(clusters, j, weight_of(samples, chosen)) else -1
+
+
+@jit(inline=False)
+def find_neighbours(samples: Samples, clusters: Clusters, diary: Diary, j: Index) -> int:
+    """List the clusters with the closest centres in ``diary.neighbours``; return their number.
+
+    The closest is first; the keys are squared distances.
+    """
+    names, keys, count = diary.neighbours, diary.neighbour_keys, 0
+    set_apart(samples.rows, clusters, diary.apart, j)
+    for other in range(clusters.weights.shape[0]):
+        if other != j and clusters.weights[other] > 0.0:
+            square = diary.apart[other]
+            count = insert(names, keys, count, NEIGHBOURS, other, square)
+    return count
+
+
+# docs/background/how-it-works.md lists what was measured about swaps.
+#
+# This share of the swaps begins the new cluster in one of those closest to the removed one. They
+# repair local mistakes; the others move a centre to anywhere in the data.
+SHARE_AROUND = 0.5
+# This share of the swaps has to do with fresh clusters, if there are any.
+SHARE_FRESH = 0.5
+# A swap has failed by little if the sum of squares has grown by less than this share of the cost of
+# merging the removed cluster with another one. At most this many further swaps follow it.
+NEARLY, FOLLOWERS = 0.05, 4
+# A smaller gain, relative to the sum of squares, might be rounding: the sums of squares of swaps
+# are updated in double precision at every move, and rounded each time.
+GAIN = 1e-9
+
+
+@jit(by_address=True)
+def try_swaps(
+    samples: Samples,
+    clusters: Clusters,
+    diary: Diary,
+    state: State,
+    centers: Centers,
+    scratch: Scratch,
+    count: int,
+    seed: float,
+) -> None:
+    """Try swaps one after the other, and keep those that lower the sum of squares.
+
+    Parameters
+    ----------
+    samples : Samples
+    clusters : Clusters, out
+        The best solution; its means are written out.
+    diary : Diary
+        ``numbers[SUCCESSES]`` is how many were kept.
+    state, centers : State and Centers
+        The fixed point of K-means to begin with, and where that began (``centers.target``); not
+        modified.
+    scratch : Scratch
+        Swaps end early if its barrier says that the refinement is abandoned.
+    count : int
+        How many to try.
+    seed : float
+        A uniform number in [0, 1), from which all others follow.
+    """
+    fill(samples, clusters, diary, state.labels, centers.exact, centers.weights)
+    list_fresh(diary, centers)
+    diary.random[0] = np.uint64(seed * 2.0**53)
+    successes = 0
+    for _ in range(count):
+        if scratch.barrier[ABANDONED] != 0:
+            break
+        total = sum_errors(clusters)
+        origin, place = choose_kind(diary)
+        removed = choose_cluster(clusters, diary, origin)
+        change = swap(samples, clusters, diary, removed, place)
+        if 0.0 <= change < NEARLY * clusters.removal_costs[removed]:
+            change = follow_up(samples, clusters, diary, change)
+        if change < -GAIN * total and recompute_change(samples, clusters, diary) < -GAIN * total:
+            successes += 1
+            for nth in range(diary.numbers[CHANGED]):
+                add_fresh(diary, diary.changed[nth])
+            keep_changes(samples, clusters, diary)
+        else:
+            take_back(samples, clusters, diary)
+    for j in range(clusters.weights.shape[0]):
+        get_mean(samples.rows, clusters, j, clusters.centers, j)
+    diary.numbers[SUCCESSES] = successes
+
+
+@jit(inline=False)
+def list_fresh(diary: Diary, centers: Centers) -> None:
+    """List the clusters whose centres are not where they were at the start of the refinement.
+
+    A child takes centres of its parents, and if a cluster has the same samples as in the parent,
+    its centre is the same to the last bit.
+    """
+    diary.numbers[FRESH] = 0
+    for j in range(centers.exact.shape[0]):
+        diary.is_fresh[j] = 0
+        moved = 0
+        for t in range(centers.exact.shape[1]):
+            moved += centers.exact[j, t] != centers.target[j, t]
+        if moved > 0:
+            add_fresh(diary, j)
+
+
+@jit
+def choose_kind(diary: Diary) -> tuple[Index, Index]:
+    """Draw where a swap removes a cluster, and where it begins another one."""
+    is_fresh = uniform(diary) < SHARE_FRESH and diary.numbers[FRESH] > 0
+    kind = uniform(diary)
+    if kind < SHARE_AROUND:
+        return (np.int64(FRESH_ONES) if is_fresh else np.int64(ANYWHERE)), np.int64(AROUND)
+    if is_fresh and kind < 0.5 * (1.0 + SHARE_AROUND):
+        return np.int64(FRESH_ONES), np.int64(ANYWHERE)
+    return np.int64(ANYWHERE), (np.int64(FRESH_ONES) if is_fresh else np.int64(ANYWHERE))
+
+
+@jit(inline=False)
+def swap(samples: Samples, clusters: Clusters, diary: Diary, removed: Index, place: Index) -> float:
+    """Remove a cluster and begin another one; return the change of the sum of squares.
+
+    Infinite if that is not possible. A positive value may be too high.
+    """
+    count = find_neighbours(samples, clusters, diary, removed)
+    if not choose_half(samples, clusters, diary, removed, place, count):
+        return np.inf
+    change = dissolve(samples, clusters, diary, removed, count)
+    change += begin_cluster(samples, clusters, diary, removed)
+    return move_samples(samples, clusters, diary, change) if change < np.inf else change
+
+
+@jit(inline=False)
+def follow_up(samples: Samples, clusters: Clusters, diary: Diary, change: float) -> float:
+    """Let further swaps follow one that failed by little, and keep those that gain.
+
+    They remove one of the clusters that have changed, and begin another one around it. ``change``
+    is that of the first one; returns that of all. They end as soon as it is negative.
+    """
+    for _ in range(FOLLOWERS):
+        moved, most = diary.numbers[MOVED], clusters.labels.shape[0]
+        if moved + most > diary.samples.shape[0]:
+            # The samples of two clusters have to go into the log.
+            break
+        removed = choose_changed(diary)
+        refresh_squares(samples, clusters, removed)
+        further = swap(samples, clusters, diary, removed, np.int64(AROUND))
+        if further < 0.0:
+            change += further
+            if change < 0.0:
+                break
+        else:
+            retrace(samples, clusters, diary, moved)
+    return change
+
+
+@jit(inline=False)
+def recompute_change(samples: Samples, clusters: Clusters, diary: Diary) -> float:
+    """Return the change of the sum of squares, computed anew for all clusters that have changed.
+
+    The changes of the single moves add up to the same but for rounding. The rounding of one sample
+    that is far away or very heavy may exceed all that the others contribute.
+    """
+    change = 0.0
+    for place in range(diary.numbers[CHANGED]):
+        j = diary.changed[place]
+        clusters.errors[j] = refresh_squares(samples, clusters, j)
+        change += clusters.errors[j] - diary.errors[place]
+    return change
+
+
+@jit
+def sum_errors(clusters: Clusters) -> float:
+    """Return the sum of squares."""
+    total = 0.0
+    for j in range(clusters.errors.shape[0]):
+        total += clusters.errors[j]
+    return total

@@ -1,0 +1,345 @@
+"""The work space for one number of clusters, and the one way into the kernels."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evomeans.compiled.bundle import address_of
+from evomeans.engines.course import Level
+from evomeans.engines.cpu.acceleration import Pace
+from evomeans.engines.cpu.kernels import Kernels, kernels_for
+from evomeans.engines.cpu.layout import (
+    Centers,
+    Samples,
+    Scratch,
+    Solution,
+    SparseRows,
+    State,
+    aligned,
+)
+from evomeans.engines.cpu.offspring import (
+    ASSIGN,
+    CROSS,
+    MERGE,
+    PARTS,
+    REFINE,
+    Nursery,
+)
+from evomeans.engines.cpu.partition import Parts, choose_parts
+from evomeans.engines.cpu.refine import INERTIA, step, sum_distances
+from evomeans.engines.cpu.samples import with_room
+from evomeans.engines.cpu.seeding import all_distances, draw_at, seed
+from evomeans.engines.cpu.simd import WIDTH
+from evomeans.engines.cpu.swaps.lists import SUCCESSES, Clusters, Diary
+from evomeans.engines.cpu.threads import Crew
+from evomeans.engines.protocol import Way
+from evomeans.engines.rules import MAX_ITERATIONS
+from evomeans.typing import FloatArray
+
+
+class Known(Protocol):
+    """A solution that is known: its centres, and the sums of its clusters."""
+
+    @property
+    def centers(self) -> FloatArray:
+        """(k, d)."""
+        ...
+
+    @property
+    def sums(self) -> NDArray[np.int64]:
+        """(k, 2, d + 1)."""
+        ...
+
+
+class LabelledCenters(NamedTuple):
+    """``labels`` (tiles, WIDTH) array, and ``centers`` (k, d) array."""
+
+    labels: NDArray[Any]
+    centers: FloatArray
+
+
+class Outcome(NamedTuple):
+    """What a run says of itself; see ``numbers`` of :class:`~evomeans.engines.cpu.layout.Scratch`.
+
+    Parameters
+    ----------
+    inertia : float
+        Sum of squared distances, in the frame.
+    iterations : float
+        Assignments that it made.
+    swaps_kept : float
+        How many; −1 if it tried none.
+    unswapped : float
+        Sum of squared distances before the swaps.
+    n_empty : float
+        Clusters without weight.
+    made_by : float
+        How an offspring was made.
+    """
+
+    inertia: float
+    iterations: float
+    swaps_kept: float
+    unswapped: float
+    n_empty: float
+    made_by: float
+
+
+class Room:
+    """The work space for one number of clusters, and the one way into the kernels."""
+
+    def __init__(self, samples: Samples, k: int, n_features: int, n_threads: int) -> None:
+        sparse = isinstance(samples.rows, SparseRows)
+        samples = with_room(samples, k, n_features)
+        self.k = k
+        self.samples = samples
+        self.crew = Crew(n_threads)
+        self.target = np.empty((k, n_features))
+        self.centers = Centers.allocate(self.target, n_threads)
+        self.scratch = Scratch.allocate(
+            len(samples.order), k, n_features, n_threads, sparse, self.crew.barrier
+        )
+        # Ways of crossing whose kernels are in the nursery.
+        self._ways: set[tuple[bool, int]] = set()
+
+    def take_over(self, known: Known) -> None:
+        """Take over the centres and sums of a known solution."""
+        self.centers.exact[:] = known.centers
+        self.centers.sums[1:] = 0
+        self.centers.sums[0] = known.sums
+
+    def run(
+        self,
+        parent: Solution,
+        found: Solution,
+        target: FloatArray,
+        inherit: bool,
+        removed: int,
+        quantile: float,
+        power: int,
+        steps: int = MAX_ITERATIONS,
+        single_moves: bool = False,
+        swaps: int = 0,
+        seed: float = 0.0,
+        placed: int = -1,
+        momentum: bool = False,
+        least: float = 0.0,
+    ) -> None:
+        """Run the kernel; see :func:`~evomeans.engines.cpu.refine.refine`."""
+        self.target[:] = target
+        kernels, (samples, centers, scratch) = self._kernels, self._addresses
+        clusters, diary = self._swap_addresses if swaps else (0, 0)
+        self.crew.run(
+            kernels.refine,
+            samples,
+            address_of(parent),
+            address_of(found),
+            centers,
+            scratch,
+            clusters,
+            diary,
+            self._pace_address if momentum else 0,
+            inherit,
+            removed,
+            placed,
+            quantile,
+            power,
+            steps,
+            kernels.reassign,
+            kernels.lead if momentum else 0,
+            least,
+            kernels.move_singles if single_moves else 0,
+            kernels.try_swaps if swaps else 0,
+            swaps,
+            seed,
+        )
+
+    def swap(self, state: State, count: int, seed: float) -> bool:
+        """Try swaps; return whether any was kept. The result is in ``swapped``."""
+        if self.k < 2:
+            return False
+        samples, centers, scratch = self._addresses
+        swapping = self._swap_addresses
+        self._kernels.swap(samples, *swapping, address_of(state), centers, scratch, count, seed)
+        return bool(self._diary.numbers[SUCCESSES] > 0)
+
+    def breed(
+        self,
+        first: Solution,
+        second: Solution,
+        found: Solution,
+        coins: FloatArray,
+        tries_parts: bool,
+        way: int,
+        removed: int,
+        placed: int,
+        quantile: float,
+        power: int,
+        swaps: int,
+        seed: float,
+        single_moves: bool,
+        momentum: bool,
+        least: float,
+    ) -> None:
+        """Make an offspring; see :func:`~evomeans.engines.cpu.offspring.make_offspring`."""
+        self._nursery.coins[:] = coins
+        kernels, (samples, centers, scratch) = self._kernels, self._addresses
+        clusters, diary = self._swap_addresses if swaps else (0, 0)
+        self.crew.run_alone(
+            kernels.offspring,
+            samples,
+            address_of(first),
+            address_of(second),
+            address_of(found),
+            centers,
+            scratch,
+            clusters,
+            diary,
+            self._pace_address if momentum else 0,
+            self._nursery_for(tries_parts, way),
+            tries_parts,
+            way,
+            removed,
+            placed,
+            quantile,
+            power,
+            kernels.lead if momentum else 0,
+            least,
+            kernels.move_singles if single_moves else 0,
+            kernels.try_swaps if swaps else 0,
+            swaps,
+            seed,
+        )
+
+    def _nursery_for(self, tries_parts: bool, way: int) -> int:
+        """Return the address of the nursery, after the kernels that are needed are in it."""
+        if (tries_parts, way) not in self._ways:
+            self._ways.add((tries_parts, way))
+            addresses, kernels = self._nursery.addresses, self._kernels
+            addresses[REFINE], addresses[ASSIGN] = kernels.refine_address, kernels.reassign
+            if tries_parts:
+                addresses[PARTS] = kernels.choose_parts
+            if way == Way.MERGING:
+                addresses[MERGE] = kernels.merge
+            else:
+                addresses[CROSS] = kernels.cross
+        return self._nursery_address
+
+    @cached_property
+    def _nursery_address(self) -> int:
+        return address_of(self._nursery)
+
+    @cached_property
+    def _nursery(self) -> Nursery:
+        return Nursery.allocate(*self.target.shape, self._parts)
+
+    @cached_property
+    def _addresses(self) -> tuple[int, int, int]:
+        return address_of(self.samples), address_of(self.centers), address_of(self.scratch)
+
+    @cached_property
+    def _swap_addresses(self) -> tuple[int, int]:
+        return address_of(self.swapped), address_of(self._diary)
+
+    @cached_property
+    def _pace(self) -> Pace:
+        return Pace.allocate(*self.target.shape)
+
+    @cached_property
+    def _pace_address(self) -> int:
+        return address_of(self._pace)
+
+    @cached_property
+    def _kernels(self) -> Kernels:
+        return kernels_for(self.samples, self.centers, self.scratch, self.k)
+
+    @cached_property
+    def swapped(self) -> Clusters:
+        """The clusters after swaps."""
+        sparse = isinstance(self.samples.rows, SparseRows)
+        return Clusters.allocate(len(self.samples.order), *self.target.shape, sparse)
+
+    @cached_property
+    def _diary(self) -> Diary:
+        return Diary.allocate(len(self.samples.order), *self.target.shape)
+
+    def better_parts(
+        self, first: LabelledCenters, second: LabelledCenters
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]] | None:
+        """Choose the better versions of parts; see :mod:`~evomeans.engines.cpu.partition`."""
+        parts = self._parts
+        choose_parts(self.samples, *first, *second, parts)
+        if not parts.is_better[0]:
+            return None
+        gone, taken = parts.chosen[parts.root].astype(np.bool_).reshape(2, self.k)
+        return gone, taken
+
+    @cached_property
+    def _parts(self) -> Parts:
+        return Parts.allocate(self.k)
+
+    def step(self, state: State, target: FloatArray, *, fresh: bool, gone: int = -1) -> None:
+        """Make a single assignment; see :func:`~evomeans.engines.cpu.refine.step`."""
+        self.target[:] = target
+        if fresh:
+            self.centers.sums[:] = 0
+        self.crew.run(step, self.samples, state, self.centers, self.scratch, fresh, gone)
+
+    def measure(self, state: State, power: int) -> float:
+        """Return the weighted sum of the distances to the own centres, to this power."""
+        self.crew.run(sum_distances, self.samples, state, self.centers, self.scratch, power)
+        return self.inertia
+
+    def draw(self, target: float) -> int:
+        """Return the place of the sample at which the sum just measured exceeds a target."""
+        scratch = self.scratch
+        return int(draw_at(scratch.nearby, scratch.partial, self.samples.places, target))
+
+    def distances(self, centers: FloatArray) -> FloatArray:
+        """Distances of all samples to these centres, in the frame."""
+        self.centers.exact[:] = centers
+        result = np.empty((len(self.samples.order), self.k))
+        all_distances(self.samples, self.centers.exact, result)
+        return result
+
+    def seed(self, quantiles: FloatArray, chosen: NDArray[np.int64]) -> None:
+        """Draw centres; see :func:`~evomeans.engines.cpu.seeding.seed`."""
+        n_tiles = len(self.samples.radii)
+        ceilings = aligned((n_tiles, WIDTH), np.float32)
+        reach, gains = np.empty(n_tiles, np.float32), np.empty(n_tiles)
+        memory = self.centers.exact, self.scratch, ceilings, reach, gains
+        self.crew.run(seed, self.samples, *memory, quantiles, chosen)
+
+    @property
+    def positions(self) -> FloatArray:
+        """A copy of the centres."""
+        return self.centers.exact.copy()
+
+    @property
+    def sums(self) -> NDArray[np.int64]:
+        """A copy of the cluster sums, totalled over the threads."""
+        sums = self.centers.sums
+        return np.array(sums[0]) if len(sums) == 1 else np.sum(sums, axis=0)
+
+    @property
+    def inertia(self) -> float:
+        """Sum of squared distances, in the frame."""
+        return float(self.scratch.numbers[INERTIA])
+
+    @property
+    def outcome(self) -> Outcome:
+        """What the last run says of itself."""
+        return Outcome._make(self.scratch.numbers.tolist())
+
+    @property
+    def level(self) -> Level:
+        """Inertia and cluster weights, the latter until the next run."""
+        return Level(self.inertia, self.centers.weights)
+
+    def labels(self, state: State) -> NDArray[np.int32]:
+        """Labels in the user's order."""
+        return state.labels.ravel()[self.samples.places].astype(np.int32)

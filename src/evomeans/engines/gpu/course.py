@@ -1,0 +1,292 @@
+"""The course of a batch of refinements on the device, with momentum.
+
+K-means with momentum on the device, for a batch.
+
+The rules are those of :mod:`~evomeans.engines.momentum` and :mod:`~evomeans.engines.outlook`.
+Centres stay on the device. After an iteration, the host reads four numbers of each solution and
+answers with one: the part of the last step by which its centres go beyond the means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from evomeans.engines.acceleration import Outlook, Pace
+from evomeans.engines.course import (
+    Begin,
+    Descend,
+    IsOnSamples,
+    Lead,
+    Level,
+    Relocate,
+    Snap,
+    Step,
+    course,
+)
+from evomeans.engines.gpu.batch import Batch, DeviceMemory, Lloyd
+from evomeans.engines.gpu.samples import DeviceSamples
+from evomeans.engines.protocol import Start
+from evomeans.engines.rules import MAX_ITERATIONS, sits_on_centers, split_mixture
+from evomeans.engines.sampling import WeightedDraw
+from evomeans.typing import FloatArray
+
+
+class Glance(NamedTuple):
+    """What the host learns of a solution after an assignment."""
+
+    explained: float
+    uphill: float
+    is_fixed: float
+    is_moving: float
+
+
+class Leading:
+    """Leads solutions of a batch to fixed points, or near them.
+
+    Parameters
+    ----------
+    samples, batch, lloyd, ops
+        See :class:`~evomeans.engines.gpu.course.BatchRefining`.
+    least : mapping of int to float
+        The slots of the solutions, and what each has to explain in the end.
+    """
+
+    def __init__(
+        self,
+        samples: DeviceSamples,
+        batch: Batch,
+        lloyd: Lloyd,
+        ops: ModuleType,
+        least: Mapping[int, float],
+    ) -> None:
+        self.samples, self.batch, self.lloyd, self.ops = samples, batch, lloyd, ops
+        self.slots = list(least)
+        self.paces = {slot: Pace() for slot in least}
+        self.outlooks = {slot: Outlook(value) for slot, value in least.items()}
+
+    def run(self) -> dict[int, FloatArray | None]:
+        """Return None for every solution, or the weights of its clusters if it is hopeless."""
+        batch = self.batch
+        answers: dict[int, FloatArray | None] = dict.fromkeys(self.slots)
+        before = None
+        for _ in range(MAX_ITERATIONS):
+            self.lloyd.check()
+            at = batch.tensor(self.slots, torch.int64)
+            centers = batch.centers[at]
+            self._assign(at)
+            means, weights = batch.centers[at], batch.cluster_weights[at]
+            step = means - (centers if before is None else before)
+            # By a mask, which the host need not see.
+            step.masked_fill_((weights == 0.0)[:, :, None], 0.0)
+            left, shares = [], []
+            for place, glance in enumerate(self._glances(centers, means, weights, step)):
+                slot = self.slots[place]
+                if self.outlooks[slot].is_too_little(glance.explained):
+                    answers[slot] = weights[place].cpu().numpy()
+                elif not glance.is_fixed:
+                    left.append(place)
+                    shares.append(self._share(slot, glance))
+            if not left:
+                break
+            self.slots = [self.slots[place] for place in left]
+            if len(left) < len(means):
+                among = batch.tensor(left, torch.int64)
+                means, step = means[among], step[among]
+            # In two steps: together they would be rounded once, and elsewhere twice.
+            step *= batch.tensor(shares, torch.float64)[:, None, None]
+            batch.centers[batch.tensor(self.slots, torch.int64)] = means + step
+            before = means
+        return answers
+
+    def _assign(self, at: Any) -> None:
+        """Make one iteration of K-means; the centres are the means afterwards."""
+        batch, count = self.batch, len(self.slots)
+        batch.activate(self.slots)
+        for name in ("prepare", "propose", "decide", "update", "move"):
+            getattr(self.ops, name)(self.samples, batch, count)
+        batch.n_iter[at] += 1
+
+    def _share(self, slot: int, glance: Glance) -> float:
+        pace = self.paces[slot]
+        if pace.is_plain():
+            return 0.0
+        return pace.share(is_moving=bool(glance.is_moving), is_uphill=glance.uphill > 0.0)
+
+    def _glances(self, centers: Any, means: Any, weights: Any, step: Any) -> list[Glance]:
+        """Look at all solutions at once; waits for the device."""
+        weights = weights[:, :, None]
+        terms = torch.stack(
+            [weights * (centers * (2.0 * means - centers)), weights * (centers - means) * step]
+        )
+        explained, uphill = folded(terms.flatten(2))
+        is_fixed, is_moving = (centers == means).flatten(1).all(1), step.flatten(1).any(1)
+        numbers = torch.stack([explained, uphill, is_fixed.double(), is_moving.double()], dim=1)
+        return [Glance(*row) for row in numbers.tolist()]
+
+
+def folded(values: Any) -> Any:
+    """Sum up the last dimension, in an order that depends on nothing but its length.
+
+    The order of PyTorch's own sums depends on what else is summed up, and the bits with it.
+    """
+    while (count := values.shape[-1]) > 1:
+        half = (count + 1) // 2
+        first = values[..., :half].clone()
+        first[..., : count - half] += values[..., half:]
+        values = first
+    return values[..., 0]
+
+
+Asked = dict[int, Any]
+"""What the course in each slot of the batch asks for."""
+
+
+@dataclass
+class BatchRefining:
+    """Carries out the courses of several starts, each in a slot of the batch.
+
+    Steps of the same kind are answered together. K-means comes last: it begins when every course
+    that has not ended asks for it.
+    """
+
+    samples: DeviceSamples
+    batch: Batch
+    lloyd: Lloyd
+    ops: ModuleType
+    """:mod:`~evomeans.engines.gpu.torch_ops` or :mod:`~evomeans.engines.gpu.triton_ops`."""
+    draw: WeightedDraw
+    snapped: set[int] = field(default_factory=set, init=False)
+    """Slots whose centres were put onto samples."""
+
+    def run(
+        self, starts: Sequence[Start], memory: DeviceMemory, total_weight: float
+    ) -> list[Level]:
+        """Follow all courses to their ends."""
+        self.starts, self.memory = starts, memory
+        courses = [course(start, total_weight, leads=True) for start in starts]
+        asked: dict[int, Step] = {slot: next(steps) for slot, steps in enumerate(courses)}
+        levels: dict[int, Level] = {}
+        while asked:
+            for slot, answer in self._answers(asked).items():
+                try:
+                    asked[slot] = courses[slot].send(answer)
+                except StopIteration as end:
+                    levels[slot] = end.value
+                    del asked[slot]
+        return [levels[slot] for slot in range(len(starts))]
+
+    def _answers(self, asked: dict[int, Step]) -> Asked:
+        """Answer the first kind of step that any course asks for."""
+        answers = {
+            Begin: self._begin,
+            Relocate: self._relocate,
+            IsOnSamples: self._are_on_samples,
+            Snap: self._snap,
+            Lead: self._lead,
+            Descend: self._descend,
+        }
+        for kind, answer in answers.items():
+            if chosen := {slot: step for slot, step in asked.items() if isinstance(step, kind)}:
+                return answer(chosen)
+        raise NotImplementedError(f"The GPU engine has no answer to {next(iter(asked.values()))}.")
+
+    def _begin(self, asked: Asked) -> Asked:
+        """Take over labels and sums of parents: fewer of them have to change then."""
+        # All courses begin together, and none begins again: there are no swaps.
+        assert list(asked) == list(range(len(self.starts)))
+        self.batch.load([start.centers for start in self.starts])
+        for slot in asked:
+            known = self.memory.recall(self.starts[slot].parent, self.batch.k)
+            if known is not None:
+                self.batch.labels[slot] = known.labels
+                self.batch.sums[slot] = known.sums
+        return dict.fromkeys(asked)
+
+    def _prepare(self, slots: Sequence[int]) -> None:
+        self.batch.activate(slots)
+        self.ops.prepare(self.samples, self.batch, len(slots))
+
+    def _relocate(self, asked: Asked) -> Asked:
+        batch = self.batch
+        parts = {slot: split_mixture(step.alpha, step.quantile) for slot, step in asked.items()}
+        slots = batch.tensor(list(asked), torch.int64)
+        removed = batch.tensor([step.removed for step in asked.values()], torch.int64)
+        drawn = self.draw.rows(np.array([quantile for _, quantile in parts.values()]))
+        batch.fallback[slots] = batch.tensor(drawn, torch.int64)
+        batch.drawn[slots] = batch.fallback[slots]
+        far = {slot: quantile for slot, (by_distance, quantile) in parts.items() if by_distance}
+        if far and batch.k > 1:
+            self._draw_by_distance(asked, far)
+        batch.centers[slots, removed] = self.samples.rows[batch.drawn[slots]].double()
+        return dict.fromkeys(asked)
+
+    def _draw_by_distance(self, asked: Asked, quantiles: dict[int, float]) -> None:
+        """Draw samples by their distances to the closest of the centres that remain."""
+        batch, count = self.batch, len(quantiles)
+        slots = batch.tensor(list(quantiles), torch.int64)
+        batch.excluded[slots] = batch.tensor([asked[s].removed for s in quantiles], torch.int32)
+        batch.power[slots] = batch.tensor([self.starts[s].power for s in quantiles], torch.int32)
+        batch.quantile[slots] = batch.tensor(list(quantiles.values()), torch.float64)
+        self._prepare(list(quantiles))
+        for step in ("propose", "decide", "update", "measure", "draw"):
+            getattr(self.ops, step)(self.samples, batch, count)
+        batch.excluded[slots] = -1
+
+    def _lead(self, asked: Asked) -> Asked:
+        least = {slot: step.least for slot, step in asked.items()}
+        return Leading(self.samples, self.batch, self.lloyd, self.ops, least).run()
+
+    def _descend(self, asked: Asked) -> Asked:
+        """Run K-means, then measure Σw‖x−c‖² from labels that are up to date."""
+        batch, slots = self.batch, list(asked)
+        self._prepare(slots)
+        self.lloyd.run(len(slots))
+        batch.activate(slots)
+        batch.power.fill_(2)
+        self.ops.measure(self.samples, batch, len(slots))
+        inertias = batch.totals.cpu().numpy()
+        weights = batch.cluster_weights.cpu().numpy()
+        return {slot: Level(float(inertias[slot]), weights[slot]) for slot in slots}
+
+    def _are_on_samples(self, asked: Asked) -> Asked:
+        rows, weights = self.samples.rows, self.draw.weights
+        norms = np.concatenate(
+            [part.double().square().sum(dim=1).cpu() for part in rows.split(2**16)]
+        )
+        answers = {}
+        for slot in asked:
+            squares, own = self.batch.nearby[slot].cpu().numpy(), norms
+            if weights is not None:
+                counted = self.draw.counted
+                squares, own = squares[counted] / weights[counted], norms[counted]
+            answers[slot] = sits_on_centers(squares, own)
+        return answers
+
+    def _snap(self, asked: Asked) -> Asked:
+        self.snapped.update(asked)
+        return {slot: self._snap_one(slot) for slot in asked}
+
+    def _snap_one(self, slot: int) -> Level:
+        batch, counted = self.batch, self.draw.counted
+        present, members = np.unique(batch.labels[slot].cpu().numpy()[counted], return_index=True)
+        rows = self.samples.rows[batch.tensor(counted[members], torch.int64)]
+        batch.centers[slot, batch.tensor(present, torch.int64)] = rows.double()
+        labels, inertia = self.assign(slot)
+        return Level(inertia, np.bincount(labels, self.draw.weights, batch.k).astype(np.float64))
+
+    def assign(self, slot: int) -> tuple[NDArray[np.int32], float]:
+        """Labels of the closest centres of one solution, and its inertia in the frame."""
+        self._prepare([slot])
+        self.ops.propose(self.samples, self.batch, 1)
+        self.ops.decide(self.samples, self.batch, 1)
+        self.batch.power[slot] = 2
+        self.ops.measure(self.samples, self.batch, 1)
+        labels: NDArray[np.int32] = self.batch.labels[slot].to("cpu", copy=True).numpy()
+        return labels, float(self.batch.totals[slot])

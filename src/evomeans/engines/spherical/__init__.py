@@ -1,1 +1,0 @@
-"""Spherical k-means: samples and centres are directions, compared by their cosine."""

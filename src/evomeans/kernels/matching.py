@@ -1,0 +1,203 @@
+"""Pairing up the centres of two solutions at minimum cost, compiled."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evomeans.compiled.jit import jit
+from evomeans.compiled.ready import Call
+from evomeans.kernels.vectors import is_equal, squared_difference
+from evomeans.typing import FloatArray, Indices
+
+# Larger than any sum of squared distances.
+ENDLESS = 1e300
+NONE = -1
+# Rows of the working memory: dual prices and lengths of shortest paths; integers of columns, and
+# of rows.
+ROW_PRICE, COLUMN_PRICE, LENGTH = range(3)
+ROW_OF, BEFORE, LEFT, COLUMN_OF, VISITED = range(5)
+
+
+@jit
+def match(
+    first: FloatArray,
+    second: FloatArray,
+    squared: bool,
+    partner: Indices,
+    is_shared: NDArray[np.bool_],
+    costs: FloatArray,
+    numbers: FloatArray,
+    places: Indices,
+) -> None:
+    """Assign every centre of ``first`` its own centre of ``second``.
+
+    Centres that both have are paired with each other, the others at minimum cost. By the triangle
+    inequality this is a least total distance of all centres; a least total of squares need not
+    pair equal centres.
+
+    Parameters
+    ----------
+    first, second : (k, d) arrays
+    squared : bool
+        Whether a pair costs its squared distance, instead of its distance.
+    partner : (k,) array, out
+        ``second[partner[i]]`` is matched with ``first[i]``.
+    is_shared : (k,) array, out
+        Whether the two are equal, to the last bit.
+    costs : (k, k) array, numbers : (3, k) array, places : (7, k) array
+        Working memory.
+    """
+    rows, columns = places[5], places[6]
+    count = pair_shared(first, second, partner, is_shared, rows, columns)
+    for a in range(count):
+        for b in range(count):
+            cost = squared_difference(first, rows[a], second, columns[b])
+            costs[a, b] = cost if squared else math.sqrt(cost)
+    assign(costs, count, numbers, places)
+    for a in range(count):
+        partner[rows[a]] = columns[places[COLUMN_OF, a]]
+
+
+@jit
+def cross(
+    first: FloatArray,
+    second: FloatArray,
+    coins: FloatArray,
+    child: FloatArray,
+    squared: bool,
+    partner: Indices,
+    is_shared: NDArray[np.bool_],
+    costs: FloatArray,
+    numbers: FloatArray,
+    places: Indices,
+    is_second: NDArray[np.bool_],
+) -> None:
+    """Match the centres of two parents, and take one centre of each pair.
+
+    Parameters
+    ----------
+    first, second : (k, d) arrays
+    coins : (k,) array
+        Below one half for the pairs, by the first, from which the second is taken.
+    child : (k, d) array, out
+        At the positions of the parent from which most of what they do not share is taken.
+    squared, partner, is_shared, costs, numbers, places
+        As in :func:`match`.
+    is_second : (1,) array, out
+        Whether that parent is the second.
+    """
+    match(first, second, squared, partner, is_shared, costs, numbers, places)
+    balance = 0
+    for i in range(first.shape[0]):
+        if not is_shared[i]:
+            balance += 1 if coins[i] < 0.5 else -1
+    for i in range(first.shape[0]):
+        for t in range(first.shape[1]):
+            own, other = first[i, t], second[partner[i], t]
+            place = partner[i] if balance > 0 else i
+            child[place, t] = other if coins[i] < 0.5 and not is_shared[i] else own
+    is_second[0] = balance > 0
+
+
+@jit
+def pair_shared(
+    first: FloatArray,
+    second: FloatArray,
+    partner: Indices,
+    is_shared: NDArray[np.bool_],
+    rows: Indices,
+    columns: Indices,
+) -> int:
+    """Pair up equal centres; list the others in ``rows`` and ``columns``, and count them."""
+    k, count = first.shape[0], 0
+    for j in range(k):
+        columns[j] = j
+    left = k
+    for i in range(k):
+        is_shared[i] = False
+        for b in range(left):
+            if is_equal(first, i, second, columns[b]):
+                partner[i] = columns[b]
+                is_shared[i] = True
+                left -= 1
+                # In order, so that the result is that of one loop over all columns.
+                for c in range(b, left):
+                    columns[c] = columns[c + 1]
+                break
+        if not is_shared[i]:
+            rows[count] = i
+            count += 1
+    return count
+
+
+@jit
+def assign(costs: FloatArray, count: int, numbers: FloatArray, places: Indices) -> None:
+    """Solve the assignment problem of ``costs[:count, :count]``; see COLUMN_OF in ``places``.
+
+    One row after the other finds its column by the shortest path through the assignments so far,
+    in costs reduced by dual prices (Jonker and Volgenant's method without its preparation [1]_).
+
+    References
+    ----------
+    .. [1] Jonker, R. and Volgenant, A. (1987). "A shortest augmenting path algorithm for dense and
+       sparse linear assignment problems". Computing 38, 325-340.
+    """
+    for a in range(count):
+        numbers[ROW_PRICE, a] = numbers[COLUMN_PRICE, a] = 0.0
+        places[ROW_OF, a] = places[COLUMN_OF, a] = NONE
+    for row in range(count):
+        column = shortest_path(costs, count, row, numbers, places)
+        while column != NONE:
+            before = places[BEFORE, column]
+            places[ROW_OF, column] = before
+            places[COLUMN_OF, before], column = column, places[COLUMN_OF, before]
+
+
+@jit
+def shortest_path(
+    costs: FloatArray, count: int, row: int, numbers: FloatArray, places: Indices
+) -> int:
+    """Find the nearest column without a row, from ``row`` on; adapt the prices, and return it.
+
+    ``places[BEFORE, j]`` is the row from which the path enters column j.
+    """
+    row_price, column_price, length = numbers[ROW_PRICE], numbers[COLUMN_PRICE], numbers[LENGTH]
+    row_of, before, left, visited = places[ROW_OF], places[BEFORE], places[LEFT], places[VISITED]
+    for b in range(count):
+        length[b] = ENDLESS
+        left[b] = b
+    n_visited, so_far, a = 0, 0.0, row
+    while True:
+        nearest, place = ENDLESS, 0
+        for c in range(count - n_visited):
+            b = left[c]
+            reached = so_far + costs[a, b] - row_price[a] - column_price[b]
+            if reached < length[b]:
+                length[b], before[b] = reached, a
+            if length[b] < nearest or (length[b] == nearest and row_of[b] == NONE):
+                nearest, place = length[b], c
+        so_far, b = nearest, left[place]
+        if row_of[b] == NONE:
+            break
+        left[place] = left[count - n_visited - 1]
+        visited[n_visited] = b
+        n_visited += 1
+        a = row_of[b]
+    row_price[row] += so_far
+    for c in range(n_visited):
+        rest = so_far - length[visited[c]]
+        row_price[row_of[visited[c]]] += rest
+        column_price[visited[c]] -= rest
+    return b
+
+
+def kernel_calls() -> list[Call]:
+    """Return what a search calls of these, see :func:`~evomeans.compiled.ready.ready`."""
+    one, grid = np.zeros(1), np.zeros((1, 1))
+    index = np.zeros((1, 1), np.intp)
+    flags = np.zeros(1, np.bool_)
+    memory = index[0], flags, grid, grid, index, flags
+    return [Call(cross, (grid, grid, one, grid, True, *memory), 0.8)]

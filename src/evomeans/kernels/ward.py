@@ -1,0 +1,298 @@
+"""Ward's method, compiled: merge the clusters whose union raises the sum of squares least."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from evomeans.compiled.jit import FINITE, jit
+from evomeans.kernels.vectors import is_equal, squared_difference
+from evomeans.typing import FloatArray, Indices
+
+# Cost of an impossible merger, and the upper limit of all other costs. With infinity, minima would
+# not be vectorised.
+FORBIDDEN, MOST = 1e200, 1e199
+
+
+@jit
+def merge(
+    centers: FloatArray,
+    weights: FloatArray,
+    merged: FloatArray,
+    totals: FloatArray,
+    origins: Indices,
+    shares: FloatArray,
+    costs: FloatArray,
+    lowest: FloatArray,
+    nearest: Indices,
+    origin: Indices,
+    names: Indices,
+) -> None:
+    """Merge clusters until as many are left as ``merged`` has rows.
+
+    Parameters
+    ----------
+    centers, weights : (n, d) and (n,) arrays
+        The clusters; all weights are positive.
+    merged, totals, origins : (k, d), (k,) and (k,) arrays, out
+        Means and weights of the clusters that are left, and the first cluster that each consists
+        of, in ascending order.
+    shares : (n,) array
+        The weights divided by the heaviest; modified.
+    costs : (n, n) array, lowest, nearest, origin and names : (n,) arrays
+        Working memory.
+    """
+    n, k, d = centers.shape[0], merged.shape[0], centers.shape[1]
+    count = unite_equal(centers, k, shares, origin, names)
+    cheapest(centers, names, count, shares, costs, nearest, lowest)
+    for _ in range(count - k):
+        merge_cheapest(costs, names, count, shares, nearest, lowest, origin)
+    count = 0
+    for i in range(n):
+        # One that absorbed others may itself have been absorbed, by one with a lower index.
+        first = origin[origin[i]]
+        origin[i] = first
+        if first == i:
+            origins[count] = i
+            # From here on, its place in the result.
+            nearest[i] = count
+            totals[count] = weights[i]
+            for t in range(d):
+                merged[count, t] = 0.0
+            count += 1
+        else:
+            place = nearest[first]
+            totals[place] += weights[i]
+            # Relative to one of them, so that the mean of equal centres is that centre.
+            for t in range(d):
+                merged[place, t] += weights[i] * (centers[i, t] - centers[first, t])
+    for place in range(k):
+        for t in range(d):
+            merged[place, t] = centers[origins[place], t] + merged[place, t] / totals[place]
+
+
+@jit
+def unite_equal(
+    centers: FloatArray, k: int, shares: FloatArray, origin: Indices, names: Indices
+) -> int:
+    """Merge clusters with equal centres, which costs nothing; at least ``k`` are left.
+
+    Two parents have most of their centres in common, and what follows takes longer than in
+    proportion to the number of clusters.
+
+    Parameters
+    ----------
+    centers : (n, d) array
+    k : int
+    shares : (n,) array, in and out
+        Weights of the clusters, and then of those that are left, one after the other.
+    origin : (n,) array, out
+        Of a cluster that is absorbed, the one that absorbs it; of the others, themselves.
+    names : (n,) array, out
+        The clusters that are left.
+
+    Returns
+    -------
+    count : int
+        How many are left.
+    """
+    n, count = centers.shape[0], 0
+    left = n
+    for j in range(n):
+        place = 0
+        while place < count and (left == k or not is_equal(centers, names[place], centers, j)):
+            place += 1
+        if place < count:
+            shares[place] += shares[j]
+            left -= 1
+        else:
+            names[count], shares[count] = j, shares[j]
+            count += 1
+        origin[j] = names[place]
+    return count
+
+
+@jit
+def cost(centers: FloatArray, i: int, j: int, weight: float, other: float) -> float:
+    """Return wᵢwⱼ/(wᵢ+wⱼ)·‖cᵢ−cⱼ‖², the cost of merging two clusters.
+
+    Written such that swapping i and j does not change a bit.
+    """
+    return squared_difference(centers, i, centers, j) / (1.0 / weight + 1.0 / other)
+
+
+@jit
+def cheapest(
+    centers: FloatArray,
+    names: Indices,
+    count: int,
+    weights: FloatArray,
+    costs: FloatArray,
+    nearest: Indices,
+    lowest: FloatArray,
+) -> None:
+    """Set the costs of merging any two clusters, and the cheapest merger of each cluster.
+
+    Parameters
+    ----------
+    centers : (n, d) array
+    names : (n,) array
+        The rows of ``centers`` that are clusters, and ``count`` of them. All that follows is in
+        this order.
+    weights : (n,) array
+        All positive, and none above n.
+    costs : (n, n) array, out
+        FORBIDDEN for a cluster with itself.
+    nearest : (n,) array, out
+        The other cluster of the cheapest merger; the first if there are several.
+    lowest : (n,) array, out
+        Its cost.
+    """
+    for i in range(count):
+        costs[i, i] = FORBIDDEN
+        for j in range(i):
+            value = cost(centers, names[i], names[j], weights[i], weights[j])
+            costs[i, j] = costs[j, i] = min(value, MOST)
+    for i in range(count):
+        lowest[i] = minimum(costs[i], count)
+        nearest[i] = position(costs[i], lowest[i])
+
+
+@jit
+def merge_cheapest(
+    costs: FloatArray,
+    names: Indices,
+    count: int,
+    weights: FloatArray,
+    nearest: Indices,
+    lowest: FloatArray,
+    origin: Indices,
+) -> None:
+    """Merge the two clusters whose union costs least. The one with the lower index becomes it.
+
+    The union is not nearer to a third cluster than the nearer of the two was. So only clusters
+    whose nearest was one of the two have to search again.
+
+    Parameters
+    ----------
+    costs, names, count, weights, nearest, lowest
+        As in :func:`cheapest`; all but the names are modified.
+    origin : (n,) array, in and out
+        Of a cluster that is absorbed, the one that absorbs it.
+    """
+    one = position(lowest, minimum(lowest, count))
+    other = nearest[one]
+    a, b = min(one, other), max(one, other)
+    origin[names[b]] = names[a]
+    unite(costs, count, weights, a, b)
+    lowest[b] = FORBIDDEN
+    for j in range(count):
+        if j == a or ((nearest[j] == a or nearest[j] == b) and lowest[j] < FORBIDDEN):
+            lowest[j] = minimum(costs[j], count)
+            nearest[j] = position(costs[j], lowest[j])
+
+
+@jit(fastmath=FINITE)
+def unite(costs: FloatArray, count: int, weights: FloatArray, a: int, b: int) -> None:
+    """Make cluster ``a`` the union of ``a`` and ``b``.
+
+    The cost of merging it with another cluster follows from those of its parts [1]_:
+
+        d(ab, j) = ((wₐ + wⱼ) d(a, j) + (wᵦ + wⱼ) d(b, j) − wⱼ d(a, b)) / (wₐ + wᵦ + wⱼ)
+
+    References
+    ----------
+    .. [1] Lance, G.N. and Williams, W.T. (1967). "A general theory of classificatory sorting
+       strategies: 1. Hierarchical systems". The Computer Journal 9, 373-380.
+    """
+    first, second, own = weights[a], weights[b], costs[a, b]
+    for j in range(count):
+        value = (first + weights[j]) * costs[a, j] + (second + weights[j]) * costs[b, j]
+        value = (value - weights[j] * own) / (first + second + weights[j])
+        # Rounding must not make it negative.
+        costs[a, j] = min(max(value, 0.0), FORBIDDEN)
+    costs[a, a] = costs[a, b] = FORBIDDEN
+    for j in range(count):
+        costs[j, a] = costs[a, j]
+        costs[j, b] = FORBIDDEN
+    weights[a] += weights[b]
+
+
+@jit(fastmath=FINITE)
+def minimum(values: FloatArray, count: int) -> float:
+    """Return the lowest of the first numbers."""
+    lowest = FORBIDDEN
+    for i in range(count):
+        lowest = min(lowest, values[i])
+    return lowest
+
+
+@jit
+def position(values: FloatArray, wanted: float) -> int:
+    """Return the first index of a number."""
+    for i in range(values.shape[0]):
+        if values[i] == wanted:
+            return i
+    return 0
+
+
+def pnn_merge(
+    centers: FloatArray, weights: FloatArray, k: int
+) -> tuple[FloatArray, FloatArray, Indices]:
+    """Merge the two clusters whose union costs least, again and again, until ``k`` are left.
+
+    Merging a and b raises the sum of squared distances by wₐwᵦ/(wₐ+wᵦ)·‖cₐ−cᵦ‖² (Ward [1]_; the
+    pairwise nearest neighbour method of Equitz [2]_).
+
+    Parameters
+    ----------
+    centers : (n, d) array
+        Means of the clusters.
+    weights : (n,) array
+        Their weights. Merging one without any costs nothing and leaves no trace; such clusters go
+        first.
+    k : int
+        Clusters to be left, at least 1 and at most n.
+
+    Returns
+    -------
+    centers : (k, d) array
+        Means of the clusters that are left.
+    weights : (k,) array
+    origins : (k,) array
+        Ascending; the first of the given clusters that each of them consists of.
+
+    References
+    ----------
+    .. [1] Ward, J.H. (1963). "Hierarchical grouping to optimize an objective function". Journal of
+       the American Statistical Association 58, 236-244.
+    .. [2] Equitz, W.H. (1989). "A new vector quantization clustering algorithm". IEEE Transactions
+       on Acoustics, Speech, and Signal Processing 37, 1568-1575.
+    """
+    # Imported late: importing the estimator loads no compiler.
+    from evomeans.kernels import ward
+
+    kept = np.arange(len(weights))
+    if not weights.min() > 0.0:
+        weighty = weights > 0.0
+        kept = np.sort((~weighty).argsort(kind="stable")[: max(k, np.count_nonzero(weighty))])
+        centers, weights = centers[kept], weights[kept]
+    n = len(kept)
+    if n == k:
+        return centers.copy(), weights.copy(), kept
+    merged, totals, origins = np.empty((k, centers.shape[1])), np.empty(k), np.empty(k, np.intp)
+    # Costs are only compared: a common factor does not matter, and none of them overflows.
+    memory = weights / weights.max(), np.empty((n, n)), np.empty(n), *np.empty((3, n), np.intp)
+    ward.merge(centers, weights, merged, totals, origins, *memory)
+    return merged, totals, kept[origins]
+
+
+def kernel_calls() -> list[Any]:
+    """Return what :func:`pnn_merge` calls, see :func:`~evomeans.compiled.ready.ready`."""
+    from evomeans.compiled.ready import Call
+    from evomeans.kernels import ward
+
+    one, square, index = np.zeros(1), np.zeros((1, 1)), np.zeros(1, np.intp)
+    result, memory = (square, one, index), (one, square, one, index, index, index)
+    return [Call(ward.merge, (square, one, *result, *memory), 0.8)]
