@@ -50,7 +50,7 @@ FLOORS: dict[str, set[str]] = {
 HEAVY = {
     "numba": {"compiled", "kernels", "exact", "engines.cpu"},
     "llvmlite": {"compiled", "engines.cpu"},
-    "torch": {"engines.gpu", "exact.projection"},
+    "torch": {"engines.gpu", "exact.torch_projection"},
     "triton": {"engines.gpu"},
     "dask": {"engines.dask", "engines.registry", "estimators", "cli"},
     "distributed": {"engines.dask", "cli"},

@@ -25,8 +25,7 @@ from evomeans.engines import Start, create_engine
 from evomeans.engines.protocol import LocalSearch
 from evomeans.search import Individual
 from evomeans.search.crossover import Breeding, squared_matching_crossover
-from evomeans.search.population import inherited_alpha
-from evomeans.search.population import different_parents
+from evomeans.search.population import different_parents, inherited_alpha
 
 IMAGES = Path(__file__).resolve().parents[1] / "images"
 

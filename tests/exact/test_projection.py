@@ -16,7 +16,7 @@ from optional import require_torch
 
 def on_torch(v: np.ndarray, k: int) -> Any:
     torch = require_torch()
-    from evomeans.exact.projection import TorchProjector
+    from evomeans.exact.torch_projection import TorchProjector
 
     return TorchProjector(v, k, torch.device("cpu"))
 
