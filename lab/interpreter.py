@@ -29,7 +29,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from evomeans import HGMeans
-from evomeans.compiled.entry import Entry
+from evomeans.compiled.address import AddressEntry
 from evomeans.search.history import History, OffspringRecord
 from lab.cores import SEED, SETUPS
 from lab.measure import Column, Table, parser_for
@@ -83,11 +83,11 @@ def watch_kernels() -> list[Any]:
 
     llvm.add_symbol("PyEval_SaveThread", release.address)
     llvm.add_symbol("PyEval_RestoreThread", hold.address)
-    Entry.__call__ = timed_call  # type: ignore[method-assign]
+    AddressEntry.__call__ = timed_call  # type: ignore[method-assign]
     return [release, hold]
 
 
-def timed_call(self: Entry, *arguments: float) -> None:
+def timed_call(self: AddressEntry, *arguments: float) -> None:
     """Call a kernel without Numba; what ctypes does for that counts as a part of it."""
     began = time.thread_time_ns()
     self._call(self._unused, self._unused, *arguments)

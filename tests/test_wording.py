@@ -10,6 +10,7 @@ from evomeans.wording import (
     certainty_text,
     counted,
     duration_text,
+    how_to_install,
     listed,
     number_text,
     offspring_text,
@@ -168,3 +169,10 @@ def test_advice_only_where_more_time_could_help():
 )
 def test_certainty_in_a_few_words(reason, rediscoveries, text):
     assert certainty_text(reason, rediscoveries) == text
+
+
+def test_packages_can_be_installed_from_a_clone_and_from_an_index():
+    """Both commands, because the package may be in no index."""
+    text = how_to_install("plot")
+    assert "pip install '.[plot]'" in text
+    assert "pip install 'evomeans[plot]'" in text

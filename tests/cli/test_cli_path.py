@@ -77,6 +77,7 @@ def test_ranges_criteria_and_no_choice(evomeans, blobs):
         (["-k", "two"], 2, "must be like 2:20"),
         (["-k", "0:3"], 2, "at least 1"),
         (["-k", "2:61"], 1, "60 rows, too few for 61 clusters"),
+        (["-k", "2:1000000000000"], 1, "60 rows, too few for 1,000,000,000,000 clusters"),
         (["-k", "2:4", "--criteria", "elbows"], 2, "criterion 'elbows' is unknown"),
         (["-k", "2:4", "--select", "best"], 2, "criterion 'best' is unknown"),
         (["-k", "1:1"], 2, "is not defined for k=1"),

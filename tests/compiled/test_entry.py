@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from evomeans.compiled.bundle import address_of, bundle
-from evomeans.compiled.entry import Entry
+from evomeans.compiled.bundle import bundle
+from evomeans.compiled.entry import address_of, entry
 from evomeans.compiled.jit import jit
 
 
@@ -49,7 +49,7 @@ def test_all_kinds_of_fields_arrive(negative) -> None:
     """Arrays with strides, numbers of four and eight bytes, and bundles in bundles."""
     expected, given = tree(), tree()
     add_up(expected, 0.5, 3, negative)
-    enter = Entry(add_up, given, 0.0, 0, False)
+    enter = entry(add_up, given, 0.0, 0, False)
     enter(address_of(given), 0.5, 3, negative)
     assert given.result.tolist() == expected.result.tolist()
     assert given.result[1] == 12.0
@@ -65,7 +65,7 @@ def test_a_kernel_may_be_for_entries_only() -> None:
     given.result[0] = 2.0
     with pytest.raises(TypeError, match="by its address only"):
         triple(given)
-    Entry(triple, given)(address_of(given))
+    entry(triple, given)(address_of(given))
     assert given.result[0] == 6.0
 
 
@@ -77,7 +77,7 @@ def test_a_bundle_stays_where_it_is_and_a_copy_lies_elsewhere() -> None:
     assert address_of(other) != address_of(one)
     assert address_of(one._replace(factor=2.0)) != address_of(one)
     assert type(other) is Tree
-    enter = Entry(add_up, one, 0.0, 0, False)
+    enter = entry(add_up, one, 0.0, 0, False)
     enter(address_of(other), 1.0, 1, False)
     assert one.result[1] == 0.0
     assert other.result[1] == 12.0

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import gc
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pytest
-from numba.core.errors import TypingError
 from numpy.typing import NDArray
 
 from evomeans.compiled.bundle import bundle
 from evomeans.compiled.cache import SharedCache
+from evomeans.compiled.entry import call_at
 from evomeans.compiled.jit import jit
-from evomeans.compiled.kernel import call_at
 
 
 @jit
@@ -116,22 +114,3 @@ def test_a_kernel_can_be_called_by_its_address() -> None:
     assert outer.numbers.tolist() == [0, 0]
     run_at(fill.address(outer, 5), outer, 5)
     assert outer.numbers.tolist() == [5, 6]
-
-
-@pytest.mark.parametrize("is_enabled", [True, False])
-def test_compiling_leaves_the_garbage_collector_as_it_was(is_enabled, monkeypatch) -> None:
-    """Also if compilation fails."""
-
-    @jit
-    def wrong(values: Any) -> Any:
-        return values.nothing_of_the_kind
-
-    monkeypatch.setattr(wrong, "_is_kept", False)
-    was_enabled = gc.isenabled()
-    try:
-        (gc.enable if is_enabled else gc.disable)()
-        with pytest.raises(TypingError):
-            wrong(np.zeros(1))
-        assert gc.isenabled() == is_enabled
-    finally:
-        (gc.enable if was_enabled else gc.disable)()

@@ -1,4 +1,4 @@
-"""What kernels are translated to does what Python would do, and Numba is left as it was."""
+"""What kernels are translated to does what Python would do."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numba.core.errors import TypingError
-from numba.core.registry import cpu_target
-from numba.core.types.functions import BaseFunction
 from numpy.testing import assert_array_equal
 from numpy.typing import NDArray
 
@@ -90,29 +87,6 @@ def test_only_kernels_that_are_not_to_be_inlined_remain_functions(monkeypatch) -
     names = " ".join(one.name for one in whole.library.get_defined_functions())
     assert "outside" in names
     assert "inside" not in names
-
-
-@pytest.mark.parametrize("fails", [False, True])
-def test_numba_is_left_as_it_was(fails) -> None:
-    """Whether a kernel can be compiled or not."""
-    find = BaseFunction.get_call_type
-
-    def right(values: Any) -> Any:
-        return values.size
-
-    def wrong(values: Any) -> Any:
-        return values.nothing_of_the_kind
-
-    kernel: Any = jit(wrong if fails else right)
-    kernel._is_kept = False
-    if fails:
-        with pytest.raises(TypingError):
-            kernel(np.zeros(3))
-    else:
-        assert kernel(np.zeros(3)) == 3
-    assert BaseFunction.get_call_type is find
-    for context in (cpu_target.typing_context, cpu_target.target_context):
-        assert "refresh" not in vars(context)
 
 
 def test_types_of_bundles_can_be_pickled_without_their_hash() -> None:

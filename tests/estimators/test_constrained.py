@@ -270,3 +270,23 @@ def test_a_model_file_keeps_everything(tmp_path):
     assert loaded.penalty_ == model.penalty_
     assert_array_equal(loaded.labels_, model.labels_)
     assert_array_equal(loaded.predict(X), model.predict(X))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    ("X", "low", "high", "must", "penalty", "optimum"),
+    [
+        ([0, 2, 0, 0], [1, 0, 2], [1, 1, 3], [(3, 1)], 2.33, 2.0),
+        ([0, 0, 0, 2, 2, 0], [2, 3], [2, 4], [(2, 4), (2, 4)], 2.16, 4.0),
+    ],
+)
+def test_penalties_and_limits_to_which_no_start_on_samples_leads(
+    X, low, high, must, penalty, optimum
+):
+    """A pair is together in a cluster whose centre is between all samples; most seeds find it."""
+    found = []
+    for seed in range(6):
+        model = ConstrainedHGMeans(len(low), size_min=low, size_max=high, penalty=penalty)
+        model.set_params(n_jobs=1, random_state=seed).fit(np.reshape(X, (-1, 1)), must_link=must)
+        found.append(model.inertia_ + model.penalty_)
+    assert np.sum(np.isclose(found, optimum)) >= 4

@@ -159,6 +159,9 @@ def test_ranges(given, expected):
     [
         ({"k_range": (5, 2)}, ValueError, r"k_range=\(5, 2\) is empty"),
         ({"k_range": []}, ValueError, "k_range is empty"),
+        ({"k_range": 10**12}, ValueError, "should be >= 1000000000000"),
+        ({"k_range": range(2, 10**12)}, ValueError, "should be >= 999999999999"),
+        ({"k_range": range(10**12)}, ValueError, "k_range has 0; every number"),
         ({"k_range": 1}, ValueError, "k_range=1 must be at least 2"),
         ({"k_range": (0, 3)}, ValueError, "k_range has 0; every number"),
         ({"k_range": "2:5"}, TypeError, "k_range must be a pair"),

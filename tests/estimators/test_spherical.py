@@ -112,3 +112,22 @@ def test_dask_is_refused():
     array = pytest.importorskip("dask.array")
     with pytest.raises(ValueError, match="SphericalHGMeans cannot hold a Dask collection"):
         SphericalHGMeans(3).fit(array.from_array(directions()))
+
+
+def test_samples_of_zeros_are_not_drawn_as_centres():
+    """However heavy they are; they have no direction, and cost the same anywhere."""
+    X = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
+    engine = SphericalEngine(X, np.array([1e6, 1.0, 1.0, 1e6]))
+    assert engine.samples_at(np.linspace(0.0, 0.999, 20)).any(axis=1).all()
+    for seed in range(10):
+        drawn = engine.seed(np.random.default_rng(seed).random((2, 2)))
+        assert {tuple(row) for row in drawn} == {(1.0, 0.0), (0.0, 1.0)}
+
+
+def test_clusters_of_equal_directions_cost_nothing():
+    """Remainders of rounding are no objective to search on."""
+    X = np.outer([1.0, 2.0, 3.0, 5.0, 7.0], [0.3, 0.7, 0.1])
+    X = np.concatenate([X, X[:, ::-1]])
+    model = SphericalHGMeans(2, n_jobs=1, random_state=0).fit(X)
+    assert model.inertia_ == 0.0
+    assert model.stop_reason_ == "proven_optimal"

@@ -114,3 +114,18 @@ def test_a_model_file_keeps_outliers(tmp_path):
     loaded = evomeans.load(tmp_path / "model")
     assert_array_equal(loaded.labels_, model.labels_)
     assert loaded.radius_ == model.radius_
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_an_outlier_may_be_closer_to_the_best_centre_than_to_any_sample(seed):
+    """No start on a sample leads there by trimming alone; exchanges do."""
+    X = [[0, 0], [1, 0], [0, 1], [0, 0], [1, 1], [1, 0]]
+    model = TrimmedHGMeans(1, n_outliers=2, n_jobs=1, random_state=seed).fit(X)
+    assert model.inertia_ == pytest.approx(1.0)
+
+
+def test_founders_with_the_same_start_are_one_rediscovery():
+    """Two different samples, and a mean of four has five places: at most five starts differ."""
+    X = np.array([[0.0, 0.0]] * 4 + [[1.0, 1.0]] * 4)
+    model = TrimmedHGMeans(1, n_outliers=1, **QUICK).fit(X)
+    assert model.n_rediscoveries_ <= 4

@@ -46,6 +46,14 @@ def test_the_mean_that_rounding_moves_does_not_count() -> None:
     assert found.value == 2.0**-107
 
 
+def test_light_samples_keep_their_digits() -> None:
+    """The heavy one would hide them, if the mean were rounded to the grid of the values."""
+    values, weights = np.array([[0.1], [0.7], [0.3]]), np.array([1e-40, 1.0, 2e-40])
+    labels = np.zeros(3, int)
+    found, exact = labelled_inertia(values, weights, labels), exact_inertia(values, weights, labels)
+    assert abs(Fraction(found.value) - exact) <= Fraction(found.error) < exact / 10**13
+
+
 def test_equal_samples_may_have_different_labels_and_no_weight() -> None:
     X, w = np.array([[1.0], [1.0], [3.0], [9.0]]), np.array([1.0, 2.0, 3.0, 0.0])
     labels = np.array([0, 1, 1, 0])
@@ -53,3 +61,11 @@ def test_equal_samples_may_have_different_labels_and_no_weight() -> None:
     found = inertia_of_samples(points, X, w, labels).value
     assert found == pytest.approx(2 * 3 / 5 * 4, rel=1e-15)
     assert inertia_of_samples(points, X, w, np.array([0, 0, 1, 2])) == (0.0, 0.0)
+
+
+def test_weights_that_underflow_do_not_make_an_inertia_zero() -> None:
+    X, w = np.array([[0.0], [1.0], [2.0]]), np.array([1e300, 1e-300, 1e-300])
+    points = WeightedPoints.of_samples(X, w)
+    found = inertia_of_samples(points, X, w, np.array([0, 1, 1]))
+    assert found.value == pytest.approx(5e-301, rel=1e-15)
+    assert found.low <= 5e-301 <= found.high

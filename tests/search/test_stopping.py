@@ -69,3 +69,12 @@ def test_a_reason_is_its_text() -> None:
     assert StopReason.MAX_TIME == "max_time"
     assert f"{StopReason.NO_IMPROVEMENT}" == "no_improvement"
     assert json.dumps(StopReason.OBSERVER) == '"observer"'
+
+
+def test_a_search_ends_where_founders_cannot_differ() -> None:
+    """A settled population of copies is no evidence, and a further one would be the same."""
+    settings = SearchSettings(strategy=Strategy("deep", agreement=3))
+    copies = {**RUNNING, "n_agreeing": 2, "is_exhausted": True}
+    assert reason_to_stop(Progress(**copies), settings) is None
+    settled = Progress(**{**copies, "is_settled": True})
+    assert reason_to_stop(settled, settings) is StopReason.NO_IMPROVEMENT

@@ -144,7 +144,7 @@ Seed = Annotated[Integer, Parameter(validator=Number(gte=0))]
 Jobs = Annotated[Integer, Parameter(validator=_not_zero)]
 Clusters = Annotated[AtLeastOne, Parameter(name=["-k", "--clusters"])]
 Range = Annotated[
-    tuple[int, ...],
+    Sequence[int],
     Parameter(
         name=["-k", "--clusters"], converter=_range, n_tokens=1, negative="", metavar="RANGE"
     ),

@@ -4,7 +4,7 @@ Numba passes a named tuple field by field: 16 arrays are a hundred numbers, for 
 function that takes them, and translating that took most of the time of compiling. A bundle is a
 named tuple that lies in memory, and kernels pass its address. A call through Numba writes it there,
 once for each call. A call through an :class:`~evomeans.compiled.entry.Entry` finds it written
-(:func:`address_of`).
+(:func:`written_at`).
 """
 
 from __future__ import annotations
@@ -13,17 +13,23 @@ import hashlib
 from typing import Any, TypeVar
 
 import numpy as np
-from llvmlite import ir
-from numba.core import cgutils
-from numba.core.imputils import lower_getattr_generic
-from numba.core.types import Type
-from numba.core.typing.templates import AttributeTemplate
-from numba.extending import NativeValue, infer_getattr, models, register_model, typeof_impl, unbox
+from numba.extending import (
+    NativeValue,
+    infer_getattr,
+    lower_getattr_generic,
+    models,
+    register_model,
+    typeof_impl,
+    unbox,
+)
+from numba.types import Type
+
+from evomeans.compiled.numba_private import AttributeTemplate, cgutils, ir
 
 Class = TypeVar("Class", bound=type)
 
 
-class BundleType(Type):
+class BundleType(Type):  # type: ignore[misc]
     """The Numba type of a bundle: its class, and the types of its fields."""
 
     def __init__(self, cls: Any, types: tuple[Any, ...]) -> None:
@@ -58,7 +64,7 @@ def described(kind: Any) -> str:
 
 def bundle(cls: Class) -> Class:
     """Make a named tuple a bundle: a decorator. Kernels can only read its fields."""
-    # Instances of a subclass have attributes, in which they keep what address_of has written. A
+    # Instances of a subclass have attributes, in which they keep what written_at has written. A
     # copy lies elsewhere, so it must not get them.
     names = {name: getattr(cls, name) for name in ("__module__", "__qualname__", "__doc__")}
     bundled: Class = type(cls)(cls.__name__, (cls,), {**names, "__getstate__": lambda self: None})
@@ -70,7 +76,7 @@ def bundle(cls: Class) -> Class:
     return bundled
 
 
-def address_of(value: Any) -> int:
+def written_at(value: Any) -> int:
     """Return where a bundle lies in memory. It stays there for as long as the bundle exists."""
     attributes = vars(value)
     if "_lies_at" not in attributes:
@@ -91,7 +97,7 @@ def words_of(field: Any) -> list[int]:
     if isinstance(field, np.ndarray):
         return [0, 0, field.size, field.itemsize, field.ctypes.data, *field.shape, *field.strides]
     if isinstance(field, tuple):
-        return [address_of(field)]
+        return [written_at(field)]
     if isinstance(field, np.float32):
         return [int(field.view(np.uint32))]
     if isinstance(field, float):
@@ -145,4 +151,7 @@ def read_field(context: Any, builder: Any, kind: BundleType, value: Any, name: s
     field = builder.load(cgutils.gep_inbounds(builder, value, 0, place))
     # Nobody writes to it, so LLVM need not read it again after writes to anything else.
     field.set_metadata("invariant.load", builder.module.add_metadata([]))
+    if context.enable_nrt:
+        # Kernels that are compiled the plain way count references.
+        context.nrt.incref(builder, kind.types[place], field)
     return field

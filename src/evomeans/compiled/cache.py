@@ -16,7 +16,6 @@ import contextlib
 import hashlib
 import math
 import os
-import pickle
 import re
 import secrets
 import sys
@@ -31,9 +30,9 @@ from typing import IO, Any
 
 import llvmlite
 import numba
-from numba.core.compiler import CompileResult
 
 from evomeans.compiled.bundle import described
+from evomeans.compiled.numba_private import packed, processor_of, unpacked
 
 PACKAGE = Path(__file__).parents[1]
 IMPORTS = re.compile(r"^\s*(?:from|import)\s+(\w+)\.([\w.]+)", re.MULTILINE)
@@ -93,7 +92,7 @@ class SharedCache:
         if payload is None:
             return None
         try:
-            return CompileResult._rebuild(target_context, *pickle.loads(payload))
+            return unpacked(target_context, payload)
         except Exception as error:
             # What was written, but not what this process understands.
             warn_once(f"The compiled kernel {name} cannot be used and is compiled again: {error!r}")
@@ -112,12 +111,22 @@ class SharedCache:
             return
         name = self._file_name(sig, result.target_context)
         try:
-            write_entry(folder / name, self.stamp, pickle.dumps(result._reduce()))
+            write_entry(folder / name, self.stamp, packed(result))
         except OSError as error:
             warn_once(
                 f"Compiled kernels could not be kept in {folder}: {error.strerror}. The next "
                 "process will compile them again; NUMBA_CACHE_DIR names another folder."
             )
+
+    def remembers(self, note: str) -> bool:
+        """Whether a process with the same sources and the same Numba has left a note."""
+        return self._read(f"{self._name}-{note}{SUFFIX}") is not None
+
+    def remember(self, note: str) -> None:
+        """Leave a note for other processes, where that is possible."""
+        if self.folder is not None:
+            with contextlib.suppress(OSError):
+                write_entry(self.folder / f"{self._name}-{note}{SUFFIX}", self.stamp, b"")
 
     @contextlib.contextmanager
     def claimed(self, sig: Any, target_context: Any, timeout: float) -> Iterator[bool]:
@@ -135,7 +144,7 @@ class SharedCache:
 
     def _file_name(self, sig: Any, target_context: Any) -> str:
         """Return the name of the file for types of arguments, on this processor and Python."""
-        processor = target_context.codegen().magic_tuple()
+        processor = processor_of(target_context)
         known = repr((described(sig), processor, sys.implementation.cache_tag))
         return f"{self._name}-{hashlib.sha256(known.encode()).hexdigest()[:20]}{SUFFIX}"
 

@@ -1,56 +1,41 @@
-"""Calls of machine code without Numba in between.
+"""How Python enters kernels, and how kernels call others that are compiled on their own.
 
-Before Numba calls a kernel, it looks at the types and the contents of all arguments: some fifty
-arrays for a refinement. That takes little time, but all threads have to wait for it, because they
-share the interpreter.
+Where the compiler layer is trusted, by addresses of bundles and of machine code. Otherwise the
+plain way: Python passes the bundles themselves, and kernels call functions in C.
 """
 
 from __future__ import annotations
 
-import ctypes
+from collections.abc import Callable
 from typing import Any
 
-from numba import types
+from evomeans.compiled.address import AddressEntry
+from evomeans.compiled.bundle import written_at
+from evomeans.compiled.check import is_trusted
+from evomeans.compiled.numba_private import call_kernel
+from evomeans.compiled.plain import PlainEntry, call_function
 
-from evomeans.compiled.bundle import BundleType
+call_at: Any = call_kernel if is_trusted() else call_function
+"""Calls a kernel that returns nothing, for kernels: ``call_at(kernel.address(...), ...)``.
 
-C_TYPES = {
-    types.int64: ctypes.c_int64,
-    types.float64: ctypes.c_double,
-    types.boolean: ctypes.c_bool,
-}
+The arguments have to be of exactly the types that the address was asked for.
+"""
 
 
-class Entry:
-    """Calls a kernel that returns nothing, with addresses of bundles and with numbers.
-
-    Like a call through Numba, a call lets other threads use the interpreter. Nothing is checked:
-    the bundles have to be those for whose types the kernel was compiled.
+def entry(kernel: Any, *arguments: Any) -> Callable[..., None]:
+    """Return what calls a kernel with what :func:`address_of` returns of bundles, and with numbers.
 
     Parameters
     ----------
-    kernel : Kernel
+    kernel : kernel
+        One that returns nothing.
     *arguments : bundles and numbers
-        Of the types that calls will have.
+        Of the types that calls will have. In place of a bundle that the kernel will not use, a
+        call may have 0.
     """
-
-    __slots__ = ("_call", "_name", "_unused")
-
-    def __init__(self, kernel: Any, *arguments: Any) -> None:
-        kinds = [c_type_of(kind) for kind in kernel.types_of(arguments)]
-        # Numba puts a result and an error before the arguments, and returns a status.
-        pointer = ctypes.c_void_p
-        prototype = ctypes.CFUNCTYPE(ctypes.c_int32, pointer, pointer, *kinds)
-        self._call = prototype(kernel.address(*arguments))
-        self._name = kernel.py_func.__name__
-        self._unused = (ctypes.c_int64 * 2)()
-
-    def __call__(self, *arguments: float) -> None:
-        """Call the kernel."""
-        if self._call(self._unused, self._unused, *arguments):
-            raise RuntimeError(f"The kernel {self._name!r} has failed.")
+    return AddressEntry(kernel, *arguments) if is_trusted() else PlainEntry(kernel, *arguments)
 
 
-def c_type_of(kind: Any) -> Any:
-    """Return how a function in C takes a number, or the address of a bundle."""
-    return ctypes.c_void_p if isinstance(kind, BundleType) else C_TYPES[kind]
+def address_of(value: Any) -> Any:
+    """Return a bundle as an entry takes it: its address, or itself the plain way."""
+    return written_at(value) if is_trusted() else value

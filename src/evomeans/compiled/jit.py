@@ -6,12 +6,17 @@ import os
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
-from evomeans.compiled.kernel import AddressedKernel, Kernel
+from evomeans.compiled.check import is_trusted
+from evomeans.compiled.plain import PlainKernel
 
 # Everything of fastmath except nnan and ninf, for kernels that may meet infinities.
 REORDER = frozenset({"reassoc", "nsz", "arcp", "contract", "afn"})
 # All of it. Only with this are minima and maxima of floating-point numbers vectorised.
 FINITE = REORDER | {"nnan", "ninf"}
+# Without _nrt=False, Numba counts references to every array that a kernel passes on, by atomic
+# operations that take longer than the kernels and make threads wait for each other: so kernels
+# cannot allocate.
+OWN_OPTIONS = {"nopython": True, "_nrt": False}
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -48,8 +53,8 @@ def jit(
         Whether every kernel that calls it gets a copy of its own. A call costs some nanoseconds,
         and a copy some tenths of a second of compilation.
     by_address : bool
-        Whether it is only called by its address, by :func:`~evomeans.compiled.kernel.call_at` or
-        through an :class:`~evomeans.compiled.entry.Entry`. What a call from Python needs takes a
+        Whether it is only called by its address, by :func:`~evomeans.compiled.entry.call_at` or
+        through an :func:`~evomeans.compiled.entry.entry`. What a call from Python needs takes a
         tenth of the compilation, if there are many arrays.
     choose : callable, optional
         Takes the types of the arguments, and returns the function to compile for them instead.
@@ -58,23 +63,32 @@ def jit(
     -----
     ``EVOMEANS_CACHE=0`` in the environment switches the disk cache off.
     """
-    # Without _nrt=False, Numba counts references to every array that a kernel passes on, by atomic
-    # operations that take longer than the kernels and make threads wait for each other: so kernels
-    # cannot allocate.
-    options = {
-        "nopython": True,
+
+    def compiled(function: Callable[..., Any]) -> Any:
+        options = options_for(fastmath, inline)
+        if not is_trusted():
+            return PlainKernel(function, options, choose)
+        # Imported here: it needs names that Numba may not have.
+        from evomeans.compiled.kernel import AddressedKernel, Kernel
+
+        kind = AddressedKernel if by_address else Kernel
+        own = {**options, **OWN_OPTIONS, "no_cpython_wrapper": by_address}
+        return kind(function, own, choose, is_kept=is_cached())
+
+    return compiled if function is None else compiled(function)
+
+
+def options_for(fastmath: frozenset[str] = frozenset(), inline: bool = True) -> dict[str, Any]:
+    """Return the options of Numba for a kernel."""
+    return {
         "nogil": True,
         "error_model": "numpy",
         "fastmath": set(fastmath),
-        "_nrt": False,
         "forceinline": inline,
-        "no_cpython_wrapper": by_address,
         "boundscheck": None,
     }
 
-    def compiled(function: Callable[..., Any]) -> Kernel:
-        is_kept = os.environ.get("EVOMEANS_CACHE", "1") != "0"
-        kind = AddressedKernel if by_address else Kernel
-        return kind(function, options, choose, is_kept=is_kept)
 
-    return compiled if function is None else compiled(function)
+def is_cached() -> bool:
+    """Whether machine code is kept on disk."""
+    return os.environ.get("EVOMEANS_CACHE", "1") != "0"

@@ -14,13 +14,21 @@ from collections.abc import Callable
 from typing import Any
 
 from numba import types
-from numba.core import cgutils, ir
-from numba.core.compiler_machinery import FunctionPass, register_pass
-from numba.core.lowering import Lower
-from numba.core.typed_passes import BaseNativeLowering
-from numba.cpython.builtins import do_minmax
 from numba.extending import intrinsic
-from numba.np.arrayobj import fix_integer_index, load_item, store_item
+
+from evomeans.compiled.numba_private import (
+    Assign,
+    BaseNativeLowering,
+    FunctionPass,
+    Global,
+    Lower,
+    cgutils,
+    do_minmax,
+    fix_integer_index,
+    load_item,
+    register_pass,
+    store_item,
+)
 
 # ---- elements of arrays --------------------------------------------------------------------------
 
@@ -155,8 +163,8 @@ class ReplaceBuiltins(FunctionPass):  # type: ignore[misc]
     def run_pass(self, state: Any) -> bool:
         """Replace them."""
         for block in state.func_ir.blocks.values():
-            for assignment in block.find_insts(ir.Assign):
+            for assignment in block.find_insts(Assign):
                 value = assignment.value
-                if isinstance(value, ir.Global) and value.value in (max, min, int):
+                if isinstance(value, Global) and value.value in (max, min, int):
                     value.value = INTRINSICS[value.value]
         return True

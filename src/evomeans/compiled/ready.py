@@ -17,8 +17,6 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Any, NamedTuple
 
-from evomeans.compiled.kernel import Kernel
-
 LOG = logging.getLogger("evomeans")
 # More would hardly help: the kernel that takes longest takes as long as three others.
 MOST_PROCESSES = 4
@@ -42,7 +40,7 @@ class Call(NamedTuple):
 class Job(NamedTuple):
     """A kernel to compile, and the types of its arguments."""
 
-    kernel: Kernel
+    kernel: Any
     types: tuple[Any, ...]
     seconds: float
 

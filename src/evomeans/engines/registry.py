@@ -6,7 +6,6 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from evomeans.compiled.collecting import uncollected
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import Ability, Engine
 from evomeans.engines.rules import MANY_ROWS
@@ -99,25 +98,23 @@ def prepare_kernels(
     needed = kind, is_cpu and X.shape[0] >= MANY_ROWS, abilities, matching, merging, momentum
     if needed in _prepared or not (is_cpu or matching or merging):
         return
-    # Most of what this does with kernels that are at hand is to import Numba.
-    with uncollected():
-        from evomeans.compiled.ready import ready
+    from evomeans.compiled.ready import ready
 
-        calls = []
-        if matching:
-            from evomeans.kernels import matching as matching_centers
+    calls = []
+    if matching:
+        from evomeans.kernels import matching as matching_centers
 
-            calls += matching_centers.kernel_calls()
-        if merging:
-            from evomeans.kernels import ward as merging_clusters
+        calls += matching_centers.kernel_calls()
+    if merging:
+        from evomeans.kernels import ward as merging_clusters
 
-            calls += merging_clusters.kernel_calls()
-        if is_cpu:
-            from evomeans.engines.cpu import prepare
+        calls += merging_clusters.kernel_calls()
+    if is_cpu:
+        from evomeans.engines.cpu import prepare
 
-            breeding = matching or merging
-            calls += prepare.calls(X, n_clusters, abilities, breeding=breeding, momentum=momentum)
-        ready(calls)
+        breeding = matching or merging
+        calls += prepare.calls(X, n_clusters, abilities, breeding=breeding, momentum=momentum)
+    ready(calls)
     _prepared.add(needed)
 
 

@@ -245,10 +245,12 @@ def labelled_inertia(
 ) -> Enclosure:
     """Return the sum of w |x - mean of its cluster|² for samples of magnitude at most 1.
 
-    For any point m, the inertia of a cluster of weight W is the sum of w |x - m|² minus W times the
-    squared distance of m to the mean. With a computed mean as m the second term is tiny, and it
-    removes what the rounding of the mean adds to the first. Offsets x - m have a relative error of
-    one rounding, so that all errors are small shares of the first term.
+    Let y be the differences of samples from an anchor, the heaviest sample of their cluster, and r
+    those of the y from their computed mean. The inertia of a cluster of weight W is the sum of
+    w |r|² minus |sum of w r|² / W, for any computed mean. The second term is tiny, and removes what
+    the rounding of the mean adds to the first. Each y is off by a share of one rounding. The sum of
+    w |y|² is at most n + 1 times the inertia, because the anchor is the heaviest sample, so that
+    all errors are small shares of the first term.
 
     Parameters
     ----------
@@ -259,12 +261,14 @@ def labelled_inertia(
         Any integers.
     """
     n, d = values.shape
-    _, first, places = np.unique(labels, return_index=True, return_inverse=True)
-    places = places.ravel()
+    # The first sample of each label in this order is its heaviest.
+    order = np.argsort(-weights, kind="stable")
+    _, first, found = np.unique(labels[order], return_index=True, return_inverse=True)
+    places = np.empty(n, np.intp)
+    places[order] = found.ravel()
     total = sums_by(places, weights)[:, None]
-    anchor = values[first]
-    means = anchor + _sums(places, (values - anchor[places]) * weights[:, None]) / total
-    offsets = values - means[places]
+    offsets = values - values[order[first]][places]
+    offsets -= (_sums(places, offsets * weights[:, None]) / total)[places]
     if not offsets.any():
         return Enclosure(0.0, 0.0)
     about_means = math.fsum((weights * np.einsum("ij,ij->i", offsets, offsets)).tolist())

@@ -79,9 +79,12 @@ class RandomMeans:
 
     def place(self, engine: Engine, draws: Sequence[FloatArray]) -> list[FloatArray]:
         """Average the samples."""
-        drawn = engine.samples_at(np.concatenate([numbers.ravel() for numbers in draws]))
-        means: FloatArray = drawn.reshape(len(draws), -1, MEAN_OF, drawn.shape[1]).mean(axis=2)
-        return list(means)
+        numbers = np.concatenate(draws)
+        # One after the other: samples that are sparse take no more memory than centres.
+        total = engine.samples_at(numbers[:, 0]).copy()
+        for place in range(1, MEAN_OF):
+            total += engine.samples_at(numbers[:, place])
+        return list((total / MEAN_OF).reshape(len(draws), -1, total.shape[1]))
 
 
 @dataclass(frozen=True)

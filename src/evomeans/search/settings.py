@@ -255,7 +255,7 @@ DEEP = Strategy(
 MODELS = replace(
     DEEP,
     name="deep, models",
-    founding=(*DEEP.founding, RandomMeans()),
+    founding=(*DEEP.founding[:-1], RandomMeans()),
     distinct_starts=True,
 )
 """The default of spherical, trimmed and constrained k-means, whose local searches depend more on

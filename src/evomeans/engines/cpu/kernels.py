@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from evomeans.compiled.entry import Entry
+from evomeans.compiled.entry import entry
 from evomeans.compiled.ready import Call
 from evomeans.engines.cpu.acceleration import Pace, lead
 from evomeans.engines.cpu.assignment import reassign
@@ -103,9 +104,9 @@ class Kernels:
         }
 
     @cached_property
-    def refine(self) -> Entry:
+    def refine(self) -> Callable[..., None]:
         """The kernel that calls the others."""
-        return Entry(refine, *self.arguments[refine])
+        return entry(refine, *self.arguments[refine])
 
     @cached_property
     def refine_address(self) -> int:
@@ -113,9 +114,9 @@ class Kernels:
         return self._address(refine)
 
     @cached_property
-    def swap(self) -> Entry:
+    def swap(self) -> Callable[..., None]:
         """Swaps alone."""
-        return Entry(try_swaps, *self.arguments[try_swaps])
+        return entry(try_swaps, *self.arguments[try_swaps])
 
     @cached_property
     def reassign(self) -> int:
@@ -138,9 +139,9 @@ class Kernels:
         return self._address(try_swaps)
 
     @cached_property
-    def offspring(self) -> Entry:
+    def offspring(self) -> Callable[..., None]:
         """The kernel that makes an offspring; its addresses are in a nursery."""
-        return Entry(make_offspring, *self.arguments[make_offspring])
+        return entry(make_offspring, *self.arguments[make_offspring])
 
     @cached_property
     def choose_parts(self) -> int:

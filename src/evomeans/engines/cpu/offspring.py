@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.compiled.bundle import bundle
+from evomeans.compiled.entry import call_at
 from evomeans.compiled.jit import jit
-from evomeans.compiled.kernel import call_at
 from evomeans.engines.cpu.acceleration import Pace
 from evomeans.engines.cpu.layout import Centers, Samples, Scratch, Solution
 from evomeans.engines.cpu.partition import Parts, is_taken

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from evomeans.compiled.entry import call_at
 from evomeans.compiled.jit import jit
-from evomeans.compiled.kernel import call_at
 from evomeans.engines.cpu.assignment import forget, reassign
 from evomeans.engines.cpu.bounds import MORE, NOTHING
 from evomeans.engines.cpu.layout import (

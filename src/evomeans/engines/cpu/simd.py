@@ -25,10 +25,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba.core import cgutils, types
-from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba import types
 from numba.extending import intrinsic, lower_builtin, models, register_model
+
+from evomeans.compiled.numba_private import AbstractTemplate, cgutils, infer_global, ir, signature
 
 # Lanes of a vector, and samples of a tile.
 WIDTH = 64
@@ -38,7 +38,7 @@ VECTOR = ir.VectorType(ir.FloatType(), WIDTH)
 FAST = ("fast",)
 
 
-class LanesType(types.Type):
+class LanesType(types.Type):  # type: ignore[misc]
     """The Numba type of 64 float32 numbers."""
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.compiled.bundle import address_of
+from evomeans.compiled.entry import address_of
 from evomeans.engines.course import Level
 from evomeans.engines.cpu.acceleration import Pace
 from evomeans.engines.cpu.kernels import Kernels, kernels_for

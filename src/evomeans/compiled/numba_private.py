@@ -1,0 +1,357 @@
+"""All names of Numba outside its documented interface, and what each of them is for.
+
+Numba documents ``numba``, ``numba.types``, ``numba.config`` and ``numba.extending``, which other
+modules import as they like. All else comes from here, and may change with any release: so
+``pyproject.toml`` has an upper bound, and :mod:`evomeans.compiled.check` looks whether what is
+below is as we know it before any of it is used. The plain way of :mod:`evomeans.compiled.plain`
+needs the first group only.
+
+Numba optimises every function on its own, emits machine code for it, and does all of that again
+within each caller that it is inlined into. Here, a kernel that another kernel calls is a *part*: it
+is only translated to LLVM's language. It is optimised, and machine code is emitted, with the
+*whole*: a kernel that Python calls.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable
+from typing import Any
+
+# What types and intrinsics of our own are made of; Numba's own guides to extending it use these.
+from llvmlite import ir  # instructions and types of LLVM
+from numba import types
+from numba.core import cgutils  # memory of functions, and tuples in them
+from numba.core.typing.templates import (
+    AbstractTemplate,  # what an operator means for a type of our own
+    AttributeTemplate,  # which attributes it has
+    infer_global,  # declares such an operator
+    signature,  # types of such a call
+)
+from numba.extending import intrinsic
+
+__all__ = [
+    "AbstractTemplate",
+    "Assign",
+    "AttributeTemplate",
+    "BaseNativeLowering",
+    "FunctionPass",
+    "Global",
+    "Lower",
+    "PartCompiler",
+    "PartDispatcher",
+    "VariantDispatcher",
+    "WholeCompiler",
+    "call_kernel",
+    "cgutils",
+    "do_minmax",
+    "fix_integer_index",
+    "infer_global",
+    "ir",
+    "load_item",
+    "packed",
+    "processor_of",
+    "register_pass",
+    "signature",
+    "store_item",
+    "unexpected",
+    "unpacked",
+]
+
+# What the compiler of our own is made of. A Numba without one of them is used the plain way.
+MISSING: str | None = None
+try:
+    from numba.core.codegen import (
+        JITCodeLibrary,  # the code of a function, from translation to machine code
+        ll,  # LLVM itself: reads the list of names that a cache file holds
+    )
+    from numba.core.compiler import (
+        CompilerBase,  # a compiler with passes of its own
+        CompileResult,  # what compilation returns, and what a cache file holds
+    )
+    from numba.core.compiler_machinery import (
+        FunctionPass,  # a pass of our own
+        PassManager,  # the passes of a compiler
+        register_pass,
+    )
+
+    # Compiles for types of arguments, here a variant that depends on them.
+    from numba.core.dispatcher import _FunctionCompiler  # type: ignore[attr-defined]
+    from numba.core.ir import (
+        Assign,  # where a function reads
+        Global,  # a global variable, such as ``max``
+    )
+    from numba.core.lowering import Lower  # translates expressions to LLVM's language
+    from numba.core.registry import CPUDispatcher  # what Python calls
+    from numba.core.typed_passes import (
+        BaseNativeLowering,  # the pass that translates, here with a Lower of our own
+        IRLegalization,
+        NoPythonBackend,
+        NopythonTypeInference,
+        PreLowerStripPhis,
+    )
+    from numba.core.untyped_passes import (
+        FixupArgs,
+        GenericRewrites,
+        IRProcessing,
+        ReconstructSSA,
+        TranslateByteCode,
+    )
+    from numba.cpython.builtins import do_minmax  # the arithmetic of max and min
+    from numba.np.arrayobj import (
+        fix_integer_index,  # indices that count from the end
+        load_item,  # an element of an array
+        store_item,
+    )
+except ImportError as error:
+    MISSING = str(error)
+
+
+# ---- what we rely on -----------------------------------------------------------------------------
+
+# Fields of an array as kernels see it, which :func:`evomeans.compiled.bundle.words_of` writes.
+ARRAY_FIELDS = ("meminfo", "parent", "nitems", "itemsize", "data", "shape", "strides")
+ARRAY_OF_TWO = "{i8*, i8*, i64, i64, double*, [2 x i64], [2 x i64]}"
+# How a kernel without a result takes a whole and a floating-point number: after places for a result
+# and for an error. :class:`evomeans.compiled.entry.Entry` calls it so.
+CALL = "i32 (i8**, {i8*, i32, i8*, i8*, i32}**, i64, double)"
+
+
+def unexpected(context: Any) -> str | None:
+    """Return what of Numba's code generator is not as we know it; None if all is."""
+    array = types.Array(types.float64, 2, "A")
+    model = context.data_model_manager[array]
+    found: tuple[tuple[Any, Any], ...] = (
+        (tuple(model._fields), ARRAY_FIELDS),
+        (str(model.get_value_type()), ARRAY_OF_TWO),
+        (str(calling_type(context, (types.int64, types.float64))), CALL),
+    )
+    return next((f"{one} instead of {other}" for one, other in found if one != other), None)
+
+
+def calling_type(context: Any, kinds: Any) -> Any:
+    """Return LLVM's type of a kernel that takes these types and returns nothing."""
+    return context.call_conv.get_function_type(types.none, kinds)
+
+
+@intrinsic(prefer_literal=False)
+def call_kernel(typing_context, address, *arguments):  # type: ignore[no-untyped-def]
+    """Call a kernel that returns nothing by its address.
+
+    Its arguments have to be of exactly the types that the address was asked for.
+    """
+
+    def codegen(context, builder, signature, values):  # type: ignore[no-untyped-def]
+        kinds = signature.args[1]
+        callee = builder.inttoptr(values[0], calling_type(context, kinds).as_pointer())
+        rest = cgutils.unpack_tuple(builder, values[1], len(kinds))
+        context.call_conv.call_function(builder, callee, types.none, kinds, rest)
+        return context.get_dummy_value()
+
+    return types.none(types.int64, types.StarArgTuple(arguments)), codegen
+
+
+# ---- the cache -----------------------------------------------------------------------------------
+
+
+def processor_of(context: Any) -> tuple[Any, ...]:
+    """Return what machine code is made for: system, processor and its features."""
+    known: tuple[Any, ...] = context.codegen().magic_tuple()
+    return known
+
+
+def packed(result: Any) -> bytes:
+    """Return the bytes of what was compiled."""
+    return pickle.dumps(result._reduce())
+
+
+def unpacked(context: Any, payload: bytes) -> Any:
+    """Return what was compiled from its bytes."""
+    return CompileResult._rebuild(context, *pickle.loads(payload))
+
+
+if MISSING is None:
+    # ---- code ------------------------------------------------------------------------------------
+
+    class KernelLibrary(JITCodeLibrary):  # type: ignore[misc]
+        """Code of a kernel."""
+
+        def _optimize_functions(self, module: Any) -> None:
+            """Simplify the functions of a module, before any are inlined.
+
+            Numba makes a new set of passes for each of them, including those that are only
+            declared.
+            """
+            module.data_layout = self._codegen._data_layout
+            passes, builder = self._codegen._function_pass_manager()
+            for function in defined(module.functions):
+                passes.run(function, builder)
+
+    class Part(KernelLibrary):
+        """The code of a kernel that is part of others: neither optimised as a whole nor emitted."""
+
+        def finalize(self) -> None:
+            """Leave the code as it is; :class:`Whole` does what remains to be done."""
+            self._finalized = True
+
+    class Whole(KernelLibrary):
+        """The code of a kernel that Python calls, with all of its parts."""
+
+        def serialize_using_object_code(self) -> tuple[str, str, tuple[bytes, bytes]]:
+            """Return what the cache keeps: machine code, and the names that it defines.
+
+            Numba keeps all of the bitcode as well, to link it to others, and reads it whenever it
+            loads the machine code.
+            """
+            self._ensure_finalized()
+            functions, variables = self._final_module.functions, self._final_module.global_variables
+            named = [f'define void @"{one.name}"() {{ ret void }}' for one in defined(functions)]
+            named += [f'@"{one.name}" = global i8 0' for one in defined(variables)]
+            names = ll.parse_assembly("\n".join(named)).as_bitcode()
+            return self.name, "object", (self._get_compiled_object(), names)
+
+        def add_linking_library(self, library: Any) -> None:
+            """Link a part, and the parts of that part."""
+            if library not in self._linking_libraries:
+                super().add_linking_library(library)
+                if isinstance(library, Part):
+                    for part in library._linking_libraries:
+                        self.add_linking_library(part)
+
+    # ---- compilers -------------------------------------------------------------------------------
+
+    class WholeCompiler(CompilerBase):  # type: ignore[misc]
+        """Compiles a kernel that Python calls.
+
+        Numba's other passes deal with what kernels do not have: closures, generators, array
+        expressions and code that depends on literal values.
+        """
+
+        library_class: type[KernelLibrary] = Whole
+
+        def __init__(self, *arguments: Any) -> None:
+            # Imported here, because other processes do without it. And before Numba looks for new
+            # declarations, because it has some.
+            from evomeans.compiled import passes
+
+            self._own = passes
+            super().__init__(*arguments)
+
+        def define_pipelines(self) -> list[Any]:
+            """Return the passes that kernels need."""
+            passes = PassManager("kernel")
+            for one in (
+                TranslateByteCode,
+                FixupArgs,
+                IRProcessing,
+                self._own.ReplaceBuiltins,
+                GenericRewrites,
+                ReconstructSSA,
+                NopythonTypeInference,
+                PreLowerStripPhis,
+                IRLegalization,
+                self._own.KernelLowering,
+                NoPythonBackend,
+            ):
+                passes.add_pass(one, one.__name__)
+            passes.finalize()
+            return [passes]
+
+        def compile_extra(self, function: Callable[..., Any]) -> Any:
+            """Compile a function, into a library of our own."""
+            codegen = self.state.targetctx.codegen()
+            self.state.library = self.library_class(codegen, function.__qualname__)
+            self.state.library.enable_object_caching()
+            self.state.flags.no_cfunc_wrapper = True
+            return super().compile_extra(function)
+
+    class PartCompiler(WholeCompiler):
+        """Translates a kernel that other kernels call."""
+
+        library_class = Part
+
+        def compile_extra(self, function: Callable[..., Any]) -> Any:
+            """Translate a function, and let others call it."""
+            flags = self.state.flags
+            flags.no_compile = flags.no_cpython_wrapper = True
+            result = super().compile_extra(function)
+            if not flags.forceinline:
+                # Otherwise LLVM inlines it where it sees fit.
+                name = result.fndesc.llvm_func_name
+                result.library._final_module.get_function(name).add_function_attribute("noinline")
+            # Numba finds the code of a function by its entry point, of which there is none.
+            result = result._replace(entry_point=result.library)
+            self.state.targetctx.insert_user_function(
+                result.entry_point, result.fndesc, [result.library]
+            )
+            return result
+
+    class VariantCompiler(_FunctionCompiler):  # type: ignore[misc]
+        """Compiles the variant of a function that is made for the types of its arguments."""
+
+        choose: Callable[..., Callable[..., Any]]
+
+        def _get_implementation(self, args: Any, kws: Any) -> Callable[..., Any]:
+            return self.choose(*args)
+
+    # ---- dispatchers -----------------------------------------------------------------------------
+
+    class VariantDispatcher(CPUDispatcher):  # type: ignore[misc]
+        """What Numba calls a function that is compiled for types, or the variant for these types.
+
+        Parameters
+        ----------
+        function : callable
+        options : dict
+            Of Numba.
+        pipeline : type of WholeCompiler
+        choose : callable, optional
+            Returns the function to compile instead, for these types of the arguments.
+        """
+
+        def __init__(
+            self,
+            function: Callable[..., Any],
+            options: dict[str, Any],
+            pipeline: type[WholeCompiler],
+            choose: Callable[..., Callable[..., Any]] | None,
+        ) -> None:
+            super().__init__(function, targetoptions=options, pipeline_class=pipeline)
+            if choose is not None:
+                self._compiler = VariantCompiler(
+                    self.py_func, self.targetdescr, self.targetoptions, {}, pipeline
+                )
+                self._compiler.choose = choose
+
+        def address_for(self, kinds: tuple[Any, ...]) -> int:
+            """Return where the machine code for these types is, once it is compiled."""
+            result = self.overloads[kinds]
+            return int(result.library.get_pointer_to_function(result.fndesc.llvm_func_name))
+
+    class PartDispatcher(VariantDispatcher):
+        """A kernel as other kernels see it.
+
+        All integers it takes are of one type, so that it is translated once, and not again for
+        every mixture of integers that it is called with.
+        """
+
+        def get_call_template(self, args: Any, kws: Any) -> Any:
+            """Return the types of a call."""
+            _, args = self._compiler.fold_argument_types(args, kws)
+            return super().get_call_template(tuple(map(widened, args)), {})
+
+        def add_overload(self, result: Any) -> None:
+            """Note a translation, which Python cannot call."""
+            self.overloads[tuple(result.signature.args)] = result
+
+
+def defined(symbols: Iterable[Any]) -> list[Any]:
+    """Return the symbols of a module that it does not leave to others."""
+    return [symbol for symbol in symbols if not symbol.is_declaration]
+
+
+def widened(kind: Any) -> Any:
+    """Return int64 for the integers that fit into it, and other types as they are."""
+    if isinstance(kind, types.Integer | types.IntegerLiteral) and kind != types.uint64:
+        return types.int64
+    return kind

@@ -1,0 +1,145 @@
+"""Kernels compiled the plain way, by Numba's documented interface alone.
+
+The same functions with the same results, where :mod:`evomeans.compiled.check` does not trust the
+compiler layer with the Numba that is installed. It takes much longer to compile them, and nothing
+is kept on disk: Numba's own cache does not notice changes of other modules, nor damaged files.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numba
+from numba import types
+from numba.extending import intrinsic, overload
+
+from evomeans.compiled.numba_private import cgutils, ir
+
+
+class PlainKernel:
+    """A function that Numba compiles when it is called.
+
+    Parameters
+    ----------
+    function : callable
+    options : dict
+        Of :func:`numba.njit`.
+    choose : callable, optional
+        Returns the function to compile instead, for these types of the arguments.
+    """
+
+    # Another process cannot help.
+    can_share = False
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        options: dict[str, Any],
+        choose: Callable[..., Callable[..., Any]] | None = None,
+    ) -> None:
+        self.py_func = function
+        self._options = options
+        self._addresses: dict[Any, Any] = {}
+        if choose is not None:
+            function = variant_of(function, options, choose)
+        self.dispatcher = numba.njit(**options)(function)
+        self._function = function
+        # By this, Numba knows what other kernels call.
+        self._numba_type_ = numba.typeof(self.dispatcher)
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call it."""
+        return self.dispatcher(*arguments)
+
+    @property
+    def overloads(self) -> Any:
+        """What is compiled, by types of arguments."""
+        return self.dispatcher.overloads
+
+    def compile(self, sig: Any) -> None:
+        """Compile for types of arguments."""
+        self.dispatcher.compile(sig)
+
+    def compile_unless_claimed(self, sig: Any, timeout: float = 0.0) -> None:
+        """Compile: no other process does it for this one."""
+        self.compile(sig)
+
+    def is_compiled(self, sig: Any) -> bool:
+        """Whether it is at hand."""
+        return sig in self.dispatcher.overloads
+
+    def types_of(self, arguments: Iterable[Any]) -> tuple[Any, ...]:
+        """Return the types for which a call with these arguments is compiled."""
+        return tuple(map(numba.typeof, arguments))
+
+    def address(self, *arguments: Any) -> int:
+        """Return where a function in C for these arguments is, for :func:`call_function`."""
+        kinds = self.types_of(arguments)
+        if kinds not in self._addresses:
+            options = {name: value for name, value in self._options.items() if name != "nogil"}
+            self._addresses[kinds] = numba.cfunc(types.none(*kinds), **options)(self._function)
+        return int(self._addresses[kinds].address)
+
+
+class PlainEntry:
+    """Calls a kernel with bundles and with numbers.
+
+    Parameters
+    ----------
+    kernel : PlainKernel
+    *arguments : bundles and numbers
+        Of the types that calls will have; such a bundle stands in for one that is not used.
+    """
+
+    def __init__(self, kernel: PlainKernel, *arguments: Any) -> None:
+        kernel.compile(kernel.types_of(arguments))
+        self._kernel = kernel
+        self._arguments = arguments
+
+    def __call__(self, *arguments: Any) -> None:
+        """Call the kernel."""
+        pairs = zip(arguments, self._arguments, strict=True)
+        self._kernel(*(known if is_unused(one, known) else one for one, known in pairs))
+
+
+def is_unused(given: Any, known: Any) -> bool:
+    """Whether a number is given in place of a bundle."""
+    return isinstance(known, tuple) and not isinstance(given, tuple)
+
+
+def variant_of(
+    function: Callable[..., Any], options: dict[str, Any], choose: Callable[..., Any]
+) -> Callable[..., Any]:
+    """Return a function that calls the variant for the types of its arguments."""
+
+    def variant(*kinds: Any) -> Callable[..., Any]:
+        return choose(*kinds)
+
+    variant.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+    overload(function, jit_options=options)(variant)
+
+    def call(*arguments: Any) -> Any:
+        return function(*arguments)
+
+    return call
+
+
+@intrinsic(prefer_literal=False)
+def call_function(typing_context, address, *arguments):  # type: ignore[no-untyped-def]
+    """Call a function in C that returns nothing, by its address.
+
+    Its arguments have to be of exactly the types that the address was asked for.
+    """
+
+    def codegen(context, builder, signature, values):  # type: ignore[no-untyped-def]
+        kinds = signature.args[1]
+        function = ir.FunctionType(
+            context.get_value_type(types.none), list(map(context.get_value_type, kinds))
+        )
+        callee = builder.inttoptr(values[0], function.as_pointer())
+        builder.call(callee, cgutils.unpack_tuple(builder, values[1], len(kinds)))
+        return context.get_dummy_value()
+
+    return types.none(types.int64, types.StarArgTuple(arguments)), codegen

@@ -1,0 +1,149 @@
+"""Where the compiler layer is not trusted, kernels are compiled the plain way, with equal results."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from evomeans.compiled import check, trial
+from evomeans.compiled.check import objection
+from evomeans.compiled.jit import REORDER, options_for
+from evomeans.compiled.plain import PlainEntry, PlainKernel, call_function
+
+FIT = """
+import hashlib
+import numpy as np
+{before}
+from evomeans import HGMeans
+X = np.random.default_rng(0).normal(size=(200, 3))
+model = HGMeans(4, strategy="paper", max_offspring=12, random_state=0).fit(X)
+history = [record.inertia for record in model.history_]
+print(model.labels_.tolist(), model.inertia_.hex(), history)
+"""
+
+
+@pytest.fixture
+def anew(monkeypatch, tmp_path):
+    """Try the kernels again, as in the first process on a machine."""
+    monkeypatch.setattr("numba.config.CACHE_DIR", str(tmp_path))
+
+
+def test_this_numba_is_trusted_and_that_is_remembered(anew, monkeypatch) -> None:
+    """Later processes do not try again."""
+    assert objection() is None
+    monkeypatch.setattr(trial, "sample", None)
+    assert objection() is None
+
+
+@pytest.mark.parametrize("version", [(0, 65), (0, 69), (1, 0)])
+def test_a_numba_that_was_not_tried_is_not_trusted(version, monkeypatch) -> None:
+    monkeypatch.setattr("numba.version_info", type("", (), {"short": version}))
+    assert "was not tried" in str(objection())
+
+
+def test_a_numba_without_a_name_is_not_trusted(monkeypatch) -> None:
+    monkeypatch.setattr("evomeans.compiled.numba_private.MISSING", "cannot import name 'Lower'")
+    assert "'Lower'" in str(objection())
+
+
+def test_another_layout_of_arrays_is_noticed_before_any_kernel_is_called(anew, monkeypatch) -> None:
+    monkeypatch.setattr("evomeans.compiled.numba_private.ARRAY_OF_TWO", "{i8*}")
+    monkeypatch.setattr(trial, "AddressEntry", None)
+    assert "instead of {i8*}" in str(objection())
+
+
+def test_a_wrong_result_is_noticed(anew, monkeypatch) -> None:
+    """Here, of the kernel that is entered by its address."""
+
+    class Wrong(trial.AddressEntry):
+        def __call__(self, *arguments: float) -> None:
+            super().__call__(arguments[0], 0.25, *arguments[2:])
+
+    monkeypatch.setattr(trial, "AddressEntry", Wrong)
+    assert "A kernel returned" in str(objection())
+
+
+def test_there_is_one_warning(monkeypatch) -> None:
+    monkeypatch.setattr(check, "objection", lambda: "It is too new.")
+    with pytest.warns(RuntimeWarning, match=r"the plain way.*too new. Install numba>="):
+        assert not check.is_trusted.__wrapped__()
+
+
+def total(values, scale):
+    result = 0.0
+    for i in range(values.shape[0]):
+        result += scale * values[i]
+    return result
+
+
+def backwards(values, scale):
+    result = 0.0
+    for i in range(values.shape[0]):
+        result += scale * values[values.shape[0] - 1 - i]
+    return result
+
+
+twice = PlainKernel(total, options_for(REORDER))
+some = PlainKernel(
+    total, options_for(), lambda values, scale: backwards if values.ndim == 1 else total
+)
+
+
+def calls_both(values, result):
+    result[0] = twice(values, 2.0)
+    result[1] = some(values, 1.0)
+
+
+def calls_at(address, values, result):
+    call_function(address, values, result)
+
+
+def test_plain_kernels_call_each_other_also_by_address() -> None:
+    values, result = np.arange(5.0), np.zeros(2)
+    both, at = (PlainKernel(one, options_for()) for one in (calls_both, calls_at))
+    both(values, result)
+    assert result.tolist() == [20.0, 10.0]
+    result[:] = 0.0
+    at(both.address(values, result), values, result)
+    assert result.tolist() == [20.0, 10.0]
+
+
+def test_a_variant_is_chosen_by_types() -> None:
+    """1e16 hides what is added after it."""
+    values = np.array([1e16, 1.0, 1.0])
+    assert some(values, 1.0) == backwards(values, 1.0) != total(values, 1.0)
+
+
+def test_plain_entries_take_bundles_and_zeros_for_unused_ones() -> None:
+    kernel = PlainKernel(trial.add_up, options_for())
+    expected, given = trial.sample(), trial.sample()
+    trial.add_up(expected, 0.5, 3, True)
+    blank = trial.sample()
+    enter = PlainEntry(kernel, blank, 0.0, 0, False)
+    enter(given, 0.5, 3, True)
+    np.testing.assert_allclose(given.result, expected.result, rtol=1e-6)
+    enter(0, 0.5, 3, True)
+    np.testing.assert_allclose(blank.result, expected.result, rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_a_fit_the_plain_way_has_the_same_bits() -> None:
+    """Solution by solution; and the reason is given once."""
+    fail = "from evomeans.compiled import check\ncheck.objection = lambda: 'Forced.'\n"
+    outputs = []
+    for before in ("", fail):
+        done = subprocess.run(
+            [sys.executable, "-c", FIT.format(before=before)],
+            env=dict(os.environ),
+            capture_output=True,
+            text=True,
+            timeout=900,
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stderr.count("the plain way") == (1 if before else 0)
+        outputs.append(done.stdout)
+    assert outputs[0] == outputs[1]
