@@ -290,3 +290,14 @@ def test_penalties_and_limits_to_which_no_start_on_samples_leads(
         model.set_params(n_jobs=1, random_state=seed).fit(np.reshape(X, (-1, 1)), must_link=must)
         found.append(model.inertia_ + model.penalty_)
     assert np.sum(np.isclose(found, optimum)) >= 4
+
+
+def test_a_noisy_population_of_copies_settles():
+    """No founder begins where none has begun, so the patience has nothing to be divided by."""
+    limits = {"size_min": [1, 1, 1, 1], "size_max": [2, 2, 2, 2]}
+    model = ConstrainedHGMeans(4, penalty=5.868700155595297, n_jobs=1, random_state=1006, **limits)
+    X = [[2.0], [0.0], [1.0], [0.0], [1.0]]
+    model.fit(X, must_link=[(0, 1), (4, 3)], cannot_link=[(4, 0), (3, 1), (0, 4)])
+    weights, must, cannot = np.ones(5), [(0, 1), (4, 3)], [(4, 0), (3, 1), (0, 4)]
+    expected = best_constrained(np.array(X), weights, 4, 1, 2, must, cannot, model.penalty)
+    assert model.inertia_ + model.penalty_ == pytest.approx(expected)

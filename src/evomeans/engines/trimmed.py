@@ -278,13 +278,13 @@ class TrimmedEngine(ModelEngine):
         return np.ldexp(np.sqrt(self.squares(centers)), -self.frame.exponent)
 
     def descend(self, centers: FloatArray, single_moves: bool, goal: float = math.inf) -> Descent:
-        """Alternate assignment, trimming, means and single moves until nothing improves."""
+        """Alternate assignment, trimming, means, single moves and exchanges until none improves."""
         (n, d), k = self.items.points.shape, len(centers)
         work = Workspace.allocate(n, k, d)
         limits = np.zeros(k, np.int64), np.full(k, n)
         means = np.array(centers, dtype=np.float64)
         best, best_means = np.inf, means
-        # A single cluster is spared the moves, and has nothing but exchanges.
+        # The plan has no single moves for one cluster; only exchanges improve it.
         improves = single_moves or k == 1
         n_iter = 0
         for _ in range(MOST_ROUNDS):

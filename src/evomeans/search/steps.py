@@ -124,7 +124,7 @@ class Search:
             return False
         improved, factor = state.last_improvement - state.n_earlier, self.operators.patience
         if self.operators.divides_patience:
-            factor /= state.n_agreeing
+            factor /= max(1, state.n_agreeing)
         wait = self.settings.wait_after(improved, self.n_clusters, factor)
         if state.sample_size:
             n_samples = self.engine.n_samples
