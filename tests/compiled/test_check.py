@@ -1,4 +1,4 @@
-"""Where the compiler layer is not trusted, kernels are compiled the plain way, with equal results."""
+"""Where the compiler layer is not trusted, kernels are compiled the plain way: same results."""
 
 from __future__ import annotations
 
