@@ -30,7 +30,7 @@ def squared_distances(samples: FloatArray, centers: FloatArray) -> FloatArray:
 
 
 def spun_wheel(chances: FloatArray, quantile: float) -> int:
-    """Return the first index up to which the chances add up to more than the quantile of them all."""
+    """Return the first index at which the chances so far exceed the quantile of their total."""
     target, total, last = quantile * float(np.cumsum(chances)[-1]), 0.0, -1
     for index, chance in enumerate(chances.tolist()):
         total += chance
