@@ -31,6 +31,7 @@ import numpy as np
 from evomeans.engines import Refinement, Start, create_engine
 from evomeans.engines.protocol import Mating
 from evomeans.engines.rules import split_mixture
+from evomeans.engines.sampling import roulette
 from evomeans.search import OffspringRecord, SearchResult, SearchSettings, evolve, genetic
 from evomeans.search.steps import Search
 from lab.measure import Samples, timed
@@ -189,9 +190,8 @@ def relocated_start(engine: Any, start: Start) -> Start:
     if by_distance:
         distances = engine.distances(start.centers)
         distances[:, start.removed] = np.inf
-        cumulated = np.cumsum(distances.min(axis=1) ** start.power)
-        drawn = np.searchsorted(cumulated, quantile * cumulated[-1], side="right")
-        quantile = (min(drawn, engine.n_samples - 1) + 0.5) / engine.n_samples
+        drawn = roulette(distances.min(axis=1) ** start.power, np.array([quantile]))[0]
+        quantile = (drawn + 0.5) / engine.n_samples
     centers = start.centers.copy()
     centers[start.removed] = engine.samples_at(np.array([quantile]))[0]
     return replace(start, centers=centers, removed=-1)

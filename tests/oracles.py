@@ -29,6 +29,47 @@ def squared_distances(samples: FloatArray, centers: FloatArray) -> FloatArray:
     return np.sum(difference * difference, axis=2)
 
 
+def spun_wheel(chances: FloatArray, quantile: float) -> int:
+    """Return the first index at which the chances so far exceed the quantile of their total."""
+    target, total, last = quantile * float(np.cumsum(chances)[-1]), 0.0, -1
+    for index, chance in enumerate(chances.tolist()):
+        total += chance
+        last = index if chance > 0.0 else last
+        if total > target:
+            return index
+    return last
+
+
+def relocated_to(
+    samples: FloatArray,
+    weights: FloatArray,
+    others: FloatArray,
+    alpha: float,
+    quantile: float,
+    power: int,
+) -> int:
+    """Return the sample drawn from (1−α)·wᵢ/Σw + α·wᵢδᵢ/Σwδ, the second part being drawn last."""
+    if quantile < 1.0 - alpha:
+        return spun_wheel(weights, quantile / (1.0 - alpha))
+    deltas = np.sqrt(squared_distances(samples, others).min(axis=1)) ** power
+    chances = weights * deltas if (weights * deltas).any() else weights
+    return spun_wheel(chances, (quantile - (1.0 - alpha)) / alpha)
+
+
+def least_useful(centers: FloatArray, weights: FloatArray, drawn: list[int]) -> int:
+    """Return the drawn cluster whose cheapest merger, wₐwᵦ/(wₐ+wᵦ)·‖a−b‖², costs least."""
+
+    def use(a: int) -> float:
+        others = [b for b in range(len(centers)) if b != a]
+        products = [weights[a] * weights[b] / (weights[a] + weights[b]) for b in others]
+        return min(
+            product * float(((centers[a] - centers[b]) ** 2).sum())
+            for product, b in zip(products, others, strict=True)
+        )
+
+    return min(drawn, key=use)
+
+
 def cheapest_matching(
     first: FloatArray, second: FloatArray, *, squared: bool
 ) -> tuple[float, float]:

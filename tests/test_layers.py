@@ -32,7 +32,7 @@ FLOORS: dict[str, set[str]] = {
         *("engines.protocol", "engines.sampling", "engines.threads", "engines.workers"),
         *("files", "kernels", "sparkline", "wording"),
     },
-    "path": {"kernels", "engines.protocol", "engines.workers", "search"},
+    "path": {"kernels", "engines.protocol", "engines.sampling", "engines.workers", "search"},
     "criteria": {"metrics"},
     "storage": {"_version", "engines", "files", "exact", "path", "search"},
     "estimators": {

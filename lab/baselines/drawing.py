@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from evomeans.engines import sampling
 from evomeans.typing import FloatArray, Indices
 from lab.baselines.engine import BaselineEngine
 
@@ -15,10 +16,7 @@ def roulette(chances: FloatArray, uniforms: FloatArray) -> Indices:
     """
     if not chances.any():
         chances = np.ones_like(chances)
-    cumulated = chances.cumsum()
-    drawn = np.searchsorted(cumulated, uniforms * cumulated[-1], side="right")
-    indices: Indices = np.minimum(drawn, np.flatnonzero(chances)[-1])
-    return indices
+    return sampling.roulette(chances, uniforms)
 
 
 def roulette_without_replacement(

@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.engines.protocol import Handle
-from evomeans.engines.reference import ReferenceEngine, draw
+from evomeans.engines.reference import ReferenceEngine
 from evomeans.engines.rules import WORTHWHILE
+from evomeans.engines.sampling import roulette
 from evomeans.typing import FloatArray
 from lab.baselines.engine import Attracted, ClusterSums
 from lab.baselines.engines.utilities import sum_by_center
@@ -29,10 +30,6 @@ class BaselineReferenceEngine(ReferenceEngine):
         errors, utilities = np.ldexp(sums, -power * self.frame.exponent)
         return errors, utilities
 
-    def rows(self, chosen: NDArray[np.intp]) -> FloatArray:
-        """Return a few samples."""
-        return self.samples[chosen]
-
     def nearest_squares(self, centers: FloatArray) -> FloatArray:
         """Squared distances to the closest centres; zero for samples without weight."""
         return np.where(self.weights > 0.0, self._squares(centers).min(axis=1), 0.0)
@@ -47,7 +44,7 @@ class BaselineReferenceEngine(ReferenceEngine):
         """Draw a sample by D²; return it, and the gains of putting each centre onto it."""
         squares = self._squares(centers)
         costs = self.weights * squares.min(axis=1)
-        row = int(draw(costs if costs.any() else self.weights, np.array([quantile]))[0])
+        row = int(roulette(costs if costs.any() else self.weights, np.array([quantile]))[0])
         before, gains = self._cost_of(squares.argmin(axis=1), len(centers)), []
         for removed in range(len(centers)):
             swapped = centers.copy()
@@ -99,7 +96,7 @@ class BaselineReferenceEngine(ReferenceEngine):
             trials: list[int] = []
             for quantile in row if drawn else row[:1]:
                 if chance.any():
-                    trials.append(int(draw(chance, np.array([quantile]))[0]))
+                    trials.append(int(roulette(chance, np.array([quantile]))[0]))
                     chance[trials[-1]] = 0.0
             costs = [self.weights @ squares[:, [*drawn, one]].min(axis=1) for one in trials]
             drawn.append(trials[int(np.argmin(costs))])

@@ -10,6 +10,7 @@ from itertools import combinations
 import numpy as np
 
 from evomeans.engines.protocol import LocalSearch, Refinement, Start
+from evomeans.engines.sampling import roulette
 from evomeans.typing import FloatArray, Indices
 from lab.baselines.base import random_samples
 from lab.baselines.engine import BaselineEngine, refined
@@ -169,9 +170,7 @@ def select_by_roulette(
 
 def _spun(chances: FloatArray, uniform: float) -> int:
     """Return the index at which the wheel stops; never one without a chance."""
-    cumulated = chances.cumsum()
-    index = int(np.searchsorted(cumulated, uniform * cumulated[-1], side="right"))
-    return min(index, int(np.flatnonzero(chances)[-1]))
+    return int(roulette(chances, np.array([uniform]))[0])
 
 
 def closest_centers(engine: BaselineEngine, centers: FloatArray) -> Indices:

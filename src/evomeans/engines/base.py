@@ -34,7 +34,7 @@ from evomeans.engines.protocol import (
     require_abilities,
 )
 from evomeans.engines.rules import BETTER, split_mixture
-from evomeans.engines.sampling import Drawing, WeightedDraw
+from evomeans.engines.sampling import Drawing, WeightedDraw, roulette
 from evomeans.typing import FloatArray, Labels
 
 
@@ -74,6 +74,62 @@ class CountingSamples:
         """Total weight of the samples that are closest to each centre, and the inertia."""
         labels, inertia = self.assign(centers)  # type: ignore[attr-defined]
         return total_weights(labels, self.weights, len(centers)), inertia  # type: ignore[attr-defined]
+
+
+class DrawnCenters(ABC):
+    """What an engine inherits that draws single centres among its samples, in plain NumPy.
+
+    ``chances`` are the weights by which samples are drawn.
+    """
+
+    chances: FloatArray
+
+    @abstractmethod
+    def rows(self, chosen: NDArray[np.intp]) -> FloatArray:
+        """Return a few samples as centres."""
+
+    @abstractmethod
+    def nearest(self, centers: FloatArray) -> FloatArray:
+        """Return what every sample costs with the closest centre, per unit of weight."""
+
+    def samples_at(self, quantiles: FloatArray) -> FloatArray:
+        """Rows at quantiles of the cumulated weight."""
+        return self.rows(roulette(self.chances, quantiles))
+
+    def chance(self, nearest: FloatArray) -> FloatArray:
+        """Weights times distances; weights alone if all of these are zero."""
+        chance = self.chances * nearest
+        return chance if chance.any() else self.chances
+
+    def relocate(
+        self, centers: FloatArray, removed: int, alpha: float, quantile: float, power: int
+    ) -> None:
+        """Put one centre onto a sample drawn from the mixture (the paper's eq. 5)."""
+        by_distance, quantile = split_mixture(alpha, quantile)
+        chance = self.chances
+        if by_distance and len(centers) > 1:
+            chance = self.chance(self.nearest(np.delete(centers, removed, axis=0)) ** (power / 2))
+        centers[removed] = self.rows(roulette(chance, np.array([quantile])))[0]
+
+    def swapped(
+        self, centers: FloatArray, weights: FloatArray, rng: np.random.Generator
+    ) -> FloatArray:
+        """Take away a centre of little use, and put it onto a sample that costs much.
+
+        The use of a cluster is what merging it with the cheapest other one would cost, wₐwᵦ/(wₐ+wᵦ)
+        times the squared distance of their centres; of a few clusters drawn, the least useful one
+        goes. The sample is drawn by its share of the objective.
+        """
+        k = len(centers)
+        drawn = rng.integers(k, size=max(2, k // 10))
+        apart = np.sum((centers[drawn][:, None] - centers) ** 2, axis=2)
+        products, totals = np.outer(weights[drawn], weights), np.add.outer(weights[drawn], weights)
+        costs = apart * products / np.where(totals > 0.0, totals, 1.0)
+        costs[np.arange(len(drawn)), drawn] = np.inf
+        swapped = centers.copy()
+        place = roulette(self.chance(self.nearest(centers)), rng.random(1))
+        swapped[drawn[costs.min(axis=1).argmin()]] = self.rows(place)[0]
+        return swapped
 
 
 class OneAtATime(CountingSamples):
@@ -157,7 +213,7 @@ class Descent:
     n_iter: int
 
 
-class ModelEngine(Abandonable, CountingSamples, ABC):
+class ModelEngine(Abandonable, DrawnCenters, CountingSamples, ABC):
     """Samples in memory, and the course of a refinement around the local search of a model.
 
     Parameters
@@ -193,14 +249,6 @@ class ModelEngine(Abandonable, CountingSamples, ABC):
         """
 
     @abstractmethod
-    def rows(self, chosen: NDArray[np.intp]) -> FloatArray:
-        """Return a few samples as centres."""
-
-    @abstractmethod
-    def nearest(self, centers: FloatArray) -> FloatArray:
-        """Return what every sample costs with the closest centre, per unit of weight."""
-
-    @abstractmethod
     def assign(self, centers: FloatArray) -> tuple[Labels, float]:
         """Label the samples by these centres; return the objective in data units too."""
 
@@ -212,10 +260,6 @@ class ModelEngine(Abandonable, CountingSamples, ABC):
         """Convert an objective from the frame."""
         return self.frame.inertia_in_data_units(objective)
 
-    def samples_at(self, quantiles: FloatArray) -> FloatArray:
-        """Rows at quantiles of the cumulated weight."""
-        return self.rows(draw(self.chances, quantiles))
-
     def refine(self, starts: Sequence[Start]) -> list[Refinement]:
         """Refine every start, one after the other."""
         require_abilities(starts, self.abilities, type(self).__name__)
@@ -224,7 +268,7 @@ class ModelEngine(Abandonable, CountingSamples, ABC):
     def _refine(self, start: Start) -> Refinement:
         centers, moves = start.centers.copy(), start.local_search.single_moves
         if start.removed >= 0:
-            self._relocate(centers, start)
+            self.relocate(centers, start.removed, start.alpha, start.quantile, start.power)
         self._reached = centers.copy()
         try:
             return self._improve(start, self.descend(centers, moves))
@@ -240,7 +284,9 @@ class ModelEngine(Abandonable, CountingSamples, ABC):
         for _ in range(start.local_search.swaps if len(centers) > 1 else 0):
             self.reach(best.centers)
             goal = best.objective * NEARLY
-            swapped = self.descend(self._swap(best, rng), False, goal)
+            swapped = self.descend(
+                self.swapped(best.centers, best.cluster_weights, rng), False, goal
+            )
             n_iter += swapped.n_iter
             if moves and swapped.objective < goal:
                 swapped = self.descend(swapped.centers, True)
@@ -255,43 +301,15 @@ class ModelEngine(Abandonable, CountingSamples, ABC):
             labels=best.labels,
         )
 
-    def _relocate(self, centers: FloatArray, start: Start) -> None:
-        """Put one centre onto a sample drawn from the mixture (the paper's eq. 5)."""
-        by_distance, quantile = split_mixture(start.alpha, start.quantile)
-        chance = self.chances
-        if by_distance and len(centers) > 1:
-            nearest = self.nearest(np.delete(centers, start.removed, axis=0))
-            chance = self._chance(nearest ** (start.power / 2))
-        centers[start.removed] = self.rows(draw(chance, np.array([quantile])))[0]
-
-    def _swap(self, solution: Descent, rng: np.random.Generator) -> FloatArray:
-        """Take away a centre of little use, and put it onto a sample that costs much.
-
-        The use of a cluster is what merging it with the cheapest other one would cost, wₐwᵦ/(wₐ+wᵦ)
-        times the squared distance of their centres; of a few clusters drawn, the least useful one
-        goes. The sample is drawn by its share of the objective.
-        """
-        centers, weights = solution.centers, solution.cluster_weights
-        k = len(centers)
-        drawn = rng.integers(k, size=max(2, k // 10))
-        apart = np.sum((centers[drawn][:, None] - centers) ** 2, axis=2)
-        products, totals = np.outer(weights[drawn], weights), np.add.outer(weights[drawn], weights)
-        costs = apart * products / np.where(totals > 0.0, totals, 1.0)
-        costs[np.arange(len(drawn)), drawn] = np.inf
-        swapped = centers.copy()
-        chance = self._chance(self.nearest(centers))
-        swapped[drawn[costs.min(axis=1).argmin()]] = self.rows(draw(chance, rng.random(1)))[0]
-        return swapped
-
     def seed(self, quantiles: FloatArray) -> FloatArray:
         """Draw centres by k-means++."""
         quantiles = quantiles.reshape(len(quantiles), -1)
-        chosen = draw(self.weights, quantiles[0, :1])
+        chosen = roulette(self.weights, quantiles[0, :1])
         try:
             nearest = self.nearest_each(chosen)[0]
             for trials in quantiles[1:]:
                 self.check_abandoned()
-                drawn = draw(self._chance(nearest), trials)
+                drawn = roulette(self.chance(nearest), trials)
                 closer = [np.minimum(nearest, one) for one in self.nearest_each(drawn)]
                 best = int(np.argmin([weighted_sum(self.weights, one) for one in closer]))
                 chosen, nearest = np.append(chosen, drawn[best]), closer[best]
@@ -316,11 +334,6 @@ class ModelEngine(Abandonable, CountingSamples, ABC):
         for first in range(0, self.n_samples, at_once):
             self.check_abandoned()
             yield slice(first, min(first + at_once, self.n_samples))
-
-    def _chance(self, nearest: FloatArray) -> FloatArray:
-        """Weights times distances; weights alone if all of these are zero."""
-        chance = self.chances * nearest
-        return chance if chance.any() else self.chances
 
     def better_parts(
         self,
@@ -371,11 +384,3 @@ def is_hopeless(before: float, now: float, goal: float) -> bool:
     Each step gains less than the one before, by and large.
     """
     return now - goal > STEPS_AHEAD * (before - now)
-
-
-def draw(chance: FloatArray, quantiles: FloatArray) -> NDArray[np.intp]:
-    """Roulette wheel: indices whose share of the cumulated ``chance`` holds the quantiles."""
-    cumulated = np.cumsum(chance)
-    indices = np.searchsorted(cumulated, quantiles * cumulated[-1], side="right")
-    drawn: NDArray[np.intp] = np.minimum(indices, np.flatnonzero(chance)[-1])
-    return drawn

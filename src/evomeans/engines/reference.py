@@ -1,7 +1,7 @@
 """The reference engine: every operator in plain NumPy, slow and obvious, the oracle of all tests.
 
-It shares no course, kernel or bound with the other engines, only the rules of
-:mod:`~evomeans.engines.rules`.
+It shares no course, kernel or bound with the engines that are compared with it, only the rules of
+:mod:`~evomeans.engines.rules`; with the engines of models it shares how single centres are drawn.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from evomeans.engines.acceleration import Momentum, Outlook
-from evomeans.engines.base import OneAtATime
+from evomeans.engines.base import DrawnCenters, OneAtATime
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import Ability, Handle, Refinement, Start
 from evomeans.engines.rules import (
@@ -30,13 +30,12 @@ from evomeans.engines.rules import (
     WORTHWHILE,
     repair_draw,
     sits_on_centers,
-    split_mixture,
 )
-from evomeans.engines.sampling import Drawing
+from evomeans.engines.sampling import Drawing, roulette
 from evomeans.typing import Flags, FloatArray
 
 
-class ReferenceEngine(OneAtATime):
+class ReferenceEngine(DrawnCenters, OneAtATime):
     """Dense samples, brute force, one thread.
 
     Parameters
@@ -59,20 +58,17 @@ class ReferenceEngine(OneAtATime):
         self.frame = Frame.around(X) if frame is None else frame
         self.samples = self.frame.encode(X).astype(np.float64)
         self.weights = np.ones(len(X)) if sample_weight is None else sample_weight
+        self.chances = self.weights
         self.total_weight = float(self.weights.sum())
         self.norms = np.einsum("ij,ij->i", self.samples, self.samples)
         self.n_samples = len(X)
         self.dtype = X.dtype
 
-    def samples_at(self, quantiles: FloatArray) -> FloatArray:
-        """Rows at quantiles of the cumulated weight."""
-        return self.samples[draw(self.weights, quantiles)]
-
     def subsample(self, drawing: Drawing) -> ReferenceEngine:
         """Make an engine over rows that are drawn by their weights and distances."""
         costs, centers = None, drawing.centers
         if centers is not None:
-            costs = self.weights * self._squares(centers).min(axis=1)
+            costs = self.weights * self.nearest(centers)
         rows, own = drawing.choose(costs, self.weights, self.total_weight, self.n_samples)
         return ReferenceEngine(self.frame.decode(self.samples[rows]), own, self.frame)
 
@@ -86,14 +82,16 @@ class ReferenceEngine(OneAtATime):
     def _refine(self, start: Start) -> Refinement:
         centers = start.centers.copy()
         if start.removed >= 0:
-            self._relocate(centers, start.removed, start.alpha, start.quantile, start.power)
+            self.relocate(centers, start.removed, start.alpha, start.quantile, start.power)
         best = self._descend(centers, start)
         n_iter = best.n_iter
         if start.local_search.max_iter is None and len(centers) > 1:
             # The engine has no randomness of its own: all draws follow from that of the start.
             rng = np.random.default_rng(int(start.quantile * 2**53))
             for _ in range(start.local_search.swaps):
-                swapped = self._descend(self._swap(best, rng), start)
+                swapped = self._descend(
+                    self.swapped(best.centers, best.cluster_weights, rng), start
+                )
                 n_iter += swapped.n_iter
                 if swapped.inertia < best.inertia * BETTER:
                     best = swapped
@@ -122,7 +120,7 @@ class ReferenceEngine(OneAtATime):
                 moves = single_moves and n_iter < MAX_ITERATIONS
                 if moves and self._move_single_samples(centers, labels):
                     continue
-            nearest = self._squares(centers).min(axis=1)
+            nearest = self.nearest(centers)
             inertia = float(self.weights @ nearest)
             counted = np.flatnonzero(self.weights)
             on_samples = sits_on_centers(nearest[counted], self.norms[counted])
@@ -138,7 +136,7 @@ class ReferenceEngine(OneAtATime):
             for empty in np.flatnonzero(weights == 0.0).tolist():
                 repairs += 1
                 alpha, quantile = repair_draw(start.alpha, start.quantile, repairs)
-                self._relocate(centers, empty, alpha, quantile, start.power)
+                self.relocate(centers, empty, alpha, quantile, start.power)
 
     def _descend_with_momentum(self, centers: FloatArray, outlook: Outlook) -> tuple[int, bool]:
         """Lead the centres near a fixed point.
@@ -158,27 +156,6 @@ class ReferenceEngine(OneAtATime):
                 break
             centers[:] = target
         return n_iter, False
-
-    def _swap(self, solution: Refinement, rng: np.random.Generator) -> FloatArray:
-        """Take away a centre of little use, and put it onto a sample that costs much.
-
-        The use of a cluster is what merging it with the cheapest other one would cost, wₐwᵦ/(wₐ+wᵦ)
-        times the squared distance of their centres; of a few clusters drawn, the least useful one
-        goes. The sample is drawn by its share of the sum of squares.
-        """
-        centers, weights = solution.centers, solution.cluster_weights
-        k = len(centers)
-        drawn = rng.integers(k, size=max(2, k // 10))
-        apart = np.sum((centers[drawn][:, None] - centers) ** 2, axis=2)
-        products, totals = np.outer(weights[drawn], weights), np.add.outer(weights[drawn], weights)
-        costs = apart * products / np.where(totals > 0.0, totals, 1.0)
-        costs[np.arange(len(drawn)), drawn] = np.inf
-        removed = drawn[costs.min(axis=1).argmin()]
-        shares = self.weights * self._squares(centers).min(axis=1)
-        chance = shares if shares.any() else self.weights
-        swapped = centers.copy()
-        swapped[removed] = self.samples[draw(chance, rng.random(1))[0]]
-        return swapped
 
     def _move_single_samples(self, centers: FloatArray, labels: NDArray[np.intp]) -> bool:
         """Make Hartigan's moves; return whether there were any.
@@ -224,18 +201,14 @@ class ReferenceEngine(OneAtATime):
             # From a member on, so that the mean of equal samples is that sample.
             centers[j] = rows[0] + np.average(rows - rows[0], axis=0, weights=self.weights[members])
 
-    def _relocate(
-        self, centers: FloatArray, removed: int, alpha: float, quantile: float, power: int
-    ) -> None:
-        """Put one centre onto a sample drawn from the mixture (the paper's eq. 5)."""
-        by_distance, quantile = split_mixture(alpha, quantile)
-        chance = self.weights
-        if by_distance and len(centers) > 1:
-            rest = np.delete(centers, removed, axis=0)
-            distances = self._squares(rest).min(axis=1) ** (power / 2)
-            if np.any(self.weights * distances > 0.0):
-                chance = self.weights * distances
-        centers[removed] = self.samples[draw(chance, np.array([quantile]))[0]]
+    def rows(self, chosen: NDArray[np.intp]) -> FloatArray:
+        """Return a few samples."""
+        return self.samples[chosen]
+
+    def nearest(self, centers: FloatArray) -> FloatArray:
+        """Squared distances to the closest centres."""
+        nearest: FloatArray = self._squares(centers).min(axis=1)
+        return nearest
 
     def _cluster_weights(self, labels: NDArray[np.intp], k: int) -> FloatArray:
         return np.bincount(labels, self.weights, k).astype(np.float64)
@@ -261,8 +234,7 @@ class ReferenceEngine(OneAtATime):
         centers = self.samples_at(first[:1])
         nearest = self._squares(centers)[:, 0]
         for trials in later:
-            chance = self.weights * nearest
-            drawn = self.samples[draw(chance if chance.any() else self.weights, trials)]
+            drawn = self.rows(roulette(self.chance(nearest), trials))
             savings = np.maximum(nearest[:, None] - self._squares(drawn), 0.0)
             best = np.argmax(self.weights @ savings)
             centers = np.vstack([centers, drawn[best]])
@@ -294,14 +266,6 @@ class ReferenceEngine(OneAtATime):
         if total >= min(errors[0].sum(), errors[1].sum()) * BETTER:
             return None
         return gone, chosen
-
-
-def draw(chance: FloatArray, quantiles: FloatArray) -> NDArray[np.intp]:
-    """Roulette wheel: indices whose share of the cumulated ``chance`` holds the quantiles."""
-    cumulated = np.cumsum(chance)
-    indices = np.searchsorted(cumulated, quantiles * cumulated[-1], side="right")
-    drawn: NDArray[np.intp] = np.minimum(indices, np.flatnonzero(chance)[-1])
-    return drawn
 
 
 def balanced_choice(extra_costs: Sequence[float], extra_clusters: Sequence[int]) -> list[int]:

@@ -104,6 +104,21 @@ def uniforms(seed: int, first: int, count: int) -> FloatArray:
     return np.ldexp((z >> np.uint64(11)).astype(np.float64), -53)
 
 
+def wheel_stops(cumulated: FloatArray, targets: Any, last: Any) -> NDArray[np.intp]:
+    """Return where a wheel of cumulated chances stops at targets between 0 and their total.
+
+    Rounding must not lead beyond ``last``, the last place that has a chance.
+    """
+    stops: NDArray[np.intp] = np.minimum(np.searchsorted(cumulated, targets, side="right"), last)
+    return stops
+
+
+def roulette(chances: FloatArray, quantiles: FloatArray) -> NDArray[np.intp]:
+    """Return the indices whose shares of the cumulated chances hold these quantiles in [0, 1)."""
+    cumulated = np.cumsum(chances)
+    return wheel_stops(cumulated, quantiles * cumulated[-1], np.flatnonzero(chances)[-1])
+
+
 NONE_TAKEN = np.empty(0, np.intp)
 
 
@@ -124,22 +139,14 @@ class WeightedDraw:
     def rows(self, quantiles: FloatArray) -> NDArray[np.intp]:
         """Return the rows at these quantiles in [0, 1)."""
         if self.weights is None:
-            drawn = (quantiles * self.n_samples).astype(np.intp)
-        else:
-            cumulated = self._cumulated
-            drawn = np.searchsorted(cumulated, quantiles * cumulated[-1], side="right")
-        # Rounding must not lead beyond the last row, nor to one without weight.
-        rows: NDArray[np.intp] = np.minimum(drawn, self._last)
-        return rows
+            return np.minimum((quantiles * self.n_samples).astype(np.intp), self._last)
+        return wheel_stops(self._cumulated, quantiles * self._cumulated[-1], self._last)
 
     def row(self, quantile: float) -> int:
         """Return the row at one quantile."""
         if self.weights is None:
-            drawn = int(quantile * self.n_samples)
-        else:
-            cumulated = self._cumulated
-            drawn = int(np.searchsorted(cumulated, quantile * cumulated[-1], side="right"))
-        return min(drawn, self._last)
+            return min(int(quantile * self.n_samples), self._last)
+        return int(wheel_stops(self._cumulated, quantile * self._cumulated[-1], self._last))
 
     def distinct_rows(
         self, quantiles: FloatArray, taken: NDArray[np.intp] = NONE_TAKEN

@@ -35,44 +35,28 @@ if TYPE_CHECKING:
     from evomeans.exact.certificate import Certificate
 
 
-class FittedCenters(
-    Presented,
-    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
-    TransformerMixin,  # type: ignore[misc]
-    ClusterMixin,  # type: ignore[misc]
-    BaseEstimator,  # type: ignore[misc]
-):
-    """A clusterer with centres, of which only ``fit`` is missing.
+class Centers(Presented, ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore[misc]
+    """What an estimator inherits that has centres to compare new samples with."""
 
-    Attributes
-    ----------
-    cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        In data units and in lexicographic order; centres that own no sample last.
-    labels_ : ndarray of shape (n_samples,), dtype int32
-        Index of the closest centre of each sample of the fit.
-    inertia_ : float
-        Weighted sum of squared distances of the samples to their closest centre.
-    n_features_in_ : int
-        Number of features of the fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if all are strings.
-    certificate_ : Certificate
-        What :meth:`certify` has proven about the last fit, once it was called.
-    """
-
-    n_clusters: int
     engine: str
     n_jobs: int | None
-    cluster_centers_: NDArray[Any]
-    labels_: NDArray[np.int32]
-    inertia_: float
+    cluster_centers_: Any
+    labels_: Any
     n_features_in_: int
     feature_names_in_: NDArray[Any]
-    certificate_: Certificate
     _frame: Frame
-    # Whether the objective is the inertia of all samples, over all clusterings or over some.
-    _is_plain_kmeans: ClassVar[bool] = True
-    _is_constrained: ClassVar[bool] = False
+
+    @property
+    def _centers(self) -> NDArray[Any]:
+        """The centres that new samples are compared with, in data units."""
+        centers: NDArray[Any] = self.cluster_centers_
+        return centers
+
+    @property
+    def _labels(self) -> NDArray[np.int32]:
+        """The labels of the samples of the fit."""
+        labels: NDArray[np.int32] = self.labels_
+        return labels
 
     @abstractmethod
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -93,9 +77,9 @@ class FittedCenters(
         Returns
         -------
         labels : ndarray of shape (n_samples,), dtype int32
-            ``labels_``.
+            The cluster of each sample.
         """
-        return self.fit(X, sample_weight=sample_weight).labels_
+        return self.fit(X, sample_weight=sample_weight)._labels
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[Any]:
         """Find the clusters of ``X`` and return the distances of its samples to the centres.
@@ -196,6 +180,87 @@ class FittedCenters(
             return -nearest.inertia(X, sample_weight, *self._compared(X))
         engine, centers = self._fitted_engine(X, sample_weight)
         return -engine.assign(centers)[1]
+
+    def _keep_features(self, features: Features, frame: Frame) -> None:
+        """Remember the columns of the samples, and the frame of the centres."""
+        self.n_features_in_ = features.count
+        if features.names is not None:
+            self.feature_names_in_ = features.names
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self._frame = frame
+
+    def _checked(self, X: Any) -> Any:
+        check_is_fitted(self, "cluster_centers_")
+        return check_new_samples(self, X)
+
+    def _centers_and_frame(self) -> tuple[FloatArray, Frame]:
+        return encode_centers(self._frame, self._centers), self._frame
+
+    @property
+    def _needs_no_engine(self) -> bool:
+        """Whether the labels of the CPU engine can be had without one."""
+        return self.engine in ("auto", "cpu")
+
+    def _compared(self, X: Any) -> tuple[FloatArray, Frame, int]:
+        """Return the centres in a frame, the frame, and the number of threads."""
+        frame = self._frame
+        if is_sparse(X) and frame.shift.any():
+            frame = Frame.scaling(self._centers, self.n_features_in_)
+        centers = encode_centers(frame, self._centers)
+        return centers, frame, check_thread_count(self.n_jobs)
+
+    def _fitted_engine(
+        self, X: Any, sample_weight: FloatArray | None = None
+    ) -> tuple[Engine, FloatArray]:
+        """Return an engine that holds new samples, and the fitted centres in its frame."""
+        frame = frame_for_new_samples(X, self._frame, self._centers)
+        engine = create_engine(self.engine, X, sample_weight, frame=frame, searching=False)
+        return engine, encode_centers(frame, self._centers)
+
+    @property
+    def _n_features_out(self) -> int:
+        """What get_feature_names_out counts up to."""
+        return len(self._centers)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.engine not in DENSE_ENGINES
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class FittedCenters(
+    Centers,
+    ClusterMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
+    """A clusterer with centres, of which only ``fit`` is missing.
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        In data units and in lexicographic order; centres that own no sample last.
+    labels_ : ndarray of shape (n_samples,), dtype int32
+        Index of the closest centre of each sample of the fit.
+    inertia_ : float
+        Weighted sum of squared distances of the samples to their closest centre.
+    n_features_in_ : int
+        Number of features of the fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if all are strings.
+    certificate_ : Certificate
+        What :meth:`certify` has proven about the last fit, once it was called.
+    """
+
+    n_clusters: int
+    cluster_centers_: NDArray[Any]
+    labels_: NDArray[np.int32]
+    inertia_: float
+    certificate_: Certificate
+    # Whether the objective is the inertia of all samples, over all clusterings or over some.
+    _is_plain_kmeans: ClassVar[bool] = True
+    _is_constrained: ClassVar[bool] = False
 
     def certify(
         self,
@@ -313,12 +378,7 @@ class FittedCenters(
 
     def _keep_solution(self, features: Features, frame: Frame, solution: Solution) -> None:
         """Set the fitted attributes that all clusterers have; nothing in here can fail."""
-        self.n_features_in_ = features.count
-        if features.names is not None:
-            self.feature_names_in_ = features.names
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        self._frame = frame
+        self._keep_features(features, frame)
         self.cluster_centers_ = solution.centers
         self.labels_ = solution.labels
         self.inertia_ = solution.inertia
@@ -335,42 +395,3 @@ class FittedCenters(
                 ConvergenceWarning,
                 stacklevel=stacklevel,
             )
-
-    def _checked(self, X: Any) -> Any:
-        check_is_fitted(self, "cluster_centers_")
-        return check_new_samples(self, X)
-
-    def _centers_and_frame(self) -> tuple[FloatArray, Frame]:
-        return encode_centers(self._frame, self.cluster_centers_), self._frame
-
-    @property
-    def _needs_no_engine(self) -> bool:
-        """Whether the labels of the CPU engine can be had without one."""
-        return self.engine in ("auto", "cpu")
-
-    def _compared(self, X: Any) -> tuple[FloatArray, Frame, int]:
-        """Return the centres in a frame, the frame, and the number of threads."""
-        frame = self._frame
-        if is_sparse(X) and frame.shift.any():
-            frame = Frame.scaling(self.cluster_centers_, self.n_features_in_)
-        centers = encode_centers(frame, self.cluster_centers_)
-        return centers, frame, check_thread_count(self.n_jobs)
-
-    def _fitted_engine(
-        self, X: Any, sample_weight: FloatArray | None = None
-    ) -> tuple[Engine, FloatArray]:
-        """Return an engine that holds new samples, and the fitted centres in its frame."""
-        frame = frame_for_new_samples(X, self._frame, self.cluster_centers_)
-        engine = create_engine(self.engine, X, sample_weight, frame=frame, searching=False)
-        return engine, encode_centers(frame, self.cluster_centers_)
-
-    @property
-    def _n_features_out(self) -> int:
-        """What get_feature_names_out counts up to."""
-        return len(self.cluster_centers_)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self.engine not in DENSE_ENGINES
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags

@@ -6,17 +6,15 @@ import os
 import warnings
 from typing import Any, Self
 
-from evomeans.engines import is_dask
 from evomeans.estimators.callbacks import EXTRA_FRAMES, with_callbacks
 from evomeans.estimators.parameters import (
     DEFAULT_MAX_OFFSPRING,
     NOT_SET,
     Parameters,
-    check_parameters,
     explaining_kmeans_parameters,
 )
 from evomeans.estimators.searching import SearchingEstimator
-from evomeans.estimators.tasks import Task, plain_task
+from evomeans.estimators.tasks import Task, is_line, plain_task
 from evomeans.search import Strategy
 from evomeans.typing import FloatArray
 
@@ -337,16 +335,15 @@ class HGMeans(SearchingEstimator):
         self : HGMeans
             The fitted estimator.
         """
-        check_parameters(self)
-        self._warn_of_max_iter()
         return self._fit(X, y, sample_weight)
 
     def _pose(
         self, X: Any, sample_weight: FloatArray | None, parameters: Parameters, **constraints: Any
     ) -> Task:
         """K-means on the samples as they are; one feature is solved exactly."""
-        is_line = self.engine == "auto" and X.shape[1] == 1 and not is_dask(X)
-        return plain_task(X, sample_weight, self.n_clusters, parameters, is_line=is_line)
+        self._warn_of_max_iter()
+        on_line = is_line(self.engine, X)
+        return plain_task(X, sample_weight, self.n_clusters, parameters, is_line=on_line)
 
     def _warn_of_max_iter(self) -> None:
         if self.max_iter != NOT_SET:
@@ -355,5 +352,5 @@ class HGMeans(SearchingEstimator):
                 "whole run of K-means. KMeans' max_iter=300 is not needed here. Leave it out, or "
                 "use max_offspring, its new name.",
                 FutureWarning,
-                stacklevel=3 + EXTRA_FRAMES,
+                stacklevel=5 + EXTRA_FRAMES,
             )

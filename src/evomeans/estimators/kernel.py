@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,8 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
 from evomeans.engines import Engine
 from evomeans.engines.constrained.links import contract
-from evomeans.estimators.callbacks import EXTRA_FRAMES, with_callbacks
-from evomeans.estimators.model import Model
+from evomeans.estimators.callbacks import EXTRA_FRAMES
+from evomeans.estimators.model import Model, renumbered
 from evomeans.estimators.parameters import (
     Parameters,
     check_int,
@@ -189,30 +189,10 @@ class KernelHGMeans(Model):
     _fitted_arrays: ClassVar[tuple[str, ...]] = ("landmarks", "factor")
     _is_euclidean: ClassVar[bool] = False
 
-    @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Find the clusters of ``X``.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features) or (n_samples, n_samples)
-            The samples, dense; or their kernel if that is precomputed.
-        y : Ignored
-            Not used, present here for API consistency by convention.
-        sample_weight : float or array-like of shape (n_samples,), default=None
-            The weight of each sample. None means equal weights.
-
-        Returns
-        -------
-        self : KernelHGMeans
-            The fitted estimator.
-        """
-        return self._fit(X, y, sample_weight)
-
     def _pose(
         self, X: Any, sample_weight: FloatArray | None, parameters: Parameters, **constraints: Any
     ) -> Task:
-        self._refuse(X, sparse=True)
+        self._refuse(X)
         self._check(X)
         k = self.n_clusters
         if self.kernel == LINEAR:
@@ -312,7 +292,7 @@ class KernelHGMeans(Model):
 
     def _checked(self, X: Any) -> Any:
         X = super()._checked(X)
-        self._refuse(X, sparse=True)
+        self._refuse(X)
         if self.kernel == LINEAR:
             return X
         return self._embedded(X, self.landmarks_, self.factor_)
@@ -331,7 +311,6 @@ class KernelHGMeans(Model):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = False
         tags.input_tags.pairwise = self.kernel == PRECOMPUTED
         return tags
 
@@ -349,9 +328,8 @@ def in_order_of_samples(task: Task, X: NDArray[Any]) -> Task:
         means = contract(X, task.weights, compact.reshape(-1)).points
         order = np.arange(k)
         order[: len(present)] = present[np.lexsort(means.T[::-1])]
-        place = np.empty(k, np.int32)
-        place[order] = np.arange(k, dtype=np.int32)
-        return replace(solution, centers=solution.centers[order], labels=place[labels])
+        centers, labels = renumbered(solution.centers, labels, order)
+        return replace(solution, centers=centers, labels=labels)
 
     return replace(task, settle=settle)
 

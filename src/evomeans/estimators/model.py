@@ -6,10 +6,14 @@ import os
 import re
 from dataclasses import KW_ONLY, dataclass
 from inspect import cleandoc
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from evomeans.engines import is_dask
 from evomeans.engines.frame import is_sparse
+from evomeans.estimators.callbacks import with_callbacks
 from evomeans.estimators.parameters import DEFAULT_MAX_OFFSPRING
 from evomeans.estimators.searching import SearchingEstimator
 from evomeans.search import Strategy
@@ -106,6 +110,7 @@ class Model(SearchingEstimator):
 
     # Its objective is not the inertia that KMeans minimises, or not over all clusterings.
     _is_plain_kmeans: ClassVar[bool] = False
+    _takes_sparse: ClassVar[bool] = False
 
     n_clusters: int = 8
     _: KW_ONLY
@@ -128,16 +133,51 @@ class Model(SearchingEstimator):
         super().__init_subclass__(**options)
         cls.__doc__ = completed(cls, root=SearchingEstimator)
 
-    def _refuse(self, X: Any, *, sparse: bool) -> None:
-        """Refuse samples that only HGMeans can hold: those in Dask, and sparse ones if asked to."""
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Find the clusters of ``X``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The samples. Only SphericalHGMeans takes sparse ones; they become CSR and are never made
+            dense. KernelHGMeans takes the kernel of all pairs of samples if that is precomputed.
+        y : Ignored
+            Not used, present here for API consistency by convention.
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            The weight of each sample. None means equal weights.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        return self._fit(X, y, sample_weight)
+
+    def _refuse(self, X: Any) -> None:
+        """Refuse samples that only others can hold: those in Dask, and most often sparse ones."""
         name = type(self).__name__
         if is_dask(X):
             raise ValueError(
                 f"{name} cannot hold a Dask collection, only HGMeans can. Pass X.compute() if it "
                 "fits into memory."
             )
-        if sparse and is_sparse(X):
+        if is_sparse(X) and not self._takes_sparse:
             raise ValueError(
                 f"{name} takes dense X only, got a sparse matrix. Pass X.toarray() if it fits into "
                 "memory."
             )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self._takes_sparse
+        return tags
+
+
+def renumbered(
+    centers: NDArray[Any], labels: NDArray[Any], order: NDArray[np.intp]
+) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    """Return centres in another order, and the labels that belong to it."""
+    place = np.empty(len(order), np.int32)
+    place[order] = np.arange(len(order), dtype=np.int32)
+    return centers[order], place[labels]

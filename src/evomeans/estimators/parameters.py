@@ -70,6 +70,16 @@ class Parameters:
     observers: tuple[Observer, ...]
 
 
+def check_surroundings(estimator: Any) -> dict[str, Any]:
+    """Check where and from what a search runs; return it by the names that Parameters have."""
+    return {
+        "engine": check_engine(estimator.engine),
+        "n_threads": check_thread_count(estimator.n_jobs),
+        "random_source": check_random_source(estimator.random_state),
+        "checkpoint": check_checkpoint(estimator.checkpoint),
+    }
+
+
 def check_parameters(estimator: Any) -> Parameters:
     """Check all parameters of HGMeans for which no samples are needed."""
     check_int("n_clusters", estimator.n_clusters, at_least=1)
@@ -79,13 +89,8 @@ def check_parameters(estimator: Any) -> Parameters:
     forecast = Forecast.of(settings, estimator.n_clusters)
     return Parameters(
         settings=settings,
-        engine=check_engine(estimator.engine),
-        n_threads=check_thread_count(estimator.n_jobs),
-        random_source=check_random_source(estimator.random_state),
-        checkpoint=check_checkpoint(estimator.checkpoint),
-        observers=check_observers(
-            estimator.observers, estimator.verbose, type(estimator).__name__, forecast
-        ),
+        **check_surroundings(estimator),
+        observers=check_observers(estimator, forecast),
     )
 
 
@@ -290,13 +295,8 @@ def check_checkpoint(checkpoint: object) -> Path | None:
     return Path(text)
 
 
-def check_observers(
-    observers: Any, verbose: object, name: str, forecast: Forecast
-) -> tuple[Observer, ...]:
-    """Return all that watches the search: the user's observers, and what ``verbose`` asks for.
-
-    These are lines, or in a notebook a bar if ``verbose`` is 1 and a package for it is installed.
-    """
+def check_callables(observers: Any) -> tuple[Any, ...]:
+    """Return the user's observers."""
     given = () if observers is None else observers
     if callable(given):
         given = (given,)
@@ -304,9 +304,23 @@ def check_observers(
         raise TypeError(
             f"observers must be None, a callable or a list of callables, got {shown(observers)}."
         )
-    level = int(verbose) if isinstance(verbose, bool) else check_int("verbose", verbose, at_least=0)
+    return tuple(given)
+
+
+def check_verbose(verbose: object) -> int:
+    """Return how much to print; True means 1."""
+    return int(verbose) if isinstance(verbose, bool) else check_int("verbose", verbose, at_least=0)
+
+
+def check_observers(estimator: Any, forecast: Forecast) -> tuple[Observer, ...]:
+    """Return all that watches the search: the user's observers, and what ``verbose`` asks for.
+
+    These are lines, or in a notebook a bar if ``verbose`` is 1 and a package for it is installed.
+    """
+    given, level = check_callables(estimator.observers), check_verbose(estimator.verbose)
     if not level:
-        return tuple(given)
+        return given
+    name = type(estimator).__name__
     make = bar_maker() if level == 1 and is_notebook() else None
     if make is not None:
         return (*given, ProgressBar(name, forecast, make))

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import KW_ONLY, dataclass
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -15,23 +17,20 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from evomeans.criteria import DEFAULT_CRITERIA, DEFAULT_SELECT, Criterion
-from evomeans.engines import Engine, create_engine
-from evomeans.engines.frame import Frame
+from evomeans.criteria import DEFAULT_CRITERIA, DEFAULT_SELECT
+from evomeans.engines import Engine
+from evomeans.estimators.fitted import Centers
 from evomeans.estimators.hgmeans import HGMeans
-from evomeans.estimators.parameters import DENSE_ENGINES, check_int, generator_from
-from evomeans.estimators.path_judging import BestModelMixin, choose_k, collect_evidence, judge_all
+from evomeans.estimators.parameters import check_int, generator_from
+from evomeans.estimators.path_judging import choose_k, collect_evidence, judge_all
 from evomeans.estimators.path_solving import (
-    PathParameters,
+    PathSearch,
+    Select,
     check_k_range,
     check_path_parameters,
-    is_line,
-    keeper_for,
     lazy_columns,
-    prepare_path,
-    search_path,
 )
-from evomeans.estimators.presenting import Presented
+from evomeans.estimators.searching import to_go_on
 from evomeans.estimators.solution import (
     Solution,
     canonical_solution,
@@ -53,7 +52,8 @@ from evomeans.search.stopping import DeferredInterrupt
 UNFINISHED = (StopReason.INTERRUPTED, StopReason.MAX_TIME, StopReason.OBSERVER)
 
 
-class HGMeansPath(Presented, BestModelMixin, BaseEstimator):  # type: ignore[misc]
+@dataclass(eq=False, repr=False)
+class HGMeansPath(Centers, BaseEstimator):  # type: ignore[misc]
     """The best k-means clustering for every k of a range, and which k the samples suggest.
 
     It finds what an :class:`HGMeans` for each k would find, in a fraction of the time: neighbouring
@@ -193,38 +193,21 @@ class HGMeansPath(Presented, BestModelMixin, BaseEstimator):  # type: ignore[mis
     3
     """
 
-    def __init__(
-        self,
-        k_range: Any = (2, 20),
-        *,
-        criteria: Any = DEFAULT_CRITERIA,
-        select: str | Criterion | Callable[[Mapping[str, Any]], int] | None = DEFAULT_SELECT,
-        strategy: str | Strategy = "deep",
-        n_iter_no_change: int | None = None,
-        confirmations: int = 0,
-        max_offspring: int = 5000,
-        max_time: float | None = None,
-        engine: str = "auto",
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        observers: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.k_range = k_range
-        self.criteria = criteria
-        self.select = select
-        self.strategy = strategy
-        self.n_iter_no_change = n_iter_no_change
-        self.confirmations = confirmations
-        self.max_offspring = max_offspring
-        self.max_time = max_time
-        self.engine = engine
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.checkpoint = checkpoint
-        self.observers = observers
-        self.verbose = verbose
+    k_range: Any = (2, 20)
+    _: KW_ONLY
+    criteria: Any = DEFAULT_CRITERIA
+    select: Select = DEFAULT_SELECT
+    strategy: str | Strategy = "deep"
+    n_iter_no_change: int | None = None
+    confirmations: int = 0
+    max_offspring: int = 5000
+    max_time: float | None = None
+    engine: str = "auto"
+    n_jobs: int | None = None
+    random_state: Any = None
+    checkpoint: str | os.PathLike[str] | None = None
+    observers: Any = None
+    verbose: int = 0
 
     # Fitting
 
@@ -252,7 +235,8 @@ class HGMeansPath(Presented, BestModelMixin, BaseEstimator):  # type: ignore[mis
         ks = tuple(parameters.ks)
         rng = generator_from(parameters.random_source)
         state = PathState(sorted({1, *ks}), rng.integers(2**32, size=4, dtype=np.uint32).tolist())
-        return self._follow(parameters, ks, X, features, sample_weight, state)
+        search = PathSearch(parameters, X, sample_weight, DeferredInterrupt())
+        return self._follow(search, ks, features, state)
 
     def add_k(self, ks: Any, X: Any = None, sample_weight: Any = None) -> Self:
         """Extend a fitted path by further numbers of clusters.
@@ -276,8 +260,8 @@ class HGMeansPath(Presented, BestModelMixin, BaseEstimator):  # type: ignore[mis
         """
         check_is_fitted(self, "k_values_")
         parameters = check_path_parameters(self)
-        wanted = check_k_range([ks] if isinstance(ks, int | np.integer) else ks, "ks")
-        features = Features(self.n_features_in_, getattr(self, "feature_names_in_", None))
+        wanted = check_k_range([ks] if isinstance(ks, Integral) else ks, "ks")
+        features = self._features
         if X is not None:
             X, features = check_samples(self, X)
             sample_weight = check_sample_weight(sample_weight, X.shape[0], X)
@@ -292,64 +276,45 @@ class HGMeansPath(Presented, BestModelMixin, BaseEstimator):  # type: ignore[mis
         check_most_clusters(wanted, X.shape[0])
         self._state.add_ks(wanted)
         every = tuple(sorted({*self.k_values_.tolist(), *wanted}))
+        search = PathSearch(parameters, X, sample_weight, DeferredInterrupt())
         # The file, if there is one, has the path without the new numbers.
-        return self._follow(
-            parameters, every, X, features, sample_weight, self._state, resume=False
-        )
+        return self._follow(search, every, features, self._state, resume=False)
 
     def _follow(
         self,
-        parameters: PathParameters,
+        search: PathSearch,
         ks: tuple[int, ...],
-        X: Any,
         features: Features,
-        sample_weight: Any,
         state: PathState,
         resume: bool = True,
     ) -> Self:
         """Search the path, compute criteria and set all fitted attributes."""
-        prepare_path(parameters.engine, X, ks, parameters.settings)
+        parameters = search.parameters
+        search.prepare(ks)
         began = time.perf_counter()
-        exactly = is_line(parameters.engine, X)
-        with (
-            DeferredInterrupt() as interrupt,
-            closing(
-                create_engine(parameters.engine, X, sample_weight, n_jobs=parameters.n_threads)
-            ) as engine,
-        ):
-            keeper = None if exactly else keeper_for(parameters, engine, X, sample_weight, state.ks)
+        with search.interrupt, closing(search.open_engine()) as engine:
+            keeper = search.keeper(engine, state.ks)
             state = state if keeper is None else keeper.begin(state, resume=resume)
-            reason = search_path(
-                engine,
-                X,
-                sample_weight,
-                state,
-                parameters.settings,
-                exactly=exactly,
-                interrupt=interrupt,
-                observers=parameters.observers,
-                keeper=keeper,
-                spent=time.perf_counter() - began,
+            spent = time.perf_counter() - began
+            reason = search.run(
+                engine, state, observers=parameters.observers, keeper=keeper, spent=spent
             )
             known = [k for k in ks if k in state.entries]
             if not known:
                 raise KeyboardInterrupt
-            solutions = {}
-            for k in sorted({1, *known} & state.entries.keys()):
-                best = state.entries[k].best
-                is_final = has_no_time(reason, engine, k)
-                solution = canonical_solution(engine, best.centers, X.dtype, is_final=is_final)
-                solutions[k] = confirmed(solution, best, X, sample_weight, is_line=exactly)
-            if exactly and not all(solutions[k].is_confirmed for k in known):
+            solutions = settled(search, engine, state, known, reason)
+            if search.is_exact and not all(solutions[k].is_confirmed for k in known):
                 reason = StopReason.PRECISION
-            if not exactly:
-                check_resolved(engine, X, sample_weight, solutions[known[-1]])
-            evidence = collect_evidence(
-                parameters, engine, X, sample_weight, state, solutions, interrupt
-            )
+            evidence = collect_evidence(search, engine, state, solutions)
             results, suggestions, left_out = judge_all(parameters, evidence, state, known)
             best_k = choose_k(parameters, results, suggestions, known)
-            self._keep(parameters, features, engine, state, solutions, reason)
+            self._keep_features(features, engine.frame)
+            self._missing = missing_abilities(parameters.settings.strategy, engine.abilities)
+        # What models for single k are made of.
+        self._features, self._state, self._solutions = features, state, solutions
+        self._tolerance = parameters.settings.tolerance
+        self._samples = search.X, search.sample_weight
+        self.stop_reason_ = reason
         self.k_values_ = np.array(known)
         self.inertias_ = results["inertia"]
         self.labels_ = lazy_columns([solutions[k].labels for k in known])
@@ -357,49 +322,17 @@ class HGMeansPath(Presented, BestModelMixin, BaseEstimator):  # type: ignore[mis
         self.n_rediscoveries_ = results["n_rediscoveries"]
         self.results_, self.suggestions_ = results, suggestions
         self.best_k_ = best_k
-        self._samples = X, sample_weight
         self.__dict__.pop("best_estimator_", None)
         if best_k is not None:
             self.best_estimator_ = self.at(best_k)
-        self._report(ks, known, solutions, reason, left_out)
+        self._report(ks, known, left_out)
         return self
 
-    def _keep(
-        self,
-        parameters: PathParameters,
-        features: Features,
-        engine: Engine,
-        state: PathState,
-        solutions: Mapping[int, Solution],
-        reason: StopReason,
-    ) -> None:
-        """Remember what models for single k are made of."""
-        self.n_features_in_ = features.count
-        self.__dict__.pop("feature_names_in_", None)
-        if features.names is not None:
-            self.feature_names_in_ = features.names
-        self.stop_reason_ = reason
-        self._features = features
-        self._frame: Frame = engine.frame
-        self._state = state
-        self._solutions = dict(solutions)
-        self._tolerance = parameters.settings.tolerance
-        self._missing = missing_abilities(parameters.settings.strategy, engine.abilities)
-
-    def _report(
-        self,
-        ks: tuple[int, ...],
-        known: list[int],
-        solutions: Mapping[int, Solution],
-        reason: StopReason,
-        left_out: list[str],
-    ) -> None:
+    def _report(self, ks: tuple[int, ...], known: list[int], left_out: list[str]) -> None:
         """Say what the user should know about how the fit ended."""
-        if reason is StopReason.INTERRUPTED:
+        if self.stop_reason_ is StopReason.INTERRUPTED:
             text = f"fit was interrupted; {len(known)} of {len(ks)} numbers of clusters are kept."
-            if self.checkpoint is not None:
-                text += f" To go on, fit again with checkpoint={os.fspath(self.checkpoint)!r}."
-            warnings.warn(text, RuntimeWarning, stacklevel=4)
+            warnings.warn(text + to_go_on(self.checkpoint), RuntimeWarning, stacklevel=4)
         if left_out:
             warnings.warn(
                 f"Criteria were interrupted, and their values are missing: {', '.join(left_out)}.",
@@ -414,32 +347,14 @@ class HGMeansPath(Presented, BestModelMixin, BaseEstimator):  # type: ignore[mis
                 UserWarning,
                 stacklevel=4,
             )
-        if short := [k for k in known if solutions[k].n_distinct < k]:
-            most = solutions[short[0]].n_distinct
+        if short := [k for k in known if self._solutions[k].n_distinct < k]:
+            most = self._solutions[short[0]].n_distinct
             warnings.warn(
                 f"X has only {most} distinct samples, so that solutions for k={short[0]} and more "
                 "have empty clusters. Leave out the k above.",
                 ConvergenceWarning,
                 stacklevel=4,
             )
-
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[np.int32]:
-        """Fit the path and return the labels of its samples for ``best_k_``.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The samples.
-        y : Ignored
-            Not used, present here for API consistency by convention.
-        sample_weight : float or array-like of shape (n_samples,), default=None
-            The weight of each sample. None means equal weights.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,), dtype int32
-        """
-        return self.fit(X, sample_weight=sample_weight)._best().labels_
 
     # Using
 
@@ -458,7 +373,7 @@ class HGMeansPath(Presented, BestModelMixin, BaseEstimator):  # type: ignore[mis
             solutions of the path, with which ``warm_start=True`` continues; ``history_`` is empty.
         """
         check_is_fitted(self, "k_values_")
-        k = check_int("k", int(k) if isinstance(k, np.integer) else k)
+        k = check_int("k", k)
         if k not in self.cluster_centers_:
             raise ValueError(
                 f"k={k} is not on the path, which has k from {self.k_values_[0]} to "
@@ -499,17 +414,42 @@ class HGMeansPath(Presented, BestModelMixin, BaseEstimator):  # type: ignore[mis
             return self.stop_reason_
         return StopReason.NO_IMPROVEMENT
 
+    def _best(self) -> HGMeans:
+        check_is_fitted(self, "k_values_")
+        if self.best_k_ is None:
+            raise ValueError(
+                "No number of clusters has been selected; at(k) returns the model for any k."
+            )
+        return self.best_estimator_
+
+    @property
+    def _centers(self) -> NDArray[Any]:
+        return self._best().cluster_centers_
+
+    @property
+    def _labels(self) -> NDArray[np.int32]:
+        return self._best().labels_
+
     def __getstate__(self) -> dict[str, Any]:
         # Samples belong into no file.
         state = dict(super().__getstate__())
         state.pop("_samples", None)
         return state
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self.engine not in DENSE_ENGINES
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
+
+def settled(
+    search: PathSearch, engine: Engine, state: PathState, known: Sequence[int], reason: StopReason
+) -> dict[int, Solution]:
+    """Return the answers for the numbers of clusters that have one, and for 1."""
+    X, sample_weight, solutions = search.X, search.sample_weight, {}
+    for k in sorted({1, *known} & state.entries.keys()):
+        best = state.entries[k].best
+        is_final = has_no_time(reason, engine, k)
+        solution = canonical_solution(engine, best.centers, X.dtype, is_final=is_final)
+        solutions[k] = confirmed(solution, best, X, sample_weight, is_line=search.is_exact)
+    if not search.is_exact:
+        check_resolved(engine, X, sample_weight, solutions[known[-1]])
+    return solutions
 
 
 def check_most_clusters(ks: Sequence[int], n_samples: int) -> None:

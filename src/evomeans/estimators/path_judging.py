@@ -1,4 +1,4 @@
-"""The criteria of a path: the evidence they read, and the model of the chosen k."""
+"""The criteria of a path: the evidence they read, and the k that is chosen."""
 
 from __future__ import annotations
 
@@ -9,19 +9,14 @@ from operator import add
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
 from evomeans.criteria import Evidence
 from evomeans.engines import Engine, is_dask
-from evomeans.estimators.hgmeans import HGMeans
 from evomeans.estimators.parameters import check_int
-from evomeans.estimators.path_solving import PathInterruptedError, PathParameters, search_others
+from evomeans.estimators.path_solving import PathInterruptedError, PathParameters, PathSearch
 from evomeans.estimators.solution import Solution
 from evomeans.metrics.sums import ClusterSums, checked_weights, cluster_sums
 from evomeans.path.state import PathState
-from evomeans.search.stopping import DeferredInterrupt
 from evomeans.typing import FloatArray
 
 
@@ -83,98 +78,15 @@ def samples_of(X: Any, sample_weight: Any) -> InMemory | InDask:
     return InDask(X, sample_weight) if is_dask(X) else InMemory(X, sample_weight)
 
 
-class BestModelMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore[misc]
-    """Predicts, transforms and scores with ``best_estimator_``."""
-
-    best_k_: int | None
-    best_estimator_: HGMeans
-
-    def predict(self, X: Any) -> NDArray[np.int32]:
-        """Find the closest cluster of each sample, of the model for ``best_k_``.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, Dask array or dataframe} of shape (n_samples, n_features)
-            New samples.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,), dtype int32
-        """
-        return self._best().predict(X)
-
-    def transform(self, X: Any) -> NDArray[Any]:
-        """Transform samples to their distances to the centres of the model for ``best_k_``.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, Dask array or dataframe} of shape (n_samples, n_features)
-            New samples.
-
-        Returns
-        -------
-        X_new : ndarray of shape (n_samples, best_k_)
-        """
-        return self._best().transform(X)
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Opposite of the value of the K-means objective of the model for ``best_k_``.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, Dask array or dataframe} of shape (n_samples, n_features)
-            New samples.
-        y : Ignored
-            Not used, present here for API consistency by convention.
-        sample_weight : float or array-like of shape (n_samples,), default=None
-            The weight of each sample. None means equal weights.
-
-        Returns
-        -------
-        score : float
-        """
-        return self._best().score(X, sample_weight=sample_weight)
-
-    def _best(self) -> HGMeans:
-        check_is_fitted(self, "k_values_")
-        if self.best_k_ is None:
-            raise ValueError(
-                "No number of clusters has been selected; at(k) returns the model for any k."
-            )
-        best: HGMeans = self.best_estimator_
-        return best
-
-    @property
-    def _n_features_out(self) -> int:
-        """What get_feature_names_out counts up to."""
-        return len(self._best().cluster_centers_)
-
-
 def collect_evidence(
-    parameters: PathParameters,
-    engine: Engine,
-    X: Any,
-    sample_weight: FloatArray | None,
-    state: PathState,
-    solutions: Mapping[int, Solution],
-    interrupt: DeferredInterrupt,
+    search: PathSearch, engine: Engine, state: PathState, solutions: Mapping[int, Solution]
 ) -> Evidence:
     """Gather what criteria may look at."""
     ks = sorted(solutions)
     entries = {k: state.entries[k] for k in ks}
 
-    def search(others: Any, weights: FloatArray | None, wanted: Any, number: int) -> Any:
-        entropy = [*state.entropy, 1, number, others.shape[0]]
-        return search_others(
-            others,
-            weights,
-            wanted,
-            entropy,
-            parameters.engine,
-            parameters.n_threads,
-            parameters.settings,
-            interrupt,
-        )
+    def search_others(X: Any, weights: FloatArray | None, wanted: Any, number: int) -> Any:
+        return search.of_others(X, weights, wanted, [*state.entropy, 1, number, X.shape[0]])
 
     return Evidence(
         k_values=np.array(ks),
@@ -183,9 +95,9 @@ def collect_evidence(
         labels=lambda k: solutions[k].labels,
         cluster_weights={k: entries[k].best.cluster_weights for k in ks},
         n_samples=engine.total_weight,
-        n_features=X.shape[1],
-        samples=samples_of(X, sample_weight),
-        search=search,
+        n_features=search.X.shape[1],
+        samples=samples_of(search.X, search.sample_weight),
+        search=search_others,
         populations={
             k: [one[0].centers for one in (entry.up, entry.down) if one]
             for k, entry in entries.items()
@@ -235,14 +147,10 @@ def choose_k(
         return None
     if hasattr(select, "judge"):
         return suggestions.get(select.name)
-    choice = check_int("the value that select returns", _plain(select(results)))
+    choice = check_int("the value that select returns", select(results))
     if choice not in known:
         raise ValueError(
             f"select returned k={choice}, which is not on the path: it has k from {known[0]} to "
             f"{known[-1]}."
         )
     return choice
-
-
-def _plain(value: Any) -> Any:
-    return int(value) if isinstance(value, np.integer) else value

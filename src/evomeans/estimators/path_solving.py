@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -13,22 +13,23 @@ import numpy as np
 
 from evomeans.criteria import Criterion, find_criterion
 from evomeans.criteria.base import Searched
-from evomeans.engines import Engine, create_engine, is_dask, prepare_kernels
+from evomeans.engines import Engine, create_engine, is_dask
 from evomeans.engines.frame import is_sparse
 from evomeans.estimators.parameters import (
     RandomSource,
-    check_checkpoint,
-    check_engine,
+    check_callables,
     check_int,
     check_optional_int,
-    check_random_source,
     check_real,
     check_strategy,
-    check_thread_count,
+    check_surroundings,
+    check_verbose,
     shown,
 )
+from evomeans.estimators.searching import prepare_strategy
 from evomeans.estimators.solution import line_individual
-from evomeans.path.search import Outcome, PathKeeper, follow_path, learn
+from evomeans.estimators.tasks import is_line
+from evomeans.path.search import Outcome, follow_path, learn
 from evomeans.path.state import (
     FRESH,
     Kind,
@@ -39,12 +40,9 @@ from evomeans.path.state import (
     Step,
 )
 from evomeans.search import StopReason
-from evomeans.search.crossover import MATCHING, merging_crossover
-from evomeans.search.plan import needed_abilities
 from evomeans.search.stopping import DeferredInterrupt
 from evomeans.storage.path_checkpoint import PathCheckpoint
 from evomeans.storage.state_file import describe_problem
-from evomeans.typing import FloatArray
 
 Select = str | Criterion | Callable[[Mapping[str, Any]], int] | None
 
@@ -60,12 +58,8 @@ class PathParameters:
     criteria : tuple of Criterion
         That of ``select`` among them.
     select : Criterion, callable or None
-    settings : PathSettings
-    engine : str
-    n_threads : int
-    random_source : int, Generator or RandomState
-    checkpoint : Path, optional
-    observers : tuple of callables
+    settings, engine, n_threads, random_source, checkpoint, observers
+        As in :class:`~evomeans.estimators.parameters.Parameters`.
     """
 
     ks: Sequence[int]
@@ -88,11 +82,8 @@ def check_path_parameters(estimator: Any) -> PathParameters:
         criteria=criteria,
         select=select,
         settings=check_path_settings(estimator),
-        engine=check_engine(estimator.engine),
-        n_threads=check_thread_count(estimator.n_jobs),
-        random_source=check_random_source(estimator.random_state),
-        checkpoint=check_checkpoint(estimator.checkpoint),
-        observers=check_path_observers(estimator.observers, estimator.verbose),
+        **check_surroundings(estimator),
+        observers=check_path_observers(estimator),
     )
 
 
@@ -131,7 +122,7 @@ def check_k_range(k_range: Any, name: str = "k_range") -> Sequence[int]:
     if isinstance(k_range, range):
         ks: Sequence[int] = k_range if k_range.step > 0 else k_range[::-1]
     else:
-        ks = [check_int(f"every number in {name}", _plain(k)) for k in k_range]
+        ks = [check_int(f"every number in {name}", k) for k in k_range]
     if is_pair:
         if ks[0] > ks[1]:
             raise ValueError(
@@ -145,10 +136,6 @@ def check_k_range(k_range: Any, name: str = "k_range") -> Sequence[int]:
     if ks[0] < 1:
         raise ValueError(f"{name} has {ks[0]}; every number of clusters must be at least 1.")
     return ks
-
-
-def _plain(value: Any) -> Any:
-    return int(value) if isinstance(value, np.integer) else value
 
 
 def check_criteria(
@@ -186,120 +173,114 @@ DEFINED_AT_ONE = ("bic", "jump")
 """Criteria that have a value for a single cluster, whatever comes after it."""
 
 
-def check_path_observers(observers: Any, verbose: object) -> tuple[PathObserver, ...]:
+def check_path_observers(estimator: Any) -> tuple[PathObserver, ...]:
     """Return all that watches the path: the user's observers and the printer of ``verbose``."""
-    given = () if observers is None else observers
-    if callable(given):
-        given = (given,)
-    if not isinstance(given, list | tuple) or not all(callable(one) for one in given):
-        raise TypeError(
-            f"observers must be None, a callable or a list of callables, got {shown(observers)}."
-        )
-    level = int(verbose) if isinstance(verbose, bool) else check_int("verbose", verbose, at_least=0)
-    return (*given, PathPrinter(level)) if level else tuple(given)
+    given, level = check_callables(estimator.observers), check_verbose(estimator.verbose)
+    return (*given, PathPrinter(level)) if level else given
 
 
 class PathInterruptedError(Exception):
     """Ctrl-C ended the search of other samples, which a criterion asked for."""
 
 
-def is_line(engine: str, X: Any) -> bool:
-    """Whether the samples have one feature, so that all is computed exactly."""
-    return engine == "auto" and X.shape[1] == 1 and not is_dask(X)
+@dataclass(frozen=True)
+class PathSearch:
+    """Samples, and how paths of them are searched.
 
+    Parameters
+    ----------
+    parameters : PathParameters
+    X, sample_weight
+        The samples.
+    interrupt : DeferredInterrupt
+    """
 
-def prepare_path(engine: str, X: Any, ks: Sequence[int], settings: PathSettings) -> None:
-    """Compile what the search needs, before its clock starts."""
-    on_line, strategy = is_line(engine, X), settings.strategy
-    crossovers = () if on_line else [one.crossover for one in strategy.crossovers]
-    prepare_kernels(
-        engine,
-        X,
-        max(ks),
-        frozenset() if on_line else needed_abilities(strategy),
-        matching=any(one in MATCHING for one in crossovers),
-        # Founders from neighbours are merged with the same kernels.
-        merging=not on_line or merging_crossover in crossovers,
-        momentum=X.shape[0] >= strategy.momentum_from * min(ks),
-    )
+    parameters: PathParameters
+    X: Any
+    sample_weight: Any
+    interrupt: DeferredInterrupt
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether there is one feature, so that all is computed and nothing searched."""
+        return is_line(self.parameters.engine, self.X)
 
-def search_path(
-    engine: Engine,
-    X: Any,
-    sample_weight: FloatArray | None,
-    state: PathState,
-    settings: PathSettings,
-    *,
-    exactly: bool,
-    interrupt: DeferredInterrupt,
-    observers: Sequence[PathObserver] = (),
-    keeper: PathKeeper | None = None,
-    spent: float = 0.0,
-) -> StopReason:
-    """Search for all numbers of clusters of a state, or compute them if there is one feature."""
-    if exactly:
-        return _solve_line(engine, X, sample_weight, state, observers)
-    return follow_path(
-        engine,
-        state,
-        settings,
-        observers=observers,
-        interrupt=interrupt,
-        keeper=keeper,
-        spent=spent,
-    )
+    def prepare(self, ks: Sequence[int]) -> None:
+        """Compile what the search needs, before its clock starts."""
+        strategy = None if self.is_exact else self.parameters.settings.strategy
+        # Founders from neighbours are merged with the kernels of the crossover.
+        merging = strategy is not None
+        prepare_strategy(strategy, self.parameters.engine, self.X, ks, merging=merging)
 
+    def open_engine(self) -> Engine:
+        """Return an engine that holds the samples."""
+        threads = self.parameters.n_threads
+        return create_engine(self.parameters.engine, self.X, self.sample_weight, n_jobs=threads)
 
-def _solve_line(
-    engine: Engine,
-    X: Any,
-    sample_weight: FloatArray | None,
-    state: PathState,
-    observers: Sequence[PathObserver],
-) -> StopReason:
-    # Imported here: it loads Numba.
-    from evomeans.exact import cluster_line_path
+    def run(self, engine: Engine, state: PathState, **watched: Any) -> StopReason:
+        """Search for all numbers of clusters of a state, or compute them if there is one feature.
 
-    column = (X.toarray() if is_sparse(X) else X)[:, 0]
-    for k, line in zip(state.ks, cluster_line_path(column, state.ks, sample_weight), strict=True):
-        best = line_individual(engine, line)
-        step = Step(Kind.EXACT, k)
-        state.entries.pop(k, None)
-        record = learn(state, step, Outcome([best], 0), 0.0, state.seconds)
-        for observer in observers:
-            observer(record)
-    return StopReason.PROVEN_OPTIMAL
+        What watches it is that of :func:`~evomeans.path.search.follow_path`.
+        """
+        if self.is_exact:
+            return self._solve_line(engine, state, watched.get("observers", ()))
+        settings = self.parameters.settings
+        return follow_path(engine, state, settings, interrupt=self.interrupt, **watched)
 
+    def _solve_line(
+        self, engine: Engine, state: PathState, observers: Sequence[PathObserver]
+    ) -> StopReason:
+        # Imported here: it loads Numba.
+        from evomeans.exact import cluster_line_path
 
-def search_others(
-    X: Any,
-    sample_weight: FloatArray | None,
-    ks: Sequence[int],
-    entropy: Sequence[int],
-    engine_name: str,
-    n_threads: int,
-    settings: PathSettings,
-    interrupt: DeferredInterrupt,
-) -> Searched:
-    """Search other samples for a criterion, with the same effort as those of the fit."""
-    state = PathState(sorted({1, *ks}), list(entropy))
-    with closing(create_engine(engine_name, X, sample_weight, n_jobs=n_threads)) as engine:
-        reason = search_path(
-            engine,
-            X,
-            sample_weight,
-            state,
-            settings,
-            exactly=is_line(engine_name, X),
-            interrupt=interrupt,
-        )
-        if reason is StopReason.INTERRUPTED:
-            raise PathInterruptedError
-        best = {k: entry.best for k, entry in state.entries.items()}
-        return Searched(
-            {k: one.inertia for k, one in best.items()},
-            {k: engine.frame.decode(one.centers) for k, one in best.items()},
+        column = (self.X.toarray() if is_sparse(self.X) else self.X)[:, 0]
+        lines = cluster_line_path(column, state.ks, self.sample_weight)
+        for k, line in zip(state.ks, lines, strict=True):
+            best = line_individual(engine, line)
+            state.entries.pop(k, None)
+            record = learn(state, Step(Kind.EXACT, k), Outcome([best], 0), 0.0, state.seconds)
+            for observer in observers:
+                observer(record)
+        return StopReason.PROVEN_OPTIMAL
+
+    def of_others(
+        self, X: Any, sample_weight: Any, ks: Sequence[int], entropy: Sequence[int]
+    ) -> Searched:
+        """Search other samples for a criterion, with the same effort as those of the fit."""
+        search = replace(self, X=X, sample_weight=sample_weight)
+        state = PathState(sorted({1, *ks}), list(entropy))
+        with closing(search.open_engine()) as engine:
+            if search.run(engine, state) is StopReason.INTERRUPTED:
+                raise PathInterruptedError
+            best = {k: entry.best for k, entry in state.entries.items()}
+            return Searched(
+                {k: one.inertia for k, one in best.items()},
+                {k: engine.frame.decode(one.centers) for k, one in best.items()},
+            )
+
+    def keeper(self, engine: Engine, ks: Sequence[int]) -> PathCheckpoint | None:
+        """Return what keeps the state in a file, if there is to be one."""
+        parameters = self.parameters
+        if parameters.checkpoint is None or self.is_exact:
+            return None
+        settings, source = parameters.settings, parameters.random_source
+        plain = settings.search(1, FRESH, 1)
+        own = {
+            name: str(value)
+            for name, value in asdict(settings).items()
+            if name not in ("strategy", "max_time")
+        }
+        problem = {
+            **describe_problem(engine, self.X, self.sample_weight, 1, plain, ()),
+            "n_clusters": ", ".join(map(str, ks)),
+            **own,
+        }
+        return PathCheckpoint(
+            parameters.checkpoint,
+            problem,
+            n_features=self.X.shape[1],
+            total_weight=engine.total_weight,
+            seed=source if isinstance(source, int) else None,
         )
 
 
@@ -310,35 +291,3 @@ def lazy_columns(columns: Sequence[Any]) -> Any:
 
         return da.stack(columns, axis=1)
     return np.stack(columns, axis=1)
-
-
-def keeper_for(
-    parameters: PathParameters,
-    engine: Engine,
-    X: Any,
-    sample_weight: FloatArray | None,
-    ks: list[int],
-) -> PathCheckpoint | None:
-    """Return what keeps the state in a file, if there is to be one."""
-    if parameters.checkpoint is None:
-        return None
-    settings, source = parameters.settings, parameters.random_source
-    plain = settings.search(1, FRESH, 1)
-    own = {
-        name: str(value)
-        for name, value in asdict(settings).items()
-        if name not in ("strategy", "max_time")
-    }
-    problem = {
-        **describe_problem(engine, X, sample_weight, 1, plain, ()),
-        "n_clusters": ", ".join(map(str, ks)),
-        **own,
-    }
-    seed = source if isinstance(source, int) else None
-    return PathCheckpoint(
-        parameters.checkpoint,
-        problem,
-        n_features=X.shape[1],
-        total_weight=engine.total_weight,
-        seed=seed,
-    )

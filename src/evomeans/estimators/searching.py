@@ -35,7 +35,7 @@ from evomeans.estimators.solution import (
     has_no_time,
     in_data_units,
 )
-from evomeans.estimators.tasks import Task
+from evomeans.estimators.tasks import Task, lowered, raised
 from evomeans.estimators.validation import (
     Features,
     check_cluster_count,
@@ -50,7 +50,6 @@ from evomeans.search import (
     History,
     Individual,
     SearchResult,
-    SearchSettings,
     StopReason,
     Strategy,
     evolve,
@@ -230,20 +229,16 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
     def _prepare(self, parameters: Parameters, task: Task) -> float:
         """Compile what the fit needs; return how many seconds that took."""
         began = time.perf_counter()
-        strategy, is_search = parameters.settings.strategy, task.solve is None
-        crossovers = [one.crossover for one in strategy.crossovers] if is_search else ()
+        is_search = task.solve is None
         levels: tuple[int, ...] = ()
         if is_search:
             levels = level_sizes(parameters.settings, task.rows.shape[0], self.n_clusters)
-        prepare_kernels(
+        prepare_strategy(
+            parameters.settings.strategy if is_search else None,
             # Samples are searched on the CPU.
             "cpu" if levels else task.engine,
             task.rows,
-            self.n_clusters,
-            needed_abilities(strategy) if is_search else frozenset(),
-            matching=any(one in MATCHING for one in crossovers),
-            merging=merging_crossover in crossovers,
-            momentum=is_search and task.rows.shape[0] >= strategy.momentum_from * self.n_clusters,
+            (self.n_clusters,),
         )
         if task.kernel_calls is not None:
             prepare_calls(task.kernel_calls())
@@ -310,9 +305,9 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
                 f"fit was interrupted after {result.n_offspring} offspring; the best solution so "
                 "far is kept."
             )
-            if self.checkpoint is not None:
-                text += f" To go on, fit again with checkpoint={os.fspath(self.checkpoint)!r}."
-            warnings.warn(text, RuntimeWarning, stacklevel=4 + EXTRA_FRAMES)
+            warnings.warn(
+                text + to_go_on(self.checkpoint), RuntimeWarning, stacklevel=4 + EXTRA_FRAMES
+            )
         self._warn_of_duplicates(solution, stacklevel=5 + EXTRA_FRAMES)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -343,6 +338,32 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
         write_model(path, stored_model(self))
 
 
+def prepare_strategy(
+    strategy: Strategy | None, engine: str, rows: Any, ks: Sequence[int], *, merging: bool = False
+) -> None:
+    """Compile what searches for these numbers of clusters need; None stands for no search.
+
+    ``merging`` says that clusters are merged, whatever the crossovers are.
+    """
+    crossovers = () if strategy is None else [one.crossover for one in strategy.crossovers]
+    prepare_kernels(
+        engine,
+        rows,
+        max(ks),
+        frozenset() if strategy is None else needed_abilities(strategy),
+        matching=any(one in MATCHING for one in crossovers),
+        merging=merging or merging_crossover in crossovers,
+        momentum=strategy is not None and rows.shape[0] >= strategy.momentum_from * min(ks),
+    )
+
+
+def to_go_on(checkpoint: str | os.PathLike[str] | None) -> str:
+    """Say how to continue a fit that was interrupted, if it can be."""
+    if checkpoint is None:
+        return ""
+    return f" To go on, fit again with checkpoint={os.fspath(checkpoint)!r}."
+
+
 class EarlyAnswer:
     """The answer of a search that has to end before K-means has: it is labelled only once.
 
@@ -369,30 +390,3 @@ class EarlyAnswer:
         self.solution = found = self._task.settle(self._engine, alone, True)
         weights = total_weights(found.labels, self._task.weights, k)
         return Weighed(encode_centers(self._engine.frame, found.centers), weights, found.inertia)
-
-
-def lowered(settings: SearchSettings, constant: float) -> SearchSettings:
-    """Return settings for a search whose objective is lower by a constant."""
-    target = settings.target_inertia
-    if constant == 0.0 or target is None:
-        return settings
-    # Less than the constant cannot be reached.
-    return replace(settings, target_inertia=target - constant if target >= constant else None)
-
-
-def raised(result: SearchResult, constant: float) -> SearchResult:
-    """Add a constant to every objective in the result of a search."""
-    if constant == 0.0:
-        return result
-    names = ("inertia", "best", "population_best", "population_median", "population_worst")
-    history = History(
-        [
-            replace(record, **{name: getattr(record, name) + constant for name in names})
-            for record in result.history
-        ]
-    )
-    population = tuple(
-        replace(member, inertia=member.inertia + constant) for member in result.population
-    )
-    best = replace(result.best, inertia=result.best.inertia + constant)
-    return replace(result, best=best, population=population, history=history)

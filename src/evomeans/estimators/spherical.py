@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from evomeans.engines import Engine
-from evomeans.estimators.callbacks import with_callbacks
 from evomeans.estimators.model import Model
 from evomeans.estimators.parameters import Parameters
 from evomeans.estimators.solution import Solution, canonical_solution, encode_centers
@@ -55,31 +54,12 @@ class SphericalHGMeans(Model):
     """
 
     _is_euclidean: ClassVar[bool] = False
-
-    @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Find the clusters of ``X``.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The samples, of any length. Sparse matrices become CSR and are never made dense.
-        y : Ignored
-            Not used, present here for API consistency by convention.
-        sample_weight : float or array-like of shape (n_samples,), default=None
-            The weight of each sample. None means equal weights.
-
-        Returns
-        -------
-        self : SphericalHGMeans
-            The fitted estimator.
-        """
-        return self._fit(X, y, sample_weight)
+    _takes_sparse: ClassVar[bool] = True
 
     def _pose(
         self, X: Any, sample_weight: FloatArray | None, parameters: Parameters, **constraints: Any
     ) -> Task:
-        self._refuse(X, sparse=False)
+        self._refuse(X)
         # Imported here: it loads Numba.
         from evomeans.engines.spherical import SphericalEngine, kernel_calls_for
 
@@ -106,5 +86,5 @@ class SphericalHGMeans(Model):
         """Return an engine that holds new samples, and the fitted centres."""
         from evomeans.engines.spherical import SphericalEngine
 
-        self._refuse(X, sparse=False)
+        self._refuse(X)
         return SphericalEngine(X, sample_weight), encode_centers(self._frame, self.cluster_centers_)

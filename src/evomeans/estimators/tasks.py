@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from numpy.typing import NDArray
 
-from evomeans.engines import Engine, create_engine
+from evomeans.engines import Engine, create_engine, is_dask
 from evomeans.estimators.parameters import Parameters
 from evomeans.estimators.solution import (
     Solution,
@@ -18,7 +18,7 @@ from evomeans.estimators.solution import (
     proven_optimum,
 )
 from evomeans.estimators.validation import check_resolved
-from evomeans.search import Individual, SearchResult, Strategy
+from evomeans.search import History, Individual, SearchResult, SearchSettings, Strategy
 from evomeans.typing import FloatArray
 
 
@@ -66,6 +66,11 @@ class Task:
     constant: float = 0.0
 
 
+def is_line(engine: str, X: Any) -> bool:
+    """Whether the samples have one feature, so that all is computed exactly."""
+    return engine == "auto" and X.shape[1] == 1 and not is_dask(X)
+
+
 def plain_task(
     rows: Any,
     weights: FloatArray | None,
@@ -93,3 +98,30 @@ def plain_task(
         engine=parameters.engine,
         solve=solve if is_line else None,
     )
+
+
+def lowered(settings: SearchSettings, constant: float) -> SearchSettings:
+    """Return settings for a search whose objective is lower by a constant."""
+    target = settings.target_inertia
+    if constant == 0.0 or target is None:
+        return settings
+    # Less than the constant cannot be reached.
+    return replace(settings, target_inertia=target - constant if target >= constant else None)
+
+
+def raised(result: SearchResult, constant: float) -> SearchResult:
+    """Add a constant to every objective in the result of a search."""
+    if constant == 0.0:
+        return result
+    names = ("inertia", "best", "population_best", "population_median", "population_worst")
+    history = History(
+        [
+            replace(record, **{name: getattr(record, name) + constant for name in names})
+            for record in result.history
+        ]
+    )
+    population = tuple(
+        replace(member, inertia=member.inertia + constant) for member in result.population
+    )
+    best = replace(result.best, inertia=result.best.inertia + constant)
+    return replace(result, best=best, population=population, history=history)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
 from evomeans.engines import Engine
-from evomeans.estimators.callbacks import with_callbacks
 from evomeans.estimators.model import Model
 from evomeans.estimators.parameters import Parameters, shown
 from evomeans.estimators.solution import Solution, encode_centers, lexicographic
@@ -78,30 +77,10 @@ class TrimmedHGMeans(Model):
     radius_: float = field(init=False)
     _fitted_numbers: ClassVar[tuple[str, ...]] = ("n_outliers", "radius")
 
-    @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Find the clusters of ``X``, and the samples that belong to none.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The samples, dense.
-        y : Ignored
-            Not used, present here for API consistency by convention.
-        sample_weight : float or array-like of shape (n_samples,), default=None
-            The weight of each sample. None means equal weights.
-
-        Returns
-        -------
-        self : TrimmedHGMeans
-            The fitted estimator.
-        """
-        return self._fit(X, y, sample_weight)
-
     def _pose(
         self, X: Any, sample_weight: FloatArray | None, parameters: Parameters, **constraints: Any
     ) -> Task:
-        self._refuse(X, sparse=True)
+        self._refuse(X)
         trimmed = check_outliers(self.n_outliers, X.shape[0], sample_weight, self.n_clusters)
         # Imported here: it loads Numba.
         from evomeans.engines.trimmed import TrimmedEngine, kernel_calls
@@ -119,11 +98,6 @@ class TrimmedHGMeans(Model):
             strategy=MODELS,
             identity={"model": "trimmed", "n_outliers": repr(trimmed)},
         )
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = False
-        return tags
 
 
 def check_outliers(

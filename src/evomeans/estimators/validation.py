@@ -122,7 +122,7 @@ def check_samples(estimator: Any, X: Any) -> tuple[Any, Features]:
 def check_new_samples(estimator: Any, X: Any) -> Any:
     """Return samples for a fitted estimator, in a precision that keeps every digit of the fit."""
     X = _validated(estimator, X, reset=False)
-    return X.astype(np.result_type(X.dtype, estimator.cluster_centers_.dtype), copy=False)
+    return X.astype(np.result_type(X.dtype, estimator._centers.dtype), copy=False)
 
 
 def _validated(estimator: Any, X: Any, *, reset: bool) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.spatial.distance import pdist
 
 from evomeans.engines.protocol import Ability, Engine
+from evomeans.engines.sampling import roulette
 from evomeans.kernels.ward import pnn_merge
 from evomeans.search.population import Individual
 from evomeans.typing import FloatArray
@@ -129,9 +130,7 @@ def divide_best(rows: FloatArray, centers: FloatArray, rng: np.random.Generator)
     best_gain, best = -1.0, np.vstack([centers, centers[:1]])
     if not errors.any():
         return best
-    cumulated = np.cumsum(errors)
-    drawn = np.searchsorted(cumulated, rng.random(DIVISIONS) * cumulated[-1], side="right")
-    drawn = np.minimum(drawn, len(rows) - 1)
+    drawn = roulette(errors, rng.random(DIVISIONS))
     for j in np.unique(labels[drawn]):
         own = offsets[labels == j]
         for sample in np.unique(drawn[labels[drawn] == j]):

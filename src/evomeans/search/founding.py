@@ -10,6 +10,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from evomeans.engines.protocol import Ability, Engine
+from evomeans.engines.sampling import wheel_stops
 from evomeans.typing import FloatArray
 
 # How many samples an engine hands out if it cannot seed among all of them: at least the first
@@ -144,8 +145,7 @@ def seed_among(
         # The first has no distances to be drawn by, and no other candidates.
         cumulated = np.cumsum(nearest if j else np.ones(len(rows)))
         wanted = numbers if j else numbers[:1]
-        places = np.searchsorted(cumulated, wanted * cumulated[-1], side="right")
-        places = np.minimum(places, len(rows) - 1)
+        places = wheel_stops(cumulated, wanted * cumulated[-1], len(rows) - 1)
         squares = norms + norms[places, None] - 2.0 * (rows[places] @ rows.T)
         candidates = np.minimum(nearest, np.maximum(squares, 0.0))
         best = candidates.sum(axis=1).argmin()

@@ -10,7 +10,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
+from evomeans.engines.frame import Frame
 from evomeans.typing import FloatArray, Integers
+
+# Of all penalties together.
+LARGEST_PENALTY = 1e300
 
 
 class InfeasibleError(ValueError):
@@ -142,3 +146,16 @@ def soft_pairs(links: Links, of_sample: Integers) -> tuple[Integers, FloatArray,
     differ = pairs[:, 0] != pairs[:, 1]
     constant = links.must_penalties[is_must].sum() + values[~differ].sum()
     return pairs[differ], values[differ], float(constant)
+
+
+def check_penalties(penalties: FloatArray, constant: float, frame: Frame) -> None:
+    """Refuse penalties whose sum overflows, in the units of the data or in the frame."""
+    with np.errstate(over="ignore"):
+        total = np.abs(penalties).sum() + abs(constant)
+        in_frame = np.ldexp(total, 2 * frame.exponent)
+    if not max(total, in_frame) <= LARGEST_PENALTY:
+        raise ValueError(
+            f"The penalties sum to {total:.3g}, and to {in_frame:.3g} in units of the squared "
+            f"extent of X; both must be at most {LARGEST_PENALTY:.0e}. Leave them out: links "
+            "without a penalty are always satisfied."
+        )

@@ -26,6 +26,7 @@ from evomeans.engines.dask.steps import Ground, Question, Wanted
 from evomeans.engines.frame import means_of
 from evomeans.engines.protocol import Refinement, Start
 from evomeans.engines.rules import MAX_ITERATIONS, split_mixture
+from evomeans.engines.sampling import wheel_stops
 from evomeans.typing import FloatArray
 
 Asking = Generator[Question, Any, None]
@@ -177,8 +178,7 @@ def positions(
     cumulated = survey.cumulated
     weights = np.diff(cumulated, prepend=0.0)
     targets = quantiles * cumulated[-1]
-    last = np.flatnonzero(weights)[-1]
-    blocks = np.minimum(np.searchsorted(cumulated, targets, side="right"), last)
+    blocks = wheel_stops(cumulated, targets, np.flatnonzero(weights)[-1])
     rests = targets - (cumulated - weights)[blocks]
     if survey.equal_weights:
         # Equal weights count rows: what rounding has left of a target is no row.

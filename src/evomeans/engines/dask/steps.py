@@ -29,7 +29,7 @@ from evomeans.engines.dask.cache import (
 )
 from evomeans.engines.frame import Frame
 from evomeans.engines.rules import sits_on_centers
-from evomeans.engines.sampling import Drawing
+from evomeans.engines.sampling import Drawing, wheel_stops
 from evomeans.typing import FloatArray
 
 Wanted = Literal["sums", "distances", "draw", "rows", "sample", "census", "on_centers", "members"]
@@ -296,8 +296,7 @@ class _Visit:
         wanted = np.asarray(question.picks[self.block])
         if wanted.dtype.kind == "f":
             weights = self._weights()
-            numbers = np.searchsorted(np.cumsum(weights), wanted, side="right")
-            wanted = np.minimum(numbers, np.flatnonzero(weights)[-1])
+            wanted = wheel_stops(np.cumsum(weights), wanted, np.flatnonzero(weights)[-1])
         return dense_rows(self.samples, wanted, self.n_features)
 
     def _sample(self, question: Question, costs: FloatArray | None) -> tuple[Any, Any]:
