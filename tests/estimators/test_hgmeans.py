@@ -62,7 +62,6 @@ def test_the_signature_is_the_agreed_one():
         "checkpoint": None,
         "observers": None,
         "verbose": 0,
-        "max_iter": "deprecated",
     }
     first, *others = (p.kind for p in parameters.values())
     assert first is inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -115,7 +114,7 @@ def test_fitted_attributes(engine):
     assert len(model.history_) == 30 + n_founders(engine)
     assert all(isinstance(record, OffspringRecord) for record in model.history_)
     assert isinstance(model.stop_reason_, StopReason)
-    assert model.stop_reason_ == "max_iter"
+    assert model.stop_reason_ == "max_offspring"
     assert model.n_features_in_ == 3
     assert not hasattr(model, "feature_names_in_")
 
@@ -394,7 +393,7 @@ def test_rediscoveries_are_counted_and_end_the_search(engine):
     assert model.n_rediscoveries_ == model.max_population - 1
     assert model.n_iter_ == 20
     short = HGMeans(4, random_state=0, engine=engine, max_offspring=10).fit(blobs)
-    assert (short.stop_reason_, short.n_rediscoveries_) == ("max_iter", 0)
+    assert (short.stop_reason_, short.n_rediscoveries_) == ("max_offspring", 0)
 
 
 def test_the_best_is_kept_when_a_later_population_does_not_find_it(engine):

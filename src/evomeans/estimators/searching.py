@@ -20,12 +20,7 @@ from evomeans.engines.base import total_weights
 from evomeans.engines.frame import Frame
 from evomeans.estimators.callbacks import EXTRA_FRAMES, CallbackSupport, fit_task
 from evomeans.estimators.fitted import FittedCenters
-from evomeans.estimators.parameters import (
-    NOT_SET,
-    Parameters,
-    check_parameters,
-    generator_from,
-)
+from evomeans.estimators.parameters import Parameters, check_parameters, generator_from
 from evomeans.estimators.persistence import stored_model
 from evomeans.estimators.progress import closing_bars
 from evomeans.estimators.solution import (
@@ -101,7 +96,6 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
     # Of HGMeans, these are parameters.
     engine: Any = "auto"
     subsample: Any = None
-    max_iter: Any = NOT_SET
     init: Any = None
     # Fitted attributes that model files hold besides those of HGMeans, without underscores.
     _fitted_numbers: ClassVar[tuple[str, ...]] = ()
@@ -155,10 +149,7 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
             clusters = max(0, int(n_clusters)) if isinstance(n_clusters, Integral) else 0
             setting["max_offspring"] = FAST_OFFSPRING + FAST_PER_CLUSTER * clusters
             del setting["n_iter_no_change"]
-        setting |= parameters
-        if "max_iter" in parameters and "max_offspring" not in parameters:
-            del setting["max_offspring"]
-        return cls(n_clusters, **setting)
+        return cls(n_clusters, **setting | parameters)
 
     def _is_consistent(self) -> bool:
         """Whether fitted attributes that were read from a file fit together."""
