@@ -225,7 +225,9 @@ def test_verbose_prints_progress_and_the_end(engine, capsys):
     model = quick(engine=engine, verbose=3, n_iter_no_change=500).fit(X)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 30 + n_founders(engine) + 1
-    assert lines[-1] == f"[HGMeans] max_iter after 30 offspring: inertia {model.inertia_:.8g}"
+    assert lines[-1].startswith("[HGMeans] Inertia ")
+    assert " after 30 offspring. The search ended because it had made all 30 " in lines[-1]
+    assert lines[-1].endswith("find a lower inertia.") == (model.n_rediscoveries_ == 0)
 
 
 def test_a_number_is_the_weight_of_every_sample():

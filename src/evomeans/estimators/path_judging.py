@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,9 @@ from evomeans.metrics.sums import ClusterSums, checked_weights, cluster_sums
 from evomeans.path.state import PathState
 from evomeans.search.stopping import DeferredInterrupt
 from evomeans.typing import FloatArray
+
+if TYPE_CHECKING:
+    from sklearn.cluster import KMeans
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,16 @@ class BestModelMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type
         labels : ndarray of shape (n_samples,), dtype int32
         """
         return self._best().predict(X)
+
+    def to_kmeans(self) -> KMeans:
+        """Return a fitted :class:`sklearn.cluster.KMeans` with the centres for ``best_k_``.
+
+        Returns
+        -------
+        kmeans : sklearn.cluster.KMeans
+            As :meth:`HGMeans.to_kmeans` returns it.
+        """
+        return self._best().to_kmeans()
 
     def transform(self, X: Any) -> NDArray[Any]:
         """Transform samples to their distances to the centres of the model for ``best_k_``.

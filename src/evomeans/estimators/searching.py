@@ -59,7 +59,7 @@ from evomeans.storage.checkpoint import Checkpoint
 from evomeans.storage.model_file import write_model
 from evomeans.storage.state_file import describe_problem
 from evomeans.typing import FloatArray
-from evomeans.wording import levels_text, offspring_text
+from evomeans.wording import advice_text, levels_text, number_text, offspring_text, stop_text
 
 PAPER_FAST = {
     "min_population": 5,
@@ -281,12 +281,8 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
     def _report(self, result: SearchResult, solution: Solution) -> None:
         """Say what the user should know about how the fit ended."""
         if self.verbose:
-            made = offspring_text(result.n_offspring, result.n_given_up, result.n_on_samples)
-            print(
-                f"[{type(self).__name__}] {result.stop_reason} after {made}: "
-                f"inertia {solution.inertia:.8g}",
-                flush=True,
-            )
+            text = _how_it_ended(result, solution.inertia)
+            print(f"[{type(self).__name__}] {text}", flush=True)
         if result.is_unfinished:
             is_late = result.stop_reason is StopReason.MAX_TIME
             cause = f"max_time={self.max_time} was up" if is_late else "fit was interrupted"
@@ -332,6 +328,16 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
         array([0, 1], dtype=int32)
         """
         write_model(path, stored_model(self))
+
+
+def _how_it_ended(result: SearchResult, inertia: float) -> str:
+    """Say what a search found, after how much work, why it ended, and whether to go on."""
+    made, history = result.n_offspring, result.history
+    since = made - history.when_best_was_found().number if history else 0
+    ended = (str(result.stop_reason), made, since, result.n_rediscoveries)
+    work = offspring_text(made, result.n_given_up, result.n_on_samples)
+    found = f"Inertia {number_text(inertia, 8)} after {work}."
+    return " ".join(filter(None, [found, stop_text(*ended), advice_text(*ended)]))
 
 
 class EarlyAnswer:

@@ -77,6 +77,7 @@ class TrimmedHGMeans(Model):
     n_outliers_: float = field(init=False)
     radius_: float = field(init=False)
     _fitted_numbers: ClassVar[tuple[str, ...]] = ("n_outliers", "radius")
+    _predicts_closest: ClassVar[bool] = True
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
