@@ -130,7 +130,8 @@ def test_every_reason_has_a_sentence_of_its_own(reason, rediscoveries):
 
 def test_reasons_tell_the_numbers():
     assert "last 50 offspring brought no improvement" in stop_text("no_improvement", 500, 50, 0)
-    assert "all 500 offspring allowed" in stop_text("max_iter", 500, 50, 0)
+    for reason in ("max_offspring", "max_iter"):
+        assert "all 500 offspring allowed" in stop_text(reason, 500, 50, 0)
     assert stop_text("boredom", 500, 50, 0) == "The search ended for this reason: boredom."
 
 
@@ -150,8 +151,8 @@ def test_what_was_found_again_is_said_for_every_reason():
 
 def test_advice_only_where_more_time_could_help():
     assert "probably" in advice_text("max_time", 500, 5, 0)
-    assert "might" in advice_text("max_iter", 500, 490, 0)
-    assert advice_text("max_iter", 500, 490, 1) == ""
+    assert "might" in advice_text("max_offspring", 500, 490, 0)
+    assert advice_text("max_offspring", 500, 490, 1) == ""
     assert advice_text("no_improvement", 500, 490, 0) == ""
     assert advice_text("proven_optimal", 500, 5, 0) == ""
 

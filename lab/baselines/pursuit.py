@@ -56,4 +56,4 @@ def pursue(
         if reason is not None:
             return best, tuple(history), reason
     assert best is not None, "every method makes at least one solution"
-    return best, tuple(history), StopReason.MAX_ITER
+    return best, tuple(history), StopReason.MAX_OFFSPRING

@@ -71,7 +71,6 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", sorted(CASES))
-@pytest.mark.filterwarnings("ignore:max_iter")
 def test_the_code_finds_the_labels_of_the_run(tables, case):
     options = [one for one in SEEDED if "--max-offspring" not in CASES[case]]
     done = tables("fit", *CASES[case], "-k", 3, *options, "-o", "run", "--no-report")

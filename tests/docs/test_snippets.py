@@ -110,10 +110,19 @@ def optional_packages(_names: dict[str, Any]) -> Iterator[None]:
     yield
 
 
+@contextlib.contextmanager
+def onnx_packages(_names: dict[str, Any]) -> Iterator[None]:
+    """Skip the page about ONNX where its packages are not installed."""
+    for package in ("skl2onnx", "onnxruntime"):
+        pytest.importorskip(package)
+    yield
+
+
 PREPARATIONS = {
     "command-line.md": optional_packages,
     "dask-engine.md": dask_cluster,
     "large-data.md": many_rows,
+    "onnx.md": onnx_packages,
     "plots-and-report.md": optional_packages,
 }
 

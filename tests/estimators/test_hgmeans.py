@@ -62,7 +62,6 @@ def test_the_signature_is_the_agreed_one():
         "checkpoint": None,
         "observers": None,
         "verbose": 0,
-        "max_iter": "deprecated",
     }
     first, *others = (p.kind for p in parameters.values())
     assert first is inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -115,7 +114,7 @@ def test_fitted_attributes(engine):
     assert len(model.history_) == 30 + n_founders(engine)
     assert all(isinstance(record, OffspringRecord) for record in model.history_)
     assert isinstance(model.stop_reason_, StopReason)
-    assert model.stop_reason_ == "max_iter"
+    assert model.stop_reason_ == "max_offspring"
     assert model.n_features_in_ == 3
     assert not hasattr(model, "feature_names_in_")
 
@@ -226,7 +225,9 @@ def test_verbose_prints_progress_and_the_end(engine, capsys):
     model = quick(engine=engine, verbose=3, n_iter_no_change=500).fit(X)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 30 + n_founders(engine) + 1
-    assert lines[-1] == f"[HGMeans] max_iter after 30 offspring: inertia {model.inertia_:.8g}"
+    assert lines[-1].startswith("[HGMeans] Inertia ")
+    assert " after 30 offspring. The search ended because it had made all 30 " in lines[-1]
+    assert lines[-1].endswith("find a lower inertia.") == (model.n_rediscoveries_ == 0)
 
 
 def test_a_number_is_the_weight_of_every_sample():
@@ -394,7 +395,7 @@ def test_rediscoveries_are_counted_and_end_the_search(engine):
     assert model.n_rediscoveries_ == model.max_population - 1
     assert model.n_iter_ == 20
     short = HGMeans(4, random_state=0, engine=engine, max_offspring=10).fit(blobs)
-    assert (short.stop_reason_, short.n_rediscoveries_) == ("max_iter", 0)
+    assert (short.stop_reason_, short.n_rediscoveries_) == ("max_offspring", 0)
 
 
 def test_the_best_is_kept_when_a_later_population_does_not_find_it(engine):

@@ -285,7 +285,7 @@ def never_killed(nursery, tmp_path_factory):
     began = time.perf_counter()
     parameters = {**LONG, "checkpoint": str(folder / "c")}
     nursery.begin(parameters=parameters, save=str(folder / "m"))
-    assert nursery.end() == (["max_iter", 800, []], 0)
+    assert nursery.end() == (["max_offspring", 800, []], 0)
     return load(folder / "m"), time.perf_counter() - began
 
 
@@ -311,7 +311,7 @@ def test_killed_ten_times_and_resumed_ends_with_the_same_bits(nursery, never_kil
             records = n_records(path)
     assert 20 < records < 820
     nursery.begin(parameters={**LONG, "checkpoint": str(path)}, save=str(tmp_path / "m"))
-    assert nursery.end() == (["max_iter", 800, []], 0)
+    assert nursery.end() == (["max_offspring", 800, []], 0)
     resumed = load(tmp_path / "m")
     assert_same_fit(resumed, whole)
     # Founders, what swaps make of the first, and offspring.
@@ -355,7 +355,7 @@ def test_a_limit_on_the_size_of_files_loses_nothing(nursery, never_killed, tmp_p
     before = path.read_bytes()
     nursery.begin(parameters={**LONG, "max_offspring": 200, "checkpoint": str(path)}, limit=2000)
     (reason, n_iter, texts), code = nursery.end()
-    assert (reason, n_iter, code) == ("max_iter", 200, 0)
+    assert (reason, n_iter, code) == ("max_offspring", 200, 0)
     assert texts
     assert all(f"The checkpoint {path} could not be written" in text for text in texts)
     assert path.read_bytes() == before

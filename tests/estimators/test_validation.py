@@ -50,8 +50,6 @@ BAD_PARAMETERS = [
     ),
     ({"max_offspring": 0}, ValueError, r"max_offspring=0 must be at least 1"),
     ({"max_offspring": 1e3}, TypeError, r"max_offspring must be an int, got 1000.0"),
-    ({"max_iter": 0}, ValueError, r"max_offspring=5 and max_iter=0 set the same limit"),
-    ({"max_offspring": 5000, "max_iter": 1.5}, TypeError, r"max_iter must be an int, got 1.5"),
     ({"n_iter_no_change": 0}, ValueError, r"n_iter_no_change=0 must be at least 1"),
     ({"n_iter_no_change": 2.5}, TypeError, r"n_iter_no_change must be an int, got 2.5"),
     ({"max_time": 0}, ValueError, r"max_time=0.0 must be positive, or None"),
@@ -338,21 +336,3 @@ def test_an_unknown_parameter_is_refused_as_usual():
     text = r"^HGMeans.__init__\(\) got an unexpected keyword argument 'n_cluster'$"
     with pytest.raises(TypeError, match=text):
         HGMeans(n_cluster=3)
-
-
-def test_max_iter_still_works_and_says_what_it_counts():
-    """The old name limits the offspring, with a warning that points here."""
-    old = model(max_offspring=5000, max_iter=5)
-    with pytest.warns(FutureWarning, match="limits the offspring.*max_iter=300 is not needed") as w:
-        old.fit(X)
-    assert w[0].filename == __file__
-    assert (old.n_iter_, old.stop_reason_) == (5, "max_iter")
-    np.testing.assert_array_equal(old.labels_, model(max_offspring=5).fit(X).labels_)
-
-
-def test_fast_takes_the_old_name_too():
-    """The limit of the fast setting gives way to max_iter as it does to max_offspring."""
-    settings = check_parameters(HGMeans.fast(3, max_iter=9)).settings
-    assert (settings.max_offspring, settings.max_population) == (9, 10)
-    with pytest.raises(ValueError, match="max_offspring=7 and max_iter=9 set the same limit"):
-        check_parameters(HGMeans.fast(3, max_iter=9, max_offspring=7))

@@ -92,19 +92,9 @@ def test_settings_are_only_what_shapes_the_fit(tmp_path):
     model = fitted(2, observers=[bool], checkpoint=tmp_path / "c")
     data = report_data(model, samples(), title="mine")
     assert data["settings"]["max_offspring"] == 25
-    for name in ("observers", "checkpoint", "max_iter"):
+    for name in ("observers", "checkpoint"):
         assert name not in data["settings"]
         assert name not in data["python"]
-
-
-@pytest.mark.filterwarnings("ignore:max_iter=7 limits")
-def test_an_old_name_is_shown_as_the_new_one():
-    X = samples()
-    data = report_data(HGMeans.fast(2, max_iter=7, random_state=0).fit(X), X, title="mine")
-    assert data["settings"]["max_offspring"] == 7
-    assert "max_offspring=7" in data["python"]
-    assert "max_iter" not in data["settings"]
-    assert "max_iter" not in data["python"]
 
 
 def test_sparse_samples():

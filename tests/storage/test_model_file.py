@@ -24,7 +24,7 @@ from sklearn.exceptions import NotFittedError
 import evomeans
 from evomeans import HGMeans, ModelFileError, load
 from evomeans.plotting.search_data import population_data
-from evomeans.search import DEEP, PAPER
+from evomeans.search import DEEP, PAPER, StopReason
 from evomeans.search.history import COLUMNS, History
 from evomeans.storage.archive import (
     HISTORY_MEMBERS,
@@ -116,16 +116,18 @@ def test_feature_names_come_back(tmp_path, names):
     assert list(twin.get_feature_names_out()) == list(model.get_feature_names_out())
 
 
-def test_the_limit_of_offspring_keeps_its_name_in_the_file(tmp_path):
-    """Files of all versions call it max_iter, also if it was set by that name."""
+def test_files_with_the_old_name_of_the_limit_are_read(tmp_path):
+    """Earlier versions called the parameter max_offspring and its stop reason max_iter."""
     model = HGMeans(3, **QUICK).fit(X)
-    for changes, limit in (({}, 12), ({"max_offspring": 5000, "max_iter": 9}, 9)):
-        model.set_params(**changes).save(tmp_path / "m")
-        stored = read_archive(tmp_path / "m", FORMAT, VERSION).meta["parameters"]
-        assert stored["max_iter"] == limit
-        assert "max_offspring" not in stored
-        twin = load(tmp_path / "m")
-        assert (twin.max_offspring, twin.max_iter) == (limit, "deprecated")
+    model.save(tmp_path / "m")
+    meta = read_archive(tmp_path / "m", FORMAT, VERSION).meta
+    assert (meta["stop_reason"], meta["parameters"]["max_offspring"]) == ("max_offspring", 12)
+    old = dict(meta["parameters"])
+    old["max_iter"] = old.pop("max_offspring")
+    changed(tmp_path / "m", meta={"parameters": old, "stop_reason": "max_iter"})
+    twin = load(tmp_path / "m")
+    assert (twin.max_offspring, twin.stop_reason_) == (12, StopReason.MAX_OFFSPRING)
+    assert_same_model(twin, model)
 
 
 def test_parameters_come_back(tmp_path):

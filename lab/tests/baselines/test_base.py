@@ -57,7 +57,7 @@ def test_the_history_has_a_record_of_each_solution(anytime) -> None:
     best = [record.best for record in anytime.history_]
     assert best == np.minimum.accumulate(inertias(anytime)).tolist()
     assert [record.number for record in anytime.history_] == list(range(1, anytime.n_iter_ + 1))
-    assert anytime.stop_reason_ == "max_iter"
+    assert anytime.stop_reason_ == "max_offspring"
 
 
 @pytest.mark.parametrize("k", [3, 8])

@@ -26,7 +26,7 @@ def test_the_best_is_kept_and_all_are_recorded() -> None:
     solutions = stream(9.0, 7.0, 8.0, 7.0, clock=clock)
     best, history, reason = pursue(solutions, DeferredInterrupt(), clock=clock)
     assert best.handle == "handle 1"
-    assert reason is StopReason.MAX_ITER
+    assert reason is StopReason.MAX_OFFSPRING
     assert history == (
         RunRecord(number=1, inertia=9.0, best=9.0, n_iter=1, seconds=1.0),
         RunRecord(number=2, inertia=7.0, best=7.0, n_iter=2, seconds=2.0),

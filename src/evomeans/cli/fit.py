@@ -41,7 +41,7 @@ from evomeans.cli.run_folder import (
 )
 from evomeans.cli.tables.opening import is_dask_table
 from evomeans.cli.tables.table import Table, read_pairs
-from evomeans.cli.terminal import Terminal, is_typed
+from evomeans.cli.terminal import Terminal
 from evomeans.engines import is_dask
 from evomeans.engines.constrained.links import InfeasibleError
 from evomeans.estimators.hgmeans import HGMeans
@@ -148,8 +148,6 @@ def fit_table(
     unfinished = find_unfinished(checkpoint, keep)
     check_output(keep, unfinished)
     model = make_model(search, unfinished, options)
-    if is_typed("--max-iter"):
-        terminal.note("note: --max-iter is now called --max-offspring; the old name still works.")
     in_dask = search.engine == "dask" and is_dask_table(name)
     _tell_beforehand(checkpoint, unfinished, keep, terminal, model, in_dask=in_dask)
     with cluster_of(search):

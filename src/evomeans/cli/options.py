@@ -290,9 +290,7 @@ class SearchOptions:
     max_time: Duration | None = None
     """Stop after this long: 90s, 5m, 1h30m."""
 
-    max_offspring: Annotated[
-        AtLeastOne | None, Parameter(name=["--max-offspring", "--max-iter"])
-    ] = None
+    max_offspring: AtLeastOne | None = None
     """Stop after this many offspring (5000)."""
 
     n_iter_no_change: AtLeastOne | None = None

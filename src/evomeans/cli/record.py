@@ -20,7 +20,7 @@ from evomeans.cli.run_folder import FORMAT, MODEL, RECORD, REPORT, REPORT_DATA, 
 from evomeans.cli.tables.table import Table, centers_frame, history_frame, labels_frame, table_bytes
 from evomeans.cli.terminal import as_typed
 from evomeans.engines import is_dask
-from evomeans.estimators.persistence import parameter_names, stored_parameters
+from evomeans.estimators.persistence import stored_parameters
 from evomeans.estimators.searching import SearchingEstimator
 from evomeans.wording import (
     counted,
@@ -232,10 +232,9 @@ class Fit(Run):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The parameters of the search, by their names in Python."""
+        """The parameters of the search."""
         stored = stored_parameters(self.model)
-        names = parameter_names(type(self.model))
-        return {names[name]: stored[name] for name in stored if name not in LEFT_OUT}
+        return {name: value for name, value in stored.items() if name not in LEFT_OUT}
 
     @property
     def gain(self) -> float | None:

@@ -32,6 +32,8 @@ from evomeans.estimators.validation import Features, check_new_samples, check_sa
 from evomeans.typing import FloatArray
 
 if TYPE_CHECKING:
+    from sklearn.cluster import KMeans
+
     from evomeans.exact.certificate import Certificate
 
 
@@ -261,6 +263,42 @@ class FittedCenters(
     # Whether the objective is the inertia of all samples, over all clusterings or over some.
     _is_plain_kmeans: ClassVar[bool] = True
     _is_constrained: ClassVar[bool] = False
+    # Whether the cluster of a sample is always the closest centre, of the samples as they are.
+    _predicts_closest: ClassVar[bool] = True
+
+    def to_kmeans(self) -> KMeans:
+        """Return a fitted :class:`sklearn.cluster.KMeans` with these centres.
+
+        It takes the place of the model where only scikit-learn's own estimators are known, as in
+        exporters to ONNX.
+
+        Returns
+        -------
+        kmeans : sklearn.cluster.KMeans
+            ``cluster_centers_``, ``labels_``, ``inertia_``, ``n_iter_`` and names of features are
+            those of the model. It predicts the same clusters, except that rounding may decide
+            otherwise where two centres are equally close. ``init`` are the centres, so another fit
+            of it continues from them.
+
+        Raises
+        ------
+        TypeError
+            If the model does not predict the closest centre.
+
+        Examples
+        --------
+        >>> from evomeans import HGMeans
+        >>> model = HGMeans(2).fit([[0.0], [1.0], [5.0], [6.0], [7.0]])
+        >>> model.to_kmeans().predict([[2.0], [4.0]])
+        array([0, 1], dtype=int32)
+        """
+        check_is_fitted(self, "cluster_centers_")
+        if not self._predicts_closest:
+            raise TypeError(
+                f"{type(self).__name__} has no equivalent KMeans: it does not simply give a sample "
+                "the closest of its centres. Save it with save(path), or use HGMeans."
+            )
+        return fitted_kmeans(self)
 
     def certify(
         self,
@@ -395,3 +433,23 @@ class FittedCenters(
                 ConvergenceWarning,
                 stacklevel=stacklevel,
             )
+
+
+def fitted_kmeans(model: FittedCenters) -> KMeans:
+    """Return KMeans with the fitted attributes of a model."""
+    # Imported here: it takes as long as all else of scikit-learn.
+    from sklearn.cluster import KMeans
+
+    centers = model.cluster_centers_.copy()
+    k, d = centers.shape
+    # A fit sets whatever KMeans needs besides its documented attributes. This one is of k distinct
+    # samples, so it is short and has nothing to warn of.
+    samples = np.repeat(np.arange(k, dtype=centers.dtype)[:, None], d, axis=1)
+    kmeans = KMeans(k, init=samples, n_init=1).fit(samples).set_params(init=centers)
+    del kmeans.labels_
+    for name in ("labels_", "inertia_", "n_iter_", "feature_names_in_"):
+        # A model of samples in Dask has no labels once it was saved.
+        if hasattr(model, name):
+            setattr(kmeans, name, getattr(model, name))
+    kmeans.cluster_centers_ = centers
+    return kmeans

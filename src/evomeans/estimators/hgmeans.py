@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import warnings
 from typing import Any, Self
 
-from evomeans.estimators.callbacks import EXTRA_FRAMES, with_callbacks
+from evomeans.estimators.callbacks import with_callbacks
 from evomeans.estimators.parameters import (
     DEFAULT_MAX_OFFSPRING,
-    NOT_SET,
     Parameters,
     explaining_kmeans_parameters,
 )
@@ -134,12 +132,6 @@ class HGMeans(SearchingEstimator):
         1 prints a line every few seconds, 2 one for each improvement as well, 3 one for each
         offspring. In a notebook, 1 moves a progress bar instead if tqdm or rich is installed.
 
-    max_iter : int, default="deprecated"
-        The old name of ``max_offspring``.
-
-        .. deprecated:: 0.1
-            Use ``max_offspring``. The ``max_iter`` of KMeans has no counterpart.
-
     Attributes
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
@@ -178,10 +170,9 @@ class HGMeans(SearchingEstimator):
 
     stop_reason_ : StopReason
         Why the search ended, a str: "agreement" (of independent starts), "no_improvement"
-        (with "paper"), "max_iter" (which stands for ``max_offspring``), "max_time",
-        "target_inertia", "observer", "interrupted", "proven_optimal" (up to a millionth of the
-        inertia), or "precision" if samples or weights span so many orders of magnitude that
-        nothing better can be told from rounding.
+        (with "paper"), "max_offspring", "max_time", "target_inertia", "observer", "interrupted",
+        "proven_optimal" (up to a millionth of the inertia), or "precision" if samples or weights
+        span so many orders of magnitude that nothing better can be told from rounding.
 
     population_ : tuple of Individual
         The last population, and the best solution if it was found before, best first: other good
@@ -293,7 +284,6 @@ class HGMeans(SearchingEstimator):
         checkpoint: str | os.PathLike[str] | None = None,
         observers: Any = None,
         verbose: int = 0,
-        max_iter: int | str = NOT_SET,
     ) -> None:
         self.n_clusters = n_clusters
         self.strategy = strategy
@@ -312,7 +302,6 @@ class HGMeans(SearchingEstimator):
         self.checkpoint = checkpoint
         self.observers = observers
         self.verbose = verbose
-        self.max_iter = max_iter
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -341,16 +330,5 @@ class HGMeans(SearchingEstimator):
         self, X: Any, sample_weight: FloatArray | None, parameters: Parameters, **constraints: Any
     ) -> Task:
         """K-means on the samples as they are; one feature is solved exactly."""
-        self._warn_of_max_iter()
         on_line = is_line(self.engine, X)
         return plain_task(X, sample_weight, self.n_clusters, parameters, is_line=on_line)
-
-    def _warn_of_max_iter(self) -> None:
-        if self.max_iter != NOT_SET:
-            warnings.warn(
-                f"max_iter={self.max_iter} limits the offspring of the search, each of which is a "
-                "whole run of K-means. KMeans' max_iter=300 is not needed here. Leave it out, or "
-                "use max_offspring, its new name.",
-                FutureWarning,
-                stacklevel=5 + EXTRA_FRAMES,
-            )

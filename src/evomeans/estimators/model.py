@@ -111,6 +111,7 @@ class Model(SearchingEstimator):
     # Its objective is not the inertia that KMeans minimises, or not over all clusterings.
     _is_plain_kmeans: ClassVar[bool] = False
     _takes_sparse: ClassVar[bool] = False
+    _predicts_closest: ClassVar[bool] = False
 
     n_clusters: int = 8
     _: KW_ONLY

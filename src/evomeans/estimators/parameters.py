@@ -35,12 +35,13 @@ RandomSource = int | np.random.Generator | np.random.RandomState
 MOST_THREADS = 4096
 DENSE_ENGINES = ("gpu", "dask", "reference")
 DEFAULT_MAX_OFFSPRING = 5000
-NOT_SET = "deprecated"
 
 # What HGMeans does instead of what these set in sklearn.cluster.KMeans.
 KMEANS_PARAMETERS = {
     "n_init": "It searches with a population instead of restarts. Leave it out; max_offspring, "
     "max_time and HGMeans.fast bound the search.",
+    "max_iter": "Every run of K-means continues until nothing changes any more. Leave it out; "
+    "max_offspring limits the number of runs.",
     "tol": "Every run of K-means continues until nothing changes any more. Leave it out.",
     "copy_x": "It never changes X. Leave it out.",
     "algorithm": "Every engine computes the steps of Lloyd's algorithm exactly. Leave it out.",
@@ -96,12 +97,11 @@ def check_parameters(estimator: Any) -> Parameters:
 
 def check_search_settings(estimator: Any) -> SearchSettings:
     """Turn the estimator's parameters into the settings of the search."""
-    name, limit = offspring_limit(estimator)
     try:
         return SearchSettings(
             min_population=check_int("min_population", estimator.min_population),
             max_population=check_int("max_population", estimator.max_population),
-            max_offspring=check_int(name, limit),
+            max_offspring=check_int("max_offspring", estimator.max_offspring),
             patience=check_optional_int("n_iter_no_change", estimator.n_iter_no_change),
             max_time=check_real("max_time", estimator.max_time),
             target_inertia=check_real("target_inertia", estimator.target_inertia),
@@ -111,18 +111,6 @@ def check_search_settings(estimator: Any) -> SearchSettings:
     except ValueError as error:
         # The one limit that has another name in the search.
         raise ValueError(str(error).replace("patience=", "n_iter_no_change=")) from None
-
-
-def offspring_limit(estimator: Any) -> tuple[str, object]:
-    """Return the name and the value of the parameter that limits the offspring."""
-    if isinstance(estimator.max_iter, str) and estimator.max_iter == NOT_SET:
-        return "max_offspring", estimator.max_offspring
-    if estimator.max_offspring != DEFAULT_MAX_OFFSPRING:
-        raise ValueError(
-            f"max_offspring={estimator.max_offspring} and max_iter={estimator.max_iter} set the "
-            "same limit; leave out max_iter, its old name."
-        )
-    return "max_iter", estimator.max_iter
 
 
 def explaining_kmeans_parameters(init: Callable[P, None]) -> Callable[P, None]:

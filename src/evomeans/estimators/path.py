@@ -422,6 +422,16 @@ class HGMeansPath(Centers, BaseEstimator):  # type: ignore[misc]
             )
         return self.best_estimator_
 
+    def to_kmeans(self) -> KMeans:
+        """Return a fitted :class:`sklearn.cluster.KMeans` with the centres for ``best_k_``.
+
+        Returns
+        -------
+        kmeans : sklearn.cluster.KMeans
+            As :meth:`HGMeans.to_kmeans` returns it.
+        """
+        return self._best().to_kmeans()
+
     @property
     def _centers(self) -> NDArray[Any]:
         return self._best().cluster_centers_

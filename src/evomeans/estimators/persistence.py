@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import partial
 from importlib import import_module
+from inspect import signature
 from numbers import Integral, Real
 from typing import Any
 
@@ -20,25 +21,10 @@ from evomeans.estimators.validation import check_init
 from evomeans.search import DEEP, PAPER, STRATEGIES, Strategy
 from evomeans.storage.model_file import StoredModel, read_model, refusal
 
-# Names in the file and names of the estimator: a parameter that is renamed keeps its name in the
-# file. A path to write to and functions to call are not part of a model.
-PARAMETERS = {
-    "n_clusters": "n_clusters",
-    "strategy": "strategy",
-    "min_population": "min_population",
-    "max_population": "max_population",
-    "max_iter": "max_offspring",
-    "n_iter_no_change": "n_iter_no_change",
-    "max_time": "max_time",
-    "target_inertia": "target_inertia",
-    "subsample": "subsample",
-    "engine": "engine",
-    "n_jobs": "n_jobs",
-    "random_state": "random_state",
-    "warm_start": "warm_start",
-    "verbose": "verbose",
-}
-NOT_STORED = {"init", "checkpoint", "observers", "max_iter"}
+# A path to write to and functions to call are not part of a model; ``init`` is an array of its own.
+NOT_STORED = {"init", "checkpoint", "observers"}
+# Names of parameters in files of earlier versions.
+RENAMED = {"max_iter": "max_offspring"}
 # All other fields are fitted attributes, whose names have an underscore at the end.
 FITTED = {field.name for field in fields(StoredModel)} - {
     *("parameters", "init", "frame"),
@@ -46,12 +32,9 @@ FITTED = {field.name for field in fields(StoredModel)} - {
 }
 
 
-def parameter_names(kind: Any) -> dict[str, str]:
-    """Return the names of parameters in files, and in a class of estimators."""
-    theirs = set(kind._get_param_names())
-    common = {stored: name for stored, name in PARAMETERS.items() if name in theirs}
-    own = sorted(theirs - set(PARAMETERS.values()) - NOT_STORED)
-    return common | {name: name for name in own}
+def parameter_names(kind: Any) -> list[str]:
+    """Return the names of the parameters of a class of estimators that files hold."""
+    return [name for name in signature(kind).parameters if name not in NOT_STORED]
 
 
 def stored_model(model: Any) -> StoredModel:
@@ -84,12 +67,9 @@ def stored_model(model: Any) -> StoredModel:
 
 
 def stored_parameters(model: Any) -> dict[str, object]:
-    """Return what JSON can hold of the parameters, by their names in the file."""
-    limit = check_parameters(model).settings.max_offspring
-    names = parameter_names(type(model))
-    stored = {name: _plain(name, getattr(model, ours)) for name, ours in names.items()}
-    # It may have been given by its old name.
-    return {**stored, "max_iter": limit}
+    """Return what JSON can hold of the parameters, which must be valid."""
+    check_parameters(model)
+    return {name: _plain(name, getattr(model, name)) for name in parameter_names(type(model))}
 
 
 def _plain(name: str, value: Any) -> object:
@@ -124,10 +104,9 @@ def restored_model(kinds: Mapping[str, Callable[[], Any]], path: str | os.PathLi
     if stored.estimator not in kinds:
         raise refusal(path, f"it has the unknown estimator {stored.estimator[:60]!r}")
     kind = kinds[stored.estimator]()
-    names = parameter_names(kind)
-    if unknown := sorted(stored.parameters.keys() - names.keys()):
+    parameters = {RENAMED.get(name, name): value for name, value in stored.parameters.items()}
+    if unknown := sorted(parameters.keys() - set(parameter_names(kind))):
         raise refusal(path, f"it has the unknown parameter {unknown[0][:60]!r}")
-    parameters = {names[name]: value for name, value in stored.parameters.items()}
     # Files without a strategy were written when there was only that of the paper.
     model = kind(**{"strategy": PAPER.name, **parameters})
     model.n_features_in_ = stored.n_features_in

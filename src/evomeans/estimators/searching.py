@@ -20,12 +20,7 @@ from evomeans.engines.base import total_weights
 from evomeans.engines.frame import Frame
 from evomeans.estimators.callbacks import EXTRA_FRAMES, CallbackSupport, fit_task
 from evomeans.estimators.fitted import FittedCenters
-from evomeans.estimators.parameters import (
-    NOT_SET,
-    Parameters,
-    check_parameters,
-    generator_from,
-)
+from evomeans.estimators.parameters import Parameters, check_parameters, generator_from
 from evomeans.estimators.persistence import stored_model
 from evomeans.estimators.progress import closing_bars
 from evomeans.estimators.solution import (
@@ -63,7 +58,7 @@ from evomeans.storage.checkpoint import Checkpoint
 from evomeans.storage.model_file import write_model
 from evomeans.storage.state_file import describe_problem
 from evomeans.typing import FloatArray
-from evomeans.wording import levels_text, offspring_text
+from evomeans.wording import advice_text, levels_text, number_text, offspring_text, stop_text
 
 PAPER_FAST = {
     "min_population": 5,
@@ -100,7 +95,6 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
     # Of HGMeans, these are parameters.
     engine: Any = "auto"
     subsample: Any = None
-    max_iter: Any = NOT_SET
     init: Any = None
     # Fitted attributes that model files hold besides those of HGMeans, without underscores.
     _fitted_numbers: ClassVar[tuple[str, ...]] = ()
@@ -154,10 +148,7 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
             clusters = max(0, int(n_clusters)) if isinstance(n_clusters, Integral) else 0
             setting["max_offspring"] = FAST_OFFSPRING + FAST_PER_CLUSTER * clusters
             del setting["n_iter_no_change"]
-        setting |= parameters
-        if "max_iter" in parameters and "max_offspring" not in parameters:
-            del setting["max_offspring"]
-        return cls(n_clusters, **setting)
+        return cls(n_clusters, **setting | parameters)
 
     def _is_consistent(self) -> bool:
         """Whether fitted attributes that were read from a file fit together."""
@@ -285,12 +276,8 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
     def _report(self, result: SearchResult, solution: Solution) -> None:
         """Say what the user should know about how the fit ended."""
         if self.verbose:
-            made = offspring_text(result.n_offspring, result.n_given_up, result.n_on_samples)
-            print(
-                f"[{type(self).__name__}] {result.stop_reason} after {made}: "
-                f"inertia {solution.inertia:.8g}",
-                flush=True,
-            )
+            text = _how_it_ended(result, solution.inertia)
+            print(f"[{type(self).__name__}] {text}", flush=True)
         if result.is_unfinished:
             is_late = result.stop_reason is StopReason.MAX_TIME
             cause = f"max_time={self.max_time} was up" if is_late else "fit was interrupted"
@@ -362,6 +349,16 @@ def to_go_on(checkpoint: str | os.PathLike[str] | None) -> str:
     if checkpoint is None:
         return ""
     return f" To go on, fit again with checkpoint={os.fspath(checkpoint)!r}."
+
+
+def _how_it_ended(result: SearchResult, inertia: float) -> str:
+    """Say what a search found, after how much work, why it ended, and whether to go on."""
+    made, history = result.n_offspring, result.history
+    since = made - history.when_best_was_found().number if history else 0
+    ended = (str(result.stop_reason), made, since, result.n_rediscoveries)
+    work = offspring_text(made, result.n_given_up, result.n_on_samples)
+    found = f"Inertia {number_text(inertia, 8)} after {work}."
+    return " ".join(filter(None, [found, stop_text(*ended), advice_text(*ended)]))
 
 
 class EarlyAnswer:

@@ -76,6 +76,7 @@ class TrimmedHGMeans(Model):
     n_outliers_: float = field(init=False)
     radius_: float = field(init=False)
     _fitted_numbers: ClassVar[tuple[str, ...]] = ("n_outliers", "radius")
+    _predicts_closest: ClassVar[bool] = True
 
     def _pose(
         self, X: Any, sample_weight: FloatArray | None, parameters: Parameters, **constraints: Any

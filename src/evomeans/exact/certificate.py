@@ -29,7 +29,7 @@ from evomeans.exact.proofs import (
 )
 from evomeans.exact.tree import InvalidProofError, TreeProof
 from evomeans.typing import FloatArray
-from evomeans.wording import counted, duration_text, number_text
+from evomeans.wording import counted, duration_text, number_text, percent_text
 
 OPTIMAL_GAP = 1e-6
 """The largest gap that is called optimal, whatever gap was asked for."""
@@ -166,7 +166,7 @@ PROVEN, GAP_REACHED, MAX_TIME, INTERRUPTED, EXHAUSTED = (
 STOP_REASONS = (PROVEN, GAP_REACHED, MAX_TIME, INTERRUPTED, EXHAUSTED)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Certificate:
     """How far a clustering can be from the optimum at most, and why.
 
@@ -223,8 +223,8 @@ class Certificate:
     improved: bool = False
     n_features: int | None = None
     constrained: bool = False
-    labels: NDArray[np.int32] | None = field(default=None, repr=False)
-    proof: Proof | None = field(default=None, repr=False, compare=False)
+    labels: NDArray[np.int32] | None = None
+    proof: Proof | None = field(default=None, compare=False)
 
     @property
     def gap(self) -> float:
@@ -260,6 +260,21 @@ class Certificate:
         ):
             return f"its labels are not within 0 and {self.n_clusters - 1}"
         return None
+
+    def __repr__(self) -> str:
+        parts = [
+            self.status if self.contradiction is None else "not valid",
+            f"lower bound {number_text(self.lower_bound, 10)}",
+            f"inertia {number_text(self.upper_bound, 10)}",
+            f"gap {percent_text(self.gap)}",
+            counted(self.n_clusters, "cluster"),
+            counted(self.n_samples, "sample"),
+            f"method {self.method}",
+            duration_text(self.seconds),
+        ]
+        if self.confidence is not None:
+            parts.insert(1, f"confidence {percent_text(self.confidence)}")
+        return f"Certificate({', '.join(parts)})"
 
     def __str__(self) -> str:
         if self.contradiction is not None:

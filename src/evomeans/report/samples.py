@@ -20,17 +20,9 @@ NOT_SETTINGS = ("checkpoint", "observers")
 
 
 def parameters_of(model: Any) -> dict[str, Any]:
-    """Return the parameters that shape a fit, by their present names."""
-    parameters = {
-        name: value
-        for name, value in model.get_params(deep=False).items()
-        # This is how scikit-learn marks old names.
-        if name not in NOT_SETTINGS and not (isinstance(value, str) and value == "deprecated")
-    }
-    if "max_offspring" in parameters and "max_iter" in parameters:
-        # Its old name was used.
-        parameters["max_offspring"] = parameters.pop("max_iter")
-    return parameters
+    """Return the parameters that shape a fit."""
+    given = model.get_params(deep=False)
+    return {name: value for name, value in given.items() if name not in NOT_SETTINGS}
 
 
 def as_plain(value: Any) -> str | int | float | bool | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from operator import attrgetter
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from evomeans.typing import FloatArray, Labels
+from evomeans.wording import counted, number_text
 
 # Sums of squares that agree to this relative difference come from the same clusters: rounding
 # stays far below it, and distinct local minima this close are not worth telling apart.
@@ -23,7 +24,7 @@ IMPROVEMENT = 1e-10
 ALPHA_STEP = 0.2
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Individual:
     """A local minimum: the paper's triplet (membership, coordinates, α).
 
@@ -49,8 +50,17 @@ class Individual:
     inertia: float
     cluster_weights: FloatArray
     alpha: float
-    handle: Any = field(default=None, repr=False)
-    labels: Labels | None = field(default=None, repr=False)
+    handle: Any = None
+    labels: Labels | None = None
+
+    def __repr__(self) -> str:
+        (k, d), weights = self.centers.shape, self.cluster_weights
+        clusters, features = counted(k, "cluster"), counted(d, "feature")
+        lightest, heaviest = (number_text(float(one), 4) for one in (weights.min(), weights.max()))
+        return (
+            f"Individual(inertia {number_text(self.inertia)}, {clusters} of weight {lightest} to "
+            f"{heaviest}, {features})"
+        )
 
     def is_as_deep_as(self, other: Individual, tolerance: float) -> bool:
         """Whether the inertia is not higher by more than a relative difference."""

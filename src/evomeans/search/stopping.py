@@ -54,7 +54,7 @@ class DeferredInterrupt:
 class StopReason(StrEnum):
     """Why a search ended. Compares equal to its text."""
 
-    MAX_ITER = "max_iter"
+    MAX_OFFSPRING = "max_offspring"
     NO_IMPROVEMENT = "no_improvement"
     AGREEMENT = "agreement"
     MAX_TIME = "max_time"
@@ -63,6 +63,11 @@ class StopReason(StrEnum):
     INTERRUPTED = "interrupted"
     PROVEN_OPTIMAL = "proven_optimal"
     PRECISION = "precision"
+
+    @classmethod
+    def _missing_(cls, value: object) -> StopReason | None:
+        # Its name in files of earlier versions.
+        return cls.MAX_OFFSPRING if value == "max_iter" else None
 
 
 # However little time there is, this many solutions are made, unless it is exceeded by this share.
@@ -110,7 +115,7 @@ def reason_to_stop(progress: Progress, settings: SearchSettings) -> StopReason |
     if target is not None and progress.best <= target:
         return StopReason.TARGET_INERTIA
     if progress.offspring >= settings.max_offspring:
-        return StopReason.MAX_ITER
+        return StopReason.MAX_OFFSPRING
     agreement = settings.strategy.agreement
     if agreement == 1 and progress.is_settled:
         return StopReason.NO_IMPROVEMENT

@@ -142,9 +142,10 @@ def _model(archive: Archive) -> StoredModel:
     population = records_from_arrays(archive, Individual, "population", k, d)
     if len(population) == 0:
         raise ArchiveError("it has no population")
-    reason = archive.meta.get("stop_reason")
-    if not isinstance(reason, str) or reason not in set(StopReason):
-        raise ArchiveError("its stop_reason is unknown")
+    try:
+        reason = StopReason(archive.meta.get("stop_reason", ""))
+    except ValueError as error:
+        raise ArchiveError("its stop_reason is unknown") from error
     has_init = "init" in archive.arrays
     n_features = d if is_plain else archive.integer("n_features_in", 1)
     # The first evomeans did not count them.
@@ -161,7 +162,7 @@ def _model(archive: Archive) -> StoredModel:
         n_rediscoveries=0 if is_older else archive.integer("n_rediscoveries"),
         missing_abilities=tuple(_texts(archive, "missing_abilities") or ()),
         levels=_levels(archive),
-        stop_reason=StopReason(reason),
+        stop_reason=reason,
         population=tuple(population),
         history=history_from_arrays(archive),
         certificate=_certificate(archive),
