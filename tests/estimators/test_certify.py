@@ -12,7 +12,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import evomeans
-from evomeans.exact.tree import InvalidProofError
+from evomeans.exact.cases import InvalidProofError
 from evomeans.search import StopReason
 from evomeans.storage.archive import write_archive
 from evomeans.storage.certificate_file import FORMAT, KINDS, certificate_to_meta
@@ -131,7 +131,10 @@ def test_prices_in_a_file_of_the_first_version_are_read(X, certificate, tmp_path
     """Prices of all points were the whole proof."""
     proven = evomeans.certify(X, certificate.labels, method="plane")
     (step,) = proven.proof.steps
-    arrays = {"kinds": np.array([KINDS.index(type(proven.proof))]), "plane_prices": step.prices}
+    arrays = {
+        "kinds": np.array([KINDS.index(type(proven.proof))]),
+        "plane_prices": step.multipliers,
+    }
     arrays |= {name: np.zeros(0, np.int64) for name in ("step_counts", "separated_labels")}
     arrays["labels"] = proven.labels
     path = tmp_path / "proof.evomeans"

@@ -67,5 +67,5 @@ def test_bounds_by_torch_never_exceed_the_optimum(factor: float) -> None:
         cutoff = factor * problem.optimum
         limits = Limits(max_time=20)
         tree = Tree(problem.points, problem.k, cutoff, None, limits, False, workbench=bench)
-        bound = tree_bound(problem.points, problem.k, tree.prove().proof)
+        bound = tree_bound(problem.points, problem.k, tree.prove())
         assert problem.optimum * (1 - 2e-6) <= bound <= problem.optimum * (1 + 1e-13)

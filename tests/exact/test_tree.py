@@ -11,18 +11,12 @@ from threadpoolctl import threadpool_limits
 
 from evomeans.exact import cluster_line
 from evomeans.exact.admm import ROUND, WIDE_GAP, Iterate, Search
+from evomeans.exact.cases import InvalidProofError, Step, StepKind
 from evomeans.exact.limits import Limits, Threads
 from evomeans.exact.points import WeightedPoints
 from evomeans.exact.projection import Workbench
 from evomeans.exact.subproblem import Multipliers, Subproblem, kmeans
-from evomeans.exact.tree import (
-    InvalidProofError,
-    Step,
-    StepKind,
-    Tree,
-    TreeProof,
-    tree_bound,
-)
+from evomeans.exact.tree import Tree, TreeProof, tree_bound
 
 # Rounding of the brute force itself.
 ROUNDING = 1e-13
@@ -34,7 +28,7 @@ def proven(problem: SmallProblem, factor: float, gap: float = 1e-6) -> tuple[flo
     cutoff = factor * problem.optimum
     limits = Limits(gap=gap, max_time=20)
     tree = Tree(problem.points, problem.k, cutoff, None, limits, improving=False)
-    proof = tree.prove().proof
+    proof = tree.prove()
     return tree_bound(problem.points, problem.k, proof), proof
 
 
@@ -66,7 +60,7 @@ def test_the_optimum_on_a_line_is_another_oracle() -> None:
         best = cluster_line(x[:, 0], k)
         optimum = points.in_point_units(best.inertia)
         tree = Tree(points, k, optimum, None, Limits(max_time=30))
-        bound = tree_bound(points, k, tree.prove().proof)
+        bound = tree_bound(points, k, tree.prove())
         assert optimum * (1 - 2e-6) <= bound <= optimum * (1 + ROUNDING)
 
 
@@ -77,11 +71,12 @@ def test_a_better_clustering_is_returned() -> None:
         start = problem.points.inertia(worst)
         if start < 1.01 * problem.optimum:
             continue
-        result = Tree(problem.points, problem.k, start, worst, Limits(max_time=20)).prove()
-        assert result.labels is not None
-        found = problem.points.inertia(result.labels)
+        tree = Tree(problem.points, problem.k, start, worst, Limits(max_time=20))
+        proof = tree.prove()
+        assert tree.labels is not None
+        found = problem.points.inertia(tree.labels)
         assert found == pytest.approx(problem.optimum, rel=1e-9)
-        assert result.proof.cutoff == found
+        assert proof.cutoff == found
 
 
 def assert_same(first: TreeProof, second: TreeProof) -> None:
@@ -116,7 +111,7 @@ def test_threads_do_not_change_the_proof(count: int) -> None:
         with Threads(number) as threads, threadpool_limits(1):
             bench = Workbench(threads)
             tree = Tree(points, 4, cutoff, None, limits, False, 20, bench)
-            proofs.append(tree.prove().proof)
+            proofs.append(tree.prove())
     assert proofs[0].n_nodes >= 9
     assert_same(*proofs)
 
@@ -128,7 +123,7 @@ def test_cases_that_time_left_out_keep_the_bound_they_come_from() -> None:
     for allowed in range(1, 12):
         calls = iter(range(allowed))
         limits = Limits(max_time=60, interrupted=lambda left=calls: next(left, None) is None)
-        proof = Tree(problem.points, problem.k, cutoff, None, limits, False).prove().proof
+        proof = Tree(problem.points, problem.k, cutoff, None, limits, False).prove()
         bound = tree_bound(problem.points, problem.k, proof)
         assert bound <= problem.optimum * (1 + ROUNDING)
 
@@ -138,7 +133,7 @@ def test_interruption_keeps_a_valid_bound() -> None:
     problem = next(problems(4, 1))
     limits = Limits(max_time=60, interrupted=lambda: True)
     cutoff = problem.optimum
-    proof = Tree(problem.points, problem.k, cutoff, None, limits).prove().proof
+    proof = Tree(problem.points, problem.k, cutoff, None, limits).prove()
     assert tree_bound(problem.points, problem.k, proof) <= cutoff
 
 

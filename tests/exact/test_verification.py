@@ -10,9 +10,10 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import evomeans
+from evomeans.exact.cases import InvalidProofError, Step, StepKind
 from evomeans.exact.points import WeightedPoints
 from evomeans.exact.proofs import DirectProof, PartsProof, SeparationProof, check_proof
-from evomeans.exact.tree import InvalidProofError, Step, StepKind, TreeProof
+from evomeans.exact.tree import TreeProof
 
 RNG = np.random.default_rng(0)
 X = np.concatenate([RNG.normal(size=(14, 3)), RNG.normal(size=(14, 3)) + 2.5])

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import evomeans
-from evomeans.exact.tree import InvalidProofError
+from evomeans.exact.cases import InvalidProofError
 from evomeans.storage.archive import read_archive, write_archive
 from evomeans.storage.certificate_file import FORMAT, VERSION
 from tests.fuzz import running

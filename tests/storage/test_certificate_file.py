@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import evomeans
-from evomeans.exact.tree import InvalidProofError
+from evomeans.exact.cases import InvalidProofError
 from evomeans.storage.archive import read_archive, write_archive
 from evomeans.storage.certificate_file import FORMAT, VERSION
 

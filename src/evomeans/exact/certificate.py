@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evomeans.exact.cases import InvalidProofError
 from evomeans.exact.certify import Finding
 from evomeans.exact.limits import Limits
 from evomeans.exact.plane_proof import PlaneProof
@@ -27,7 +28,7 @@ from evomeans.exact.proofs import (
     SeparationProof,
     check_proof,
 )
-from evomeans.exact.tree import InvalidProofError, TreeProof
+from evomeans.exact.tree import TreeProof
 from evomeans.typing import FloatArray
 from evomeans.wording import counted, duration_text, number_text, percent_text
 

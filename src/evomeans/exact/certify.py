@@ -175,9 +175,8 @@ def _by_relaxation(
 ) -> Finding:
     known = labels if len(np.unique(labels)) == k else None
     tree = Tree(points, k, points.inertia(labels), known, limits, workbench=workbench)
-    result = tree.prove()
-    proof: TreeProof = result.proof
+    proof: TreeProof = tree.prove()
     # Whatever the search believes, what counts is what the check of the proof returns.
     lower = check_proof(points, k, proof)
-    best = labels if result.labels is None else result.labels
+    best = labels if tree.labels is None else tree.labels
     return Finding(Method.RELAXATION, lower, best, proof, proof.n_nodes, proof.n_cuts)

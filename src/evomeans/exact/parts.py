@@ -289,8 +289,10 @@ def prove_part(task: PartTask, limits: Limits | None = None) -> Proof | None:
     known = labels if labels.max() + 1 == k else None
     limits = limits or Limits(gap=PART_GAP, max_time=task.max_time)
     with threadpool_limits(1):
-        tree = Tree(points, k, points.inertia(labels), known, limits, False, max_nodes=1)
-        return tree.prove().proof
+        proof: Proof = Tree(
+            points, k, points.inertia(labels), known, limits, False, max_nodes=1
+        ).prove()
+        return proof
 
 
 def by_parts(

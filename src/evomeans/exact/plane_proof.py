@@ -17,16 +17,9 @@ the gain a(y)
 Boxes with b >= t hold no mean at all. Two groups of which each box that is left either needs both
 or excludes both share a cluster in every cheaper clustering, and can be merged.
 
-Proofs in the plane, and the check that a proof holds.
-
-A proof is a list of steps, in the order in which a reader takes them. A step treats one case and
-
-* ends it: its bound is that of the prices of the step, or of a step before it ("end");
-* merges groups, which the prices of the step justify, and continues ("fix");
-* or splits it into two cases: two points in different clusters, or in the same one ("split").
-
-`plane_bound` is the whole check. It trusts nothing but the points and the arithmetic of
-`plane_pricing`, `plane_boxes` and `plane_fixing`; how the steps were found plays no role.
+The steps of a proof are those of `cases`; a step that fixes merges groups. `plane_bound` is the
+whole check. It trusts nothing but the points and the arithmetic of `plane_prices`, `plane_boxes`
+and `groups_together`; how the steps were found plays no role.
 """
 
 from __future__ import annotations
@@ -40,6 +33,7 @@ from numpy.typing import NDArray
 from evomeans.compiled.jit import jit
 from evomeans.compiled.ready import Call
 from evomeans.exact.bound import outward, relative_error
+from evomeans.exact.cases import CasesProof, InvalidProofError, Pair, Rules, check_cutoff, follow
 from evomeans.exact.plane_boxes import (
     MOST_BOXES,
     Boxes,
@@ -47,10 +41,9 @@ from evomeans.exact.plane_boxes import (
     restrict,
     split_box,
 )
-from evomeans.exact.plane_case import Choices, Pair, PlaneCase, arrays_of
-from evomeans.exact.plane_prices import NOTHING, Evaluation, evaluate, proven_bound
+from evomeans.exact.plane_case import Choices, PlaneCase, arrays_of
+from evomeans.exact.plane_prices import Evaluation, evaluate, proven_bound
 from evomeans.exact.points import SMALLEST_INERTIA, WeightedPoints
-from evomeans.exact.tree import InvalidProofError, StepKind, check_cutoff, check_memory
 from evomeans.typing import FloatArray, Integers
 
 MARGIN = 1e-9
@@ -216,42 +209,8 @@ def kernel_calls() -> list[Call]:
     return [Call(sort_groups, (*case, 0.0, 0.0, 0.0, *stack, *marks, 1), 2.0)]
 
 
-@dataclass(frozen=True)
-class PlaneStep:
-    """One step of a proof.
-
-    Parameters
-    ----------
-    kind : StepKind
-    prices : (m,) array, optional
-        Of the groups of the case, in the units of the points, without their own scatters.
-    pair : (int, int)
-        The points on which a split is made; the case "apart" comes first.
-    """
-
-    kind: StepKind
-    prices: FloatArray | None = None
-    pair: Pair = (-1, -1)
-
-
-@dataclass(frozen=True)
-class PlaneProof:
-    """A proof that no clustering into at most k clusters costs less than a bound.
-
-    Parameters
-    ----------
-    cutoff : float
-        In the units of the points. Steps that merge only speak of clusterings cheaper than this.
-    steps : tuple of PlaneStep
-    """
-
-    cutoff: float
-    steps: tuple[PlaneStep, ...]
-
-    @property
-    def n_nodes(self) -> int:
-        """Cases in the tree."""
-        return 1 + 2 * sum(step.kind is StepKind.SPLIT for step in self.steps)
+class PlaneProof(CasesProof[FloatArray]):
+    """A proof by prices, for clusterings into at most k clusters."""
 
 
 def plane_bound(points: WeightedPoints, k: int, proof: PlaneProof) -> float:
@@ -271,41 +230,43 @@ def plane_bound(points: WeightedPoints, k: int, proof: PlaneProof) -> float:
     check_cutoff(proof.cutoff)
     if proof.cutoff < SMALLEST_INERTIA:
         return 0.0  # comparisons with the cutoff might be those of underflow
-    open_cases: list[tuple[PlaneCase | None, float]] = [(PlaneCase.of_points(points, k), 0.0)]
-    # Without a step that speaks of the cutoff, the bound does not depend on it.
-    lower = math.inf
-    for step in proof.steps:
-        if not open_cases:
-            raise InvalidProofError("The proof has steps after its last case.")
-        case, known = open_cases.pop()
-        found = NOTHING
-        if step.prices is not None and case is not None:
-            if step.prices.shape != (case.n,):
-                raise InvalidProofError("The prices of a step do not fit its case.")
-            found = evaluate(case, step.prices)
-            known = max(known, proven_bound(case, found.bound))
-        if step.kind is StepKind.FIX:
-            if step.prices is None:
-                raise InvalidProofError("A step merges groups without prices.")
-            if case is not None:
-                lower = min(lower, proof.cutoff)
-                labels = groups_together(case, step.prices, found, proof.cutoff)
-                case = None if labels is None else case.regrouped(labels)
-            open_cases.append((case, known))
-        elif step.kind is StepKind.SPLIT:
-            if not (min(step.pair) >= 0 and max(step.pair) < points.n):
-                raise InvalidProofError(f"The proof splits on the impossible pair {step.pair}.")
-            together = apart = case
-            if case is not None:
-                a, b = (int(case.groups[i]) for i in step.pair)
-                if a == b:
-                    raise InvalidProofError(f"The proof splits on the impossible pair {step.pair}.")
-                together, apart = case.merged(step.pair), case.separated(step.pair)
-            open_cases += [(together, known), (apart, known)]
-            check_memory(sum(0 if one is None else one.n_bytes for one, _ in open_cases), 0)
-        elif case is not None and not case.is_empty:
-            lower = min(lower, known)
-    if open_cases:
-        raise InvalidProofError("The proof ends before its last case.")
-    # Without any case that is left, the clusterings cheaper than the cutoff are all excluded.
-    return outward(points, min(lower, proof.cutoff))
+    rules = PlaneRules(proof.cutoff)
+    return outward(points, follow(rules, PlaneCase.of_points(points, k), proof))
+
+
+@dataclass(frozen=True)
+class PlaneRules(Rules[PlaneCase, FloatArray]):
+    """What steps mean for cases in the plane.
+
+    Parameters
+    ----------
+    cutoff : float
+        That of the proof.
+    """
+
+    cutoff: float
+
+    def bound(self, case: PlaneCase, multipliers: FloatArray) -> tuple[float, Evaluation]:
+        """Return the bound of prices."""
+        if multipliers.shape != (case.n,):
+            raise InvalidProofError("The prices of a step do not fit its case.")
+        found = evaluate(case, multipliers)
+        return proven_bound(case, found.bound), found
+
+    def fixed(
+        self, case: PlaneCase, multipliers: FloatArray, found: Evaluation
+    ) -> PlaneCase | None:
+        """Merge groups."""
+        labels = groups_together(case, multipliers, found, self.cutoff)
+        return None if labels is None else case.regrouped(labels)
+
+    def split(self, case: PlaneCase, pair: Pair) -> tuple[PlaneCase, PlaneCase] | None:
+        """Return the cases in which two points are apart and together."""
+        if not 0 <= min(pair) <= max(pair) < case.points.n:
+            return None
+        a, b = case.groups[list(pair)]
+        return None if a == b else (case.separated(pair), case.merged(pair))
+
+    def end(self, case: PlaneCase, known: float) -> float:
+        """Return the bound of a case that is not split."""
+        return math.inf if case.is_empty else known

@@ -10,10 +10,11 @@ from enum import StrEnum
 import numpy as np
 
 from evomeans.exact import direct
+from evomeans.exact.cases import InvalidProofError
 from evomeans.exact.plane_proof import PlaneProof, plane_bound
 from evomeans.exact.points import WeightedPoints
 from evomeans.exact.separation import separation_bound
-from evomeans.exact.tree import InvalidProofError, TreeProof, tree_bound
+from evomeans.exact.tree import TreeProof, tree_bound
 from evomeans.typing import Integers
 
 

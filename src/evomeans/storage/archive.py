@@ -129,6 +129,28 @@ class Archive:
             raise ArchiveError(f"its {name} is neither true nor false")
         return value
 
+    def text(self, name: str) -> str:
+        """Return a text of the JSON object."""
+        value = self._field(name)
+        if not isinstance(value, str):
+            raise ArchiveError(f"its {name} is not a text")
+        return value
+
+    def field(self, name: str, kind: str, low: int = 0) -> Any:
+        """Return a number, a flag or a text of the JSON object, as a dataclass declares it."""
+        if kind.endswith(" | None") and self.meta.get(name) is None:
+            return None
+        match kind.removesuffix(" | None"):
+            case "int":
+                return self.integer(name, low)
+            case "float":
+                return self.number(name, low)
+            case "bool":
+                return self.flag(name)
+            case "str":
+                return self.text(name)
+        raise TypeError(f"No field {name} of type {kind} can be read from an archive.")
+
     def counts(self, name: str) -> list[list[int]]:
         """Return a list of lists of integers, none negative, of the JSON object."""
         rows: list[list[int]] = self._field(name)

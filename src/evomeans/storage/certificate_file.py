@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from itertools import repeat
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields, replace
+from itertools import islice, repeat
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evomeans.exact.cases import LARGEST_CUTOFF, CasesProof, Step, StepKind
 from evomeans.exact.certificate import (
     BOUNDED,
     GAP_REACHED,
@@ -22,7 +23,7 @@ from evomeans.exact.certificate import (
     TOLERANCE,
     Certificate,
 )
-from evomeans.exact.plane_proof import PlaneProof, PlaneStep
+from evomeans.exact.plane_proof import PlaneProof
 from evomeans.exact.proofs import (
     DirectProof,
     Method,
@@ -31,14 +32,20 @@ from evomeans.exact.proofs import (
     SeparationProof,
 )
 from evomeans.exact.subproblem import LARGEST, Multipliers
-from evomeans.exact.tree import LARGEST_CUTOFF, Step, StepKind, TreeProof
-from evomeans.storage.archive import Archive, ArchiveError, read_archive, write_archive
+from evomeans.exact.tree import TreeProof
+from evomeans.storage.archive import Archive, ArchiveError, Arrays, read_archive, write_archive
 
 FORMAT = "evomeans certificate"
 VERSION = 3
 KINDS: tuple[type | None, ...] = (None, DirectProof, SeparationProof, TreeProof, PlaneProof)
 """The kinds of proofs of one part, by their numbers in the file."""
-Arrays = dict[str, NDArray[Any]]
+FIGURES = {
+    one.name: str(one.type) for one in fields(Certificate) if one.name not in ("labels", "proof")
+}
+"""The fields of a certificate that the JSON object holds, and their types."""
+KNOWN = {"status": STATUSES, "method": tuple(Method), "stop_reason": STOP_REASONS}
+COUNTS = ("n_clusters", "n_samples", "n_features")
+"""Figures that are at least one."""
 
 
 class CertificateFileError(ValueError):
@@ -109,23 +116,7 @@ def load_certificate(path: str | os.PathLike[str]) -> Certificate:
 
 def certificate_to_meta(certificate: Certificate) -> dict[str, Any]:
     """Return the figures of a certificate, as JSON."""
-    return {
-        "lower_bound": certificate.lower_bound,
-        "upper_bound": certificate.upper_bound,
-        "status": certificate.status,
-        "method": certificate.method,
-        "reason": certificate.reason,
-        "n_clusters": certificate.n_clusters,
-        "n_samples": certificate.n_samples,
-        "n_features": certificate.n_features,
-        "n_nodes": certificate.n_nodes,
-        "n_cuts": certificate.n_cuts,
-        "seconds": certificate.seconds,
-        "stop_reason": certificate.stop_reason,
-        "confidence": certificate.confidence,
-        "improved": certificate.improved,
-        "constrained": certificate.constrained,
-    }
+    return {name: getattr(certificate, name) for name in FIGURES}
 
 
 def certificate_from_meta(
@@ -136,35 +127,16 @@ def certificate_from_meta(
     is_older: bool = True,
 ) -> Certificate:
     """Return the certificate whose figures an archive holds, perhaps of an older version."""
-    meta = archive.meta
-    for name, known in (
-        ("status", STATUSES),
-        ("method", list(Method)),
-        ("stop_reason", STOP_REASONS),
-    ):
-        if not isinstance(meta.get(name), str) or meta[name] not in known:
+    for name, known in KNOWN.items():
+        if archive.text(name) not in known:
             raise ArchiveError(f"its {name} is unknown")
-    if not isinstance(meta.get("reason"), str):
-        raise ArchiveError("its reason is not a text")
-    certificate = Certificate(
-        lower_bound=archive.number("lower_bound"),
-        upper_bound=archive.number("upper_bound"),
-        status=meta["status"],
-        method=meta["method"],
-        reason=meta["reason"],
-        n_clusters=archive.integer("n_clusters", 1),
-        n_samples=archive.integer("n_samples", 1),
-        n_nodes=archive.integer("n_nodes"),
-        n_cuts=archive.integer("n_cuts"),
-        seconds=archive.number("seconds"),
-        stop_reason=meta["stop_reason"],
-        confidence=None if meta.get("confidence") is None else archive.number("confidence"),
-        improved=archive.flag("improved"),
-        n_features=None if meta.get("n_features") is None else archive.integer("n_features", 1),
-        constrained="constrained" in meta and archive.flag("constrained"),
-        labels=labels,
-        proof=proof,
-    )
+    figures = {
+        name: archive.field(name, kind, low=1 if name in COUNTS else 0)
+        for name, kind in FIGURES.items()
+        # The first versions did not have it.
+        if name != "constrained" or name in archive.meta
+    }
+    certificate = Certificate(**figures, labels=labels, proof=proof)
     if is_older:
         certificate = _in_words_of_today(certificate)
     is_proven = certificate.stop_reason == PROVEN
@@ -191,49 +163,42 @@ def _proof_arrays(proof: Proof) -> Arrays:
     """Write a proof as arrays: those of its parts one after the other."""
     parts = proof.proofs if isinstance(proof, PartsProof) else (proof,)
     trees = [part for part in parts if isinstance(part, TreeProof)]
-    steps = [step for tree in trees for step in tree.steps]
-    used = [step.multipliers for step in steps if step.multipliers is not None]
+    planes = [part for part in parts if isinstance(part, PlaneProof)]
+    used = [step.multipliers for tree in trees for step in tree.steps]
+    given = [one for one in used if one is not None]
+    cuts = [np.zeros((0, LARGEST + 1), np.int32), *(one.cuts for one in given)]
+    labels = [part.labels for part in parts if isinstance(part, SeparationProof)]
     arrays: Arrays = {
         "kinds": np.array([KINDS.index(None if p is None else type(p)) for p in parts], np.int64),
-        "cutoffs": np.array([tree.cutoff for tree in trees]),
-        "step_counts": np.array([len(tree.steps) for tree in trees], np.int64),
-        "step_kinds": np.array([int(step.kind) for step in steps], np.int64),
-        "step_pairs": np.array([step.pair for step in steps], np.int64).reshape(-1, 2),
-        "step_groups": np.array([_groups(step) for step in steps], np.int64),
-        "step_cuts": np.array(
-            [len(step.multipliers.cuts) if step.multipliers else 0 for step in steps], np.int64
+        **_step_arrays(trees, "cutoffs", "step", lambda one: len(one.slack)),
+        "step_cuts": np.array([len(one.cuts) if one else 0 for one in used], np.int64),
+        "slack": _joined([one.slack[np.triu_indices(len(one.slack))] for one in given]),
+        "cuts": np.concatenate(cuts).astype(np.int32),
+        "prices": _joined([one.prices for one in given]),
+        **_step_arrays(planes, "plane_cutoffs", "plane", len),
+        "plane_prices": _joined(
+            [one.multipliers for p in planes for one in p.steps if one.multipliers is not None]
         ),
-        "slack": _joined([one.slack[np.triu_indices(len(one.slack))] for one in used]),
-        "cuts": np.concatenate(
-            [np.zeros((0, LARGEST + 1), np.int32), *(one.cuts for one in used)]
-        ).astype(np.int32),
-        "prices": _joined([one.prices for one in used]),
-        **_plane_arrays([part for part in parts if isinstance(part, PlaneProof)]),
-        "separated_labels": np.concatenate(
-            [np.zeros(0, np.int64), *(p.labels for p in parts if isinstance(p, SeparationProof))]
-        ),
+        "separated_labels": np.concatenate([np.zeros(0, np.int64), *labels]),
     }
     if isinstance(proof, PartsProof):
         arrays["parts"] = proof.parts.astype(np.int64)
     return arrays
 
 
-def _plane_arrays(proofs: Sequence[PlaneProof]) -> Arrays:
+def _step_arrays(
+    proofs: Sequence[CasesProof[Any]], cutoffs: str, prefix: str, n_groups: Callable[[Any], int]
+) -> Arrays:
+    """Write all of the steps of proofs but their multipliers, of which the groups are counted."""
     steps = [step for proof in proofs for step in proof.steps]
-    prices = [step.prices for step in steps if step.prices is not None]
-    counts = [0 if step.prices is None else len(step.prices) for step in steps]
+    groups = [0 if step.multipliers is None else n_groups(step.multipliers) for step in steps]
     return {
-        "plane_cutoffs": np.array([proof.cutoff for proof in proofs], np.float64),
-        "plane_counts": np.array([len(proof.steps) for proof in proofs], np.int64),
-        "plane_kinds": np.array([int(step.kind) for step in steps], np.int64),
-        "plane_pairs": np.array([step.pair for step in steps], np.int64).reshape(-1, 2),
-        "plane_groups": np.array(counts, np.int64),
-        "plane_prices": _joined(prices),
+        cutoffs: np.array([proof.cutoff for proof in proofs], np.float64),
+        f"{prefix}_counts": np.array([len(proof.steps) for proof in proofs], np.int64),
+        f"{prefix}_kinds": np.array([int(step.kind) for step in steps], np.int64),
+        f"{prefix}_pairs": np.array([step.pair for step in steps], np.int64).reshape(-1, 2),
+        f"{prefix}_groups": np.array(groups, np.int64),
     }
-
-
-def _groups(step: Step) -> int:
-    return len(step.multipliers.slack) if step.multipliers is not None else 0
 
 
 def _joined(arrays: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
@@ -289,67 +254,63 @@ def _proof(archive: Archive, n: int) -> Proof:
 
 
 def _trees(archive: Archive, n_points: int) -> Iterator[TreeProof]:
-    counts = _counts(archive, "step_counts", "step_kinds")
-    if not counts:
+    if not len(archive.arrays.get("step_counts", ())):
         return
-    total = sum(counts)
-    cutoffs = archive.array("cutoffs", "float64", (len(counts),), low=0.0, high=LARGEST_CUTOFF)
-    kinds = archive.array("step_kinds", "int64", (total,), low=0, high=max(StepKind))
-    pairs = archive.array("step_pairs", "int64", (total, 2), low=-1, high=n_points - 1)
-    groups = archive.array("step_groups", "int64", (total,), low=0, high=n_points)
-    cut_counts = archive.array("step_cuts", "int64", (total,), low=0)
     slack = _Reader(archive.array("slack", "float64", (None,)), "slack")
     prices = _Reader(archive.array("prices", "float64", (None,), low=0.0), "prices")
     cuts = _Reader(
         archive.array("cuts", "int32", (None, LARGEST + 1), low=-1, high=n_points - 1), "cuts"
     )
-    place = 0
-    for count, cutoff in zip(counts, cutoffs.tolist(), strict=True):
-        steps = []
-        for index in range(place, place + count):
-            n, multipliers = int(groups[index]), None
-            if n > 0:
-                triangle = slack.take(n * (n + 1) // 2)
-                full = np.zeros((n, n))
-                full[np.triu_indices(n)] = triangle
-                full += np.triu(full, 1).T
-                m = int(cut_counts[index])
-                multipliers = Multipliers(full, np.ascontiguousarray(cuts.take(m)), prices.take(m))
-            pair = int(pairs[index, 0]), int(pairs[index, 1])
-            steps.append(Step(StepKind(int(kinds[index])), multipliers, pair))
-        place += count
-        yield TreeProof(cutoff, tuple(steps))
+    n_steps = len(archive.arrays.get("step_kinds", ()))
+    cut_counts = _Reader(archive.array("step_cuts", "int64", (n_steps,), low=0), "step_cuts")
+
+    def multipliers(n: int) -> Multipliers | None:
+        m = int(cut_counts.take(1)[0])
+        if n == 0:
+            return None
+        triangle = slack.take(n * (n + 1) // 2)
+        full = np.zeros((n, n))
+        full[np.triu_indices(n)] = triangle
+        full += np.triu(full, 1).T
+        return Multipliers(full, np.ascontiguousarray(cuts.take(m)), prices.take(m))
+
+    for cutoff, steps in _steps(archive, "cutoffs", "step", n_points, multipliers):
+        yield TreeProof(cutoff, steps)
 
 
 def _planes(archive: Archive, n_points: int) -> Iterator[PlaneProof]:
     prices = _Reader(archive.array("plane_prices", "float64", (None,)), "plane_prices")
     if archive.meta["version"] == 1:
         # Prices of all points were the whole proof, and no part of a larger one.
-        yield PlaneProof(LARGEST_CUTOFF, (PlaneStep(StepKind.END, prices.values),))
+        yield PlaneProof(LARGEST_CUTOFF, (Step(StepKind.END, prices.values),))
         return
-    counts = _counts(archive, "plane_counts", "plane_kinds")
-    total = sum(counts)
-    high = LARGEST_CUTOFF
-    cutoffs = archive.array("plane_cutoffs", "float64", (len(counts),), low=0.0, high=high)
-    kinds = archive.array("plane_kinds", "int64", (total,), low=0, high=max(StepKind))
-    pairs = archive.array("plane_pairs", "int64", (total, 2), low=-1, high=n_points - 1)
-    groups = archive.array("plane_groups", "int64", (total,), low=0, high=n_points)
-    place = 0
-    for count, cutoff in zip(counts, cutoffs.tolist(), strict=True):
-        steps = []
-        for index in range(place, place + count):
-            n = int(groups[index])
-            pair = int(pairs[index, 0]), int(pairs[index, 1])
-            found = prices.take(n) if n > 0 else None
-            steps.append(PlaneStep(StepKind(int(kinds[index])), found, pair))
-        place += count
-        yield PlaneProof(cutoff, tuple(steps))
+
+    def multipliers(n: int) -> NDArray[np.float64] | None:
+        return prices.take(n) if n > 0 else None
+
+    for cutoff, steps in _steps(archive, "plane_cutoffs", "plane", n_points, multipliers):
+        yield PlaneProof(cutoff, steps)
 
 
-def _counts(archive: Archive, name: str, steps: str) -> list[int]:
-    """Return how many steps each proof has; they are all the steps that there are."""
-    counts: list[int] = archive.array(name, "int64", (None,), low=1).tolist()
-    there = len(archive.arrays.get(steps, ()))
-    if sum(counts) != there:
-        raise ArchiveError(f"it has {there} steps, and proofs with {sum(counts)}")
-    return counts
+def _steps(
+    archive: Archive, cutoffs: str, prefix: str, n_points: int, multipliers: Callable[[int], Any]
+) -> Iterator[tuple[float, tuple[Step[Any], ...]]]:
+    """Yield the cutoffs and the steps of proofs; multipliers are read by their number of groups."""
+    counts = archive.array(f"{prefix}_counts", "int64", (None,), low=1).tolist()
+    total, there = sum(counts), len(archive.arrays.get(f"{prefix}_kinds", ()))
+    if total != there:
+        raise ArchiveError(f"it has {there} steps, and proofs with {total}")
+    most, last = max(StepKind), n_points - 1
+    known = archive.array(cutoffs, "float64", (len(counts),), low=0.0, high=LARGEST_CUTOFF)
+    kinds = archive.array(f"{prefix}_kinds", "int64", (total,), low=0, high=most).tolist()
+    pairs = archive.array(f"{prefix}_pairs", "int64", (total, 2), low=-1, high=last).tolist()
+    groups = archive.array(f"{prefix}_groups", "int64", (total,), low=0, high=n_points).tolist()
+    rows = zip(kinds, groups, pairs, strict=True)
+    for count, cutoff in zip(counts, known.tolist(), strict=True):
+        yield (
+            cutoff,
+            tuple(
+                Step(StepKind(kind), multipliers(n), (a, b))
+                for kind, n, (a, b) in islice(rows, count)
+            ),
+        )

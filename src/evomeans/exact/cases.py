@@ -1,0 +1,337 @@
+"""Proofs by cases: their steps, the check that they hold, and the search for them.
+
+A proof is a list of steps, in the order in which a reader takes them. A step treats one case and
+
+* ends it: its bound is that of the multipliers of the step, or of a step before it ("end");
+* fixes what the multipliers of the step justify, and continues ("fix");
+* or splits it into two cases: two groups in different clusters, or in the same one ("split").
+
+What a case is, and what multipliers prove about it, is known to `tree` for the relaxation and to
+`plane_proof` for prices in the plane. `follow` is the whole check. It trusts nothing but them; how
+the steps were found plays no role.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, ClassVar, Generic, TypeVar
+
+from evomeans.exact.limits import Limits
+from evomeans.exact.points import SMALLEST_INERTIA, WeightedPoints
+from evomeans.exact.projection import Workbench
+from evomeans.typing import Integers
+
+LARGEST_CUTOFF = 1e290
+"""Coordinates and weights are small in the units of the points, and so are inertias."""
+MOST_BYTES, MOST_DEPTH = 2**30, 64
+"""Of the cases that are open at the same time; and how many may be as large as the whole."""
+BETTER = 1e-9
+"""Relative; a clustering replaces the known one if it is better by this much."""
+
+Pair = tuple[int, int]
+M = TypeVar("M")
+"""What justifies a step: the multipliers of the relaxation, or the prices of groups."""
+
+
+class InvalidProofError(ValueError):
+    """A proof that cannot be followed: damaged, or of other samples."""
+
+
+class StepKind(IntEnum):
+    """What a step does."""
+
+    END = 0
+    FIX = 1
+    SPLIT = 2
+
+
+@dataclass(frozen=True)
+class Step(Generic[M]):
+    """One step of a proof.
+
+    Parameters
+    ----------
+    kind : StepKind
+    multipliers : Multipliers or (m,) array, optional
+        Of the relaxation; or prices of the groups of the case, in the units of the points, without
+        their own scatters. Splits need none, nor does the end of a case that is decided.
+    pair : (int, int)
+        The groups, in the plane points, on which a split is made; the case "apart" comes first.
+    """
+
+    kind: StepKind
+    multipliers: M | None = None
+    pair: Pair = (-1, -1)
+
+
+@dataclass(frozen=True)
+class CasesProof(Generic[M]):
+    """A proof that no clustering into k clusters costs less than a bound.
+
+    Parameters
+    ----------
+    cutoff : float
+        In the units of the points. Steps that fix only speak of clusterings cheaper than this.
+    steps : tuple of Step
+    """
+
+    cutoff: float
+    steps: tuple[Step[M], ...]
+
+    @property
+    def n_nodes(self) -> int:
+        """Cases in the tree."""
+        return 1 + 2 * sum(step.kind is StepKind.SPLIT for step in self.steps)
+
+
+C = TypeVar("C", bound=Any)
+"""A part of all clusterings, which knows how many ``n_bytes`` it takes."""
+
+
+class Rules(ABC, Generic[C, M]):
+    """What steps mean for one kind of cases. They refuse steps that compiled code must not see."""
+
+    @abstractmethod
+    def bound(self, case: C, multipliers: M) -> tuple[float, Any]:
+        """Return what multipliers prove about a case, and what `fixed` needs to know of it."""
+
+    @abstractmethod
+    def fixed(self, case: C, multipliers: M, found: Any) -> C | None:
+        """Return a case without clusterings that are too costly; None if all of them are."""
+
+    @abstractmethod
+    def split(self, case: C, pair: Pair) -> tuple[C, C] | None:
+        """Return the cases in which a pair is apart and together; None for an impossible pair."""
+
+    @abstractmethod
+    def end(self, case: C, known: float) -> float:
+        """Return the bound of a case that is not split, infinity if it has no clustering."""
+
+
+def check_cutoff(cutoff: float) -> None:
+    """Refuse a cutoff whose multiples would overflow."""
+    if not 0 <= cutoff <= LARGEST_CUTOFF:
+        raise InvalidProofError(f"The proof speaks of the impossible inertia {cutoff!r}.")
+
+
+def follow(rules: Rules[C, M], root: C, proof: CasesProof[M]) -> float:
+    """Return the least bound of all cases, or the cutoff if that is less."""
+    # A case that is None has no clustering cheaper than the cutoff.
+    open_cases: list[tuple[C | None, float]] = [(root, 0.0)]
+    lower = proof.cutoff
+    for step in proof.steps:
+        if not open_cases:
+            raise InvalidProofError("The proof has steps after its last case.")
+        case, known = open_cases.pop()
+        if step.kind is StepKind.FIX and step.multipliers is None:
+            raise InvalidProofError("A step fixes pairs or groups without prices or multipliers.")
+        found = None
+        if step.multipliers is not None and case is not None:
+            bound, found = rules.bound(case, step.multipliers)
+            known = max(known, bound)
+            if step.kind is StepKind.FIX:
+                case = rules.fixed(case, step.multipliers, found)
+        if step.kind is StepKind.FIX:
+            open_cases.append((case, known))
+        elif step.kind is StepKind.SPLIT:
+            halves = (None, None) if case is None else rules.split(case, step.pair)
+            if halves is None:
+                raise InvalidProofError(f"The proof splits on the impossible pair {step.pair}.")
+            apart, together = halves
+            open_cases += [(together, known), (apart, known)]
+            n_bytes = sum(0 if one is None else one.n_bytes for one, _ in open_cases)
+            # No search leaves as many cases open.
+            if n_bytes > max(MOST_BYTES, MOST_DEPTH * root.n_bytes):
+                raise InvalidProofError("The proof splits into more cases than memory should hold.")
+        elif case is not None:
+            lower = min(lower, rules.end(case, known))
+    if open_cases:
+        raise InvalidProofError("The proof ends before its last case.")
+    return lower
+
+
+# The search
+
+S = TypeVar("S")
+"""Where the work on a case begins."""
+
+
+@dataclass
+class Node(Generic[C, M, S]):
+    """A case that was worked on."""
+
+    case: C
+    """After fixing."""
+    start: S
+    """For the cases it is split into."""
+    bound: float
+    """Proven, for the computed costs; at least that of the case it was split from."""
+    steps: list[Step[M]] = field(default_factory=list)
+    better: Integers | None = None
+    """Labels of the points: a clustering that is better than the known one."""
+    is_last: bool = False
+    """Whether it cannot be split: once it has the lowest bound, that of the tree cannot rise."""
+    pair: Pair | None = None
+    children: tuple[Node[C, M, S], Node[C, M, S]] | None = None
+
+
+N = TypeVar("N", bound=Node[Any, Any, Any])
+
+
+class CaseTree(ABC, Generic[N]):
+    """A search tree over the clusterings of some points: the lowest bound is split first.
+
+    Parameters
+    ----------
+    points : WeightedPoints
+        More than k.
+    k : int
+    cutoff : float
+        Inertia of the known clustering, in the units of the points; also one that is too high gives
+        a valid proof.
+    labels : (n,) array, optional
+        The known clustering. It becomes the best one that was found.
+    limits : Limits
+    improving : bool
+        Whether to look for better clusterings.
+    max_nodes : int
+        Cases at most, but for those that are worked on side by side.
+    workbench : Workbench, optional
+        Threads, and where eigenvectors are computed.
+    """
+
+    proof_type: ClassVar[type[CasesProof[Any]]]
+    side_by_side = 1
+    """Cases that are split at a time; independent of the threads, and so is the result."""
+    share_of_gap = 1.0
+    """Of the gap that is asked for, the share that the search may leave."""
+
+    def __init__(
+        self,
+        points: WeightedPoints,
+        k: int,
+        cutoff: float,
+        labels: Integers | None,
+        limits: Limits,
+        improving: bool = True,
+        max_nodes: int = 10**9,
+        workbench: Workbench | None = None,
+    ) -> None:
+        self.points, self.k, self.limits = points, k, limits
+        self.cutoff, self.labels = cutoff, labels
+        self.improving, self.max_nodes = improving, max_nodes
+        self.workbench = workbench or Workbench()
+        self.n_nodes = 0
+        self._better: Integers | None = None
+
+    def prove(self) -> Any:
+        """Search until the bound meets the cutoff, time is up, or nothing is left to split."""
+        root = None
+        while True:
+            root = self._grow(root)
+            proof = self.proof_type(self.cutoff, tuple(steps_of(root)))
+            if self._better is None:
+                return proof
+            self.labels, self._better = self._better, None
+            better = self.points.inertia(self.labels)
+            if self.limits.expired() or better < SMALLEST_INERTIA:
+                return proof
+            # All that was deduced spoke of the former cutoff; a lower one deduces more.
+            self.cutoff = better
+
+    @abstractmethod
+    def _root(self, former: N | None) -> tuple[Any, Any]:
+        """Return the case of all clusterings, and where to start; there may be a former root."""
+
+    @abstractmethod
+    def _worked(self, case: Any, start: Any, inherited: float, is_root: bool = False) -> N:
+        """Search for multipliers, and note the steps that prove what was found."""
+
+    @abstractmethod
+    def _undecided(self, node: N) -> Pair | None:
+        """Return the pair on which to split a case; None if there is none."""
+
+    @abstractmethod
+    def _halves(self, node: N, pair: Pair) -> list[tuple[Any, Any]]:
+        """Return the cases in which a pair is apart and together, and where to start in them."""
+
+    @property
+    def _goal(self) -> float:
+        return self.cutoff * (1 - self.share_of_gap * self.limits.gap)
+
+    def _grow(self, former: N | None) -> N:
+        root = self._worked(*self._root(former), 0.0, is_root=True)
+        self._count([root])
+        heap = [(root.bound, 0, root)]
+        while heap and self._better is None:
+            self._tell(heap[0][0])
+            nodes: list[N] = []
+            while len(nodes) < self.side_by_side and heap and not heap[0][2].is_last:
+                if self._is_done(heap[0][0]):
+                    break
+                nodes.append(heapq.heappop(heap)[2])
+            pairs = [pair for pair in map(self._undecided, nodes) if pair is not None]
+            if not nodes or len(pairs) < len(nodes):
+                break
+            first = self.n_nodes
+            for number, child in enumerate(self._split(nodes, pairs), first):
+                heapq.heappush(heap, (child.bound, number, child))
+        return root
+
+    def _is_done(self, lower: float) -> bool:
+        """Whether a case with this bound need not be split, or must not."""
+        return lower >= self._goal or self.limits.expired() or self.n_nodes >= self.max_nodes
+
+    def _split(self, nodes: list[N], pairs: list[Pair]) -> list[N]:
+        """Split cases, and work on all that come from them side by side."""
+        calls = []
+        for node, pair in zip(nodes, pairs, strict=True):
+            node.pair = pair
+            calls += [(*half, node.bound) for half in self._halves(node, pair)]
+        children = self.workbench.threads.map(self._worked, calls)
+        self._count(children)
+        for node, apart, together in zip(nodes, children[::2], children[1::2], strict=True):
+            node.children = apart, together
+        return children
+
+    def _count(self, nodes: list[N]) -> None:
+        """Count cases, and keep the best of the clusterings that they found."""
+        self.n_nodes += len(nodes)
+        known = math.inf if self._better is None else self.points.inertia(self._better)
+        for node in nodes:
+            if node.better is not None and self.points.inertia(node.better) < known:
+                self._better, known = node.better, self.points.inertia(node.better)
+
+    def _if_better(self, labels: Integers | None) -> Integers | None:
+        """Return labels if they are better than the known clustering."""
+        if labels is None or self.points.inertia(labels) >= self.cutoff * (1 - BETTER):
+            return None
+        return labels
+
+    def _tell(self, lower: float) -> None:
+        points = self.points
+        self.limits.progress(
+            points.in_data_units(min(max(lower, 0.0), self.cutoff)),
+            points.in_data_units(self.cutoff),
+            self.n_nodes,
+        )
+
+
+def steps_of(root: Node[C, M, S]) -> list[Step[M]]:
+    """List the steps of a tree, the case "apart" before the case "together"."""
+    steps: list[Step[M]] = []
+    pending = [root]
+    while pending:
+        node = pending.pop()
+        if node.children is None or node.pair is None:
+            steps += node.steps
+            continue
+        # The multipliers at the end of a split case no longer matter, unless its bound is needed.
+        steps += node.steps[:-1]
+        steps.append(Step(StepKind.SPLIT, node.steps[-1].multipliers, node.pair))
+        pending += [node.children[1], node.children[0]]
+    return steps
