@@ -27,10 +27,10 @@ class Unfinished(NamedTuple):
 
 
 class UnfinishedPath(NamedTuple):
-    """A path that a checkpoint holds: its seed, and how many k have a solution."""
+    """A path that a checkpoint holds: its seed, and which k have a solution."""
 
     seed: int | None
-    n_known: int
+    known: frozenset[int]
 
 
 def checkpoint_path(keep: RunOptions) -> Path | None:
@@ -78,13 +78,13 @@ def find_unfinished_path(path: Path | None, keep: RunOptions) -> UnfinishedPath 
         return None
     try:
         archive = read_archive(path, PATH_FORMAT, PATH_VERSION)
-        seed, known = archive.meta.get("seed"), archive.mapping("entries")
-    except ArchiveError as error:
+        seed, known = archive.meta.get("seed"), frozenset(map(int, archive.mapping("entries")))
+    except (ArchiveError, ValueError) as error:
         raise CommandError(
             f"{path} is not a checkpoint that can be continued: {error}. Remove it, "
             "or name another with --checkpoint."
         ) from error
-    return UnfinishedPath(seed if isinstance(seed, int) else None, len(known))
+    return UnfinishedPath(seed if isinstance(seed, int) else None, known)
 
 
 def has_last_state(path: Path | None, model: SearchingEstimator | HGMeansPath) -> bool:

@@ -200,8 +200,7 @@ class SampleOptions:
     """Bring all columns to mean 0 and deviation 1; centres are written in the original units."""
 
     missing: MissingRule | None = None
-    """Leave out rows with missing values, or fill these with the mean or median of the column; by
-    default they are refused."""
+    """Leave out rows with missing values, or fill in means or medians; by default: refuse them."""
 
 
 @Parameter(name="*", group=PROOF)
@@ -296,8 +295,7 @@ class SearchOptions:
     """Stop after this many offspring (5000)."""
 
     n_iter_no_change: AtLeastOne | None = None
-    """Offspring without improvement after which a population has settled (deep: 150, or 3 per
-    cluster; paper: 500)."""
+    """Offspring without improvement that end a population (deep: 150, or 3 per k; paper: 500)."""
 
     target_inertia: Annotated[float | None, Parameter(validator=Number(gte=0))] = None
     """Stop as soon as this is reached."""
@@ -345,7 +343,7 @@ class PathOptions:
     """Stop after this long: 90s, 5m, 1h30m; every k has a solution then."""
 
     n_iter_no_change: AtLeastOne | None = None
-    """Offspring without improvement after which a population has settled (12, and 1 per 5 k)."""
+    """Offspring without improvement that end a population (12, and 1 per 5 k)."""
 
     confirmations: Annotated[Integer, Parameter(validator=Number(gte=0))] = 0
     """How many new populations to begin for each k at which populations disagree."""

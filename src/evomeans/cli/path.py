@@ -29,9 +29,11 @@ from evomeans.cli.run_folder import MODEL, Content, write_run
 from evomeans.cli.tables.opening import is_dask_table
 from evomeans.cli.tables.table import Table, centers_frame, labels_frame, table_bytes
 from evomeans.cli.terminal import Terminal
+from evomeans.criteria import Agreement
 from evomeans.engines import is_dask
 from evomeans.estimators.path import HGMeansPath
 from evomeans.estimators.path_solving import check_path_parameters
+from evomeans.plotting.path_data import suggestion_text
 from evomeans.search import StopReason
 from evomeans.search.stopping import DeferredInterrupt
 from evomeans.storage.state_file import CheckpointError
@@ -123,7 +125,8 @@ def path_summary(run: PathRun, record: dict[str, Any]) -> str:
     """Say in a few lines what was found and where it is."""
     model, table = run.model, run.table
     first, last = int(model.k_values_[0]), int(model.k_values_[-1])
-    agreed = int(np.count_nonzero(model.n_rediscoveries_))
+    # One cluster has one solution, which needs no second population.
+    agreed = int(np.count_nonzero((model.n_rediscoveries_ > 0) | (model.k_values_ == 1)))
     found = f"{agreed} of {len(model.k_values_)} k: independent populations agree"
     if str(model.stop_reason_) == "proven_optimal":
         found = "one column is solved exactly for every k"
@@ -132,20 +135,40 @@ def path_summary(run: PathRun, record: dict[str, Any]) -> str:
         select = getattr(model.select, "name", model.select)
         inertia = number_text(model.best_estimator_.inertia_)
         chosen = f"k = {model.best_k_} by {select}, inertia {inertia}"
-    width = max(map(len, model.suggestions_), default=0)
     lines = [
         f"{table.name}: {counted(len(table.X), 'row')}, {counted(len(table.columns), 'column')}, "
         f"{first} to {last} clusters",
         f"  path      {found}; {duration_text(run.fit_seconds)}, seed {model.random_state}",
         f"  chosen    {chosen}",
-        "  suggested",
-        *(
-            f"    {name:<{width}}  {'none' if k is None else k}"
-            for name, k in model.suggestions_.items()
-        ),
+        *_suggested(model.suggestions_, last),
         where_written(record),
     ]
     return "\n".join(lines)
+
+
+TRUSTED = {
+    "simplified_silhouette": "first (the closest on average)",
+    "bic": "if clusters are round and of similar width",
+}
+"""The criteria to trust, and when; docs/guide/choosing-k.md has the measurements."""
+
+
+def _suggested(suggestions: dict[str, int | None], last: int) -> list[str]:
+    """List which k criteria suggest, and say which of them to trust."""
+    # How far populations agree is a limit rather than advice.
+    shown = {
+        name: suggestion_text(name, k, last).removeprefix("k = ")
+        for name, k in suggestions.items()
+        if name != Agreement.name
+    }
+    width = max(map(len, shown), default=0)
+    trusted = " and ".join(f"{name} {when}" for name, when in TRUSTED.items() if name in shown)
+    trust = f"Trust {trusted}, but no k" if trusted else "Trust no k"
+    return [
+        "  suggested",
+        *(f"    {name:<{width}}  {text}" for name, text in shown.items()),
+        f"    {trust} at the end of the range.",
+    ]
 
 
 PASSED_ON = ("strategy", "max_time", "n_iter_no_change", "confirmations", "engine")
@@ -167,7 +190,8 @@ def path_of_table(
     check_output(keep, unfinished)
     model = make_path(search, unfinished)
     if unfinished is not None:
-        terminal.note(f"found {checkpoint}, with solutions for {unfinished.n_known} numbers of k")
+        known = len(unfinished.known & set(search.clusters))
+        terminal.note(f"found {checkpoint}, with solutions for {known} numbers of k")
     elif keep.resume:
         terminal.note(f"note: there is no checkpoint {checkpoint}; a new path begins")
     in_dask = search.engine == "dask" and is_dask_table(name)
@@ -228,7 +252,7 @@ def _search(
         checkpoint.parent.mkdir(parents=True, exist_ok=True)
         if unfinished is None:
             checkpoint.unlink(missing_ok=True)
-    display = PathDisplay(terminal, model.max_time)
+    display = PathDisplay(terminal, model.k_range, model.max_time)
     model.set_params(checkpoint=checkpoint, observers=[display])
     began = time.perf_counter(), time.process_time()
     with terminal.noting_warnings("fit was interrupted"), display.shown():

@@ -313,7 +313,7 @@ def _gained(gain: float | None) -> str:
     if gain is None:
         return ""
     if gain < 1e-4:
-        return ", which the first solution reached too"
+        return " (the first solution was already this good)"
     return f", {percent_text(gain / 100)} below the first solution"
 
 
@@ -348,7 +348,7 @@ def _how_it_ended(fit: Fit, seconds: float) -> list[str]:
 
 def _sizes(sizes: list[int]) -> str:
     if len(sizes) <= SIZES_SHOWN:
-        return ", ".join(f"{size:,}" for size in sizes)
+        return ", ".join(f"{size:,}" for size in sorted(sizes))
     if min(sizes) == max(sizes):
         return f"{counted(sizes[0], 'row')} each"
     return f"{min(sizes):,} to {max(sizes):,} rows, {sum(sizes) / len(sizes):,.0f} on average"
