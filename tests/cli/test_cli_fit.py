@@ -351,8 +351,7 @@ def test_a_full_disk_is_not_said_to_hold_what_it_does_not(evomeans, blobs, monke
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(StateFile, "write", full)
-    for module in ("fit", "path"):
-        monkeypatch.setattr(f"evomeans.cli.{module}.write_run", full_folder)
+    monkeypatch.setattr("evomeans.cli.command.write_run", full_folder)
     result = evomeans(*command, "-o", "out", "--no-report")
     assert result.code == 1
     assert "out.checkpoint could not be written" in result.err

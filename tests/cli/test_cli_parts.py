@@ -10,8 +10,8 @@ from rich.console import Console
 from evomeans import HGMeans, OffspringRecord
 from evomeans.cli.app import app
 from evomeans.cli.compare import _gap_text
+from evomeans.cli.fit import _sizes
 from evomeans.cli.progress import SearchDisplay
-from evomeans.cli.record import _sizes
 from evomeans.cli.terminal import Terminal
 
 

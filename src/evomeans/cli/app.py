@@ -96,9 +96,9 @@ def fit(
     show: Terminal = SHOW,
 ) -> int:
     """Find the clusters of a table."""
-    from evomeans.cli.fit import fit_table
+    from evomeans.cli.fit import FitCommand
 
-    return fit_table(table, search, model, read, samples, keep, show)
+    return FitCommand(table, search, read, samples, keep, show, model).run()
 
 
 @app.command(sort_key=1)
@@ -113,9 +113,9 @@ def path(
     show: Terminal = SHOW,
 ) -> int:
     """Find the clusters of a table for a whole range of k, and how many there are."""
-    from evomeans.cli.path import path_of_table
+    from evomeans.cli.path import PathCommand
 
-    return path_of_table(table, search, read, samples, keep, show)
+    return PathCommand(table, search, read, samples, keep, show, PLAIN).run()
 
 
 @app.command(sort_key=2)

@@ -281,13 +281,15 @@ def labels_frame(table: Table, labels: NDArray[Any]) -> pl.DataFrame:
         ids = pl.Series("row", rows + 1)
     else:
         ids = pl.Series(table.id_name, table.ids)
-    return pl.DataFrame([ids, pl.Series(_free("cluster", [ids.name]), labels)])
+    return pl.DataFrame([ids, pl.Series(free_name("cluster", [ids.name]), labels)])
 
 
 def centers_frame(table: Table, centers: NDArray[Any]) -> pl.DataFrame:
     """One line per cluster: its number, and its centre in the units of the table."""
     centers = table.in_units(centers)
-    numbers = pl.Series(_free("cluster", table.columns), np.arange(len(centers), dtype=np.int32))
+    numbers = pl.Series(
+        free_name("cluster", table.columns), np.arange(len(centers), dtype=np.int32)
+    )
     parts = [pl.Series(name, centers[:, j]) for j, name in enumerate(table.columns)]
     return pl.DataFrame([numbers, *parts])
 
@@ -307,7 +309,8 @@ def table_bytes(frame: pl.DataFrame, file_format: str) -> bytes:
     return buffer.getvalue()
 
 
-def _free(name: str, taken: Collection[str]) -> str:
+def free_name(name: str, taken: Collection[str]) -> str:
+    """Return a name for a column that no other column has."""
     while name in taken:
         name += "_"
     return name
