@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -41,14 +42,19 @@ def test_predict_names_rows_as_the_fit_did(evomeans, run):
     assert named.err == ""
 
 
-def test_help_has_no_indentation_of_the_source(evomeans, monkeypatch):
+@pytest.mark.parametrize("command", ["fit", "path", "certify", "compare"])
+def test_help_has_no_indentation_of_the_source(command):
     """On a terminal that is wide enough, every option is one line."""
-    monkeypatch.setenv("COLUMNS", "400")
-    for command in ("fit", "path", "predict", "certify", "verify", "compare"):
-        lines = evomeans(command, "--help").out.splitlines()
-        options = [line.strip("│* ") for line in lines if line.startswith("│")]
-        assert len(options) > 5
-        assert [text for text in options if not text.startswith(("-", *ARGUMENTS))] == []
+    shown = subprocess.run(
+        [sys.executable, "-m", "evomeans", command, "--help"],
+        env={**os.environ, "COLUMNS": "400"},
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+    ).stdout
+    options = [line.strip("│* ") for line in shown.splitlines() if line.startswith("│")]
+    assert len(options) > 5
+    assert [text for text in options if not text.startswith(("-", *ARGUMENTS))] == []
 
 
 def test_predict_finds_columns_in_another_order(evomeans, run):
