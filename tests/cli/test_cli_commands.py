@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import evomeans as package
 from evomeans import HGMeans
 
 DEEP = "[" * 100_000
+ARGUMENTS = ("TABLE", "MODEL", "RUN")
 
 
 @pytest.mark.parametrize("model", ["out", "out/model.evomeans"])
@@ -25,6 +27,34 @@ def test_predict_repeats_the_labels(evomeans, run, model):
     result = evomeans("predict", model, "blobs.csv", "--id", "name")
     assert result.code == 0
     assert result.out == Path("out/labels.csv").read_text()
+
+
+def test_predict_names_rows_as_the_fit_did(evomeans, run):
+    """By the column of --id, if the table has it; a note says if not, and --id names another."""
+    assert evomeans("predict", "out", "blobs.csv").out == Path("out/labels.csv").read_text()
+    frame = pl.read_csv("blobs.csv")
+    frame.rename({"name": "other"}).write_csv("other.csv")
+    result = evomeans("predict", "out", "other.csv")
+    assert result.out.startswith("row,cluster\n1,")
+    assert "note: other.csv has no column 'name'; rows are numbered instead" in result.err
+    named = evomeans("predict", "out", "other.csv", "--id", "other")
+    assert named.out.startswith("other,cluster\n")
+    assert named.err == ""
+
+
+@pytest.mark.parametrize("command", ["fit", "path", "certify", "compare"])
+def test_help_has_no_indentation_of_the_source(command):
+    """On a terminal that is wide enough, every option is one line."""
+    shown = subprocess.run(
+        [sys.executable, "-m", "evomeans", command, "--help"],
+        env={**os.environ, "COLUMNS": "400"},
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+    ).stdout
+    options = [line.strip("│* ") for line in shown.splitlines() if line.startswith("│")]
+    assert len(options) > 5
+    assert [text for text in options if not text.startswith(("-", *ARGUMENTS))] == []
 
 
 def test_predict_finds_columns_in_another_order(evomeans, run):

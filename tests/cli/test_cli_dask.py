@@ -67,7 +67,7 @@ def test_a_folder_of_parquet_files(evomeans, table):
     assert (
         pl.read_csv(predicted.out.encode())["cluster"].to_list() == labels["cluster"][:30].to_list()
     )
-    whole = evomeans("predict", "out", "folder", "--id", "name", "-o", "whole.csv")
+    whole = evomeans("predict", "out", "folder", "-o", "whole.csv")
     assert whole.code == 0
     assert Path("whole.csv").read_bytes() == Path("out/labels.csv").read_bytes()
 

@@ -10,13 +10,14 @@ from rich.console import Console
 from evomeans import HGMeans, OffspringRecord
 from evomeans.cli.app import app
 from evomeans.cli.compare import _gap_text
+from evomeans.cli.fit import _sizes
 from evomeans.cli.progress import SearchDisplay
-from evomeans.cli.record import _sizes
 from evomeans.cli.terminal import Terminal
 
 
 def test_sizes_shown():
-    assert _sizes([2, 1]) == "2, 1"
+    """From small to large, whether they are listed or not."""
+    assert _sizes([2, 1]) == "1, 2"
     assert _sizes([1] * 20) == "1 row each"
     assert _sizes([1] * 10 + [5] * 10) == "1 to 5 rows, 3 on average"
 
@@ -114,6 +115,6 @@ def test_a_log_stays_short(capsys):
 
 
 def test_lines_without_what_is_not_known():
-    text = SearchDisplay(Terminal(), MODEL).log_line(record(0, 5.0, 5.0, 3.0))
+    text = SearchDisplay(Terminal(), MODEL).log_line(record(0, 5.0, 5.0, 3.0), 3.0)
     assert text.split("  ")[-1] == "population 1: 0 of 50 since it improved"
     assert "below" not in text

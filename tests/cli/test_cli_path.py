@@ -60,6 +60,36 @@ def test_the_run_is_what_python_would_find(evomeans, blobs):
     assert predicted.out.count("\n") == 61
 
 
+def test_only_numbers_that_were_asked_for_are_counted(evomeans, blobs, monkeypatch):
+    """Every path has k = 1, which is neither shown if it was not asked for, nor ever open."""
+    counts = []
+    take = PathDisplay.take
+
+    def watch(self, record, seconds):
+        counts.append((*self.counts(record), len(self.ks)))
+        take(self, record, seconds)
+
+    monkeypatch.setattr(PathDisplay, "take", watch)
+    result = evomeans(*PATH)
+    assert counts[0] == (0, 0, 4)
+    assert counts[-1] == (4, 4, 4)
+    assert "4 of 4 k: independent populations agree" in result.out
+    result = evomeans(*PATH[:3], "1:3", *PATH[4:])
+    assert counts[-1] == (3, 3, 3)
+    assert "3 of 3 k: independent populations agree" in result.out
+
+
+def test_a_suggestion_at_the_end_of_the_range_is_marked(evomeans, blobs):
+    """How far populations agree is not among them; the last line says which to trust."""
+    result = evomeans(*PATH[:3], "2:3", *PATH[4:])
+    lines = [line.split(None, 1) for line in result.out.splitlines()]
+    assert ["simplified_silhouette", "3 (end of the range)"] in lines
+    assert not any(line[0] == "agreement" for line in lines)
+    assert "Trust simplified_silhouette first (the closest on average) and bic if" in result.out
+    result = evomeans(*PATH, "--criteria", "jump", "--select", "jump")
+    assert "    Trust no k at the end of the range.\n" in result.out
+
+
 def test_ranges_criteria_and_no_choice(evomeans, blobs):
     result = evomeans(*PATH[:3], "2,4", *PATH[4:], "--criteria", "bic,jump", "--select", "none")
     assert result.code == 0
@@ -109,7 +139,7 @@ def test_an_interrupted_path_is_kept_and_continues_to_the_same_bits(evomeans, bl
     assert evomeans(*quiet, "-o", "out").code == 1
     result = evomeans(*quiet, "-o", "out", "--resume")
     assert result.code == 0
-    assert "found out.checkpoint, with solutions for 3 numbers of k" in result.err
+    assert "found out.checkpoint, with solutions for 2 numbers of k" in result.err
     assert "out.checkpoint" not in names()
     for file in ("labels.csv", "centers.csv", "path.csv"):
         assert Path("out", file).read_bytes() == Path("whole", file).read_bytes()
@@ -135,7 +165,7 @@ def test_the_display_has_a_curve_that_grows(monkeypatch, capsys):
     from rich.console import Console
 
     monkeypatch.setattr(Terminal, "is_live", True)
-    display = PathDisplay(Terminal())
+    display = PathDisplay(Terminal(), range(1, 7))
     curves = []
     for record in records():
         display(record)
@@ -152,7 +182,7 @@ def test_the_display_has_a_curve_that_grows(monkeypatch, capsys):
 
 def test_without_a_terminal_there_are_lines_at_growing_intervals(monkeypatch, capsys):
     monkeypatch.setattr(Terminal, "is_live", False)
-    display = PathDisplay(Terminal())
+    display = PathDisplay(Terminal(), range(1, 7))
     for record in records():
         display(record)
     lines = capsys.readouterr().err.splitlines()

@@ -91,11 +91,11 @@ def test_the_text_of_a_bar_knows_limits_and_the_time_left():
     bar(record(11, 2.0, population=2, since=7))
     assert FakeBar.made[0].shown[0] == (
         0,
-        "best inertia 1.5, population 1, 0 of 50 since it improved",
+        "best inertia 1.5, population 1: 0 of 50 since it improved",
     )
     assert FakeBar.made[0].shown[-1] == (
         11,
-        "best inertia 1.5, population 2, 7 of 50 since it improved, at most 8.9 s left",
+        "best inertia 1.5, population 2: 7 of 50 since it improved, at most 8.9 s left",
     )
 
 

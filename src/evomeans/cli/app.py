@@ -8,10 +8,10 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, CycloptsError, MissingArgumentError, Parameter
 
 from evomeans._version import __version__
-from evomeans.cli.failures import EXIT_CODES, ExitCode, guarded
+from evomeans.cli.failures import EXIT_CODES, ExitCode, UsageError, guarded, quote
 from evomeans.cli.options import (
     FOLDER,
     OUTPUT,
@@ -39,7 +39,7 @@ PLAIN = ModelOptions()
 
 app = App(
     name="evomeans",
-    help="The best k-means clustering of a table instead of a lucky one:\n"
+    help="K-means clusterings of tables, close to the optimum rather than by luck:\n"
     "evomeans fit table.csv -k 10 -o run",
     help_epilogue=EXIT_CODES,
     help_format="plaintext",
@@ -54,10 +54,10 @@ def run(arguments: Sequence[str]) -> int:
 
     def action() -> int:
         try:
-            return app(list(arguments), exit_on_error=False) or ExitCode.DONE
-        except CycloptsError:
-            # cyclopts has already shown the message.
-            return ExitCode.USAGE
+            code = app(list(arguments), exit_on_error=False, print_error=False)
+        except CycloptsError as error:
+            raise UsageError(_what_is_wrong(error, arguments)) from error
+        return code or ExitCode.DONE
 
     ARGUMENTS.set(tuple(arguments))
     note_messages()
@@ -66,6 +66,21 @@ def run(arguments: Sequence[str]) -> int:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     return guarded(action)
+
+
+def _what_is_wrong(error: CycloptsError, arguments: Sequence[str]) -> str:
+    """Return the words of cyclopts, or better ones for what was left out altogether."""
+    left_out = isinstance(error, MissingArgumentError) and error.keyword is None
+    if not left_out or error.argument is None:
+        return str(error)
+    command, *rest = arguments
+    if error.argument.name != "-k":
+        name = error.argument.name
+        return f"evomeans {command} needs {name}; evomeans {command} --help says more."
+    if command == "path":
+        return "How many clusters? Add a range: -k 2:20."
+    table = next((quote(word) for word in rest if not word.startswith("--")), "TABLE")
+    return f"How many clusters? Add -k 8, or let `evomeans path {table} -k 2:20` suggest a number."
 
 
 @app.command(sort_key=0)
@@ -81,9 +96,9 @@ def fit(
     show: Terminal = SHOW,
 ) -> int:
     """Find the clusters of a table."""
-    from evomeans.cli.fit import fit_table
+    from evomeans.cli.fit import FitCommand
 
-    return fit_table(table, search, model, read, samples, keep, show)
+    return FitCommand(table, search, read, samples, keep, show, model).run()
 
 
 @app.command(sort_key=1)
@@ -98,9 +113,9 @@ def path(
     show: Terminal = SHOW,
 ) -> int:
     """Find the clusters of a table for a whole range of k, and how many there are."""
-    from evomeans.cli.path import path_of_table
+    from evomeans.cli.path import PathCommand
 
-    return path_of_table(table, search, read, samples, keep, show)
+    return PathCommand(table, search, read, samples, keep, show, PLAIN).run()
 
 
 @app.command(sort_key=2)

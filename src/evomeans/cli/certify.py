@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-import sys
-import time
 import warnings
-from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from evomeans.cli.failures import CommandError, ExitCode, reason_of
 from evomeans.cli.options import ProofOptions, SampleOptions, TableOptions
 from evomeans.cli.predict import Treatment, fitted_model, matching_table
+from evomeans.cli.progress import ProofDisplay
 from evomeans.cli.reading import load_table
 from evomeans.cli.record import as_json
 from evomeans.cli.run_folder import (
@@ -46,17 +44,9 @@ from evomeans.storage.certificate_file import (
     load_certificate,
     save_certificate,
 )
-from evomeans.wording import duration_text, number_text
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from evomeans.exact.certificate import Certificate
-
+from evomeans.wording import number_text
 
 INTERRUPTED = "certify was interrupted"
-FIRST_LINE, LONGEST_PAUSE = 2.0, 60.0
-"""Seconds to the first line of a log, and the most between two; the pauses double."""
 
 
 def certify_run(
@@ -198,57 +188,6 @@ def state_in_report(report: Any, certificate: Certificate, path: Path) -> None:
         place["certificate"] = str(certificate)
     except (KeyError, TypeError) as error:
         raise damaged(path, error) from error
-
-
-class ProofDisplay:
-    """Shows both bounds while a proof is under way: live on a terminal, else a few lines."""
-
-    def __init__(self, terminal: Terminal, max_time: float) -> None:
-        self.terminal, self.max_time = terminal, max_time
-        self._start = time.monotonic()
-        self._pause = FIRST_LINE
-        self._due = FIRST_LINE
-        self._last: tuple[float, float, int] | None = None
-
-    def __call__(self, lower: float, upper: float, nodes: int) -> None:
-        """Take in how far the proof is."""
-        self._last = lower, upper, nodes
-        seconds = time.monotonic() - self._start
-        if not self.terminal.is_live and seconds >= self._due:
-            self.terminal.note(f"{duration_text(seconds):>11}  {self._text()}")
-            self._pause = min(2 * self._pause, LONGEST_PAUSE)
-            self._due = seconds + self._pause
-
-    def _text(self) -> str:
-        if self._last is None:
-            return "preparing; the kernels are compiled on the first use"
-        lower, upper, nodes = self._last
-        gap = 100 * (upper - lower) / upper if upper > 0 else 0.0
-        return (
-            f"{number_text(lower, 10)} <= optimum <= {number_text(upper, 10)}, "
-            f"gap {number_text(gap, 2)} %, {nodes:,} nodes"
-        )
-
-    def shown(self) -> AbstractContextManager[object]:
-        """Return what keeps the display alive while it is entered."""
-        if not self.terminal.is_live:
-            return nullcontext()
-        from rich.console import Console
-        from rich.live import Live
-
-        return Live(
-            get_renderable=self.render,
-            console=Console(file=sys.stderr),
-            transient=True,
-            refresh_per_second=5,
-        )
-
-    def render(self) -> RenderableType:
-        """Draw the display as it is now."""
-        from rich.text import Text
-
-        seconds = time.monotonic() - self._start
-        return Text(f"{duration_text(seconds)} of {duration_text(self.max_time)}  {self._text()}")
 
 
 STATED = ("lower_bound", "upper_bound", "status", "n_clusters", "n_samples", "constrained")

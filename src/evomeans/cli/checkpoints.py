@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,7 +11,7 @@ from evomeans.cli.options import RunOptions
 from evomeans.cli.terminal import as_typed
 from evomeans.estimators.path import HGMeansPath
 from evomeans.estimators.searching import SearchingEstimator
-from evomeans.search import History
+from evomeans.search import OffspringRecord
 from evomeans.storage.archive import ArchiveError, history_from_arrays, read_archive
 from evomeans.storage.checkpoint import FORMAT, VERSION
 from evomeans.storage.path_checkpoint import FORMAT as PATH_FORMAT
@@ -20,17 +21,16 @@ EARLIER = "an earlier state only, because the last one could not be written."
 
 
 class Unfinished(NamedTuple):
-    """A search that a checkpoint holds: the seed with which it began, and its history."""
+    """A search that a checkpoint holds."""
 
     seed: int | None
-    history: History
-
-
-class UnfinishedPath(NamedTuple):
-    """A path that a checkpoint holds: its seed, and how many k have a solution."""
-
-    seed: int | None
-    n_known: int
+    """With which it began."""
+    n_steps: int
+    """Solutions of a fit, or steps of a path."""
+    history: Sequence[OffspringRecord] = ()
+    """Of a fit."""
+    known: frozenset[int] = frozenset()
+    """The k of a path that have a solution."""
 
 
 def checkpoint_path(keep: RunOptions) -> Path | None:
@@ -47,7 +47,7 @@ def checkpoint_path(keep: RunOptions) -> Path | None:
     return None
 
 
-def find_unfinished(path: Path | None, keep: RunOptions) -> Unfinished | None:
+def find_unfinished(path: Path | None, keep: RunOptions, *, is_path: bool) -> Unfinished | None:
     """Look at the checkpoint, if there is one; refuse it if it is not clear what to do with it."""
     if path is None or not path.exists():
         return None
@@ -56,47 +56,33 @@ def find_unfinished(path: Path | None, keep: RunOptions) -> Unfinished | None:
             f"{path} holds a search already: --resume continues it, --force begins a new one."
         )
     try:
-        archive = read_archive(path, FORMAT, VERSION)
-        history, seed = history_from_arrays(archive), archive.meta.get("seed")
-    except ArchiveError as error:
+        unfinished = _read(path, is_path=is_path)
+    except (ArchiveError, ValueError) as error:
         raise CommandError(
             f"{path} is not a checkpoint that can be continued: {error}. Remove it, "
             "or name another with --checkpoint."
         ) from error
-    return Unfinished(seed if isinstance(seed, int) else None, history) if keep.resume else None
+    return unfinished if keep.resume else None
 
 
-def find_unfinished_path(path: Path | None, keep: RunOptions) -> UnfinishedPath | None:
-    """Look at the checkpoint of a path, like :func:`find_unfinished`."""
-    if path is None or not path.exists():
-        return None
-    if not (keep.resume or keep.force):
-        raise CommandError(
-            f"{path} holds a search already: --resume continues it, --force begins a new one."
-        )
-    if not keep.resume:
-        return None
-    try:
-        archive = read_archive(path, PATH_FORMAT, PATH_VERSION)
-        seed, known = archive.meta.get("seed"), archive.mapping("entries")
-    except ArchiveError as error:
-        raise CommandError(
-            f"{path} is not a checkpoint that can be continued: {error}. Remove it, "
-            "or name another with --checkpoint."
-        ) from error
-    return UnfinishedPath(seed if isinstance(seed, int) else None, len(known))
+def _read(path: Path, *, is_path: bool) -> Unfinished:
+    archive = read_archive(path, *((PATH_FORMAT, PATH_VERSION) if is_path else (FORMAT, VERSION)))
+    seed = archive.meta.get("seed")
+    seed = seed if isinstance(seed, int) else None
+    if is_path:
+        known = frozenset(map(int, archive.mapping("entries")))
+        return Unfinished(seed, archive.integer("n_steps"), known=known)
+    history = history_from_arrays(archive)
+    return Unfinished(seed, len(history), history)
 
 
-def has_last_state(path: Path | None, model: SearchingEstimator | HGMeansPath) -> bool:
+def has_last_state(path: Path, model: SearchingEstimator | HGMeansPath) -> bool:
     """Whether a checkpoint holds all that a model has searched; a full disk may have cut it off."""
-    if path is None:
-        return False
+    is_path = isinstance(model, HGMeansPath)
+    made = model._state.n_steps if isinstance(model, HGMeansPath) else len(model.history_)
     try:
-        if isinstance(model, HGMeansPath):
-            archive = read_archive(path, PATH_FORMAT, PATH_VERSION)
-            return archive.integer("n_steps") >= model._state.n_steps
-        return len(history_from_arrays(read_archive(path, FORMAT, VERSION))) >= len(model.history_)
-    except (ArchiveError, OSError):
+        return _read(path, is_path=is_path).n_steps >= made
+    except (ArchiveError, OSError, ValueError):
         return False
 
 

@@ -200,8 +200,7 @@ class SampleOptions:
     """Bring all columns to mean 0 and deviation 1; centres are written in the original units."""
 
     missing: MissingRule | None = None
-    """Leave out rows with missing values, or fill these with the mean or median of the column; by
-    default they are refused."""
+    """Leave out rows with missing values, or fill in means or medians; by default: refuse them."""
 
 
 @Parameter(name="*", group=PROOF)
@@ -267,16 +266,12 @@ class ModelOptions:
     """With --kernel: its gamma."""
 
 
-@Parameter(name="*", group=SEARCH)
 @dataclass(frozen=True, kw_only=True)
-class SearchOptions:
-    """The search."""
+class SharedSearchOptions:
+    """What searches for one k and for many have in common."""
 
-    clusters: Clusters
-    """The number of clusters."""
-
-    fast: Flag = False
-    """Shorter searches, for interactive use: populations of 5 to 10, and few offspring."""
+    clusters: Any
+    """One number, or a range of them; here, so that help shows it first."""
 
     strategy: SearchStrategy = "deep"
     """deep finds a lower inertia, more reliably; paper is HG-means as published."""
@@ -288,14 +283,31 @@ class SearchOptions:
     """Threads, by default one for each core; the result does not depend on it."""
 
     max_time: Duration | None = None
-    """Stop after this long: 90s, 5m, 1h30m."""
+    """Stop after this long, with the best so far: 90s, 5m, 1h30m."""
+
+    engine: Engine = "auto"
+    """What runs K-means; gpu needs an NVIDIA GPU, dask is for tables larger than memory."""
+
+    scheduler: str | None = None
+    """With --engine dask: the address of the cluster, tcp://host:8786; else this machine."""
+
+
+@Parameter(name="*", group=SEARCH)
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions(SharedSearchOptions):
+    """The search."""
+
+    clusters: Clusters
+    """The number of clusters."""
+
+    fast: Flag = False
+    """Shorter searches, for interactive use: populations of 5 to 10, and few offspring."""
 
     max_offspring: AtLeastOne | None = None
     """Stop after this many offspring (5000)."""
 
     n_iter_no_change: AtLeastOne | None = None
-    """Offspring without improvement after which a population has settled (deep: 150, or 3 per
-    cluster; paper: 500)."""
+    """Offspring without improvement that end a population (deep: 150, or 3 per k; paper: 500)."""
 
     target_inertia: Annotated[float | None, Parameter(validator=Number(gte=0))] = None
     """Stop as soon as this is reached."""
@@ -309,16 +321,10 @@ class SearchOptions:
     subsample: Subsample | None = None
     """Rows of the sample on which the search of a large table begins, or all (auto)."""
 
-    engine: Engine = "auto"
-    """What runs K-means; gpu needs an NVIDIA GPU, dask is for tables larger than memory."""
-
-    scheduler: str | None = None
-    """With --engine dask: the address of the cluster, tcp://host:8786; else this machine."""
-
 
 @Parameter(name="*", group=SEARCH)
 @dataclass(frozen=True, kw_only=True)
-class PathOptions:
+class PathOptions(SharedSearchOptions):
     """The path over the number of clusters."""
 
     clusters: Range
@@ -330,29 +336,11 @@ class PathOptions:
     select: str | None = None
     """The criterion that chooses the model, or none (simplified_silhouette)."""
 
-    strategy: SearchStrategy = "deep"
-    """deep finds a lower inertia, more reliably; paper is HG-means as published."""
-
-    seed: Seed | None = None
-    """The same seed gives the same result; by default one is drawn and shown."""
-
-    jobs: Jobs | None = None
-    """Threads, by default one for each core; the result does not depend on it."""
-
-    max_time: Duration | None = None
-    """Stop after this long: 90s, 5m, 1h30m; every k has a solution then."""
-
     n_iter_no_change: AtLeastOne | None = None
-    """Offspring without improvement after which a population has settled (12, and 1 per 5 k)."""
+    """Offspring without improvement that end a population (12, and 1 per 5 k)."""
 
     confirmations: Annotated[Integer, Parameter(validator=Number(gte=0))] = 0
     """How many new populations to begin for each k at which populations disagree."""
-
-    engine: Engine = "auto"
-    """What runs K-means; gpu needs an NVIDIA GPU, dask is for tables larger than memory."""
-
-    scheduler: str | None = None
-    """With --engine dask: the address of the cluster, tcp://host:8786; else this machine."""
 
 
 @Parameter(name="*", group=OUTPUT)

@@ -41,7 +41,11 @@ def predict_table(
         check_new_file(output, force)
     terminal = Terminal()
     model, treatment = fitted_model(model_path)
-    table = matching_table(model, name, read, terminal, treatment, in_dask=Path(name).is_dir())
+    in_dask = Path(name).is_dir()
+    table = matching_table(model, name, read, terminal, treatment, in_dask=in_dask, with_ids=True)
+    if table.id_name is None and table.named and treatment.id is not None:
+        lost = quoted(treatment.id)
+        terminal.note(f"note: {table.name} has no column {lost}; rows are numbered instead")
     X = treatment.applied(table)
     with warnings.catch_warnings():
         # Columns were matched by name above; what is passed on is the bare matrix.
@@ -66,6 +70,8 @@ class Treatment:
 
     standardization: Standardization | None = None
     missing: MissingValues | None = None
+    id: str | None = None
+    """The column that named the rows."""
 
     def applied(self, table: Table) -> Any:
         """Return the samples of a table as the model knows them."""
@@ -111,7 +117,8 @@ def fitted_model(path: Path) -> tuple[SearchingEstimator, Treatment]:
     scaling = None
     if may_be_scaled and record.get("standardization", ...) is not None:
         scaling = _scaling(record, model, folder / RECORD)
-    return model, Treatment(scaling, _missing(record, model, folder / RECORD))
+    id_name = (record.get("table") or {}).get("id")
+    return model, Treatment(scaling, _missing(record, model, folder / RECORD), id_name)
 
 
 def _scaling(record: dict[str, Any], model: SearchingEstimator, path: Path) -> Standardization:
@@ -148,8 +155,12 @@ def matching_table(
     *,
     samples: SampleOptions | None = None,
     in_dask: bool = False,
+    with_ids: bool = False,
 ) -> Table:
-    """Read the columns of the model by their names, or all if they have none."""
+    """Read the columns of the model by their names, or all if they have none.
+
+    With ids, rows are named by the column of the fit, if there is one and no other is asked for.
+    """
     suffix = "" if treatment.standardization is None else STANDARDIZED
     names = tuple(
         str(name).removesuffix(suffix) for name in getattr(model, "feature_names_in_", ())
@@ -168,6 +179,7 @@ def matching_table(
         expected=names or None,
         missing=missing,
         in_dask=in_dask,
+        usual_id=treatment.id if with_ids else None,
     )
     if names and table.named and table.columns != names:
         raise UsageError(

@@ -1,13 +1,14 @@
-"""Searches while they run: one live display on a terminal, else a few lines."""
+"""Searches and proofs while they run: one live display on a terminal, else a few lines."""
 
 from __future__ import annotations
 
 import math
 import sys
 import time
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evomeans.cli.terminal import Terminal
 from evomeans.wording import duration_text, number_text
@@ -15,60 +16,75 @@ from evomeans.wording import duration_text, number_text
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from evomeans.estimators.hgmeans import HGMeans
+    from evomeans.estimators.searching import SearchingEstimator
     from evomeans.path.state import PathRecord
     from evomeans.search import OffspringRecord
-
 
 FIRST_LINE, LONGEST_PAUSE = 2.0, 60.0
 """Seconds to the first line of a log, and the most between two; the pauses double."""
 
 
-class SearchDisplay:
-    """An observer that shows the search of a model; enter it around the fit.
+class Row(NamedTuple):
+    """A line of the live display."""
 
-    ``known`` is the history of a search that continues.
+    name: str
+    text: str
+    share: float | None = None
+    """For a bar: how much of it is done."""
+
+    @classmethod
+    def counting(cls, name: str, done: int, total: int) -> Row:
+        """Return a line with a bar."""
+        return cls(name, f"{done:,} of {total:,}", done / total)
+
+
+class Display(ABC):
+    """Takes in records of what runs, and shows the last one; enter :meth:`shown` around the work.
+
+    Parameters
+    ----------
+    terminal : Terminal
+    max_time : float, optional
+        Seconds after which the work ends.
+    clock : callable
     """
 
     def __init__(
         self,
         terminal: Terminal,
-        model: HGMeans,
-        known: Sequence[OffspringRecord] = (),
+        max_time: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.terminal = terminal
-        self.clock = clock
-        self.first: OffspringRecord | None = known[0] if known else None
-        self.last: OffspringRecord | None = known[-1] if known else None
-        self._seen = clock()
-        # Imported late: it loads the search.
-        from evomeans.estimators.parameters import check_search_settings
-        from evomeans.search.observers import Forecast
+        self.terminal, self.max_time, self.clock = terminal, max_time, clock
+        self.last: Any = None
+        self._seconds, self._seen = 0.0, clock()
+        self._pause = self._due = FIRST_LINE
 
-        self.forecast = Forecast.of(check_search_settings(model), model.n_clusters)
-        self._pause = FIRST_LINE
-        self._due = FIRST_LINE + (known[-1].seconds if known else 0.0)
+    @abstractmethod
+    def rows(self) -> list[Row]:
+        """Return what the live display shows; rows without a text are left out."""
 
-    def __call__(self, record: OffspringRecord) -> None:
-        """Take in what happened to an offspring, and show it if it is time to."""
-        self.first, self.last, self._seen = self.first or record, record, self.clock()
-        self.forecast.add(record)
-        if not self.terminal.is_live and record.seconds >= self._due:
-            self.terminal.note(self.log_line(record))
+    @abstractmethod
+    def parts(self, record: Any) -> list[str]:
+        """Return what a line of a log says."""
+
+    def take(self, record: Any, seconds: float) -> None:
+        """Take in how it is after some seconds, and write a line if it is time to."""
+        self.last, self._seconds, self._seen = record, seconds, self.clock()
+        if not self.terminal.is_live and seconds >= self._due:
+            self.terminal.note(self.log_line(record, seconds))
             self._pause = min(2 * self._pause, LONGEST_PAUSE)
-            self._due = record.seconds + self._pause
-
-    def gain(self) -> str:
-        """Return how far the best is below the first solution, in percent of it, if it is known."""
-        if self.first is None or self.last is None or not self.first.inertia:
-            return ""
-        return f"{100.0 * (1.0 - self.last.best / self.first.inertia):.3f} %"
+            self._due = seconds + self._pause
 
     def left(self, seconds: float) -> str:
-        """Return how long it can take at most after some seconds, if that can be told."""
-        left = self.forecast.seconds_left(seconds)
-        return "" if left is None else duration_text(left)
+        """Return how long it can take at most after some seconds, if that is known."""
+        return "" if self.max_time is None else duration_text(max(0.0, self.max_time - seconds))
+
+    def log_line(self, record: Any, seconds: float) -> str:
+        """Write how it is into one line."""
+        left = self.left(seconds)
+        parts = [*self.parts(record), left and f"at most {left} left"]
+        return "  ".join([f"{duration_text(seconds):>11}", *filter(None, parts)])
 
     def shown(self) -> AbstractContextManager[object]:
         """Return what keeps the display alive while it is entered."""
@@ -90,38 +106,77 @@ class SearchDisplay:
         from rich.table import Table
         from rich.text import Text
 
-        last, grid = self.last, Table.grid(padding=(0, 2))
-        if last is None:
+        if self.last is None:
             return Text("preparing; the kernels are compiled on the first use")
-        seconds = last.seconds + self.clock() - self._seen
-        limits = self.forecast
-        for name, value, total in (
-            ("best inertia", number_text(last.best), None),
-            ("gain over the first solution", self.gain(), None),
-            ("offspring", last.number, limits.max_offspring),
-            ("population", f"{last.population}", None),
-            ("since it improved", last.since_improvement, limits.longest_wait),
-            ("elapsed", duration_text(seconds), None),
-            ("left at most", self.left(seconds), None),
-        ):
-            shown = value if isinstance(value, str) else f"{value:,} of {total:,}"
-            bar = Text("") if isinstance(value, str) else ProgressBar(total, value, width=24)
-            grid.add_row(Text(name, style="dim"), Text(shown, justify="right"), bar)
+        grid, seconds = Table.grid(padding=(0, 2)), self._seconds + self.clock() - self._seen
+        times = Row("elapsed", duration_text(seconds)), Row("left at most", self.left(seconds))
+        for name, text, share in (*self.rows(), *times):
+            bar = Text("") if share is None else ProgressBar(1.0, share, width=24)
+            if text:
+                grid.add_row(Text(name, style="dim"), Text(text), bar)
         return grid
 
-    def log_line(self, record: OffspringRecord) -> str:
-        """Write the state of a search into one line."""
-        gain, left = self.gain(), self.left(record.seconds)
-        parts = [
-            f"{duration_text(record.seconds):>11}",
-            f"best inertia {number_text(record.best)}",
-            gain and f"{gain} below the first solution",
-            f"{record.number:,} of {self.forecast.max_offspring:,} offspring",
-            f"population {record.population}: {record.since_improvement:,} of "
-            f"{self.forecast.longest_wait:,} since it improved",
-            left and f"at most {left} left",
+
+class SearchDisplay(Display):
+    """An observer that shows the search of a model.
+
+    ``known`` is the history of a search that continues.
+    """
+
+    def __init__(
+        self,
+        terminal: Terminal,
+        model: SearchingEstimator,
+        known: Sequence[OffspringRecord] = (),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        # Imported late: it loads the search.
+        from evomeans.estimators.parameters import check_search_settings
+        from evomeans.search.observers import Forecast
+
+        super().__init__(terminal, clock=clock)
+        self.forecast = Forecast.of(check_search_settings(model), model.n_clusters)
+        self.first: OffspringRecord | None = None
+        if known:
+            self.first, self.last, self._seconds = known[0], known[-1], known[-1].seconds
+            self._due += self._seconds
+
+    def __call__(self, record: OffspringRecord) -> None:
+        """Take in what happened to an offspring."""
+        self.first = self.first or record
+        self.forecast.add(record)
+        self.take(record, record.seconds)
+
+    def gain(self) -> str:
+        """Return how far the best is below the first solution, in percent of it, if it is known."""
+        if self.first is None or self.last is None or not self.first.inertia:
+            return ""
+        return f"{100.0 * (1.0 - self.last.best / self.first.inertia):.3f} %"
+
+    def left(self, seconds: float) -> str:
+        """Return how long it can take at most after some seconds, if that is known."""
+        left = self.forecast.seconds_left(seconds)
+        return "" if left is None else duration_text(left)
+
+    def rows(self) -> list[Row]:
+        """Return the best so far, and how far the search is from its limits."""
+        last = self.last
+        return [
+            Row("best inertia", number_text(last.best)),
+            Row("gain over the first solution", self.gain()),
+            Row.counting("offspring", last.number, self.forecast.max_offspring),
+            Row("population", f"{last.population}"),
+            Row.counting("since it improved", last.since_improvement, self.forecast.longest_wait),
         ]
-        return "  ".join(filter(None, parts))
+
+    def parts(self, record: OffspringRecord) -> list[str]:
+        """Return the same in words."""
+        from evomeans.estimators.progress import state_of_search
+
+        best, population = state_of_search(record, self.forecast)
+        gain = self.gain()
+        made = f"{record.number:,} of {self.forecast.max_offspring:,} offspring"
+        return [best, gain and f"{gain} below the first solution", made, population]
 
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -135,49 +190,27 @@ DOING = {
 }
 
 
-class PathDisplay:
-    """An observer that shows a path; enter it around the fit."""
+class PathDisplay(Display):
+    """An observer that shows a path over the numbers of clusters ``ks``."""
 
     def __init__(
-        self,
-        terminal: Terminal,
-        max_time: float | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        self, terminal: Terminal, ks: Collection[int], max_time: float | None = None
     ) -> None:
-        self.terminal = terminal
-        self.max_time = max_time
-        self.clock = clock
-        self.last: PathRecord | None = None
+        super().__init__(terminal, max_time)
+        self.ks = frozenset(ks)
         self.best: dict[int, float] = {}
-        self._seen = clock()
-        self._pause = self._due = FIRST_LINE
 
     def __call__(self, record: PathRecord) -> None:
-        """Take in what a step brought, and show it if it is time to."""
-        self.last, self._seen = record, self.clock()
-        self.best[record.k] = record.best
-        if not self.terminal.is_live and record.seconds >= self._due:
-            self.terminal.note(self.log_line(record))
-            self._pause = min(2 * self._pause, LONGEST_PAUSE)
-            self._due = record.seconds + self._pause
+        """Take in what a step brought."""
+        if record.k in self.ks:
+            self.best[record.k] = record.best
+        self.take(record, record.seconds)
 
-    def shown(self) -> AbstractContextManager[object]:
-        """Return what keeps the display alive while it is entered."""
-        if not self.terminal.is_live:
-            return nullcontext()
-        from rich.console import Console
-        from rich.live import Live
-
-        return Live(
-            get_renderable=self.render,
-            console=Console(file=sys.stderr),
-            transient=True,
-            refresh_per_second=5,
-        )
-
-    def left(self, seconds: float) -> str:
-        """Return how long it can take at most after some seconds, if there is a limit."""
-        return "" if self.max_time is None else duration_text(max(0.0, self.max_time - seconds))
+    def counts(self, record: PathRecord) -> tuple[int, int]:
+        """Return how many k have a solution, and at how many of them populations agree."""
+        # Every path has k = 1. It is solved first and by all, and counts only if it was asked for.
+        known = max(0, record.n_known - (1 not in self.ks))
+        return known, max(0, known - record.n_open)
 
     def curve(self) -> str:
         """Draw the inertias found so far as bars, in logarithms."""
@@ -187,40 +220,43 @@ class PathDisplay:
         low, height = min(values), (max(values) - min(values)) or 1.0
         return "".join(BARS[int((value - low) / height * (len(BARS) - 1))] for value in values)
 
-    def render(self) -> RenderableType:
-        """Draw the display as it is now."""
-        from rich.progress_bar import ProgressBar
-        from rich.table import Table
-        from rich.text import Text
+    def rows(self) -> list[Row]:
+        """Return how many k are done, and what is done now."""
+        last, (known, agreed) = self.last, self.counts(self.last)
+        return [
+            Row.counting("k with a solution", known, len(self.ks)),
+            Row.counting("k at which populations agree", agreed, len(self.ks)),
+            Row("now", f"k = {last.k}, {DOING.get(last.kind, last.kind)}"),
+            Row("inertia", number_text(last.best)),
+            Row("log inertia by k", self.curve()),
+        ]
 
-        last, grid = self.last, Table.grid(padding=(0, 2))
-        if last is None:
-            return Text("preparing; the kernels are compiled on the first use")
-        seconds = last.seconds + self.clock() - self._seen
-        agreed = last.n_known - last.n_open
-        for name, shown, done in (
-            ("k with a solution", f"{last.n_known:,} of {last.n_total:,}", last.n_known),
-            ("k at which populations agree", f"{agreed:,} of {last.n_total:,}", agreed),
-            ("now", f"k = {last.k}, {DOING.get(last.kind, last.kind)}", None),
-            ("inertia", number_text(last.best), None),
-            ("elapsed", duration_text(seconds), None),
-            ("left at most", self.left(seconds), None),
-            ("log inertia by k", self.curve(), None),
-        ):
-            if not shown:
-                continue
-            bar = Text("") if done is None else ProgressBar(last.n_total, done, width=24)
-            grid.add_row(Text(name, style="dim"), Text(shown), bar)
-        return grid
-
-    def log_line(self, record: PathRecord) -> str:
-        """Write the state of a path into one line."""
-        agreed, left = record.n_known - record.n_open, self.left(record.seconds)
-        parts = [
-            f"{duration_text(record.seconds):>11}",
-            f"{record.n_known:,} of {record.n_total:,} k have a solution",
+    def parts(self, record: PathRecord) -> list[str]:
+        """Return the same in words."""
+        known, agreed = self.counts(record)
+        return [
+            f"{known:,} of {len(self.ks):,} k have a solution",
             f"populations agree at {agreed:,}",
             f"k = {record.k}: {DOING.get(record.kind, record.kind)}",
-            left and f"at most {left} left",
         ]
-        return "  ".join(filter(None, parts))
+
+
+class ProofDisplay(Display):
+    """Shows both bounds while a proof is under way."""
+
+    def __call__(self, lower: float, upper: float, nodes: int) -> None:
+        """Take in how far the proof is."""
+        seconds = self._seconds + self.clock() - self._seen
+        self.take((lower, upper, nodes), seconds)
+
+    def rows(self) -> list[Row]:
+        """Return the bounds and the gap between them."""
+        names = ("bounds", "distance", "proof")
+        return [Row(*row) for row in zip(names, self.parts(self.last), strict=True)]
+
+    def parts(self, record: tuple[float, float, int]) -> list[str]:
+        """Return the same in words."""
+        lower, upper, nodes = record
+        gap = 100 * (upper - lower) / upper if upper > 0 else 0.0
+        bounds = f"{number_text(lower, 10)} <= optimum <= {number_text(upper, 10)}"
+        return [bounds, f"gap {number_text(gap, 2)} %", f"{nodes:,} nodes"]

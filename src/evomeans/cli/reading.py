@@ -26,15 +26,19 @@ def load_table(
     expected: tuple[str, ...] | None = None,
     missing: MissingValues | None = None,
     in_dask: bool = False,
+    usual_id: str | None = None,
 ) -> Table:
     """Read a table as the options say, and show its notes; Dask only opens it if ``in_dask``.
 
-    ``missing`` is what another table taught about missing values.
+    ``missing`` is what another table taught about missing values, ``usual_id`` the column that
+    named its rows.
     """
     samples = samples or SampleOptions()
     if in_dask:
         _check_for_dask(samples, missing)
-        table = read_dask_table(name, options, weights=samples.weights, expected=expected)
+        table = read_dask_table(
+            name, options, weights=samples.weights, expected=expected, usual_id=usual_id
+        )
     else:
         table = read_table(
             name,
@@ -42,6 +46,7 @@ def load_table(
             weights=samples.weights,
             expected=expected,
             missing=missing or samples.missing,
+            usual_id=usual_id,
         )
     for text in table.notes:
         terminal.note(f"note: {table.name}: {text}")

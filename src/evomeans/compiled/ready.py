@@ -22,6 +22,8 @@ LOG = logging.getLogger("evomeans")
 MOST_PROCESSES = 4
 # Less is not worth a word, nor another process, which needs a second to start.
 SECONDS_WORTH_A_WORD = 1.0
+# A busy or slow machine takes this many times as long as the one on which kernels were timed.
+SLOWER = 2.5
 # What a session of its own is on other systems, and no window.
 OWN_GROUP: int = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0) | getattr(
     subprocess, "CREATE_NO_WINDOW", 0
@@ -147,7 +149,8 @@ def announce(seconds: float) -> None:
     global _announced
     if not _announced:
         _announced = True
-        LOG.warning("evomeans is compiling for this machine, once: about %.0f s", seconds)
+        message = "evomeans is compiling for this machine, once: %.0f to %.0f s"
+        LOG.warning(message, seconds, SLOWER * seconds)
 
 
 def can_help(jobs: Sequence[Job]) -> bool:

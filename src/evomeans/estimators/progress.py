@@ -82,6 +82,15 @@ def bar_maker() -> Callable[[str, int], Bar] | None:
     return None
 
 
+def state_of_search(record: OffspringRecord, forecast: Forecast) -> tuple[str, str]:
+    """Say how good the best solution is, and how long its population has been waiting."""
+    return (
+        f"best inertia {number_text(record.best)}",
+        f"population {record.population}: {record.since_improvement:,} of "
+        f"{forecast.longest_wait:,} since it improved",
+    )
+
+
 class ProgressBar:
     """An observer that moves a bar; it appears with the first record.
 
@@ -105,13 +114,8 @@ class ProgressBar:
         if self._bar is None:
             self._bar = self._make(self._name, self._forecast.max_offspring)
         left = self._forecast.seconds_left(record.seconds)
-        parts = [
-            f"best inertia {number_text(record.best)}",
-            f"population {record.population}",
-            f"{record.since_improvement:,} of {self._forecast.longest_wait:,} since it improved",
-            f"at most {duration_text(left)} left" if left is not None else "",
-        ]
-        self._bar.show(record.number, ", ".join(filter(None, parts)))
+        ends = [] if left is None else [f"at most {duration_text(left)} left"]
+        self._bar.show(record.number, ", ".join([*state_of_search(record, self._forecast), *ends]))
 
     def close(self) -> None:
         """Leave the bar as it is."""

@@ -13,7 +13,7 @@ from evomeans.cli.failures import CommandError, quote
 from evomeans.cli.options import MissingRule, TableFormat, TableOptions
 from evomeans.cli.tables.readers import refuse_dialect
 from evomeans.cli.tables.source import SUFFIXES, unnamed, unreadable
-from evomeans.cli.tables.table import Table, read_table, used_columns
+from evomeans.cli.tables.table import Table, read_table, used_columns, with_id
 from evomeans.wording import listed, quoted
 
 
@@ -33,6 +33,7 @@ def read_dask_table(
     *,
     weights: str | None = None,
     expected: tuple[str, ...] | None = None,
+    usual_id: str | None = None,
 ) -> Table:
     """Open a table without reading its rows.
 
@@ -50,8 +51,9 @@ def read_dask_table(
     refuse_dialect(name, options)
     if not Path(name).exists():
         raise CommandError(f"There is no file {name}.")
-    read = _npy if Path(name).suffix.lower() == ".npy" else _parquet
-    return read(name, options, weights, expected)
+    if Path(name).suffix.lower() == ".npy":
+        return _npy(name, options, weights, expected)
+    return _parquet(name, options, weights, expected, usual_id)
 
 
 def _npy(
@@ -80,7 +82,11 @@ def _npy(
 
 
 def _parquet(
-    name: str, options: TableOptions, weights: str | None, expected: tuple[str, ...] | None
+    name: str,
+    options: TableOptions,
+    weights: str | None,
+    expected: tuple[str, ...] | None,
+    usual_id: str | None,
 ) -> Table:
     import dask.dataframe as dd
 
@@ -94,6 +100,7 @@ def _parquet(
             raise CommandError(f"{name} contains no Parquet files.") from error
         raise unreadable(name, "parquet", error) from error
     columns = tuple(map(str, frame.columns))
+    options = with_id(options, usual_id, columns)
     used = used_columns(options, columns, True, name, weights, expected)
     kinds = frame[list(used)].dtypes
     text = [column for column in used if kinds[column].kind not in "fiub"]

@@ -72,6 +72,7 @@ def read_table(
     weights: str | None = None,
     expected: tuple[str, ...] | None = None,
     missing: str | MissingValues | None = None,
+    usual_id: str | None = None,
 ) -> Table:
     """Read the chosen columns of a table.
 
@@ -88,6 +89,8 @@ def read_table(
     missing : {"drop", "mean", "median"} or MissingValues, optional
         What to do about missing values, or what was learned about it from another table. By
         default, they are refused.
+    usual_id : str, optional
+        The column that names the rows if the options name none and the table has it.
 
     Returns
     -------
@@ -102,6 +105,7 @@ def read_table(
     """
     source = open_source(name, options.format)
     contents = read_contents(source, options)
+    options = with_id(options, usual_id, contents.columns if contents.named else ())
     used = used_columns(options, contents.columns, contents.named, source.name, weights, expected)
     whole = _ready(contents.matrix) if used == contents.columns else None
     wanted = [*(used if whole is None else ()), *([] if weights is None else [weights])]
@@ -161,6 +165,11 @@ def _without_missing(table: Table, missing: str | MissingValues) -> Table:
         weights=None if table.weights is None else table.weights[kept],
         rows=np.flatnonzero(kept),
     )
+
+
+def with_id(options: TableOptions, usual: str | None, columns: Collection[str]) -> TableOptions:
+    """Name the rows by the usual column if no other is asked for and there is one."""
+    return replace(options, id=usual) if options.id is None and usual in columns else options
 
 
 def used_columns(
@@ -272,13 +281,15 @@ def labels_frame(table: Table, labels: NDArray[Any]) -> pl.DataFrame:
         ids = pl.Series("row", rows + 1)
     else:
         ids = pl.Series(table.id_name, table.ids)
-    return pl.DataFrame([ids, pl.Series(_free("cluster", [ids.name]), labels)])
+    return pl.DataFrame([ids, pl.Series(free_name("cluster", [ids.name]), labels)])
 
 
 def centers_frame(table: Table, centers: NDArray[Any]) -> pl.DataFrame:
     """One line per cluster: its number, and its centre in the units of the table."""
     centers = table.in_units(centers)
-    numbers = pl.Series(_free("cluster", table.columns), np.arange(len(centers), dtype=np.int32))
+    numbers = pl.Series(
+        free_name("cluster", table.columns), np.arange(len(centers), dtype=np.int32)
+    )
     parts = [pl.Series(name, centers[:, j]) for j, name in enumerate(table.columns)]
     return pl.DataFrame([numbers, *parts])
 
@@ -298,7 +309,8 @@ def table_bytes(frame: pl.DataFrame, file_format: str) -> bytes:
     return buffer.getvalue()
 
 
-def _free(name: str, taken: Collection[str]) -> str:
+def free_name(name: str, taken: Collection[str]) -> str:
+    """Return a name for a column that no other column has."""
     while name in taken:
         name += "_"
     return name

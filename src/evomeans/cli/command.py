@@ -1,0 +1,295 @@
+"""What ``evomeans fit`` and ``evomeans path`` share: read, search, write the run, and show it."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import polars as pl
+
+from evomeans.cli.checkpoints import (
+    Unfinished,
+    checkpoint_path,
+    find_unfinished,
+    how_to_resume,
+    where_it_is_kept,
+)
+from evomeans.cli.failures import CommandError, ExitCode, UsageError, quote, reason_of
+from evomeans.cli.options import (
+    ModelOptions,
+    RunOptions,
+    SampleOptions,
+    SharedSearchOptions,
+    TableOptions,
+)
+from evomeans.cli.progress import Display
+from evomeans.cli.reading import check_table, load_table
+from evomeans.cli.record import Run, run_files, run_record, summary
+from evomeans.cli.run_folder import (
+    NO_ROWS,
+    can_report,
+    check_writable,
+    files_in_the_way,
+    read_record,
+    write_run,
+)
+from evomeans.cli.tables.opening import is_dask_table
+from evomeans.cli.tables.table import Table
+from evomeans.cli.terminal import Terminal
+from evomeans.engines import is_dask
+from evomeans.engines.constrained.links import InfeasibleError
+from evomeans.estimators.hgmeans import HGMeans
+from evomeans.estimators.path import HGMeansPath
+from evomeans.estimators.searching import SearchingEstimator
+from evomeans.search import StopReason
+from evomeans.search.stopping import DeferredInterrupt
+from evomeans.storage.state_file import CheckpointError
+from evomeans.wording import how_to_install
+
+NO_DISTANCES = (
+    "report.html is left out, because it shows distances to centres in the units of the table, "
+    "which this model does not have."
+)
+ROWS_FROM_ZERO = " (Rows are counted from 0 here.)"
+
+
+@dataclass(frozen=True)
+class Command(ABC):
+    """A table, the options given for it, and what only one of the two commands does."""
+
+    name: str
+    search: SharedSearchOptions
+    read: TableOptions
+    samples: SampleOptions
+    keep: RunOptions
+    terminal: Terminal
+    options: ModelOptions
+
+    is_path: ClassVar[bool]
+
+    @property
+    @abstractmethod
+    def most_clusters(self) -> int:
+        """The largest number of clusters."""
+
+    @abstractmethod
+    def make(self, seed: int | None) -> Any:
+        """Return the estimator that the options describe, or refuse them."""
+
+    @abstractmethod
+    def found(self, unfinished: Unfinished) -> str:
+        """Say how far a search is that will be continued."""
+
+    @abstractmethod
+    def prepared(self, model: Any, table: Table) -> dict[str, Any]:
+        """Get the model ready for the table; return further arguments of its fit."""
+
+    @abstractmethod
+    def display(self, model: Any, unfinished: Unfinished | None) -> Display:
+        """Return the observer that shows the search."""
+
+    @abstractmethod
+    def settings(self, model: Any) -> dict[str, Any]:
+        """Return the parameters of the search, as plain JSON."""
+
+    @abstractmethod
+    def result(self, model: Any) -> dict[str, Any]:
+        """Return what was found, as plain JSON."""
+
+    @abstractmethod
+    def frames(self, model: Any, table: Table) -> dict[str, pl.DataFrame]:
+        """Return the tables of the run by their names."""
+
+    @abstractmethod
+    def lines(self, run: Run, record: dict[str, Any]) -> list[str]:
+        """Say what was found."""
+
+    def kept_model(self, model: Any) -> SearchingEstimator | None:
+        """Return the model of the run, if there is one."""
+        return getattr(model, "best_estimator_", None) if self.is_path else model
+
+    def run(self) -> int:
+        """Read the table, search, write the run, show what was found; return the exit code."""
+        # Whatever can be refused is refused before the search, which may take hours.
+        keep, terminal = self.keep, self.terminal
+        checkpoint = checkpoint_path(keep)
+        unfinished = find_unfinished(checkpoint, keep, is_path=self.is_path)
+        check_output(keep, unfinished)
+        if self.search.engine == "gpu":
+            check_gpu()
+        model = self.make(self._seed(unfinished))
+        in_dask = self.search.engine == "dask" and is_dask_table(self.name)
+        self._tell_beforehand(checkpoint, unfinished, model, in_dask=in_dask)
+        with cluster_of(self.search):
+            began = time.perf_counter()
+            table = load_table(self.name, self.read, terminal, self.samples, in_dask=in_dask)
+            check_table(table, self.most_clusters, terminal)
+            arguments = self.prepared(model, table)
+            reading_seconds = time.perf_counter() - began
+            started = datetime.now(UTC)
+            times = self._search(model, table, arguments, checkpoint, unfinished)
+        run = Run(self, model, table, started, reading_seconds, *times)
+        interrupted = model.stop_reason_ == StopReason.INTERRUPTED
+        # A checkpoint without --checkpoint is kept only as long as it is needed.
+        needed = checkpoint is not None and (keep.checkpoint is not None or interrupted)
+        record = run_record(run, checkpoint if needed else None)
+        if keep.output is not None:
+            self._write(keep.output, run, record, checkpoint)
+        if checkpoint is not None and not needed:
+            checkpoint.unlink(missing_ok=True)
+        terminal.result(record, summary(run, record))
+        if interrupted:
+            terminal.warn(how_to_resume(checkpoint, self.name, model))
+        return ExitCode.INTERRUPTED if interrupted else ExitCode.DONE
+
+    def _seed(self, unfinished: Unfinished | None) -> int | None:
+        if self.search.seed is not None:
+            return self.search.seed
+        return secrets.randbelow(2**32) if unfinished is None else unfinished.seed
+
+    def _tell_beforehand(
+        self, checkpoint: Path | None, unfinished: Unfinished | None, model: Any, *, in_dask: bool
+    ) -> None:
+        note, output = self.terminal.note, self.keep.output
+        if unfinished is not None:
+            note(f"found {checkpoint}, {self.found(unfinished)}")
+        elif self.keep.resume:
+            note(f"note: there is no checkpoint {checkpoint}; a new search begins")
+        if output is None or not self.keep.report:
+            return
+        if in_dask:
+            note(f"note: {NO_ROWS}")
+        elif not getattr(model, "_is_euclidean", True):
+            note(f"note: {NO_DISTANCES}")
+        elif not can_report():
+            note(
+                "note: report.html is left out, it needs jinja2 and matplotlib: "
+                f"{how_to_install('report')}. After that: evomeans report {quote(str(output))}"
+            )
+
+    def _search(
+        self,
+        model: Any,
+        table: Table,
+        arguments: dict[str, Any],
+        checkpoint: Path | None,
+        unfinished: Unfinished | None,
+    ) -> tuple[float, float]:
+        """Fit the model; return the time that took, by the clock and by the processor."""
+        if checkpoint is not None:
+            checkpoint.parent.mkdir(parents=True, exist_ok=True)
+            if unfinished is None:
+                checkpoint.unlink(missing_ok=True)
+        display = self.display(model, unfinished)
+        model.set_params(checkpoint=checkpoint, observers=[display])
+        began = time.perf_counter(), time.process_time()
+        with self.terminal.noting_warnings("fit was interrupted"), display.shown():
+            fit_to(table, model, arguments)
+        times = time.perf_counter() - began[0], time.process_time() - began[1]
+        model.set_params(checkpoint=None, observers=None)
+        if (kept := self.kept_model(model)) is not None:
+            name_features(kept, table)
+        return times
+
+    def _write(
+        self, folder: Path, run: Run, record: dict[str, Any], checkpoint: Path | None
+    ) -> None:
+        # A first signal is ignored in here: the search is over, and its result must not be lost.
+        with DeferredInterrupt():
+            try:
+                write_run(folder, run_files(run, record))
+            except Exception as error:
+                text = f"{folder} could not be written: {reason_of(error)}."
+                text += where_it_is_kept(checkpoint, run.model)
+                if isinstance(error, OSError):
+                    raise CommandError(text) from error
+                # A mistake of ours, with a traceback; the search is not lost.
+                self.terminal.warn(f"evomeans: {text}")
+                raise
+
+
+@contextmanager
+def cluster_of(search: SharedSearchOptions) -> Iterator[None]:
+    """Work on the cluster that the options name, else on threads of this machine."""
+    if search.scheduler is None:
+        yield
+        return
+    if search.engine != "dask":
+        raise UsageError("--scheduler is for --engine dask.")
+    from evomeans.engines.dask.blocks import import_dask_array
+
+    import_dask_array()
+    from distributed import Client
+
+    try:
+        client = Client(search.scheduler)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise CommandError(
+            f"There is no Dask scheduler at {search.scheduler}: {error}. Start one with: "
+            "dask scheduler"
+        ) from error
+    with client:
+        yield
+
+
+def check_gpu() -> None:
+    """Say what is missing before anything is read."""
+    from evomeans.engines.gpu.devices import GpuNotAvailableError, chosen_device
+
+    try:
+        chosen_device()
+    except GpuNotAvailableError as error:
+        raise CommandError(str(error)) from error
+
+
+def check_output(keep: RunOptions, unfinished: object) -> None:
+    """Refuse to replace a run, unless it is continued or that is forced."""
+    if keep.output is None:
+        return
+    check_writable(keep.output)
+    there = files_in_the_way(keep.output)
+    continued = keep.resume and unfinished is not None and _was_interrupted(keep.output)
+    if not there or keep.force or continued:
+        return
+    raise CommandError(
+        f"{keep.output} has a run already ({', '.join(there[:3])} …). Choose another folder, or "
+        "replace it with --force."
+    )
+
+
+def _was_interrupted(folder: Path) -> bool:
+    try:
+        return bool(read_record(folder)["result"]["stop_reason"] == StopReason.INTERRUPTED)
+    except (CommandError, KeyError, TypeError):
+        return False
+
+
+def fit_to(table: Table, model: Any, arguments: dict[str, Any]) -> None:
+    """Fit a model to a table; what it refuses is the table's fault, or a mistake of ours."""
+    try:
+        model.fit(table.X, sample_weight=table.weights, **arguments)
+    except CheckpointError as error:
+        raise CommandError(str(error)) from error
+    except InfeasibleError as error:
+        raise CommandError(f"{table.name}: {error}{ROWS_FROM_ZERO if arguments else ''}") from error
+    except ValueError as error:
+        # Rows that stay on disk are looked at only now, and so is what models make of rows.
+        if not is_dask(table.X) and isinstance(model, HGMeans | HGMeansPath):
+            raise
+        raise CommandError(f"{table.name}: {error}") from error
+
+
+def name_features(model: SearchingEstimator, table: Table) -> None:
+    """Let the model remember its columns, so that it recognises them in another table."""
+    if table.standardization is None and not table.named:
+        return
+    suffix = "" if table.standardization is None else " (standardized)"
+    model.feature_names_in_ = np.array([f"{name}{suffix}" for name in table.columns], dtype=object)
