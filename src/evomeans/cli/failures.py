@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from enum import IntEnum
 from types import FrameType
 
-from evomeans.wording import printable
+from evomeans.wording import how_to_install, printable
 
 # No name in a message is longer.
 LONGEST = 1000
@@ -85,7 +85,10 @@ def guarded(action: Callable[[], int]) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return ExitCode.BROKEN_PIPE
         except (MemoryError, ImportError) as error:
-            return _failed(str(error) or type(error).__name__, ExitCode.DATA)
+            text = str(error) or type(error).__name__
+            if getattr(error, "name", None) == "polars":
+                text = f"Tables need polars, which is not installed: {how_to_install('cli')}."
+            return _failed(text, ExitCode.DATA)
     if not received or code != ExitCode.INTERRUPTED:
         return code
     return ExitCode.HUNG_UP if received[0] == HANGUP else ExitCode.TERMINATED
