@@ -107,7 +107,7 @@ def changed(file, change):
     ("change", "message"),
     [
         (lambda meta: meta.update(ks=[1, 2]), "numbers of clusters are not those"),
-        (lambda meta: meta.update(ks="123"), "impossible"),
+        (lambda meta: meta.update(ks="123"), "ks are not a list of integers"),
         (lambda meta: meta["entries"]["2"].update(members=[]), "impossible"),
         (lambda meta: meta["entries"]["2"].update(members=[0]), "impossible"),
         (lambda meta: meta["entries"]["2"].update(up=[-1]), "impossible"),

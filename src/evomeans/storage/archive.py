@@ -49,6 +49,16 @@ ARRAY_HEADER = re.compile(
 # Bytes before the text of a header, whose length excludes them.
 ARRAY_START = 10
 LARGEST_COUNT = 2**53
+JSON_TYPES: dict[str, tuple[tuple[type, ...], str]] = {
+    "int": ((int,), "an integer"),
+    "float": ((int, float), "a number"),
+    "bool": ((bool,), "true or false"),
+    "str": ((str,), "a text"),
+    "dict": ((dict,), "a JSON object"),
+}
+MANY = {"int": "integers", "float": "numbers", "str": "texts"}
+MANY |= {f"list[{kind}]": f"lists of {words}" for kind, words in MANY.items()}
+LARGEST: dict[str, float] = {"int": LARGEST_COUNT, "float": 1e308}
 
 
 class ArchiveError(ValueError):
@@ -107,73 +117,53 @@ class Archive:
 
     def integer(self, name: str, low: int = 0, high: int = LARGEST_COUNT) -> int:
         """Return an integer of the JSON object."""
-        value = self._field(name)
-        if type(value) is not int or not low <= value <= high:
-            raise ArchiveError(f"its {name} is not an integer within {low} and {high}")
-        return value
+        return int(self.field(name, "int", low, high))
 
     def number(self, name: str, low: float = 0.0) -> float:
         """Return a finite number of the JSON object, at least ``low``."""
-        value = self._field(name)
-        if type(value) not in (int, float):
-            raise ArchiveError(f"its {name} is not a number")
-        # Compared before it is converted: JSON has integers that are too large for a float.
-        if not low <= value <= 1e308:
-            raise ArchiveError(f"its {name} is not within {low:g} and 1e308")
-        return float(value)
-
-    def flag(self, name: str) -> bool:
-        """Return a truth value of the JSON object."""
-        value = self._field(name)
-        if type(value) is not bool:
-            raise ArchiveError(f"its {name} is neither true nor false")
-        return value
-
-    def text(self, name: str) -> str:
-        """Return a text of the JSON object."""
-        value = self._field(name)
-        if not isinstance(value, str):
-            raise ArchiveError(f"its {name} is not a text")
-        return value
-
-    def field(self, name: str, kind: str, low: int = 0) -> Any:
-        """Return a number, a flag or a text of the JSON object, as a dataclass declares it."""
-        if kind.endswith(" | None") and self.meta.get(name) is None:
-            return None
-        match kind.removesuffix(" | None"):
-            case "int":
-                return self.integer(name, low)
-            case "float":
-                return self.number(name, low)
-            case "bool":
-                return self.flag(name)
-            case "str":
-                return self.text(name)
-        raise TypeError(f"No field {name} of type {kind} can be read from an archive.")
-
-    def counts(self, name: str) -> list[list[int]]:
-        """Return a list of lists of integers, none negative, of the JSON object."""
-        rows: list[list[int]] = self._field(name)
-        is_fine = isinstance(rows, list) and all(
-            isinstance(row, list)
-            and all(type(one) is int and 0 <= one <= LARGEST_COUNT for one in row)
-            for row in rows
-        )
-        if not is_fine:
-            raise ArchiveError(f"its {name} is not a list of lists of integers")
-        return rows
+        return float(self.field(name, "float", low))
 
     def mapping(self, name: str) -> dict[str, Any]:
         """Return an object within the JSON object."""
-        value = self._field(name)
-        if not isinstance(value, dict):
-            raise ArchiveError(f"its {name} is not a JSON object")
-        return value
+        return dict(self.field(name, "dict"))
 
-    def _field(self, name: str) -> Any:
-        if name not in self.meta:
+    def field(self, name: str, kind: str, low: float = 0, high: float | None = None) -> Any:
+        """Return a field of the JSON object, if it is of a type as a dataclass declares it.
+
+        Parameters
+        ----------
+        name : str
+        kind : str
+            "int", "float", "bool", "str" or "dict", lists of these, or perhaps None.
+        low, high : float
+            Range of all numbers in it.
+        """
+        if name not in self.meta and not kind.endswith(" | None"):
             raise ArchiveError(f"its {META} lacks {name}")
-        return self.meta[name]
+        return _checked(name, self.meta.get(name), kind, low, high)
+
+
+def _checked(name: str, value: Any, kind: str, low: float, high: float | None) -> Any:
+    if kind.endswith(" | None"):
+        kind = kind.removesuffix(" | None")
+        return None if value is None else _checked(name, value, kind, low, high)
+    if kind.startswith("list["):
+        inner = kind[5:-1]
+        try:
+            if isinstance(value, list):
+                return [_checked(name, one, inner, low, high) for one in value]
+        except ArchiveError as error:
+            raise ArchiveError(f"its {name} are not a list of {MANY[inner]} ({error})") from error
+        raise ArchiveError(f"its {name} are not a list of {MANY[inner]}")
+    types, word = JSON_TYPES[kind]
+    if type(value) not in types:
+        raise ArchiveError(f"its {name} is not {word}")
+    # Compared before it is converted: JSON has integers that are too large for a float.
+    high = LARGEST.get(kind) if high is None else high
+    if high is not None and not low <= value <= high:
+        range_of = "an integer within" if kind == "int" else "within"
+        raise ArchiveError(f"its {name} is not {range_of} {low:g} and {high:g}")
+    return float(value) if kind == "float" else value
 
 
 def write_archive(

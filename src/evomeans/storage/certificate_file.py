@@ -128,7 +128,7 @@ def certificate_from_meta(
 ) -> Certificate:
     """Return the certificate whose figures an archive holds, perhaps of an older version."""
     for name, known in KNOWN.items():
-        if archive.text(name) not in known:
+        if archive.field(name, "str") not in known:
             raise ArchiveError(f"its {name} is unknown")
     figures = {
         name: archive.field(name, kind, low=1 if name in COUNTS else 0)

@@ -124,9 +124,7 @@ def refusal(path: str | os.PathLike[str], reason: object) -> ModelFileError:
 def _model(archive: Archive) -> StoredModel:
     stored = ["labels"] if archive.meta.get("labels_stored", True) else []
     required = set(MEMBERS).difference(LATER_HISTORY_MEMBERS if archive.meta["version"] < 2 else ())
-    estimator = archive.meta.get("estimator", HGMEANS)
-    if not isinstance(estimator, str):
-        raise ArchiveError("its estimator is not a text")
+    estimator = archive.field("estimator", "str | None") or HGMEANS
     is_plain = estimator == HGMEANS
     fitted = [] if is_plain else [name for name in archive.arrays if name.startswith(FITTED)]
     archive.expect([*required, *stored], optional=["init", *fitted])
@@ -143,13 +141,12 @@ def _model(archive: Archive) -> StoredModel:
     if len(population) == 0:
         raise ArchiveError("it has no population")
     try:
-        reason = StopReason(archive.meta.get("stop_reason", ""))
+        reason = StopReason(archive.field("stop_reason", "str"))
     except ValueError as error:
         raise ArchiveError("its stop_reason is unknown") from error
     has_init = "init" in archive.arrays
     n_features = d if is_plain else archive.integer("n_features_in", 1)
-    # The first evomeans did not count them.
-    is_older = "n_rediscoveries" not in archive.meta
+    numbers = {} if is_plain else archive.mapping("fitted")
     return StoredModel(
         parameters=archive.mapping("parameters"),
         init=archive.array("init", "float64", (None, None, None)) if has_init else None,
@@ -159,29 +156,22 @@ def _model(archive: Archive) -> StoredModel:
         labels=labels,
         inertia=archive.number("inertia"),
         n_iter=archive.integer("n_iter"),
-        n_rediscoveries=0 if is_older else archive.integer("n_rediscoveries"),
-        missing_abilities=tuple(_texts(archive, "missing_abilities") or ()),
-        levels=_levels(archive),
+        # The first evomeans did not know these.
+        n_rediscoveries=archive.field("n_rediscoveries", "int | None") or 0,
+        missing_abilities=tuple(archive.field("missing_abilities", "list[str] | None") or ()),
+        levels=tuple(archive.field("levels", "list[int] | None", low=1) or ()),
         stop_reason=reason,
         population=tuple(population),
         history=history_from_arrays(archive),
         certificate=_certificate(archive),
         estimator=estimator,
         n_features_in=n_features,
-        fitted_numbers={} if is_plain else _numbers(archive.mapping("fitted")),
+        fitted_numbers={name: Archive(numbers, {}).number(name, low=-1e308) for name in numbers},
         fitted_arrays={
             name.removeprefix(FITTED): archive.array(name, "float64", (None, None))
             for name in fitted
         },
     )
-
-
-def _levels(archive: Archive) -> tuple[int, ...]:
-    """Return the rows of the levels of the search; older files have none."""
-    levels = archive.meta.get("levels", [])
-    if not isinstance(levels, list) or not all(type(rows) is int and rows > 0 for rows in levels):
-        raise ArchiveError("its levels are not a list of numbers of rows")
-    return tuple(levels)
 
 
 def _certificate(archive: Archive) -> Certificate | None:
@@ -194,31 +184,13 @@ def _certificate(archive: Archive) -> Certificate | None:
     return certificate_from_meta(Archive(archive.mapping("certificate"), {}))
 
 
-def _numbers(given: dict[str, Any]) -> dict[str, float]:
-    """Return an object of the JSON text whose values are finite numbers."""
-    for name, value in given.items():
-        if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
-            raise ArchiveError(f"its {name[:40]} is not a number")
-    return given
-
-
 def _feature_names(archive: Archive, n_features: int) -> NDArray[Any] | None:
-    names = _texts(archive, "feature_names")
+    names = archive.field("feature_names", "list[str] | None")
     if names is None:
         return None
     if len(names) != n_features:
         raise ArchiveError(f"it names {len(names)} features, but has {n_features}")
     return np.array(names, dtype=object)
-
-
-def _texts(archive: Archive, name: str) -> list[str] | None:
-    """Return a list of texts of the JSON object, None if there is none."""
-    texts = archive.meta.get(name)
-    if texts is None:
-        return None
-    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise ArchiveError(f"its {name} are not a list of texts")
-    return texts
 
 
 def _frame(archive: Archive, centers: NDArray[Any]) -> Frame:

@@ -6,17 +6,20 @@ import hashlib
 import os
 import time
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.engines import Engine, is_dask
 from evomeans.engines.frame import is_sparse
+from evomeans.path.state import PathState
 from evomeans.search import SearchSettings
 from evomeans.search.levels import level_sizes
+from evomeans.search.state import SearchState
 from evomeans.storage.archive import Archive, ArchiveError, Arrays, read_archive, write_archive
 
 SECONDS_BETWEEN = 30.0
@@ -26,14 +29,14 @@ PAUSE_PER_WRITE = 20.0
 Problem = Mapping[str, int | str | None]
 """Whatever decides about the course of a search besides its random numbers, by name."""
 
-State = TypeVar("State")
+State = TypeVar("State", SearchState, PathState)
 
 
 class CheckpointError(ValueError):
     """A checkpoint that cannot be continued: of another problem, damaged, or of another format."""
 
 
-class StateFile:
+class StateFile(ABC, Generic[State]):
     """When a state is written, and who may read it; what it consists of is left to subclasses.
 
     Parameters
@@ -52,6 +55,8 @@ class StateFile:
 
     format: str
     version: int
+    progress: str
+    """The field of a state that says how far it is."""
 
     def __init__(
         self,
@@ -70,30 +75,50 @@ class StateFile:
         self._due = 0.0
         self._written = -1
 
-    def read(self, restore: Callable[[Archive], State]) -> State:
-        """Return what ``restore`` makes of the file, if it is of this problem and format."""
+    @abstractmethod
+    def encoded(self, state: State) -> tuple[dict[str, Any], Arrays]:
+        """Return a state as a JSON object and arrays."""
+
+    @abstractmethod
+    def restored(self, archive: Archive, state: State) -> State:
+        """Return the state in an archive, given a new one; refuse what no search can come to."""
+
+    def read_or_write(self, state: State, *, resume: bool = True) -> State:
+        """Return the state in the file, if it is to be resumed, or write the new one.
+
+        Writing here shows that it is possible, before there is anything to lose.
+        """
+        if resume and self.path.exists():
+            state = self._read(state)
+            self._written, self._due = self._reached(state), state.seconds + self.every
+        else:
+            # The clock of a search begins with the search.
+            self.write(self._reached(state), 0.0, *self.encoded(state))
+        return state
+
+    def _read(self, state: State) -> State:
         try:
             archive = read_archive(self.path, self.format, self.version)
             check_version(archive, self.version)
             check_problem(archive, self.problem, self.seed)
-            return restore(archive)
+            return self.restored(archive, state)
         except ArchiveError as error:
             raise CheckpointError(
                 f"The checkpoint {self.path} cannot be continued: {error}. Nothing was changed. "
                 "Choose another path, or remove the file to begin anew."
             ) from error
 
-    def has_read(self, progress: int, seconds: float) -> None:
-        """Remember how far the state in the file is, and when the next one is due."""
-        self._written, self._due = progress, seconds + self.every
+    def _reached(self, state: State) -> int:
+        """Return how far a state is."""
+        return int(getattr(state, self.progress))
 
-    def is_due(self, seconds: float) -> bool:
+    def is_due(self, state: State) -> bool:
         """Whether it is time to write."""
-        return seconds >= self._due
+        return state.seconds >= self._due
 
-    def has(self, progress: int) -> bool:
+    def has(self, state: State) -> bool:
         """Whether the state in the file is as far as this."""
-        return self._written == progress
+        return self._written == self._reached(state)
 
     def write(self, progress: int, seconds: float, meta: dict[str, Any], arrays: Arrays) -> None:
         """Write a state."""
@@ -103,14 +128,12 @@ class StateFile:
         self._written = progress
         self._due = seconds + max(self.every, PAUSE_PER_WRITE * (self.clock() - began))
 
-    def try_to_write(
-        self, progress: int, seconds: float, meta: dict[str, Any], arrays: Arrays
-    ) -> None:
+    def try_to_write(self, state: State) -> None:
         """Write; if that fails, say so, and let the search continue."""
         try:
-            self.write(progress, seconds, meta, arrays)
+            self.write(self._reached(state), state.seconds, *self.encoded(state))
         except OSError as error:
-            self._due = seconds + self.every
+            self._due = state.seconds + self.every
             warnings.warn(
                 f"The checkpoint {self.path} could not be written ({error}). The search continues, "
                 "and the file, if there was one, is as it was.",
