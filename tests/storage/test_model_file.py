@@ -22,7 +22,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import evomeans
-from evomeans import HGMeans, ModelFileError, load
+from evomeans import ConstrainedHGMeans, HGMeans, ModelFileError, load
 from evomeans.plotting.search_data import population_data
 from evomeans.search import DEEP, PAPER
 from evomeans.search.history import COLUMNS, History
@@ -201,6 +201,16 @@ def test_saving_is_reproducible_and_saves_again(path, tmp_path):
     """Equal models give equal bytes, also after a detour through a file."""
     load(path).save(tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == path.read_bytes()
+
+
+def test_whole_numbers_of_other_models_stay_whole(tmp_path):
+    """The number of violations is an integer, also after a detour through a file."""
+    model = ConstrainedHGMeans(3, random_state=0, max_offspring=5, size_max="balanced").fit(X)
+    model.save(tmp_path / "m")
+    twin = load(tmp_path / "m")
+    assert type(twin.n_violations_) is int
+    twin.save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "m").read_bytes()
 
 
 @pytest.mark.parametrize("name", ["", "a" * 200, "ü \r\ud800"])

@@ -146,6 +146,9 @@ def _model(archive: Archive) -> StoredModel:
     has_init = "init" in archive.arrays
     n_features = d if is_plain else archive.integer("n_features_in", 1)
     numbers = {} if is_plain else archive.mapping("fitted")
+    for name in numbers:
+        # Whole numbers stay what they are.
+        Archive(numbers, {}).number(name, low=-1e308)
     return StoredModel(
         parameters=archive.mapping("parameters"),
         init=archive.array("init", "float64", (None, None, None)) if has_init else None,
@@ -165,7 +168,7 @@ def _model(archive: Archive) -> StoredModel:
         certificate=_certificate(archive),
         estimator=estimator,
         n_features_in=n_features,
-        fitted_numbers={name: Archive(numbers, {}).number(name, low=-1e308) for name in numbers},
+        fitted_numbers=numbers,
         fitted_arrays={
             name.removeprefix(FITTED): archive.array(name, "float64", (None, None))
             for name in fitted
