@@ -22,7 +22,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import evomeans
-from evomeans import HGMeans, ModelFileError, load
+from evomeans import ConstrainedHGMeans, HGMeans, ModelFileError, load
 from evomeans.plotting.search_data import population_data
 from evomeans.search import DEEP, PAPER, StopReason
 from evomeans.search.history import COLUMNS, History
@@ -205,6 +205,16 @@ def test_saving_is_reproducible_and_saves_again(path, tmp_path):
     assert (tmp_path / "again").read_bytes() == path.read_bytes()
 
 
+def test_whole_numbers_of_other_models_stay_whole(tmp_path):
+    """The number of violations is an integer, also after a detour through a file."""
+    model = ConstrainedHGMeans(3, random_state=0, max_offspring=5, size_max="balanced").fit(X)
+    model.save(tmp_path / "m")
+    twin = load(tmp_path / "m")
+    assert type(twin.n_violations_) is int
+    twin.save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "m").read_bytes()
+
+
 @pytest.mark.parametrize("name", ["", "a" * 200, "ü \r\ud800"])
 def test_any_name_of_an_operator_that_is_stored_comes_back(tmp_path, model, name):
     renamed(model, name).save(tmp_path / "m")
@@ -308,6 +318,11 @@ def parameters(path, **changes):
         ({"n_iter": 1.5}, "n_iter is not an integer"),
         ({"n_iter": -1}, "n_iter is not an integer"),
         ({"stop_reason": "bored"}, "stop_reason"),
+        ({"estimator": None}, "estimator is not a text"),
+        ({"estimator": ""}, "fitted|estimator|n_features_in"),
+        ({"n_rediscoveries": None}, "n_rediscoveries is not an integer"),
+        ({"levels": None}, "levels are not a list of integers"),
+        ({"levels": [0]}, "levels are not a list of integers"),
         ({"stop_reason": ["max_iter"]}, "stop_reason"),
         ({"frame_exponent": 5000}, "frame_exponent"),
         ({"frame_exponent": -(10**30)}, "frame_exponent"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -124,7 +124,10 @@ def refusal(path: str | os.PathLike[str], reason: object) -> ModelFileError:
 def _model(archive: Archive) -> StoredModel:
     stored = ["labels"] if archive.meta.get("labels_stored", True) else []
     required = set(MEMBERS).difference(LATER_HISTORY_MEMBERS if archive.meta["version"] < 2 else ())
-    estimator = archive.field("estimator", "str | None") or HGMEANS
+    # The first evomeans did not know these.
+    older = {"estimator": HGMEANS, "n_rediscoveries": 0, "levels": []}
+    archive = replace(archive, meta={**older, **archive.meta})
+    estimator = archive.field("estimator", "str")
     is_plain = estimator == HGMEANS
     fitted = [] if is_plain else [name for name in archive.arrays if name.startswith(FITTED)]
     archive.expect([*required, *stored], optional=["init", *fitted])
@@ -147,6 +150,9 @@ def _model(archive: Archive) -> StoredModel:
     has_init = "init" in archive.arrays
     n_features = d if is_plain else archive.integer("n_features_in", 1)
     numbers = {} if is_plain else archive.mapping("fitted")
+    for name in numbers:
+        # Whole numbers stay what they are.
+        Archive(numbers, {}).number(name, low=-1e308)
     return StoredModel(
         parameters=archive.mapping("parameters"),
         init=archive.array("init", "float64", (None, None, None)) if has_init else None,
@@ -156,17 +162,16 @@ def _model(archive: Archive) -> StoredModel:
         labels=labels,
         inertia=archive.number("inertia"),
         n_iter=archive.integer("n_iter"),
-        # The first evomeans did not know these.
-        n_rediscoveries=archive.field("n_rediscoveries", "int | None") or 0,
+        n_rediscoveries=archive.integer("n_rediscoveries"),
         missing_abilities=tuple(archive.field("missing_abilities", "list[str] | None") or ()),
-        levels=tuple(archive.field("levels", "list[int] | None", low=1) or ()),
+        levels=tuple(archive.field("levels", "list[int]", low=1)),
         stop_reason=reason,
         population=tuple(population),
         history=history_from_arrays(archive),
         certificate=_certificate(archive),
         estimator=estimator,
         n_features_in=n_features,
-        fitted_numbers={name: Archive(numbers, {}).number(name, low=-1e308) for name in numbers},
+        fitted_numbers=numbers,
         fitted_arrays={
             name.removeprefix(FITTED): archive.array(name, "float64", (None, None))
             for name in fitted
