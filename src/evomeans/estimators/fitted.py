@@ -437,7 +437,7 @@ class FittedCenters(
 
 def fitted_kmeans(model: FittedCenters) -> KMeans:
     """Return KMeans with the fitted attributes of a model."""
-    # Imported here: it takes as long as all else of scikit-learn.
+    # Imported here: nothing else needs scikit-learn's clusterers.
     from sklearn.cluster import KMeans
 
     centers = model.cluster_centers_.copy()

@@ -57,10 +57,9 @@ class Individual:
         (k, d), weights = self.centers.shape, self.cluster_weights
         clusters, features = counted(k, "cluster"), counted(d, "feature")
         lightest, heaviest = (number_text(float(one), 4) for one in (weights.min(), weights.max()))
-        return (
-            f"Individual(inertia {number_text(self.inertia)}, {clusters} of weight {lightest} to "
-            f"{heaviest}, {features})"
-        )
+        weight = lightest if lightest == heaviest else f"{lightest} to {heaviest}"
+        inertia = number_text(self.inertia)
+        return f"Individual(inertia {inertia}, {clusters} of weight {weight}, {features})"
 
     def is_as_deep_as(self, other: Individual, tolerance: float) -> bool:
         """Whether the inertia is not higher by more than a relative difference."""
