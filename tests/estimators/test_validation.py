@@ -19,6 +19,7 @@ from evomeans.estimators.parameters import (
     KMEANS_PARAMETERS,
     check_parameters,
     check_random_source,
+    check_search_settings,
     check_thread_count,
     generator_from,
 )
@@ -356,3 +357,15 @@ def test_fast_takes_the_old_name_too():
     assert (settings.max_offspring, settings.max_population) == (9, 10)
     with pytest.raises(ValueError, match="max_offspring=7 and max_iter=9 set the same limit"):
         check_parameters(HGMeans.fast(3, max_iter=9, max_offspring=7))
+
+
+def test_a_fit_checks_its_parameters_once(monkeypatch):
+    checks = []
+
+    def counted(estimator):
+        checks.append(estimator)
+        return check_search_settings(estimator)
+
+    monkeypatch.setattr("evomeans.estimators.parameters.check_search_settings", counted)
+    estimator = model().fit(X)
+    assert checks == [estimator]
