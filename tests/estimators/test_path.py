@@ -81,6 +81,19 @@ def test_clear_clusters_are_found_by_all_of_the_usual_criteria(path):
     assert list(path.get_feature_names_out()) == [f"hgmeanspath{i}" for i in range(5)]
 
 
+def test_it_answers_for_new_samples_as_its_best_model_does(path):
+    best = path.best_estimator_
+    assert_array_equal(path.predict(3 * X), best.predict(3 * X))
+    assert_array_equal(path.transform(3 * X), best.transform(3 * X))
+    assert path.score(3 * X, sample_weight=X[:, 0] ** 2) == best.score(
+        3 * X, sample_weight=X[:, 0] ** 2
+    )
+    assert_array_equal(clone(path).fit_predict(X), best.labels_)
+    assert_array_equal(clone(path).fit_transform(X), best.transform(X))
+    with pytest.raises(ValueError, match="X has 3 features, but HGMeansPath is expecting 2"):
+        path.predict(CLOUD)
+
+
 @pytest.mark.slow
 def test_it_is_as_deep_as_independent_fits():
     path = quick((2, 9)).fit(CLOUD)

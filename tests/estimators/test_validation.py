@@ -19,6 +19,7 @@ from evomeans.estimators.parameters import (
     KMEANS_PARAMETERS,
     check_parameters,
     check_random_source,
+    check_search_settings,
     check_thread_count,
     generator_from,
 )
@@ -336,3 +337,15 @@ def test_an_unknown_parameter_is_refused_as_usual():
     text = r"^HGMeans.__init__\(\) got an unexpected keyword argument 'n_cluster'$"
     with pytest.raises(TypeError, match=text):
         HGMeans(n_cluster=3)
+
+
+def test_a_fit_checks_its_parameters_once(monkeypatch):
+    checks = []
+
+    def counted(estimator):
+        checks.append(estimator)
+        return check_search_settings(estimator)
+
+    monkeypatch.setattr("evomeans.estimators.parameters.check_search_settings", counted)
+    estimator = model().fit(X)
+    assert checks == [estimator]

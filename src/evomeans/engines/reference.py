@@ -1,7 +1,8 @@
 """The reference engine: every operator in plain NumPy, slow and obvious, the oracle of all tests.
 
 It shares no course, kernel or bound with the engines that are compared with it, only the rules of
-:mod:`~evomeans.engines.rules`; with the engines of models it shares how single centres are drawn.
+:mod:`~evomeans.engines.rules` and the draws of :mod:`~evomeans.engines.sampling`; with the engines
+of models it shares how single centres are drawn. The tests have slow copies of both.
 """
 
 from __future__ import annotations

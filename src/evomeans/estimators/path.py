@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
@@ -18,7 +17,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from evomeans.criteria import DEFAULT_CRITERIA, DEFAULT_SELECT
-from evomeans.engines import Engine
 from evomeans.estimators.fitted import Centers
 from evomeans.estimators.hgmeans import HGMeans
 from evomeans.estimators.parameters import check_int, generator_from
@@ -27,23 +25,13 @@ from evomeans.estimators.path_solving import (
     PathSearch,
     Select,
     check_k_range,
+    check_most_clusters,
     check_path_parameters,
     lazy_columns,
 )
 from evomeans.estimators.searching import to_go_on
-from evomeans.estimators.solution import (
-    Solution,
-    canonical_solution,
-    confirmed,
-    has_no_time,
-    in_data_units,
-)
-from evomeans.estimators.validation import (
-    Features,
-    check_resolved,
-    check_sample_weight,
-    check_samples,
-)
+from evomeans.estimators.solution import Solution
+from evomeans.estimators.validation import Features, check_sample_weight, check_samples
 from evomeans.path.state import Entry, PathState
 from evomeans.search import History, SearchResult, StopReason, Strategy
 from evomeans.search.plan import missing_abilities
@@ -305,7 +293,7 @@ class HGMeansPath(Centers, BaseEstimator):  # type: ignore[misc]
             known = [k for k in ks if k in state.entries]
             if not known:
                 raise KeyboardInterrupt
-            solutions = settled(search, engine, state, known, reason)
+            solutions = search.settle(engine, state, known, reason)
             if search.is_exact and not all(solutions[k].is_confirmed for k in known):
                 reason = StopReason.PRECISION
             evidence = collect_evidence(search, engine, state, solutions)
@@ -318,18 +306,21 @@ class HGMeansPath(Centers, BaseEstimator):  # type: ignore[misc]
         self._tolerance = parameters.settings.tolerance
         self._samples = search.X, search.sample_weight
         self.stop_reason_ = reason
-        self.k_values_ = np.array(known)
-        self.inertias_ = results["inertia"]
-        self.labels_ = lazy_columns([solutions[k].labels for k in known])
-        self.cluster_centers_ = {k: solutions[k].centers for k in known}
-        self.n_rediscoveries_ = results["n_rediscoveries"]
-        self.results_, self.suggestions_ = results, suggestions
-        self.best_k_ = best_k
-        self.__dict__.pop("best_estimator_", None)
-        if best_k is not None:
-            self.best_estimator_ = self.at(best_k)
+        self.results_, self.suggestions_, self.best_k_ = results, suggestions, best_k
+        self._keep_answers(known)
         self._report(ks, known, left_out)
         return self
+
+    def _keep_answers(self, known: list[int]) -> None:
+        """Set the fitted attributes that follow from the solutions and the results."""
+        self.k_values_ = np.array(known)
+        self.inertias_ = self.results_["inertia"]
+        self.labels_ = lazy_columns([self._solutions[k].labels for k in known])
+        self.cluster_centers_ = {k: self._solutions[k].centers for k in known}
+        self.n_rediscoveries_ = self.results_["n_rediscoveries"]
+        self.__dict__.pop("best_estimator_", None)
+        if self.best_k_ is not None:
+            self.best_estimator_ = self.at(self.best_k_)
 
     def _report(self, ks: tuple[int, ...], known: list[int], left_out: list[str]) -> None:
         """Say what the user should know about how the fit ended."""
@@ -392,7 +383,6 @@ class HGMeansPath(Centers, BaseEstimator):  # type: ignore[misc]
             n_jobs=self.n_jobs,
             random_state=seed,
         )
-        population = in_data_units(entry.members, self._frame)
         result = SearchResult(
             best=entry.best,
             population=tuple(entry.members),
@@ -404,7 +394,6 @@ class HGMeansPath(Centers, BaseEstimator):  # type: ignore[misc]
             levels=(len(self.labels_),),
         )
         model._keep(self._features, self._frame, result, self._solutions[k])
-        model.population_ = population
         return model
 
     def _reason_at(self, entry: Entry, solution: Solution) -> StopReason:
@@ -448,27 +437,3 @@ class HGMeansPath(Centers, BaseEstimator):  # type: ignore[misc]
         state = dict(super().__getstate__())
         state.pop("_samples", None)
         return state
-
-
-def settled(
-    search: PathSearch, engine: Engine, state: PathState, known: Sequence[int], reason: StopReason
-) -> dict[int, Solution]:
-    """Return the answers for the numbers of clusters that have one, and for 1."""
-    X, sample_weight, solutions = search.X, search.sample_weight, {}
-    for k in sorted({1, *known} & state.entries.keys()):
-        best = state.entries[k].best
-        is_final = has_no_time(reason, engine, k)
-        solution = canonical_solution(engine, best.centers, X.dtype, is_final=is_final)
-        solutions[k] = confirmed(solution, best, X, sample_weight, is_line=search.is_exact)
-    if not search.is_exact:
-        check_resolved(engine, X, sample_weight, solutions[known[-1]])
-    return solutions
-
-
-def check_most_clusters(ks: Sequence[int], n_samples: int) -> None:
-    """Reject more clusters than samples."""
-    if ks[-1] > n_samples:
-        raise ValueError(
-            f"n_samples={n_samples} should be >= {ks[-1]}, the largest number of clusters asked "
-            "for. Lower it."
-        )

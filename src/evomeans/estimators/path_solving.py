@@ -27,8 +27,15 @@ from evomeans.estimators.parameters import (
     shown,
 )
 from evomeans.estimators.searching import prepare_strategy
-from evomeans.estimators.solution import line_individual
+from evomeans.estimators.solution import (
+    Solution,
+    canonical_solution,
+    confirmed,
+    has_no_time,
+    line_individual,
+)
 from evomeans.estimators.tasks import is_line
+from evomeans.estimators.validation import check_resolved
 from evomeans.path.search import Outcome, follow_path, learn
 from evomeans.path.state import (
     FRESH,
@@ -138,6 +145,15 @@ def check_k_range(k_range: Any, name: str = "k_range") -> Sequence[int]:
     return ks
 
 
+def check_most_clusters(ks: Sequence[int], n_samples: int) -> None:
+    """Reject more clusters than samples."""
+    if ks[-1] > n_samples:
+        raise ValueError(
+            f"n_samples={n_samples} should be >= {ks[-1]}, the largest number of clusters asked "
+            "for. Lower it."
+        )
+
+
 def check_criteria(
     criteria: Any, select: Any, ks: Sequence[int]
 ) -> tuple[tuple[Criterion, ...], Any]:
@@ -242,6 +258,20 @@ class PathSearch:
             for observer in observers:
                 observer(record)
         return StopReason.PROVEN_OPTIMAL
+
+    def settle(
+        self, engine: Engine, state: PathState, known: Sequence[int], reason: StopReason
+    ) -> dict[int, Solution]:
+        """Return the answers for the numbers of clusters that have one, and for 1."""
+        X, sample_weight, solutions = self.X, self.sample_weight, {}
+        for k in sorted({1, *known} & state.entries.keys()):
+            best = state.entries[k].best
+            is_final = has_no_time(reason, engine, k)
+            solution = canonical_solution(engine, best.centers, X.dtype, is_final=is_final)
+            solutions[k] = confirmed(solution, best, X, sample_weight, is_line=self.is_exact)
+        if not self.is_exact:
+            check_resolved(engine, X, sample_weight, solutions[known[-1]])
+        return solutions
 
     def of_others(
         self, X: Any, sample_weight: Any, ks: Sequence[int], entropy: Sequence[int]
