@@ -14,7 +14,6 @@ from evomeans.cli.options import PathOptions
 from evomeans.cli.progress import PathDisplay
 from evomeans.cli.record import Run
 from evomeans.cli.tables.table import Table, all_centers, all_labels, results_frame
-from evomeans.criteria import Agreement
 from evomeans.estimators.path import HGMeansPath
 from evomeans.estimators.path_solving import check_path_parameters
 from evomeans.plotting.path_data import suggestion_text
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
 PASSED_ON = ("strategy", "max_time", "n_iter_no_change", "confirmations", "engine")
 """Options that are parameters of the estimator."""
 SETTINGS = (*PASSED_ON, "n_jobs", "random_state")
+LIMIT = "agreement"
+"""The criterion that says how far populations agree, which is no advice."""
 TRUSTED = {
     "simplified_silhouette": "first (the closest on average)",
     "bic": "if clusters are round and of similar width",
@@ -130,11 +131,10 @@ def _selected_by(model: HGMeansPath) -> Any:
 
 def _suggested(suggestions: dict[str, int | None], last: int) -> list[str]:
     """List which k criteria suggest, and say which of them to trust."""
-    # How far populations agree is a limit rather than advice.
     shown = {
         name: suggestion_text(name, k, last).removeprefix("k = ")
         for name, k in suggestions.items()
-        if name != Agreement.name
+        if name != LIMIT
     }
     width = max(map(len, shown), default=0)
     trusted = " and ".join(f"{name} {when}" for name, when in TRUSTED.items() if name in shown)
