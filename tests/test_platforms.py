@@ -19,7 +19,7 @@ from evomeans import files
 from evomeans.cli import failures
 from evomeans.cli.failures import CommandError, ExitCode, guarded
 from evomeans.cli.run_folder import write_run
-from evomeans.cli.tables.source import open_source
+from evomeans.cli.tables.readers import open_source
 from evomeans.compiled import ready
 from evomeans.estimators import validation
 from evomeans.files import write_atomically

@@ -197,6 +197,8 @@ def test_what_the_gpu_engine_lacks_is_said_before_anything_is_read(evomeans, mon
             "How many clusters? Add -k 8, or let `evomeans path blobs.csv",
         ),
         (["fit", "--fast", "a b.csv"], "let `evomeans path 'a b.csv' -k 2:20` suggest a number."),
+        (["fit", "--columns", "b", "blobs.csv"], "let `evomeans path blobs.csv -k 2:20` suggest"),
+        (["fit", "--columns", "b", "gone.csv"], "let `evomeans path TABLE -k 2:20` suggest"),
         (["compare", "blobs.csv"], "How many clusters? Add -k 8"),
         (["path", "blobs.csv"], "evomeans: How many clusters? Add a range: -k 2:20."),
         (["fit", "blobs.csv", "-k"], "-k requires an argument"),

@@ -60,13 +60,14 @@ def test_without_polars_it_says_what_to_install(tmp_path):
         "import sys; sys.modules['polars'] = None\n"
         "from evomeans.cli import main\n"
         "for table in ('blobs.csv', 'blobs.npy'):\n"
-        "    assert main(['fit', table, '-k', '3', '-o', 'out']) == 1"
+        "    for command in ('fit', 'path'):\n"
+        "        assert main([command, table, '-k', '3', '-o', 'out']) == 1"
     )
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, cwd=tmp_path
     )
     assert result.returncode == 0
-    assert result.stderr.count("pip install 'evomeans[cli]'") == 2
+    assert result.stderr.count("pip install 'evomeans[cli]'") == 4
     assert "Traceback" not in result.stderr
     assert {path.name for path in tmp_path.iterdir()} == {"blobs.csv", "blobs.npy"}
 

@@ -79,7 +79,10 @@ def _what_is_wrong(error: CycloptsError, arguments: Sequence[str]) -> str:
         return f"evomeans {command} needs {name}; evomeans {command} --help says more."
     if command == "path":
         return "How many clusters? Add a range: -k 2:20."
-    table = next((quote(word) for word in rest if not word.startswith("--")), "TABLE")
+    words = [word for word in rest if not word.startswith("-")]
+    # Words may be values of options; a file among them is the table.
+    tables = [word for word in words if Path(word).exists()] or words
+    table = quote(tables[0]) if len(tables) == 1 else "TABLE"
     return f"How many clusters? Add -k 8, or let `evomeans path {table} -k 2:20` suggest a number."
 
 

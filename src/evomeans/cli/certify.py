@@ -14,7 +14,6 @@ from evomeans.cli.failures import CommandError, ExitCode, reason_of
 from evomeans.cli.options import ProofOptions, SampleOptions, TableOptions
 from evomeans.cli.predict import Treatment, fitted_model, matching_table
 from evomeans.cli.progress import ProofDisplay
-from evomeans.cli.reading import load_table
 from evomeans.cli.record import as_json
 from evomeans.cli.run_folder import (
     CERTIFICATE,
@@ -28,8 +27,10 @@ from evomeans.cli.run_folder import (
     damaged,
     read_json,
     read_record,
+    report_page,
     update_run,
 )
+from evomeans.cli.tables.opening import load_table
 from evomeans.cli.tables.table import Table
 from evomeans.cli.terminal import Terminal
 from evomeans.estimators.searching import SearchingEstimator
@@ -76,8 +77,6 @@ def certify_run(
 
 def run_record(folder: Path) -> dict[str, Any]:
     """Return the record of a run that has a model."""
-    if not folder.is_dir():
-        raise CommandError(f"There is no folder {folder}; name the --output of a run.")
     record = read_record(folder)
     result = record.get("result")
     if isinstance(result, dict) and "best_k" in result and result["best_k"] is None:
@@ -166,13 +165,7 @@ def _files(
         state_in_report(report, certificate, folder / REPORT_DATA)
         files[REPORT_DATA] = as_json(report)
         if (folder / REPORT).exists() and can_report():
-            from evomeans.report import render_report
-
-            try:
-                page = render_report(report)
-            except (ValueError, RecursionError) as error:
-                raise damaged(folder / REPORT_DATA, error) from error
-            files[REPORT] = page.encode("utf-8", errors="backslashreplace")
+            files[REPORT] = report_page(report, folder / REPORT_DATA)
     listed = record.get("files")
     if isinstance(listed, list):
         record["files"] = sorted({*listed, CERTIFICATE})

@@ -10,10 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import polars as pl
 
 from evomeans.cli.checkpoints import (
     Unfinished,
@@ -31,7 +30,6 @@ from evomeans.cli.options import (
     TableOptions,
 )
 from evomeans.cli.progress import Display
-from evomeans.cli.reading import check_table, load_table
 from evomeans.cli.record import Run, run_files, run_record, summary
 from evomeans.cli.run_folder import (
     NO_ROWS,
@@ -41,7 +39,7 @@ from evomeans.cli.run_folder import (
     read_record,
     write_run,
 )
-from evomeans.cli.tables.opening import is_dask_table
+from evomeans.cli.tables.opening import check_table, is_dask_table, load_table
 from evomeans.cli.tables.table import Table
 from evomeans.cli.terminal import Terminal
 from evomeans.engines import is_dask
@@ -53,6 +51,9 @@ from evomeans.search import StopReason
 from evomeans.search.stopping import DeferredInterrupt
 from evomeans.storage.state_file import CheckpointError
 from evomeans.wording import how_to_install
+
+if TYPE_CHECKING:
+    import polars as pl
 
 NO_DISTANCES = (
     "report.html is left out, because it shows distances to centres in the units of the table, "

@@ -12,8 +12,8 @@ from typing import Any
 
 from evomeans.cli.failures import CommandError
 from evomeans.cli.options import ComparisonOptions, SampleOptions, TableOptions
-from evomeans.cli.reading import check_table, load_table
 from evomeans.cli.run_folder import check_new_file
+from evomeans.cli.tables.opening import check_table, load_table
 from evomeans.cli.tables.table import Table
 from evomeans.cli.terminal import Terminal, as_typed
 from evomeans.estimators.hgmeans import HGMeans

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
 from evomeans.cli.checkpoints import Unfinished
 from evomeans.cli.command import Command
@@ -27,6 +26,9 @@ from evomeans.wording import (
     percent_text,
     stop_text,
 )
+
+if TYPE_CHECKING:
+    import polars as pl
 
 PASSED_ON = (
     *("strategy", "max_time", "max_offspring", "n_iter_no_change", "target_inertia"),

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
 from evomeans.cli.checkpoints import Unfinished
 from evomeans.cli.command import Command
@@ -14,16 +13,20 @@ from evomeans.cli.failures import UsageError
 from evomeans.cli.options import PathOptions
 from evomeans.cli.progress import PathDisplay
 from evomeans.cli.record import Run
-from evomeans.cli.tables.table import Table, centers_frame, free_name, labels_frame
-from evomeans.criteria import Agreement
+from evomeans.cli.tables.table import Table, all_centers, all_labels, results_frame
 from evomeans.estimators.path import HGMeansPath
 from evomeans.estimators.path_solving import check_path_parameters
 from evomeans.plotting.path_data import suggestion_text
 from evomeans.wording import duration_text, number_text
 
+if TYPE_CHECKING:
+    import polars as pl
+
 PASSED_ON = ("strategy", "max_time", "n_iter_no_change", "confirmations", "engine")
 """Options that are parameters of the estimator."""
 SETTINGS = (*PASSED_ON, "n_jobs", "random_state")
+LIMIT = "agreement"
+"""The criterion that says how far populations agree, which is no advice."""
 TRUSTED = {
     "simplified_silhouette": "first (the closest on average)",
     "bic": "if clusters are round and of similar width",
@@ -98,7 +101,7 @@ class PathCommand(Command):
         return {
             "labels": all_labels(table, np.asarray(model.labels_), model.k_values_.tolist()),
             "centers": all_centers(table, model.cluster_centers_),
-            "path": pl.DataFrame(model.results_),
+            "path": results_frame(model.results_),
         }
 
     def lines(self, run: Run, record: dict[str, Any]) -> list[str]:
@@ -128,11 +131,10 @@ def _selected_by(model: HGMeansPath) -> Any:
 
 def _suggested(suggestions: dict[str, int | None], last: int) -> list[str]:
     """List which k criteria suggest, and say which of them to trust."""
-    # How far populations agree is a limit rather than advice.
     shown = {
         name: suggestion_text(name, k, last).removeprefix("k = ")
         for name, k in suggestions.items()
-        if name != Agreement.name
+        if name != LIMIT
     }
     width = max(map(len, shown), default=0)
     trusted = " and ".join(f"{name} {when}" for name, when in TRUSTED.items() if name in shown)
@@ -142,23 +144,3 @@ def _suggested(suggestions: dict[str, int | None], last: int) -> list[str]:
         *(f"    {name:<{width}}  {text}" for name, text in shown.items()),
         f"    {trust} at the end of the range.",
     ]
-
-
-def all_labels(table: Table, labels: Any, ks: list[int]) -> pl.DataFrame:
-    """One line per row: its id, and its cluster for every k."""
-    ids = labels_frame(table, labels[:, 0]).to_series(0)
-    taken, columns = {ids.name}, [ids]
-    for place, k in enumerate(ks):
-        name = free_name(f"k{k}", taken)
-        taken.add(name)
-        columns.append(pl.Series(name, labels[:, place]))
-    return pl.DataFrame(columns)
-
-
-def all_centers(table: Table, centers: dict[int, Any]) -> pl.DataFrame:
-    """One line per cluster of every k: k, its number, and its centre in the units of the table."""
-    name, frames = free_name("k", table.columns), []
-    for k, own in centers.items():
-        frame = centers_frame(table, own)
-        frames.append(frame.insert_column(0, pl.Series(name, np.full(len(own), k, np.int64))))
-    return pl.concat(frames)

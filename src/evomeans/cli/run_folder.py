@@ -35,6 +35,8 @@ Content = bytes | Callable[[Path], object]
 
 def read_record(folder: Path) -> dict[str, Any]:
     """Return what a run says about itself."""
+    if not folder.is_dir():
+        raise CommandError(f"There is no folder {folder}; name the --output of a run.")
     path = folder / RECORD
     record = read_json(path, f"{folder} is not a run of evomeans: it has no {RECORD}.")
     if not isinstance(record, dict) or record.get("format") != FORMAT:
@@ -162,6 +164,16 @@ def can_report() -> bool:
     return all(find_spec(name) for name in ("jinja2", "matplotlib"))
 
 
+def report_page(data: Any, path: Path) -> bytes:
+    """Return the page of a report; ``path`` is the file that its data came from."""
+    from evomeans.report import render_report
+
+    try:
+        return render_report(data).encode("utf-8", errors="backslashreplace")
+    except (ValueError, RecursionError) as error:
+        raise damaged(path, error) from error
+
+
 def write_report(folder: Path, output: Path | None, *, force: bool) -> int:
     """Write the page of a run again; no other file is replaced unless that is forced."""
     if not can_report():
@@ -169,20 +181,12 @@ def write_report(folder: Path, output: Path | None, *, force: bool) -> int:
     target = output or folder / REPORT
     if output is not None or target.is_symlink():
         check_new_file(target, force)
-    if not folder.is_dir():
-        raise CommandError(f"There is no folder {folder}; name the --output of a run.")
     files = read_record(folder).get("files")
     # A run is written without this file only if its rows stayed on disk.
     had_rows = not isinstance(files, list) or REPORT_DATA in files
     reason = "Run the fit again." if had_rows else NO_ROWS
     path = folder / REPORT_DATA
     data = read_json(path, f"{folder} has no {REPORT_DATA}. {reason}")
-    from evomeans.report import render_report
-
-    try:
-        page = render_report(data)
-    except (ValueError, RecursionError) as error:
-        raise damaged(path, error) from error
-    write_atomically(target, page.encode("utf-8", errors="backslashreplace"))
+    write_atomically(target, report_page(data, path))
     print(target)
     return 0

@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evomeans.cli.failures import quote
-from evomeans.cli.tables.source import Contents
+from evomeans.cli.tables.readers import Contents
 from evomeans.wording import SHOWN, counted, listed, quoted
 
 ROWS = 3

@@ -19,8 +19,7 @@ from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import TableOptions
 from evomeans.cli.tables.numbers import ROWS, Defect, described, numbers_of, suspicions, unusable
 from evomeans.cli.tables.preparation import MissingFound, MissingValues, Standardization
-from evomeans.cli.tables.readers import read_contents
-from evomeans.cli.tables.source import Contents, open_source
+from evomeans.cli.tables.readers import Contents, open_source, read_contents
 from evomeans.search import History
 from evomeans.search.history import COLUMNS
 from evomeans.wording import listed, quoted
@@ -292,6 +291,31 @@ def centers_frame(table: Table, centers: NDArray[Any]) -> pl.DataFrame:
     )
     parts = [pl.Series(name, centers[:, j]) for j, name in enumerate(table.columns)]
     return pl.DataFrame([numbers, *parts])
+
+
+def all_labels(table: Table, labels: Any, ks: list[int]) -> pl.DataFrame:
+    """One line per row: its id, and its cluster for every k."""
+    ids = labels_frame(table, labels[:, 0]).to_series(0)
+    taken, columns = {ids.name}, [ids]
+    for place, k in enumerate(ks):
+        name = free_name(f"k{k}", taken)
+        taken.add(name)
+        columns.append(pl.Series(name, labels[:, place]))
+    return pl.DataFrame(columns)
+
+
+def all_centers(table: Table, centers: dict[int, Any]) -> pl.DataFrame:
+    """One line per cluster of every k: k, its number, and its centre in the units of the table."""
+    name, frames = free_name("k", table.columns), []
+    for k, own in centers.items():
+        frame = centers_frame(table, own)
+        frames.append(frame.insert_column(0, pl.Series(name, np.full(len(own), k, np.int64))))
+    return pl.concat(frames)
+
+
+def results_frame(results: dict[str, Any]) -> pl.DataFrame:
+    """One line per k: its inertia and all criteria."""
+    return pl.DataFrame(results)
 
 
 def history_frame(history: History) -> pl.DataFrame:
