@@ -170,6 +170,52 @@ def test_seeding_ends_when_time_is_up() -> None:
     assert is_complete(found, engine)
 
 
+class SlowToLabel(CpuEngine):
+    """Says that labels take so many seconds; once K-means begins on all samples, time is up.
+
+    Parameters
+    ----------
+    seconds : float
+    """
+
+    def __init__(self, seconds):
+        super().__init__(X)
+        self.clock = ScriptedClock()
+        self.seconds = seconds
+        self.begun = []
+
+    def labelling_seconds(self, n_clusters):
+        return self.seconds
+
+    def refine(self, starts):
+        self.begun += [start.centers for start in starts]
+        self.clock.now = 60.0
+        return super().refine(starts)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "max_time", "name"),
+    [
+        (0.3, 1.0, "quick start"),
+        (100.0, 1.0, "quick start"),
+        (0.01, 1.0, "k-means++"),
+        (0.3, None, "k-means++"),
+    ],
+)
+def test_k_means_on_few_samples_comes_first_if_seeding_would_take_too_long(
+    seconds, max_time, name
+) -> None:
+    """Even if all the time is needed for labels."""
+    engine = SlowToLabel(seconds)
+    settings = replace(DEEP_SHORT, max_time=max_time)
+    found = evolve(engine, 5, settings, np.random.default_rng(0), clock=engine.clock)
+    assert found.history[0].made_by == name
+    assert is_complete(found, engine)
+    rows = engine.frame.encode(X)
+    is_sample = (engine.begun[0][:, None] == rows).all(axis=2).any(axis=1)
+    assert is_sample.all() == (name == "k-means++")
+
+
 def test_seeding_that_takes_its_share_of_the_time_is_hurried() -> None:
     """K-means follows, and the solution is not unfinished."""
     clock = ScriptedClock()

@@ -84,7 +84,11 @@ def _labelled(engine: Any, centers: FloatArray, dtype: Any) -> Solution:
     owns = sizes > 0
     if not owns.all():
         rounded = np.concatenate([rounded[owns], rounded[~owns]])
-        labels, inertia = engine.assign(encode_centers(engine.frame, rounded))
+        if in_dask:
+            labels, inertia = engine.assign(encode_centers(engine.frame, rounded))
+        else:
+            # Centres that own samples keep their order, so that another look would tell the same.
+            labels = (np.cumsum(owns) - 1)[labels]
     if not in_dask:
         labels = np.asarray(labels, dtype=np.int32)
     return Solution(rounded, labels, float(inertia), int(np.count_nonzero(owns)))

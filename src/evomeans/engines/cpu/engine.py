@@ -342,11 +342,12 @@ class CpuEngine(Abandonable, CountingSamples):
         n_few = min(self.n_samples, max(FEW_ROWS, n_few))
         centers = self.rows(np.linspace(0, self.n_samples - 1, n_clusters).astype(np.intp))
         own = None if self.weights is None else self.weights[:n_few]
+        # First calls of all kinds reserve memory, however few samples there are.
+        CpuEngine(self._source[:1], None, frame=self.frame, searching=False)
         began = perf_counter()
         few = CpuEngine(self._source[:n_few], own, frame=self.frame, searching=False)
         taken_in = perf_counter()
         factor = self.n_samples / n_few
-        # The first call reserves memory for the centres, however few samples there are.
         few.assign(centers)
         reserved = perf_counter()
         few.assign(centers)
