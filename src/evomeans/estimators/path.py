@@ -22,6 +22,7 @@ from evomeans.estimators.hgmeans import HGMeans
 from evomeans.estimators.parameters import DENSE_ENGINES, check_int, generator_from
 from evomeans.estimators.path_judging import BestModelMixin, choose_k, collect_evidence, judge_all
 from evomeans.estimators.path_solving import (
+    Answers,
     PathParameters,
     check_k_range,
     check_path_parameters,
@@ -34,7 +35,6 @@ from evomeans.estimators.path_solving import (
 from evomeans.estimators.presenting import Presented
 from evomeans.estimators.solution import (
     Solution,
-    canonical_solution,
     confirmed,
     has_no_time,
     in_data_units,
@@ -319,6 +319,7 @@ class HGMeansPath(Presented, BestModelMixin, BaseEstimator):  # type: ignore[mis
         ):
             keeper = None if exactly else keeper_for(parameters, engine, X, sample_weight, state.ks)
             state = state if keeper is None else keeper.begin(state, resume=resume)
+            answers = Answers(engine, X, sample_weight)
             reason = search_path(
                 engine,
                 X,
@@ -330,6 +331,7 @@ class HGMeansPath(Presented, BestModelMixin, BaseEstimator):  # type: ignore[mis
                 observers=parameters.observers,
                 keeper=keeper,
                 spent=time.perf_counter() - began,
+                weigh_for=answers.weigh_for,
             )
             known = [k for k in ks if k in state.entries]
             if not known:
@@ -337,8 +339,7 @@ class HGMeansPath(Presented, BestModelMixin, BaseEstimator):  # type: ignore[mis
             solutions = {}
             for k in sorted({1, *known} & state.entries.keys()):
                 best = state.entries[k].best
-                is_final = has_no_time(reason, engine, k)
-                solution = canonical_solution(engine, best.centers, X.dtype, is_final=is_final)
+                solution = answers.settle(best, has_no_time(reason, engine, k))
                 solutions[k] = confirmed(solution, best, X, sample_weight, is_line=exactly)
             if exactly and not all(solutions[k].is_confirmed for k in known):
                 reason = StopReason.PRECISION

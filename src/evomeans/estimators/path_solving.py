@@ -27,7 +27,12 @@ from evomeans.estimators.parameters import (
     check_thread_count,
     shown,
 )
-from evomeans.estimators.solution import line_individual
+from evomeans.estimators.solution import (
+    EarlyAnswer,
+    Solution,
+    canonical_solution,
+    line_individual,
+)
 from evomeans.path.search import Outcome, PathKeeper, follow_path, learn
 from evomeans.path.state import (
     FRESH,
@@ -38,9 +43,10 @@ from evomeans.path.state import (
     PathState,
     Step,
 )
-from evomeans.search import StopReason
+from evomeans.search import Individual, StopReason
 from evomeans.search.crossover import MATCHING, merging_crossover
 from evomeans.search.plan import needed_abilities
+from evomeans.search.steps import Weigh
 from evomeans.search.stopping import DeferredInterrupt
 from evomeans.storage.path_checkpoint import PathCheckpoint
 from evomeans.storage.state_file import describe_problem
@@ -236,6 +242,7 @@ def search_path(
     observers: Sequence[PathObserver] = (),
     keeper: PathKeeper | None = None,
     spent: float = 0.0,
+    weigh_for: Callable[[int], Weigh | None] = lambda _: None,
 ) -> StopReason:
     """Search for all numbers of clusters of a state, or compute them if there is one feature."""
     if exactly:
@@ -248,6 +255,7 @@ def search_path(
         interrupt=interrupt,
         keeper=keeper,
         spent=spent,
+        weigh_for=weigh_for,
     )
 
 
@@ -301,6 +309,39 @@ def search_others(
             {k: one.inertia for k, one in best.items()},
             {k: engine.frame.decode(one.centers) for k, one in best.items()},
         )
+
+
+class Answers:
+    """Labels the samples for the solutions of a path; once only where time is up.
+
+    Parameters
+    ----------
+    engine : Engine
+    X, sample_weight
+        The samples.
+    """
+
+    def __init__(self, engine: Engine, X: Any, sample_weight: FloatArray | None) -> None:
+        self._engine = engine
+        self._X = X
+        self._weights = sample_weight
+        self._early: dict[int, EarlyAnswer] = {}
+
+    def weigh_for(self, k: int) -> Weigh | None:
+        """Return what weighs the clusters of a search that has to end before K-means has."""
+        if is_dask(self._X):
+            return None
+        self._early[k] = EarlyAnswer(self._engine, self._settle, self._weights)
+        return self._early[k].weigh
+
+    def settle(self, best: Individual, is_final: bool) -> Solution:
+        """Return the solution with the centres of the best individual."""
+        early = self._early.get(len(best.centers)) if is_final else None
+        known = None if early is None else early.solution_for(best)
+        return self._settle(self._engine, best, is_final) if known is None else known
+
+    def _settle(self, engine: Engine, best: Individual, is_final: bool) -> Solution:
+        return canonical_solution(engine, best.centers, self._X.dtype, is_final=is_final)
 
 
 def lazy_columns(columns: Sequence[Any]) -> Any:

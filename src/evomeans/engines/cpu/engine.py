@@ -330,7 +330,14 @@ class CpuEngine(Abandonable, CountingSamples):
         if not self.takes_long(n_clusters):
             return 0.0
         if n_clusters not in self._seconds:
-            self._seconds[n_clusters] = self._time_few(n_clusters)
+            # What is known of more centres tells of fewer, and a path asks for many numbers.
+            more = min((k for k in self._seconds if k > n_clusters), default=0)
+            if more:
+                preparing, labelling = self._seconds[more]
+                share = self._work(n_clusters) / self._work(more)
+                self._seconds[n_clusters] = preparing, labelling * share
+            else:
+                self._seconds[n_clusters] = self._time_few(n_clusters)
         preparing, labelling = self._seconds[n_clusters]
         return labelling if self.is_prepared or self._has_many_rows else preparing + labelling
 
