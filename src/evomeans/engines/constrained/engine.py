@@ -38,6 +38,8 @@ MOST_ROUNDS = 10_000
 BETTER = 1.0 - 1e-10
 # If more than FEW items wait, placing looks at WINDOW of them for the next one.
 FEW, WINDOW = 400, 64
+# Pairs of items, or of an item and a cluster, between two looks at whether the engine is abandoned.
+PAIRS_AT_ONCE = 2**20
 # The largest integer program to repair a placement with, and the size of its search tree.
 MOST_VARIABLES, MOST_NODES = 6000, 50
 # To find prices for all items, a transport begins with every 64th, then with every 8th item, if
@@ -309,9 +311,15 @@ class ConstrainedEngine(ModelEngine):
                 clusters.labels[clique] = assign_clique(self._costs[clique])
             bound = bound[clusters.labels[bound] < 0]
         window = len(bound) if len(bound) <= FEW else WINDOW
-        left: int = place_bound(
-            self.items, self._costs, bound, self.high, window, clusters.labels, clusters.counts
-        )
+        clusters.counts[:] = 0
+        out, left = (clusters.labels, clusters.counts), 0
+        at_once = max(1, PAIRS_AT_ONCE // max(1, window * len(self.low)))
+        for first in range(0, len(bound), at_once):
+            self.check_abandoned()
+            last = min(first + at_once, len(bound))
+            left += place_bound(
+                self.items, self._costs, bound, self.high, window, *out, first, last
+            )
         return left == 0
 
     def _repair(self, clusters: Clusters) -> bool:
@@ -431,15 +439,24 @@ class ConstrainedEngine(ModelEngine):
                 now += int(move_items(self.items, clusters, self._work, *bounds))
             if not now and self.is_limited:
                 self._measure(clusters.means)
-                now = int(
-                    exchange_items(self.items, clusters, self._costs, self._candidates, self._work)
-                )
+                now = self._exchange(clusters)
             if not now:
                 break
             moved += now
             # What is added up move by move drifts by rounding.
             self._centre(clusters)
         return moved > 0
+
+    def _exchange(self, clusters: Clusters) -> int:
+        """Exchange items; return how many pairs."""
+        k, exchanged = len(self.low), 0
+        memory = self._costs, self._candidates, self._work
+        at_once = max(1, PAIRS_AT_ONCE // (k * CANDIDATES**2))
+        for first in range(0, k, at_once):
+            self.check_abandoned()
+            last = min(first + at_once, k)
+            exchanged += int(exchange_items(self.items, clusters, *memory, first, last))
+        return exchanged
 
 
 def check_penalties(penalties: FloatArray, constant: float, frame: Frame) -> None:
@@ -481,8 +498,8 @@ def kernel_calls() -> Sequence[Call]:
         Call(centre, (items, clusters, work), 0.4),
         Call(penalty, (items, one), 0.3),
         Call(move_items, (items, clusters, work, 0, 1), 1.0),
-        Call(exchange_items, (items, clusters, grid, candidates, work), 1.0),
-        Call(place_bound, (items, grid, one, one, 1, one, one), 0.6),
+        Call(exchange_items, (items, clusters, grid, candidates, work, 0, 1), 1.0),
+        Call(place_bound, (items, grid, one, one, 1, one, one, 0, 1), 0.6),
         Call(transport, (grid, one, one, one, one, flow, heaps), 1.2),
         Call(begin, (grid, one, one, one, one, flow), 0.3),
         Call(fill_soon, (grid, one, one, one, one), 0.2),
