@@ -94,8 +94,8 @@ class HGMeansPath(Presented, BestModelMixin, BaseEstimator):  # type: ignore[mis
         Offspring of one population at most.
 
     max_time : float, default=None
-        Seconds for the path, without criteria. Every k gets a solution, however little time there
-        is. Results then depend on the speed of the machine.
+        Seconds for the path, without criteria. Every k gets a solution and labels of the samples,
+        however little time there is. Results then depend on the speed of the machine.
 
     engine : {"auto", "cpu", "gpu", "dask", "reference"}, default="auto"
         What holds the samples, see :class:`HGMeans`. With "auto" and one feature, one dynamic
