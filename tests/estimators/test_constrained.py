@@ -9,7 +9,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 import evomeans
 from constraint_oracles import best_constrained
 from evomeans import ConstrainedHGMeans, HGMeans
-from evomeans.engines.constrained.links import InfeasibleError, contract, group_samples
+from evomeans.engines.constrained import engine as constrained_engine
+from evomeans.engines.constrained import placing
+from evomeans.engines.constrained.links import InfeasibleError, Links, contract, group_samples
+from evomeans.engines.protocol import Abandoned, LocalSearch, Start
 
 QUICK = {"n_jobs": 1, "random_state": 0}
 TINY = {**QUICK, "min_population": 2, "max_population": 3, "max_offspring": 2}
@@ -301,3 +304,42 @@ def test_a_noisy_population_of_copies_settles():
     weights, must, cannot = np.ones(5), [(0, 1), (4, 3)], [(4, 0), (3, 1), (0, 4)]
     expected = best_constrained(np.array(X), weights, 4, 1, 2, must, cannot, model.penalty)
     assert model.inertia_ + model.penalty_ == pytest.approx(expected)
+
+
+def test_results_do_not_depend_on_how_much_is_done_between_two_looks(monkeypatch) -> None:
+    """Placing and exchanges can be ended in between, and that changes nothing else."""
+    X = blobs()
+    cannot = np.random.default_rng(1).permutation(120)[:60].reshape(-1, 2)
+    model = ConstrainedHGMeans(6, size_min=15, size_max=25, **TINY)
+    whole = model.fit(X, cannot_link=cannot)
+    labels, inertia = whole.labels_, whole.inertia_
+    for module in (constrained_engine, placing):
+        monkeypatch.setattr(module, "PAIRS_AT_ONCE", 1)
+    bit_by_bit = model.fit(X, cannot_link=cannot)
+    assert_array_equal(bit_by_bit.labels_, labels)
+    assert bit_by_bit.inertia_ == inertia
+
+
+@pytest.mark.parametrize("step", ["place_bound", "exchange_items"])
+def test_placing_and_exchanges_end_as_soon_as_nobody_waits_for_them(monkeypatch, step) -> None:
+    X = blobs()
+    cannot = np.random.default_rng(1).permutation(120)[:60].reshape(-1, 2)
+    links = Links(np.empty((0, 2), np.int64), np.empty(0), cannot, np.full(30, np.inf))
+    groups = contract(X, np.ones(120), np.arange(120))
+    low, high = np.full(6, 15), np.full(6, 25)
+    engine = constrained_engine.ConstrainedEngine(groups, links, low, high)
+    for module in (constrained_engine, placing):
+        monkeypatch.setattr(module, "PAIRS_AT_ONCE", 1)
+    module = placing if step == "place_bound" else constrained_engine
+    calls, do = [], getattr(module, step)
+
+    def counted(*arguments):
+        calls.append(arguments)
+        engine.abandon(True)
+        return do(*arguments)
+
+    monkeypatch.setattr(module, step, counted)
+    local_search = LocalSearch(single_moves=True)
+    with pytest.raises(Abandoned):
+        engine.refine([Start(engine.rows(np.arange(6)), local_search=local_search)])
+    assert len(calls) == 1

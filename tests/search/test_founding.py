@@ -10,8 +10,9 @@ from numpy.testing import assert_array_equal
 from scripted_search import ALL, FOUNDER_UNIFORMS, FOUNDERS, NONE, inertias, restarting, run, small
 
 from evomeans.engines.cpu import CpuEngine
+from evomeans.engines.reference import ReferenceEngine
 from evomeans.search import SearchSettings, Strategy
-from evomeans.search.founding import KMeansPlusPlus, RandomSamples
+from evomeans.search.founding import KMeansPlusPlus, QuickStart, RandomSamples, quick_start
 
 
 def test_the_initial_population_has_max_population_members_from_distinct_random_samples() -> None:
@@ -180,3 +181,48 @@ def test_an_engine_that_cannot_seed_hands_out_samples_to_seed_among() -> None:
         assert sorted(np.round(centers[:, 0] / 10.0)) == [0.0, 1.0, 2.0, 3.0, 4.0]
     again = founding.place(engine, draws)
     assert_array_equal(placed, again)
+
+
+CLOUDS = np.random.default_rng(0).normal(size=(4000, 30)) + 40.0 * np.eye(30)[np.arange(4000) % 8]
+
+
+@pytest.mark.parametrize("make", [CpuEngine, ReferenceEngine])
+@pytest.mark.parametrize("weight", [None, 2.0])
+def test_a_quick_start_is_close_to_the_means_of_clusters(make, weight) -> None:
+    """k-means++ on 200 of 4000 samples finds all clouds; samples would be twice as far away."""
+    engine = make(CLOUDS, None if weight is None else np.full(len(CLOUDS), weight))
+    founding = QuickStart(200, seeded=True)
+    numbers = founding.draw(engine.n_samples, 8, np.random.default_rng(3))
+    (centers,) = founding.place(engine, [numbers])
+    on_samples = RandomSamples().place(engine, [numbers])[0]
+    assert engine.assign(centers)[1] < 1.1 * engine.total_weight * 30
+    assert engine.assign(on_samples)[1] > 1.5 * engine.total_weight * 30
+
+
+@pytest.mark.parametrize(("size", "seeded"), [(0, False), (400, False), (400, True)])
+def test_a_quick_start_of_an_abandoned_engine_has_real_centers(size, seeded) -> None:
+    engine, founding = CpuEngine(CLOUDS), QuickStart(size, seeded)
+    numbers = founding.draw(engine.n_samples, 100, np.random.default_rng(0))
+    engine.abandon(True)
+    (centers,) = founding.place(engine, [numbers])
+    engine.abandon(False)
+    sizes = engine.cluster_sizes(centers)
+    assert centers.shape == (100, 30)
+    assert np.count_nonzero(sizes) > 50
+
+
+@pytest.mark.parametrize(
+    ("looks", "expected"),
+    [
+        (0.0, QuickStart(40, seeded=False)),
+        (0.05, QuickStart(50, seeded=False)),
+        (0.5, QuickStart(200, seeded=True)),
+        (9.0, QuickStart(500, seeded=True)),
+    ],
+)
+def test_the_more_time_a_quick_start_has_the_more_samples_it_gets(looks, expected) -> None:
+    assert quick_start(CpuEngine(CLOUDS), 10, looks) == expected
+
+
+def test_a_quick_start_has_no_samples_where_they_would_be_most_of_all() -> None:
+    assert quick_start(CpuEngine(CLOUDS), 1000, 1.0).size == 0

@@ -10,6 +10,7 @@ import pytest
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import Ability
 from evomeans.search import DEEP, PAPER, Crossing
+from evomeans.search.breeding import squares_between
 from evomeans.search.crossover import partition_crossover
 from evomeans.search.plan import (
     MANY_FEATURES,
@@ -143,6 +144,17 @@ def test_a_strategy_without_a_usable_operator_is_an_error(changes) -> None:
 def solution(centers, inertia: float) -> Individual:
     centers = np.asarray(centers, float)
     return Individual(centers, inertia, np.ones(len(centers)), 0.5)
+
+
+@pytest.mark.parametrize("k", [1024, 1025, 5000])
+def test_some_of_thousands_of_centers_tell_the_spacing(k) -> None:
+    """Up to 1024 all of them, to the last bit."""
+    centers = np.random.default_rng(0).normal(size=(k, 3))
+    squares = squares_between(centers, centers)
+    np.fill_diagonal(squares, np.inf)
+    expected = float(np.median(squares.min(axis=1)))
+    spacing = measure_spacing(solution(centers, 1.0), 1.0, float)
+    assert spacing == (expected if k == 1024 else pytest.approx(expected, rel=0.1))
 
 
 def test_a_grid_in_the_plane_has_its_spacing() -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
 from evomeans import (
@@ -19,9 +19,11 @@ from evomeans import (
     SphericalHGMeans,
     TrimmedHGMeans,
 )
+from evomeans.engines.cpu import engine as cpu_engine
 from evomeans.engines.cpu.engine import CpuEngine
 from evomeans.engines.protocol import Abandoned
 from evomeans.engines.reference import ReferenceEngine
+from evomeans.path.search import find_mean
 from evomeans.search import DEEP, PAPER, SearchSettings, StopReason, evolve, pipeline
 from evomeans.search.stopping import DeferredInterrupt
 from evomeans.storage.checkpoint import Checkpoint
@@ -170,6 +172,52 @@ def test_seeding_ends_when_time_is_up() -> None:
     assert is_complete(found, engine)
 
 
+class SlowToLabel(CpuEngine):
+    """Says that labels take so many seconds; once K-means begins on all samples, time is up.
+
+    Parameters
+    ----------
+    seconds : float
+    """
+
+    def __init__(self, seconds):
+        super().__init__(X)
+        self.clock = ScriptedClock()
+        self.seconds = seconds
+        self.begun = []
+
+    def labelling_seconds(self, n_clusters):
+        return self.seconds
+
+    def refine(self, starts):
+        self.begun += [start.centers for start in starts]
+        self.clock.now = 60.0
+        return super().refine(starts)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "max_time", "name"),
+    [
+        (0.3, 1.0, "quick start"),
+        (100.0, 1.0, "quick start"),
+        (0.01, 1.0, "k-means++"),
+        (0.3, None, "k-means++"),
+    ],
+)
+def test_k_means_on_few_samples_comes_first_if_seeding_would_take_too_long(
+    seconds, max_time, name
+) -> None:
+    """Even if all the time is needed for labels."""
+    engine = SlowToLabel(seconds)
+    settings = replace(DEEP_SHORT, max_time=max_time)
+    found = evolve(engine, 5, settings, np.random.default_rng(0), clock=engine.clock)
+    assert found.history[0].made_by == name
+    assert is_complete(found, engine)
+    rows = engine.frame.encode(X)
+    is_sample = (engine.begun[0][:, None] == rows).all(axis=2).any(axis=1)
+    assert is_sample.all() == (name == "k-means++")
+
+
 def test_seeding_that_takes_its_share_of_the_time_is_hurried() -> None:
     """K-means follows, and the solution is not unfinished."""
     clock = ScriptedClock()
@@ -252,3 +300,40 @@ def test_an_unfinished_answer_is_said_to_be_one(monkeypatch) -> None:
         model = HGMeans(40, max_time=1e-6, random_state=0, subsample=None, n_jobs=1).fit(X)
     assert_array_equal(model.labels_, model.predict(X))
     assert -model.score(X) == pytest.approx(model.inertia_)
+
+
+MANY = np.random.default_rng(5).normal(size=(40_000, 10))
+
+
+def test_a_path_without_time_labels_the_samples_once_for_each_k(monkeypatch) -> None:
+    looks = []
+    assign = CpuEngine.assign
+
+    def counted(engine, centers):
+        looks.append((engine.n_samples, len(centers)))
+        return assign(engine, centers)
+
+    monkeypatch.setattr(CpuEngine, "assign", counted)
+    path = HGMeansPath((3, 6), max_time=1e-3, random_state=0, criteria=(), select=None).fit(MANY)
+    assert path.stop_reason_ == StopReason.MAX_TIME
+    for k in range(3, 7):
+        assert looks.count((len(MANY), k)) == 1
+        assert_array_equal(path.at(k).labels_, path.at(k).predict(MANY))
+
+
+def test_the_mean_of_all_samples_needs_no_order(monkeypatch) -> None:
+    """To put them into order takes longer than there is time, and k = 1 still has the mean."""
+    monkeypatch.setattr(cpu_engine, "MANY_VALUES", 1)
+    engine = CpuEngine(MANY)
+    order = engine._deferred._prepare
+
+    def ordered(*, in_order, check=None):
+        while in_order:
+            check()
+            time.sleep(0.001)
+        return order(in_order=False)
+
+    engine._deferred._prepare = ordered
+    outcome = find_mean(engine, DeferredInterrupt(), 0.01)
+    assert_allclose(engine.frame.decode(outcome.solutions[0].centers), [MANY.mean(axis=0)])
+    assert outcome.solutions[0].inertia == pytest.approx(((MANY - MANY.mean(axis=0)) ** 2).sum())

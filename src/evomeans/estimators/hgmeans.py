@@ -64,7 +64,8 @@ class HGMeans(SearchingEstimator):
 
     max_time : float, default=None
         Stop after this many seconds from the call of ``fit``, compilation not counted; the labels
-        of the samples are computed within them. Results then depend on the speed of the machine.
+        of the samples are computed within them. No fit is shorter than it takes to label every
+        sample once. Results then depend on the speed of the machine.
 
     target_inertia : float, default=None
         Stop as soon as a solution is at least this good.
@@ -217,9 +218,10 @@ class HGMeans(SearchingEstimator):
     ``algorithm`` Leave it out. All engines compute exact K-means.
     ============= ================================================================================
 
-    **Interruption.** Ctrl-C during :meth:`fit` ends the search at once, wherever it is. The
-    estimator is fitted with the best solution so far, and a RuntimeWarning says so. A second Ctrl-C
-    raises KeyboardInterrupt as usual. With a ``checkpoint``, the next fit continues the search.
+    **Interruption.** Ctrl-C during :meth:`fit` ends what the search is doing, except a crossover of
+    thousands of centres. The samples are labelled once, the estimator is fitted with the best
+    solution so far, and a RuntimeWarning says so. A second Ctrl-C raises KeyboardInterrupt as
+    usual. With a ``checkpoint``, the next fit continues the search.
 
     **Outliers.** Samples that are 1e18 times smaller than an outlier in the same column cannot be
     summed up accurately (1e25 times, if there are only a thousand). If these are many and have a

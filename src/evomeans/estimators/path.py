@@ -22,6 +22,7 @@ from evomeans.estimators.hgmeans import HGMeans
 from evomeans.estimators.parameters import check_int, generator_from
 from evomeans.estimators.path_judging import choose_k, collect_evidence, judge_all
 from evomeans.estimators.path_solving import (
+    Answers,
     PathSearch,
     Select,
     check_k_range,
@@ -85,8 +86,8 @@ class HGMeansPath(Centers, BaseEstimator):  # type: ignore[misc]
         Offspring of one population at most.
 
     max_time : float, default=None
-        Seconds for the path, without criteria. Every k gets a solution, however little time there
-        is. Results then depend on the speed of the machine.
+        Seconds for the path, without criteria. Every k gets a solution and labels of the samples,
+        however little time there is. Results then depend on the speed of the machine.
 
     engine : {"auto", "cpu", "gpu", "dask", "reference"}, default="auto"
         What holds the samples, see :class:`HGMeans`. With "auto" and one feature, one dynamic
@@ -286,14 +287,19 @@ class HGMeansPath(Centers, BaseEstimator):  # type: ignore[misc]
         with search.interrupt, closing(search.open_engine()) as engine:
             keeper = search.keeper(engine, state.ks)
             state = state if keeper is None else keeper.begin(state, resume=resume)
-            spent = time.perf_counter() - began
+            answers = Answers(engine, search.X, search.sample_weight)
             reason = search.run(
-                engine, state, observers=parameters.observers, keeper=keeper, spent=spent
+                engine,
+                state,
+                observers=parameters.observers,
+                keeper=keeper,
+                spent=time.perf_counter() - began,
+                weigh_for=answers.weigh_for,
             )
             known = [k for k in ks if k in state.entries]
             if not known:
                 raise KeyboardInterrupt
-            solutions = search.settle(engine, state, known, reason)
+            solutions = search.settle(engine, state, known, reason, answers)
             if search.is_exact and not all(solutions[k].is_confirmed for k in known):
                 reason = StopReason.PRECISION
             evidence = collect_evidence(search, engine, state, solutions)

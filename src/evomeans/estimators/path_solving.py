@@ -28,6 +28,7 @@ from evomeans.estimators.parameters import (
 )
 from evomeans.estimators.searching import prepare_strategy
 from evomeans.estimators.solution import (
+    EarlyAnswer,
     Solution,
     canonical_solution,
     confirmed,
@@ -46,10 +47,12 @@ from evomeans.path.state import (
     PathState,
     Step,
 )
-from evomeans.search import StopReason
+from evomeans.search import Individual, StopReason
+from evomeans.search.steps import Weigh
 from evomeans.search.stopping import DeferredInterrupt
 from evomeans.storage.path_checkpoint import PathCheckpoint
 from evomeans.storage.state_file import describe_problem
+from evomeans.typing import FloatArray
 
 Select = str | Criterion | Callable[[Mapping[str, Any]], int] | None
 
@@ -260,14 +263,18 @@ class PathSearch:
         return StopReason.PROVEN_OPTIMAL
 
     def settle(
-        self, engine: Engine, state: PathState, known: Sequence[int], reason: StopReason
+        self,
+        engine: Engine,
+        state: PathState,
+        known: Sequence[int],
+        reason: StopReason,
+        answers: Answers,
     ) -> dict[int, Solution]:
         """Return the answers for the numbers of clusters that have one, and for 1."""
         X, sample_weight, solutions = self.X, self.sample_weight, {}
         for k in sorted({1, *known} & state.entries.keys()):
             best = state.entries[k].best
-            is_final = has_no_time(reason, engine, k)
-            solution = canonical_solution(engine, best.centers, X.dtype, is_final=is_final)
+            solution = answers.settle(best, has_no_time(reason, engine, k))
             solutions[k] = confirmed(solution, best, X, sample_weight, is_line=self.is_exact)
         if not self.is_exact:
             check_resolved(engine, X, sample_weight, solutions[known[-1]])
@@ -312,6 +319,39 @@ class PathSearch:
             total_weight=engine.total_weight,
             seed=source if isinstance(source, int) else None,
         )
+
+
+class Answers:
+    """Labels the samples for the solutions of a path; once only where time is up.
+
+    Parameters
+    ----------
+    engine : Engine
+    X, sample_weight
+        The samples.
+    """
+
+    def __init__(self, engine: Engine, X: Any, sample_weight: FloatArray | None) -> None:
+        self._engine = engine
+        self._X = X
+        self._weights = sample_weight
+        self._early: dict[int, EarlyAnswer] = {}
+
+    def weigh_for(self, k: int) -> Weigh | None:
+        """Return what weighs the clusters of a search that has to end before K-means has."""
+        if is_dask(self._X):
+            return None
+        self._early[k] = EarlyAnswer(self._engine, self._settle, self._weights)
+        return self._early[k].weigh
+
+    def settle(self, best: Individual, is_final: bool) -> Solution:
+        """Return the solution with the centres of the best individual."""
+        early = self._early.get(len(best.centers)) if is_final else None
+        known = None if early is None else early.solution_for(best)
+        return self._settle(self._engine, best, is_final) if known is None else known
+
+    def _settle(self, engine: Engine, best: Individual, is_final: bool) -> Solution:
+        return canonical_solution(engine, best.centers, self._X.dtype, is_final=is_final)
 
 
 def lazy_columns(columns: Sequence[Any]) -> Any:

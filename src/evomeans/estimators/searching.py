@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import time
 import warnings
@@ -12,11 +11,9 @@ from dataclasses import replace
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
-import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from evomeans.engines import Engine, is_dask, prepare_calls, prepare_kernels
-from evomeans.engines.base import total_weights
 from evomeans.engines.frame import Frame
 from evomeans.estimators.callbacks import EXTRA_FRAMES, CallbackSupport, fit_task
 from evomeans.estimators.fitted import FittedCenters
@@ -24,8 +21,8 @@ from evomeans.estimators.parameters import Parameters, check_parameters, generat
 from evomeans.estimators.persistence import stored_model
 from evomeans.estimators.progress import closing_bars
 from evomeans.estimators.solution import (
+    EarlyAnswer,
     Solution,
-    encode_centers,
     encode_starts,
     has_no_time,
     in_data_units,
@@ -52,7 +49,6 @@ from evomeans.search import (
 from evomeans.search.crossover import MATCHING, merging_crossover
 from evomeans.search.levels import level_sizes
 from evomeans.search.plan import needed_abilities
-from evomeans.search.steps import Weighed
 from evomeans.search.stopping import DeferredInterrupt
 from evomeans.storage.checkpoint import Checkpoint
 from evomeans.storage.model_file import write_model
@@ -187,7 +183,7 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
                 self, X, y, sample_weight, features, engine.frame, settings, len(given)
             ) as watching,
         ):
-            early = EarlyAnswer(task, engine)
+            early = EarlyAnswer(engine, task.settle, task.weights)
             # Of rows that stand for groups of samples, there are fewer.
             is_in_memory = not is_dask(X) and task.rows.shape[0] == X.shape[0]
             if task.solve is not None:
@@ -359,31 +355,3 @@ def _how_it_ended(result: SearchResult, inertia: float) -> str:
     work = offspring_text(made, result.n_given_up, result.n_on_samples)
     found = f"Inertia {number_text(inertia, 8)} after {work}."
     return " ".join(filter(None, [found, stop_text(*ended), advice_text(*ended)]))
-
-
-class EarlyAnswer:
-    """The answer of a search that has to end before K-means has: it is labelled only once.
-
-    Parameters
-    ----------
-    task : Task
-    engine : Engine
-
-    Attributes
-    ----------
-    solution : Solution or None
-        None if the search needed none.
-    """
-
-    def __init__(self, task: Task, engine: Engine) -> None:
-        self._task = task
-        self._engine = engine
-        self.solution: Solution | None = None
-
-    def weigh(self, centers: FloatArray) -> Weighed:
-        """Return what the answer with these centres, in the frame, looks like to the search."""
-        k = len(centers)
-        alone = Individual(centers, math.inf, np.zeros(k), alpha=0.0)
-        self.solution = found = self._task.settle(self._engine, alone, True)
-        weights = total_weights(found.labels, self._task.weights, k)
-        return Weighed(encode_centers(self._engine.frame, found.centers), weights, found.inertia)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.engines import Engine, Start, is_dask
+from evomeans.engines.base import total_weights
 from evomeans.engines.frame import FARTHEST_CENTER, Frame, is_sparse
 from evomeans.engines.precision import reaching
 from evomeans.search import History, Individual, SearchResult, StopReason
+from evomeans.search.steps import Weighed
 from evomeans.typing import FloatArray
 
 if TYPE_CHECKING:
@@ -68,6 +71,48 @@ def canonical_solution(
     return solution
 
 
+class EarlyAnswer:
+    """The answer of a search that has to end before K-means has: it is labelled only once.
+
+    Parameters
+    ----------
+    engine : Engine
+    settle : callable
+        See :class:`~evomeans.estimators.tasks.Task`.
+    weights : (n,) array, optional
+        Of the samples.
+
+    Attributes
+    ----------
+    solution : Solution or None
+        None if the search needed none.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        settle: Callable[[Engine, Individual, bool], Solution],
+        weights: FloatArray | None,
+    ) -> None:
+        self._engine = engine
+        self._settle = settle
+        self._weights = weights
+        self._centers: FloatArray | None = None
+        self.solution: Solution | None = None
+
+    def weigh(self, centers: FloatArray) -> Weighed:
+        """Return what the answer with these centres, in the frame, looks like to the search."""
+        k = len(centers)
+        alone = Individual(centers, math.inf, np.zeros(k), alpha=0.0)
+        self.solution = found = self._settle(self._engine, alone, True)
+        self._centers = encode_centers(self._engine.frame, found.centers)
+        return Weighed(self._centers, total_weights(found.labels, self._weights, k), found.inertia)
+
+    def solution_for(self, best: Individual) -> Solution | None:
+        """Return the solution if these are its centres."""
+        return self.solution if best.centers is self._centers else None
+
+
 def has_no_time(reason: StopReason, engine: Engine, n_clusters: int) -> bool:
     """Whether time is up and every look at the rows takes long."""
     is_over = reason in (StopReason.MAX_TIME, StopReason.INTERRUPTED)
@@ -84,7 +129,11 @@ def _labelled(engine: Any, centers: FloatArray, dtype: Any) -> Solution:
     owns = sizes > 0
     if not owns.all():
         rounded = np.concatenate([rounded[owns], rounded[~owns]])
-        labels, inertia = engine.assign(encode_centers(engine.frame, rounded))
+        if in_dask:
+            labels, inertia = engine.assign(encode_centers(engine.frame, rounded))
+        else:
+            # Centres that own samples keep their order, so that another look would tell the same.
+            labels = (np.cumsum(owns) - 1)[labels]
     if not in_dask:
         labels = np.asarray(labels, dtype=np.int32)
     return Solution(rounded, labels, float(inertia), int(np.count_nonzero(owns)))

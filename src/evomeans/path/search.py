@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ from evomeans.search.founding import Founding, KMeansPlusPlus
 from evomeans.search.genetic import evolve
 from evomeans.search.history import OffspringRecord
 from evomeans.search.population import Individual
+from evomeans.search.steps import Weigh
 from evomeans.search.stopping import DeferredInterrupt, SearchResult, StopReason
 from evomeans.typing import FloatArray
 
@@ -37,8 +39,8 @@ UNITED, LISTENING = 12, 3
 # Until every number of clusters has a solution, one step may take this many times its share of the
 # time left.
 MOST_SHARES = 4.0
-# How often the samples are labelled for each number of clusters, at most, once time is up.
-LABELLINGS = 2
+# Of the time left, what it may take to put the samples into order.
+ORDERING = 0.5
 # Up to so many clusters, populations that agree are not believed before they have settled: there,
 # neighbours lead into the same wrong place more often, and searches cost next to nothing.
 FEW_CLUSTERS = 8
@@ -98,6 +100,7 @@ def follow_path(
     keeper: PathKeeper | None = None,
     clock: Callable[[], float] = time.perf_counter,
     spent: float = 0.0,
+    weigh_for: Callable[[int], Weigh | None] = lambda _: None,
 ) -> StopReason:
     """Search for the deepest clusterings with all numbers of clusters of the state.
 
@@ -125,6 +128,9 @@ def follow_path(
         Seconds.
     spent : float
         Seconds that have gone into preparations. They count as time of the path.
+    weigh_for : callable
+        Returns what weighs the clusters of a search with this number of clusters, see
+        :func:`~evomeans.search.genetic.evolve`.
 
     Returns
     -------
@@ -143,7 +149,8 @@ def follow_path(
             break
         if left is not None and n_missing:
             left *= min(1.0, MOST_SHARES / n_missing)
-        outcome = take_step(engine, state, settings, step, interrupt, left)
+        weigh = weigh_for(step.k)
+        outcome = take_step(engine, state, settings, step, interrupt, left, weigh)
         if outcome is None or interrupt.requested:
             # What was interrupted begins anew when the path continues, with the same numbers.
             reason = StopReason.INTERRUPTED
@@ -167,16 +174,11 @@ def take_step(
     step: Step,
     interrupt: DeferredInterrupt,
     seconds_left: float | None,
+    weigh: Weigh | None = None,
 ) -> Outcome | None:
     """Make the solutions of a step; the state is only read. None if Ctrl-C leaves no solution."""
     if step.kind is Kind.MEAN:
-        start = Start(engine.samples_at(np.array([0.5])))
-        try:
-            (mean,) = watched(engine, lambda: engine.refine([start]), lambda: interrupt.requested)
-        except Abandoned:
-            return None
-        alone = Individual(mean.centers, mean.inertia, mean.cluster_weights, alpha=0.0)
-        return Outcome([alone], 1)
+        return find_mean(engine, interrupt, seconds_left)
     k, entry = step.k, state.entries.get(step.k, Entry())
     founding, given = founders(state, step)
     population = settings.population_for(k) if step.source else settings.fresh_population
@@ -207,14 +209,36 @@ def take_step(
         initial=given,
         observers=watching,
         interrupt=interrupt,
+        weigh=weigh,
     )
     return Outcome(best_of(found), len(found.history))
+
+
+def find_mean(
+    engine: Engine, interrupt: DeferredInterrupt, seconds_left: float | None
+) -> Outcome | None:
+    """Find the centre of all samples; they stay as they are if there is no time for an order."""
+    start = Start(engine.samples_at(np.array([0.5])))
+    end = math.inf if seconds_left is None else time.perf_counter() + ORDERING * seconds_left
+
+    def is_over() -> bool:
+        return interrupt.requested or time.perf_counter() >= end
+
+    try:
+        (mean,) = watched(engine, lambda: engine.refine([start]), is_over)
+    except Abandoned:
+        if interrupt.requested:
+            return None
+        # To label them is to take them in as they are.
+        engine.assign(start.centers)
+        (mean,) = engine.refine([start])
+    return Outcome([Individual(mean.centers, mean.inertia, mean.cluster_weights, alpha=0.0)], 1)
 
 
 def reserve_for(engine: Engine, ks: Sequence[int]) -> float:
     """Estimate how long it takes to label the samples for all numbers of clusters."""
     most = max(ks)
-    return LABELLINGS * engine.labelling_seconds(most) * sum(ks) / most
+    return engine.labelling_seconds(most) * sum(ks) / most
 
 
 def founders(state: PathState, step: Step) -> tuple[tuple[Founding, ...], list[FloatArray]]:

@@ -9,8 +9,9 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from evomeans.engines.protocol import Ability, Engine
-from evomeans.engines.sampling import wheel_stops
+from evomeans.engines.protocol import Abandoned, Ability, Engine, Start
+from evomeans.engines.sampling import Drawing, wheel_stops
+from evomeans.engines.workers import watched
 from evomeans.typing import FloatArray
 
 # How many samples an engine hands out if it cannot seed among all of them: at least the first
@@ -18,6 +19,10 @@ from evomeans.typing import FloatArray
 FEW_SAMPLES, SAMPLES_PER_CENTER = 2000, 20
 # Samples of which a random mean is the mean.
 MEAN_OF = 4
+# What a quick start takes, in looks at its samples, with k-means++ and without; and how many
+# samples it has for each centre.
+LOOKS_SEEDED, LOOKS = 10, 4
+FEWEST_PER_CENTER, MOST_PER_CENTER = 4, 50
 
 
 class Founding(Protocol):
@@ -105,9 +110,13 @@ class KMeansPlusPlus:
     name: ClassVar[str] = "k-means++"
     needs: ClassVar[frozenset[Ability]] = frozenset()
 
+    def n_trials(self, n_clusters: int) -> int:
+        """Return how many candidates each centre has: as many as in scikit-learn."""
+        return 2 + int(math.log(n_clusters)) if self.greedy else 1
+
     def draw(self, n_samples: int, n_clusters: int, rng: np.random.Generator) -> FloatArray:
-        """Draw a number for each candidate; there are as many as scikit-learn has."""
-        return rng.random((n_clusters, 2 + int(math.log(n_clusters)) if self.greedy else 1))
+        """Draw a number for each candidate."""
+        return rng.random((n_clusters, self.n_trials(n_clusters)))
 
     def place(self, engine: Engine, draws: Sequence[FloatArray]) -> list[FloatArray]:
         """Draw samples by their distances."""
@@ -121,6 +130,66 @@ class KMeansPlusPlus:
             quantiles = (np.arange(engine.n_samples) + 0.5) / engine.n_samples
         rows = engine.samples_at(quantiles)
         return [seed_among(rows, numbers, lambda: engine.is_abandoned) for numbers in draws]
+
+
+@dataclass(frozen=True)
+class QuickStart:
+    """K-means on some of the samples, drawn by their weight: for a first answer in little time.
+
+    k-means++ would take longer than there is time for: a look at all samples for each centre. As
+    soon as the engine is abandoned, the centres are those that K-means has come to.
+
+    Parameters
+    ----------
+    size : int
+        How many samples to expect; 0 for none, and centres on random samples.
+    seeded : bool
+        Whether there is time for k-means++ among these.
+    """
+
+    size: int
+    seeded: bool
+    name: ClassVar[str] = "quick start"
+    needs: ClassVar[frozenset[Ability]] = frozenset()
+
+    def draw(self, n_samples: int, n_clusters: int, rng: np.random.Generator) -> FloatArray:
+        """Draw distinct slots of equal weight."""
+        return RandomSamples().draw(n_samples, n_clusters, rng)
+
+    def place(self, engine: Engine, draws: Sequence[FloatArray]) -> list[FloatArray]:
+        """Run K-means on some samples."""
+        return [self._place(engine, numbers) for numbers in draws]
+
+    def _place(self, engine: Engine, numbers: FloatArray) -> FloatArray:
+        centers = engine.samples_at(numbers)
+        if not self.size:
+            return centers
+        sample = engine.subsample(Drawing(int(numbers[0] * 2.0**53), self.size))
+        if sample.n_samples < len(numbers):
+            return centers
+        at_random = (np.arange(len(numbers)) + 0.5) / len(numbers)
+
+        def improve() -> FloatArray:
+            seeds = sample.seed(numbers) if self.seeded else sample.samples_at(at_random)
+            return sample.refine([Start(seeds)])[0].centers
+
+        try:
+            return watched(sample, improve, lambda: engine.is_abandoned)
+        except Abandoned as cut:
+            return centers if cut.centers is None else cut.centers
+
+
+def quick_start(engine: Engine, n_clusters: int, looks: float) -> QuickStart:
+    """Return a quick start that takes no longer than so many looks at all samples."""
+    fewest, most = FEWEST_PER_CENTER * n_clusters, MOST_PER_CENTER * n_clusters
+    size = engine.n_samples * looks / LOOKS_SEEDED
+    seeded = size >= fewest
+    if not seeded:
+        size = engine.n_samples * looks / LOOKS
+    size = min(max(size, fewest), most, engine.most_sampled)
+    # A sample that is hardly smaller saves nothing, and one that is too small tells nothing.
+    pays = fewest <= size <= engine.n_samples / 2
+    return QuickStart(int(size) if pays else 0, seeded)
 
 
 def seed_among(

@@ -11,6 +11,7 @@ import numpy as np
 
 from evomeans.engines.protocol import Engine, LocalSearch, Refinement, Start
 from evomeans.search.breeding import Founder, Made, Parents, breed_and_refine
+from evomeans.search.founding import Founding, KMeansPlusPlus, quick_start
 from evomeans.search.history import OffspringRecord
 from evomeans.search.levels import SWAPPED_BELOW, wait_of_sampled
 from evomeans.search.observers import Observer, notify
@@ -39,6 +40,12 @@ MOST_FOUNDERS = 64
 SWAPPED = "swaps of the first"
 # Of the time that is left, what it may take to place the first solution; K-means gets the rest.
 PLACING = 0.3
+# If k-means++ would take longer than that, a quick start takes its place: of so much of the time
+# left, or of all of it if there are fewer looks at all samples left than K-means needs to get
+# anywhere. It has so much of the limit, and so many seconds, even if labels need all the time:
+# without a single iteration, an answer is worth little.
+QUICK, A_START = 0.15, 2.0
+LEAST_SHARE, LEAST_SECONDS = 0.1, 0.1
 
 
 class Newcomer(NamedTuple):
@@ -88,6 +95,7 @@ class Search:
         self.weigh = weigh or self._weigh
         left = self.seconds_left
         self._hurries_at = math.inf if left is None else self.seconds + PLACING * left
+        self._is_quick, self._overdue_at = False, -math.inf
         self._plans: dict[float, Operators] = {}
         strategy = settings.strategy
         least_factor = strategy.noisy_patience / strategy.noisy_founders
@@ -190,11 +198,27 @@ class Search:
                     Founder(alpha, quantile, swaps, SWAPPED, first.centers, first.handle)
                 )
             else:
-                nth = self.n_founders - place
-                turn = operators.founding[nth % len(operators.founding)]
+                turn = self._turn(self.n_founders - place)
                 numbers = turn.draw(n_samples, self.n_clusters, state.rng)
                 founders.append(Founder(alpha, quantile, swaps, turn, numbers))
         return founders
+
+    def _turn(self, nth: int) -> Founding:
+        """Return where the nth founder begins."""
+        founding, left = self.operators.founding, self.seconds_left
+        turn = founding[nth % len(founding)]
+        if left is None or self.state.best is not None or not isinstance(turn, KMeansPlusPlus):
+            return turn
+        # A look at all samples for each candidate of all centres takes as long as their labels.
+        look = self.engine.labelling_seconds(self.n_clusters)
+        if turn.n_trials(self.n_clusters) * look <= PLACING * max(left, 0.0):
+            return turn
+        assert self.settings.max_time is not None
+        least = LEAST_SHARE * self.settings.max_time + LEAST_SECONDS
+        seconds = max(QUICK * left if left >= A_START * look else left, least)
+        self._is_quick, self._overdue_at = True, self.seconds + least
+        self._hurries_at = self.seconds + seconds
+        return quick_start(self.engine, self.n_clusters, seconds / look)
 
     def select(self) -> Parents:
         """Select two parents, and draw all numbers that their offspring needs."""
@@ -333,13 +357,16 @@ class Search:
 
     def is_overdue(self, interrupted: bool) -> bool:
         """Whether time is up, or Ctrl-C has ended it, and there is no solution yet."""
+        if self.state.best is not None:
+            return False
         left = self.seconds_left
-        is_late = interrupted or (left is not None and left <= 0.0)
-        return is_late and self.state.best is None
+        is_late = left is not None and left <= 0.0 and self.seconds >= self._overdue_at
+        return interrupted or is_late
 
     def should_hurry(self) -> bool:
         """Whether to place the first solution has taken its share of the time; said once."""
-        if self.seconds < self._hurries_at or not self.engine.is_prepared:
+        is_placing = self._is_quick or self.engine.is_prepared
+        if self.seconds < self._hurries_at or not is_placing:
             return False
         self._hurries_at = math.inf
         return self.state.best is None

@@ -20,7 +20,7 @@ from evomeans.engines.constrained.moves import (
     move_items,
     penalty,
 )
-from evomeans.engines.constrained.placing import PlacingEngine
+from evomeans.engines.constrained.placing import PAIRS_AT_ONCE, PlacingEngine
 from evomeans.engines.constrained.transport import Flow, begin, fill_soon, transport
 from evomeans.typing import FloatArray, Labels
 
@@ -126,15 +126,24 @@ class ConstrainedEngine(PlacingEngine):
                 now += int(move_items(self.items, clusters, self._work, *bounds))
             if not now and self.is_limited:
                 self._measure(clusters.means)
-                now = int(
-                    exchange_items(self.items, clusters, self._costs, self._candidates, self._work)
-                )
+                now = self._exchange(clusters)
             if not now:
                 break
             moved += now
             # What is added up move by move drifts by rounding.
             self._centre(clusters)
         return moved > 0
+
+    def _exchange(self, clusters: Clusters) -> int:
+        """Exchange items; return how many pairs."""
+        k, exchanged = len(self.low), 0
+        memory = self._costs, self._candidates, self._work
+        at_once = max(1, PAIRS_AT_ONCE // (k * CANDIDATES**2))
+        for first in range(0, k, at_once):
+            self.check_abandoned()
+            last = min(first + at_once, k)
+            exchanged += int(exchange_items(self.items, clusters, *memory, first, last))
+        return exchanged
 
 
 def measured_squares(engine: ModelEngine, items: Items, centers: FloatArray) -> FloatArray:
@@ -163,8 +172,8 @@ def kernel_calls() -> Sequence[Call]:
         Call(centre, (items, clusters, work), 0.4),
         Call(penalty, (items, one), 0.3),
         Call(move_items, (items, clusters, work, 0, 1), 1.0),
-        Call(exchange_items, (items, clusters, grid, candidates, work), 1.0),
-        Call(place_bound, (items, grid, one, one, 1, one, one), 0.6),
+        Call(exchange_items, (items, clusters, grid, candidates, work, 0, 1), 1.0),
+        Call(place_bound, (items, grid, one, one, 1, one, one, 0, 1), 0.6),
         Call(transport, (grid, one, one, one, one, flow, heaps), 1.2),
         Call(begin, (grid, one, one, one, one, flow), 0.3),
         Call(fill_soon, (grid, one, one, one, one), 0.2),

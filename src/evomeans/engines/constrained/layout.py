@@ -121,6 +121,8 @@ def place_bound(
     window: int,
     labels: Integers,
     counts: Integers,
+    first: int,
+    last: int,
 ) -> int:
     """Place bound items one after the other where they are cheapest, and not blocked.
 
@@ -139,8 +141,10 @@ def place_bound(
         How many of the waiting items are looked at for the next one.
     labels : (n,) array, out
         Must be −1 for bound items.
-    counts : (k,) array, out
+    counts : (k,) array, in and out
         Samples that were placed in the clusters.
+    first, last : int
+        The places of ``bound`` to fill. Those before must be filled, and later ones are looked at.
 
     Returns
     -------
@@ -148,9 +152,7 @@ def place_bound(
         The number of items that could not be placed, because all clusters are blocked.
     """
     left, end = 0, bound.shape[0]
-    for j in range(counts.shape[0]):
-        counts[j] = 0
-    for place in range(end):
+    for place in range(first, last):
         chosen, fewest, largest, where = place, costs.shape[1] + 1, -1.0, NONE
         for p in range(place, min(end, place + window)):
             n_open, regret, best = look(items, costs, bound[p], high, labels, counts)

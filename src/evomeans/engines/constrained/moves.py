@@ -307,9 +307,17 @@ NONE = -1
 
 @jit(inline=False)
 def exchange_items(
-    items: Items, clusters: Clusters, costs: FloatArray, candidates: Integers, work: Workspace
+    items: Items,
+    clusters: Clusters,
+    costs: FloatArray,
+    candidates: Integers,
+    work: Workspace,
+    first: int,
+    last: int,
 ) -> int:
-    """Exchange pairs of items that lower the objective; return how many.
+    """Exchange pairs of items, one in some of the clusters, that lower the objective.
+
+    Return how many.
 
     Parameters
     ----------
@@ -318,11 +326,14 @@ def exchange_items(
     costs : (n, k) array
         What items cost in clusters.
     candidates : (k, k, CANDIDATES) array
-        Working memory.
+        Working memory, which is filled in with the first cluster.
+    first, last : int
+        These clusters exchange items with all that follow them.
     """
     k, exchanged = clusters.means.shape[0], 0
-    list_candidates(items, clusters, costs, candidates)
-    for a in range(k):
+    if first == 0:
+        list_candidates(items, clusters, costs, candidates)
+    for a in range(first, last):
         for b in range(a + 1, k):
             if has_room(clusters, a, b, 1, 0) and has_room(clusters, a, b, 0, 1):
                 # Single moves have seen to these.

@@ -32,6 +32,8 @@ from evomeans.typing import FloatArray, Integers
 
 # If more than FEW items wait, placing looks at WINDOW of them for the next one.
 FEW, WINDOW = 400, 64
+# Pairs of items, or of an item and a cluster, between two looks at whether the engine is abandoned.
+PAIRS_AT_ONCE = 2**20
 # The largest integer program to repair a placement with, and the size of its search tree.
 MOST_VARIABLES, MOST_NODES = 6000, 50
 # To find prices for all items, a transport begins with every 64th, then with every 8th item, if
@@ -239,9 +241,15 @@ class PlacingEngine(ModelEngine):
                 clusters.labels[clique] = assign_clique(self._costs[clique])
             bound = bound[clusters.labels[bound] < 0]
         window = len(bound) if len(bound) <= FEW else WINDOW
-        left: int = place_bound(
-            self.items, self._costs, bound, self.high, window, clusters.labels, clusters.counts
-        )
+        clusters.counts[:] = 0
+        out, left = (clusters.labels, clusters.counts), 0
+        at_once = max(1, PAIRS_AT_ONCE // max(1, window * len(self.low)))
+        for first in range(0, len(bound), at_once):
+            self.check_abandoned()
+            last = min(first + at_once, len(bound))
+            left += place_bound(
+                self.items, self._costs, bound, self.high, window, *out, first, last
+            )
         return left == 0
 
     def _repair(self, clusters: Clusters) -> bool:

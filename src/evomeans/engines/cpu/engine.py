@@ -330,7 +330,14 @@ class CpuEngine(Abandonable, CountingSamples):
         if not self.takes_long(n_clusters):
             return 0.0
         if n_clusters not in self._seconds:
-            self._seconds[n_clusters] = self._time_few(n_clusters)
+            # What is known of more centres tells of fewer, and a path asks for many numbers.
+            more = min((k for k in self._seconds if k > n_clusters), default=0)
+            if more:
+                preparing, labelling = self._seconds[more]
+                share = self._work(n_clusters) / self._work(more)
+                self._seconds[n_clusters] = preparing, labelling * share
+            else:
+                self._seconds[n_clusters] = self._time_few(n_clusters)
         preparing, labelling = self._seconds[n_clusters]
         return labelling if self.is_prepared or self._has_many_rows else preparing + labelling
 
@@ -342,11 +349,12 @@ class CpuEngine(Abandonable, CountingSamples):
         n_few = min(self.n_samples, max(FEW_ROWS, n_few))
         centers = self.rows(np.linspace(0, self.n_samples - 1, n_clusters).astype(np.intp))
         own = None if self.weights is None else self.weights[:n_few]
+        # First calls of all kinds reserve memory, however few samples there are.
+        CpuEngine(self._source[:1], None, frame=self.frame, searching=False)
         began = perf_counter()
         few = CpuEngine(self._source[:n_few], own, frame=self.frame, searching=False)
         taken_in = perf_counter()
         factor = self.n_samples / n_few
-        # The first call reserves memory for the centres, however few samples there are.
         few.assign(centers)
         reserved = perf_counter()
         few.assign(centers)
