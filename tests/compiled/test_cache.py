@@ -294,7 +294,9 @@ def test_a_filled_cache_that_is_read_only_is_used(tmp_path) -> None:
     script, kernels = tmp_path / "kernel.py", tmp_path / "kernels"
     script.write_text(
         "import sys\nfrom numba.core import event\nfrom compilations import Compilations\n"
+        "from evomeans.compiled.check import is_trusted\n"
         "from evomeans.compiled.jit import jit\n"
+        "is_trusted()\n"
         "seen = Compilations()\nevent.register('numba:compile', seen)\n"
         "@jit\ndef double(x):\n    return 2.0 * x\n"
         "print(double({'float': 21.0, 'int': 21}[sys.argv[1]]), seen.names)\n"

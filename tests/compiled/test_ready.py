@@ -118,7 +118,8 @@ def test_without_a_folder_for_the_cache_one_sentence_says_so(scripts) -> None:
 def test_a_full_disk_is_mentioned_once(scripts) -> None:
     """Not again for every kernel."""
     full = (
-        "from evomeans.compiled import cache\n"
+        "from evomeans.compiled import cache, check\n"
+        "check.is_trusted()\n"
         "def fail(*_): raise OSError(28, 'No space left on device')\n"
         "cache.write_entry = fail\n"
     )

@@ -100,13 +100,14 @@ class PlainEntry:
 
     def __call__(self, *arguments: Any) -> None:
         """Call the kernel."""
-        pairs = zip(arguments, self._arguments, strict=True)
-        self._kernel(*(known if is_unused(one, known) else one for one, known in pairs))
+        self._kernel(*map(converted, arguments, self._arguments))
 
 
-def is_unused(given: Any, known: Any) -> bool:
-    """Whether a number is given in place of a bundle."""
-    return isinstance(known, tuple) and not isinstance(given, tuple)
+def converted(given: Any, known: Any) -> Any:
+    """Return an argument of the type that the kernel is compiled for."""
+    if isinstance(known, tuple):
+        return given if isinstance(given, tuple) else known
+    return type(known)(given)
 
 
 def variant_of(
@@ -118,7 +119,8 @@ def variant_of(
         return choose(*kinds)
 
     variant.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
-    overload(function, jit_options=options)(variant)
+    # Not strict: variants have other annotations.
+    overload(function, jit_options=options, strict=False)(variant)
 
     def call(*arguments: Any) -> Any:
         return function(*arguments)

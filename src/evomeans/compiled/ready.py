@@ -17,6 +17,8 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Any, NamedTuple
 
+from evomeans.compiled.check import is_trusted
+
 LOG = logging.getLogger("evomeans")
 # More would hardly help: the kernel that takes longest takes as long as three others.
 MOST_PROCESSES = 4
@@ -149,8 +151,11 @@ def announce(seconds: float) -> None:
     global _announced
     if not _announced:
         _announced = True
-        message = "evomeans is compiling for this machine, once: %.0f to %.0f s"
-        LOG.warning(message, seconds, SLOWER * seconds)
+        if is_trusted():
+            message = "evomeans is compiling for this machine, once: %.0f to %.0f s"
+            LOG.warning(message, seconds, SLOWER * seconds)
+        else:
+            LOG.warning("evomeans is compiling the plain way, which takes minutes")
 
 
 def can_help(jobs: Sequence[Job]) -> bool:
