@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.cluster.hierarchy import fcluster, linkage
 
-from evomeans.kernels.ward import pnn_merge
+from evomeans.kernels.merging import pnn_merge
 
 
 def one_by_one(centers, weights, k):

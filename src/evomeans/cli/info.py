@@ -26,9 +26,9 @@ def needed_calls() -> list[Any]:
     from evomeans.engines.cpu import predict
     from evomeans.engines.cpu.prepare import calls, other_calls
     from evomeans.exact import line_program, prepare
-    from evomeans.kernels import matching, ward
+    from evomeans.kernels import matching, merging
 
-    needed = [*matching.kernel_calls(), *ward.kernel_calls(), *prepare.kernel_calls()]
+    needed = [*matching.kernel_calls(), *merging.kernel_calls(), *prepare.kernel_calls()]
     needed += [*constrained.kernel_calls(), *trimmed.kernel_calls(), *line_program.kernel_calls()]
     for dtype in (np.float64, np.float32):
         dense = np.ones((1, 1), dtype)

@@ -106,7 +106,7 @@ def prepare_kernels(
 
         calls += matching_centers.kernel_calls()
     if merging:
-        from evomeans.kernels import ward as merging_clusters
+        from evomeans.kernels import merging as merging_clusters
 
         calls += merging_clusters.kernel_calls()
     if is_cpu:

@@ -11,7 +11,7 @@ from scipy.spatial.distance import pdist
 
 from evomeans.engines.protocol import Ability, Engine
 from evomeans.engines.sampling import roulette
-from evomeans.kernels.ward import pnn_merge
+from evomeans.kernels.merging import pnn_merge
 from evomeans.search.population import Individual
 from evomeans.typing import FloatArray
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.engines.protocol import Engine, Way
-from evomeans.kernels.ward import pnn_merge
+from evomeans.kernels.merging import pnn_merge
 from evomeans.search.population import Individual
 from evomeans.typing import Flags, FloatArray, Indices
 

@@ -22,7 +22,7 @@ from evomeans.engines.cpu.swaps.lists import (
     Diary,
 )
 from evomeans.engines.cpu.swaps.search import try_swaps
-from evomeans.kernels import matching, ward
+from evomeans.kernels import matching, merging
 
 _known: dict[Any, Kernels] = {}
 
@@ -151,7 +151,7 @@ class Kernels:
     @cached_property
     def merge(self) -> int:
         """Address of the merging crossover."""
-        return address(*ward.kernel_calls())
+        return address(*merging.kernel_calls())
 
     @cached_property
     def cross(self) -> int:
