@@ -25,7 +25,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from evomeans import HGMeans
 from evomeans.engines import Engine, create_engine
-from evomeans.metrics import agreement
+from evomeans.metrics import centroid_index
 from evomeans.search import STRATEGIES, SearchSettings, evolve
 from lab.measure import RESULTS, parser_for
 from lab.mixtures import N_SAMPLES, SETUPS, gaussian_mixture
@@ -119,7 +119,7 @@ def fits(setups: Sequence[tuple[int, ...]], n_seeds: int, strategy: str = "paper
                 "objective": model.inertia_,
                 "Rand": adjusted_rand_score(mixture.labels, model.labels_),
                 "paper Rand": rand,
-                "CI": agreement(model.cluster_centers_, mixture.means),
+                "CI": centroid_index(model.cluster_centers_, mixture.means),
                 "paper CI": index,
                 "offspring": model.n_iter_,
                 "iterations each": model.history_.column("n_iter").mean(),

@@ -38,7 +38,7 @@ from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 from evomeans import HGMeans
-from evomeans.metrics import agreement
+from evomeans.metrics import centroid_index
 from lab.measure import Column, Table, parser_for, timed
 
 METHODS = ("KMeans", "HGMeans")
@@ -99,7 +99,7 @@ Run = tuple[str, int, str]
 
 def missed(planted: Planted, centers: NDArray[np.float64]) -> int:
     """Return how many planted clusters have no centre of their own."""
-    return agreement(planted.centers, centers)
+    return centroid_index(planted.centers, centers)
 
 
 def search(run: Run, engine: str = "cpu") -> dict[str, float]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
-from evomeans.metrics import agreement
+from evomeans.metrics import centroid_index
 from lab.measure import timed
 from lab.mixtures import N_SAMPLES, SETUPS
 from lab.paper.analysis import averaged, compare, with_gaps
@@ -57,7 +57,7 @@ def validity(problem: Problem, result: Result) -> Row:
     return {
         "crand": adjusted_rand_score(problem.labels, result.model.labels_),
         "nmi": normalized_mutual_info_score(problem.labels, result.model.labels_),
-        "ci": agreement(problem.means, result.model.cluster_centers_),
+        "ci": centroid_index(problem.means, result.model.cluster_centers_),
     }
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from evomeans.metrics import agreement
+from evomeans.metrics import centroid_index
 
 
 def orphans_by_counting(source, target):
@@ -50,18 +50,18 @@ def pairs_of_centers(draw):
     ],
 )
 def test_cases_by_hand(a, b, index):
-    assert agreement(a, b) == index
-    assert agreement(b, a) == index
+    assert centroid_index(a, b) == index
+    assert centroid_index(b, a) == index
 
 
 @given(pairs_of_centers())
 def test_it_is_what_counting_gives(pair):
     """Against the definition, in both orders; bounded by the numbers of clusters."""
     a, b = pair
-    index = agreement(a, b)
+    index = centroid_index(a, b)
     assert isinstance(index, int)
     assert index == index_by_counting(a.tolist(), b.tolist())
-    assert index == agreement(b, a)
+    assert index == centroid_index(b, a)
     assert abs(len(a) - len(b)) <= index < max(len(a), len(b))
 
 
@@ -70,22 +70,22 @@ def test_the_order_of_distinct_centers_does_not_matter(pair, random):
     """A set has index 0 with every permutation of itself."""
     a = np.unique(pair[0], axis=0)
     shuffled = a[random.sample(range(len(a)), len(a))]
-    assert agreement(a, shuffled) == 0
+    assert centroid_index(a, shuffled) == 0
 
 
 @given(pairs_of_centers(), st.integers(-1000, 1000), st.sampled_from([2.0**-300, 0.25, 2.0**500]))
 def test_translation_and_scale_do_not_matter(pair, shift, scale):
     """Neither a shift nor a change of the unit, however extreme, changes it."""
     a, b = pair
-    index = agreement(a, b)
-    assert agreement(a + shift, b + shift) == index
-    assert agreement(a * scale, b * scale) == index
+    index = centroid_index(a, b)
+    assert centroid_index(a + shift, b + shift) == index
+    assert centroid_index(a * scale, b * scale) == index
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int8, np.uint16, bool])
 def test_kinds_of_numbers(dtype):
     a = np.array([[0, 1], [1, 0]], dtype=dtype)
-    assert agreement(a, a[::-1]) == 0
+    assert centroid_index(a, a[::-1]) == 0
 
 
 @pytest.mark.parametrize(
@@ -104,4 +104,4 @@ def test_kinds_of_numbers(dtype):
 )
 def test_errors_say_which_set_is_wrong(a, b, message):
     with pytest.raises(ValueError, match=message):
-        agreement(a, b)
+        centroid_index(a, b)

@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 from sklearn.cluster import KMeans
 
 from evomeans.engines.reference import ReferenceEngine
-from evomeans.metrics import agreement
+from evomeans.metrics import centroid_index
 from evomeans.search import DEEP, Crossing, SearchSettings, evolve
 from evomeans.search.breeding import CANDIDATES, STEP, divide, squares_between
 from evomeans.search.crossover import Child
@@ -100,7 +100,7 @@ def test_k_means_finds_two_clouds_after_a_division_and_not_from_a_sample() -> No
             # A centre next to the third cloud is given up in two of three draws.
             if name == "sample" or np.any(start[1:] != centers[1:]):
                 reached = KMeans(3, init=start, n_init=1).fit(X).cluster_centers_
-                found[name] += agreement(reached, truth) == 0
+                found[name] += centroid_index(reached, truth) == 0
     assert found["divided"] >= 5
     assert found["divided"] > found["sample"]
 
@@ -128,4 +128,4 @@ def test_a_search_without_swaps_finds_all_noisy_clouds() -> None:
     X, truth = planted(0, 8, n=25)
     engine = KMeansOnly(X, None)
     result = evolve(engine, 8, SearchSettings(strategy=DEEP), np.random.default_rng(0))
-    assert agreement(engine.frame.decode(result.best.centers), truth) == 0
+    assert centroid_index(engine.frame.decode(result.best.centers), truth) == 0

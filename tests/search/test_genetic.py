@@ -105,7 +105,7 @@ def test_the_best_is_kept_and_the_population_is_sorted() -> None:
 
 def test_stops_after_max_offspring() -> None:
     engine, result = run(repeat(1.0), small(max_offspring=9))
-    assert result.stop_reason is StopReason.MAX_ITER
+    assert result.stop_reason is StopReason.MAX_OFFSPRING
     assert result.n_offspring == 9
     assert len(engine.starts) == 4 + 9
     assert len(result.history) == 4 + 9

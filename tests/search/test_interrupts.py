@@ -96,7 +96,7 @@ def test_a_round_that_was_interrupted_is_kept_whole() -> None:
 
 def test_the_next_search_begins_uninterrupted() -> None:
     search(ScriptedEngine(repeat(3.0), during={1: ctrl_c}))
-    assert search(ScriptedEngine(repeat(3.0)), 2).stop_reason is StopReason.MAX_ITER
+    assert search(ScriptedEngine(repeat(3.0)), 2).stop_reason is StopReason.MAX_OFFSPRING
 
 
 def test_a_handler_of_someone_else_stays_in_charge() -> None:
@@ -106,7 +106,7 @@ def test_a_handler_of_someone_else_stays_in_charge() -> None:
     handler = signal.getsignal(signal.SIGINT)
     result = search(ScriptedEngine(repeat(3.0), during={5: ctrl_c}), max_offspring=3)
     assert heard == [signal.SIGINT]
-    assert result.stop_reason is StopReason.MAX_ITER
+    assert result.stop_reason is StopReason.MAX_OFFSPRING
     assert signal.getsignal(signal.SIGINT) is handler
 
 
@@ -142,4 +142,4 @@ def test_a_search_runs_in_any_thread() -> None:
     )
     thread.start()
     thread.join()
-    assert results[0].stop_reason is StopReason.MAX_ITER
+    assert results[0].stop_reason is StopReason.MAX_OFFSPRING

@@ -70,7 +70,7 @@ def test_an_observer_can_stop_in_the_initial_population() -> None:
 def test_only_true_stops(answer) -> None:
     """A value that an observer returns by accident, such as a length, does not end the search."""
     _, result = run(repeat(1.0), small(max_offspring=3), observers=[lambda record: answer])
-    assert result.stop_reason is StopReason.MAX_ITER
+    assert result.stop_reason is StopReason.MAX_OFFSPRING
 
 
 def test_the_true_of_numpy_stops_too() -> None:

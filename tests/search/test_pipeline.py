@@ -63,7 +63,7 @@ def test_a_stop_inside_a_round_drops_the_rest_of_it() -> None:
 def test_max_offspring_need_not_be_a_multiple_of_batch() -> None:
     _, result = run(repeat(1.0), small(max_offspring=5), batch=4)
     assert result.n_offspring == 5
-    assert result.stop_reason is StopReason.MAX_ITER
+    assert result.stop_reason is StopReason.MAX_OFFSPRING
 
 
 def test_patience_may_run_out_inside_a_round() -> None:

@@ -63,7 +63,7 @@ def test_a_united_population_has_the_best_of_both() -> None:
     second = [refinement(20.0 + i, 10 + i, k=2) for i in range(4)]
     script = [*first, *[90.0] * 3, *second, *[91.0] * 3, 5.0]
     _, result = run(script, restarting(max_offspring=7, min_population=4))
-    assert result.stop_reason is StopReason.MAX_ITER
+    assert result.stop_reason is StopReason.MAX_OFFSPRING
     assert [record.population_best for record in result.history][-1] == 5.0
     assert {10.0, 11.0, 12.0} <= set(inertias(result))
     assert result.n_rediscoveries == 0
@@ -103,7 +103,7 @@ def test_given_solutions_are_no_independent_evidence() -> None:
     given = [np.array([[0.1], [0.9]])] * 4
     settings = restarting(strategy=Strategy("two", agreement=2), max_offspring=2)
     _, result = run([*[10.0] * 4, 30.0, 30.0], settings, initial=given)
-    assert result.stop_reason is StopReason.MAX_ITER
+    assert result.stop_reason is StopReason.MAX_OFFSPRING
     assert result.n_rediscoveries == 0
 
 
@@ -146,5 +146,5 @@ def test_one_more_population_begins_where_two_are_not_enough() -> None:
     script = [best, *[30.0] * 6, best, *[31.0] * 5]
     settings = restarting(max_offspring=4, strategy=Strategy("three", agreement=3))
     _, result = run(script, settings)
-    assert result.stop_reason is StopReason.MAX_ITER
+    assert result.stop_reason is StopReason.MAX_OFFSPRING
     assert result.n_rediscoveries == 1

@@ -24,7 +24,7 @@ RUNNING = {
     [
         ({}, None),
         ({"offspring": 99}, None),
-        ({"offspring": 100}, StopReason.MAX_ITER),
+        ({"offspring": 100}, StopReason.MAX_OFFSPRING),
         ({"is_settled": True}, StopReason.NO_IMPROVEMENT),
         ({"seconds": 59.9}, None),
         ({"seconds": 60.0}, StopReason.MAX_TIME),
@@ -51,7 +51,7 @@ def test_asking_twice_gives_the_same_answer() -> None:
     """No state is kept: a criterion that was reached once does not stop another search."""
     running, over = Progress(**RUNNING), Progress(**{**RUNNING, "offspring": 100})
     answers = [reason_to_stop(p, SETTINGS) for p in (running, over, running, over)]
-    assert answers == [None, StopReason.MAX_ITER] * 2
+    assert answers == [None, StopReason.MAX_OFFSPRING] * 2
 
 
 @pytest.mark.parametrize(

@@ -304,7 +304,7 @@ class ModelEngine(Abandonable, DrawnCenters, CountingSamples, ABC):
     def seed(self, quantiles: FloatArray) -> FloatArray:
         """Draw centres by k-means++."""
         quantiles = quantiles.reshape(len(quantiles), -1)
-        chosen = roulette(self.weights, quantiles[0, :1])
+        chosen = roulette(self.chances, quantiles[0, :1])
         try:
             nearest = self.nearest_each(chosen)[0]
             for trials in quantiles[1:]:
@@ -314,7 +314,7 @@ class ModelEngine(Abandonable, DrawnCenters, CountingSamples, ABC):
                 best = int(np.argmin([weighted_sum(self.weights, one) for one in closer]))
                 chosen, nearest = np.append(chosen, drawn[best]), closer[best]
         except Abandoned:
-            drawing = WeightedDraw(self.n_samples, self.weights)
+            drawing = WeightedDraw(self.n_samples, self.chances)
             others = drawing.distinct_rows(quantiles[len(chosen) :, 0], chosen)
             chosen = np.concatenate([chosen, others])
         return self.rows(chosen)
