@@ -2,7 +2,7 @@
 
 Samples that are lost next to an outlier: next to 1e50, those of size 1.
 
-Engines sum up a column in steps of 2⁻ᴿ of its largest value (:mod:`~evomeans.engines.fixed_point`).
+Engines sum up a column in steps of 2⁻ᴿ of its largest value (:mod:`~evomeans.engines.frame`).
 R is 82 for a million samples, and larger for fewer. A sample is lost if a step is not small
 compared with its largest coordinate. In a cluster with larger samples this does no harm. The centre
 of a cluster of lost samples is wrong. That is refused if a third or more of all samples are lost;

@@ -1,7 +1,5 @@
 """The engine of spherical k-means, and its kernels for dense and sparse samples.
 
-The steps of spherical k-means, compiled, for dense and sparse samples.
-
 Centres and sums are stored feature by feature, (d, k), so that one value of a sample meets all
 centres at once, and sparse samples touch no more than they have.
 """

@@ -1,7 +1,5 @@
 """The inequality that proves a lower bound, its rounding errors, and pairs that it fixes.
 
-The inequality that proves a lower bound, and its rounding errors.
-
 Let u_g = sqrt(w_g), û = u / |u|, and let Y be the matrix of a clustering into exactly k clusters
 (see `subproblem`). Then Y u = u, Y' = Y - û û' is an orthogonal projector of rank k - 1, Y >= 0,
 and <B_c, Y> <= 0 for every star cut c. So for any S that is nonnegative on the pairs that may share

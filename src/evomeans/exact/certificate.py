@@ -1,7 +1,5 @@
 """Certificates, and their check: everything that one says is computed again.
 
-The check of a certificate: everything that it says is computed again from the samples.
-
 Nothing in a certificate is believed. The proof is evaluated again, which gives a lower bound, and
 so are the labels, which give an inertia. What the certificate states must agree with both.
 """

@@ -1,4 +1,4 @@
-"""A lower bound of f, see `plane_pricing`, in boxes of the plane and over all of it.
+"""A lower bound of f, see `plane_prices`, in boxes of the plane and over all of it.
 
 The box around all groups is split again and again. In a box, discs |x - y|² < p / w are left out if
 they do not meet it. Those that contain it are summed to a quadratic, whose minimum in the box is

@@ -7,7 +7,7 @@ mean y. So a group is a point again, and only the sum of all scatters is added t
 
 Downhill from a place in the plane: which groups join a cluster there, and where its mean goes.
 
-The functions here only find values of f, see `plane_pricing`. Its lower bound comes from
+The functions here only find values of f, see `plane_prices`. Its lower bound comes from
 `plane_boxes`.
 """
 

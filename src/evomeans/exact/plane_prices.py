@@ -1,7 +1,5 @@
 """Prices of groups of points: how they are found, and the bound that they prove.
 
-Prices of groups, and the bound that they prove.
-
 With prices p, a group of weight w and mean x gains a(y) = w |x - y|² - p in a cluster with mean y.
 Every cluster costs at least the prices of its groups, and their scatters, plus v, where
 
@@ -23,7 +21,7 @@ References
 
 Column generation for one case: the search for prices with a high bound.
 
-The bound of `plane_pricing` is a concave function of the prices, and every cluster that pricing
+The bound of `plane_prices` is a concave function of the prices, and every cluster that pricing
 finds is a column of the linear program of `plane_master`, which proposes the next prices. Nothing
 here has to be exact.
 """

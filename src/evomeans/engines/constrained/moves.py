@@ -1,7 +1,5 @@
 """Moves and exchanges that keep a clustering within its constraints and lower its objective.
 
-Moves that keep a clustering within its constraints, and lower its objective.
-
 An item moves to another cluster if sizes allow it. If it meets an item there from which it must be
 kept apart, that one takes its place, and so on: the items of two clusters that are connected by
 cannot-links change sides together, as in the chains of Kempe for colourings of graphs. What a move

@@ -1,11 +1,7 @@
 """The arrays that kernels share, grouped by owner, and access to dense and sparse rows.
 
-The arrays that kernels share, grouped by owner.
-
 docs/background/cpu-engine.md shows them in a picture.
 In all shapes, n is the number of samples, d of features, k of clusters.
-
-Access to samples, for dense and for sparse rows.
 
 Kernels are written once. They access samples only through functions made by :func:`by_row_type`.
 Numba compiles the variant for the type of ``rows``: an (n, d) array, or :class:`SparseRows`.
@@ -77,7 +73,7 @@ class Samples(NamedTuple):
     * ``scales`` (d + 1,) and ``limb``: see :mod:`~evomeans.engines.cpu.sums`.
     """
 
-    # An array or SparseRows: kernels pass it to the functions of ``rows.py``, which know both.
+    # An array or SparseRows: kernels pass it to the functions below, which know both.
     rows: Any
     order: NDArray[np.uint32]
     places: NDArray[np.uint32]

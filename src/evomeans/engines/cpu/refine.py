@@ -1,7 +1,5 @@
 """A whole refinement in one kernel: copy the parent, relocate, run K-means, swap centres.
 
-A whole refinement in one kernel: copy the parent, relocate a centre, run K-means, swap centres.
-
 The stages of :func:`descend`, each a move of the centres followed by an assignment:
 
     BEGIN ──► PLACE ──► LLOYD ──► … ──► LLOYD ──► fixed point ──► single moves ──► LLOYD ──► …

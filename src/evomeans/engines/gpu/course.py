@@ -1,8 +1,6 @@
 """The course of a batch of refinements on the device, with momentum.
 
-K-means with momentum on the device, for a batch.
-
-The rules are those of :mod:`~evomeans.engines.momentum` and :mod:`~evomeans.engines.outlook`.
+The rules are those of :mod:`~evomeans.engines.acceleration`.
 Centres stay on the device. After an iteration, the host reads four numbers of each solution and
 answers with one: the part of the last step by which its centres go beyond the means.
 """

@@ -1,7 +1,5 @@
 """The samples on the device, and how far half-precision scores can be from the true ones.
 
-How far a score computed in half precision can be from the true one.
-
 The centre nearest to x has the lowest score ‖c‖² − 2x·c. Scores are proposed by tensor cores, from
 samples and centres split into half-precision terms: x = x₁ + x₂ + eₓ and c = c₁ + c₂ + e_c, where
 x₂ = c₂ = 0 if one term is enough. The product that is computed, x₁·c₁ + x₂·c₁ + x₁·c₂, misses

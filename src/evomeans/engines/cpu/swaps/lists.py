@@ -3,7 +3,7 @@
 K-means looks at all samples, however few of them a change concerns. With few samples per cluster,
 it is far cheaper to follow the change: to visit the clusters that it affects, and no others. So
 clusters are linked lists of samples here, with means, weights and sums of squares that follow every
-sample that leaves or joins (``moving.py``). The :class:`Diary` is an undo log, and a queue of
+sample that leaves or joins (``moves.py``). The :class:`Diary` is an undo log, and a queue of
 clusters to visit.
 """
 

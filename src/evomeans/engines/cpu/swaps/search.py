@@ -1,16 +1,10 @@
 """Swaps: a centre is removed, another begins elsewhere, and the effects are followed locally.
 
-A cluster divided in two, by a short 2-means of its own samples.
-
-This is how a swap begins its new cluster. A single sample would do in the plane; with many features
-it attracts nothing, because every other sample is closer to the mean of its cluster than to it. And
-what a division gains is known before anything is changed, so that the best of several can be taken.
-
 A swap concerns the clusters around the two places and no others:
 
-1. A cluster is chosen to be removed, and a way to divide another one in two (``choices.py``).
+1. A cluster is chosen to be removed, and a way to divide another one in two.
 2. The samples of the removed cluster join their next best clusters, one of the halves becomes a
-   cluster, and single samples move until that gains nothing more (``settling.py``).
+   cluster, and single samples move until that gains nothing more (``moves.py``).
 
 If the sum of squares is lower in the end than at first, the swap is kept; otherwise everything is
 restored. A swap that fails by little is followed by further ones among the clusters that it has
@@ -19,6 +13,11 @@ are rearranged.
 
 Parents have had their swaps, so that an offspring mostly gains where it differs from them. Clusters
 that differ are *fresh*: half of the swaps begin or end there.
+
+The new cluster is one half of another, by a short 2-means of its samples. A single sample would do
+in the plane. With many features it attracts nothing, because every other sample is closer to the
+mean of its cluster than to it. And what a division gains is known before anything is changed, so
+the best of several can be taken.
 
 Swaps are in double precision and run in one thread.
 """
