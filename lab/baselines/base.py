@@ -147,8 +147,8 @@ class AnytimeBaseline(Baseline):
     history_ : tuple of RunRecord
         ``number``, ``inertia``, ``best``, ``n_iter`` and ``seconds`` of every solution made.
     stop_reason_ : StopReason
-        Why the search ended, a str: "max_iter" if it ran to its end, "max_time", "target_inertia",
-        "interrupted", or "proven_optimal" if the inertia is zero.
+        Why the search ended, a str: "max_offspring" if it ran to its end, "max_time",
+        "target_inertia", "interrupted", or "proven_optimal" if the inertia is zero.
     """
 
     max_time: float | None = None

@@ -69,7 +69,7 @@ class BigMeans(AnytimeBaseline):
     >>> model.labels_
     array([0, 0, 0, 1, 1, 1], dtype=int32)
     >>> model.inertia_, model.n_iter_, str(model.stop_reason_)
-    (16.0, 6, 'max_iter')
+    (16.0, 6, 'max_offspring')
     """
 
     chunk_size: int | None = None

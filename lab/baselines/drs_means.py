@@ -67,7 +67,7 @@ class DRSMeans(AnytimeBaseline):
     >>> model.labels_
     array([0, 0, 0, 1, 1, 1], dtype=int32)
     >>> model.inertia_, model.n_iter_, str(model.stop_reason_)
-    (16.0, 21, 'max_iter')
+    (16.0, 21, 'max_offspring')
     """
 
     n_swaps: int = 1000

@@ -55,7 +55,7 @@ class MultiStartKMeans(AnytimeBaseline):
     >>> model.labels_
     array([0, 0, 0, 1, 1, 1], dtype=int32)
     >>> model.inertia_, model.n_iter_, str(model.stop_reason_)
-    (16.0, 20, 'max_iter')
+    (16.0, 20, 'max_offspring')
     """
 
     init: str = "random"

@@ -66,7 +66,7 @@ class RecombinatorKMeans(AnytimeBaseline):
     >>> model.labels_
     array([0, 0, 0, 1, 1, 1], dtype=int32)
     >>> model.inertia_, str(model.stop_reason_)
-    (16.0, 'max_iter')
+    (16.0, 'max_offspring')
     """
 
     population_size: int = 20

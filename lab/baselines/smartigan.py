@@ -62,7 +62,7 @@ class Smartigan(AnytimeBaseline):
     >>> model.labels_
     array([0, 0, 0, 1, 1, 1], dtype=int32)
     >>> model.inertia_, model.n_iter_, str(model.stop_reason_)
-    (16.0, 10, 'max_iter')
+    (16.0, 10, 'max_offspring')
     """
 
     n_runs: int = 10

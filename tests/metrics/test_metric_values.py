@@ -16,7 +16,7 @@ from sklearn import metrics as theirs
 
 from evomeans import metrics
 
-MODULES = ("centroid_index", "compactness", "curves", "gap", "silhouette", "stability")
+MODULES = ("agreement", "compactness", "curves", "silhouette")
 
 
 def clustered(seed, offset=0.0, n=60, d=3, k=4):

@@ -95,7 +95,7 @@ class SAGA(AnytimeBaseline):
     >>> model.labels_
     array([0, 0, 0, 1, 1, 1], dtype=int32)
     >>> model.inertia_, model.n_iter_, str(model.stop_reason_)
-    (16.0, 51, 'max_iter')
+    (16.0, 51, 'max_offspring')
     >>> len(model.strategies_)
     10
     """
