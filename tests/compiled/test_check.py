@@ -29,7 +29,7 @@ print(model.labels_.tolist(), model.inertia_.hex(), history)
 @pytest.fixture
 def anew(monkeypatch, tmp_path):
     """Try the kernels again, as in the first process on a machine."""
-    monkeypatch.setattr("numba.config.CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr("evomeans.compiled.cache.folders_for", lambda _: (tmp_path,))
 
 
 def test_this_numba_is_trusted_and_that_is_remembered(anew, monkeypatch) -> None:
