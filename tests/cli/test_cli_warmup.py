@@ -14,21 +14,20 @@ import gc, warnings
 import dask.array as da
 import numpy as np
 from scipy.sparse import csr_array
-from evomeans import HGMeans, baselines
+from evomeans import HGMeans
 from evomeans.cli.info import needed_calls
 from evomeans.compiled.kernel import Kernel
 
 warnings.simplefilter("ignore")
 X = np.random.default_rng(0).normal(size=(80, 3))
-names, kind = baselines.__all__, {kind!r}
+kind = {kind!r}
 if kind == "csr":
-    X, names = csr_array(X), ["BreathingKMeans", "FLSpp", "RandomSwap", "Smartigan"]
+    X = csr_array(X)
 else:
     X = X.astype(kind)
     HGMeans(3, max_offspring=3).fit(da.from_array(X, chunks=(40, 3)))
     HGMeans(3).fit(X[:, :1])
-for name in names:
-    getattr(baselines, name)(3).fit(X)
+model = HGMeans(3, max_offspring=9).fit(X)
 model = HGMeans(3, strategy="paper", max_offspring=3).fit(X)
 many = np.random.default_rng(1).normal(size=(9000, 3))
 many = csr_array(many) if kind == "csr" else many.astype(kind)
@@ -44,7 +43,7 @@ print(*(f"{{kernel.__name__}}: {{types}}" for kernel, types in called - needed),
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["float64", "float32", "csr"])
 def test_warmup_compiles_what_fits_and_predictions_call(kind) -> None:
-    """After it, neither baselines nor Dask, one column nor many rows have anything to compile."""
+    """After it, neither Dask, one column nor many rows have anything to compile."""
     command = [sys.executable, "-c", SCRIPT.format(kind=kind)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr

@@ -192,7 +192,7 @@ def test_ctrl_c_during_compilation_ends_soon(tmp_path) -> None:
         "import numpy as np\nfrom evomeans import HGMeans\n"
         "HGMeans(3).fit(np.random.default_rng(0).normal(size=(150, 4)))\n"
     )
-    process = start(script)
+    process = start(script, EVOMEANS_CACHE="0")
     assert process.stderr is not None
     assert "compiling" in process.stderr.readline()
     time.sleep(1.0)

@@ -13,7 +13,7 @@ from evomeans import HGMeans
 from evomeans.wording import how_to_install
 from lab.baselines import SAGA
 from lab.measure import read_rows
-from lab.paper import command, methods, tasks
+from lab.paper import methods, pages, tasks
 from lab.paper.catalogue import EXPERIMENTS
 from lab.paper.command import main
 from lab.paper.experiment import Size
@@ -55,7 +55,7 @@ def no_proposals(monkeypatch, tmp_path):
     """Whatever is found here stays out of the list of best known values."""
     monkeypatch.delenv("EVOMEANS_DATA", raising=False)
     proposed = []
-    monkeypatch.setattr(command, "propose", lambda *value: bool(proposed.append(value)))
+    monkeypatch.setattr(pages, "propose", lambda *value: bool(proposed.append(value)))
     return proposed
 
 
@@ -124,7 +124,7 @@ def test_a_proposal_that_cannot_be_written_is_a_warning(tmp_path, monkeypatch, c
         assert (tmp_path / "termination.md").exists()
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(command, "propose", refuse)
+    monkeypatch.setattr(pages, "propose", refuse)
     run_experiment(named("termination"), Size.SMOKE, tmp_path, 1)
     assert "warning: no value could be proposed" in capsys.readouterr().out
 
@@ -140,7 +140,7 @@ def test_lower_values_than_the_best_known_are_proposed(no_proposals):
         {"dataset": "iris", "m": 3, "method": "B", "inertia": 78.0},
         {"dataset": "mixture-n9-m3-d2-s0", "m": 3, "method": "B", "inertia": 1.0},
     ]
-    command.propose_values(rows)
+    pages.propose_values(rows)
     assert no_proposals == [("iris", 3, 78.0, "B")]
 
 
@@ -150,7 +150,7 @@ def test_a_document_takes_in_the_pages(tmp_path):
     document.parent.mkdir()
     (folder / "one.md").write_text("# Title\n\n## Table\n\n[rows](one.csv)\n")
     document.write_text("Before.\n<!-- one -->\nold\n<!-- end of one -->\nAfter.\n")
-    command.insert_pages(document, folder)
+    pages.insert_pages(document, folder)
     assert document.read_text() == (
         "Before.\n<!-- one -->\n"
         "\n### Table\n\n[rows](../results/one.csv)\n"
@@ -158,7 +158,7 @@ def test_a_document_takes_in_the_pages(tmp_path):
     )
     document.write_text("<!-- one -->\n")
     with pytest.raises(SystemExit, match="end of one"):
-        command.insert_pages(document, folder)
+        pages.insert_pages(document, folder)
 
 
 def test_pages_go_into_a_document_without_running_anything(tmp_path):
