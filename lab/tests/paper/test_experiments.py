@@ -11,6 +11,7 @@ import pytest
 
 from evomeans import HGMeans
 from evomeans.wording import how_to_install
+from lab.__main__ import main as laboratory
 from lab.baselines import SAGA
 from lab.measure import read_rows
 from lab.paper import methods, pages, tasks
@@ -195,7 +196,7 @@ def test_folders_that_cannot_be_used_take_one_line(tmp_path, monkeypatch):
         main(["termination", "--size", "smoke", "--results", str(tmp_path / "file")])
     monkeypatch.setenv("EVOMEANS_DATA", str(tmp_path / "nowhere"))
     with pytest.raises(SystemExit, match=r"^error: EVOMEANS_DATA=.*nowhere"):
-        main(["reliability", "--size", "smoke", "--results", str(tmp_path)])
+        laboratory(["paper", "reliability", "--size", "smoke", "--results", str(tmp_path)])
 
 
 def test_one_experiment_that_cannot_be_shown_keeps_no_other_from_it(tmp_path):
@@ -236,7 +237,7 @@ def test_the_command_runs_several_experiments(tmp_path, monkeypatch):
         asked.append(processes)
         return run_tasks(tasks, path, 1)
 
-    monkeypatch.setattr(command, "run_tasks", run_here)
+    monkeypatch.setattr(pages, "run_tasks", run_here)
     arguments = ["--size", "smoke", "--processes", "2", "--results", str(tmp_path)]
     main(["termination", "population", *arguments])
     assert asked == [2, 2]
