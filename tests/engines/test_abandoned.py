@@ -17,7 +17,7 @@ from evomeans.engines.cpu import order
 from evomeans.engines.cpu.engine import CpuEngine
 from evomeans.engines.cpu.seeding import seed
 from evomeans.engines.cpu.threads import ABANDONED
-from evomeans.engines.cpu.workspace import Room
+from evomeans.engines.cpu.workspace import Workspace
 from evomeans.engines.protocol import Abandoned
 from evomeans.engines.sampling import WeightedDraw
 from evomeans.engines.spherical import SphericalEngine
@@ -76,14 +76,14 @@ def test_centres_that_were_drawn_in_time_are_kept(monkeypatch) -> None:
     """They come first, and no sample is drawn again."""
     engine, quantiles = CpuEngine(X), RNG.random((300, 2))
     whole = engine.seed(quantiles)
-    draw = Room.seed
+    draw = Workspace.seed
 
-    def seed_some(room, trials, chosen):
-        draw(room, trials, chosen)
+    def seed_some(workspace, trials, chosen):
+        draw(workspace, trials, chosen)
         chosen[100:] = -1
         raise Abandoned
 
-    monkeypatch.setattr(Room, "seed", seed_some)
+    monkeypatch.setattr(Workspace, "seed", seed_some)
     centers = engine.seed(quantiles)
     assert_array_equal(centers[:100], whole[:100])
     assert are_distinct_samples(centers, engine)
@@ -92,21 +92,49 @@ def test_centres_that_were_drawn_in_time_are_kept(monkeypatch) -> None:
 def test_the_kernels_look_at_the_barrier() -> None:
     """Seeding chooses nothing, and an assignment labels nothing, once it says so."""
     engine = CpuEngine(X)
-    room = engine._room(4)
-    room.crew.barrier[ABANDONED] = 1
-    n_tiles = len(room.samples.radii)
-    memory = room.scratch.scores[0][:1].repeat(n_tiles, axis=0), np.empty(n_tiles, np.float32)
+    workspace = engine._workspace(4)
+    workspace.team.barrier[ABANDONED] = 1
+    n_tiles = len(workspace.samples.radii)
+    memory = workspace.scratch.scores[0][:1].repeat(n_tiles, axis=0), np.empty(n_tiles, np.float32)
     chosen, gains = np.full(4, -1, np.int64), np.empty(n_tiles)
     numbers = RNG.random((4, 2)), chosen
-    seed(room.samples, room.centers.exact, room.scratch, *memory, gains, *numbers, 0, 1)
+    seed(
+        workspace.samples,
+        workspace.centers.exact,
+        workspace.scratch,
+        *memory,
+        gains,
+        *numbers,
+        0,
+        1,
+    )
     assert_array_equal(chosen, -1)
     found = engine._new_solution(4)
-    addresses = room._addresses
-    room._kernels.refine(
+    addresses = workspace._addresses
+    workspace._kernels.refine(
         addresses[0],
         *[address_of(found)] * 2,
         *addresses[1:],
-        *(0, 0, 0, False, -1, -1, 0.0, 1, 5, room._kernels.reassign, 0, 0.0, 0, 0, 0, 0.0, 0, 1),
+        *(
+            0,
+            0,
+            0,
+            False,
+            -1,
+            -1,
+            0.0,
+            1,
+            5,
+            workspace._kernels.reassign,
+            0,
+            0.0,
+            0,
+            0,
+            0,
+            0.0,
+            0,
+            1,
+        ),
     )
     assert_array_equal(found.state.labels, 4)
 

@@ -86,13 +86,13 @@ def test_neither_a_parent_nor_threads_change_a_bit(eager_threads, dtype, weighte
     rng = np.random.default_rng(problem.seed)
     with time_limit(20):
         engine = create_engine("cpu", problem.X, problem.weights)
-        crew = create_engine("cpu", problem.X, problem.weights, n_jobs=3)
+        team = create_engine("cpu", problem.X, problem.weights, n_jobs=3)
         mother, father = engine.refine(moving(problem.starts(engine, 2)))
         for _ in range(3):
             (start,) = moving([offspring(mother, father, rng)])
             (child,) = engine.refine([start])
             (orphan,) = engine.refine([replace(start, parent=None)])
-            (shared,) = crew.refine([replace(start, parent=None)])
+            (shared,) = team.refine([replace(start, parent=None)])
             assert_same_bits(child, orphan)
             assert_same_bits(child, shared)
             father, mother = mother, child

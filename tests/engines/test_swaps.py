@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from evomeans.engines import Start, create_engine
-from evomeans.engines.cpu.swaps.lists import Diary
+from evomeans.engines.cpu.swaps.lists import UndoLog
 from evomeans.engines.cpu.swaps.search import uniform
 from evomeans.engines.protocol import Ability, LocalSearch
 from limits import time_limit
@@ -142,13 +142,13 @@ def test_neither_a_parent_nor_threads_nor_repetition_change_a_bit(
     rng = np.random.default_rng(problem.seed)
     with time_limit(20):
         engine = create_engine("cpu", problem.X, problem.weights)
-        crew = create_engine("cpu", problem.X, problem.weights, n_jobs=2)
+        team = create_engine("cpu", problem.X, problem.weights, n_jobs=2)
         mother, father = engine.refine(swapping(problem.starts(engine, 2)))
         for _ in range(2):
             (start,) = swapping([offspring(mother, father, rng)])
             orphan = replace(start, parent=None)
             (child,) = engine.refine([start])
-            for other, asked in ((engine, start), (engine, orphan), (crew, orphan)):
+            for other, asked in ((engine, start), (engine, orphan), (team, orphan)):
                 assert_same_bits(child, other.refine([asked])[0])
             father, mother = mother, child
 
@@ -190,9 +190,9 @@ def test_other_quantiles_draw_other_swaps() -> None:
 )
 def test_random_numbers_are_those_of_splitmix64(seed, expected) -> None:
     """The first 53 bits of what the authors' own program gives."""
-    diary = Diary.allocate(1, 1, 1)
-    diary.random[0] = seed
-    assert uniform(diary) == (expected >> 11) * 2.0**-53
+    undo = UndoLog.allocate(1, 1, 1)
+    undo.random[0] = seed
+    assert uniform(undo) == (expected >> 11) * 2.0**-53
 
 
 # ---- awkward weights and samples -------------------------------------------------------------

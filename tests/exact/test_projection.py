@@ -9,7 +9,7 @@ import pytest
 from proof_problems import problems
 
 from evomeans.exact.limits import Limits
-from evomeans.exact.projection import CpuProjector, Workbench, lowest_sum
+from evomeans.exact.projection import CpuProjector, ProjectionTools, lowest_sum
 from evomeans.exact.tree import Tree, tree_bound
 from optional import require_torch
 
@@ -62,10 +62,10 @@ def test_projectors_agree_with_a_slow_one(name: str, n: int, k: int) -> None:
 def test_bounds_by_torch_never_exceed_the_optimum(factor: float) -> None:
     """Brute force, also with an upper bound that is too high."""
     require_torch()
-    bench = Workbench(projector=on_torch)
+    bench = ProjectionTools(projector=on_torch)
     for problem in problems(40, 6):
         cutoff = factor * problem.optimum
         limits = Limits(max_time=20)
-        tree = Tree(problem.points, problem.k, cutoff, None, limits, False, workbench=bench)
+        tree = Tree(problem.points, problem.k, cutoff, None, limits, False, tools=bench)
         bound = tree_bound(problem.points, problem.k, tree.prove())
         assert problem.optimum * (1 - 2e-6) <= bound <= problem.optimum * (1 + 1e-13)

@@ -14,7 +14,7 @@ from evomeans.exact.admm import ROUND, WIDE_GAP, Iterate, Search
 from evomeans.exact.cases import InvalidProofError, Step, StepKind
 from evomeans.exact.limits import Limits, Threads
 from evomeans.exact.points import WeightedPoints
-from evomeans.exact.projection import Workbench
+from evomeans.exact.projection import ProjectionTools
 from evomeans.exact.subproblem import Multipliers, Subproblem, kmeans
 from evomeans.exact.tree import Tree, TreeProof, tree_bound
 
@@ -109,7 +109,7 @@ def test_threads_do_not_change_the_proof(count: int) -> None:
     proofs = []
     for number in (1, count):
         with Threads(number) as threads, threadpool_limits(1):
-            bench = Workbench(threads)
+            bench = ProjectionTools(threads)
             tree = Tree(points, 4, cutoff, None, limits, False, 20, bench)
             proofs.append(tree.prove())
     assert proofs[0].n_nodes >= 9

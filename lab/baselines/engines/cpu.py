@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from evomeans.engines.cpu import engine as cpu
 from evomeans.engines.cpu.samples import with_room
-from evomeans.engines.cpu.workspace import LabelledCenters, Room
+from evomeans.engines.cpu.workspace import LabelledCenters, Workspace
 from evomeans.engines.protocol import Handle
 from evomeans.engines.sampling import WeightedDraw
 from evomeans.typing import FloatArray
@@ -53,7 +53,7 @@ class BaselineCpuEngine(cpu.CpuEngine):
         self, centers: FloatArray, power: int = 2
     ) -> tuple[FloatArray, FloatArray]:
         """Return what the samples of each centre cost, and what more without it."""
-        closest = find_closest(self._room(len(centers)), centers)
+        closest = find_closest(self._workspace(len(centers)), centers)
         weights = None if self.weights is None else self.samples.weights
         sums = sum_by_center(
             closest.labels, closest.first, closest.second, weights, len(centers), power
@@ -71,19 +71,19 @@ class BaselineCpuEngine(cpu.CpuEngine):
     def two_closest(self, centers: FloatArray) -> tuple[NDArray[np.int32], FloatArray, FloatArray]:
         """Labels of the closest centres, and squared distances to the two closest."""
         places = self.samples.places
-        closest = find_closest(self._room(len(centers)), centers)
+        closest = find_closest(self._workspace(len(centers)), centers)
         return closest.labels[places], closest.first[places], closest.second[places]
 
     def swap_gains(self, centers: FloatArray, quantile: float) -> tuple[int, FloatArray]:
         """Draw a sample by D²; return it, and the gains of putting each centre onto it."""
-        room = self._room(len(centers))
-        closest = find_closest(room, centers)
+        workspace = self._workspace(len(centers))
+        closest = find_closest(workspace, centers)
         costs = closest.first[self.samples.places]
         if self.weights is not None:
             costs *= self.weights
         drawing = WeightedDraw(self.n_samples, costs if costs.any() else self.weights)
         row = drawing.rows(np.array([quantile]))
-        gains = foresee_swaps(room, closest, self.rows(row))
+        gains = foresee_swaps(workspace, closest, self.rows(row))
         return int(row[0]), np.ldexp(gains, -2 * self.frame.exponent)
 
     def threshold_moves(
@@ -94,8 +94,8 @@ class BaselineCpuEngine(cpu.CpuEngine):
         factor: float,
     ) -> tuple[NDArray[np.int32], FloatArray]:
         """Move single samples, in this order, where that costs less than a multiple of before."""
-        places, room = self.samples.places, self._room(n_clusters)
-        moved = move_by_threshold(room, labels[self.samples.order], places[order], factor)
+        places, workspace = self.samples.places, self._workspace(n_clusters)
+        moved = move_by_threshold(workspace, labels[self.samples.order], places[order], factor)
         return moved.labels[places], moved.centers
 
     def seed_from(
@@ -123,17 +123,17 @@ class BaselineCpuEngine(cpu.CpuEngine):
 
     def cluster_sums(self, centers: FloatArray, parent: Handle | None = None) -> ClusterSums:
         """Assign all samples to these centres, and sum them up."""
-        room = self._room(len(centers))
-        found = self._new_solution(room.k)
-        known = self.memory.lend(parent, room.k)
+        workspace = self._workspace(len(centers))
+        found = self._new_solution(workspace.k)
+        known = self.memory.lend(parent, workspace.k)
         before = found if known is None else known
         try:
-            room.run(before, found, centers, known is not None, -1, 0.0, 1, steps=0)
+            workspace.run(before, found, centers, known is not None, -1, 0.0, 1, steps=0)
         finally:
             self.memory.take_back(parent, known)
         limbs, weights = found.sums, found.weights.copy()
         sums = (limbs[:, 0, :-1] + limbs[:, 1, :-1] / self.samples.limb) / self.samples.scales[:-1]
-        return ClusterSums(room.inertia, weights, sums, self.memory.keep(found))
+        return ClusterSums(workspace.inertia, weights, sums, self.memory.keep(found))
 
     def _attraction(self, n_points: int) -> Attraction:
         work = n_points * self.n_samples * self.n_features
@@ -143,34 +143,36 @@ class BaselineCpuEngine(cpu.CpuEngine):
         return self._attractions[n_threads]
 
 
-def find_closest(room: Room, centers: FloatArray) -> TwoClosest:
+def find_closest(workspace: Workspace, centers: FloatArray) -> TwoClosest:
     """Return the two closest centres of every sample, by place, with squared distances."""
-    room.centers.exact[:] = centers
-    n_samples = len(room.samples.order)
+    workspace.centers.exact[:] = centers
+    n_samples = len(workspace.samples.order)
     found = TwoClosest(*np.zeros((2, n_samples), np.int32), *np.full((2, n_samples), np.inf))
-    room.crew.run(find_two_closest, room.samples, room.centers.exact, room.scratch, *found)
+    workspace.team.run(
+        find_two_closest, workspace.samples, workspace.centers.exact, workspace.scratch, *found
+    )
     return found
 
 
-def foresee_swaps(room: Room, closest: TwoClosest, point: FloatArray) -> FloatArray:
+def foresee_swaps(workspace: Workspace, closest: TwoClosest, point: FloatArray) -> FloatArray:
     """Return what swaps of centres with a point, shape (1, d), would gain, in the frame.
 
     See :mod:`~lab.baselines.engines.foresight`.
     """
-    memory = Foresight.allocate(*room.target.shape)
+    memory = Foresight.allocate(*workspace.target.shape)
     members = closest.labels.argsort(kind="stable")
-    begins = np.searchsorted(closest.labels[members], np.arange(room.k + 1))
-    away = squares_to(room.samples, point)
-    foresee(room.samples, *closest, away, members, begins, memory)
+    begins = np.searchsorted(closest.labels[members], np.arange(workspace.k + 1))
+    away = squares_to(workspace.samples, point)
+    foresee(workspace.samples, *closest, away, members, begins, memory)
     return memory.gains
 
 
 def move_by_threshold(
-    room: Room, labels: NDArray[np.int32], order: NDArray[np.uint32], factor: float
+    workspace: Workspace, labels: NDArray[np.int32], order: NDArray[np.uint32], factor: float
 ) -> LabelledCenters:
     """Make a pass of moves, by place; see :mod:`~lab.baselines.engines.thresholds`."""
-    clusters = room.swapped
+    clusters = workspace.swapped
     clusters.labels[:] = labels
-    gather(room.samples, clusters, room.target)
-    visit_all(room.samples, clusters, order, factor, np.empty(room.k), room.target)
-    return LabelledCenters(clusters.labels.copy(), room.target.copy())
+    gather(workspace.samples, clusters, workspace.target)
+    visit_all(workspace.samples, clusters, order, factor, np.empty(workspace.k), workspace.target)
+    return LabelledCenters(clusters.labels.copy(), workspace.target.copy())

@@ -25,7 +25,7 @@ from evomeans.engines.cpu.layout import Rows, Samples, SparseRows, aligned, coun
 from evomeans.engines.cpu.order import neighbour_order
 from evomeans.engines.cpu.seeding import all_distances
 from evomeans.engines.cpu.simd import WIDTH
-from evomeans.engines.cpu.threads import Crew, nth_item
+from evomeans.engines.cpu.threads import ThreadTeam, nth_item
 from evomeans.typing import FloatArray
 from lab.baselines.engine import Attracted
 
@@ -47,7 +47,7 @@ class Attraction:
     def __init__(self, samples: Samples, n_features: int, n_threads: int) -> None:
         self.samples = samples
         self.n_features = n_features
-        self.crew = Crew(n_threads)
+        self.team = ThreadTeam(n_threads)
 
     def reductions(self, points: FloatArray, squares: FloatArray) -> FloatArray:
         """Return b(y) of every point.
@@ -87,7 +87,7 @@ class Attraction:
         squares = squares[self.samples.order]
         gains, weights = np.empty(len(points)), np.empty(len(points))
         means = np.empty(points.shape if moving else (0, self.n_features))
-        self.crew.run(
+        self.team.run(
             attract,
             self.samples,
             OwnDistances.of(squares),
@@ -97,7 +97,7 @@ class Attraction:
             gains,
             weights,
             means,
-            PointScratch.allocate(self.n_features, self.crew.n_threads),
+            PointScratch.allocate(self.n_features, self.team.n_threads),
         )
         places = np.empty_like(order)
         places[order] = np.arange(len(order), dtype=order.dtype)
@@ -135,11 +135,11 @@ class Attraction:
         return hstack([stored, csr_array(np.ones((n_samples, 1)))], format="csr")
 
     def _sparse_squares(self, points: FloatArray) -> FloatArray:
-        room = {
+        workspace = {
             "center_squares": np.zeros(len(points)),
             "by_feature": np.zeros((self.n_features, len(points))),
         }
-        samples = self.samples._replace(rows=self.samples.rows._replace(**room))
+        samples = self.samples._replace(rows=self.samples.rows._replace(**workspace))
         distances = np.empty((len(self.samples.order), len(points)))
         all_distances(samples, np.ascontiguousarray(points), distances)
         return np.square(distances, out=distances)

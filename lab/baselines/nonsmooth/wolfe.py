@@ -65,8 +65,10 @@ def _enter(products: FloatArray, weights: FloatArray, nearest: int) -> FloatArra
             break
         # Go towards the affine minimum up to the boundary of the convex hull.
         leaving = wanted <= NEGLIGIBLE
-        room = present[leaving] - wanted[leaving]
-        share = min(1.0, float((present[leaving] / np.where(room > 0.0, room, 1.0)).min()))
+        workspace = present[leaving] - wanted[leaving]
+        share = min(
+            1.0, float((present[leaving] / np.where(workspace > 0.0, workspace, 1.0)).min())
+        )
         present = (1.0 - share) * present + share * wanted
         stays = present > NEGLIGIBLE
         stays &= ~(leaving & (present <= present[leaving].min()))

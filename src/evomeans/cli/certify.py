@@ -12,7 +12,7 @@ import numpy as np
 
 from evomeans.cli.failures import CommandError, ExitCode, reason_of
 from evomeans.cli.options import ProofOptions, SampleOptions, TableOptions
-from evomeans.cli.predict import Treatment, fitted_model, matching_table
+from evomeans.cli.predict import TablePreparation, fitted_model, matching_table
 from evomeans.cli.progress import ProofDisplay
 from evomeans.cli.record import as_json
 from evomeans.cli.run_folder import (
@@ -88,7 +88,7 @@ def run_record(folder: Path) -> dict[str, Any]:
     return record
 
 
-def certifiable_model(folder: Path) -> tuple[SearchingEstimator, Treatment]:
+def certifiable_model(folder: Path) -> tuple[SearchingEstimator, TablePreparation]:
     """Return the model of a run, and what must be done to samples before it sees them."""
     model, treatment = fitted_model(folder)
     try:
@@ -100,7 +100,7 @@ def certifiable_model(folder: Path) -> tuple[SearchingEstimator, Treatment]:
 
 def samples_of_run(
     model: SearchingEstimator,
-    treatment: Treatment,
+    treatment: TablePreparation,
     record: dict[str, Any],
     name: str,
     read: TableOptions,

@@ -65,7 +65,7 @@ def predict_table(
 
 
 @dataclass(frozen=True)
-class Treatment:
+class TablePreparation:
     """What a fit did to its table, and what is therefore done to the rows of a prediction."""
 
     standardization: Standardization | None = None
@@ -85,7 +85,7 @@ class Treatment:
         return X
 
 
-def fitted_model(path: Path) -> tuple[SearchingEstimator, Treatment]:
+def fitted_model(path: Path) -> tuple[SearchingEstimator, TablePreparation]:
     """Return a model, and what must be done to samples before it sees them."""
     folder = path if path.is_dir() else path.parent
     file = path / MODEL if path.is_dir() else path
@@ -109,16 +109,16 @@ def fitted_model(path: Path) -> tuple[SearchingEstimator, Treatment]:
                 f"{file} was fitted to standardized columns. How is written in {RECORD}, which is "
                 "not next to it; name the folder of the run."
             )
-        return model, Treatment()
+        return model, TablePreparation()
     # A file of another name need not belong to the run that it lies next to.
     if not may_be_scaled and file.name != MODEL:
-        return model, Treatment()
+        return model, TablePreparation()
     record = read_record(folder)
     scaling = None
     if may_be_scaled and record.get("standardization", ...) is not None:
         scaling = _scaling(record, model, folder / RECORD)
     id_name = (record.get("table") or {}).get("id")
-    return model, Treatment(scaling, _missing(record, model, folder / RECORD), id_name)
+    return model, TablePreparation(scaling, _missing(record, model, folder / RECORD), id_name)
 
 
 def _scaling(record: dict[str, Any], model: SearchingEstimator, path: Path) -> Standardization:
@@ -151,7 +151,7 @@ def matching_table(
     name: str,
     read: TableOptions,
     terminal: Terminal,
-    treatment: Treatment,
+    treatment: TablePreparation,
     *,
     samples: SampleOptions | None = None,
     in_dask: bool = False,

@@ -39,7 +39,7 @@ from evomeans.typing import FloatArray
 PLAIN_STEPS = 10
 
 
-class Pace:
+class MomentumSchedule:
     """Says by which part of the last step centres go beyond the means."""
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class Momentum:
 
     def __init__(self) -> None:
         self._before: FloatArray | None = None
-        self._pace = Pace()
+        self._pace = MomentumSchedule()
 
     def next(
         self, centers: FloatArray, means: FloatArray, weights: FloatArray
@@ -111,7 +111,7 @@ class Momentum:
 EARLIEST, MOST_GAIN = 10, 2.0
 
 
-class Outlook:
+class AbandonRule:
     """Follows one run of K-means.
 
     Parameters

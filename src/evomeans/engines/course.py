@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from evomeans.engines.acceleration import Momentum, Outlook
+from evomeans.engines.acceleration import AbandonRule, Momentum
 from evomeans.engines.protocol import LocalSearch, Start
 from evomeans.engines.rules import (
     CERTAINLY_NO_ROUNDING,
@@ -164,7 +164,7 @@ def _filled(start: Start, total_weight: float, leads: bool) -> Steps[Level]:
     """Run K-means, and refill clusters that end up empty."""
     if start.local_search.momentum and start.local_search.max_iter is None:
         least = least_of(start.local_search, start.least_explained)
-        weights = (yield Lead(least)) if leads else (yield from lead(Outlook(least)))
+        weights = (yield Lead(least)) if leads else (yield from lead(AbandonRule(least)))
         if weights is not None:
             return Level(math.inf, weights)
     return (yield from _refilled(start, total_weight, (yield Descend())))
@@ -184,12 +184,12 @@ def _refilled(start: Start, total_weight: float, level: Level) -> Steps[Level]:
     return level
 
 
-def lead(outlook: Outlook) -> Steps[FloatArray | None]:
+def lead(rule: AbandonRule) -> Steps[FloatArray | None]:
     """Lead the centres by momentum; return the weights of the clusters if it is hopeless."""
     momentum, target = Momentum(), None
     for _ in range(MAX_ITERATIONS):
         clusters: Clusters = yield Assign(target)
-        if outlook.is_hopeless(*clusters):
+        if rule.is_hopeless(*clusters):
             return clusters.weights
         target = momentum.next(*clusters)
         if target is None:

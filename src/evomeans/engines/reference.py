@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from evomeans.engines.acceleration import Momentum, Outlook
+from evomeans.engines.acceleration import AbandonRule, Momentum
 from evomeans.engines.base import DrawnCenters, OneAtATime
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import Ability, Handle, Refinement, Start
@@ -105,8 +105,8 @@ class ReferenceEngine(DrawnCenters, OneAtATime):
         labels = np.full(self.n_samples, -1)
         n_iter, repairs, steps = 0, 0, 0
         if start.local_search.momentum and limit is None:
-            outlook = Outlook(0.0 if start.local_search.swaps else start.least_explained)
-            n_iter, is_hopeless = self._descend_with_momentum(centers, outlook)
+            rule = AbandonRule(0.0 if start.local_search.swaps else start.least_explained)
+            n_iter, is_hopeless = self._descend_with_momentum(centers, rule)
             if is_hopeless:
                 return Refinement(centers, math.inf, np.zeros(len(centers)), n_iter)
         while True:
@@ -139,7 +139,7 @@ class ReferenceEngine(DrawnCenters, OneAtATime):
                 alpha, quantile = repair_draw(start.alpha, start.quantile, repairs)
                 self.relocate(centers, empty, alpha, quantile, start.power)
 
-    def _descend_with_momentum(self, centers: FloatArray, outlook: Outlook) -> tuple[int, bool]:
+    def _descend_with_momentum(self, centers: FloatArray, rule: AbandonRule) -> tuple[int, bool]:
         """Lead the centres near a fixed point.
 
         Return how many assignments that took, and whether it is hopeless.
@@ -150,7 +150,7 @@ class ReferenceEngine(DrawnCenters, OneAtATime):
             labels = np.argmin(self._squares(centers), axis=1)
             weights, means = self._cluster_weights(labels, len(centers)), centers.copy()
             self._move_to_means(means, labels, weights)
-            if outlook.is_hopeless(centers, means, weights):
+            if rule.is_hopeless(centers, means, weights):
                 return n_iter, True
             target = momentum.next(centers, means, weights)
             if target is None:

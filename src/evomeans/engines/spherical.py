@@ -22,7 +22,7 @@ from evomeans.engines.nearest import one_blas_thread
 from evomeans.typing import FloatArray, Integers, Labels
 
 # A gain below this share of the lengths involved is rounding.
-WORTHWHILE = 1e-12
+LEAST_GAIN = 1e-12
 # Cosines this close to one are one but for rounding.
 ROUNDING = 2.0**-50
 
@@ -179,13 +179,13 @@ def move_singles(
         rest = norms[a] - 2.0 * weight * products[a] + own
         before = math.sqrt(norms[a])
         lost = before - math.sqrt(max(rest, 0.0))
-        best, most = a, lost + WORTHWHILE * (before + weight)
+        best, most = a, lost + LEAST_GAIN * (before + weight)
         for b in range(sums.shape[1]):
             if b == a:
                 continue
             length = math.sqrt(norms[b])
             gain = math.sqrt(max(norms[b] + 2.0 * weight * products[b] + own, 0.0)) - length
-            if gain > most + WORTHWHILE * length:
+            if gain > most + LEAST_GAIN * length:
                 best, most = b, gain
         if best != a:
             moved += 1
@@ -198,7 +198,7 @@ def move_singles(
 
 
 MOST_ROUNDS = 10_000
-BETTER = 1.0 - 1e-12
+IMPROVED = 1.0 - 1e-12
 
 
 class SphericalEngine(ModelEngine):
@@ -304,9 +304,9 @@ class SphericalEngine(ModelEngine):
             labels, costs, changed = self._closest(units, labels)
             n_iter += 1
             objective = weighted_sum(self.weights, costs)
-            if objective >= best * BETTER and not changed:
+            if objective >= best * IMPROVED and not changed:
                 break
-            is_lower = objective < best * BETTER
+            is_lower = objective < best * IMPROVED
             if is_lower and is_hopeless(best, objective, goal):
                 break
             best, kept = min(objective, best), units

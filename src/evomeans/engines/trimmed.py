@@ -20,7 +20,7 @@ from evomeans.compiled.ready import Call
 from evomeans.engines.base import Descent, ModelEngine, is_hopeless, weighted_sum
 from evomeans.engines.constrained.engine import kernel_calls as constrained_calls
 from evomeans.engines.constrained.engine import measured_squares
-from evomeans.engines.constrained.layout import Clusters, Items, Workspace
+from evomeans.engines.constrained.layout import Clusters, Items, MoveMemory
 from evomeans.engines.constrained.moves import centre, measure, move_items
 from evomeans.engines.frame import Frame
 from evomeans.kernels.vectors import squared_difference
@@ -29,7 +29,7 @@ from evomeans.typing import FloatArray, Integers, Labels
 # Samples of each cluster that may be left out instead of others: those farthest from its centre.
 CANDIDATES = 16
 # What is less than this share of the terms that make it up is rounding.
-WORTHWHILE = 1e-10
+LEAST_GAIN = 1e-10
 NONE = -1
 
 
@@ -143,7 +143,7 @@ def find_exchange(
                     total = clusters.weights[b]
                     spent = squares[b] * total / (total + amount)
                     change = amount * (spent - away[a, p] * (rest + amount) / rest)
-                if change < lowest and -change > WORTHWHILE * amount * (away[a, p] + squares[b]):
+                if change < lowest and -change > LEAST_GAIN * amount * (away[a, p] + squares[b]):
                     chosen, where, lowest = i, b, change
     return chosen, where
 
@@ -183,7 +183,7 @@ def exchange(items: Items, clusters: Clusters, i: int, j: int, b: int, amount: f
 
 
 MOST_ROUNDS = 10_000
-BETTER = 1.0 - 1e-12
+IMPROVED = 1.0 - 1e-12
 OUTLIER = -1
 
 
@@ -280,7 +280,7 @@ class TrimmedEngine(ModelEngine):
     def descend(self, centers: FloatArray, single_moves: bool, goal: float = math.inf) -> Descent:
         """Alternate assignment, trimming, means, single moves and exchanges until none improves."""
         (n, d), k = self.items.points.shape, len(centers)
-        work = Workspace.allocate(n, k, d)
+        work = MoveMemory.allocate(n, k, d)
         limits = np.zeros(k, np.int64), np.full(k, n)
         means = np.array(centers, dtype=np.float64)
         best, best_means = np.inf, means
@@ -291,7 +291,7 @@ class TrimmedEngine(ModelEngine):
             self.reach(best_means)
             found = self.trim(self.squares(means))
             n_iter += 1
-            if found.objective >= best * BETTER or is_hopeless(best, found.objective, goal):
+            if found.objective >= best * IMPROVED or is_hopeless(best, found.objective, goal):
                 break
             best, best_means = found.objective, means.copy()
             items = self.items._replace(weights=found.kept)
@@ -299,14 +299,14 @@ class TrimmedEngine(ModelEngine):
             clusters = Clusters(found.labels, means, np.zeros(k), counts, *limits)
             lower = float(centre(items, clusters, work))
             # Only moves fill clusters that are empty.
-            if (improves and lower >= best * BETTER) or not clusters.weights.all():
+            if (improves and lower >= best * IMPROVED) or not clusters.weights.all():
                 self._move(items, clusters, work)
         found = self.trim(self.squares(best_means))
         totals = np.bincount(found.labels, found.kept, k).astype(np.float64)
         labels = found.labels_with_outliers(self.weights)
         return Descent(best_means, labels, found.objective, totals, n_iter)
 
-    def _move(self, items: Items, clusters: Clusters, work: Workspace) -> None:
+    def _move(self, items: Items, clusters: Clusters, work: MoveMemory) -> None:
         """Move single samples until none can be; then exchange some with those left out."""
         for _ in range(MOST_ROUNDS):
             blocks = self.blocks(len(clusters.means))

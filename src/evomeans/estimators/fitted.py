@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from evomeans.engines import Engine, create_engine, is_dask, nearest
 from evomeans.engines.frame import Frame, is_sparse
 from evomeans.estimators.parameters import DENSE_ENGINES, check_thread_count
-from evomeans.estimators.presenting import Presented
+from evomeans.estimators.presenting import ReportMixin
 from evomeans.estimators.solution import (
     Solution,
     canonical_solution,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from evomeans.exact.certificate import Certificate
 
 
-class Centers(Presented, ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore[misc]
+class Centers(ReportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore[misc]
     """What an estimator inherits that has centres to compare new samples with."""
 
     engine: str

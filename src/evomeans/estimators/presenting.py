@@ -19,7 +19,7 @@ CARD = (
 )
 
 
-class Presented:
+class ReportMixin:
     """A mixin for estimators that present themselves once they are fitted."""
 
     def report(self, X: Any, path: str | os.PathLike[str], **options: Any) -> Path:

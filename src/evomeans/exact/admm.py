@@ -25,7 +25,7 @@ import numpy as np
 from evomeans.exact.bound import dual_matrix, pairs_to_fix, proven_bound, quick_bound
 from evomeans.exact.cut_search import CutFinder
 from evomeans.exact.limits import Limits
-from evomeans.exact.projection import Workbench, finish, point_to_project, relax
+from evomeans.exact.projection import ProjectionTools, finish, point_to_project, relax
 from evomeans.exact.subproblem import (
     LARGEST,
     Cuts,
@@ -105,12 +105,12 @@ class Search:
         Pairs to keep apart are added on the way.
     iterate : Iterate
         Where to begin.
-    workbench : Workbench
+    tools : ProjectionTools
     """
 
     problem: Subproblem
     iterate: Iterate
-    workbench: Workbench = field(default_factory=Workbench)
+    tools: ProjectionTools = field(default_factory=ProjectionTools)
     best: Multipliers = field(init=False)
     bound: float = field(init=False, default=-math.inf)
     """Quick bound of the best multipliers."""
@@ -228,8 +228,8 @@ class Rounds:
         self.Y = start.V
         self.ages = np.zeros(len(self.cuts))
         v = problem.roots / math.sqrt(problem.weights.sum())
-        self.projector = search.workbench.projector(v, problem.k)
-        self.finder = CutFinder(n, search.workbench.threads)
+        self.projector = search.tools.projector(v, problem.k)
+        self.finder = CutFinder(n, search.tools.threads)
         self.A, self.base, self.matrix = (np.empty((n, n)) for _ in range(3))
         self.n_found = -1
 

@@ -22,14 +22,14 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from evomeans.exact.limits import Limits
 from evomeans.exact.points import SMALLEST_INERTIA, WeightedPoints
-from evomeans.exact.projection import Workbench
+from evomeans.exact.projection import ProjectionTools
 from evomeans.typing import Integers
 
 LARGEST_CUTOFF = 1e290
 """Coordinates and weights are small in the units of the points, and so are inertias."""
 MOST_BYTES, MOST_DEPTH = 2**30, 64
 """Of the cases that are open at the same time; and how many may be as large as the whole."""
-BETTER = 1e-9
+LEAST_IMPROVEMENT = 1e-9
 """Relative; a clustering replaces the known one if it is better by this much."""
 
 Pair = tuple[int, int]
@@ -200,7 +200,7 @@ class CaseTree(ABC, Generic[N]):
         Whether to look for better clusterings.
     max_nodes : int
         Cases at most, but for those that are worked on side by side.
-    workbench : Workbench, optional
+    tools : ProjectionTools, optional
         Threads, and where eigenvectors are computed.
     """
 
@@ -219,12 +219,12 @@ class CaseTree(ABC, Generic[N]):
         limits: Limits,
         improving: bool = True,
         max_nodes: int = 10**9,
-        workbench: Workbench | None = None,
+        tools: ProjectionTools | None = None,
     ) -> None:
         self.points, self.k, self.limits = points, k, limits
         self.cutoff, self.labels = cutoff, labels
         self.improving, self.max_nodes = improving, max_nodes
-        self.workbench = workbench or Workbench()
+        self.tools = tools or ProjectionTools()
         self.n_nodes = 0
         self._better: Integers | None = None
 
@@ -292,7 +292,7 @@ class CaseTree(ABC, Generic[N]):
         for node, pair in zip(nodes, pairs, strict=True):
             node.pair = pair
             calls += [(*half, node.bound) for half in self._halves(node, pair)]
-        children = self.workbench.threads.map(self._worked, calls)
+        children = self.tools.threads.map(self._worked, calls)
         self._count(children)
         for node, apart, together in zip(nodes, children[::2], children[1::2], strict=True):
             node.children = apart, together
@@ -308,7 +308,7 @@ class CaseTree(ABC, Generic[N]):
 
     def _if_better(self, labels: Integers | None) -> Integers | None:
         """Return labels if they are better than the known clustering."""
-        if labels is None or self.points.inertia(labels) >= self.cutoff * (1 - BETTER):
+        if labels is None or self.points.inertia(labels) >= self.cutoff * (1 - LEAST_IMPROVEMENT):
             return None
         return labels
 

@@ -11,7 +11,7 @@ import numpy as np
 from evomeans.exact import direct
 from evomeans.exact.limits import Limits, Threads
 from evomeans.exact.points import SMALLEST_INERTIA, WeightedPoints
-from evomeans.exact.projection import CpuProjector, Projector, Workbench
+from evomeans.exact.projection import CpuProjector, ProjectionTools, Projector
 from evomeans.exact.proofs import DirectProof, Method, Proof, SeparationProof, check_proof
 from evomeans.exact.separation import separation_bound
 from evomeans.exact.tree import Tree, TreeProof
@@ -142,7 +142,7 @@ def attempt(
         return replace(separated, reason=SEPARATED)
     if wanted is Method.RELAXATION:
         with Threads(n_jobs) as threads:
-            bench = Workbench(threads, projector)
+            bench = ProjectionTools(threads, projector)
             found = _by_relaxation(points, k, labels, limits, bench)
     elif wanted is Method.PLANE:
         from evomeans.exact.plane import by_columns
@@ -171,10 +171,10 @@ def _by_separation(points: WeightedPoints, k: int, labels: Integers) -> Finding:
 
 
 def _by_relaxation(
-    points: WeightedPoints, k: int, labels: Integers, limits: Limits, workbench: Workbench
+    points: WeightedPoints, k: int, labels: Integers, limits: Limits, tools: ProjectionTools
 ) -> Finding:
     known = labels if len(np.unique(labels)) == k else None
-    tree = Tree(points, k, points.inertia(labels), known, limits, workbench=workbench)
+    tree = Tree(points, k, points.inertia(labels), known, limits, tools=tools)
     proof: TreeProof = tree.prove()
     # Whatever the search believes, what counts is what the check of the proof returns.
     lower = check_proof(points, k, proof)

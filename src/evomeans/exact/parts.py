@@ -60,7 +60,7 @@ from evomeans.exact.tree import Tree
 from evomeans.typing import FloatArray, Integers
 
 TRIALS_PER_POINT = 400
-CHUNK = 1 << 20
+PAIRS_AT_A_TIME = 1 << 20
 PER_CELL = 8
 """Points of a cell that every part gets, at least."""
 CELLS_COUNT = 0.3
@@ -149,7 +149,7 @@ def balance(
     starts = np.cumsum([0, *map(len, cells)])
     left = TRIALS_PER_POINT * n
     while left > 0 and n > 1:
-        first = rng.integers(0, n, min(left, CHUNK))
+        first = rng.integers(0, n, min(left, PAIRS_AT_A_TIME))
         place = places[first]
         within = rng.random(len(first)) * (starts[place + 1] - starts[place])
         second = order[starts[place] + within.astype(np.int64)]

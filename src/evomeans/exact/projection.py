@@ -216,7 +216,7 @@ def lowest_sum(A: FloatArray, count: int) -> float:
 
 
 @dataclass(frozen=True)
-class Workbench:
+class ProjectionTools:
     """What a search for multipliers works with. None of it changes what is valid.
 
     Parameters

@@ -136,8 +136,8 @@ class Tree(CaseTree[RelaxedNode]):
         if not is_root and self.limits.expired():
             return node  # what was proven for the case that it comes from holds for it, too
         # Cases run in the threads, so that each has only one for itself.
-        bench = self.workbench if is_root else replace(self.workbench, threads=Threads())
-        search = Search(case, start, bench)
+        tools = self.tools if is_root else replace(self.tools, threads=Threads())
+        search = Search(case, start, tools)
         search.run(
             self.limits,
             ROOT_PATIENCE if is_root else CHILD_PATIENCE,

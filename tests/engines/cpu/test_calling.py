@@ -11,8 +11,8 @@ from evomeans.engines.cpu.refine import refine
 
 
 def bundles(X, k: int = 3):
-    room = CpuEngine(X)._room(k)
-    return room.samples, room.centers, room.scratch
+    workspace = CpuEngine(X)._workspace(k)
+    return workspace.samples, workspace.centers, workspace.scratch
 
 
 X = np.random.default_rng(0).normal(size=(20, 2))

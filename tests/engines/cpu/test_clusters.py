@@ -23,7 +23,7 @@ from evomeans.engines.cpu.swaps.lists import (
     MOVED,
     WAITING,
     Clusters,
-    Diary,
+    UndoLog,
     add_fresh,
     fill,
     next_waiting,
@@ -67,7 +67,7 @@ class Case(NamedTuple):
 
     samples: object
     clusters: Clusters
-    diary: Diary
+    undo: UndoLog
     rows: np.ndarray
     weights: np.ndarray
 
@@ -103,9 +103,9 @@ def filled(X, weights, k: int, rng: np.random.Generator) -> Case:
     own = [(labels == j) & (w > 0) for j in range(k)]
     centers = np.array([np.average(rows[o], axis=0, weights=w[o]) for o in own])
     totals = np.array([w[o].sum() for o in own])
-    clusters, diary = Clusters.allocate(n, k, d, sparse=False), Diary.allocate(n, k, d)
-    fill(samples, clusters, diary, tiles, centers, totals)
-    return Case(samples, clusters, diary, rows, w)
+    clusters, undo = Clusters.allocate(n, k, d, sparse=False), UndoLog.allocate(n, k, d)
+    fill(samples, clusters, undo, tiles, centers, totals)
+    return Case(samples, clusters, undo, rows, w)
 
 
 @st.composite
@@ -130,13 +130,13 @@ def wanted_moves(draw_from, case: Case) -> list[tuple[int, int]]:
 
 def move(case: Case, i: int, target: int) -> float:
     """Move a sample, if it may leave its cluster, and return what the kernels say that changes."""
-    samples, clusters, diary = case.samples, case.clusters, case.diary
+    samples, clusters, undo = case.samples, case.clusters, case.undo
     own, weight = clusters.labels[i], case.weights[i]
     if weight == 0.0 or own == target or not may_leave(clusters, own, weight):
         return 0.0
     distance = squared_distances(case.rows[i][None], clusters.centers)[0]
-    change = leave(samples, clusters, diary, i, distance[own])
-    return change + join(samples, clusters, diary, i, target, distance[target])
+    change = leave(samples, clusters, undo, i, distance[own])
+    return change + join(samples, clusters, undo, i, target, distance[target])
 
 
 def members(clusters: Clusters, j: int) -> list[int]:
@@ -187,10 +187,10 @@ def lowest_merging_costs(case: Case) -> np.ndarray:
     return united.min(axis=1)
 
 
-def assert_closed(diary: Diary) -> None:
-    assert not diary.numbers[: GROUP + 1].any()
-    assert not diary.is_changed.any()
-    assert not diary.is_waiting.any()
+def assert_closed(undo: UndoLog) -> None:
+    assert not undo.numbers[: GROUP + 1].any()
+    assert not undo.is_changed.any()
+    assert not undo.is_waiting.any()
 
 
 def everything(clusters: Clusters) -> list[bytes | list[int]]:
@@ -211,7 +211,7 @@ def test_filled_clusters_are_what_the_labels_say(dtype, weighted, data) -> None:
     for j in range(len(case.clusters.sizes)):
         assert_measured(case, j)
     assert_allclose(case.clusters.removal_costs, lowest_merging_costs(case), rtol=1e-9, atol=1e-12)
-    assert_closed(case.diary)
+    assert_closed(case.undo)
 
 
 @settings(max_examples=10)
@@ -223,10 +223,10 @@ def test_filling_again_leaves_nothing_of_what_was_before(dtype, weighted, data) 
     totals, centers = case.clusters.weights.copy(), case.clusters.centers.copy()
     for i, target in wanted_moves(data.draw, case):
         move(case, i, target)
-    keep_changes(case.samples, case.clusters, case.diary)
+    keep_changes(case.samples, case.clusters, case.undo)
     tiles = np.zeros((count_tiles(len(labels)), WIDTH), np.uint16)
     tiles.ravel()[: len(labels)] = labels
-    fill(case.samples, case.clusters, case.diary, tiles, centers, totals)
+    fill(case.samples, case.clusters, case.undo, tiles, centers, totals)
     assert everything(case.clusters) == before
 
 
@@ -252,12 +252,12 @@ def test_moves_leave_what_the_labels_say_and_their_changes_add_up(dtype, weighte
 @settings(max_examples=40)
 @given(st.data())
 def test_what_is_taken_back_has_never_been(dtype, weighted, data) -> None:
-    """To the last bit, also when a second diary follows a first whose changes were kept."""
+    """To the last bit, also when a second log follows a first whose changes were kept."""
     case = data.draw(cases(dtype, weighted))
     if data.draw(st.booleans()):
         for i, target in wanted_moves(data.draw, case):
             move(case, i, target)
-        keep_changes(case.samples, case.clusters, case.diary)
+        keep_changes(case.samples, case.clusters, case.undo)
         for j in range(len(case.clusters.sizes)):
             refresh_squares(case.samples, case.clusters, j)
     before = everything(case.clusters)
@@ -265,9 +265,9 @@ def test_what_is_taken_back_has_never_been(dtype, weighted, data) -> None:
         move(case, i, target)
         if data.draw(st.booleans()):
             refresh_squares(case.samples, case.clusters, case.clusters.labels[i])
-    take_back(case.samples, case.clusters, case.diary)
+    take_back(case.samples, case.clusters, case.undo)
     assert everything(case.clusters) == before
-    assert_closed(case.diary)
+    assert_closed(case.undo)
 
 
 @settings(max_examples=40)
@@ -278,16 +278,16 @@ def test_the_last_moves_can_be_undone_alone(dtype, weighted, data) -> None:
     before = everything(case.clusters)
     for i, target in wanted_moves(data.draw, case):
         move(case, i, target)
-    moved, labels = int(case.diary.numbers[MOVED]), case.clusters.labels.copy()
+    moved, labels = int(case.undo.numbers[MOVED]), case.clusters.labels.copy()
     for i, target in wanted_moves(data.draw, case):
         move(case, i, target)
-    retrace(case.samples, case.clusters, case.diary, moved)
+    retrace(case.samples, case.clusters, case.undo, moved)
     assert_array_equal(case.clusters.labels, labels)
     assert_consistent(case)
-    assert (case.diary.numbers[MOVED], case.diary.numbers[WAITING]) == (moved, 0)
-    take_back(case.samples, case.clusters, case.diary)
+    assert (case.undo.numbers[MOVED], case.undo.numbers[WAITING]) == (moved, 0)
+    take_back(case.samples, case.clusters, case.undo)
     assert everything(case.clusters) == before
-    assert_closed(case.diary)
+    assert_closed(case.undo)
 
 
 @settings(max_examples=40)
@@ -296,31 +296,31 @@ def test_swaps_that_follow_another_lower_what_it_left_and_can_be_taken_back(
     dtype, weighted, data
 ) -> None:
     case = data.draw(cases(dtype, weighted))
-    samples, clusters, diary = case.samples, case.clusters, case.diary
+    samples, clusters, undo = case.samples, case.clusters, case.undo
     before, total = everything(clusters), case.costs.sum()
-    diary.random[0] = data.draw(st.integers(0, 2**32))
-    change = swap(samples, clusters, diary, choose_cluster(clusters, diary, ANYWHERE), ANYWHERE)
+    undo.random[0] = data.draw(st.integers(0, 2**32))
+    change = swap(samples, clusters, undo, choose_cluster(clusters, undo, ANYWHERE), ANYWHERE)
     if 0.0 <= change < np.inf:
-        followed = follow_up(samples, clusters, diary, change)
+        followed = follow_up(samples, clusters, undo, change)
         assert followed <= change
         assert_consistent(case)
         assert followed == pytest.approx(case.costs.sum() - total, abs=1e-9 * total)
-    take_back(samples, clusters, diary)
+    take_back(samples, clusters, undo)
     assert everything(clusters) == before
 
 
 def test_followers_leave_room_in_the_log() -> None:
     """One that has no room for the samples of two clusters is not begun."""
     case = filled(np.arange(60.0)[:, None] ** 2, None, 6, np.random.default_rng(0))
-    samples, clusters, diary = case.samples, case.clusters, case.diary
-    diary.random[0] = 5
-    change = swap(samples, clusters, diary, choose_cluster(clusters, diary, ANYWHERE), ANYWHERE)
-    written = int(diary.numbers[MOVED])
-    short = diary._replace(
-        samples=diary.samples[: written + 50], origins=diary.origins[: written + 50]
+    samples, clusters, undo = case.samples, case.clusters, case.undo
+    undo.random[0] = 5
+    change = swap(samples, clusters, undo, choose_cluster(clusters, undo, ANYWHERE), ANYWHERE)
+    written = int(undo.numbers[MOVED])
+    short = undo._replace(
+        samples=undo.samples[: written + 50], origins=undo.origins[: written + 50]
     )
     assert follow_up(samples, clusters, short, change) == change
-    assert diary.numbers[MOVED] == written
+    assert undo.numbers[MOVED] == written
 
 
 def test_fresh_clusters_are_those_that_moved_since_the_start() -> None:
@@ -330,17 +330,17 @@ def test_fresh_clusters_are_those_that_moved_since_the_start() -> None:
     (parent,) = engine.refine([Start(rng.normal(size=(12, 2)))])
     child = parent.centers.copy()
     child[3] += 0.4
-    room = engine._room(12)
+    workspace = engine._workspace(12)
     engine.refine([Start(child)])
-    diary = Diary.allocate(90, 12, 2)
-    list_fresh(diary, room.centers)
-    fresh = diary.fresh[: diary.numbers[FRESH]].tolist()
-    moved = (room.centers.exact != child).any(axis=1)
+    undo = UndoLog.allocate(90, 12, 2)
+    list_fresh(undo, workspace.centers)
+    fresh = undo.fresh[: undo.numbers[FRESH]].tolist()
+    moved = (workspace.centers.exact != child).any(axis=1)
     assert sorted(fresh) == np.flatnonzero(moved).tolist()
     assert 0 < len(fresh) < 12
     for j in (*fresh, *range(12)):
-        add_fresh(diary, j)
-    assert diary.fresh[:12].tolist() == [*fresh, *(j for j in range(12) if j not in fresh)]
+        add_fresh(undo, j)
+    assert undo.fresh[:12].tolist() == [*fresh, *(j for j in range(12) if j not in fresh)]
 
 
 @settings(max_examples=25)
@@ -350,10 +350,10 @@ def test_what_is_kept_stays_and_closes_the_diary(dtype, weighted, data) -> None:
     case = data.draw(cases(dtype, weighted))
     for i, target in wanted_moves(data.draw, case):
         move(case, i, target)
-    labels, diary = case.clusters.labels.copy(), case.diary
-    changed = diary.changed[: diary.numbers[CHANGED]].copy()
-    keep_changes(case.samples, case.clusters, diary)
-    assert_closed(diary)
+    labels, undo = case.clusters.labels.copy(), case.undo
+    changed = undo.changed[: undo.numbers[CHANGED]].copy()
+    keep_changes(case.samples, case.clusters, undo)
+    assert_closed(undo)
     assert_array_equal(case.clusters.labels, labels)
     assert_consistent(case)
     assert_allclose(
@@ -372,7 +372,7 @@ def test_a_whole_swap_leaves_what_the_labels_say_and_can_be_taken_back(
 ) -> None:
     """A cluster dissolved, one begun in its place, and all that follows from it."""
     case = data.draw(cases(dtype, weighted))
-    samples, clusters, diary = case.samples, case.clusters, case.diary
+    samples, clusters, undo = case.samples, case.clusters, case.undo
     before, total = everything(clusters), case.costs.sum()
     removed = data.draw(st.integers(0, len(clusters.sizes) - 1))
     free = [
@@ -383,32 +383,32 @@ def test_a_whole_swap_leaves_what_the_labels_say_and_can_be_taken_back(
     ]
     if not free:
         return
-    neighbours = find_neighbours(samples, clusters, diary, removed)
-    change = dissolve(samples, clusters, diary, removed, neighbours)
+    neighbours = find_neighbours(samples, clusters, undo, removed)
+    change = dissolve(samples, clusters, undo, removed, neighbours)
     assert change == pytest.approx(case.costs.sum() - total, abs=1e-9 * total)
     assert not (clusters.labels[case.weights > 0] == removed).any()
     chosen = data.draw(st.sampled_from(free))
-    diary.group[0], diary.numbers[GROUP] = chosen, 1
+    undo.group[0], undo.numbers[GROUP] = chosen, 1
     if data.draw(st.booleans()):
-        halve_cluster(samples, clusters, diary, clusters.labels[chosen], chosen)
-    change += begin_cluster(samples, clusters, diary, removed)
+        halve_cluster(samples, clusters, undo, clusters.labels[chosen], chosen)
+    change += begin_cluster(samples, clusters, undo, removed)
     if change == np.inf:
-        take_back(samples, clusters, diary)
+        take_back(samples, clusters, undo)
         assert everything(clusters) == before
         return
     assert_consistent(case)
     assert change == pytest.approx(case.costs.sum() - total, abs=1e-9 * total)
-    settled = move_samples(samples, clusters, diary, change)
+    settled = move_samples(samples, clusters, undo, change)
     assert settled <= change + 1e-9 * total
     assert_consistent(case)
     assert settled == pytest.approx(case.costs.sum() - total, abs=1e-9 * total)
     if data.draw(st.booleans()):
-        take_back(samples, clusters, diary)
+        take_back(samples, clusters, undo)
         assert everything(clusters) == before
     else:
-        keep_changes(samples, clusters, diary)
+        keep_changes(samples, clusters, undo)
         assert_consistent(case)
-    assert_closed(diary)
+    assert_closed(undo)
 
 
 @pytest.mark.parametrize(("n_samples", "is_left"), [(6 * LARGE, True), (6 * LARGE - 1, False)])
@@ -416,29 +416,29 @@ def test_a_swap_of_large_clusters_leaves_small_gains_to_kmeans(n_samples, is_lef
     """Clusters still wait for a visit, and another round would gain something."""
     rng = np.random.default_rng(0)
     case = filled(rng.uniform(size=(n_samples, 2)), None, 6, rng)
-    samples, clusters, diary = case.samples, case.clusters, case.diary
-    change = dissolve(samples, clusters, diary, 0, find_neighbours(samples, clusters, diary, 0))
-    diary.group[0], diary.numbers[GROUP] = members(clusters, 1)[0], 1
-    change += begin_cluster(samples, clusters, diary, 0)
-    settled = move_samples(samples, clusters, diary, change)
+    samples, clusters, undo = case.samples, case.clusters, case.undo
+    change = dissolve(samples, clusters, undo, 0, find_neighbours(samples, clusters, undo, 0))
+    undo.group[0], undo.numbers[GROUP] = members(clusters, 1)[0], 1
+    change += begin_cluster(samples, clusters, undo, 0)
+    settled = move_samples(samples, clusters, undo, change)
     assert settled < 0.0
-    assert (diary.numbers[WAITING] > 0) == is_left
+    assert (undo.numbers[WAITING] > 0) == is_left
     assert_consistent(case)
-    assert (move_samples(samples, clusters, diary, settled) < settled) == is_left
+    assert (move_samples(samples, clusters, undo, settled) < settled) == is_left
 
 
 def test_a_swap_that_moves_too_many_samples_is_given_up_and_taken_back() -> None:
-    """With a diary that is full after the cluster has been dissolved."""
+    """With an undo log that is full after the cluster has been dissolved."""
     rng = np.random.default_rng(0)
     X = make_samples("normal", 200, 2, np.float64, rng)
     case = filled(X, None, 6, rng)
-    samples, clusters, diary = case.samples, case.clusters, case.diary
+    samples, clusters, undo = case.samples, case.clusters, case.undo
     before = everything(clusters)
-    change = dissolve(samples, clusters, diary, 0, find_neighbours(samples, clusters, diary, 0))
-    diary.group[0], diary.numbers[GROUP] = members(clusters, 1)[0], 1
-    change += begin_cluster(samples, clusters, diary, 0)
-    written = int(diary.numbers[MOVED]) + 3
-    short = diary._replace(samples=diary.samples[:written], origins=diary.origins[:written])
+    change = dissolve(samples, clusters, undo, 0, find_neighbours(samples, clusters, undo, 0))
+    undo.group[0], undo.numbers[GROUP] = members(clusters, 1)[0], 1
+    change += begin_cluster(samples, clusters, undo, 0)
+    written = int(undo.numbers[MOVED]) + 3
+    short = undo._replace(samples=undo.samples[:written], origins=undo.origins[:written])
     assert move_samples(samples, clusters, short, change) == np.inf
     take_back(samples, clusters, short)
     assert everything(clusters) == before
@@ -479,18 +479,18 @@ def test_a_sample_stays_if_nothing_would_be_left_of_its_cluster() -> None:
 def test_clusters_wait_in_a_queue_each_at_most_once(orders) -> None:
     """None takes the first out of the queue, a number puts that cluster in."""
     case = filled(np.arange(10.0)[:, None], None, 5, np.random.default_rng(0))
-    clusters, diary, queue, changed = case.clusters, case.diary, deque(), []
+    clusters, undo, queue, changed = case.clusters, case.undo, deque(), []
     for order in orders:
         if order is not None:
-            remember(case.samples, clusters, diary, order)
+            remember(case.samples, clusters, undo, order)
             if order not in queue:
                 queue.append(order)
             if order not in changed:
                 changed.append(order)
         elif queue:
-            assert next_waiting(diary) == queue.popleft()
-        assert diary.numbers[WAITING] == len(queue)
-        assert set(np.flatnonzero(diary.is_waiting)) == set(queue)
-    assert diary.changed[: diary.numbers[CHANGED]].tolist() == changed
-    take_back(case.samples, clusters, diary)
-    assert_closed(diary)
+            assert next_waiting(undo) == queue.popleft()
+        assert undo.numbers[WAITING] == len(queue)
+        assert set(np.flatnonzero(undo.is_waiting)) == set(queue)
+    assert undo.changed[: undo.numbers[CHANGED]].tolist() == changed
+    take_back(case.samples, clusters, undo)
+    assert_closed(undo)

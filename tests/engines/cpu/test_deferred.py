@@ -34,7 +34,7 @@ def is_in_order(engine) -> bool:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_the_closest_centres_of_rows_as_they_are(monkeypatch, dtype, n_jobs) -> None:
-    monkeypatch.setattr("evomeans.engines.cpu.lazy_order.CHUNK", 700)
+    monkeypatch.setattr("evomeans.engines.cpu.lazy_order.ROWS_AT_A_TIME", 700)
     _, X, centers = problem(2_000, dtype)
     frame = Frame.around(X)
     centers = frame.encode(X[:5].astype(np.float64))

@@ -45,6 +45,6 @@ def test_the_canonical_solution_does_not_depend_on_threads() -> None:
 
 def test_threads_are_used_but_never_more_than_there_are_tiles() -> None:
     _, engine = engines(4, n=3 * WIDTH)
-    assert engine._room(5).crew.n_threads == 3
+    assert engine._workspace(5).team.n_threads == 3
     _, tiny = engines(4, n=10)
-    assert tiny._room(5).crew.n_threads == 1
+    assert tiny._workspace(5).team.n_threads == 1

@@ -129,7 +129,7 @@ def test_states_are_true_where_there_are_fewer_places_than_clusters(dtype, weigh
 def test_states_are_true_however_many_threads_share_the_tiles(dtype) -> None:
     X = make_samples("normal", 3000, 3, dtype, np.random.default_rng(3))
     engine = CpuEngine(X, n_jobs=3)
-    assert engine._room(12).crew.n_threads == 3
+    assert engine._workspace(12).team.n_threads == 3
     assert_family_true(engine, Problem(X, None, 12, "samples", 3), X, 5)
 
 
@@ -274,13 +274,13 @@ def assert_scores_within_their_error(
 
     Only every ``step``-th centre is compared.
     """
-    room = engine._room(len(centers))
-    samples, room.centers.exact[:] = room.samples, centers
+    workspace = engine._workspace(len(centers))
+    samples, workspace.centers.exact[:] = workspace.samples, centers
     chosen = np.arange(0, len(centers), step, dtype=np.int32)
     exact = squares_in_tiles(engine, X, centers[chosen])
     for tile in range(len(samples.radii)):
-        compute_scores(samples, room.centers, room.scratch, tile, chosen)
-        scores = room.scratch.scores[0, : len(chosen)].T.astype(float)
+        compute_scores(samples, workspace.centers, workspace.scratch, tile, chosen)
+        scores = workspace.scratch.scores[0, : len(chosen)].T.astype(float)
         computed = samples.squares[tile].astype(float)[:, None] + scores
         # Sparse samples have no middles: the origin it is.
         middle = samples.middles[tile] if len(samples.middles) else np.zeros(X.shape[1])

@@ -17,7 +17,7 @@ from evomeans.engines.cpu.simd import WIDTH
 from evomeans.engines.cpu.swaps.lists import (
     GROUP,
     Clusters,
-    Diary,
+    UndoLog,
     fill,
 )
 from evomeans.engines.cpu.swaps.means import get_mean, set_apart, square_to
@@ -39,7 +39,7 @@ class Half(NamedTuple):
 
     samples: Samples
     clusters: Clusters
-    diary: Diary
+    undo: UndoLog
     places: np.ndarray
 
     def means(self) -> np.ndarray:
@@ -52,9 +52,9 @@ class Half(NamedTuple):
         i = int(self.places[sample])
         own = self.clusters.labels[i]
         square = square_to(self.samples.rows, i, self.clusters, own)
-        change = leave(self.samples, self.clusters, self.diary, i, square)
+        change = leave(self.samples, self.clusters, self.undo, i, square)
         square = square_to(self.samples.rows, i, self.clusters, target)
-        return change + join(self.samples, self.clusters, self.diary, i, target, square)
+        return change + join(self.samples, self.clusters, self.undo, i, target, square)
 
 
 class Problem(NamedTuple):
@@ -79,10 +79,10 @@ def filled(X, weights: np.ndarray, labels: np.ndarray) -> Half:
     centers = np.array([np.average(dense[o], axis=0, weights=weights[o]) for o in members])
     totals = np.array([weights[own].sum() for own in members])
     clusters = Clusters.allocate(n, K, D, sp.issparse(X))
-    diary = Diary.allocate(n, K, D)
-    samples = engine._room(K).samples
-    fill(samples, clusters, diary, tiles, centers, totals)
-    return Half(samples, clusters, diary, places)
+    undo = UndoLog.allocate(n, K, D)
+    samples = engine._workspace(K).samples
+    fill(samples, clusters, undo, tiles, centers, totals)
+    return Half(samples, clusters, undo, places)
 
 
 @st.composite
@@ -114,16 +114,16 @@ def test_means_follow_the_samples_and_come_back(problem, moves) -> None:
     for half in problem.halves:
         assert_allclose(half.means(), expected, atol=1e-9)
         for j in range(K):
-            set_apart(half.samples.rows, half.clusters, half.diary.apart, j)
+            set_apart(half.samples.rows, half.clusters, half.undo.apart, j)
             assert_allclose(
-                half.diary.apart, squared_distances(expected, expected[j][None])[:, 0], atol=1e-9
+                half.undo.apart, squared_distances(expected, expected[j][None])[:, 0], atol=1e-9
             )
             for sample in (0, 7):
                 i = int(half.places[sample])
                 exact = squared_distances(problem.X[sample][None], expected[j][None])[0, 0]
                 square = square_to(half.samples.rows, i, half.clusters, j)
                 assert square == pytest.approx(exact, abs=1e-9)
-        take_back(half.samples, half.clusters, half.diary)
+        take_back(half.samples, half.clusters, half.undo)
         assert_allclose(half.means(), before, atol=1e-12)
 
 
@@ -135,11 +135,11 @@ def test_a_half_gains_what_it_says(problem, chosen) -> None:
     own = problem.labels == j
     for half in problem.halves:
         i = int(half.places[chosen])
-        gain = halve_cluster(half.samples, half.clusters, half.diary, j, i)
+        gain = halve_cluster(half.samples, half.clusters, half.undo, j, i)
         assert gain >= 0.0
         if gain == 0.0:
             continue
-        group = half.diary.group[: half.diary.numbers[GROUP]]
+        group = half.undo.group[: half.undo.numbers[GROUP]]
         inside = np.isin(half.places, group)
         assert 0 < inside.sum() < own.sum()
         assert not (inside & ~own).any()
@@ -157,7 +157,7 @@ def test_two_clouds_in_many_noisy_features_are_parted() -> None:
     labels[80:] = np.where(labels[80:] == 0, 1, labels[80:])
     for samples in (X, sp.csr_array(X)):
         half = filled(samples, np.ones(len(X)), labels)
-        assert halve_cluster(half.samples, half.clusters, half.diary, 0, int(half.places[3])) > 0
-        group = half.diary.group[: half.diary.numbers[GROUP]]
+        assert halve_cluster(half.samples, half.clusters, half.undo, 0, int(half.places[3])) > 0
+        group = half.undo.group[: half.undo.numbers[GROUP]]
         inside = np.isin(half.places[:80], group)
         assert max(np.mean(inside == clouds), np.mean(inside != clouds)) > 0.95

@@ -85,7 +85,7 @@ def test_the_better_parts_are_taken_from_either_parent() -> None:
         made = breed_and_refine(couple, engine, 2, KMEANS)
         assert made is not None
         if made.made_by == NAMES[Way.PARTS]:
-            sides.add(bool(engine._room(12)._nursery.is_second[0]))
+            sides.add(bool(engine._workspace(12)._nursery.is_second[0]))
             made_by, expected = step_by_step(couple, engine, KMEANS)
             assert (made_by, expected.inertia) == (made.made_by, made.refinement.inertia)
     assert sides == {False, True}

@@ -30,7 +30,7 @@ def plain_frame(n_features: int) -> Frame:
 def reassigned(engine: CpuEngine, known: Solution, target: FloatArray) -> Solution:
     """Assign the samples to other centres, beginning from what is known of some."""
     found = Solution.allocate(engine.n_samples, *target.shape)
-    engine._room(len(target)).run(known, found, target, True, -1, 0.0, 1, steps=0)
+    engine._workspace(len(target)).run(known, found, target, True, -1, 0.0, 1, steps=0)
     return found
 
 
@@ -105,7 +105,7 @@ def test_sums_follow_the_labels_however_samples_moved(dtype, weighted) -> None:
     for _ in range(20):
         known = reassigned(engine, known, moved(known.centers, rng))
     labels, _ = engine.assign(known.centers)
-    assert_array_equal(engine._room(7).centers.sums.sum(axis=0), known.sums)
+    assert_array_equal(engine._workspace(7).centers.sums.sum(axis=0), known.sums)
     values = (known.sums[:, 0] + known.sums[:, 1] / engine.samples.limb) / engine.samples.scales
     terms = np.insert(in_frame(engine.frame, X), 3, 1.0, axis=1)
     terms *= np.ones((500, 1)) if weights is None else weights[:, None]

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 
 from evomeans.engines.cpu import CpuEngine
 from evomeans.engines.cpu.course import Refining, is_common_end
-from evomeans.engines.cpu.workspace import Outcome, Room
+from evomeans.engines.cpu.workspace import Outcome, Workspace
 from evomeans.engines.protocol import LocalSearch, Refinement, Start
 
 DEEP = LocalSearch(single_moves=True, swaps=6)
@@ -72,7 +72,7 @@ def test_refinements_are_given_up_at_the_same_step(share, monkeypatch) -> None:
 
 @pytest.mark.parametrize("kind", [np.asarray, csr_array, np.asfortranarray])
 def test_kernels_are_looked_up_once_and_keep_no_samples(kind) -> None:
-    one, two = (CpuEngine(kind(SAMPLES["clusters"]))._room(4) for _ in range(2))
+    one, two = (CpuEngine(kind(SAMPLES["clusters"]))._workspace(4) for _ in range(2))
     assert one._kernels is two._kernels
     arguments = one._kernels.arguments.values()
     assert all(given is not one.samples for call in arguments for given in call)
@@ -82,9 +82,9 @@ def test_swaps_that_end_higher_are_taken_back(monkeypatch) -> None:
     """The kernel has been ahead in vain; the descent is repeated without them."""
     X = SAMPLES["clusters"]
     plain = refined(X, LocalSearch(single_moves=True))[0]
-    true_outcome = Room.outcome.fget
-    misled = property(lambda room: true_outcome(room)._replace(unswapped=0.0))
-    monkeypatch.setattr(Room, "outcome", misled)
+    true_outcome = Workspace.outcome.fget
+    misled = property(lambda workspace: true_outcome(workspace)._replace(unswapped=0.0))
+    monkeypatch.setattr(Workspace, "outcome", misled)
     deep = refined(X, DEEP)[0]
     assert deep.inertia == plain.inertia
     np.testing.assert_array_equal(deep.centers, plain.centers)

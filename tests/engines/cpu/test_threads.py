@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from evomeans.compiled.jit import jit
-from evomeans.engines.cpu.threads import ABANDONED, Crew, meet
+from evomeans.engines.cpu.threads import ABANDONED, ThreadTeam, meet
 
 
 @jit
@@ -27,10 +27,10 @@ def test_after_meeting_every_thread_sees_what_the_others_wrote(n_threads) -> Non
     board = np.full((rounds, n_threads + 1), -1)
     board[:, n_threads] = 0
     barrier = np.zeros(16, np.int64)
-    crew = Crew(n_threads)
+    team = ThreadTeam(n_threads)
     for _ in range(3):
         board[:, :n_threads] = -1
-        crew.run(relay, barrier, board, rounds)
+        team.run(relay, barrier, board, rounds)
         assert board[:, n_threads].sum() == 0
         assert (board[:, :n_threads] >= 0).all()
 
@@ -43,17 +43,17 @@ def wait_for_all(barrier, thread, n_threads):
 
 @pytest.mark.parametrize("culprit", [0, 1, 2])
 def test_a_thread_that_fails_is_not_waited_for(culprit) -> None:
-    """The error comes out, nobody spins for ever, and the crew can be used again."""
+    """The error comes out, nobody spins for ever, and the team can be used again."""
 
     def kernel(barrier, thread, n_threads):
         if thread == culprit:
             raise KeyError("out of luck")
         wait_for_all(barrier, thread, n_threads)
 
-    crew = Crew(3)
+    team = ThreadTeam(3)
     for _ in range(2):
         with pytest.raises(KeyError, match="out of luck"):
-            crew.run(kernel, crew.barrier)
+            team.run(kernel, team.barrier)
     board = np.zeros((5, 4), np.int64)
-    crew.run(relay, crew.barrier, board, 5)
+    team.run(relay, team.barrier, board, 5)
     assert (board[:, 3] == 0).all()

@@ -114,20 +114,20 @@ def scarce(monkeypatch):
     torch = require_torch()
     from evomeans.engines.gpu import engine as module
 
-    room = {"for": 2}
+    workspace = {"for": 2}
     tried = []
 
     class Batch(module.Batch):
         def __init__(self, samples, n_clusters, capacity):
             tried.append(capacity)
-            if capacity > room["for"]:
+            if capacity > workspace["for"]:
                 raise torch.OutOfMemoryError("tried to allocate 2.00 GiB")
             super().__init__(samples, n_clusters, capacity)
 
     monkeypatch.setattr(module, "Batch", Batch)
 
     def allow(number):
-        room["for"] = number
+        workspace["for"] = number
         tried.clear()
         return tried
 

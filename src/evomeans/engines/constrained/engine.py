@@ -11,7 +11,7 @@ import numpy as np
 from evomeans.compiled.ready import Call
 from evomeans.engines.base import Descent, ModelEngine, is_hopeless
 from evomeans.engines.constrained.heaps import Heaps
-from evomeans.engines.constrained.layout import Clusters, Items, Workspace, place_bound
+from evomeans.engines.constrained.layout import Clusters, Items, MoveMemory, place_bound
 from evomeans.engines.constrained.moves import (
     CANDIDATES,
     centre,
@@ -27,7 +27,7 @@ from evomeans.typing import FloatArray, Labels
 # Rounds of assignment and moves; no real search took a tenth of it.
 MOST_ROUNDS = 10_000
 # A round must lower the objective by this share, or it is the last.
-BETTER = 1.0 - 1e-10
+IMPROVED = 1.0 - 1e-10
 
 
 class ConstrainedEngine(PlacingEngine):
@@ -71,7 +71,7 @@ class ConstrainedEngine(PlacingEngine):
             self.reach(clusters.means.copy())
             lower = self._reassign(clusters, flow, objective)
             n_iter += 1
-            if lower >= objective * BETTER:
+            if lower >= objective * IMPROVED:
                 lower = min(lower, objective)
                 # Links are heeded by moves alone, so that these cannot be left out.
                 if not single_moves and not len(self.bound):
@@ -79,7 +79,7 @@ class ConstrainedEngine(PlacingEngine):
                 if not self._move(clusters):
                     break
                 lower = self._centre(clusters)
-                if lower >= objective * BETTER:
+                if lower >= objective * IMPROVED:
                     break
             elif is_hopeless(objective, lower, goal):
                 break
@@ -164,7 +164,7 @@ def kernel_calls() -> Sequence[Call]:
     one = ints[:1]
     items = Items(grid, floats, one, ints, one, ints, one, floats)
     clusters = Clusters(one, grid, floats, one, one, one)
-    work, heaps = Workspace.allocate(1, 1, 1), Heaps.allocate(1, 1)
+    work, heaps = MoveMemory.allocate(1, 1, 1), Heaps.allocate(1, 1)
     candidates = np.zeros((1, 1, CANDIDATES), np.int64)
     flow: Any = Flow.allocate(1)
     return [

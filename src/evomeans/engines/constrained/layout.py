@@ -63,7 +63,7 @@ class Clusters(NamedTuple):
 
 
 @bundle
-class Workspace(NamedTuple):
+class MoveMemory(NamedTuple):
     """Memory of the moves.
 
     Parameters
@@ -94,7 +94,7 @@ class Workspace(NamedTuple):
     numbers: FloatArray
 
     @classmethod
-    def allocate(cls, n_items: int, n_clusters: int, n_features: int) -> Workspace:
+    def allocate(cls, n_items: int, n_clusters: int, n_features: int) -> MoveMemory:
         """Reserve memory."""
         return cls(
             np.empty(n_clusters),

@@ -11,12 +11,12 @@ from __future__ import annotations
 import math
 
 from evomeans.compiled.jit import jit
-from evomeans.engines.constrained.layout import Clusters, Items, Workspace
+from evomeans.engines.constrained.layout import Clusters, Items, MoveMemory
 from evomeans.kernels.vectors import squared_difference
 from evomeans.typing import FloatArray, Integers
 
 # What is less than this share of the terms that make it up is rounding.
-WORTHWHILE = 1e-9
+LEAST_GAIN = 1e-9
 # The most items that change sides together.
 LONGEST_CHAIN = 256
 LEFT, CAME, CHANGE, SIZE = range(4)
@@ -63,7 +63,7 @@ def measure(
 
 
 @jit(inline=False)
-def centre(items: Items, clusters: Clusters, work: Workspace) -> float:
+def centre(items: Items, clusters: Clusters, work: MoveMemory) -> float:
     """Compute means, weights and counts from the labels; return the sum of squares.
 
     Those of empty clusters stay where they are.
@@ -107,7 +107,7 @@ def penalty(items: Items, labels: Integers) -> float:
 
 
 @jit(inline=False)
-def move_items(items: Items, clusters: Clusters, work: Workspace, first: int, last: int) -> int:
+def move_items(items: Items, clusters: Clusters, work: MoveMemory, first: int, last: int) -> int:
     """Visit some items once; move those that lower the objective, and return how many did."""
     moved = 0
     for i in range(first, last):
@@ -117,7 +117,7 @@ def move_items(items: Items, clusters: Clusters, work: Workspace, first: int, la
 
 
 @jit(inline=False)
-def move_item(items: Items, clusters: Clusters, i: int, work: Workspace) -> bool:
+def move_item(items: Items, clusters: Clusters, i: int, work: MoveMemory) -> bool:
     """Move an item, or a chain that begins with it, to the best cluster if that pays."""
     k, a, weight = clusters.means.shape[0], clusters.labels[i], items.weights[i]
     look_around(items, clusters, i, work)
@@ -135,7 +135,7 @@ def move_item(items: Items, clusters: Clusters, i: int, work: Workspace) -> bool
         if total > 0.0:
             spent += work.squares[b] * weight * total / (total + weight)
         change = spent - saved
-        if change < lowest and -change > WORTHWHILE * (abs(saved) + abs(spent)):
+        if change < lowest and -change > LEAST_GAIN * (abs(saved) + abs(spent)):
             best, lowest = b, change
     if best != a:
         put(items, clusters, i, best)
@@ -154,7 +154,7 @@ def move_item(items: Items, clusters: Clusters, i: int, work: Workspace) -> bool
 
 
 @jit
-def look_around(items: Items, clusters: Clusters, i: int, work: Workspace) -> None:
+def look_around(items: Items, clusters: Clusters, i: int, work: MoveMemory) -> None:
     """Measure how far all clusters are from an item, and whom it meets there."""
     for j in range(clusters.means.shape[0]):
         work.squares[j] = squared_difference(items.points, i, clusters.means, j)
@@ -192,7 +192,7 @@ def put(items: Items, clusters: Clusters, i: int, b: int) -> None:
 
 
 @jit
-def follow_chain(items: Items, clusters: Clusters, i: int, b: int, work: Workspace) -> int:
+def follow_chain(items: Items, clusters: Clusters, i: int, b: int, work: MoveMemory) -> int:
     """Collect the items that change sides if one moves to cluster b; return how many.
 
     Zero if they are too many.
@@ -218,7 +218,7 @@ def follow_chain(items: Items, clusters: Clusters, i: int, b: int, work: Workspa
 
 @jit(inline=False)
 def is_better(
-    items: Items, clusters: Clusters, a: int, b: int, length: int, work: Workspace
+    items: Items, clusters: Clusters, a: int, b: int, length: int, work: MoveMemory
 ) -> bool:
     """Whether the objective falls if the items of a chain change sides, and sizes allow it.
 
@@ -242,11 +242,11 @@ def is_better(
         if weight > 0.0:
             for t in range(items.points.shape[1]):
                 change -= work.shifts[side, t] * (work.shifts[side, t] / weight)
-    return -change > WORTHWHILE * size
+    return -change > LEAST_GAIN * size
 
 
 @jit
-def add_up(items: Items, clusters: Clusters, a: int, b: int, length: int, work: Workspace) -> None:
+def add_up(items: Items, clusters: Clusters, a: int, b: int, length: int, work: MoveMemory) -> None:
     """Add up what changes for the items of a chain, with all centres where they are."""
     d = items.points.shape[1]
     left = came = change = size = 0.0
@@ -280,7 +280,7 @@ def add_up(items: Items, clusters: Clusters, a: int, b: int, length: int, work: 
 
 @jit
 def penalty_change(
-    items: Items, clusters: Clusters, i: int, a: int, b: int, work: Workspace
+    items: Items, clusters: Clusters, i: int, a: int, b: int, work: MoveMemory
 ) -> float:
     """Return how the penalties of an item change if it changes sides, with its chain.
 
@@ -309,7 +309,7 @@ def exchange_items(
     clusters: Clusters,
     costs: FloatArray,
     candidates: Integers,
-    work: Workspace,
+    work: MoveMemory,
     first: int,
     last: int,
 ) -> int:

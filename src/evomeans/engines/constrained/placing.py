@@ -16,7 +16,7 @@ from evomeans.engines.constrained.feasibility import (
     place_exactly,
 )
 from evomeans.engines.constrained.heaps import Heaps
-from evomeans.engines.constrained.layout import Clusters, Items, Workspace, place_bound
+from evomeans.engines.constrained.layout import Clusters, Items, MoveMemory, place_bound
 from evomeans.engines.constrained.links import (
     Groups,
     Links,
@@ -113,7 +113,7 @@ class PlacingEngine(ModelEngine):
         """Reserve memory of this engine's own."""
         self._stop, self._has_time = np.zeros(1, np.int64), True
         (m, d), k = self.points.shape, len(self.low)
-        self._work = Workspace.allocate(m, k, d)
+        self._work = MoveMemory.allocate(m, k, d)
         self._costs = np.empty((m, k))
         # Of no centre the costs have been computed.
         self._measured, self._columns = np.full((k, d), np.nan), np.empty(k, np.int64)

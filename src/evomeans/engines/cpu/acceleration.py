@@ -1,6 +1,6 @@
-"""K-means with momentum, compiled: what :mod:`evomeans.engines.acceleration` and the outlook say.
+"""K-means with momentum, compiled: the rules of :mod:`evomeans.engines.acceleration`.
 
-The arithmetic is theirs, to the last bit. A run takes dozens of iterations, and if Python decided
+The arithmetic is the same, to the last bit. A run takes dozens of iterations, and if Python decided
 after each of them where centres go, all other threads would wait for it.
 """
 
@@ -22,12 +22,12 @@ from evomeans.engines.cpu.threads import ABANDONED, meet
 from evomeans.engines.rules import MAX_ITERATIONS
 from evomeans.typing import FloatArray
 
-# What comes next, in ``Pace.verdict``.
+# What comes next, in ``MomentumState.verdict``.
 GO_ON, ARRIVED, HOPELESS = range(3)
 
 
 @bundle
-class Pace(NamedTuple):
+class MomentumState(NamedTuple):
     """How centres move with momentum.
 
     * ``means``, ``before`` (k, d): means of the clusters, and those of the assignment before.
@@ -45,7 +45,7 @@ class Pace(NamedTuple):
     verdict: FloatArray
 
     @classmethod
-    def allocate(cls, n_clusters: int, n_features: int) -> Pace:
+    def allocate(cls, n_clusters: int, n_features: int) -> MomentumState:
         """Allocate the arrays."""
         shape = n_clusters, n_features
         return cls(
@@ -64,7 +64,7 @@ def lead(
     state: State,
     centers: Centers,
     scratch: Scratch,
-    pace: Pace,
+    momentum: MomentumState,
     least: float,
     assign: int,
     thread: int,
@@ -80,7 +80,7 @@ def lead(
         ``target`` is where they are in the end.
     scratch : Scratch
         ITERATIONS are added to ``numbers``. If it is hopeless to go on, INERTIA is infinite.
-    pace : Pace
+    momentum : MomentumState
     least : float
         What the centres have to explain in the end; 0 for anything.
     assign : int
@@ -90,12 +90,12 @@ def lead(
     stage, iterations = np.int64(BEGIN), 0
     while True:
         if thread == 0:
-            verdict = judge(samples, centers, scratch, pace, iterations, least)
+            verdict = judge(samples, centers, scratch, momentum, iterations, least)
             if verdict == GO_ON:
-                verdict = choose_target(centers, pace, iterations)
-            pace.verdict[0] = verdict
+                verdict = choose_target(centers, momentum, iterations)
+            momentum.verdict[0] = verdict
         meet(scratch.barrier, n_threads)
-        is_over = pace.verdict[0] != GO_ON or iterations == MAX_ITERATIONS - 1
+        is_over = momentum.verdict[0] != GO_ON or iterations == MAX_ITERATIONS - 1
         if is_over or scratch.barrier[ABANDONED] != 0:
             break
         target = centers.target
@@ -106,7 +106,7 @@ def lead(
         iterations += 1
     if thread == 0:
         scratch.numbers[ITERATIONS] += iterations
-        scratch.numbers[INERTIA] = np.inf if pace.verdict[0] == HOPELESS else 0.0
+        scratch.numbers[INERTIA] = np.inf if momentum.verdict[0] == HOPELESS else 0.0
         for j in range(centers.exact.shape[0]):
             for t in range(centers.exact.shape[1]):
                 centers.target[j, t] = centers.exact[j, t]
@@ -118,33 +118,33 @@ def judge(
     samples: Samples,
     centers: Centers,
     scratch: Scratch,
-    pace: Pace,
+    momentum: MomentumState,
     n_steps: int,
     least: float,
 ) -> int:
     """Set the means and weights of clusters; return HOPELESS if they promise too little."""
-    exact, means, total = centers.exact, pace.means, 0.0
+    exact, means, total = centers.exact, momentum.means, 0.0
     scales, limb, totals = samples.scales, samples.limb, scratch.totals[0]
     for j in range(exact.shape[0]):
         for t in range(exact.shape[1]):
             means[j, t] = exact[j, t]
-        update_center(centers.sums, scales, limb, means, pace.weights, j, totals)
+        update_center(centers.sums, scales, limb, means, momentum.weights, j, totals)
         own = 0.0
         for t in range(exact.shape[1]):
             own += exact[j, t] * (2.0 * means[j, t] - exact[j, t])
-        total += pace.weights[j] * own
-    pace.explained[n_steps] = total
+        total += momentum.weights[j] * own
+    momentum.explained[n_steps] = total
     count = n_steps + 1
     if least == 0.0 or count < EARLIEST:
         return GO_ON
-    gained = max(0.0, total - pace.explained[count // 2 - 1])
+    gained = max(0.0, total - momentum.explained[count // 2 - 1])
     return HOPELESS if total + MOST_GAIN * gained < least else GO_ON
 
 
 @jit
-def choose_target(centers: Centers, pace: Pace, n_steps: int) -> int:
+def choose_target(centers: Centers, momentum: MomentumState, n_steps: int) -> int:
     """Set the target of the centres; return ARRIVED if they are at a fixed point."""
-    exact, means, before, target = centers.exact, pace.means, pace.before, centers.target
+    exact, means, before, target = centers.exact, momentum.means, momentum.before, centers.target
     k, d = exact.shape[0], exact.shape[1]
     is_fixed, is_moving, uphill = True, False, 0.0
     for j in range(k):
@@ -154,23 +154,23 @@ def choose_target(centers: Centers, pace: Pace, n_steps: int) -> int:
         return ARRIVED
     share = 0.0
     if n_steps == 0:
-        pace.t[0] = 1.0
+        momentum.t[0] = 1.0
     if n_steps >= PLAIN_STEPS:
         for j in range(k):
             for t in range(d):
-                step = means[j, t] - before[j, t] if pace.weights[j] != 0.0 else 0.0
+                step = means[j, t] - before[j, t] if momentum.weights[j] != 0.0 else 0.0
                 is_moving = is_moving or step != 0.0
-                uphill += pace.weights[j] * (exact[j, t] - means[j, t]) * step
+                uphill += momentum.weights[j] * (exact[j, t] - means[j, t]) * step
         if not is_moving or uphill > 0.0:
-            pace.t[0] = 1.0
+            momentum.t[0] = 1.0
         if is_moving:
-            last = pace.t[0]
+            last = momentum.t[0]
             later = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * last * last))
             share = (last - 1.0) / later
-            pace.t[0] = later
+            momentum.t[0] = later
     for j in range(k):
         for t in range(d):
-            step = means[j, t] - before[j, t] if pace.weights[j] != 0.0 else 0.0
+            step = means[j, t] - before[j, t] if momentum.weights[j] != 0.0 else 0.0
             target[j, t] = means[j, t] + share * step if is_moving else means[j, t]
             before[j, t] = means[j, t]
     return GO_ON

@@ -24,7 +24,7 @@ from evomeans.engines.course import (
 )
 from evomeans.engines.cpu.layout import Solution
 from evomeans.engines.cpu.samples import dense_rows, squared_norms
-from evomeans.engines.cpu.workspace import Outcome, Room
+from evomeans.engines.cpu.workspace import Outcome, Workspace
 from evomeans.engines.frame import means_of
 from evomeans.engines.protocol import Start
 from evomeans.engines.rules import (
@@ -38,7 +38,7 @@ from evomeans.typing import FloatArray
 
 
 def choose_place(
-    room: Room, draw: WeightedDraw, alpha: float, quantile: float
+    workspace: Workspace, draw: WeightedDraw, alpha: float, quantile: float
 ) -> tuple[int, float]:
     """Choose the sample that a centre is relocated to, if that needs no distances.
 
@@ -50,9 +50,9 @@ def choose_place(
         The uniform number that is left for that draw.
     """
     by_distance, quantile = split_mixture(alpha, quantile)
-    if by_distance and room.k > 1:
+    if by_distance and workspace.k > 1:
         return -1, quantile
-    return int(room.samples.places[draw.row(quantile)]), quantile
+    return int(workspace.samples.places[draw.row(quantile)]), quantile
 
 
 def is_common_end(outcome: Outcome, total_weight: float) -> bool:
@@ -78,7 +78,7 @@ class Refining:
 
     Parameters
     ----------
-    room : Room
+    workspace : Workspace
         The work space; it holds the centres.
     start : Start
     draw : WeightedDraw
@@ -90,13 +90,13 @@ class Refining:
 
     def __init__(
         self,
-        room: Room,
+        workspace: Workspace,
         start: Start,
         draw: WeightedDraw,
         known: Solution | None,
         found: Solution,
     ) -> None:
-        self.room = room
+        self.workspace = workspace
         self.start = start
         self.draw = draw
         self.known = known
@@ -107,7 +107,7 @@ class Refining:
         # Whether momentum precedes the next fixed point, and whether swaps follow it: the course
         # asks for them once.
         self._has_momentum = limit is None and start.local_search.momentum
-        self._is_swapping = limit is None and room.k > 1
+        self._is_swapping = limit is None and workspace.k > 1
         self._kept: bool | None = None
         self._ahead: Level | None = None
 
@@ -118,8 +118,8 @@ class Refining:
         if start.removed >= 0:
             self._relocate(start.removed, start.alpha, start.quantile)
         reached = self._descend()
-        if is_common_end(self.room.outcome, total_weight):
-            return self.room.level
+        if is_common_end(self.workspace.outcome, total_weight):
+            return self.workspace.level
         if self._has_momentum:
             # There is more to decide than the course would ask for from here on.
             return self._step_by_step(total_weight)
@@ -176,8 +176,8 @@ class Refining:
         """Choose the sample at once if that needs no distances; else leave it to the kernel."""
         if self._removed >= 0:
             self._move(steps=0)
-        target = self.room.positions if self._target is None else self._target
-        self._go_to(target, removed, *choose_place(self.room, self.draw, alpha, quantile))
+        target = self.workspace.positions if self._target is None else self._target
+        self._go_to(target, removed, *choose_place(self.workspace, self.draw, alpha, quantile))
 
     def _descend(self) -> Level:
         """Run K-means and single moves, and then the swaps that the course will ask for."""
@@ -186,7 +186,7 @@ class Refining:
             return level
         swaps = self.start.local_search.swaps if self._is_swapping else 0
         level = self._move(self._steps, swaps, momentum=self._has_momentum)
-        outcome = self.room.outcome
+        outcome = self.workspace.outcome
         if outcome.swaps_kept < 0.0:
             return level
         self._is_swapping, self._kept = False, outcome.swaps_kept > 0.0
@@ -194,14 +194,14 @@ class Refining:
             return level
         self._ahead = level
         # The kernel swaps only where no cluster is empty; by now, one may be.
-        return Level(outcome.unswapped, np.ones(self.room.k))
+        return Level(outcome.unswapped, np.ones(self.workspace.k))
 
     def _move(self, steps: int, swaps: int = 0, *, momentum: bool = False) -> Level:
         """Move the centres as planned, and let K-means, single moves and swaps follow."""
-        self.room.run(
+        self.workspace.run(
             self.found if self._inherited is None else self._inherited,
             self.found,
-            self.room.positions if self._target is None else self._target,
+            self.workspace.positions if self._target is None else self._target,
             self._inherited is not None,
             self._removed,
             self._quantile,
@@ -214,17 +214,17 @@ class Refining:
             momentum,
             least_of(self.start.local_search, self.start.least_explained),
         )
-        self.n_iter += int(self.room.outcome.iterations)
+        self.n_iter += int(self.workspace.outcome.iterations)
         self._inherited = self.found
         self._go_to(None)
-        return self.room.level
+        return self.workspace.level
 
     def _assign(self, centers: FloatArray | None) -> Clusters:
         """Assign the samples to the centres as planned, or to these; the inertia is not needed."""
         if centers is not None:
             self._go_to(centers)
         self._move(steps=-1)
-        found, samples = self.found, self.room.samples
+        found, samples = self.found, self.workspace.samples
         means, weights = means_of(found.sums, found.centers, samples.scales, samples.limb)
         return Clusters(found.centers.copy(), means, weights)
 
@@ -233,23 +233,23 @@ class Refining:
             return self._kept
         self._is_swapping = False
         swaps = self.start.local_search.swaps
-        if not self.room.swap(self.found.state, swaps, self.start.quantile):
+        if not self.workspace.swap(self.found.state, swaps, self.start.quantile):
             return False
-        self._go_to(self.room.swapped.centers)
+        self._go_to(self.workspace.swapped.centers)
         return True
 
     def _is_on_samples(self) -> bool:
-        samples = self.room.samples
-        squares, norms = self.room.scratch.nearby, squared_norms(samples)
+        samples = self.workspace.samples
+        squares, norms = self.workspace.scratch.nearby, squared_norms(samples)
         if len(samples.weights):
             counted = np.flatnonzero(samples.weights)
             squares, norms = squares[counted] / samples.weights[counted], norms[counted]
         return sits_on_centers(squares, norms)
 
     def _snap(self) -> Level:
-        room, counted = self.room, self.draw.counted
-        target = room.positions
-        labels, members = np.unique(room.labels(self.found.state)[counted], return_index=True)
-        target[labels] = dense_rows(room.samples, counted[members], target.shape[1])
-        room.run(self.found, self.found, target, False, -1, 0.0, 1, steps=0)
-        return room.level
+        workspace, counted = self.workspace, self.draw.counted
+        target = workspace.positions
+        labels, members = np.unique(workspace.labels(self.found.state)[counted], return_index=True)
+        target[labels] = dense_rows(workspace.samples, counted[members], target.shape[1])
+        workspace.run(self.found, self.found, target, False, -1, 0.0, 1, steps=0)
+        return workspace.level

@@ -27,7 +27,7 @@ from evomeans.engines.cpu.samples import (
     frame_for,
     scale_sparse,
 )
-from evomeans.engines.cpu.workspace import LabelledCenters, Room
+from evomeans.engines.cpu.workspace import LabelledCenters, Workspace
 from evomeans.engines.frame import Frame, is_sparse
 from evomeans.engines.protocol import (
     Abandoned,
@@ -116,7 +116,7 @@ class CpuEngine(Abandonable, CountingSamples):
             self.abilities -= {Ability.MOMENTUM}
         self.memory = Memory(memory_budget)
         self._draw = WeightedDraw(self.n_samples, sample_weight)
-        self._room_in_use: Room | None = None
+        self._workspace_in_use: Workspace | None = None
         self._seconds: dict[int, tuple[float, float]] = {}
         self._has_many_rows = searching and not is_sparse(X) and self.n_samples >= MANY_ROWS
         n_values = X.nnz if is_sparse(X) else X.size
@@ -144,15 +144,15 @@ class CpuEngine(Abandonable, CountingSamples):
         return [self._refine(start) for start in starts]
 
     def _refine(self, start: Start) -> Refinement:
-        room = self._room(len(start.centers))
-        found = self._new_solution(room.k)
-        known = self.memory.lend(start.parent, room.k)
+        workspace = self._workspace(len(start.centers))
+        found = self._new_solution(workspace.k)
+        known = self.memory.lend(start.parent, workspace.k)
         try:
-            refining = Refining(room, start, self._draw, known, found)
+            refining = Refining(workspace, start, self._draw, known, found)
             inertia = refining.run(self.total_weight).inertia
         except Abandoned:
-            # A room that no kernel has entered yet is blank.
-            reached = room.positions
+            # A workspace that no kernel has entered yet is blank.
+            reached = workspace.positions
             raise Abandoned(reached if reached.any() else None) from None
         finally:
             self.memory.take_back(start.parent, known)
@@ -162,15 +162,15 @@ class CpuEngine(Abandonable, CountingSamples):
         """Cross two solutions and refine the child, in a single call of a kernel."""
         memory, first, second = self.memory, mating.first, mating.second
         local_search, n_clusters = mating.local_search, len(mating.coins)
-        room = self._room(n_clusters)
-        if room.crew.n_threads > 1:
+        workspace = self._workspace(n_clusters)
+        if workspace.team.n_threads > 1:
             return None
         one, other = memory.lend(first, n_clusters), memory.lend(second, n_clusters)
         try:
             if one is None or other is None:
                 return None
             found = self._new_solution(n_clusters)
-            room.breed(
+            workspace.breed(
                 one,
                 other,
                 found,
@@ -178,7 +178,7 @@ class CpuEngine(Abandonable, CountingSamples):
                 Way.PARTS in mating.ways,
                 mating.ways[-1],
                 mating.removed,
-                *choose_place(room, self._draw, mating.alpha, mating.quantile),
+                *choose_place(workspace, self._draw, mating.alpha, mating.quantile),
                 mating.power,
                 local_search.swaps if n_clusters > 1 else 0,
                 mating.quantile,
@@ -189,7 +189,7 @@ class CpuEngine(Abandonable, CountingSamples):
         finally:
             memory.take_back(first, one)
             memory.take_back(second, other)
-        outcome = room.outcome
+        outcome = workspace.outcome
         if outcome.made_by == NO_CHILD or not is_common_end(outcome, self.total_weight):
             memory.give_back(found)
             return None
@@ -219,27 +219,27 @@ class CpuEngine(Abandonable, CountingSamples):
             # There was no time to put them into order, and one look at them does not need it.
             self._deferred.get_soon()
         found = self._assigned(centers)
-        labels = self._room(len(centers)).labels(found.state)
+        labels = self._workspace(len(centers)).labels(found.state)
         self.memory.give_back(found)
-        return labels, self.frame.inertia_in_data_units(self._room(len(centers)).inertia)
+        return labels, self.frame.inertia_in_data_units(self._workspace(len(centers)).inertia)
 
     def _assigned(self, centers: FloatArray) -> Solution:
         """Return samples that are assigned to their closest centres, and no more."""
-        room = self._room(len(centers))
-        found = self._new_solution(room.k)
-        room.run(found, found, centers, False, -1, 0.0, 1, steps=0)
+        workspace = self._workspace(len(centers))
+        found = self._new_solution(workspace.k)
+        workspace.run(found, found, centers, False, -1, 0.0, 1, steps=0)
         return found
 
     @property
     def comparisons(self) -> int:
         """Distances between samples and centres computed since the number of clusters changed."""
-        if self._room_in_use is None:
+        if self._workspace_in_use is None:
             return 0
-        return int(self._room_in_use.scratch.counts[:, PAIRS].sum())
+        return int(self._workspace_in_use.scratch.counts[:, PAIRS].sum())
 
     def distances(self, centers: FloatArray) -> FloatArray:
         """Distances of all samples to all centres."""
-        result = self._room(len(centers)).distances(centers)
+        result = self._workspace(len(centers)).distances(centers)
         return np.ldexp(result, -self.frame.exponent, out=result)
 
     def seed(self, quantiles: FloatArray) -> FloatArray:
@@ -247,13 +247,13 @@ class CpuEngine(Abandonable, CountingSamples):
         trials = np.ascontiguousarray(quantiles.reshape(len(quantiles), -1))
         chosen = np.full(len(trials), -1, np.int64)
         try:
-            room = self._room(len(trials))
-            room.seed(trials, chosen)
+            workspace = self._workspace(len(trials))
+            workspace.seed(trials, chosen)
         except Abandoned:
             if (chosen >= 0).all():
-                return room.positions
+                return workspace.positions
             return self._seed_soon(trials[:, 0], chosen)
-        return room.positions
+        return workspace.positions
 
     def _seed_soon(self, quantiles: FloatArray, chosen: NDArray[np.int64]) -> FloatArray:
         """Complete the places of samples that became centres by samples drawn by weight."""
@@ -263,9 +263,9 @@ class CpuEngine(Abandonable, CountingSamples):
             rows[~is_left] = self.samples.order[chosen[~is_left]]
         rows[is_left] = self._draw.distinct_rows(quantiles[is_left], rows[~is_left])
         centers = self.rows(rows)
-        if self._room_in_use is not None and self._room_in_use.k == len(rows):
+        if self._workspace_in_use is not None and self._workspace_in_use.k == len(rows):
             # A refinement that is abandoned before it begins has come as far as this.
-            self._room_in_use.centers.exact[:] = centers
+            self._workspace_in_use.centers.exact[:] = centers
         return centers
 
     def better_parts(
@@ -279,7 +279,7 @@ class CpuEngine(Abandonable, CountingSamples):
         k, memory = len(first), self.memory
         known, other = memory.lend(first_handle, k), memory.lend(second_handle, k)
         try:
-            return self._room(k).better_parts(
+            return self._workspace(k).better_parts(
                 self._labelled(first, first_handle, known),
                 self._labelled(second, second_handle, other),
             )
@@ -312,7 +312,7 @@ class CpuEngine(Abandonable, CountingSamples):
             return [self]
         workers = [copy(self) for _ in range(n_workers)]
         for worker in workers:
-            worker.n_jobs, worker._room_in_use = n_threads, None
+            worker.n_jobs, worker._workspace_in_use = n_threads, None
         return workers
 
     def takes_long(self, n_clusters: int) -> bool:
@@ -320,10 +320,10 @@ class CpuEngine(Abandonable, CountingSamples):
         return self._work(n_clusters) >= WORTH_A_CALL
 
     def abandon(self, is_abandoned: bool) -> None:
-        """Abandon the crew at work, and the next one."""
+        """Abandon the team at work, and the next one."""
         super().abandon(is_abandoned)
-        if self._room_in_use is not None:
-            self._room_in_use.crew.abandon(is_abandoned)
+        if self._workspace_in_use is not None:
+            self._workspace_in_use.team.abandon(is_abandoned)
 
     def labelling_seconds(self, n_clusters: int) -> float:
         """Estimate how long labels take: as long for all samples as for a few of them."""
@@ -379,18 +379,20 @@ class CpuEngine(Abandonable, CountingSamples):
             # In the same bits whether they are in order or not.
             _, squares = closest_in_turn(self._source, self.frame, centers, self.n_jobs)
             return squares if self.weights is None else squares * self.weights
-        room = self._room(len(centers))
+        workspace = self._workspace(len(centers))
         self.memory.give_back(self._assigned(centers))
-        costs: FloatArray = room.scratch.nearby[self.samples.places]
+        costs: FloatArray = workspace.scratch.nearby[self.samples.places]
         return costs
 
-    def _room(self, n_clusters: int) -> Room:
-        room = self._room_in_use
-        if room is None or room.k != n_clusters:
+    def _workspace(self, n_clusters: int) -> Workspace:
+        workspace = self._workspace_in_use
+        if workspace is None or workspace.k != n_clusters:
             n_threads = self._n_threads(n_clusters)
-            room = self._room_in_use = Room(self.samples, n_clusters, self.n_features, n_threads)
-            room.crew.abandon(self.is_abandoned)
-        return room
+            workspace = self._workspace_in_use = Workspace(
+                self.samples, n_clusters, self.n_features, n_threads
+            )
+            workspace.team.abandon(self.is_abandoned)
+        return workspace
 
     def _n_threads(self, n_clusters: int) -> int:
         """Return how many threads an assignment is worth."""

@@ -10,16 +10,16 @@ import numpy as np
 
 from evomeans.compiled.entry import entry
 from evomeans.compiled.ready import Call
-from evomeans.engines.cpu.acceleration import Pace, lead
+from evomeans.engines.cpu.acceleration import MomentumState, lead
 from evomeans.engines.cpu.assignment import reassign
 from evomeans.engines.cpu.hartigan import move_singles
 from evomeans.engines.cpu.layout import Centers, Samples, Scratch, Solution, SparseRows, State
-from evomeans.engines.cpu.offspring import Nursery, make_offspring
+from evomeans.engines.cpu.offspring import OffspringArrays, make_offspring
 from evomeans.engines.cpu.partition import Parts, choose_parts
 from evomeans.engines.cpu.refine import refine
 from evomeans.engines.cpu.swaps.lists import (
     Clusters,
-    Diary,
+    UndoLog,
 )
 from evomeans.engines.cpu.swaps.search import try_swaps
 from evomeans.kernels import matching, merging
@@ -77,18 +77,18 @@ class Kernels:
         solution = Solution.allocate(0, n_clusters, 0)
         state = solution.state
         clusters = Clusters.allocate(0, 1, 1, isinstance(samples.rows, SparseRows))
-        swapping = clusters, Diary.allocate(0, 1, 1)
+        swapping = clusters, UndoLog.allocate(0, 1, 1)
         bundles = samples, state, centers, scratch
         parts, labelled = Parts.allocate(0), (state.labels, solution.centers)
-        family, nursery = (solution,) * 3, Nursery.allocate(0, 0, parts)
-        pace = Pace.allocate(0, 0)
+        family, arrays = (solution,) * 3, OffspringArrays.allocate(0, 0, parts)
+        momentum = MomentumState.allocate(0, 0)
         choices = False, 0, -1, -1, 0.0, 1, 0, 0.0, 0, 0, 0, 0.0
         numbers = False, -1, -1, 0.0, 1, 1, 0, 0, 0.0, 0, 0, 0, 0.0, 0, 1
         self.arguments: dict[Any, tuple[Any, ...]] = {
-            refine: (samples, solution, solution, centers, scratch, *swapping, pace, *numbers),
+            refine: (samples, solution, solution, centers, scratch, *swapping, momentum, *numbers),
             reassign: (*bundles, -1, 0, 1),
             move_singles: (*bundles, 0, 1),
-            lead: (*bundles, pace, 0.0, 0, 0, 1),
+            lead: (*bundles, momentum, 0.0, 0, 0, 1),
             try_swaps: (samples, *swapping, state, centers, scratch, 1, 0.0),
             choose_parts: (samples, *labelled, *labelled, parts),
             make_offspring: (
@@ -97,8 +97,8 @@ class Kernels:
                 centers,
                 scratch,
                 *swapping,
-                pace,
-                nursery,
+                momentum,
+                arrays,
                 *choices,
             ),
         }
@@ -140,7 +140,7 @@ class Kernels:
 
     @cached_property
     def offspring(self) -> Callable[..., None]:
-        """The kernel that makes an offspring; its addresses are in a nursery."""
+        """The kernel that makes an offspring; its addresses are in the arrays of offspring."""
         return entry(make_offspring, *self.arguments[make_offspring])
 
     @cached_property

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.engines.cpu.layout import Samples
-from evomeans.engines.cpu.order import CHUNK
+from evomeans.engines.cpu.order import ROWS_AT_A_TIME
 from evomeans.engines.cpu.predict import set_squared_distances
 from evomeans.engines.frame import Frame
 from evomeans.engines.nearest import labels
@@ -83,11 +83,11 @@ def closest_in_turn(
     factors = same.factors(X.dtype)
 
     def look(begin: int) -> None:
-        part = slice(begin, begin + CHUNK)
+        part = slice(begin, begin + ROWS_AT_A_TIME)
         # A copy: kernels would be compiled again for rows that cannot be written to.
         rows = frame.encode(X[part])
         found[part] = labels(rows, centers, same)
         set_squared_distances(rows, *factors, centers, found[part], squares[part])
 
-    side_by_side(look, range(0, len(X), CHUNK), n_jobs)
+    side_by_side(look, range(0, len(X), ROWS_AT_A_TIME), n_jobs)
     return found, squares

@@ -16,7 +16,7 @@ from evomeans.engines.cpu.layout import Solution, count_tiles
 BYTES_PER_SAMPLE = 20
 
 
-class Recollection:
+class KeptSolution:
     """The handle of a refined solution.
 
     Parameters
@@ -44,7 +44,7 @@ class Recollection:
         self.readers = 0
 
 
-Kept = tuple[weakref.ref[Recollection], Solution, int]
+Kept = tuple[weakref.ref[KeptSolution], Solution, int]
 """A handle, its solution, and the bytes that it takes."""
 
 
@@ -81,23 +81,23 @@ class Memory:
                     return solution
         return Solution.allocate(n_samples, n_clusters, n_features)
 
-    def keep(self, solution: Solution) -> Recollection:
+    def keep(self, solution: Solution) -> KeptSolution:
         """Remember a solution for as long as somebody holds its handle and the budget allows."""
-        recollection = Recollection(solution)
-        recollection.memory = self
+        kept_solution = KeptSolution(solution)
+        kept_solution.memory = self
         size, is_small = self._size_of(solution)
         if not is_small:
-            recollection.solution, recollection.labels = None, solution.state.labels.copy()
+            kept_solution.solution, kept_solution.labels = None, solution.state.labels.copy()
             self.give_back(solution)
-            return recollection
-        key = id(recollection)
-        reference = weakref.ref(recollection, lambda _: self._abandon(key))
+            return kept_solution
+        key = id(kept_solution)
+        reference = weakref.ref(kept_solution, lambda _: self._abandon(key))
         with self._lock:
             self._kept[key] = reference, solution, size
             self._bytes += size
             while self._bytes > self.budget and len(self._kept) > 1 and self._forget_oldest():
                 pass
-        return recollection
+        return kept_solution
 
     def _size_of(self, solution: Solution) -> tuple[int, bool]:
         """Return the bytes of a solution, and whether they are few enough to be kept."""
@@ -129,7 +129,7 @@ class Memory:
 
     def _is_own(self, handle: Any, n_clusters: int) -> bool:
         """Whether a handle is one of this engine, with this many clusters."""
-        if not isinstance(handle, Recollection) or handle.memory is not self:
+        if not isinstance(handle, KeptSolution) or handle.memory is not self:
             return False
         return handle.n_clusters == n_clusters
 
@@ -142,7 +142,7 @@ class Memory:
         with self._lock:
             self._free.append(solution)
 
-    def forget(self, handle: Recollection) -> None:
+    def forget(self, handle: KeptSolution) -> None:
         """Drop a solution and use its memory again."""
         handle.solution = None
         self._abandon(id(handle))

@@ -1,8 +1,8 @@
 """A whole offspring in one kernel: cross two solutions, and refine the child.
 
 The crossovers are those of :mod:`evomeans.search.crossover`, by the same kernels; their addresses
-and working memory are in a :class:`Nursery`. Whatever is out of the ordinary is left to the search,
-which can do the same step by step.
+and working memory are in :class:`OffspringArrays`. Whatever is out of the ordinary is left to the
+search, which can do the same step by step.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from evomeans.compiled.bundle import bundle
 from evomeans.compiled.entry import call_at
 from evomeans.compiled.jit import jit
-from evomeans.engines.cpu.acceleration import Pace
+from evomeans.engines.cpu.acceleration import MomentumState
 from evomeans.engines.cpu.layout import Centers, Samples, Scratch, Solution
 from evomeans.engines.cpu.partition import Parts, is_taken
-from evomeans.engines.cpu.swaps.lists import Clusters, Diary
+from evomeans.engines.cpu.swaps.lists import Clusters, UndoLog
 from evomeans.engines.protocol import Way
 from evomeans.engines.rules import MAX_ITERATIONS
 from evomeans.typing import FloatArray
@@ -27,13 +27,13 @@ from evomeans.typing import FloatArray
 # or NO_CHILD.
 MADE_BY = 5
 NO_CHILD = -1
-# Entries of ``Nursery.addresses``.
+# Entries of ``OffspringArrays.addresses``.
 PARTS, MERGE, CROSS, REFINE, ASSIGN = range(5)
 BY_PARTS, BY_MERGING, BY_SQUARES = int(Way.PARTS), int(Way.MERGING), int(Way.SQUARED_MATCHING)
 
 
 @bundle
-class Nursery(NamedTuple):
+class OffspringArrays(NamedTuple):
     """What crossovers of two solutions with k clusters each work with.
 
     * ``addresses`` (5,): of the kernels, as far as they are needed.
@@ -74,7 +74,7 @@ class Nursery(NamedTuple):
     names: NDArray[np.intp]
 
     @classmethod
-    def allocate(cls, k: int, n_features: int, parts: Parts) -> Nursery:
+    def allocate(cls, k: int, n_features: int, parts: Parts) -> OffspringArrays:
         """Allocate the arrays; the addresses are still to be set."""
         return cls(
             addresses=np.zeros(5, np.int64),
@@ -109,9 +109,9 @@ def make_offspring(
     centers: Centers,
     scratch: Scratch,
     clusters: Clusters,
-    diary: Diary,
-    pace: Pace,
-    nursery: Nursery,
+    undo: UndoLog,
+    momentum: MomentumState,
+    arrays: OffspringArrays,
     tries_parts: bool,
     way: int,
     removed: int,
@@ -136,11 +136,11 @@ def make_offspring(
     scratch : Scratch
         ``numbers`` receives the results of :func:`~evomeans.engines.cpu.refine.refine`, and by
         which way the child was MADE_BY. NO_CHILD if merging finds a cluster without weight.
-    clusters, diary : Clusters and Diary
+    clusters, undo : Clusters and UndoLog
         For swaps; not read if there are none.
-    pace : Pace
+    momentum : MomentumState
         For momentum; not read if there is none.
-    nursery : Nursery
+    arrays : OffspringArrays
     tries_parts : bool
         Whether the better parts of both are taken, if that is better than either. No centre is
         relocated then.
@@ -149,12 +149,12 @@ def make_offspring(
     removed, placed, quantile, power, lead, least, single_moves, swap, n_swaps, seed
         Of the refinement.
     """
-    child, addresses, is_second = centers.target, nursery.addresses, nursery.is_second
+    child, addresses, is_second = centers.target, arrays.addresses, arrays.is_second
     made_by = way
-    if tries_parts and take_better_parts(samples, first, second, nursery, child):
+    if tries_parts and take_better_parts(samples, first, second, arrays, child):
         made_by, removed, placed = BY_PARTS, -1, -1
     elif way == BY_MERGING:
-        if not merge_centers(first, second, nursery, child):
+        if not merge_centers(first, second, arrays, child):
             made_by = NO_CHILD
         is_second[0] = False
     else:
@@ -162,14 +162,14 @@ def make_offspring(
             addresses[CROSS],
             first.centers,
             second.centers,
-            nursery.coins,
+            arrays.coins,
             child,
             way == BY_SQUARES,
-            nursery.partner,
-            nursery.is_shared,
-            nursery.costs,
-            nursery.numbers,
-            nursery.places,
+            arrays.partner,
+            arrays.is_shared,
+            arrays.costs,
+            arrays.numbers,
+            arrays.places,
             is_second,
         )
     scratch.numbers[MADE_BY] = made_by
@@ -183,8 +183,8 @@ def make_offspring(
         centers,
         scratch,
         clusters,
-        diary,
-        pace,
+        undo,
+        momentum,
         True,
         removed,
         placed,
@@ -205,15 +205,15 @@ def make_offspring(
 
 @jit
 def take_better_parts(
-    samples: Samples, first: Solution, second: Solution, nursery: Nursery, child: FloatArray
+    samples: Samples, first: Solution, second: Solution, arrays: OffspringArrays, child: FloatArray
 ) -> bool:
     """Put the better parts of both together, if that is better than either; return whether it is.
 
     The child is the solution of which more is left, with centres of the other in some places.
     """
-    parts, k = nursery.parts, child.shape[0]
+    parts, k = arrays.parts, child.shape[0]
     call_at(
-        nursery.addresses[PARTS],
+        arrays.addresses[PARTS],
         samples,
         first.state.labels,
         first.centers,
@@ -227,7 +227,7 @@ def take_better_parts(
     for j in range(k):
         n_gone += 1 if is_taken(parts, j) else 0
     is_second = n_gone > k // 2
-    nursery.is_second[0] = is_second
+    arrays.is_second[0] = is_second
     source = 0
     for j in range(k):
         # Centres of the parent that stay are those of the version that is chosen.
@@ -247,47 +247,49 @@ def take_better_parts(
 
 
 @jit
-def merge_centers(first: Solution, second: Solution, nursery: Nursery, child: FloatArray) -> bool:
+def merge_centers(
+    first: Solution, second: Solution, arrays: OffspringArrays, child: FloatArray
+) -> bool:
     """Merge the clusters of both until k are left; return False if one of them has no weight.
 
     Clusters that begin with one of the first solution keep its place.
     """
     k, heaviest = child.shape[0], 0.0
     for j in range(k):
-        write_center(first.centers, j, nursery.centers, j)
-        write_center(second.centers, j, nursery.centers, k + j)
-        nursery.weights[j], nursery.weights[k + j] = first.weights[j], second.weights[j]
+        write_center(first.centers, j, arrays.centers, j)
+        write_center(second.centers, j, arrays.centers, k + j)
+        arrays.weights[j], arrays.weights[k + j] = first.weights[j], second.weights[j]
     for j in range(2 * k):
-        if not nursery.weights[j] > 0.0:
+        if not arrays.weights[j] > 0.0:
             return False
-        heaviest = max(heaviest, nursery.weights[j])
+        heaviest = max(heaviest, arrays.weights[j])
     for j in range(2 * k):
-        nursery.shares[j] = nursery.weights[j] / heaviest
+        arrays.shares[j] = arrays.weights[j] / heaviest
     call_at(
-        nursery.addresses[MERGE],
-        nursery.centers,
-        nursery.weights,
-        nursery.merged,
-        nursery.totals,
-        nursery.origins,
-        nursery.shares,
-        nursery.union_costs,
-        nursery.lowest,
-        nursery.nearest,
-        nursery.origin,
-        nursery.names,
+        arrays.addresses[MERGE],
+        arrays.centers,
+        arrays.weights,
+        arrays.merged,
+        arrays.totals,
+        arrays.origins,
+        arrays.shares,
+        arrays.union_costs,
+        arrays.lowest,
+        arrays.nearest,
+        arrays.origin,
+        arrays.names,
     )
     # Origins ascend, so those of the first solution come first. The others fill the places left.
     own, place = 0, 0
-    while own < k and nursery.origins[own] < k:
-        write_center(nursery.merged, own, child, nursery.origins[own])
+    while own < k and arrays.origins[own] < k:
+        write_center(arrays.merged, own, child, arrays.origins[own])
         own += 1
     taken = 0
     for other in range(own, k):
-        while taken < own and nursery.origins[taken] == place:
+        while taken < own and arrays.origins[taken] == place:
             taken += 1
             place += 1
-        write_center(nursery.merged, other, child, place)
+        write_center(arrays.merged, other, child, place)
         place += 1
     return True
 

@@ -229,7 +229,7 @@ BUCKET_ROWS = 2**15
 # Rows per bucket that the tree is found by.
 POLLED_PER_BUCKET = 64
 # Rows that a thread looks at together. Nothing depends on it.
-CHUNK = 2**17
+ROWS_AT_A_TIME = 2**17
 
 
 class Tree(NamedTuple):
@@ -291,10 +291,10 @@ def into_buckets(
 
     def look(begin: int) -> None:
         check()
-        part = slice(begin, begin + CHUNK)
+        part = slice(begin, begin + ROWS_AT_A_TIME)
         route(frame.encode(X[part]), tree.directions, tree.thresholds, depth, buckets[part])
 
-    side_by_side(look, range(0, len(X), CHUNK), n_jobs)
+    side_by_side(look, range(0, len(X), ROWS_AT_A_TIME), n_jobs)
     ends: NDArray[np.int64] = np.cumsum(np.bincount(buckets, minlength=2**depth))
     order = np.empty(len(X), np.uint32)
     distribute(buckets, np.append(0, ends[:-1]), order)

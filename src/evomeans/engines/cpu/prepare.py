@@ -26,7 +26,7 @@ from evomeans.engines.cpu.samples import (
 from evomeans.engines.cpu.seeding import all_distances, draw_at, seed
 from evomeans.engines.cpu.simd import WIDTH
 from evomeans.engines.cpu.swaps.search import try_swaps
-from evomeans.engines.cpu.workspace import Room
+from evomeans.engines.cpu.workspace import Workspace
 from evomeans.engines.frame import is_sparse
 from evomeans.engines.protocol import Ability
 from evomeans.engines.rules import MANY_ROWS
@@ -51,8 +51,13 @@ def calls(
         Whether K-means may have momentum.
     """
     samples = blank_samples(X)
-    room = Room(samples, 1, 1, 1)
-    samples, centers, scratch, target = room.samples, room.centers, room.scratch, room.target
+    workspace = Workspace(samples, 1, 1, 1)
+    samples, centers, scratch, target = (
+        workspace.samples,
+        workspace.centers,
+        workspace.scratch,
+        workspace.target,
+    )
     kernels = Kernels(samples, centers, scratch, n_clusters)
     single, double, grid = samples.radii, np.zeros(1), np.zeros((1, 1))
     points = np.zeros((1, 1)) if is_sparse(X) else samples.rows
@@ -102,8 +107,8 @@ def other_calls(X: Any) -> list[Call]:
     X : (n, d) array or CSR matrix
         The samples. Only their types matter.
     """
-    room, state = Room(blank_samples(X), 1, 1, 1), State.allocate(1, 1)
-    samples, centers, scratch = room.samples, room.centers, room.scratch
+    workspace, state = Workspace(blank_samples(X), 1, 1, 1), State.allocate(1, 1)
+    samples, centers, scratch = workspace.samples, workspace.centers, workspace.scratch
     found = [
         Call(step, (samples, state, centers, scratch, False, -1, 0, 1), 4.0),
         Call(sum_distances, (samples, state, centers, scratch, 1, 0, 1), 0.7),

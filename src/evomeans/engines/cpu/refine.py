@@ -37,7 +37,7 @@ from evomeans.engines.cpu.sums import update_center
 from evomeans.engines.cpu.swaps.lists import (
     SUCCESSES,
     Clusters,
-    Diary,
+    UndoLog,
 )
 from evomeans.engines.cpu.threads import ABANDONED, meet, nth_item, share
 from evomeans.engines.rules import MAX_ITERATIONS
@@ -45,7 +45,7 @@ from evomeans.kernels.vectors import squared_difference
 from evomeans.typing import FloatArray, Index, SingleArray
 
 if TYPE_CHECKING:
-    from evomeans.engines.cpu.acceleration import Pace
+    from evomeans.engines.cpu.acceleration import MomentumState
 
 
 @jit(inline=False)
@@ -143,8 +143,8 @@ def refine(
     centers: Centers,
     scratch: Scratch,
     clusters: Clusters,
-    diary: Diary,
-    pace: Pace,
+    undo: UndoLog,
+    momentum: MomentumState,
     inherit: bool,
     removed: int,
     placed: int,
@@ -175,9 +175,9 @@ def refine(
         ``numbers`` receives the results: the INERTIA, the ITERATIONS of all K-means together, the
         number of SWAPS kept, −1 if none were tried, the inertia before them (UNSWAPPED), and how
         many clusters are EMPTY.
-    clusters, diary : Clusters and Diary
+    clusters, undo : Clusters and UndoLog
         For swaps; not read if there are none.
-    pace : Pace
+    momentum : MomentumState
         For momentum; not read if there is none.
     inherit : bool
         Whether to begin from ``parent``.
@@ -242,7 +242,9 @@ def refine(
             )
             if scratch.barrier[ABANDONED] != 0:
                 break
-            call_at(lead, samples, state, centers, scratch, pace, least, assign, thread, n_threads)
+            call_at(
+                lead, samples, state, centers, scratch, momentum, least, assign, thread, n_threads
+            )
             if scratch.numbers[INERTIA] == np.inf or scratch.barrier[ABANDONED] != 0:
                 break
             target, drawn, uniform = centers.target, -1, 0.0
@@ -268,8 +270,8 @@ def refine(
         meet(scratch.barrier, n_threads)
         if thread == 0:
             scratch.numbers[UNSWAPPED] = scratch.numbers[INERTIA]
-            call_at(swap, samples, clusters, diary, state, centers, scratch, n_swaps, seed)
-            scratch.numbers[SWAPS] = np.float64(diary.numbers[SUCCESSES])
+            call_at(swap, samples, clusters, undo, state, centers, scratch, n_swaps, seed)
+            scratch.numbers[SWAPS] = np.float64(undo.numbers[SUCCESSES])
         meet(scratch.barrier, n_threads)
         if scratch.numbers[SWAPS] == 0.0:
             break

@@ -223,8 +223,8 @@ def with_room(samples: Samples, k: int, n_features: int) -> Samples:
     """Give sparse rows room for what distances to ``k`` centres need; dense rows need none."""
     if not isinstance(samples.rows, SparseRows):
         return samples
-    room = {"center_squares": np.zeros(k), "by_feature": np.zeros((n_features, k))}
-    return samples._replace(rows=samples.rows._replace(**room))
+    workspace = {"center_squares": np.zeros(k), "by_feature": np.zeros((n_features, k))}
+    return samples._replace(rows=samples.rows._replace(**workspace))
 
 
 def can_move_singles(X: Any) -> bool:

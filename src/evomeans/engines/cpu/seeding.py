@@ -161,7 +161,7 @@ def seed(
         becomes the centre. The first centre has only one candidate.
     chosen : (k,) array, out
         Places of the samples that became centres; those not reached stay as they are if the barrier
-        says that the crew is abandoned.
+        says that the team is abandoned.
     thread, n_threads : int
 
     References

@@ -1,4 +1,4 @@
-"""A group of threads (a *crew*) that run one kernel together and meet at barriers inside it.
+"""A group of threads (a *team*) that run one kernel together and meet at barriers inside it.
 
 Handing every step of every K-means iteration to a thread pool would cost more than the steps. So
 all threads enter the same compiled function once per refinement and synchronise there by spinning.
@@ -110,7 +110,7 @@ def _fetch_and_add(typing_context, array, index, value):  # type: ignore[no-unty
     return types.int64(array, index, value), codegen
 
 
-class Crew:
+class ThreadTeam:
     """Runs ``kernel(..., thread, n_threads)`` in several threads, the caller being thread 0.
 
     Parameters
@@ -136,7 +136,7 @@ class Crew:
         Raises
         ------
         Abandoned
-            If the crew is abandoned; what the kernel has done so far is undefined.
+            If the team is abandoned; what the kernel has done so far is undefined.
         """
         if self._pool is None:
             self.run_alone(kernel, *arguments, 0, 1)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from evomeans.compiled.entry import address_of
 from evomeans.engines.course import Level
-from evomeans.engines.cpu.acceleration import Pace
+from evomeans.engines.cpu.acceleration import MomentumState
 from evomeans.engines.cpu.kernels import Kernels, kernels_for
 from evomeans.engines.cpu.layout import (
     Centers,
@@ -27,15 +27,15 @@ from evomeans.engines.cpu.offspring import (
     MERGE,
     PARTS,
     REFINE,
-    Nursery,
+    OffspringArrays,
 )
 from evomeans.engines.cpu.partition import Parts, choose_parts
 from evomeans.engines.cpu.refine import INERTIA, step, sum_distances
 from evomeans.engines.cpu.samples import with_room
 from evomeans.engines.cpu.seeding import all_distances, draw_at, seed
 from evomeans.engines.cpu.simd import WIDTH
-from evomeans.engines.cpu.swaps.lists import SUCCESSES, Clusters, Diary
-from evomeans.engines.cpu.threads import Crew
+from evomeans.engines.cpu.swaps.lists import SUCCESSES, Clusters, UndoLog
+from evomeans.engines.cpu.threads import ThreadTeam
 from evomeans.engines.protocol import Way
 from evomeans.engines.rules import MAX_ITERATIONS
 from evomeans.typing import FloatArray
@@ -89,7 +89,7 @@ class Outcome(NamedTuple):
     made_by: float
 
 
-class Room:
+class Workspace:
     """The work space for one number of clusters, and the one way into the kernels."""
 
     def __init__(self, samples: Samples, k: int, n_features: int, n_threads: int) -> None:
@@ -97,13 +97,13 @@ class Room:
         samples = with_room(samples, k, n_features)
         self.k = k
         self.samples = samples
-        self.crew = Crew(n_threads)
+        self.team = ThreadTeam(n_threads)
         self.target = np.empty((k, n_features))
         self.centers = Centers.allocate(self.target, n_threads)
         self.scratch = Scratch.allocate(
-            len(samples.order), k, n_features, n_threads, sparse, self.crew.barrier
+            len(samples.order), k, n_features, n_threads, sparse, self.team.barrier
         )
-        # Ways of crossing whose kernels are in the nursery.
+        # Ways of crossing whose kernels are in the arrays of offspring.
         self._ways: set[tuple[bool, int]] = set()
 
     def take_over(self, known: Known) -> None:
@@ -132,8 +132,8 @@ class Room:
         """Run the kernel; see :func:`~evomeans.engines.cpu.refine.refine`."""
         self.target[:] = target
         kernels, (samples, centers, scratch) = self._kernels, self._addresses
-        clusters, diary = self._swap_addresses if swaps else (0, 0)
-        self.crew.run(
+        clusters, undo = self._swap_addresses if swaps else (0, 0)
+        self.team.run(
             kernels.refine,
             samples,
             address_of(parent),
@@ -141,8 +141,8 @@ class Room:
             centers,
             scratch,
             clusters,
-            diary,
-            self._pace_address if momentum else 0,
+            undo,
+            self._momentum_address if momentum else 0,
             inherit,
             removed,
             placed,
@@ -188,8 +188,8 @@ class Room:
         """Make an offspring; see :func:`~evomeans.engines.cpu.offspring.make_offspring`."""
         self._nursery.coins[:] = coins
         kernels, (samples, centers, scratch) = self._kernels, self._addresses
-        clusters, diary = self._swap_addresses if swaps else (0, 0)
-        self.crew.run_alone(
+        clusters, undo = self._swap_addresses if swaps else (0, 0)
+        self.team.run_alone(
             kernels.offspring,
             samples,
             address_of(first),
@@ -198,8 +198,8 @@ class Room:
             centers,
             scratch,
             clusters,
-            diary,
-            self._pace_address if momentum else 0,
+            undo,
+            self._momentum_address if momentum else 0,
             self._nursery_for(tries_parts, way),
             tries_parts,
             way,
@@ -216,7 +216,7 @@ class Room:
         )
 
     def _nursery_for(self, tries_parts: bool, way: int) -> int:
-        """Return the address of the nursery, after the kernels that are needed are in it."""
+        """Return the address of the arrays of offspring, with all needed kernels in them."""
         if (tries_parts, way) not in self._ways:
             self._ways.add((tries_parts, way))
             addresses, kernels = self._nursery.addresses, self._kernels
@@ -234,8 +234,8 @@ class Room:
         return address_of(self._nursery)
 
     @cached_property
-    def _nursery(self) -> Nursery:
-        return Nursery.allocate(*self.target.shape, self._parts)
+    def _nursery(self) -> OffspringArrays:
+        return OffspringArrays.allocate(*self.target.shape, self._parts)
 
     @cached_property
     def _addresses(self) -> tuple[int, int, int]:
@@ -246,12 +246,12 @@ class Room:
         return address_of(self.swapped), address_of(self._diary)
 
     @cached_property
-    def _pace(self) -> Pace:
-        return Pace.allocate(*self.target.shape)
+    def _momentum(self) -> MomentumState:
+        return MomentumState.allocate(*self.target.shape)
 
     @cached_property
-    def _pace_address(self) -> int:
-        return address_of(self._pace)
+    def _momentum_address(self) -> int:
+        return address_of(self._momentum)
 
     @cached_property
     def _kernels(self) -> Kernels:
@@ -264,8 +264,8 @@ class Room:
         return Clusters.allocate(len(self.samples.order), *self.target.shape, sparse)
 
     @cached_property
-    def _diary(self) -> Diary:
-        return Diary.allocate(len(self.samples.order), *self.target.shape)
+    def _diary(self) -> UndoLog:
+        return UndoLog.allocate(len(self.samples.order), *self.target.shape)
 
     def better_parts(
         self, first: LabelledCenters, second: LabelledCenters
@@ -287,11 +287,11 @@ class Room:
         self.target[:] = target
         if fresh:
             self.centers.sums[:] = 0
-        self.crew.run(step, self.samples, state, self.centers, self.scratch, fresh, gone)
+        self.team.run(step, self.samples, state, self.centers, self.scratch, fresh, gone)
 
     def measure(self, state: State, power: int) -> float:
         """Return the weighted sum of the distances to the own centres, to this power."""
-        self.crew.run(sum_distances, self.samples, state, self.centers, self.scratch, power)
+        self.team.run(sum_distances, self.samples, state, self.centers, self.scratch, power)
         return self.inertia
 
     def draw(self, target: float) -> int:
@@ -312,7 +312,7 @@ class Room:
         ceilings = aligned((n_tiles, WIDTH), np.float32)
         reach, gains = np.empty(n_tiles, np.float32), np.empty(n_tiles)
         memory = self.centers.exact, self.scratch, ceilings, reach, gains
-        self.crew.run(seed, self.samples, *memory, quantiles, chosen)
+        self.team.run(seed, self.samples, *memory, quantiles, chosen)
 
     @property
     def positions(self) -> FloatArray:

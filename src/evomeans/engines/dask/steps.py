@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from evomeans.engines.cpu.layout import Samples, State
 from evomeans.engines.cpu.samples import dense_rows, encode_samples, squared_norms
-from evomeans.engines.cpu.workspace import Room
+from evomeans.engines.cpu.workspace import Workspace
 from evomeans.engines.dask.cache import (
     Standing,
     StandingKey,
@@ -208,7 +208,7 @@ class _Visit:
 
     def __post_init__(self) -> None:
         self.n_samples, self.n_features = self.samples.rows.shape
-        self._room: Room | None = None
+        self._workspace: Workspace | None = None
 
     def answers(self) -> list[Any]:
         """Answer all questions."""
@@ -221,12 +221,12 @@ class _Visit:
             return {self.block: self._rows(question)}
         if question.wanted == "sample" and not len(question.centers):
             return {self.block: self._sample(question, None)}
-        room = self._room_for(len(question.centers))
-        standing = self._standing(room, question)
+        workspace = self._room_for(len(question.centers))
+        standing = self._standing(workspace, question)
         try:
             if question.wanted == "sums":
                 return standing.sums
-            return {self.block: self._about(room, standing.state, question)}
+            return {self.block: self._about(workspace, standing.state, question)}
         finally:
             if question.name >= 0:
                 self.memory.give(self._key(question.name), standing, self.request.serial)
@@ -234,23 +234,23 @@ class _Visit:
     def _key(self, name: int) -> StandingKey:
         return self.request.ground.token, name, self.block, self.in_order
 
-    def _room_for(self, k: int) -> Room:
-        if self._room is None or self._room.k != k:
-            self._room = Room(self.samples, k, self.n_features, 1)
-        return self._room
+    def _room_for(self, k: int) -> Workspace:
+        if self._workspace is None or self._workspace.k != k:
+            self._workspace = Workspace(self.samples, k, self.n_features, 1)
+        return self._workspace
 
-    def _standing(self, room: Room, question: Question) -> Standing:
+    def _standing(self, workspace: Workspace, question: Question) -> Standing:
         """Bring labels and sums up to date with the centres in question."""
         known = self._known(question)
         if known is None:
-            state = State.allocate(self.n_samples, room.k)
-            room.step(state, question.centers, fresh=True, gone=question.gone)
+            state = State.allocate(self.n_samples, workspace.k)
+            workspace.step(state, question.centers, fresh=True, gone=question.gone)
         else:
             state = known.state
-            room.take_over(known)
+            workspace.take_over(known)
             if question.gone >= 0 or not np.array_equal(known.centers, question.centers):
-                room.step(state, question.centers, fresh=False, gone=question.gone)
-        return Standing(state, room.positions, room.sums)
+                workspace.step(state, question.centers, fresh=False, gone=question.gone)
+        return Standing(state, workspace.positions, workspace.sums)
 
     def _known(self, question: Question) -> Standing | None:
         known = self.memory.take(self._key(question.name))
@@ -265,28 +265,28 @@ class _Visit:
         self.memory.give(key, parent, self.request.serial)
         return copy
 
-    def _about(self, room: Room, state: State, question: Question) -> Any:
+    def _about(self, workspace: Workspace, state: State, question: Question) -> Any:
         match question.wanted:
             case "distances":
-                return room.measure(state, question.power)
+                return workspace.measure(state, question.power)
             case "draw":
                 assert question.picks is not None
-                room.measure(state, question.power)
-                place = room.draw(question.picks[self.block])
+                workspace.measure(state, question.power)
+                place = workspace.draw(question.picks[self.block])
                 return self.samples.rows[place].astype(np.float64)
             case "census":
-                labels = room.labels(state)
-                sizes = np.bincount(labels, minlength=room.k)
-                weights = np.bincount(labels, self._weights(), room.k)
-                return room.measure(state, 2), sizes, weights
+                labels = workspace.labels(state)
+                sizes = np.bincount(labels, minlength=workspace.k)
+                weights = np.bincount(labels, self._weights(), workspace.k)
+                return workspace.measure(state, 2), sizes, weights
             case "sample":
-                room.measure(state, 2)
-                return self._sample(question, room.scratch.nearby[self.samples.places])
+                workspace.measure(state, 2)
+                return self._sample(question, workspace.scratch.nearby[self.samples.places])
             case "on_centers":
-                room.measure(state, 2)
-                return self._sits_on_centers(room)
+                workspace.measure(state, 2)
+                return self._sits_on_centers(workspace)
             case "members":
-                return self._first_members(room.labels(state))
+                return self._first_members(workspace.labels(state))
             case _:
                 raise NotImplementedError(f"A block has no answer to {question.wanted!r}.")
 
@@ -319,8 +319,8 @@ class _Visit:
         weights = self.samples.weights
         return weights[self.samples.places] if len(weights) else np.ones(self.n_samples)
 
-    def _sits_on_centers(self, room: Room) -> bool:
-        squares, norms = room.scratch.nearby, squared_norms(self.samples)
+    def _sits_on_centers(self, workspace: Workspace) -> bool:
+        squares, norms = workspace.scratch.nearby, squared_norms(self.samples)
         weights = self.samples.weights
         if len(weights):
             counted = np.flatnonzero(weights)

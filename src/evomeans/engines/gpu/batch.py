@@ -118,7 +118,7 @@ def padded_centers(n_clusters: int) -> int:
 
 
 @dataclass(eq=False)
-class DeviceRecollection:
+class DeviceSolution:
     """The handle of a refined solution: its labels and its sums, on the device."""
 
     owner: DeviceMemory
@@ -134,22 +134,22 @@ class DeviceMemory:
     budget: int
     used: int = 0
 
-    def keep(self, labels: Any, sums: Any) -> DeviceRecollection | None:
+    def keep(self, labels: Any, sums: Any) -> DeviceSolution | None:
         """Copy the state of a solution; None if there is no room for it."""
         size = labels.nbytes + sums.nbytes
         if self.used + size > self.budget:
             return None
-        recollection = DeviceRecollection(self, labels.clone(), sums.clone())
+        solution = DeviceSolution(self, labels.clone(), sums.clone())
         self.used += size
-        weakref.finalize(recollection, self._give_back, size)
-        return recollection
+        weakref.finalize(solution, self._give_back, size)
+        return solution
 
     def _give_back(self, size: int) -> None:
         self.used -= size
 
-    def recall(self, handle: Any, n_clusters: int) -> DeviceRecollection | None:
+    def recall(self, handle: Any, n_clusters: int) -> DeviceSolution | None:
         """Return what is known of a handle of this engine, or None."""
-        if not isinstance(handle, DeviceRecollection) or handle.owner is not self:
+        if not isinstance(handle, DeviceSolution) or handle.owner is not self:
             return None
         return handle if len(handle.sums) == n_clusters else None
 

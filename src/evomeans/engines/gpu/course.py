@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from evomeans.engines.acceleration import Outlook, Pace
+from evomeans.engines.acceleration import AbandonRule, MomentumSchedule
 from evomeans.engines.course import (
     Begin,
     Descend,
@@ -36,7 +36,7 @@ from evomeans.engines.sampling import WeightedDraw
 from evomeans.typing import FloatArray
 
 
-class Glance(NamedTuple):
+class Snapshot(NamedTuple):
     """What the host learns of a solution after an assignment."""
 
     explained: float
@@ -45,7 +45,7 @@ class Glance(NamedTuple):
     is_moving: float
 
 
-class Leading:
+class BatchMomentum:
     """Leads solutions of a batch to fixed points, or near them.
 
     Parameters
@@ -66,8 +66,8 @@ class Leading:
     ) -> None:
         self.samples, self.batch, self.lloyd, self.ops = samples, batch, lloyd, ops
         self.slots = list(least)
-        self.paces = {slot: Pace() for slot in least}
-        self.outlooks = {slot: Outlook(value) for slot, value in least.items()}
+        self.paces = {slot: MomentumSchedule() for slot in least}
+        self.rules = {slot: AbandonRule(value) for slot, value in least.items()}
 
     def run(self) -> dict[int, FloatArray | None]:
         """Return None for every solution, or the weights of its clusters if it is hopeless."""
@@ -84,13 +84,13 @@ class Leading:
             # By a mask, which the host need not see.
             step.masked_fill_((weights == 0.0)[:, :, None], 0.0)
             left, shares = [], []
-            for place, glance in enumerate(self._glances(centers, means, weights, step)):
+            for place, snapshot in enumerate(self._snapshots(centers, means, weights, step)):
                 slot = self.slots[place]
-                if self.outlooks[slot].is_too_little(glance.explained):
+                if self.rules[slot].is_too_little(snapshot.explained):
                     answers[slot] = weights[place].cpu().numpy()
-                elif not glance.is_fixed:
+                elif not snapshot.is_fixed:
                     left.append(place)
-                    shares.append(self._share(slot, glance))
+                    shares.append(self._share(slot, snapshot))
             if not left:
                 break
             self.slots = [self.slots[place] for place in left]
@@ -111,13 +111,13 @@ class Leading:
             getattr(self.ops, name)(self.samples, batch, count)
         batch.n_iter[at] += 1
 
-    def _share(self, slot: int, glance: Glance) -> float:
-        pace = self.paces[slot]
-        if pace.is_plain():
+    def _share(self, slot: int, snapshot: Snapshot) -> float:
+        schedule = self.paces[slot]
+        if schedule.is_plain():
             return 0.0
-        return pace.share(is_moving=bool(glance.is_moving), is_uphill=glance.uphill > 0.0)
+        return schedule.share(is_moving=bool(snapshot.is_moving), is_uphill=snapshot.uphill > 0.0)
 
-    def _glances(self, centers: Any, means: Any, weights: Any, step: Any) -> list[Glance]:
+    def _snapshots(self, centers: Any, means: Any, weights: Any, step: Any) -> list[Snapshot]:
         """Look at all solutions at once; waits for the device."""
         weights = weights[:, :, None]
         terms = torch.stack(
@@ -126,7 +126,7 @@ class Leading:
         explained, uphill = folded(terms.flatten(2))
         is_fixed, is_moving = (centers == means).flatten(1).all(1), step.flatten(1).any(1)
         numbers = torch.stack([explained, uphill, is_fixed.double(), is_moving.double()], dim=1)
-        return [Glance(*row) for row in numbers.tolist()]
+        return [Snapshot(*row) for row in numbers.tolist()]
 
 
 def folded(values: Any) -> Any:
@@ -142,7 +142,7 @@ def folded(values: Any) -> Any:
     return values[..., 0]
 
 
-Asked = dict[int, Any]
+Command = dict[int, Any]
 """What the course in each slot of the batch asks for."""
 
 
@@ -180,7 +180,7 @@ class BatchRefining:
                     del asked[slot]
         return [levels[slot] for slot in range(len(starts))]
 
-    def _answers(self, asked: dict[int, Step]) -> Asked:
+    def _answers(self, asked: dict[int, Step]) -> Command:
         """Answer the first kind of step that any course asks for."""
         answers = {
             Begin: self._begin,
@@ -195,7 +195,7 @@ class BatchRefining:
                 return answer(chosen)
         raise NotImplementedError(f"The GPU engine has no answer to {next(iter(asked.values()))}.")
 
-    def _begin(self, asked: Asked) -> Asked:
+    def _begin(self, asked: Command) -> Command:
         """Take over labels and sums of parents: fewer of them have to change then."""
         # All courses begin together, and none begins again: there are no swaps.
         assert list(asked) == list(range(len(self.starts)))
@@ -211,7 +211,7 @@ class BatchRefining:
         self.batch.activate(slots)
         self.ops.prepare(self.samples, self.batch, len(slots))
 
-    def _relocate(self, asked: Asked) -> Asked:
+    def _relocate(self, asked: Command) -> Command:
         batch = self.batch
         parts = {slot: split_mixture(step.alpha, step.quantile) for slot, step in asked.items()}
         slots = batch.tensor(list(asked), torch.int64)
@@ -225,7 +225,7 @@ class BatchRefining:
         batch.centers[slots, removed] = self.samples.rows[batch.drawn[slots]].double()
         return dict.fromkeys(asked)
 
-    def _draw_by_distance(self, asked: Asked, quantiles: dict[int, float]) -> None:
+    def _draw_by_distance(self, asked: Command, quantiles: dict[int, float]) -> None:
         """Draw samples by their distances to the closest of the centres that remain."""
         batch, count = self.batch, len(quantiles)
         slots = batch.tensor(list(quantiles), torch.int64)
@@ -237,11 +237,11 @@ class BatchRefining:
             getattr(self.ops, step)(self.samples, batch, count)
         batch.excluded[slots] = -1
 
-    def _lead(self, asked: Asked) -> Asked:
+    def _lead(self, asked: Command) -> Command:
         least = {slot: step.least for slot, step in asked.items()}
-        return Leading(self.samples, self.batch, self.lloyd, self.ops, least).run()
+        return BatchMomentum(self.samples, self.batch, self.lloyd, self.ops, least).run()
 
-    def _descend(self, asked: Asked) -> Asked:
+    def _descend(self, asked: Command) -> Command:
         """Run K-means, then measure Σw‖x−c‖² from labels that are up to date."""
         batch, slots = self.batch, list(asked)
         self._prepare(slots)
@@ -253,7 +253,7 @@ class BatchRefining:
         weights = batch.cluster_weights.cpu().numpy()
         return {slot: Level(float(inertias[slot]), weights[slot]) for slot in slots}
 
-    def _are_on_samples(self, asked: Asked) -> Asked:
+    def _are_on_samples(self, asked: Command) -> Command:
         rows, weights = self.samples.rows, self.draw.weights
         norms = np.concatenate(
             [part.double().square().sum(dim=1).cpu() for part in rows.split(2**16)]
@@ -267,7 +267,7 @@ class BatchRefining:
             answers[slot] = sits_on_centers(squares, own)
         return answers
 
-    def _snap(self, asked: Asked) -> Asked:
+    def _snap(self, asked: Command) -> Command:
         self.snapped.update(asked)
         return {slot: self._snap_one(slot) for slot in asked}
 

@@ -36,7 +36,7 @@ from evomeans.typing import FloatArray
 WORTH_A_DEVICE = 20_000_000
 # Rows from which on momentum pays: the host looks at the centres after every iteration then, which
 # takes as long as an iteration on fewer rows.
-MANY_ROWS = 500_000
+MANY_ROWS_ON_DEVICE = 500_000
 # Distances of this many rows and one centre are computed together.
 ROWS_AT_ONCE = 2**16
 
@@ -92,7 +92,7 @@ class GpuEngine(PlainKMeans):
         self._draw = WeightedDraw(self.n_samples, self.weights)
         self._source, self.n_jobs = X, n_jobs
         self.frame, self.samples = self._on_device(frame)
-        if self.n_samples >= MANY_ROWS:
+        if self.n_samples >= MANY_ROWS_ON_DEVICE:
             self.abilities = frozenset({Ability.MOMENTUM})
         self.memory = DeviceMemory(
             self._default_budget() if memory_budget is None else memory_budget

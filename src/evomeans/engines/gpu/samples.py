@@ -69,7 +69,7 @@ FEATURES_WORTH_TWO_TERMS = WIDTH_STEP // 3
 # outside of the data. What is beyond the largest of them is cut off, and the bounds know it.
 TOP = 10
 LARGEST_HALF = 65504.0
-CHUNK = 2**16
+ROWS_AT_A_TIME = 2**16
 # Bytes that are brought onto the device together, and how many times as many are on their way.
 STAGED, MOST_STAGED = 2**24, 8
 
@@ -244,8 +244,8 @@ def _split_rows(rows: Any, middle: Any, factor: float, terms: int) -> tuple[Any,
     width = plane_width(n_features, terms)
     planes = torch.zeros((height, width), dtype=torch.float16, device=rows.device)
     spans = torch.zeros((3, height), dtype=torch.float32, device=rows.device)
-    for begin in range(0, n_samples, CHUNK):
-        part = slice(begin, min(begin + CHUNK, n_samples))
+    for begin in range(0, n_samples, ROWS_AT_A_TIME):
+        part = slice(begin, min(begin + ROWS_AT_A_TIME, n_samples))
         values = (rows[part].double() - middle) * factor
         first, second, rest = split(values)
         planes[part, :n_features] = first

@@ -3,7 +3,7 @@
 K-means looks at all samples, however few of them a change concerns. With few samples per cluster,
 it is far cheaper to follow the change: to visit the clusters that it affects, and no others. So
 clusters are linked lists of samples here, with means, weights and sums of squares that follow every
-sample that leaves or joins (``moves.py``). The :class:`Diary` is an undo log, and a queue of
+sample that leaves or joins (``moves.py``). The :class:`UndoLog` is an undo log, and a queue of
 clusters to visit.
 """
 
@@ -26,7 +26,7 @@ from evomeans.engines.cpu.swaps.means import (
 )
 from evomeans.typing import FloatArray, Index
 
-# Entries of ``Diary.numbers``.
+# Entries of ``UndoLog.numbers``.
 HEAD, WAITING, CHANGED, MOVED, GROUP, FRESH, SUCCESSES = range(7)
 # Rows of ``Clusters.move_factors``.
 ARRIVING, LEAVING = range(2)
@@ -90,7 +90,7 @@ class Clusters(NamedTuple):
 
 
 @bundle
-class Diary(NamedTuple):
+class UndoLog(NamedTuple):
     """An undo log, the queue of clusters to visit, and working memory.
 
     The queue:
@@ -98,7 +98,7 @@ class Diary(NamedTuple):
     * ``queue`` (k + 1,): ring buffer of clusters that have changed since they were last visited.
     * ``is_waiting`` (k,): 1 for clusters in the queue.
 
-    The undo log since the diary was opened:
+    The undo log since the undo log was opened:
 
     * ``changed`` (k,): clusters that have changed, and ``is_changed`` (k,): 1 for these.
     * ``centers`` (k, d), ``weights``, ``sizes`` and ``errors`` (k,): as they were, in the order of
@@ -142,7 +142,7 @@ class Diary(NamedTuple):
     random: NDArray[np.uint64]
 
     @classmethod
-    def allocate(cls, n_samples: int, n_clusters: int, n_features: int) -> Diary:
+    def allocate(cls, n_samples: int, n_clusters: int, n_features: int) -> UndoLog:
         """Allocate the arrays. A swap that moves samples more than about 2n times is given up."""
         most = 2 * n_samples + 64
         return cls(
@@ -172,7 +172,7 @@ class Diary(NamedTuple):
 def fill(
     samples: Samples,
     clusters: Clusters,
-    diary: Diary,
+    undo: UndoLog,
     labels: NDArray[Any],
     centers: FloatArray,
     weights: FloatArray,
@@ -201,7 +201,7 @@ def fill(
         clusters.errors[j] = refresh_squares(samples, clusters, j)
         clusters.removal_costs[j] = np.inf
     for j in range(k):
-        update_removal_costs(samples, clusters, diary, j)
+        update_removal_costs(samples, clusters, undo, j)
 
 
 @jit
@@ -254,67 +254,67 @@ def refresh_squares(samples: Samples, clusters: Clusters, j: Index) -> float:
 
 
 @jit(inline=False)
-def update_removal_costs(samples: Samples, clusters: Clusters, diary: Diary, j: Index) -> None:
+def update_removal_costs(samples: Samples, clusters: Clusters, undo: UndoLog, j: Index) -> None:
     """Set what merging cluster ``j`` with another costs at least, and lower that of the others.
 
     Merging a and b raises the sum of squares by W_a W_b/(W_a + W_b)·‖c_a − c_b‖².
     """
     costs, weights = clusters.removal_costs, clusters.weights
-    set_apart(samples.rows, clusters, diary.apart, j)
+    set_apart(samples.rows, clusters, undo.apart, j)
     least = np.inf
     for other in range(weights.shape[0]):
         total = weights[j] + weights[other]
         if other != j and total > 0.0:
-            cost = diary.apart[other] * (weights[j] * weights[other] / total)
+            cost = undo.apart[other] * (weights[j] * weights[other] / total)
             least = min(least, cost)
             costs[other] = min(costs[other], cost)
     costs[j] = least
 
 
 @jit(inline=False)
-def remember(samples: Samples, clusters: Clusters, diary: Diary, j: Index) -> None:
+def remember(samples: Samples, clusters: Clusters, undo: UndoLog, j: Index) -> None:
     """Log a cluster before its first change, and put it into the queue."""
-    numbers = diary.numbers
-    if diary.is_changed[j] == 0:
-        diary.is_changed[j] = 1
+    numbers = undo.numbers
+    if undo.is_changed[j] == 0:
+        undo.is_changed[j] = 1
         place = numbers[CHANGED]
         numbers[CHANGED] += 1
-        diary.changed[place] = j
-        diary.weights[place] = clusters.weights[j]
-        diary.sizes[place] = clusters.sizes[j]
-        diary.errors[place] = clusters.errors[j]
-        get_mean(samples.rows, clusters, j, diary.centers, place)
-    if diary.is_waiting[j] == 0:
-        diary.is_waiting[j] = 1
+        undo.changed[place] = j
+        undo.weights[place] = clusters.weights[j]
+        undo.sizes[place] = clusters.sizes[j]
+        undo.errors[place] = clusters.errors[j]
+        get_mean(samples.rows, clusters, j, undo.centers, place)
+    if undo.is_waiting[j] == 0:
+        undo.is_waiting[j] = 1
         last = numbers[HEAD] + numbers[WAITING]
-        capacity = diary.queue.shape[0]
-        diary.queue[last - capacity if last >= capacity else last] = j
+        capacity = undo.queue.shape[0]
+        undo.queue[last - capacity if last >= capacity else last] = j
         numbers[WAITING] += 1
 
 
 @jit
-def next_waiting(diary: Diary) -> np.int32:
+def next_waiting(undo: UndoLog) -> np.int32:
     """Remove the cluster from the queue that has waited longest, and return it."""
-    numbers = diary.numbers
-    j = diary.queue[numbers[HEAD]]
+    numbers = undo.numbers
+    j = undo.queue[numbers[HEAD]]
     numbers[HEAD] += 1
-    if numbers[HEAD] == diary.queue.shape[0]:
+    if numbers[HEAD] == undo.queue.shape[0]:
         numbers[HEAD] = 0
     numbers[WAITING] -= 1
-    diary.is_waiting[j] = 0
+    undo.is_waiting[j] = 0
     return j
 
 
 @jit
-def is_full(diary: Diary) -> np.bool_:
+def is_full(undo: UndoLog) -> np.bool_:
     """Whether the log has no room for another move."""
-    return diary.numbers[MOVED] >= diary.samples.shape[0]
+    return undo.numbers[MOVED] >= undo.samples.shape[0]
 
 
 @jit
-def add_fresh(diary: Diary, j: Index) -> None:
+def add_fresh(undo: UndoLog, j: Index) -> None:
     """Note that a cluster is not as the parents had it."""
-    if diary.is_fresh[j] == 0:
-        diary.is_fresh[j] = 1
-        diary.fresh[diary.numbers[FRESH]] = j
-        diary.numbers[FRESH] += 1
+    if undo.is_fresh[j] == 0:
+        undo.is_fresh[j] = 1
+        undo.fresh[undo.numbers[FRESH]] = j
+        undo.numbers[FRESH] += 1

@@ -22,7 +22,7 @@ from evomeans.engines.cpu.swaps.lists import (
     MOVED,
     WAITING,
     Clusters,
-    Diary,
+    UndoLog,
     is_full,
     link,
     next_waiting,
@@ -69,13 +69,13 @@ def joining_cost(square: float, total: float, weight: float) -> float:
 
 
 @jit(inline=False)
-def leave(samples: Samples, clusters: Clusters, diary: Diary, i: Index, square: float) -> float:
+def leave(samples: Samples, clusters: Clusters, undo: UndoLog, i: Index, square: float) -> float:
     """Remove a sample from its cluster; return the change of the sum of squares, −w W/(W − w)·s.
 
     ``square`` is s, the squared distance from the centre.
     """
     j, weight = clusters.labels[i], weight_of(samples, i)
-    remember(samples, clusters, diary, j)
+    remember(samples, clusters, undo, j)
     rest = clusters.weights[j] - weight
     saved = square * weight * clusters.weights[j] / rest
     move_mean(samples.rows, i, clusters, j, -weight / rest)
@@ -88,17 +88,17 @@ def leave(samples: Samples, clusters: Clusters, diary: Diary, i: Index, square: 
 
 @jit(inline=False)
 def join(
-    samples: Samples, clusters: Clusters, diary: Diary, i: Index, j: Index, square: float
+    samples: Samples, clusters: Clusters, undo: UndoLog, i: Index, j: Index, square: float
 ) -> float:
     """Put a sample that has left into cluster ``j``; return the change, w W/(W + w)·s.
 
     ``square`` is s, the squared distance from the centre.
     """
     weight = weight_of(samples, i)
-    remember(samples, clusters, diary, j)
-    place = diary.numbers[MOVED]
-    diary.numbers[MOVED] += 1
-    diary.samples[place], diary.origins[place] = i, clusters.labels[i]
+    remember(samples, clusters, undo, j)
+    place = undo.numbers[MOVED]
+    undo.numbers[MOVED] += 1
+    undo.samples[place], undo.origins[place] = i, clusters.labels[i]
     total = clusters.weights[j] + weight
     spent = square * weight * clusters.weights[j] / total
     move_mean(samples.rows, i, clusters, j, weight / total)
@@ -111,70 +111,70 @@ def join(
 
 
 @jit
-def found_cluster(samples: Samples, clusters: Clusters, diary: Diary, i: Index, j: Index) -> None:
+def found_cluster(samples: Samples, clusters: Clusters, undo: UndoLog, i: Index, j: Index) -> None:
     """Make a sample that has left the only member of cluster ``j``, which is empty."""
     clusters.weights[j], clusters.sizes[j], clusters.errors[j] = 0.0, 0, 0.0
     # Exactly there: the mean of what the cluster was before may be far away.
     write_row(samples.rows, i, clusters.centers, j)
-    join(samples, clusters, diary, i, j, 0.0)
+    join(samples, clusters, undo, i, j, 0.0)
 
 
 @jit(inline=False)
-def keep_changes(samples: Samples, clusters: Clusters, diary: Diary) -> None:
+def keep_changes(samples: Samples, clusters: Clusters, undo: UndoLog) -> None:
     """Accept the changes."""
-    for place in range(diary.numbers[CHANGED]):
-        j = diary.changed[place]
+    for place in range(undo.numbers[CHANGED]):
+        j = undo.changed[place]
         # Written out, so that rounding does not add up from swap to swap.
-        get_mean(samples.rows, clusters, j, diary.centers, place)
-        set_mean(samples.rows, clusters, j, diary.centers, place)
-    for place in range(diary.numbers[CHANGED]):
-        update_removal_costs(samples, clusters, diary, diary.changed[place])
-    close_diary(diary)
+        get_mean(samples.rows, clusters, j, undo.centers, place)
+        set_mean(samples.rows, clusters, j, undo.centers, place)
+    for place in range(undo.numbers[CHANGED]):
+        update_removal_costs(samples, clusters, undo, undo.changed[place])
+    close_undo(undo)
 
 
 @jit(inline=False)
-def take_back(samples: Samples, clusters: Clusters, diary: Diary) -> None:
-    """Undo the changes: restore everything as it was when the diary was opened."""
-    undo_moves(clusters, diary, np.int64(0))
-    for place in range(diary.numbers[CHANGED]):
-        j = diary.changed[place]
-        clusters.weights[j] = diary.weights[place]
-        clusters.errors[j] = diary.errors[place]
-        resize(clusters, j, diary.sizes[place])
-        set_mean(samples.rows, clusters, j, diary.centers, place)
+def take_back(samples: Samples, clusters: Clusters, undo: UndoLog) -> None:
+    """Undo the changes: restore everything as it was when the undo log was opened."""
+    undo_moves(clusters, undo, np.int64(0))
+    for place in range(undo.numbers[CHANGED]):
+        j = undo.changed[place]
+        clusters.weights[j] = undo.weights[place]
+        clusters.errors[j] = undo.errors[place]
+        resize(clusters, j, undo.sizes[place])
+        set_mean(samples.rows, clusters, j, undo.centers, place)
         refresh_squares(samples, clusters, j)
-    close_diary(diary)
+    close_undo(undo)
 
 
 @jit(inline=False)
-def retrace(samples: Samples, clusters: Clusters, diary: Diary, moved: Index) -> None:
+def retrace(samples: Samples, clusters: Clusters, undo: UndoLog, moved: Index) -> None:
     """Undo the last changes, those after the first ``moved`` moves of samples.
 
     What clusters were then is not in the log, and is computed from their samples. The queue is
     emptied.
     """
-    undo_moves(clusters, diary, moved)
-    while diary.numbers[WAITING] > 0:
-        next_waiting(diary)
-    for place in range(diary.numbers[CHANGED]):
-        recompute_cluster(samples, clusters, diary, diary.changed[place])
+    undo_moves(clusters, undo, moved)
+    while undo.numbers[WAITING] > 0:
+        next_waiting(undo)
+    for place in range(undo.numbers[CHANGED]):
+        recompute_cluster(samples, clusters, undo, undo.changed[place])
 
 
 @jit(inline=False)
-def undo_moves(clusters: Clusters, diary: Diary, moved: Index) -> None:
+def undo_moves(clusters: Clusters, undo: UndoLog, moved: Index) -> None:
     """Let samples return to where they were after the first ``moved`` moves."""
-    for place in range(diary.numbers[MOVED] - 1, moved - 1, -1):
-        i = diary.samples[place]
+    for place in range(undo.numbers[MOVED] - 1, moved - 1, -1):
+        i = undo.samples[place]
         unlink(clusters, i, clusters.labels[i])
-        clusters.labels[i] = diary.origins[place]
+        clusters.labels[i] = undo.origins[place]
         link(clusters, i, clusters.labels[i])
-    diary.numbers[MOVED] = moved
+    undo.numbers[MOVED] = moved
 
 
 @jit(inline=False)
-def recompute_cluster(samples: Samples, clusters: Clusters, diary: Diary, j: Index) -> None:
+def recompute_cluster(samples: Samples, clusters: Clusters, undo: UndoLog, j: Index) -> None:
     """Set the mean, weight, size and sum of squares of a cluster from its samples."""
-    sums, weight, size, i = diary.halves[1], 0.0, 0, clusters.first[j]
+    sums, weight, size, i = undo.halves[1], 0.0, 0, clusters.first[j]
     for t in range(sums.shape[0]):
         sums[t] = 0.0
     while i >= 0:
@@ -187,19 +187,19 @@ def recompute_cluster(samples: Samples, clusters: Clusters, diary: Diary, j: Ind
         sums[t] /= weight
     clusters.weights[j] = weight
     resize(clusters, j, size)
-    set_mean(samples.rows, clusters, j, diary.halves, 1)
+    set_mean(samples.rows, clusters, j, undo.halves, 1)
     clusters.errors[j] = refresh_squares(samples, clusters, j)
 
 
 @jit(inline=False)
-def close_diary(diary: Diary) -> None:
+def close_undo(undo: UndoLog) -> None:
     """Empty the log and the queue."""
-    while diary.numbers[WAITING] > 0:
-        next_waiting(diary)
-    for place in range(diary.numbers[CHANGED]):
-        diary.is_changed[diary.changed[place]] = 0
+    while undo.numbers[WAITING] > 0:
+        next_waiting(undo)
+    for place in range(undo.numbers[CHANGED]):
+        undo.is_changed[undo.changed[place]] = 0
     for number in range(GROUP + 1):
-        diary.numbers[number] = 0
+        undo.numbers[number] = 0
 
 
 # Clusters that the samples of one cluster may move to. This bounds the cost of a swap where all
@@ -213,13 +213,13 @@ LARGE, LITTLE = 512, 0.2
 
 @jit(inline=False)
 def dissolve(
-    samples: Samples, clusters: Clusters, diary: Diary, removed: Index, neighbours: int
+    samples: Samples, clusters: Clusters, undo: UndoLog, removed: Index, neighbours: int
 ) -> float:
     """Let the samples of a cluster join others; return by how much the sum of squares grows.
 
     :func:`~evomeans.engines.cpu.swaps.search.find_neighbours` has listed the others.
     """
-    remember(samples, clusters, diary, removed)
+    remember(samples, clusters, undo, removed)
     change = -clusters.errors[removed]
     following = clusters.first[removed]
     while following >= 0:
@@ -230,41 +230,41 @@ def dissolve(
             # With c the removed centre and c' another, ‖x − c'‖ ≥ ‖c − c'‖ − ‖x − c‖; and joining
             # costs at least half of ‖x − c'‖², unless the sample is heavier than the cluster.
             farthest = np.sqrt(2.0 * least) + distance
-            if diary.neighbour_keys[a] >= farthest * farthest:
+            if undo.neighbour_keys[a] >= farthest * farthest:
                 break
-            j = diary.neighbours[a]
+            j = undo.neighbours[a]
             square = square_to(samples.rows, i, clusters, j)
             spent = joining_cost(square, clusters.weights[j], weight)
             if spent < least:
                 target, nearest, least = j, square, spent
-        change += join(samples, clusters, diary, i, target, nearest)
+        change += join(samples, clusters, undo, i, target, nearest)
     return change
 
 
 @jit(inline=False)
-def begin_cluster(samples: Samples, clusters: Clusters, diary: Diary, j: Index) -> float:
-    """Let ``diary.group`` become a cluster in place of the dissolved one ``j``; return the change.
+def begin_cluster(samples: Samples, clusters: Clusters, undo: UndoLog, j: Index) -> float:
+    """Let ``undo.group`` become a cluster in place of the dissolved one ``j``; return the change.
 
     A sample with nearly all the weight of its cluster stays. Infinite if none is left to move.
     """
     change = 0.0
     clusters.first[j] = -1
-    for place in range(diary.numbers[GROUP]):
-        i = diary.group[place]
+    for place in range(undo.numbers[GROUP]):
+        i = undo.group[place]
         own = clusters.labels[i]
         if may_leave(clusters, own, weight_of(samples, i)):
             square = square_to(samples.rows, i, clusters, own)
-            change += leave(samples, clusters, diary, i, square)
+            change += leave(samples, clusters, undo, i, square)
             if clusters.first[j] < 0:
-                found_cluster(samples, clusters, diary, i, j)
+                found_cluster(samples, clusters, undo, i, j)
             else:
                 square = square_to(samples.rows, i, clusters, j)
-                change += join(samples, clusters, diary, i, j, square)
+                change += join(samples, clusters, undo, i, j, square)
     return change if clusters.first[j] >= 0 else np.inf
 
 
 @jit(inline=False)
-def move_samples(samples: Samples, clusters: Clusters, diary: Diary, change: float) -> float:
+def move_samples(samples: Samples, clusters: Clusters, undo: UndoLog, change: float) -> float:
     """Move single samples until that gains little or nothing more, or the swap has no hope.
 
     Parameters
@@ -277,7 +277,7 @@ def move_samples(samples: Samples, clusters: Clusters, diary: Diary, change: flo
     change : float
         By how much in the end. A positive value may be too high.
     """
-    numbers = diary.numbers
+    numbers = undo.numbers
     before, left = change, numbers[WAITING]
     is_large = clusters.labels.shape[0] >= LARGE * clusters.weights.shape[0]
     while numbers[WAITING] > 0:
@@ -289,14 +289,14 @@ def move_samples(samples: Samples, clusters: Clusters, diary: Diary, change: flo
                 break
             before, left = change, numbers[WAITING]
         left -= 1
-        j = next_waiting(diary)
+        j = next_waiting(undo)
         refresh_squares(samples, clusters, j)
-        set_apart(samples.rows, clusters, diary.apart, j)
-        count = list_targets(clusters, diary, j)
-        farthest = diary.neighbour_keys[RANGE - 1] if count == RANGE else np.inf
-        change += move_members_out(samples, clusters, diary, j, count)
-        change += move_members_in(samples, clusters, diary, j, farthest)
-        if is_full(diary):
+        set_apart(samples.rows, clusters, undo.apart, j)
+        count = list_targets(clusters, undo, j)
+        farthest = undo.neighbour_keys[RANGE - 1] if count == RANGE else np.inf
+        change += move_members_out(samples, clusters, undo, j, count)
+        change += move_members_in(samples, clusters, undo, j, farthest)
+        if is_full(undo):
             return np.inf
     return change
 
@@ -336,24 +336,24 @@ def insert(
 
 
 @jit(inline=False)
-def list_targets(clusters: Clusters, diary: Diary, j: Index) -> int:
+def list_targets(clusters: Clusters, undo: UndoLog, j: Index) -> int:
     """List the clusters to which samples of cluster ``j`` might move; return their number.
 
     Sorted by their keys: a sample may move there only if its squared distance from its own centre
-    is above the key. ``squares`` and ``diary.apart`` have just been set for this cluster.
+    is above the key. ``squares`` and ``undo.apart`` have just been set for this cluster.
     """
     most, count = clusters.max_squares[j], 0
     for other in range(clusters.weights.shape[0]):
         ratio = separation_limit(clusters, j, other)
-        if diary.apart[other] < most * ratio and other != j and clusters.weights[other] > 0.0:
-            limit = diary.apart[other] / ratio
-            count = insert(diary.neighbours, diary.neighbour_keys, count, RANGE, other, limit)
+        if undo.apart[other] < most * ratio and other != j and clusters.weights[other] > 0.0:
+            limit = undo.apart[other] / ratio
+            count = insert(undo.neighbours, undo.neighbour_keys, count, RANGE, other, limit)
     return count
 
 
 @jit(inline=False)
 def move_members_out(
-    samples: Samples, clusters: Clusters, diary: Diary, j: Index, count: int
+    samples: Samples, clusters: Clusters, undo: UndoLog, j: Index, count: int
 ) -> float:
     """Move samples of cluster ``j`` to the listed ones, where that gains; return the change."""
     change = 0.0
@@ -361,28 +361,28 @@ def move_members_out(
     while following >= 0:
         i, following = following, clusters.after[following]
         weight = weight_of(samples, i)
-        if clusters.squares[i] <= diary.neighbour_keys[0] or not may_leave(clusters, j, weight):
+        if clusters.squares[i] <= undo.neighbour_keys[0] or not may_leave(clusters, j, weight):
             continue
-        own = current_square(samples, clusters, diary, i, j)
+        own = current_square(samples, clusters, undo, i, j)
         target, nearest = j, 0.0
         least = leaving_gain(own, clusters.weights[j], weight) * WORTHWHILE
         for a in range(count):
-            if diary.neighbour_keys[a] >= own:
+            if undo.neighbour_keys[a] >= own:
                 break
-            other = diary.neighbours[a]
+            other = undo.neighbours[a]
             square = square_to(samples.rows, i, clusters, other)
             spent = joining_cost(square, clusters.weights[other], weight)
             if spent < least:
                 target, nearest, least = other, square, spent
-        if target != j and not is_full(diary):
-            change += leave(samples, clusters, diary, i, own)
-            change += join(samples, clusters, diary, i, target, nearest)
+        if target != j and not is_full(undo):
+            change += leave(samples, clusters, undo, i, own)
+            change += join(samples, clusters, undo, i, target, nearest)
     return change
 
 
 @jit(inline=False)
 def move_members_in(
-    samples: Samples, clusters: Clusters, diary: Diary, j: Index, farthest: float
+    samples: Samples, clusters: Clusters, undo: UndoLog, j: Index, farthest: float
 ) -> float:
     """Move samples of other clusters to cluster ``j``, where that gains; return the change.
 
@@ -393,28 +393,30 @@ def move_members_in(
     for other in range(clusters.weights.shape[0]):
         ratio = separation_limit(clusters, other, j)
         most = clusters.max_squares[other]
-        if diary.apart[other] >= most * ratio or diary.is_waiting[other] != 0:
+        if undo.apart[other] >= most * ratio or undo.is_waiting[other] != 0:
             continue
-        limit = diary.apart[other] / ratio
+        limit = undo.apart[other] / ratio
         following = clusters.first[other] if other != j and limit <= farthest else -1
         while following >= 0:
             i, following = following, clusters.after[following]
             weight = weight_of(samples, i)
             if clusters.squares[i] <= limit or not may_leave(clusters, other, weight):
                 continue
-            own = current_square(samples, clusters, diary, i, other)
+            own = current_square(samples, clusters, undo, i, other)
             square = square_to(samples.rows, i, clusters, j)
             saved = leaving_gain(own, clusters.weights[other], weight)
             spent = joining_cost(square, clusters.weights[j], weight)
-            if spent < saved * WORTHWHILE and not is_full(diary):
-                change += leave(samples, clusters, diary, i, own)
-                change += join(samples, clusters, diary, i, j, square)
+            if spent < saved * WORTHWHILE and not is_full(undo):
+                change += leave(samples, clusters, undo, i, own)
+                change += join(samples, clusters, undo, i, j, square)
     return change
 
 
 @jit
-def current_square(samples: Samples, clusters: Clusters, diary: Diary, i: Index, j: Index) -> float:
+def current_square(
+    samples: Samples, clusters: Clusters, undo: UndoLog, i: Index, j: Index
+) -> float:
     """Return ‖x − c‖² for the own centre, which may have moved since ``squares`` were refreshed."""
-    if diary.is_waiting[j] == 0:
+    if undo.is_waiting[j] == 0:
         return clusters.squares[i]
     return square_to(samples.rows, i, clusters, j)

@@ -35,7 +35,7 @@ from evomeans.engines.cpu.swaps.lists import (
     MOVED,
     SUCCESSES,
     Clusters,
-    Diary,
+    UndoLog,
     add_fresh,
     fill,
     refresh_squares,
@@ -60,24 +60,24 @@ ROUNDS = 3
 
 @jit(inline=False)
 def halve_cluster(
-    samples: Samples, clusters: Clusters, diary: Diary, j: Index, chosen: Index
+    samples: Samples, clusters: Clusters, undo: UndoLog, j: Index, chosen: Index
 ) -> float:
     """Divide a cluster in two, and return by how much that lowers the sum of squares.
 
     The first plane between the halves goes through the centre, perpendicular to the direction of a
-    chosen sample. Nothing is changed: ``diary.group`` lists the half that began with this sample.
+    chosen sample. Nothing is changed: ``undo.group`` lists the half that began with this sample.
     With the means a and b and the weights A and B of both, the gain is AB/(A + B)·‖a − b‖².
     """
-    normal, sums, center = diary.halves[0], diary.halves[1], diary.halves[2]
-    get_mean(samples.rows, clusters, j, diary.halves, 2)
-    get_mean(samples.rows, clusters, j, diary.halves, 0)
+    normal, sums, center = undo.halves[0], undo.halves[1], undo.halves[2]
+    get_mean(samples.rows, clusters, j, undo.halves, 2)
+    get_mean(samples.rows, clusters, j, undo.halves, 0)
     point_to(samples.rows, chosen, normal)
     total, gain, offset = clusters.weights[j], 0.0, 0.0
     for t in range(center.shape[0]):
         offset += normal[t] * center[t]
     for _ in range(ROUNDS):
-        weight = list_beyond(samples, clusters, diary, j, offset)
-        if diary.numbers[GROUP] == 0 or diary.numbers[GROUP] == clusters.sizes[j]:
+        weight = list_beyond(samples, clusters, undo, j, offset)
+        if undo.numbers[GROUP] == 0 or undo.numbers[GROUP] == clusters.sizes[j]:
             return 0.0
         rest = total - weight
         if rest <= 0.0:
@@ -94,25 +94,25 @@ def halve_cluster(
 
 @jit(inline=False)
 def list_beyond(
-    samples: Samples, clusters: Clusters, diary: Diary, j: Index, offset: float
+    samples: Samples, clusters: Clusters, undo: UndoLog, j: Index, offset: float
 ) -> float:
-    """List the samples of a cluster beyond a plane in ``diary.group``; return their weight.
+    """List the samples of a cluster beyond a plane in ``undo.group``; return their weight.
 
-    The plane has the normal ``diary.halves[0]``. Their sum is left in ``diary.halves[1]``.
+    The plane has the normal ``undo.halves[0]``. Their sum is left in ``undo.halves[1]``.
     """
-    normal, sums = diary.halves[0], diary.halves[1]
+    normal, sums = undo.halves[0], undo.halves[1]
     for t in range(sums.shape[0]):
         sums[t] = 0.0
     weight, count, i = 0.0, 0, clusters.first[j]
     while i >= 0:
         if product_with(samples.rows, i, normal) > offset:
             own = weight_of(samples, i)
-            diary.group[count] = i
+            undo.group[count] = i
             count += 1
             weight += own
             add_to(samples.rows, i, own, sums)
         i = clusters.after[i]
-    diary.numbers[GROUP] = count
+    undo.numbers[GROUP] = count
     return weight
 
 
@@ -133,7 +133,7 @@ CANDIDATES = 8
 
 
 @jit
-def uniform(diary: Diary) -> float:
+def uniform(undo: UndoLog) -> float:
     """Return the next random number in [0, 1), by SplitMix64 [1]_.
 
     References
@@ -141,8 +141,8 @@ def uniform(diary: Diary) -> float:
     .. [1] Steele, G., Lea, D. and Flood, C. (2014). "Fast splittable pseudorandom number
        generators". OOPSLA 2014, 453-472.
     """
-    diary.random[0] += np.uint64(0x9E3779B97F4A7C15)
-    bits = diary.random[0]
+    undo.random[0] += np.uint64(0x9E3779B97F4A7C15)
+    bits = undo.random[0]
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     bits ^= bits >> np.uint64(31)
@@ -150,86 +150,86 @@ def uniform(diary: Diary) -> float:
 
 
 @jit
-def choose_cluster(clusters: Clusters, diary: Diary, origin: Index) -> Index:
+def choose_cluster(clusters: Clusters, undo: UndoLog, origin: Index) -> Index:
     """Return the cluster that is cheapest to remove, among some that are drawn.
 
     They are drawn from all (ANYWHERE), or from those that are fresh (FRESH_ONES).
     """
-    count = clusters.weights.shape[0] if origin == ANYWHERE else diary.numbers[FRESH]
+    count = clusters.weights.shape[0] if origin == ANYWHERE else undo.numbers[FRESH]
     chosen, least = np.int64(0), np.inf
     for _ in range(max(AT_LEAST, int(COMPARED * count))):
-        drawn = np.int64(uniform(diary) * count)
+        drawn = np.int64(uniform(undo) * count)
         if origin == FRESH_ONES:
-            drawn = np.int64(diary.fresh[drawn])
+            drawn = np.int64(undo.fresh[drawn])
         if clusters.removal_costs[drawn] <= least:
             chosen, least = drawn, clusters.removal_costs[drawn]
     return chosen
 
 
 @jit
-def choose_changed(diary: Diary) -> Index:
-    """Return one of the clusters that have changed since the diary was opened."""
-    return np.int64(diary.changed[int(uniform(diary) * diary.numbers[CHANGED])])
+def choose_changed(undo: UndoLog) -> Index:
+    """Return one of the clusters that have changed since the undo log was opened."""
+    return np.int64(undo.changed[int(uniform(undo) * undo.numbers[CHANGED])])
 
 
 @jit(inline=False)
 def choose_half(
-    samples: Samples, clusters: Clusters, diary: Diary, removed: Index, place: Index, count: int
+    samples: Samples, clusters: Clusters, undo: UndoLog, removed: Index, place: Index, count: int
 ) -> np.bool_:
-    """Leave the half of a cluster in ``diary.group`` that gains most of some; False for none.
+    """Leave the half of a cluster in ``undo.group`` that gains most of some; False for none.
 
     ``place`` says from which clusters, and ``count`` is how many neighbours were found.
     """
     chosen, most = np.int64(-1), 0.0
     for _ in range(CANDIDATES):
-        drawn = np.int64(choose_sample(samples, clusters, diary, removed, place, count))
+        drawn = np.int64(choose_sample(samples, clusters, undo, removed, place, count))
         if drawn >= 0:
-            gain = halve_cluster(samples, clusters, diary, clusters.labels[drawn], drawn)
+            gain = halve_cluster(samples, clusters, undo, clusters.labels[drawn], drawn)
             if gain > most:
                 chosen, most = drawn, gain
     if chosen >= 0:
-        halve_cluster(samples, clusters, diary, clusters.labels[chosen], chosen)
+        halve_cluster(samples, clusters, undo, clusters.labels[chosen], chosen)
     return chosen >= 0
 
 
 @jit(inline=False)
 def choose_sample(
-    samples: Samples, clusters: Clusters, diary: Diary, removed: Index, place: Index, count: int
+    samples: Samples, clusters: Clusters, undo: UndoLog, removed: Index, place: Index, count: int
 ) -> Index:
     """Draw a sample by its share of the sum of squares; return its place, −1 if there is none.
 
     From all clusters but the removed one (ANYWHERE), from those that are fresh (FRESH_ONES), or
     from the closest ones (AROUND).
     """
-    eligible = count_eligible(clusters, diary, place, count)
+    eligible = count_eligible(clusters, undo, place, count)
     total = 0.0
     for a in range(eligible):
-        total += drawable_error(clusters, nth_eligible(diary, place, a), removed)
-    left, found = uniform(diary) * total, -1
+        total += drawable_error(clusters, nth_eligible(undo, place, a), removed)
+    left, found = uniform(undo) * total, -1
     for a in range(eligible):
-        j = nth_eligible(diary, place, a)
+        j = nth_eligible(undo, place, a)
         if drawable_error(clusters, j, removed) > 0.0:
             found = int(j)
             left -= clusters.errors[j]
             if left < 0.0:
                 break
-    return draw_member(samples, clusters, found, uniform(diary)) if found >= 0 else -1
+    return draw_member(samples, clusters, found, uniform(undo)) if found >= 0 else -1
 
 
 @jit
-def count_eligible(clusters: Clusters, diary: Diary, place: Index, count: int) -> Index:
+def count_eligible(clusters: Clusters, undo: UndoLog, place: Index, count: int) -> Index:
     """Return the number of clusters from which a sample may be drawn."""
     if place == FRESH_ONES:
-        return np.int64(diary.numbers[FRESH])
+        return np.int64(undo.numbers[FRESH])
     return np.int64(min(count, CLOSEST) if place == AROUND else clusters.weights.shape[0])
 
 
 @jit
-def nth_eligible(diary: Diary, place: Index, nth: Index) -> Index:
+def nth_eligible(undo: UndoLog, place: Index, nth: Index) -> Index:
     """Return a cluster of those from which a sample may be drawn."""
     if place == FRESH_ONES:
-        return np.int64(diary.fresh[nth])
-    return np.int64(diary.neighbours[nth]) if place == AROUND else np.int64(nth)
+        return np.int64(undo.fresh[nth])
+    return np.int64(undo.neighbours[nth]) if place == AROUND else np.int64(nth)
 
 
 @jit
@@ -255,16 +255,16 @@ def draw_member(samples: Samples, clusters: Clusters, j: Index, quantile: float)
 
 
 @jit(inline=False)
-def find_neighbours(samples: Samples, clusters: Clusters, diary: Diary, j: Index) -> int:
-    """List the clusters with the closest centres in ``diary.neighbours``; return their number.
+def find_neighbours(samples: Samples, clusters: Clusters, undo: UndoLog, j: Index) -> int:
+    """List the clusters with the closest centres in ``undo.neighbours``; return their number.
 
     The closest is first; the keys are squared distances.
     """
-    names, keys, count = diary.neighbours, diary.neighbour_keys, 0
-    set_apart(samples.rows, clusters, diary.apart, j)
+    names, keys, count = undo.neighbours, undo.neighbour_keys, 0
+    set_apart(samples.rows, clusters, undo.apart, j)
     for other in range(clusters.weights.shape[0]):
         if other != j and clusters.weights[other] > 0.0:
-            square = diary.apart[other]
+            square = undo.apart[other]
             count = insert(names, keys, count, NEIGHBOURS, other, square)
     return count
 
@@ -288,7 +288,7 @@ GAIN = 1e-9
 def try_swaps(
     samples: Samples,
     clusters: Clusters,
-    diary: Diary,
+    undo: UndoLog,
     state: State,
     centers: Centers,
     scratch: Scratch,
@@ -302,7 +302,7 @@ def try_swaps(
     samples : Samples
     clusters : Clusters, out
         The best solution; its means are written out.
-    diary : Diary
+    undo : UndoLog
         ``numbers[SUCCESSES]`` is how many were kept.
     state, centers : State and Centers
         The fixed point of K-means to begin with, and where that began (``centers.target``); not
@@ -314,53 +314,53 @@ def try_swaps(
     seed : float
         A uniform number in [0, 1), from which all others follow.
     """
-    fill(samples, clusters, diary, state.labels, centers.exact, centers.weights)
-    list_fresh(diary, centers)
-    diary.random[0] = np.uint64(seed * 2.0**53)
+    fill(samples, clusters, undo, state.labels, centers.exact, centers.weights)
+    list_fresh(undo, centers)
+    undo.random[0] = np.uint64(seed * 2.0**53)
     successes = 0
     for _ in range(count):
         if scratch.barrier[ABANDONED] != 0:
             break
         total = sum_errors(clusters)
-        origin, place = choose_kind(diary)
-        removed = choose_cluster(clusters, diary, origin)
-        change = swap(samples, clusters, diary, removed, place)
+        origin, place = choose_kind(undo)
+        removed = choose_cluster(clusters, undo, origin)
+        change = swap(samples, clusters, undo, removed, place)
         if 0.0 <= change < NEARLY * clusters.removal_costs[removed]:
-            change = follow_up(samples, clusters, diary, change)
-        if change < -GAIN * total and recompute_change(samples, clusters, diary) < -GAIN * total:
+            change = follow_up(samples, clusters, undo, change)
+        if change < -GAIN * total and recompute_change(samples, clusters, undo) < -GAIN * total:
             successes += 1
-            for nth in range(diary.numbers[CHANGED]):
-                add_fresh(diary, diary.changed[nth])
-            keep_changes(samples, clusters, diary)
+            for nth in range(undo.numbers[CHANGED]):
+                add_fresh(undo, undo.changed[nth])
+            keep_changes(samples, clusters, undo)
         else:
-            take_back(samples, clusters, diary)
+            take_back(samples, clusters, undo)
     for j in range(clusters.weights.shape[0]):
         get_mean(samples.rows, clusters, j, clusters.centers, j)
-    diary.numbers[SUCCESSES] = successes
+    undo.numbers[SUCCESSES] = successes
 
 
 @jit(inline=False)
-def list_fresh(diary: Diary, centers: Centers) -> None:
+def list_fresh(undo: UndoLog, centers: Centers) -> None:
     """List the clusters whose centres are not where they were at the start of the refinement.
 
     A child takes centres of its parents, and if a cluster has the same samples as in the parent,
     its centre is the same to the last bit.
     """
-    diary.numbers[FRESH] = 0
+    undo.numbers[FRESH] = 0
     for j in range(centers.exact.shape[0]):
-        diary.is_fresh[j] = 0
+        undo.is_fresh[j] = 0
         moved = 0
         for t in range(centers.exact.shape[1]):
             moved += centers.exact[j, t] != centers.target[j, t]
         if moved > 0:
-            add_fresh(diary, j)
+            add_fresh(undo, j)
 
 
 @jit
-def choose_kind(diary: Diary) -> tuple[Index, Index]:
+def choose_kind(undo: UndoLog) -> tuple[Index, Index]:
     """Draw where a swap removes a cluster, and where it begins another one."""
-    is_fresh = uniform(diary) < SHARE_FRESH and diary.numbers[FRESH] > 0
-    kind = uniform(diary)
+    is_fresh = uniform(undo) < SHARE_FRESH and undo.numbers[FRESH] > 0
+    kind = uniform(undo)
     if kind < SHARE_AROUND:
         return (np.int64(FRESH_ONES) if is_fresh else np.int64(ANYWHERE)), np.int64(AROUND)
     if is_fresh and kind < 0.5 * (1.0 + SHARE_AROUND):
@@ -369,55 +369,57 @@ def choose_kind(diary: Diary) -> tuple[Index, Index]:
 
 
 @jit(inline=False)
-def swap(samples: Samples, clusters: Clusters, diary: Diary, removed: Index, place: Index) -> float:
+def swap(
+    samples: Samples, clusters: Clusters, undo: UndoLog, removed: Index, place: Index
+) -> float:
     """Remove a cluster and begin another one; return the change of the sum of squares.
 
     Infinite if that is not possible. A positive value may be too high.
     """
-    count = find_neighbours(samples, clusters, diary, removed)
-    if not choose_half(samples, clusters, diary, removed, place, count):
+    count = find_neighbours(samples, clusters, undo, removed)
+    if not choose_half(samples, clusters, undo, removed, place, count):
         return np.inf
-    change = dissolve(samples, clusters, diary, removed, count)
-    change += begin_cluster(samples, clusters, diary, removed)
-    return move_samples(samples, clusters, diary, change) if change < np.inf else change
+    change = dissolve(samples, clusters, undo, removed, count)
+    change += begin_cluster(samples, clusters, undo, removed)
+    return move_samples(samples, clusters, undo, change) if change < np.inf else change
 
 
 @jit(inline=False)
-def follow_up(samples: Samples, clusters: Clusters, diary: Diary, change: float) -> float:
+def follow_up(samples: Samples, clusters: Clusters, undo: UndoLog, change: float) -> float:
     """Let further swaps follow one that failed by little, and keep those that gain.
 
     They remove one of the clusters that have changed, and begin another one around it. ``change``
     is that of the first one; returns that of all. They end as soon as it is negative.
     """
     for _ in range(FOLLOWERS):
-        moved, most = diary.numbers[MOVED], clusters.labels.shape[0]
-        if moved + most > diary.samples.shape[0]:
+        moved, most = undo.numbers[MOVED], clusters.labels.shape[0]
+        if moved + most > undo.samples.shape[0]:
             # The samples of two clusters have to go into the log.
             break
-        removed = choose_changed(diary)
+        removed = choose_changed(undo)
         refresh_squares(samples, clusters, removed)
-        further = swap(samples, clusters, diary, removed, np.int64(AROUND))
+        further = swap(samples, clusters, undo, removed, np.int64(AROUND))
         if further < 0.0:
             change += further
             if change < 0.0:
                 break
         else:
-            retrace(samples, clusters, diary, moved)
+            retrace(samples, clusters, undo, moved)
     return change
 
 
 @jit(inline=False)
-def recompute_change(samples: Samples, clusters: Clusters, diary: Diary) -> float:
+def recompute_change(samples: Samples, clusters: Clusters, undo: UndoLog) -> float:
     """Return the change of the sum of squares, computed anew for all clusters that have changed.
 
     The changes of the single moves add up to the same but for rounding. The rounding of one sample
     that is far away or very heavy may exceed all that the others contribute.
     """
     change = 0.0
-    for place in range(diary.numbers[CHANGED]):
-        j = diary.changed[place]
+    for place in range(undo.numbers[CHANGED]):
+        j = undo.changed[place]
         clusters.errors[j] = refresh_squares(samples, clusters, j)
-        change += clusters.errors[j] - diary.errors[place]
+        change += clusters.errors[j] - undo.errors[place]
     return change
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from evomeans.engines import Engine, Start, create_engine
-from evomeans.engines.acceleration import EARLIEST, Outlook
+from evomeans.engines.acceleration import EARLIEST, AbandonRule
 from evomeans.engines.protocol import LocalSearch, Refinement
 from oracles import assert_same_bits
 from problems import MOMENTUM, Problem, overlapping, with_momentum
@@ -88,9 +88,9 @@ def test_swaps_and_plain_k_means_go_on() -> None:
 
 def judged(values: list[float], least: float) -> list[bool]:
     """Return what is said of one centre whose clusters explain these values."""
-    outlook, one = Outlook(least), np.ones(1)
+    rule, one = AbandonRule(least), np.ones(1)
     # With the centre at 1 and the mean at m, 2m − 1 is explained.
-    return [outlook.is_hopeless(one[:, None], np.full((1, 1), (v + 1) / 2), one) for v in values]
+    return [rule.is_hopeless(one[:, None], np.full((1, 1), (v + 1) / 2), one) for v in values]
 
 
 def test_nothing_is_said_in_the_beginning() -> None:
