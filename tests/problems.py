@@ -146,7 +146,7 @@ def with_momentum(engine_name: str, X, weights=None, **options) -> Engine:
         from evomeans.engines.gpu import engine
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(engine, "MANY_ROWS", 1)
+            patch.setattr(engine, "MANY_ROWS_ON_DEVICE", 1)
             return create_engine("gpu", X, weights, **options)
     return create_engine(engine_name, X, weights, **options)
 
