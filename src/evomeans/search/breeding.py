@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from evomeans.engines.protocol import Engine, Handle, LocalSearch, Mating, Refinement, Way
-from evomeans.engines.threads import side_by_side
+from evomeans.engines.workers import side_by_side
 from evomeans.search.crossover import WAYS, Breeding, Child
 from evomeans.search.founding import Founding
 from evomeans.search.population import Individual
