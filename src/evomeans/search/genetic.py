@@ -28,7 +28,7 @@ from evomeans.search.observers import Observer
 from evomeans.search.pipeline import Pipeline
 from evomeans.search.settings import SearchSettings
 from evomeans.search.state import SearchState
-from evomeans.search.steps import Search, Weigh
+from evomeans.search.steps import Search, Weigh, plan_search
 from evomeans.search.stopping import DeferredInterrupt, SearchResult, StopReason
 from evomeans.typing import FloatArray
 
@@ -77,7 +77,8 @@ def evolve(
         Weighs the clusters of centres, in the engine's frame, with which the search has to end
         before K-means has. By default ``engine.weigh``.
     """
-    state = SearchState.beginning(rng, settings.max_population, initial)
+    rules = plan_search(settings, engine, n_clusters, 0.0)[1]
+    state = SearchState.beginning(rng, rules, initial)
     keeper = keeper or KeepNothing()
     with (
         DeferredInterrupt() if interrupt is None else nullcontext(interrupt) as interrupt,
@@ -92,13 +93,14 @@ def evolve(
         making.resume(state.waiting, engine.batch)
         while (reason := search.reason_to_stop(interrupt.requested)) is None:
             # An engine that refines many together adds the whole round first.
-            if search.should_settle() and (engine.batch == 1 or not len(making)):
+            has_found = state.population.is_settled or state.has_found_again
+            if has_found and (engine.batch == 1 or not len(making)):
                 making.drop()
-                search.settle()
-            if levels and not state.is_founded:
+                state.settle()
+            if levels and not state.population.is_founded:
                 found_on_sample(search, levels, interrupt)
             while search.may_begin(len(making)):
-                due = state.founders_due - len(making)
+                due = state.population.founders_due - len(making)
                 if due > 0:
                     making.begin(found, search.draw_founders(due), at_once=state.best is not None)
                 else:
@@ -132,7 +134,7 @@ def evolve(
 def found_on_sample(search: Search, levels: Sequence[int], interrupt: DeferredInterrupt) -> None:
     """Let a population begin with the best solutions of a search on a sample."""
     engine, state, settings, k = search.engine, search.state, search.settings, search.n_clusters
-    state.is_founded = True
+    state.population.is_founded = True
     rng = np.random.default_rng(state.rng.integers(2**63))
     try:
         samples = draw_samples(engine, k, levels, rng, search.may_take(DRAWING, interrupt))
@@ -155,13 +157,13 @@ def found_on_sample(search: Search, levels: Sequence[int], interrupt: DeferredIn
     solutions = best_solutions(below.population, settings.min_population)
     for sample in reversed(samples[:-1]):
         solutions = refined_on(sample, solutions, search.may_take(REFINING, interrupt))
-    state.sample_size, state.n_sampled = smallest.n_samples, len(solutions)
+    population, state.n_sampled = state.population, len(solutions)
     state.given = [*solutions, *state.given]
-    state.founders_due = len(state.given)
+    population.sample_size, population.founders_due = smallest.n_samples, len(state.given)
     state.n_on_samples += below.n_offspring
     log.info(
         "Population %d began with %d offspring on a sample of %d rows.",
-        state.population_number,
+        population.number,
         below.n_offspring,
         smallest.n_samples,
     )

@@ -16,13 +16,7 @@ from evomeans.search.history import OffspringRecord
 from evomeans.search.levels import SWAPPED_BELOW, wait_of_sampled
 from evomeans.search.observers import Observer, notify
 from evomeans.search.plan import Operators, measure_spacing, missing_abilities, plan
-from evomeans.search.population import (
-    Individual,
-    inherited_alpha,
-    last_survivor,
-    lookalikes,
-    spread,
-)
+from evomeans.search.population import Individual, Rules, inherited_alpha, spread
 from evomeans.search.settings import SearchSettings
 from evomeans.search.state import Draft, SearchState
 from evomeans.search.stopping import (
@@ -96,64 +90,27 @@ class Search:
         left = self.seconds_left
         self._hurries_at = math.inf if left is None else self.seconds + PLACING * left
         self._is_quick, self._overdue_at = False, -math.inf
-        self._plans: dict[float, Operators] = {}
-        strategy = settings.strategy
-        least_factor = strategy.noisy_patience / strategy.noisy_founders
-        self._least_wait = settings.wait_after(0, n_clusters, least_factor)
+        self._plans: dict[float, tuple[Operators, Rules]] = {}
+        state.population.rules = self.rules
 
     @property
     def operators(self) -> Operators:
         """What the present population works with."""
+        return self._planned[0]
+
+    @property
+    def rules(self) -> Rules:
+        """The parameters of populations, as far as is known of the clusters."""
+        return self._planned[1]
+
+    @property
+    def _planned(self) -> tuple[Operators, Rules]:
         spacing = self.state.spacing
         if (planned := self._plans.get(spacing)) is None:
-            engine, k = self.engine, self.n_clusters
-            per_cluster = engine.n_samples / k
-            d = len(engine.frame.shift)
-            planned = plan(self.settings.strategy, engine.abilities, k, per_cluster, spacing, d)
-            self._plans[spacing] = planned
+            planned = self._plans[spacing] = plan_search(
+                self.settings, self.engine, self.n_clusters, spacing
+            )
         return planned
-
-    @property
-    def n_founders(self) -> int:
-        """How many founders a population has, as far as is known of the clusters.
-
-        An engine that refines many together would gain nothing by fewer.
-        """
-        most, founders = self.settings.max_population, self.operators.founders
-        return most if founders is None or self.engine.batch > 1 else min(most, founders)
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether the population has found what it can."""
-        state = self.state
-        waited = state.since_improvement
-        if waited < self._least_wait:
-            # The rule is asked several times for every offspring, and mostly answers here.
-            return False
-        improved, factor = state.last_improvement - state.n_earlier, self.operators.patience
-        if self.operators.divides_patience:
-            factor /= max(1, state.n_agreeing)
-        wait = self.settings.wait_after(improved, self.n_clusters, factor)
-        if state.sample_size:
-            n_samples = self.engine.n_samples
-            wait = max(wait, wait_of_sampled(self.settings, self.n_clusters, n_samples))
-        return waited >= wait
-
-    @property
-    def n_agreeing(self) -> int:
-        """How many independent starts have come as deep as the best solution."""
-        return self.state.count_agreeing(self.is_settled, self.settings.strategy.tolerance)
-
-    def should_settle(self) -> bool:
-        """Whether the population has found what it can, or what another one has found."""
-        return self.is_settled or self.state.has_found_again(self.settings.strategy.tolerance)
-
-    def settle(self) -> None:
-        """Let the population stand apart; another one takes its place."""
-        settings = self.settings
-        survive, tolerance = self.operators.survival, settings.strategy.tolerance
-        self.state.settle(settings.max_population, survive, tolerance)
-        self.state.founders_due = min(self.state.founders_due, self.n_founders)
 
     @property
     def seconds(self) -> float:
@@ -186,19 +143,25 @@ class Search:
             alpha, quantile = state.rng.random(2).tolist()
             swaps = round_by_chance(operators.founder_swaps, state.rng)
             if state.given:
-                made_by = f"sample of {state.sample_size:,}" if state.n_sampled else "given"
+                made_by = (
+                    f"sample of {state.population.sample_size:,}" if state.n_sampled else "given"
+                )
                 if state.n_sampled and n_samples >= SWAPPED_BELOW * self.n_clusters:
                     swaps = 0
                 state.n_sampled = max(0, state.n_sampled - 1)
                 founders.append(Founder(alpha, quantile, swaps, made_by, state.given.pop(0)))
-            elif place == state.founders_due and state.n_made == 1 and operators.first_swaps:
+            elif (
+                place == state.population.founders_due
+                and state.n_made == 1
+                and operators.first_swaps
+            ):
                 assert state.best is not None
                 first, swaps = state.best, operators.first_swaps
                 founders.append(
                     Founder(alpha, quantile, swaps, SWAPPED, first.centers, first.handle)
                 )
             else:
-                turn = self._turn(self.n_founders - place)
+                turn = self._turn(self.rules.n_founders - place)
                 numbers = turn.draw(n_samples, self.n_clusters, state.rng)
                 founders.append(Founder(alpha, quantile, swaps, turn, numbers))
         return founders
@@ -225,7 +188,8 @@ class Search:
         k, operators = self.n_clusters, self.operators
         uniforms = self.state.rng.random(k + 7 + operators.n_chances)
         numbers = uniforms[k:].tolist()
-        first, second = operators.selection(self.state.population, numbers[:4])
+        population = self.state.population
+        first, second = population.select(numbers[:4])
         step, removed, quantile = numbers[4:7]
         return Parents(
             first,
@@ -236,14 +200,9 @@ class Search:
             quantile,
             int(removed * k),
             round_by_chance(operators.swaps, self.state.rng),
-            self._least_explained() if operators.momentum else 0.0,
+            population.least_explained if operators.momentum else 0.0,
             operators.divides,
         )
-
-    def _least_explained(self) -> float:
-        """Return what offspring have to explain to survive."""
-        population, count = self.state.population, self.settings.min_population
-        return last_survivor(population, count).explained
 
     def may_begin(self, n_making: int) -> bool:
         """Whether to begin another solution, or round of them, while some are in the making."""
@@ -252,12 +211,13 @@ class Search:
             # All threads help with the first solution, so that there is an early answer. An engine
             # that refines many together does so in rounds.
             return n_making == 0
-        if n_making < state.founders_due:
+        population = state.population
+        if n_making < population.founders_due:
             # Founders do not depend on each other, but so many that no worker waits are enough.
             return n_making < max(MOST_FOUNDERS, self.settings.strategy.lag)
-        has_parents = len(state.population) >= self.settings.min_population
-        lag = self.settings.strategy.lag_after(state.n_own)
-        return n_making < lag and (has_parents or not state.founders_due)
+        has_parents = len(population) >= self.settings.min_population
+        lag = self.settings.strategy.lag_after(population.n_offspring)
+        return n_making < lag and (has_parents or not population.founders_due)
 
     def will_count(self, place: int) -> bool:
         """Whether a worker should begin with an offspring that is in this place of the making.
@@ -303,11 +263,8 @@ class Search:
 
     def add(self, made: Made) -> None:
         """Take a refined solution in, let others go if there are too many, and write it down."""
-        state, settings = self.state, self.settings
         newcomer = self.insert(made)
-        if not state.founders_due and len(state.population) > settings.max_population:
-            survive = self.operators.survival
-            state.population = survive(state.population, settings.min_population, state.rng)
+        self.state.population.survive(self.state.rng)
         self.record(newcomer)
 
     def insert(self, made: Made) -> Newcomer:
@@ -317,10 +274,8 @@ class Search:
         which it is far ahead of all others would soon consist of its descendants.
         """
         state, refinement = self.state, made.refinement
-        is_outside = made.made_by == SWAPPED
-        is_founder = is_outside or state.founders_due > 0
-        state.founders_due -= is_founder and not is_outside
-        state.n_offspring += not is_founder
+        population, is_outside = state.population, made.made_by == SWAPPED
+        is_founder = is_outside or population.founders_due > 0
         individual = Individual(
             refinement.centers,
             refinement.inertia,
@@ -329,25 +284,26 @@ class Search:
             refinement.handle,
             refinement.labels,
         )
-        similar = lookalikes(individual, state.population)
-        is_clone = any(individual.is_clone_of(one) for one in similar)
-        # An unfinished solution, of no iterations, tells nothing.
-        is_first = not any(record.n_iter for record in state.history)
-        if is_first and not self.is_unfinished:
-            in_data_units = self.engine.frame.inertia_in_data_units
-            total_weight = self.engine.total_weight
-            state.spacing = measure_spacing(individual, total_weight, in_data_units)
-            if self.n_founders < self.settings.max_population:
-                others = max(len(state.given), self.n_founders - 1)
-                state.founders_due = min(state.founders_due, others)
-        if is_outside:
-            state.keep_deepest(individual)
-        else:
-            tolerance, is_independent = self.settings.strategy.tolerance, made.is_independent
+        is_clone = population.has_clone_of(individual)
+        state.n_offspring += not is_founder
+        state.keep_best(individual)
+        if not is_outside:
             is_copy = self._is_copy(made)
-            state.keep_best(individual, tolerance, is_independent and not is_copy, is_copy)
-            state.population.append(individual)
+            population.add(individual, is_independent=made.is_independent, is_copy=is_copy)
+        # An unfinished solution, of no iterations, tells nothing.
+        if not self.is_unfinished and not any(record.n_iter for record in state.history):
+            self._learn(individual)
         return Newcomer(individual, refinement.n_iter, made.made_by, is_founder, is_clone)
+
+    def _learn(self, first: Individual) -> None:
+        """Learn from the first solution how far apart clusters are, and plan anew."""
+        state, in_data_units = self.state, self.engine.frame.inertia_in_data_units
+        state.spacing = measure_spacing(first, self.engine.total_weight, in_data_units)
+        population, rules = state.population, self.rules
+        population.rules = rules
+        if rules.n_founders < rules.max_size:
+            others = max(len(state.given), rules.n_founders - 1)
+            population.founders_due = min(population.founders_due, others)
 
     def _is_copy(self, made: Made) -> bool:
         """Whether a founder began where another one had, and that matters to the strategy."""
@@ -383,15 +339,16 @@ class Search:
         self.is_unfinished = True
         refinement = Refinement(centers, inertia, weights, n_iter=0)
         newcomer = self.insert(Made.of(draft, refinement))
-        self.state.founders_due += 1
+        self.state.population.founders_due += 1
         return newcomer
 
     def record(self, newcomer: Newcomer) -> None:
         """Write down what became of a solution, and show it to the observers."""
         state, individual = self.state, newcomer.individual
+        population = state.population
         assert state.best is not None
         state.seconds = self.seconds
-        best, median, worst, distinct = spread(state.population)
+        best, median, worst, distinct = spread(population.members)
         record = OffspringRecord(
             number=state.n_offspring,
             inertia=individual.inertia,
@@ -399,13 +356,13 @@ class Search:
             alpha=individual.alpha,
             n_iter=newcomer.n_iter,
             seconds=state.seconds,
-            population_size=len(state.population),
-            accepted=individual in state.population,
+            population_size=len(population),
+            accepted=individual in population.members,
             clone=newcomer.is_clone,
-            population=state.population_number,
+            population=population.number,
             founder=newcomer.is_founder,
             made_by=newcomer.made_by,
-            since_improvement=state.since_improvement,
+            since_improvement=population.since_improvement,
             population_best=best,
             population_median=median,
             population_worst=worst,
@@ -430,12 +387,12 @@ class Search:
         state.seconds = self.seconds
         progress = Progress(
             offspring=state.n_offspring,
-            is_settled=self.is_settled,
-            n_agreeing=self.n_agreeing,
+            is_settled=state.population.is_settled,
+            n_agreeing=state.n_agreeing,
             seconds=state.seconds,
             best=state.best.inertia,
             solutions=len(state.history),
-            is_exhausted=state.is_exhausted,
+            is_exhausted=state.population.is_exhausted,
             reserve=self.reserve,
         )
         return reason_to_stop(progress, self.settings)
@@ -444,7 +401,7 @@ class Search:
         """Return what was found."""
         state = self.state
         assert state.best is not None
-        members = list(state.population)
+        members = list(state.population.members)
         if not any(member.is_clone_of(state.best) for member in members):
             members.append(state.best)
         return SearchResult(
@@ -453,12 +410,42 @@ class Search:
             history=state.history,
             stop_reason=reason,
             n_offspring=state.n_offspring,
-            n_rediscoveries=max(0, self.n_agreeing - 1),
+            n_rediscoveries=max(0, state.n_agreeing - 1),
             missing_abilities=missing_abilities(self.settings.strategy, self.engine.abilities),
             is_unfinished=self.is_unfinished,
             n_given_up=state.n_given_up,
             n_on_samples=state.n_on_samples,
         )
+
+
+def plan_search(
+    settings: SearchSettings, engine: Engine, n_clusters: int, spacing: float
+) -> tuple[Operators, Rules]:
+    """Turn settings into operators and the parameters of populations.
+
+    An engine that refines many together would gain nothing by fewer founders.
+    """
+    strategy, most, n_samples = settings.strategy, settings.max_population, engine.n_samples
+    per_cluster, d = n_samples / n_clusters, len(engine.frame.shift)
+    operators = plan(strategy, engine.abilities, n_clusters, per_cluster, spacing, d)
+    is_few = operators.founders is not None and engine.batch == 1
+    patience = replace(
+        settings.patience_for(n_clusters),
+        after_sample=wait_of_sampled(settings, n_clusters, n_samples),
+    )
+    if settings.patience is None:
+        patience = replace(
+            patience, factor=operators.patience, is_shared=operators.divides_patience
+        )
+    return operators, Rules(
+        settings.min_population,
+        most,
+        min(most, operators.founders or most) if is_few else most,
+        operators.selection,
+        operators.survival,
+        strategy.tolerance,
+        patience,
+    )
 
 
 def round_by_chance(expected: float, rng: np.random.Generator) -> int:
