@@ -14,7 +14,7 @@ from numpy.testing import assert_array_equal
 
 import evomeans
 from evomeans.engines.reference import ReferenceEngine
-from evomeans.search import SearchSettings, StopReason, evolve
+from evomeans.search import SearchSettings, StopReason, solve
 from evomeans.search.population import Patience, Population, Rules, independent_parents, survivors
 from evomeans.search.state import SearchState
 from evomeans.storage.archive import read_archive, write_archive
@@ -51,7 +51,7 @@ def search(checkpoint=None, *, settings=SETTINGS, stop_at=(), batch=1, seed=0, i
         return count in stop_at
 
     rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng(seed)
-    return evolve(
+    return solve(
         Batches(batch),
         5,
         settings,
@@ -164,7 +164,7 @@ def scripted(checkpoint, *, now=0.0, seconds=1.0, during=None, **limits):
     engine = ScriptedEngine(repeat(3.0), clock=clock, seconds=seconds, during=during or {})
     settings = SearchSettings(2, 4, **{"max_offspring": 20, **limits})
     rng = np.random.default_rng(0)
-    return evolve(engine, 2, settings, rng, clock=clock, keeper=checkpoint)
+    return solve(engine, 2, settings, rng, clock=clock, keeper=checkpoint)
 
 
 def n_records(path):
@@ -198,7 +198,7 @@ def test_slow_writes_are_made_less_often(path, monkeypatch):
 
     monkeypatch.setattr("evomeans.storage.state_file.write_archive", slow)
     engine = ScriptedEngine(repeat(3.0), clock=clock)
-    evolve(
+    solve(
         engine,
         2,
         SearchSettings(2, 4, max_offspring=100),
@@ -225,7 +225,7 @@ def test_time_goes_on_where_it_stopped(path):
 def test_a_path_that_cannot_be_written_is_an_error_before_the_search(tmp_path):
     engine = ScriptedEngine(repeat(3.0))
     with pytest.raises(FileNotFoundError):
-        evolve(
+        solve(
             engine,
             2,
             SETTINGS,
@@ -410,7 +410,14 @@ def test_centers_whose_squares_could_overflow_are_refused(path, name, value):
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("swaps", 1), ("swaps", 2**40), ("removed", 5), ("alpha", 1.5), ("quantile", 1.0)],
+    [
+        ("swaps", 1),
+        ("swaps", 2**40),
+        ("removed", 5),
+        ("alpha", 1.5),
+        ("quantile", 1.0),
+        ("power", 3),
+    ],
 )
 def test_impossible_orders_of_waiting_solutions_are_refused(path, name, value):
     """The strategy of these searches makes no swaps; more of them would run for ever."""

@@ -48,7 +48,7 @@ from evomeans.path.state import (
     Step,
 )
 from evomeans.search import Individual, StopReason
-from evomeans.search.steps import Weigh
+from evomeans.search.search import Weigh
 from evomeans.search.stopping import DeferredInterrupt
 from evomeans.storage.path_checkpoint import PathCheckpoint
 from evomeans.storage.state_file import describe_problem

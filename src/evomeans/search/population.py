@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from evomeans.engines.protocol import Refinement
 from evomeans.typing import FloatArray, Labels
 from evomeans.wording import counted, number_text
 
@@ -52,6 +53,12 @@ class Individual:
     alpha: float
     handle: Any = None
     labels: Labels | None = None
+
+    @classmethod
+    def of(cls, refinement: Refinement, alpha: float) -> Individual:
+        """Return a refined solution as a member of a population."""
+        one = refinement
+        return cls(one.centers, one.inertia, one.cluster_weights, alpha, one.handle, one.labels)
 
     def __repr__(self) -> str:
         (k, d), weights = self.centers.shape, self.cluster_weights

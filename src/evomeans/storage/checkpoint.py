@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.search.keeper import Bounds, Drafts
+from evomeans.search.keeper import Bounds, Waiting
 from evomeans.search.plan import WIDEST
 from evomeans.search.population import Individual
+from evomeans.search.search import SWAPPED
 from evomeans.search.state import SearchState
-from evomeans.search.steps import SWAPPED
 from evomeans.storage.archive import (
     Archive,
     ArchiveError,
@@ -61,16 +61,16 @@ class Checkpoint(StateFile[SearchState]):
         self._bounds = bounds
         self.read_or_write(state)
 
-    def keep(self, state: SearchState, drafts: Drafts) -> None:
+    def keep(self, state: SearchState, waiting: Waiting) -> None:
         """Write the state if it is time to."""
         if self.is_due(state):
-            state.waiting = drafts()
+            state.waiting = waiting()
             self.try_to_write(state)
 
-    def end(self, state: SearchState, drafts: Drafts) -> None:
+    def end(self, state: SearchState, waiting: Waiting) -> None:
         """Write the last state, unless the file has it."""
         if not self.has(state):
-            state.waiting = drafts()
+            state.waiting = waiting()
             self.try_to_write(state)
 
     def encoded(self, state: SearchState) -> tuple[dict[str, Any], Arrays]:

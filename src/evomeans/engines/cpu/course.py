@@ -26,7 +26,7 @@ from evomeans.engines.cpu.layout import Solution
 from evomeans.engines.cpu.samples import dense_rows, squared_norms
 from evomeans.engines.cpu.workspace import Outcome, Workspace
 from evomeans.engines.frame import means_of
-from evomeans.engines.protocol import Start
+from evomeans.engines.protocol import Order
 from evomeans.engines.rules import (
     CERTAINLY_NO_ROUNDING,
     MAX_ITERATIONS,
@@ -80,7 +80,7 @@ class Refining:
     ----------
     workspace : Workspace
         The work space; it holds the centres.
-    start : Start
+    start : Order
     draw : WeightedDraw
         Of samples by their weight.
     known : Solution, optional
@@ -91,7 +91,7 @@ class Refining:
     def __init__(
         self,
         workspace: Workspace,
-        start: Start,
+        start: Order,
         draw: WeightedDraw,
         known: Solution | None,
         found: Solution,

@@ -33,9 +33,8 @@ from evomeans.engines.protocol import (
     Abandoned,
     Ability,
     Handle,
-    Mating,
+    Order,
     Refinement,
-    Start,
     Way,
     require_abilities,
 )
@@ -138,12 +137,12 @@ class CpuEngine(Abandonable, CountingSamples):
         """Rows at quantiles of the cumulated weight."""
         return self.rows(self._draw.rows(quantiles))
 
-    def refine(self, starts: Sequence[Start]) -> list[Refinement]:
+    def refine(self, starts: Sequence[Order]) -> list[Refinement]:
         """Refine every start, one after the other."""
         require_abilities(starts, self.abilities, "CPU")
         return [self._refine(start) for start in starts]
 
-    def _refine(self, start: Start) -> Refinement:
+    def _refine(self, start: Order) -> Refinement:
         workspace = self._workspace(len(start.centers))
         found = self._new_solution(workspace.k)
         known = self.memory.lend(start.parent, workspace.k)
@@ -158,10 +157,12 @@ class CpuEngine(Abandonable, CountingSamples):
             self.memory.take_back(start.parent, known)
         return self._remembered(found, inertia, refining.n_iter)
 
-    def offspring(self, mating: Mating) -> tuple[Way, Refinement] | None:
+    def offspring(self, order: Order, ways: Sequence[Way]) -> Refinement | None:
         """Cross two solutions and refine the child, in a single call of a kernel."""
-        memory, first, second = self.memory, mating.first, mating.second
-        local_search, n_clusters = mating.local_search, len(mating.coins)
+        if order.parents is None:
+            raise ValueError("An offspring needs the parents of its order, and there are none.")
+        memory, (first, second) = self.memory, [one.handle for one in order.parents]
+        local_search, n_clusters = order.local_search, len(order.numbers)
         workspace = self._workspace(n_clusters)
         if workspace.team.n_threads > 1:
             return None
@@ -174,17 +175,17 @@ class CpuEngine(Abandonable, CountingSamples):
                 one,
                 other,
                 found,
-                mating.coins,
-                Way.PARTS in mating.ways,
-                mating.ways[-1],
-                mating.removed,
-                *choose_place(workspace, self._draw, mating.alpha, mating.quantile),
-                mating.power,
+                order.numbers,
+                Way.PARTS in ways,
+                ways[-1],
+                order.removed,
+                *choose_place(workspace, self._draw, order.alpha, order.quantile),
+                order.power,
                 local_search.swaps if n_clusters > 1 else 0,
-                mating.quantile,
+                order.quantile,
                 local_search.single_moves,
                 local_search.momentum,
-                least_of(local_search, mating.least_explained),
+                least_of(local_search, order.least_explained),
             )
         finally:
             memory.take_back(first, one)
@@ -193,10 +194,12 @@ class CpuEngine(Abandonable, CountingSamples):
         if outcome.made_by == NO_CHILD or not is_common_end(outcome, self.total_weight):
             memory.give_back(found)
             return None
-        made = self._remembered(found, outcome.inertia, int(outcome.iterations))
-        return WAYS[int(outcome.made_by)], made
+        way = WAYS[int(outcome.made_by)]
+        return self._remembered(found, outcome.inertia, int(outcome.iterations), way)
 
-    def _remembered(self, found: Solution, inertia: float, n_iter: int) -> Refinement:
+    def _remembered(
+        self, found: Solution, inertia: float, n_iter: int, way: Way | None = None
+    ) -> Refinement:
         """Keep a solution; its memory may be used again while what is returned lives on."""
         return Refinement(
             found.centers.copy(),
@@ -204,6 +207,7 @@ class CpuEngine(Abandonable, CountingSamples):
             found.weights.copy(),
             n_iter,
             self.memory.keep(found),
+            way=way,
         )
 
     def _new_solution(self, n_clusters: int) -> Solution:
