@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 
 from evomeans.engines import Order, create_engine
 from evomeans.engines.acceleration import PLAIN_STEPS, Momentum
-from evomeans.engines.course import Assign, Begin, Clusters, Descend, Lead, Level, course
+from evomeans.engines.course import Assign, Begin, ClusterMeans, Descend, Lead, Level, course
 from evomeans.engines.protocol import Ability, LocalSearch
 from oracles import assert_fixed_point, assert_same_bits, assert_same_solution
 from problems import MOMENTUM, Problem, offspring, overlapping, with_momentum
@@ -146,10 +146,10 @@ def test_the_course_asks_for_assignments_before_k_means() -> None:
     steps = course(Order(np.zeros((1, 1)), local_search=MOMENTUM), total_weight=1.0)
     assert next(steps) == Begin()
     assert steps.send(None) == Assign(None)
-    asked = steps.send(Clusters(np.zeros((1, 1)), np.ones((1, 1)), np.ones(1)))
+    asked = steps.send(ClusterMeans(np.zeros((1, 1)), np.ones((1, 1)), np.ones(1)))
     assert isinstance(asked, Assign)
     assert_array_equal(asked.centers, np.ones((1, 1)))
-    assert steps.send(Clusters(np.ones((1, 1)), np.ones((1, 1)), np.ones(1))) == Descend()
+    assert steps.send(ClusterMeans(np.ones((1, 1)), np.ones((1, 1)), np.ones(1))) == Descend()
     with pytest.raises(StopIteration):
         steps.send(Level(5.0, np.ones(1)))
 

@@ -10,7 +10,7 @@ import pytest
 from evomeans.engines import create_engine
 from evomeans.engines.protocol import Order
 from evomeans.path.neighbours import merge_pair
-from evomeans.path.search import Outcome, follow_path, learn
+from evomeans.path.search import PathOutcome, follow_path, learn
 from evomeans.path.state import Entry, Kind, PathSettings, PathState, Step
 from evomeans.search import StopReason
 from evomeans.search.population import Individual
@@ -26,7 +26,7 @@ def found(k, inertia, seed=0):
 
 
 def brought(k, inertia):
-    return Outcome([found(k, inertia)], 5)
+    return PathOutcome([found(k, inertia)], 5)
 
 
 def swept(up, down):

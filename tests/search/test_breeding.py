@@ -14,7 +14,7 @@ from scripted_search import FOUNDERS, NONE, crossing, parts, run, small
 
 from evomeans.engines.protocol import KMEANS, Ability, Order
 from evomeans.engines.reference import ReferenceEngine
-from evomeans.engines.threads import side_by_side
+from evomeans.engines.workers import side_by_side
 from evomeans.search import Crossing, Individual, SearchSettings, Strategy
 from evomeans.search.breeding import cross_over
 from evomeans.search.crossover import (

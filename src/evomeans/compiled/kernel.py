@@ -19,7 +19,7 @@ from evomeans.compiled.numba_private import (
 )
 
 # Seconds after which we do not wait any longer for another process that compiles the same kernel.
-LONGEST = 120.0
+LONGEST_WAIT = 120.0
 
 
 class Kernel(VariantDispatcher):
@@ -70,7 +70,7 @@ class Kernel(VariantDispatcher):
 
     def compile(self, sig: Any) -> Any:
         """Compile for types of arguments, or load what this or another process has compiled."""
-        self.compile_unless_claimed(sig, timeout=LONGEST)
+        self.compile_unless_claimed(sig, timeout=LONGEST_WAIT)
         return super().compile(sig)
 
     def compile_unless_claimed(self, sig: Any, timeout: float = 0.0) -> None:

@@ -32,7 +32,7 @@ class Level(NamedTuple):
     weights: FloatArray
 
 
-class Clusters(NamedTuple):
+class ClusterMeans(NamedTuple):
     """The clusters of centres, in the frame; an empty one has its centre for a mean."""
 
     centers: FloatArray
@@ -58,7 +58,7 @@ class Relocate:
 class Assign:
     """Go to these centres, or stay if there are none, and assign the samples.
 
-    The answer is :class:`Clusters`.
+    The answer is :class:`ClusterMeans`.
     """
 
     centers: FloatArray | None
@@ -188,7 +188,7 @@ def lead(rule: AbandonRule) -> Steps[FloatArray | None]:
     """Lead the centres by momentum; return the weights of the clusters if it is hopeless."""
     momentum, target = Momentum(), None
     for _ in range(MAX_ITERATIONS):
-        clusters: Clusters = yield Assign(target)
+        clusters: ClusterMeans = yield Assign(target)
         if rule.is_hopeless(*clusters):
             return clusters.weights
         target = momentum.next(*clusters)

@@ -59,7 +59,7 @@ class PathKeeper(Protocol):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class PathOutcome:
     """What a step brought: solutions, best first, and how many were made."""
 
     solutions: Sequence[Individual]
@@ -175,7 +175,7 @@ def take_step(
     interrupt: DeferredInterrupt,
     seconds_left: float | None,
     weigh: Weigh | None = None,
-) -> Outcome | None:
+) -> PathOutcome | None:
     """Make the solutions of a step; the state is only read. None if Ctrl-C leaves no solution."""
     if step.kind is Kind.MEAN:
         return find_mean(engine, interrupt, seconds_left)
@@ -211,12 +211,12 @@ def take_step(
         interrupt=interrupt,
         weigh=weigh,
     )
-    return Outcome(best_of(found), len(found.history))
+    return PathOutcome(best_of(found), len(found.history))
 
 
 def find_mean(
     engine: Engine, interrupt: DeferredInterrupt, seconds_left: float | None
-) -> Outcome | None:
+) -> PathOutcome | None:
     """Find the centre of all samples; they stay as they are if there is no time for an order."""
     start = Order(engine.samples_at(np.array([0.5])))
     end = math.inf if seconds_left is None else time.perf_counter() + ORDERING * seconds_left
@@ -232,7 +232,7 @@ def find_mean(
         # To label them is to take them in as they are.
         engine.assign(start.centers)
         (mean,) = engine.refine([start])
-    return Outcome([Individual(mean.centers, mean.inertia, mean.cluster_weights, alpha=0.0)], 1)
+    return PathOutcome([Individual(mean.centers, mean.inertia, mean.cluster_weights, alpha=0.0)], 1)
 
 
 def reserve_for(engine: Engine, ks: Sequence[int]) -> float:
@@ -269,7 +269,7 @@ def best_of(found: SearchResult) -> list[Individual]:
 
 
 def learn(
-    state: PathState, step: Step, outcome: Outcome, tolerance: float, seconds: float
+    state: PathState, step: Step, outcome: PathOutcome, tolerance: float, seconds: float
 ) -> PathRecord:
     """Let the state know what a step brought, and return its record."""
     k, lowest = step.k, outcome.solutions[0].inertia

@@ -22,7 +22,7 @@ from dataclasses import replace
 import numpy as np
 
 from evomeans.engines.protocol import Engine, Order, Refinement, Way
-from evomeans.engines.threads import side_by_side
+from evomeans.engines.workers import side_by_side
 from evomeans.search.crossover import WAYS, Breeding, Child
 from evomeans.search.settings import Crossing
 from evomeans.typing import FloatArray

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from constraint_oracles import all_labels, best_constrained, inertias
 from evomeans.engines.constrained.engine import ConstrainedEngine
 from evomeans.engines.constrained.feasibility import (
-    Verdict,
+    Feasibility,
     check_links,
     check_sizes,
     find_clustering,
@@ -136,8 +136,8 @@ def test_the_integer_program_places_at_the_least_cost(problem):
     kept = ((sizes >= low) & (sizes <= high)).all(axis=1)
     for i, j in links.cannot:
         kept &= every[:, i] != every[:, j]
-    assert (found is Verdict.FOUND) == bool(kept.any())
-    if found is Verdict.FOUND:
+    assert (found is Feasibility.FOUND) == bool(kept.any())
+    if found is Feasibility.FOUND:
         assert keeps_all(labels, Links(NO_PAIRS, np.empty(0), links.cannot, np.empty(0)), low, high)
         totals = costs[np.arange(n), every].sum(axis=1)
         assert costs[np.arange(n), labels].sum() == pytest.approx(totals[kept].min())

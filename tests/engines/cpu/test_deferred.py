@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from evomeans.engines import Order, create_engine
 from evomeans.engines.cpu import engine as module
 from evomeans.engines.cpu import samples
-from evomeans.engines.cpu.lazy_order import closest_in_turn
+from evomeans.engines.cpu.predict import closest_in_turn
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import Abandoned
 from evomeans.engines.sampling import Drawing
@@ -34,7 +34,7 @@ def is_in_order(engine) -> bool:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_the_closest_centres_of_rows_as_they_are(monkeypatch, dtype, n_jobs) -> None:
-    monkeypatch.setattr("evomeans.engines.cpu.lazy_order.ROWS_AT_A_TIME", 700)
+    monkeypatch.setattr("evomeans.engines.cpu.predict.ROWS_AT_A_TIME", 700)
     _, X, centers = problem(2_000, dtype)
     frame = Frame.around(X)
     centers = frame.encode(X[:5].astype(np.float64))

@@ -10,7 +10,7 @@ import numpy as np
 from evomeans.engines.course import (
     Assign,
     Begin,
-    Clusters,
+    ClusterMeans,
     Descend,
     IsOnSamples,
     Level,
@@ -219,14 +219,14 @@ class Refining:
         self._go_to(None)
         return self.workspace.level
 
-    def _assign(self, centers: FloatArray | None) -> Clusters:
+    def _assign(self, centers: FloatArray | None) -> ClusterMeans:
         """Assign the samples to the centres as planned, or to these; the inertia is not needed."""
         if centers is not None:
             self._go_to(centers)
         self._move(steps=-1)
         found, samples = self.found, self.workspace.samples
         means, weights = means_of(found.sums, found.centers, samples.scales, samples.limb)
-        return Clusters(found.centers.copy(), means, weights)
+        return ClusterMeans(found.centers.copy(), means, weights)
 
     def _swap(self) -> bool:
         if self._kept is not None:

@@ -17,10 +17,11 @@ from evomeans.engines.course import least_of
 from evomeans.engines.cpu.assignment import PAIRS
 from evomeans.engines.cpu.course import Refining, choose_place, is_common_end
 from evomeans.engines.cpu.layout import Samples, Solution, count_tiles
-from evomeans.engines.cpu.lazy_order import DeferredSamples, closest_in_turn
 from evomeans.engines.cpu.memory import Memory
 from evomeans.engines.cpu.offspring import NO_CHILD
+from evomeans.engines.cpu.predict import closest_in_turn
 from evomeans.engines.cpu.samples import (
+    DeferredSamples,
     can_move_singles,
     dense_rows,
     encode_samples,

@@ -10,9 +10,12 @@ from numpy.typing import NDArray
 from evomeans.compiled.jit import REORDER, jit
 from evomeans.compiled.ready import Call
 from evomeans.engines.cpu.layout import Rows, SparseRows, remember_center, squared_distance
+from evomeans.engines.cpu.order import ROWS_AT_A_TIME
 from evomeans.engines.cpu.samples import encode_samples, frame_for
-from evomeans.engines.frame import is_sparse
+from evomeans.engines.frame import Frame, is_sparse
+from evomeans.engines.nearest import labels
 from evomeans.engines.scoring import TOGETHER, UNCLEAR
+from evomeans.engines.workers import side_by_side
 from evomeans.typing import FloatArray
 
 
@@ -297,6 +300,36 @@ def choose(
                 if square < closest:
                     closest = square
                     labels[i] = j
+
+
+def closest_in_turn(
+    X: NDArray[Any], frame: Frame, centers: FloatArray, n_jobs: int
+) -> tuple[NDArray[np.int32], FloatArray]:
+    """Return the closest centre of every row, and the squared distance to it, in the frame.
+
+    Parameters
+    ----------
+    X : (n, d) array
+        In data units.
+    frame : Frame
+    centers : (k, d) array
+        In the frame.
+    n_jobs : int
+        Threads at most.
+    """
+    found, squares = np.empty(len(X), np.int32), np.empty(len(X))
+    same = Frame(np.zeros(X.shape[1]), 0)
+    factors = same.factors(X.dtype)
+
+    def look(begin: int) -> None:
+        part = slice(begin, begin + ROWS_AT_A_TIME)
+        # A copy: kernels would be compiled again for rows that cannot be written to.
+        rows = frame.encode(X[part])
+        found[part] = labels(rows, centers, same)
+        set_squared_distances(rows, *factors, centers, found[part], squares[part])
+
+    side_by_side(look, range(0, len(X), ROWS_AT_A_TIME), n_jobs)
+    return found, squares
 
 
 def kernel_calls_for(X: Any) -> list[Call]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from evomeans.engines.course import (
     Assign,
     Begin,
-    Clusters,
+    ClusterMeans,
     Descend,
     IsOnSamples,
     Level,
@@ -84,14 +84,14 @@ class BlockCourse:
             case _:
                 raise NotImplementedError(f"The Dask engine has no answer to {step}.")
 
-    def _assign(self, centers: FloatArray | None) -> Generator[Question, Any, Clusters]:
+    def _assign(self, centers: FloatArray | None) -> Generator[Question, Any, ClusterMeans]:
         if centers is not None:
             self.centers = centers
         sums = yield self._question("sums")
         self.n_iter += 1
         ground = self.ground
         means, weights = means_of(sums, self.centers, ground.scales, ground.limb)
-        return Clusters(self.centers, means, weights)
+        return ClusterMeans(self.centers, means, weights)
 
     def _lloyd(self) -> Generator[Question, Any, Level]:
         """Move centres to the means of their clusters until none moves any more."""

@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 
 from evomeans.engines.base import PlainKMeans
 from evomeans.engines.cpu import CpuEngine
-from evomeans.engines.dask.answers import lazy_distances, lazy_labels
 from evomeans.engines.dask.blocks import (
     LARGE_CHUNK,
     Survey,
     check_counts,
     combine,
+    lazy_distances,
+    lazy_labels,
     row_chunks,
     summarize,
 )
@@ -165,7 +166,7 @@ class DaskEngine(PlainKMeans):
         return np.array(samples, "S64"), weights
 
     def check_resolution(self, labels: Any, k: int) -> None:
-        """Refuse a clustering if many samples and a whole cluster are lost; see resolution.py."""
+        """Refuse a clustering if many samples and a whole cluster are lost; see precision.py."""
         from dask import delayed
 
         survey, n = self.survey, self.n_samples

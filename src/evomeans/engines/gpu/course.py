@@ -66,7 +66,7 @@ class BatchMomentum:
     ) -> None:
         self.samples, self.batch, self.lloyd, self.ops = samples, batch, lloyd, ops
         self.slots = list(least)
-        self.paces = {slot: MomentumSchedule() for slot in least}
+        self.schedules = {slot: MomentumSchedule() for slot in least}
         self.rules = {slot: AbandonRule(value) for slot, value in least.items()}
 
     def run(self) -> dict[int, FloatArray | None]:
@@ -112,7 +112,7 @@ class BatchMomentum:
         batch.n_iter[at] += 1
 
     def _share(self, slot: int, snapshot: Snapshot) -> float:
-        schedule = self.paces[slot]
+        schedule = self.schedules[slot]
         if schedule.is_plain():
             return 0.0
         return schedule.share(is_moving=bool(snapshot.is_moving), is_uphill=snapshot.uphill > 0.0)
