@@ -19,7 +19,6 @@ from evomeans.estimators.callbacks import EXTRA_FRAMES, CallbackSupport, fit_tas
 from evomeans.estimators.fitted import FittedCenters
 from evomeans.estimators.parameters import Parameters, check_parameters, generator_from
 from evomeans.estimators.persistence import stored_model
-from evomeans.estimators.progress import closing_bars
 from evomeans.estimators.solution import (
     EarlyAnswer,
     Solution,
@@ -176,7 +175,6 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
 
         # Ctrl-C ends the search, but neither loses what it found nor leaves half a fit.
         with (
-            closing_bars(parameters.observers),
             DeferredInterrupt() as interrupt,
             closing(task.open_engine()) as engine,
             fit_task(
