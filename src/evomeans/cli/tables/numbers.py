@@ -206,7 +206,7 @@ def scale_note(
     # Rounded down, so that 100 % is all of it.
     percent = np.floor(1000 * share[largest]) / 10
     return (
-        f"column {quoted(name)} makes {percent:.4g} % of the variance, so that the clusters follow "
+        f"column {quoted(name)} makes {percent:.4g} % of the variance, so the clusters follow "
         f"it alone; add --standardize, or leave it out: --exclude {quote(name)}"
     )
 
