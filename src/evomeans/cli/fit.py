@@ -205,7 +205,7 @@ def _of_model(result: dict[str, Any]) -> list[str]:
         lines.append(f"  left out  {result['n_outliers']:,g} rows, labelled -1")
     if result.get("n_violations"):
         pairs = counted(result["n_violations"], "pair")
-        lines.append(f"  links     {pairs} not heeded, penalty {number_text(result['penalty'])}")
+        lines.append(f"  links     {pairs} violated, penalty {number_text(result['penalty'])}")
     return lines
 
 

@@ -72,7 +72,7 @@ def _sizes(name: str, value: Any, n_clusters: int, default: int) -> Integers:
 
 
 def check_penalty(penalty: Any) -> float:
-    """Return what a pair costs that is not heeded; infinite if that must not be."""
+    """Return what a violated pair costs; infinite if no pair may be violated."""
     if penalty is None:
         return np.inf
     if isinstance(penalty, bool) or not isinstance(penalty, Real):
