@@ -1,8 +1,7 @@
 """How kernels are called: types of arguments, addresses, and what a fit lets be compiled before.
 
-The tables of calls are written by hand. Instead, a fit of a few samples could compile what it
-meets: the same kernels with a fifth less CPU time, but one after the other, because each has to run
-before the next is known. From tables, several processes compile at the same time.
+The tables of calls let several processes compile at the same time. A small fit would find the same
+kernels by itself, but one after the other; docs/background/cpu-engine.md has the measurement.
 """
 
 from __future__ import annotations
