@@ -14,7 +14,6 @@ from evomeans.cli.options import PathOptions
 from evomeans.cli.progress import PathDisplay
 from evomeans.cli.record import Run
 from evomeans.cli.tables.table import Table, all_centers, all_labels, results_frame
-from evomeans.criteria import Agreement
 from evomeans.estimators.path import HGMeansPath
 from evomeans.estimators.path_solving import check_path_parameters
 from evomeans.plotting.path_data import suggestion_text
@@ -116,7 +115,7 @@ class PathCommand(Command):
             f"{first} to {last} clusters",
             f"  path      {model._certainty()}; {spent}",
             f"  chosen    {chosen}",
-            *_suggested(model.suggestions_, last),
+            *_suggested(model._suggested, last),
         ]
 
 
@@ -127,10 +126,7 @@ def _selected_by(model: HGMeansPath) -> Any:
 def _suggested(suggestions: dict[str, int | None], last: int) -> list[str]:
     """List which k criteria suggest, and say which of them to trust."""
     shown = {
-        name: suggestion_text(name, k, last).removeprefix("k = ")
-        for name, k in suggestions.items()
-        # How far populations agree is a limit and not a suggestion.
-        if name != Agreement.name
+        name: suggestion_text(name, k, last).removeprefix("k = ") for name, k in suggestions.items()
     }
     width = max(map(len, shown), default=0)
     trusted = " and ".join(f"{name} {when}" for name, when in TRUSTED.items() if name in shown)

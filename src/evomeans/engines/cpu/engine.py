@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from evomeans.engines import nearest
 from evomeans.engines.base import Abandonable, CountingSamples
 from evomeans.engines.course import least_of
 from evomeans.engines.cpu.assignment import PAIRS
@@ -19,7 +20,6 @@ from evomeans.engines.cpu.course import Refining, choose_place, is_common_end
 from evomeans.engines.cpu.layout import Samples, Solution, count_tiles
 from evomeans.engines.cpu.memory import Memory
 from evomeans.engines.cpu.offspring import NO_CHILD
-from evomeans.engines.cpu.predict import closest_in_turn
 from evomeans.engines.cpu.samples import (
     DeferredSamples,
     can_move_singles,
@@ -215,18 +215,14 @@ class CpuEngine(Abandonable, CountingSamples):
         return self.memory.new_solution(self.n_samples, n_clusters, self.n_features)
 
     def assign(self, centers: FloatArray) -> tuple[NDArray[np.int32], float]:
-        """Labels of the closest centres, and the inertia."""
-        if self._deferred.samples is None and self._has_many_rows:
-            labels, squares = closest_in_turn(self._source, self.frame, centers, self.n_jobs)
-            total = squares.sum() if self.weights is None else self.weights @ squares
-            return labels, self.frame.inertia_in_data_units(float(total))
-        if self._deferred.was_abandoned:
-            # There was no time to put them into order, and one look at them does not need it.
+        """Labels of the closest centres, those of ``predict``, and the inertia."""
+        if self._deferred.was_abandoned and not self._has_many_rows:
+            # There was no time to put them into order, and the next looks at them do without it.
             self._deferred.get_soon()
-        found = self._assigned(centers)
-        labels = self._workspace(len(centers)).labels(found.state)
-        self.memory.give_back(found)
-        return labels, self.frame.inertia_in_data_units(self._workspace(len(centers)).inertia)
+        labels = nearest.labels(self._source, centers, self.frame, self.n_jobs)
+        squares = nearest.squares(self._source, labels, centers, self.frame, self.n_jobs)
+        total = squares.sum() if self.weights is None else self.weights @ squares
+        return labels, self.frame.inertia_in_data_units(float(total))
 
     def _assigned(self, centers: FloatArray) -> Solution:
         """Return samples that are assigned to their closest centres, and no more."""
@@ -382,7 +378,8 @@ class CpuEngine(Abandonable, CountingSamples):
         """Weighted squared distances to the closest centres, in the frame."""
         if self._has_many_rows:
             # In the same bits whether they are in order or not.
-            _, squares = closest_in_turn(self._source, self.frame, centers, self.n_jobs)
+            labels = nearest.labels(self._source, centers, self.frame, self.n_jobs)
+            squares = nearest.squares(self._source, labels, centers, self.frame, self.n_jobs)
             return squares if self.weights is None else squares * self.weights
         workspace = self._workspace(len(centers))
         self.memory.give_back(self._assigned(centers))

@@ -38,6 +38,7 @@ from evomeans.engines.cpu.threads import ThreadTeam
 from evomeans.engines.frame import is_sparse
 from evomeans.engines.protocol import Ability
 from evomeans.engines.rules import MANY_ROWS
+from evomeans.engines.scoring import FEWEST
 from evomeans.kernels import matching, merging
 from evomeans.kernels.vectors import smallest_size
 
@@ -219,7 +220,10 @@ def calls(
         tiles = samples.tiles, samples.middles, samples.squares, single
         found.append(Call(fill_tiles, (samples.rows, *tiles), 0.3))
         if X.shape[0] >= MANY_ROWS:
-            found += [*bucket_calls(samples.rows, samples.order), *kernel_calls_for(X)]
+            found += bucket_calls(samples.rows, samples.order)
+    if X.shape[0] > FEWEST:
+        # Fewer samples are labelled by NumPy, but for ties.
+        found += kernel_calls_for(X)
     if Ability.SEEDING in abilities:
         memory = samples.squares, single, double, grid, pairs[0]
         found.append(Call(seed, (samples, grid, scratch, *memory, 0, 1), 0.9))
