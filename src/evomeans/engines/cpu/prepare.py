@@ -23,7 +23,7 @@ from evomeans.engines.cpu.samples import (
     fill_tiles,
     frame_for,
 )
-from evomeans.engines.cpu.seeding import all_distances, draw_at, seed
+from evomeans.engines.cpu.seeding import Candidates, all_distances, draw_at, seed
 from evomeans.engines.cpu.simd import WIDTH
 from evomeans.engines.cpu.swaps.search import try_swaps
 from evomeans.engines.cpu.workspace import Workspace
@@ -74,7 +74,7 @@ def calls(
         if X.shape[0] >= MANY_ROWS:
             found += [*bucket_calls(samples.rows, samples.order), *kernel_calls_for(X)]
     if Ability.SEEDING in abilities:
-        memory = samples.squares, single, double, grid, pairs[0]
+        memory = Candidates.allocate(1, 1, 1), grid, pairs[0]
         found.append(Call(seed, (samples, target, scratch, *memory, 0, 1), 0.9))
     if Ability.SINGLE_MOVES in abilities and can_move_singles(X):
         found.append(Call(move_singles, kernels.arguments[move_singles], 2.3))
