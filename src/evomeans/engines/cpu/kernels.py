@@ -30,7 +30,7 @@ from evomeans.engines.cpu.samples import (
     frame_for,
     with_room,
 )
-from evomeans.engines.cpu.seeding import all_distances, draw_at, seed
+from evomeans.engines.cpu.seeding import Candidates, all_distances, draw_at, seed
 from evomeans.engines.cpu.simd import WIDTH
 from evomeans.engines.cpu.swaps.lists import Clusters, UndoLog
 from evomeans.engines.cpu.swaps.search import try_swaps
@@ -225,7 +225,7 @@ def calls(
         # Fewer samples are labelled by NumPy, but for ties.
         found += kernel_calls_for(X)
     if Ability.SEEDING in abilities:
-        memory = samples.squares, single, double, grid, pairs[0]
+        memory = Candidates.allocate(1, 1, 1), grid, pairs[0]
         found.append(Call(seed, (samples, grid, scratch, *memory, 0, 1), 0.9))
     if Ability.SINGLE_MOVES in abilities and can_move_singles(X):
         found.append(Call(move_singles, kernels.arguments[move_singles], 2.3))
