@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from evomeans.engines import Start, create_engine, nearest, scoring
+from evomeans.engines import Order, create_engine, nearest, scoring
 from evomeans.engines.cpu import engine as module
 from evomeans.engines.cpu import samples
 from evomeans.engines.frame import Frame
@@ -50,7 +50,7 @@ def test_labels_are_the_same_before_and_after_rows_are_in_order() -> None:
     engine, _, centers = problem()
     labels, inertia = engine.assign(centers)
     assert not is_in_order(engine)
-    engine.refine([Start(centers)])
+    engine.refine([Order(centers)])
     assert is_in_order(engine)
     later, again = engine.assign(centers)
     assert_array_equal(labels, later)
@@ -63,7 +63,7 @@ def test_a_sample_has_the_same_bits_before_and_after_rows_are_in_order() -> None
     drawing = Drawing(7, 400, centers, 1000.0)
     before = engine.subsample(drawing)
     assert not is_in_order(engine)
-    engine.refine([Start(centers)])
+    engine.refine([Order(centers)])
     after = engine.subsample(drawing)
     assert_array_equal(before._source, after._source)
     assert_array_equal(before.weights, after.weights)
@@ -72,7 +72,7 @@ def test_a_sample_has_the_same_bits_before_and_after_rows_are_in_order() -> None
 def test_workers_put_rows_into_order_once() -> None:
     engine, _, centers = problem()
     first, *others = engine.workers(5, 2)
-    first.refine([Start(centers)])
+    first.refine([Order(centers)])
     assert is_in_order(engine)
     assert all(other.samples is engine.samples for other in [first, *others])
 
@@ -81,8 +81,8 @@ def test_order_can_be_abandoned() -> None:
     engine, _, centers = problem()
     engine.abandon(True)
     with pytest.raises(Abandoned):
-        engine.refine([Start(centers)])
+        engine.refine([Order(centers)])
     assert not is_in_order(engine)
     engine.abandon(False)
-    (result,) = engine.refine([Start(centers)])
+    (result,) = engine.refine([Order(centers)])
     assert result.inertia < engine.assign(centers)[1]
