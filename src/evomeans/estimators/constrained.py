@@ -16,7 +16,7 @@ from evomeans.estimators.callbacks import with_callbacks
 from evomeans.estimators.constraints import Answer, check_limits, check_links, check_penalty
 from evomeans.estimators.model import Model
 from evomeans.estimators.parameters import Parameters
-from evomeans.estimators.tasks import Task
+from evomeans.estimators.solution import Task
 from evomeans.estimators.validation import check_sample_weight
 from evomeans.search import DEEP
 from evomeans.search.founding import KMeansPlusPlus, RandomSamples

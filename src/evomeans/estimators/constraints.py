@@ -14,8 +14,7 @@ from evomeans.engines.constrained.links import Groups, Links, contract
 from evomeans.engines.protocol import Order
 from evomeans.estimators.model import renumbered
 from evomeans.estimators.parameters import Parameters, shown
-from evomeans.estimators.solution import Solution
-from evomeans.estimators.tasks import Task, plain_task
+from evomeans.estimators.solution import Solution, Task, plain_task
 from evomeans.search import Individual
 from evomeans.storage.state_file import digest
 from evomeans.typing import FloatArray, Integers
