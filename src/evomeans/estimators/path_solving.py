@@ -31,12 +31,12 @@ from evomeans.estimators.solution import (
     EarlyAnswer,
     Solution,
     canonical_solution,
+    check_resolved,
     confirmed,
     has_no_time,
     is_line,
     line_individual,
 )
-from evomeans.estimators.validation import check_resolved
 from evomeans.path.search import PathOutcome, follow_path, learn
 from evomeans.path.state import (
     FRESH,

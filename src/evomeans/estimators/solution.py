@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from evomeans.engines import Engine, Order, create_engine, is_dask
 from evomeans.engines.base import total_weights
 from evomeans.engines.frame import FARTHEST_CENTER, Frame, is_sparse
-from evomeans.engines.precision import reaching
+from evomeans.engines.precision import check_resolution, reaching
+from evomeans.engines.reference import ReferenceEngine
 from evomeans.estimators.parameters import Parameters
-from evomeans.estimators.validation import check_resolved
 from evomeans.search import History, Individual, SearchResult, SearchSettings, StopReason, Strategy
 from evomeans.search.search import Weighed
 from evomeans.typing import FloatArray
@@ -208,6 +208,15 @@ def line_individual(engine: Engine, line: LineClustering) -> Individual:
         alpha=0.0,
         labels=line.labels if line.is_proven else None,
     )
+
+
+def check_resolved(engine: Any, X: Any, sample_weight: Any, solution: Solution) -> None:
+    """Refuse clusters of samples that the sums of an engine cannot resolve."""
+    k = len(solution.centers)
+    if is_dask(X):
+        engine.check_resolution(solution.labels, k)
+    elif not isinstance(engine, ReferenceEngine):
+        check_resolution(X, sample_weight, engine.frame, solution.labels, k)
 
 
 def confirmed(
