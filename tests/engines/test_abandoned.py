@@ -16,7 +16,7 @@ from evomeans.engines.cpu import engine as cpu_engine
 from evomeans.engines.cpu import order
 from evomeans.engines.cpu.engine import CpuEngine
 from evomeans.engines.cpu.instructions import PLAIN, Move
-from evomeans.engines.cpu.seeding import seed
+from evomeans.engines.cpu.seeding import Candidates, seed
 from evomeans.engines.cpu.threads import ABANDONED
 from evomeans.engines.cpu.workspace import Workspace
 from evomeans.engines.protocol import Abandoned
@@ -96,19 +96,9 @@ def test_the_kernels_look_at_the_barrier() -> None:
     workspace = engine._workspace(4)
     workspace.team.barrier[ABANDONED] = 1
     n_tiles = len(workspace.samples.radii)
-    memory = workspace.scratch.scores[0][:1].repeat(n_tiles, axis=0), np.empty(n_tiles, np.float32)
-    chosen, gains = np.full(4, -1, np.int64), np.empty(n_tiles)
-    numbers = RNG.random((4, 2)), chosen
-    seed(
-        workspace.samples,
-        workspace.centers.exact,
-        workspace.scratch,
-        *memory,
-        gains,
-        *numbers,
-        0,
-        1,
-    )
+    memory = workspace.centers.exact, workspace.scratch, Candidates.allocate(2, n_tiles, X.shape[1])
+    chosen = np.full(4, -1, np.int64)
+    seed(workspace.samples, *memory, RNG.random((4, 2)), chosen, 0, 1)
     assert_array_equal(chosen, -1)
     found = engine._new_solution(4)
     shared = workspace._instructed(Move(steps=5), PLAIN)

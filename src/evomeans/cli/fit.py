@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evomeans.cli.checkpoints import Unfinished
-from evomeans.cli.command import Command
+from evomeans.cli.command import Command, Unfinished
 from evomeans.cli.failures import UsageError
 from evomeans.cli.options import ModelOptions, SearchOptions
 from evomeans.cli.progress import SearchDisplay
@@ -205,7 +204,7 @@ def _of_model(result: dict[str, Any]) -> list[str]:
         lines.append(f"  left out  {result['n_outliers']:,g} rows, labelled -1")
     if result.get("n_violations"):
         pairs = counted(result["n_violations"], "pair")
-        lines.append(f"  links     {pairs} not heeded, penalty {number_text(result['penalty'])}")
+        lines.append(f"  links     {pairs} violated, penalty {number_text(result['penalty'])}")
     return lines
 
 

@@ -12,7 +12,7 @@ from evomeans.estimators.parameters import (
     explaining_kmeans_parameters,
 )
 from evomeans.estimators.searching import SearchingEstimator
-from evomeans.estimators.tasks import Task, is_line, plain_task
+from evomeans.estimators.solution import Task, is_line, plain_task
 from evomeans.search import Strategy
 from evomeans.typing import FloatArray
 

@@ -22,11 +22,13 @@ from evomeans.estimators.persistence import stored_model
 from evomeans.estimators.solution import (
     EarlyAnswer,
     Solution,
+    Task,
     encode_starts,
     has_no_time,
     in_data_units,
+    lowered,
+    raised,
 )
-from evomeans.estimators.tasks import Task, lowered, raised
 from evomeans.estimators.validation import (
     Features,
     check_cluster_count,

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from evomeans.engines import Order, create_engine
+from evomeans.engines import Order, create_engine, nearest, scoring
 from evomeans.engines.cpu import engine as module
 from evomeans.engines.cpu import samples
-from evomeans.engines.cpu.predict import closest_in_turn
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import Abandoned
 from evomeans.engines.sampling import Drawing
@@ -34,11 +33,13 @@ def is_in_order(engine) -> bool:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_the_closest_centres_of_rows_as_they_are(monkeypatch, dtype, n_jobs) -> None:
-    monkeypatch.setattr("evomeans.engines.cpu.predict.ROWS_AT_A_TIME", 700)
+    monkeypatch.setattr(scoring, "FEWEST", 7)
+    monkeypatch.setattr(scoring, "MOST", 700)
     _, X, centers = problem(2_000, dtype)
     frame = Frame.around(X)
     centers = frame.encode(X[:5].astype(np.float64))
-    labels, squares = closest_in_turn(X, frame, centers, n_jobs)
+    labels = nearest.labels(X, centers, frame, n_jobs)
+    squares = nearest.squares(X, labels, centers, frame, n_jobs)
     rows = frame.encode(X).astype(np.float64)
     expected = ((rows[:, None] - centers) ** 2).sum(axis=2)
     assert_array_equal(labels, expected.argmin(axis=1))

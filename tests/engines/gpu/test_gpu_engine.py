@@ -246,3 +246,15 @@ def test_a_refinement_that_is_abandoned_says_how_far_it_came() -> None:
     np.testing.assert_array_equal(abandoned.value.centers, centers)
     engine.abandon(False)
     assert engine.refine([Order(centers)])[0].inertia < engine.assign(centers)[1]
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 64, 1001])
+def test_sums_depend_on_nothing_but_their_terms(count, gpu_device) -> None:
+    torch = require_torch()
+    from evomeans.engines.gpu.course import folded
+
+    values = np.random.default_rng(count).normal(size=(2, 9, count))
+    totals = folded(torch.from_numpy(values).to(gpu_device)).cpu().numpy()
+    np.testing.assert_allclose(totals, values.sum(axis=-1), rtol=1e-12, atol=1e-12)
+    alone = folded(torch.from_numpy(values[1, 4:5]).to(gpu_device)).cpu().numpy()
+    assert_array_equal(alone, totals[1, 4:5])

@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from evomeans.engines import nearest
 from evomeans.engines.base import Abandonable, CountingSamples
 from evomeans.engines.course import least_of
 from evomeans.engines.cpu.assignment import PAIRS
@@ -20,7 +21,6 @@ from evomeans.engines.cpu.instructions import Move
 from evomeans.engines.cpu.layout import Samples, Solution, count_tiles
 from evomeans.engines.cpu.memory import Memory
 from evomeans.engines.cpu.offspring import NO_CHILD
-from evomeans.engines.cpu.predict import closest_in_turn
 from evomeans.engines.cpu.samples import (
     DeferredSamples,
     can_move_singles,
@@ -29,6 +29,7 @@ from evomeans.engines.cpu.samples import (
     frame_for,
     scale_sparse,
 )
+from evomeans.engines.cpu.simd import WIDTH
 from evomeans.engines.cpu.workspace import LabelledCenters, Workspace
 from evomeans.engines.frame import Frame, is_sparse
 from evomeans.engines.protocol import (
@@ -212,18 +213,14 @@ class CpuEngine(Abandonable, CountingSamples):
         return self.memory.new_solution(self.n_samples, n_clusters, self.n_features)
 
     def assign(self, centers: FloatArray) -> tuple[NDArray[np.int32], float]:
-        """Labels of the closest centres, and the inertia."""
-        if self._deferred.samples is None and self._has_many_rows:
-            labels, squares = closest_in_turn(self._source, self.frame, centers, self.n_jobs)
-            total = squares.sum() if self.weights is None else self.weights @ squares
-            return labels, self.frame.inertia_in_data_units(float(total))
-        if self._deferred.was_abandoned:
-            # There was no time to put them into order, and one look at them does not need it.
+        """Labels of the closest centres, those of ``predict``, and the inertia."""
+        if self._deferred.was_abandoned and not self._has_many_rows:
+            # There was no time to put them into order, and the next looks at them do without it.
             self._deferred.get_soon()
-        found = self._assigned(centers)
-        labels = self._workspace(len(centers)).labels(found.state)
-        self.memory.give_back(found)
-        return labels, self.frame.inertia_in_data_units(self._workspace(len(centers)).inertia)
+        labels = nearest.labels(self._source, centers, self.frame, self.n_jobs)
+        squares = nearest.squares(self._source, labels, centers, self.frame, self.n_jobs)
+        total = squares.sum() if self.weights is None else self.weights @ squares
+        return labels, self.frame.inertia_in_data_units(float(total))
 
     def _assigned(self, centers: FloatArray) -> Solution:
         """Return samples that are assigned to their closest centres, and no more."""
@@ -351,17 +348,24 @@ class CpuEngine(Abandonable, CountingSamples):
         n_few = min(self.n_samples, max(FEW_ROWS, n_few))
         centers = self.rows(np.linspace(0, self.n_samples - 1, n_clusters).astype(np.intp))
         own = None if self.weights is None else self.weights[:n_few]
-        # First calls of all kinds reserve memory, however few samples there are.
-        CpuEngine(self._source[:1], None, frame=self.frame, searching=False)
+        # First calls of all kinds reserve memory, however few samples there are. And with many
+        # centres, one tile of samples takes as long as hundreds of them.
+        one_tile = CpuEngine(self._source[:WIDTH], None, frame=self.frame, searching=False)
+        fixed = one_tile.seconds_to_assign(centers)
         began = perf_counter()
         few = CpuEngine(self._source[:n_few], own, frame=self.frame, searching=False)
         taken_in = perf_counter()
         factor = self.n_samples / n_few
-        few.assign(centers)
-        reserved = perf_counter()
-        few.assign(centers)
-        labelling = (perf_counter() - reserved) * factor / self._n_threads(n_clusters)
+        rest = max(0.0, few.seconds_to_assign(centers) - fixed)
+        labelling = fixed + rest * factor / self._n_threads(n_clusters)
         return (taken_in - began) * factor, labelling
+
+    def seconds_to_assign(self, centers: FloatArray) -> float:
+        """Measure an assignment, once memory is reserved for it."""
+        self.assign(centers)
+        reserved = perf_counter()
+        self.assign(centers)
+        return perf_counter() - reserved
 
     def close(self) -> None:
         """Release nothing: all of it is memory of this process."""
@@ -379,7 +383,8 @@ class CpuEngine(Abandonable, CountingSamples):
         """Weighted squared distances to the closest centres, in the frame."""
         if self._has_many_rows:
             # In the same bits whether they are in order or not.
-            _, squares = closest_in_turn(self._source, self.frame, centers, self.n_jobs)
+            labels = nearest.labels(self._source, centers, self.frame, self.n_jobs)
+            squares = nearest.squares(self._source, labels, centers, self.frame, self.n_jobs)
             return squares if self.weights is None else squares * self.weights
         workspace = self._workspace(len(centers))
         self.memory.give_back(self._assigned(centers))

@@ -1,8 +1,7 @@
 """How kernels are called: types of arguments, addresses, and what a fit lets be compiled before.
 
-The tables of calls are written by hand. Instead, a fit of a few samples could compile what it
-meets: the same kernels with a fifth less CPU time, but one after the other, because each has to run
-before the next is known. From tables, several processes compile at the same time.
+The tables of calls let several processes compile at the same time. A small fit would find the same
+kernels by itself, but one after the other; docs/background/cpu-engine.md has the measurement.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from evomeans.engines.cpu.samples import (
     frame_for,
     with_room,
 )
-from evomeans.engines.cpu.seeding import all_distances, draw_at, seed
+from evomeans.engines.cpu.seeding import Candidates, all_distances, draw_at, seed
 from evomeans.engines.cpu.simd import WIDTH
 from evomeans.engines.cpu.swaps.lists import Clusters, UndoLog
 from evomeans.engines.cpu.swaps.search import try_swaps
@@ -40,6 +39,7 @@ from evomeans.engines.cpu.threads import ThreadTeam
 from evomeans.engines.frame import is_sparse
 from evomeans.engines.protocol import Ability
 from evomeans.engines.rules import MANY_ROWS
+from evomeans.engines.scoring import FEWEST
 from evomeans.kernels import matching, merging
 from evomeans.kernels.vectors import smallest_size
 
@@ -212,9 +212,12 @@ def calls(
         tiles = samples.tiles, samples.middles, samples.squares, single
         found.append(Call(fill_tiles, (samples.rows, *tiles), 0.3))
         if X.shape[0] >= MANY_ROWS:
-            found += [*bucket_calls(samples.rows, samples.order), *kernel_calls_for(X)]
+            found += bucket_calls(samples.rows, samples.order)
+    if X.shape[0] > FEWEST:
+        # Fewer samples are labelled by NumPy, but for ties.
+        found += kernel_calls_for(X)
     if Ability.SEEDING in abilities:
-        memory = samples.squares, single, double, grid, pairs[0]
+        memory = Candidates.allocate(1, 1, 1), grid, pairs[0]
         found.append(Call(seed, (samples, grid, scratch, *memory, 0, 1), 0.9))
     if Ability.SINGLE_MOVES in abilities and can_move_singles(X):
         found.append(Call(move_singles, kernels.arguments[move_singles], 2.3))
