@@ -72,6 +72,7 @@ def make_sentences(corpus: str, most: int, seed: int = 0) -> Path:
             break
     chosen = list(found)[:most]
     path = downloads_folder() / file_of(corpus)
+    path.parent.mkdir(parents=True, exist_ok=True)
     arrays = {"X": embedded(chosen), "sentences": np.array(chosen)}
     write_atomically(path, lambda file: np.savez(file, **arrays))
     return path

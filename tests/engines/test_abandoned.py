@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_matrix
 
 from evomeans.compiled.entry import address_of
-from evomeans.engines import Start, base
+from evomeans.engines import Order, base
 from evomeans.engines.constrained.engine import ConstrainedEngine
 from evomeans.engines.constrained.links import Links, contract
 from evomeans.engines.constrained.transport import fill_soon
@@ -153,7 +153,7 @@ def test_samples_that_are_not_in_order_are_seeded_and_labelled(monkeypatch, kind
     engine.abandon(True)
     centers = engine.seed(RNG.random((7, 2)))
     with pytest.raises(Abandoned):
-        engine.refine([Start(centers)])
+        engine.refine([Order(centers)])
     assert not engine.is_prepared
     engine.abandon(False)
     labels, inertia = engine.assign(centers)
@@ -189,7 +189,7 @@ def test_a_refinement_of_a_model_says_how_far_it_came(monkeypatch, name) -> None
     """It is asked for every block of rows, and ends with finite centres, wherever that is."""
     monkeypatch.setattr(base, "AT_ONCE", 1_000)
     engine = MODELS[name]()
-    start = Start(engine.rows(np.arange(5)))
+    start = Order(engine.rows(np.arange(5)))
     asked = []
     monkeypatch.setattr(engine, "check_abandoned", lambda: asked.append(1))
     (whole,) = engine.refine([start])

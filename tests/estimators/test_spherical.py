@@ -11,7 +11,7 @@ import evomeans
 from constraint_oracles import all_labels
 from evomeans import SphericalHGMeans
 from evomeans.engines import spherical
-from evomeans.engines.protocol import Abandoned, LocalSearch, Start
+from evomeans.engines.protocol import Abandoned, LocalSearch, Order
 from evomeans.engines.spherical import SphericalEngine, unit_rows
 
 QUICK = {"n_jobs": 1, "random_state": 0}
@@ -52,9 +52,9 @@ def test_bounds_of_the_cpu_engine_lead_to_the_same_kind_of_end(monkeypatch):
         numbers = [np.random.default_rng(seed).random((k, 3)) for seed in range(10)]
         seeds = [engine.seed(one) for one in numbers]
         assert_allclose(np.linalg.norm(seeds, axis=2), 1.0, rtol=1e-6)
-        found = engine.refine([Start(one) for one in seeds])
+        found = engine.refine([Order(one) for one in seeds])
         for one in found:
-            again = engine.refine([Start(one.centers)])[0]
+            again = engine.refine([Order(one.centers)])[0]
             assert again.inertia == pytest.approx(one.inertia, rel=1e-9)
             assert one.inertia == pytest.approx(engine.assign(one.centers)[1])
         ends.append(np.mean([one.inertia for one in found]))
@@ -70,17 +70,17 @@ def test_an_abandoned_engine_of_large_data_ends_soon(monkeypatch):
     assert_array_equal(one.seed(numbers), other.seed(numbers))
     one.abandon(True)
     with pytest.raises(Abandoned):
-        one.refine([Start(X[:6])])
-    assert other.refine([Start(X[:6])])[0].n_iter > 0
+        one.refine([Order(X[:6])])
+    assert other.refine([Order(X[:6])])[0].n_iter > 0
     one.abandon(False)
-    assert one.refine([Start(X[:6])])[0].n_iter > 0
+    assert one.refine([Order(X[:6])])[0].n_iter > 0
 
 
 def test_single_moves_leave_no_better_place_for_any_sample():
     """Every sample is tried in every cluster, from scratch."""
     X, k = directions(60, 4), 5
     engine = SphericalEngine(X, None)
-    start = Start(X[:k].copy(), local_search=LocalSearch(single_moves=True))
+    start = Order(X[:k].copy(), local_search=LocalSearch(single_moves=True))
     found = engine.refine([start])[0]
     lowest = objective(X, np.ones(60), found.labels, k)
     assert found.inertia == pytest.approx(lowest)

@@ -18,7 +18,7 @@ from evomeans.compiled.jit import REORDER, jit
 from evomeans.compiled.ready import Call
 from evomeans.engines.base import Descent, ModelEngine, is_hopeless, weighted_sum
 from evomeans.engines.cpu.engine import CpuEngine
-from evomeans.engines.cpu.prepare import calls, other_calls
+from evomeans.engines.cpu.kernels import calls, other_calls
 from evomeans.engines.frame import Frame, is_sparse, means_of
 from evomeans.engines.nearest import one_blas_thread
 from evomeans.engines.protocol import Ability
