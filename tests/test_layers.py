@@ -225,7 +225,7 @@ def test_every_way_to_import_is_seen(line: str, found: str) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["from evomeans.engines.protocol import Start", "from . import crossover", "import numpy"],
+    ["from evomeans.engines.protocol import Order", "from . import crossover", "import numpy"],
 )
 def test_what_is_allowed_is_not_reported(line: str) -> None:
     names = frozenset(map(resolved, imported_names(line, ("evomeans", "search"))))

@@ -37,7 +37,7 @@ ROWS = (
         "what searches",
         (("path", "a range of k", 1), ("search", "sees centres, never samples", 2)),
     ),
-    ("#fff3cd", "the protocol", (("engines.protocol", "Start in, Refinement out", 3),)),
+    ("#fff3cd", "the protocol", (("engines.protocol", "Order in, Refinement out", 3),)),
     (
         "#ece6f6",
         "what holds samples",

@@ -14,8 +14,14 @@ from numpy.testing import assert_array_equal
 
 import evomeans
 from evomeans.engines.reference import ReferenceEngine
-from evomeans.search import SearchSettings, StopReason, evolve
-from evomeans.search.population import Patience, Population, Rules, independent_parents, survivors
+from evomeans.search import SearchSettings, StopReason, solve
+from evomeans.search.population import (
+    Patience,
+    Population,
+    PopulationRules,
+    independent_parents,
+    survivors,
+)
 from evomeans.search.state import SearchState
 from evomeans.storage.archive import read_archive, write_archive
 from evomeans.storage.checkpoint import (
@@ -30,7 +36,7 @@ from fakes import ScriptedClock, ScriptedEngine
 X = np.random.default_rng(0).normal(size=(40, 2))
 PROBLEM = {"n_clusters": 5, "samples": "a" * 64}
 SETTINGS = SearchSettings(3, 6, max_offspring=25, patience=1000)
-RULES = Rules(3, 6, 6, independent_parents, survivors, 1e-10, Patience(1000))
+RULES = PopulationRules(3, 6, 6, independent_parents, survivors, 1e-10, Patience(1000))
 
 
 class Batches(ReferenceEngine):
@@ -51,7 +57,7 @@ def search(checkpoint=None, *, settings=SETTINGS, stop_at=(), batch=1, seed=0, i
         return count in stop_at
 
     rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng(seed)
-    return evolve(
+    return solve(
         Batches(batch),
         5,
         settings,
@@ -164,7 +170,7 @@ def scripted(checkpoint, *, now=0.0, seconds=1.0, during=None, **limits):
     engine = ScriptedEngine(repeat(3.0), clock=clock, seconds=seconds, during=during or {})
     settings = SearchSettings(2, 4, **{"max_offspring": 20, **limits})
     rng = np.random.default_rng(0)
-    return evolve(engine, 2, settings, rng, clock=clock, keeper=checkpoint)
+    return solve(engine, 2, settings, rng, clock=clock, keeper=checkpoint)
 
 
 def n_records(path):
@@ -198,7 +204,7 @@ def test_slow_writes_are_made_less_often(path, monkeypatch):
 
     monkeypatch.setattr("evomeans.storage.state_file.write_archive", slow)
     engine = ScriptedEngine(repeat(3.0), clock=clock)
-    evolve(
+    solve(
         engine,
         2,
         SearchSettings(2, 4, max_offspring=100),
@@ -225,7 +231,7 @@ def test_time_goes_on_where_it_stopped(path):
 def test_a_path_that_cannot_be_written_is_an_error_before_the_search(tmp_path):
     engine = ScriptedEngine(repeat(3.0))
     with pytest.raises(FileNotFoundError):
-        evolve(
+        solve(
             engine,
             2,
             SETTINGS,
@@ -410,7 +416,14 @@ def test_centers_whose_squares_could_overflow_are_refused(path, name, value):
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("swaps", 1), ("swaps", 2**40), ("removed", 5), ("alpha", 1.5), ("quantile", 1.0)],
+    [
+        ("swaps", 1),
+        ("swaps", 2**40),
+        ("removed", 5),
+        ("alpha", 1.5),
+        ("quantile", 1.0),
+        ("power", 3),
+    ],
 )
 def test_impossible_orders_of_waiting_solutions_are_refused(path, name, value):
     """The strategy of these searches makes no swaps; more of them would run for ever."""

@@ -13,7 +13,7 @@ from evomeans import CheckpointError
 from evomeans.path.state import Entry, PathState
 from evomeans.search.population import Individual
 from evomeans.storage.archive import read_archive, write_archive
-from evomeans.storage.path_checkpoint import FORMAT, VERSION, PathCheckpoint
+from evomeans.storage.checkpoint import FORMAT, VERSION, PathCheckpoint
 
 PROBLEM = {"samples": "a" * 64, "n_clusters": "1, 2, 3"}
 

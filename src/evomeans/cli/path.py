@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evomeans.cli.checkpoints import Unfinished
-from evomeans.cli.command import Command
+from evomeans.cli.command import Command, Unfinished
 from evomeans.cli.failures import UsageError
 from evomeans.cli.options import PathOptions
 from evomeans.cli.progress import PathDisplay
 from evomeans.cli.record import Run
 from evomeans.cli.tables.table import Table, all_centers, all_labels, results_frame
-from evomeans.criteria import Agreement
 from evomeans.estimators.path import HGMeansPath
 from evomeans.estimators.path_solving import check_path_parameters
 from evomeans.plotting.path_data import suggestion_text
@@ -27,7 +25,7 @@ PASSED_ON = ("strategy", "max_time", "n_iter_no_change", "confirmations", "engin
 """Options that are parameters of the estimator."""
 SETTINGS = (*PASSED_ON, "n_jobs", "random_state")
 TRUSTED = {
-    "simplified_silhouette": "first (the closest on average)",
+    "simplified_silhouette": "first: it is the closest on average",
     "bic": "if clusters are round and of similar width",
 }
 """The criteria to trust, and when; docs/guide/choosing-k.md has the measurements."""
@@ -116,7 +114,7 @@ class PathCommand(Command):
             f"{first} to {last} clusters",
             f"  path      {model._certainty()}; {spent}",
             f"  chosen    {chosen}",
-            *_suggested(model.suggestions_, last),
+            *_suggested(model._suggested, last),
         ]
 
 
@@ -127,16 +125,12 @@ def _selected_by(model: HGMeansPath) -> Any:
 def _suggested(suggestions: dict[str, int | None], last: int) -> list[str]:
     """List which k criteria suggest, and say which of them to trust."""
     shown = {
-        name: suggestion_text(name, k, last).removeprefix("k = ")
-        for name, k in suggestions.items()
-        # How far populations agree is a limit and not a suggestion.
-        if name != Agreement.name
+        name: suggestion_text(name, k, last).removeprefix("k = ") for name, k in suggestions.items()
     }
     width = max(map(len, shown), default=0)
-    trusted = " and ".join(f"{name} {when}" for name, when in TRUSTED.items() if name in shown)
-    trust = f"Trust {trusted}, but no k" if trusted else "Trust no k"
+    trusted = [f"Trust {name} {when}. " for name, when in TRUSTED.items() if name in shown]
     return [
         "  suggested",
         *(f"    {name:<{width}}  {text}" for name, text in shown.items()),
-        f"    {trust} at the end of the range.",
+        f"    {''.join(trusted)}Trust no k at the end of the range.",
     ]

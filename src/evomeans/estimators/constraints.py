@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from evomeans.engines import Engine
 from evomeans.engines.constrained.links import Groups, Links, contract
-from evomeans.engines.protocol import Start
+from evomeans.engines.protocol import Order
 from evomeans.estimators.model import renumbered
 from evomeans.estimators.parameters import Parameters, shown
-from evomeans.estimators.solution import Solution
-from evomeans.estimators.tasks import Task, plain_task
+from evomeans.estimators.solution import Solution, Task, plain_task
 from evomeans.search import Individual
 from evomeans.storage.state_file import digest
 from evomeans.typing import FloatArray, Integers
@@ -72,7 +71,7 @@ def _sizes(name: str, value: Any, n_clusters: int, default: int) -> Integers:
 
 
 def check_penalty(penalty: Any) -> float:
-    """Return what a pair costs that is not heeded; infinite if that must not be."""
+    """Return what a violated pair costs; infinite if no pair may be violated."""
     if penalty is None:
         return np.inf
     if isinstance(penalty, bool) or not isinstance(penalty, Real):
@@ -215,7 +214,7 @@ class Answer:
         if given is None and is_final:
             given, _ = engine.assign(best.centers)
         if given is None:
-            best_again = engine.refine([Start(best.centers)])[0]
+            best_again = engine.refine([Order(best.centers)])[0]
             given = best_again.labels
             assert given is not None
         try:

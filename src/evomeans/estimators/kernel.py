@@ -26,8 +26,7 @@ from evomeans.estimators.parameters import (
     generator_from,
     shown,
 )
-from evomeans.estimators.solution import Solution
-from evomeans.estimators.tasks import Task, plain_task
+from evomeans.estimators.solution import Solution, Task, plain_task
 from evomeans.search import Individual
 from evomeans.typing import FloatArray
 

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from evomeans.criteria import DEFAULT_CRITERIA, DEFAULT_SELECT
+from evomeans.criteria import DEFAULT_CRITERIA, DEFAULT_SELECT, Agreement
 from evomeans.estimators.fitted import Centers
 from evomeans.estimators.hgmeans import HGMeans
 from evomeans.estimators.parameters import check_int, generator_from
@@ -420,6 +420,11 @@ class HGMeansPath(Centers, BaseEstimator):  # type: ignore[misc]
         is_alone = (self.k_values_ == 1) | (self.stop_reason_ in SOLVED)
         confirmed: NDArray[np.bool_] = is_alone | (self.n_rediscoveries_ > 0)
         return confirmed
+
+    @property
+    def _suggested(self) -> dict[str, int | None]:
+        """The suggestions; how far populations agree is a limit and not one of them."""
+        return {name: k for name, k in self.suggestions_.items() if name != Agreement.name}
 
     def _certainty(self) -> str:
         """Say in a few words how sure it is that the best solutions were found."""

@@ -31,12 +31,12 @@ from evomeans.estimators.solution import (
     EarlyAnswer,
     Solution,
     canonical_solution,
+    check_resolved,
     confirmed,
     has_no_time,
+    is_line,
     line_individual,
 )
-from evomeans.estimators.tasks import is_line
-from evomeans.estimators.validation import check_resolved
 from evomeans.path.search import PathOutcome, follow_path, learn
 from evomeans.path.state import (
     FRESH,
@@ -48,9 +48,9 @@ from evomeans.path.state import (
     Step,
 )
 from evomeans.search import Individual, StopReason
-from evomeans.search.steps import Weigh
+from evomeans.search.search import Weigh
 from evomeans.search.stopping import DeferredInterrupt
-from evomeans.storage.path_checkpoint import PathCheckpoint
+from evomeans.storage.checkpoint import PathCheckpoint
 from evomeans.storage.state_file import describe_problem
 from evomeans.typing import FloatArray
 

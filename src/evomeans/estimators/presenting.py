@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from evomeans.criteria import Agreement
 from evomeans.engines import is_dask
 from evomeans.sparkline import bars_svg, line_svg
 from evomeans.wording import certainty_text, counted, number_text
@@ -139,9 +138,7 @@ def _path_card(path: Any) -> tuple[dict[str, str], str]:
     """Describe a path, and draw its inertia over k."""
     ks = [int(k) for k in path.k_values_]
     select = getattr(path.select, "name", path.select)
-    # How far populations agree is a limit and not a suggestion.
-    known = {name: k for name, k in path.suggestions_.items() if k is not None}
-    suggested = [f"{name} {k}" for name, k in known.items() if name != Agreement.name]
+    suggested = [f"{name} {k}" for name, k in path._suggested.items() if k is not None]
     rows = {
         "clusters": f"{ks[0]} to {ks[-1]}",
         "chosen": f"k = {path.best_k_} by {select}" if path.best_k_ is not None else "none",

@@ -12,8 +12,7 @@ import numpy as np
 from evomeans.engines import Engine
 from evomeans.estimators.model import Model
 from evomeans.estimators.parameters import Parameters, shown
-from evomeans.estimators.solution import Solution, encode_centers, lexicographic
-from evomeans.estimators.tasks import Task
+from evomeans.estimators.solution import Solution, Task, encode_centers, lexicographic
 from evomeans.search import Individual
 from evomeans.search.settings import MODELS
 from evomeans.typing import FloatArray

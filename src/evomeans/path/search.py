@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from evomeans.engines.protocol import Abandoned, Engine, Start
+from evomeans.engines.protocol import Abandoned, Engine, Order
 from evomeans.engines.workers import watched
 from evomeans.path.neighbours import Grown, Merged
 from evomeans.path.state import (
@@ -27,10 +27,10 @@ from evomeans.path.state import (
     without_handle,
 )
 from evomeans.search.founding import Founding, KMeansPlusPlus
-from evomeans.search.genetic import evolve
+from evomeans.search.genetic import solve
 from evomeans.search.history import OffspringRecord
 from evomeans.search.population import Individual
-from evomeans.search.steps import Weigh
+from evomeans.search.search import Weigh
 from evomeans.search.stopping import DeferredInterrupt, SearchResult, StopReason
 from evomeans.typing import FloatArray
 
@@ -130,7 +130,7 @@ def follow_path(
         Seconds that have gone into preparations. They count as time of the path.
     weigh_for : callable
         Returns what weighs the clusters of a search with this number of clusters, see
-        :func:`~evomeans.search.genetic.evolve`.
+        :func:`~evomeans.search.genetic.solve`.
 
     Returns
     -------
@@ -195,7 +195,7 @@ def take_step(
         case Kind.DOWN | Kind.FRESH if k > FEW_CLUSTERS:
             bound = entry.best.inertia * (1.0 + settings.tolerance)
             watching.append(FoundAgain(bound, population))
-    found = evolve(
+    found = solve(
         engine,
         k,
         settings.search(
@@ -218,7 +218,7 @@ def find_mean(
     engine: Engine, interrupt: DeferredInterrupt, seconds_left: float | None
 ) -> PathOutcome | None:
     """Find the centre of all samples; they stay as they are if there is no time for an order."""
-    start = Start(engine.samples_at(np.array([0.5])))
+    start = Order(engine.samples_at(np.array([0.5])))
     end = math.inf if seconds_left is None else time.perf_counter() + ORDERING * seconds_left
 
     def is_over() -> bool:

@@ -1,8 +1,9 @@
 """The genetic search over sets of centres; any engine that has the verbs will do."""
 
-from evomeans.search.genetic import evolve
+from evomeans.search.genetic import solve
 from evomeans.search.history import History, OffspringRecord
-from evomeans.search.population import Individual
+from evomeans.search.observers import SearchObserver
+from evomeans.search.population import Individual, Population
 from evomeans.search.settings import DEEP, PAPER, STRATEGIES, Crossing, SearchSettings, Strategy
 from evomeans.search.stopping import SearchResult, StopReason
 
@@ -14,9 +15,11 @@ __all__ = [
     "History",
     "Individual",
     "OffspringRecord",
+    "Population",
+    "SearchObserver",
     "SearchResult",
     "SearchSettings",
     "StopReason",
     "Strategy",
-    "evolve",
+    "solve",
 ]

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from evomeans.engines.protocol import Refinement
 from evomeans.typing import FloatArray, Labels
 from evomeans.wording import counted, number_text
 
@@ -52,6 +53,12 @@ class Individual:
     alpha: float
     handle: Any = None
     labels: Labels | None = None
+
+    @classmethod
+    def of(cls, refinement: Refinement, alpha: float) -> Individual:
+        """Return a refined solution as a member of a population."""
+        one = refinement
+        return cls(one.centers, one.inertia, one.cluster_weights, alpha, one.handle, one.labels)
 
     def __repr__(self) -> str:
         (k, d), weights = self.centers.shape, self.cluster_weights
@@ -234,7 +241,7 @@ class Patience:
 
 
 @dataclass(frozen=True)
-class Rules:
+class PopulationRules:
     """The parameters of a population.
 
     Parameters
@@ -266,7 +273,7 @@ class Population:
 
     Parameters
     ----------
-    rules : Rules
+    rules : PopulationRules
         A checkpoint does not store them: they follow from the strategy and the data.
     founders_due : int
         Founders that are still to be made.
@@ -293,7 +300,7 @@ class Population:
         Rows of that sample; 0 for none.
     """
 
-    rules: Rules
+    rules: PopulationRules
     founders_due: int
     number: int = 1
     members: Sequence[Individual] = field(default_factory=list)

@@ -78,7 +78,7 @@ class Crossing:
 
 @dataclass(frozen=True)
 class Strategy:
-    """A choice of operators for the one loop of :func:`~evomeans.search.genetic.evolve`.
+    """A choice of operators for the one loop of :func:`~evomeans.search.genetic.solve`.
 
     ``dataclasses.replace`` exchanges one of them.
 

@@ -8,47 +8,10 @@ from hashlib import blake2b
 
 import numpy as np
 
-from evomeans.engines.protocol import Handle
+from evomeans.engines.protocol import Order
 from evomeans.search.history import History
-from evomeans.search.population import Individual, Population, Rules
+from evomeans.search.population import Individual, Population, PopulationRules
 from evomeans.typing import FloatArray
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Draft:
-    """A solution that waits for its refinement.
-
-    Parameters
-    ----------
-    centers : (k, d) array
-    alpha : float
-        Its mutation parameter.
-    quantile : float
-        The uniform number from which all draws of its refinement derive.
-    swaps : int
-        How many its refinement tries.
-    removed : int
-        The centre to relocate, −1 for none.
-    made_by : str
-        The operator that made it.
-    is_independent : bool
-        Whether it owes nothing to any other solution, as founders do that are drawn.
-    least_explained : float
-        What its refinement has to come to, or is given up
-        (:class:`~evomeans.engines.protocol.Start`); 0 for nothing.
-    parent : handle, optional
-        The engine's memory of a parent. It is not stored: only speed depends on it.
-    """
-
-    centers: FloatArray
-    alpha: float
-    quantile: float
-    swaps: int
-    removed: int
-    made_by: str
-    is_independent: bool = False
-    least_explained: float = 0.0
-    parent: Handle | None = None
 
 
 @dataclass
@@ -74,7 +37,7 @@ class SearchState:
         The best solution so far; not necessarily a member.
     starts : list of int
         Digests of the centres with which founders have begun, if the strategy asks for them.
-    waiting : list of Draft
+    waiting : list of Order
         Solutions of the present round that have not been added.
     n_offspring : int
         Made so far by all populations.
@@ -99,7 +62,7 @@ class SearchState:
     settled: list[Population] = field(default_factory=list)
     best: Individual | None = None
     starts: list[int] = field(default_factory=list)
-    waiting: list[Draft] = field(default_factory=list)
+    waiting: list[Order] = field(default_factory=list)
     n_offspring: int = 0
     spacing: float = 0.0
     n_given_up: int = 0
@@ -109,7 +72,7 @@ class SearchState:
 
     @classmethod
     def beginning(
-        cls, rng: np.random.Generator, rules: Rules, initial: Sequence[FloatArray]
+        cls, rng: np.random.Generator, rules: PopulationRules, initial: Sequence[FloatArray]
     ) -> SearchState:
         """Return the state of a search that has made nothing yet."""
         return cls(rng, Population(rules, max(rules.max_size, len(initial))), list(initial))

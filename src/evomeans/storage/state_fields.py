@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
 
 from evomeans.engines.frame import FARTHEST_CENTER
+from evomeans.engines.protocol import LocalSearch, Order
 from evomeans.path.state import Entry
 from evomeans.search.history import OffspringRecord
-from evomeans.search.population import Individual, Population, Rules
-from evomeans.search.state import Draft
+from evomeans.search.population import Individual, Population, PopulationRules
 from evomeans.storage.archive import (
     NO_RANGES,
     Archive,
@@ -97,15 +97,16 @@ def encode_fields(
                 meta[name] = encode_fields(value, solutions)
             case "list[Population]":
                 meta[name] = [encode_fields(own, solutions) for own in value]
-            case "Rules":
+            case "PopulationRules":
                 # They follow from the problem.
                 continue
             case "np.random.Generator":
                 meta[name] = _storable(value.bit_generator.state)
             case "list[FloatArray]" if arrays is not None:
                 arrays[name] = np.array(value, dtype=np.float64).reshape(-1, k, d)
-            case "list[Draft]" if arrays is not None:
-                arrays |= records_to_arrays(Draft, value, name, k, d)
+            case "list[Order]" if arrays is not None:
+                arrays |= records_to_arrays(Order, value, name, k, d)
+                arrays |= records_to_arrays(LocalSearch, [own.local_search for own in value], name)
             case "History" if arrays is not None:
                 arrays |= records_to_arrays(OffspringRecord, value, name)
             case unknown:
@@ -121,7 +122,7 @@ def decode_fields(
     d: int = 0,
     ranges: Ranges = NO_RANGES,
     rng: np.random.Generator | None = None,
-    rules: Rules | None = None,
+    rules: PopulationRules | None = None,
 ) -> dict[str, Any]:
     """Return the fields that :func:`encode_fields` stored, unless anything is wrong with them.
 
@@ -158,7 +159,7 @@ def decode_fields(
                     raise ArchiveError(f"its {name} is not a list")
                 found = [_population(name, own, solutions, rules) for own in archived]
                 stored[name] = [one.frozen() for one in found]
-            case "Rules":
+            case "PopulationRules":
                 stored[name] = rules
             case "np.random.Generator" if rng is not None:
                 stored[name] = _restored(archive.mapping(name), rng.bit_generator.state)
@@ -166,8 +167,15 @@ def decode_fields(
                 low, high = ranges["centers"]
                 stack = archive.array(name, "float64", (None, k, d), low=low, high=high)
                 stored[name] = [centers.copy() for centers in stack]
-            case "list[Draft]":
-                stored[name] = records_from_arrays(archive, Draft, name, k, d, ranges)
+            case "list[Order]":
+                orders = records_from_arrays(archive, Order, name, k, d, ranges)
+                searches = records_from_arrays(archive, LocalSearch, name, ranges=ranges)
+                if len(orders) != len(searches):
+                    raise ArchiveError(f"its {name}_swaps are not as many as its {name}_centers")
+                stored[name] = [
+                    replace(own, local_search=search)
+                    for own, search in zip(orders, searches, strict=True)
+                ]
             case "History":
                 stored[name] = history_from_arrays(archive)
     return stored
@@ -200,7 +208,9 @@ def _entries(archive: Archive, name: str, solutions: Solutions) -> dict[int, Ent
     return found
 
 
-def _population(name: str, stored: object, solutions: Solutions, rules: Rules | None) -> Population:
+def _population(
+    name: str, stored: object, solutions: Solutions, rules: PopulationRules | None
+) -> Population:
     """Return a population from its fields."""
     if not isinstance(stored, dict):
         raise ArchiveError(f"its {name} is not a JSON object")

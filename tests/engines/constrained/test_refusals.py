@@ -22,7 +22,7 @@ from evomeans.engines.constrained.links import (
     contract,
     group_samples,
 )
-from evomeans.engines.protocol import LocalSearch, Start
+from evomeans.engines.protocol import LocalSearch, Order
 
 NO_PAIRS = np.empty((0, 2), np.int64)
 
@@ -82,7 +82,7 @@ def test_exactly_what_is_impossible_is_refused(problem):
     assert is_possible(len(X), links, low, high)
     centers = engine.rows(np.zeros(len(low), np.intp))
     for moves in (False, True):
-        made = engine.refine([Start(centers, local_search=LocalSearch(single_moves=moves))])[0]
+        made = engine.refine([Order(centers, local_search=LocalSearch(single_moves=moves))])[0]
         labels = made.labels[engine.groups.of_sample]
         assert keeps_all(labels, links, low, high)
         ones, k = np.ones(len(X)), len(low)

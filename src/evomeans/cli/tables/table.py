@@ -17,8 +17,17 @@ from numpy.typing import NDArray
 
 from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import TableOptions
-from evomeans.cli.tables.numbers import ROWS, Defect, described, numbers_of, suspicions, unusable
-from evomeans.cli.tables.preparation import MissingFound, MissingValues, Standardization
+from evomeans.cli.tables.numbers import (
+    ROWS,
+    Defect,
+    MissingFound,
+    MissingValues,
+    Standardization,
+    described,
+    numbers_of,
+    suspicions,
+    unusable,
+)
 from evomeans.cli.tables.readers import Contents, open_source, read_contents
 from evomeans.search import History
 from evomeans.search.history import COLUMNS

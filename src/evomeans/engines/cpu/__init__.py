@@ -4,8 +4,8 @@ docs/background/cpu-engine.md explains the idea, with a picture and tables of wh
 Files in the order to read them:
 
 1. ``layout.py``: the arrays that kernels share; dense and sparse rows.
-2. ``samples.py``, ``order.py``: from the user's data to tiles of 64 neighbours; with
-   many samples in parallel, and late.
+2. ``samples.py``, ``order.py``: from the user's data to tiles of 64 neighbours; with many samples
+   in parallel, and late.
 3. ``simd.py``: 64 numbers as one value, for vector registers.
 4. ``bounds.py``: the bounds, and how they shrink when centres move.
 5. ``assignment.py``: one assignment, from bounds to labels.

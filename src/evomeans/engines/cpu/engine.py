@@ -12,14 +12,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from evomeans.engines import nearest
 from evomeans.engines.base import Abandonable, CountingSamples
 from evomeans.engines.course import least_of
 from evomeans.engines.cpu.assignment import PAIRS
 from evomeans.engines.cpu.course import Refining, choose_place, is_common_end
+from evomeans.engines.cpu.instructions import Move
 from evomeans.engines.cpu.layout import Samples, Solution, count_tiles
 from evomeans.engines.cpu.memory import Memory
 from evomeans.engines.cpu.offspring import NO_CHILD
-from evomeans.engines.cpu.predict import closest_in_turn
 from evomeans.engines.cpu.samples import (
     DeferredSamples,
     can_move_singles,
@@ -28,15 +29,15 @@ from evomeans.engines.cpu.samples import (
     frame_for,
     scale_sparse,
 )
+from evomeans.engines.cpu.simd import WIDTH
 from evomeans.engines.cpu.workspace import LabelledCenters, Workspace
 from evomeans.engines.frame import Frame, is_sparse
 from evomeans.engines.protocol import (
     Abandoned,
     Ability,
     Handle,
-    Mating,
+    Order,
     Refinement,
-    Start,
     Way,
     require_abilities,
 )
@@ -139,12 +140,12 @@ class CpuEngine(Abandonable, CountingSamples):
         """Rows at quantiles of the cumulated weight."""
         return self.rows(self._draw.rows(quantiles))
 
-    def refine(self, starts: Sequence[Start]) -> list[Refinement]:
+    def refine(self, starts: Sequence[Order]) -> list[Refinement]:
         """Refine every start, one after the other."""
         require_abilities(starts, self.abilities, "CPU")
         return [self._refine(start) for start in starts]
 
-    def _refine(self, start: Start) -> Refinement:
+    def _refine(self, start: Order) -> Refinement:
         workspace = self._workspace(len(start.centers))
         found = self._new_solution(workspace.k)
         known = self.memory.lend(start.parent, workspace.k)
@@ -159,10 +160,12 @@ class CpuEngine(Abandonable, CountingSamples):
             self.memory.take_back(start.parent, known)
         return self._remembered(found, inertia, refining.n_iter)
 
-    def offspring(self, mating: Mating) -> tuple[Way, Refinement] | None:
+    def offspring(self, order: Order, ways: Sequence[Way]) -> Refinement | None:
         """Cross two solutions and refine the child, in a single call of a kernel."""
-        memory, first, second = self.memory, mating.first, mating.second
-        local_search, n_clusters = mating.local_search, len(mating.coins)
+        if order.parents is None:
+            raise ValueError("An offspring needs the parents of its order, and there are none.")
+        memory, (first, second) = self.memory, [one.handle for one in order.parents]
+        local_search, n_clusters = order.local_search, len(order.numbers)
         workspace = self._workspace(n_clusters)
         if workspace.team.n_threads > 1:
             return None
@@ -171,22 +174,18 @@ class CpuEngine(Abandonable, CountingSamples):
             if one is None or other is None:
                 return None
             found = self._new_solution(n_clusters)
-            workspace.breed(
-                one,
-                other,
-                found,
-                mating.coins,
-                Way.PARTS in mating.ways,
-                mating.ways[-1],
-                mating.removed,
-                *choose_place(workspace, self._draw, mating.alpha, mating.quantile),
-                mating.power,
-                local_search.swaps if n_clusters > 1 else 0,
-                mating.quantile,
-                local_search.single_moves,
-                local_search.momentum,
-                least_of(local_search, mating.least_explained),
+            placed, uniform = choose_place(workspace, self._draw, order.alpha, order.quantile)
+            move = Move(
+                inherit=True,
+                gone=order.removed,
+                placed=placed,
+                uniform=uniform,
+                least=least_of(local_search, order.least_explained),
+                leads=local_search.momentum,
+                moves=local_search.single_moves,
+                swaps=local_search.swaps > 0 and n_clusters > 1,
             )
+            workspace.breed(one, other, found, ways, move, order)
         finally:
             memory.take_back(first, one)
             memory.take_back(second, other)
@@ -194,10 +193,12 @@ class CpuEngine(Abandonable, CountingSamples):
         if outcome.made_by == NO_CHILD or not is_common_end(outcome, self.total_weight):
             memory.give_back(found)
             return None
-        made = self._remembered(found, outcome.inertia, int(outcome.iterations))
-        return WAYS[int(outcome.made_by)], made
+        way = WAYS[int(outcome.made_by)]
+        return self._remembered(found, outcome.inertia, int(outcome.iterations), way)
 
-    def _remembered(self, found: Solution, inertia: float, n_iter: int) -> Refinement:
+    def _remembered(
+        self, found: Solution, inertia: float, n_iter: int, way: Way | None = None
+    ) -> Refinement:
         """Keep a solution; its memory may be used again while what is returned lives on."""
         return Refinement(
             found.centers.copy(),
@@ -205,30 +206,27 @@ class CpuEngine(Abandonable, CountingSamples):
             found.weights.copy(),
             n_iter,
             self.memory.keep(found),
+            way=way,
         )
 
     def _new_solution(self, n_clusters: int) -> Solution:
         return self.memory.new_solution(self.n_samples, n_clusters, self.n_features)
 
     def assign(self, centers: FloatArray) -> tuple[NDArray[np.int32], float]:
-        """Labels of the closest centres, and the inertia."""
-        if self._deferred.samples is None and self._has_many_rows:
-            labels, squares = closest_in_turn(self._source, self.frame, centers, self.n_jobs)
-            total = squares.sum() if self.weights is None else self.weights @ squares
-            return labels, self.frame.inertia_in_data_units(float(total))
-        if self._deferred.was_abandoned:
-            # There was no time to put them into order, and one look at them does not need it.
+        """Labels of the closest centres, those of ``predict``, and the inertia."""
+        if self._deferred.was_abandoned and not self._has_many_rows:
+            # There was no time to put them into order, and the next looks at them do without it.
             self._deferred.get_soon()
-        found = self._assigned(centers)
-        labels = self._workspace(len(centers)).labels(found.state)
-        self.memory.give_back(found)
-        return labels, self.frame.inertia_in_data_units(self._workspace(len(centers)).inertia)
+        labels = nearest.labels(self._source, centers, self.frame, self.n_jobs)
+        squares = nearest.squares(self._source, labels, centers, self.frame, self.n_jobs)
+        total = squares.sum() if self.weights is None else self.weights @ squares
+        return labels, self.frame.inertia_in_data_units(float(total))
 
     def _assigned(self, centers: FloatArray) -> Solution:
         """Return samples that are assigned to their closest centres, and no more."""
         workspace = self._workspace(len(centers))
         found = self._new_solution(workspace.k)
-        workspace.run(found, found, centers, False, -1, 0.0, 1, steps=0)
+        workspace.run(found, found, centers, Move(steps=0))
         return found
 
     @property
@@ -311,10 +309,13 @@ class CpuEngine(Abandonable, CountingSamples):
         n_workers, n_threads = share_threads(self.n_jobs, most, self._work(n_clusters))
         if n_workers == 1 and not self.takes_long(n_clusters):
             return [self]
-        workers = [copy(self) for _ in range(n_workers)]
-        for worker in workers:
-            worker.n_jobs, worker._workspace_in_use = n_threads, None
-        return workers
+        return [self.twin(n_threads) for _ in range(n_workers)]
+
+    def twin(self, n_jobs: int) -> Self:
+        """Return an engine that shares the samples and the memory, but not the work space."""
+        twin = copy(self)
+        twin.n_jobs, twin._workspace_in_use = n_jobs, None
+        return twin
 
     def takes_long(self, n_clusters: int) -> bool:
         """Whether a refinement takes milliseconds."""
@@ -350,17 +351,24 @@ class CpuEngine(Abandonable, CountingSamples):
         n_few = min(self.n_samples, max(FEW_ROWS, n_few))
         centers = self.rows(np.linspace(0, self.n_samples - 1, n_clusters).astype(np.intp))
         own = None if self.weights is None else self.weights[:n_few]
-        # First calls of all kinds reserve memory, however few samples there are.
-        CpuEngine(self._source[:1], None, frame=self.frame, searching=False)
+        # First calls of all kinds reserve memory, however few samples there are. And with many
+        # centres, one tile of samples takes as long as hundreds of them.
+        one_tile = CpuEngine(self._source[:WIDTH], None, frame=self.frame, searching=False)
+        fixed = one_tile.seconds_to_assign(centers)
         began = perf_counter()
         few = CpuEngine(self._source[:n_few], own, frame=self.frame, searching=False)
         taken_in = perf_counter()
         factor = self.n_samples / n_few
-        few.assign(centers)
-        reserved = perf_counter()
-        few.assign(centers)
-        labelling = (perf_counter() - reserved) * factor / self._n_threads(n_clusters)
+        rest = max(0.0, few.seconds_to_assign(centers) - fixed)
+        labelling = fixed + rest * factor / self._n_threads(n_clusters)
         return (taken_in - began) * factor, labelling
+
+    def seconds_to_assign(self, centers: FloatArray) -> float:
+        """Measure an assignment, once memory is reserved for it."""
+        self.assign(centers)
+        reserved = perf_counter()
+        self.assign(centers)
+        return perf_counter() - reserved
 
     def close(self) -> None:
         """Release nothing: all of it is memory of this process."""
@@ -378,7 +386,8 @@ class CpuEngine(Abandonable, CountingSamples):
         """Weighted squared distances to the closest centres, in the frame."""
         if self._has_many_rows:
             # In the same bits whether they are in order or not.
-            _, squares = closest_in_turn(self._source, self.frame, centers, self.n_jobs)
+            labels = nearest.labels(self._source, centers, self.frame, self.n_jobs)
+            squares = nearest.squares(self._source, labels, centers, self.frame, self.n_jobs)
             return squares if self.weights is None else squares * self.weights
         workspace = self._workspace(len(centers))
         self.memory.give_back(self._assigned(centers))

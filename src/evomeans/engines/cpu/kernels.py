@@ -17,6 +17,7 @@ from evomeans.compiled.ready import Call
 from evomeans.engines.cpu.acceleration import MomentumState, lead
 from evomeans.engines.cpu.assignment import reassign
 from evomeans.engines.cpu.hartigan import move_singles
+from evomeans.engines.cpu.instructions import Instructions
 from evomeans.engines.cpu.layout import Centers, Samples, Scratch, Solution, SparseRows, State
 from evomeans.engines.cpu.offspring import OffspringArrays, make_offspring
 from evomeans.engines.cpu.order import distribute, halve, route, split
@@ -30,7 +31,7 @@ from evomeans.engines.cpu.samples import (
     frame_for,
     with_room,
 )
-from evomeans.engines.cpu.seeding import all_distances, draw_at, seed
+from evomeans.engines.cpu.seeding import Candidates, all_distances, draw_at, seed
 from evomeans.engines.cpu.simd import WIDTH
 from evomeans.engines.cpu.swaps.lists import Clusters, UndoLog
 from evomeans.engines.cpu.swaps.search import try_swaps
@@ -38,6 +39,7 @@ from evomeans.engines.cpu.threads import ThreadTeam
 from evomeans.engines.frame import is_sparse
 from evomeans.engines.protocol import Ability
 from evomeans.engines.rules import MANY_ROWS
+from evomeans.engines.scoring import FEWEST
 from evomeans.kernels import matching, merging
 from evomeans.kernels.vectors import smallest_size
 
@@ -99,25 +101,16 @@ class Kernels:
         parts, labelled = Parts.allocate(0), (state.labels, solution.centers)
         family, arrays = (solution,) * 3, OffspringArrays.allocate(0, 0, parts)
         momentum = MomentumState.allocate(0, 0)
-        choices = False, 0, -1, -1, 0.0, 1, 0, 0.0, 0, 0, 0, 0.0
-        numbers = False, -1, -1, 0.0, 1, 1, 0, 0, 0.0, 0, 0, 0, 0.0, 0, 1
+        instructions = Instructions.allocate()
+        shared = centers, scratch, *swapping, momentum
         self.arguments: dict[Any, tuple[Any, ...]] = {
-            refine: (samples, solution, solution, centers, scratch, *swapping, momentum, *numbers),
+            refine: (samples, solution, solution, *shared, instructions, 0, 1),
             reassign: (*bundles, -1, 0, 1),
             move_singles: (*bundles, 0, 1),
             lead: (*bundles, momentum, 0.0, 0, 0, 1),
             try_swaps: (samples, *swapping, state, centers, scratch, 1, 0.0),
             choose_parts: (samples, *labelled, *labelled, parts),
-            make_offspring: (
-                samples,
-                *family,
-                centers,
-                scratch,
-                *swapping,
-                momentum,
-                arrays,
-                *choices,
-            ),
+            make_offspring: (samples, *family, *shared, arrays, instructions),
         }
 
     @cached_property
@@ -219,9 +212,12 @@ def calls(
         tiles = samples.tiles, samples.middles, samples.squares, single
         found.append(Call(fill_tiles, (samples.rows, *tiles), 0.3))
         if X.shape[0] >= MANY_ROWS:
-            found += [*bucket_calls(samples.rows, samples.order), *kernel_calls_for(X)]
+            found += bucket_calls(samples.rows, samples.order)
+    if X.shape[0] > FEWEST:
+        # Fewer samples are labelled by NumPy, but for ties.
+        found += kernel_calls_for(X)
     if Ability.SEEDING in abilities:
-        memory = samples.squares, single, double, grid, pairs[0]
+        memory = Candidates.allocate(1, 1, 1), grid, pairs[0]
         found.append(Call(seed, (samples, grid, scratch, *memory, 0, 1), 0.9))
     if Ability.SINGLE_MOVES in abilities and can_move_singles(X):
         found.append(Call(move_singles, kernels.arguments[move_singles], 2.3))

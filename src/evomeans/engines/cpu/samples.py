@@ -1,4 +1,8 @@
-"""From the data of the user to the arrays that the kernels read."""
+"""From the data of the user to the arrays that the kernels read, at once or when they are needed.
+
+To put many rows into order takes as long as dozens of looks at all of them. K-means gains more by
+it, but drawing a sample does not, nor do the labels of an answer when time is up.
+"""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from evomeans.engines.course import (
 from evomeans.engines.dask.blocks import Survey
 from evomeans.engines.dask.steps import Ground, Question, Wanted
 from evomeans.engines.frame import means_of
-from evomeans.engines.protocol import Refinement, Start
+from evomeans.engines.protocol import Order, Refinement
 from evomeans.engines.rules import MAX_ITERATIONS, split_mixture
 from evomeans.engines.sampling import wheel_stops
 from evomeans.typing import FloatArray
@@ -41,7 +41,7 @@ class BlockCourse:
     solutions ask side by side.
     """
 
-    start: Start
+    start: Order
     name: int
     """Of the solution, for the workers."""
     parent: int

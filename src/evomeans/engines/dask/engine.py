@@ -39,7 +39,7 @@ from evomeans.engines.dask.steps import (
 )
 from evomeans.engines.frame import Frame, column_scales, limb_bits
 from evomeans.engines.precision import Extremes, may_lose_samples
-from evomeans.engines.protocol import Abandoned, Ability, Refinement, Start, require_abilities
+from evomeans.engines.protocol import Abandoned, Ability, Order, Refinement, require_abilities
 from evomeans.engines.sampling import Drawing
 from evomeans.typing import FloatArray
 
@@ -202,7 +202,7 @@ class DaskEngine(PlainKMeans):
         X = self.frame.decode(rows).astype(self.X.dtype)
         return CpuEngine(X, own, n_jobs=self.n_jobs, frame=self.frame)
 
-    def refine(self, starts: Sequence[Start]) -> list[Refinement]:
+    def refine(self, starts: Sequence[Order]) -> list[Refinement]:
         """K-means from all starts side by side."""
         require_abilities(starts, self.abilities, "Dask")
         self._settle()

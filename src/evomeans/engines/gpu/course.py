@@ -30,7 +30,7 @@ from evomeans.engines.course import (
 )
 from evomeans.engines.gpu.batch import Batch, DeviceMemory, Lloyd
 from evomeans.engines.gpu.samples import DeviceSamples
-from evomeans.engines.protocol import Start
+from evomeans.engines.protocol import Order
 from evomeans.engines.rules import MAX_ITERATIONS, sits_on_centers, split_mixture
 from evomeans.engines.sampling import WeightedDraw
 from evomeans.typing import FloatArray
@@ -164,7 +164,7 @@ class BatchRefining:
     """Slots whose centres were put onto samples."""
 
     def run(
-        self, starts: Sequence[Start], memory: DeviceMemory, total_weight: float
+        self, starts: Sequence[Order], memory: DeviceMemory, total_weight: float
     ) -> list[Level]:
         """Follow all courses to their ends."""
         self.starts, self.memory = starts, memory

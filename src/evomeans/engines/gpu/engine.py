@@ -27,7 +27,7 @@ from evomeans.engines.gpu.samples import (
     hold_samples,
     upload_rows,
 )
-from evomeans.engines.protocol import Abandoned, Ability, Refinement, Start, require_abilities
+from evomeans.engines.protocol import Abandoned, Ability, Order, Refinement, require_abilities
 from evomeans.engines.sampling import Drawing, WeightedDraw
 from evomeans.typing import FloatArray
 
@@ -154,7 +154,7 @@ class GpuEngine(PlainKMeans):
         X = ChosenRows(self._source, rows, self.samples.rows, frame)
         return GpuEngine(X, own, n_jobs=n_jobs, device=self.device, batch=self.batch)
 
-    def refine(self, starts: Sequence[Start]) -> list[Refinement]:
+    def refine(self, starts: Sequence[Order]) -> list[Refinement]:
         """K-means from every start, as many together as the memory of the device allows."""
         require_abilities(starts, self.abilities, "GPU")
         results: list[Refinement] = []
@@ -180,7 +180,7 @@ class GpuEngine(PlainKMeans):
             ) from error
         self.together //= 2
 
-    def _refine(self, starts: Sequence[Start]) -> list[Refinement]:
+    def _refine(self, starts: Sequence[Order]) -> list[Refinement]:
         refining = self._refining_of(len(starts[0].centers))
         try:
             levels = refining.run(starts, self.memory, self.total_weight)
