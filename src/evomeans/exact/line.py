@@ -15,7 +15,6 @@ from evomeans.exact.line_program import (
     LARGEST_MAGNITUDE,
     Segments,
     best_starts,
-    best_starts_of_all,
     segment_means,
 )
 from evomeans.typing import FloatArray, Integers
@@ -185,12 +184,8 @@ class ScaledLine:
         # Labels that are optimal for the raised weights lose at most what these add, anywhere.
         raised = 2 * float(np.sum(clamped - weights)) * float(values[-1] - values[0]) ** 2
         ks = [k for k in k_values if k < values.size]
-        found: list[Segments] = []
-        if len(ks) == 1:
-            found = [best_starts(values, clamped, ks[0])]
-        elif ks:
-            found = best_starts_of_all(values, clamped, ks)
-        found = [Segments(starts, doubt + raised) for starts, doubt in found]
+        solved = best_starts(values, clamped, ks) if ks else []
+        found = [Segments(starts, doubt + raised) for starts, doubt in solved]
         found += [Segments(np.arange(values.size), 0.0)] * (len(k_values) - len(ks))
         return [self._segments(one, k) for one, k in zip(found, k_values, strict=True)]
 

@@ -191,26 +191,8 @@ class Segments(NamedTuple):
     doubt: float
 
 
-def best_starts(x: FloatArray, w: FloatArray, k: int) -> Segments:
-    """Return the k indices at which the optimal segments start.
-
-    There are more than k points x, ascending and distinct, of magnitude at most
-    `LARGEST_MAGNITUDE`, with positive weights w, at most 1.
-    """
-    if k == 1:
-        return Segments(np.zeros(1, np.int64), 0.0)
-    starts = good_starts(x, w, k)
-    inertia = segment_means(x, w, starts)[2]
-    if inertia < LEAST_EXACT_INERTIA:
-        return Segments(starts, math.inf)
-    first = forced_starts(x, w, starts, inertia)
-    sums, reach = segment_sums(x, w, first)
-    error = program_error(inertia, reach, x.size, k)
-    return Segments(run_layers(sums, first, k, inertia * (1.0 + SLACK) + error), error)
-
-
-def best_starts_of_all(x: FloatArray, w: FloatArray, ks: Sequence[int]) -> list[Segments]:
-    """Return the starts of the optimal segments for several k, from one program.
+def best_starts(x: FloatArray, w: FloatArray, ks: Sequence[int]) -> list[Segments]:
+    """Return the indices at which the optimal segments start, for several k from one program.
 
     Layer q of the program is the same for every k. What prunes it is the bound for the smallest k:
     no other optimum is higher.
@@ -218,31 +200,27 @@ def best_starts_of_all(x: FloatArray, w: FloatArray, ks: Sequence[int]) -> list[
     Parameters
     ----------
     x, w : (n,) arrays
-        As in :func:`best_starts`.
+        Points, ascending and distinct, of magnitude at most `LARGEST_MAGNITUDE`, and their weights,
+        positive and at most 1.
     ks : sequence of int
         Ascending, all below n.
     """
     if ks[0] == 1:
-        others = best_starts_of_all(x, w, ks[1:]) if len(ks) > 1 else []
+        others = best_starts(x, w, ks[1:]) if len(ks) > 1 else []
         return [Segments(np.zeros(1, np.int64), 0.0), *others]
     starts = good_starts(x, w, ks[0])
     inertia = segment_means(x, w, starts)[2]
     if inertia < LEAST_EXACT_INERTIA:
-        return [best_starts(x, w, k) for k in ks]
+        others = [one for k in ks[1:] for one in best_starts(x, w, [k])]
+        return [Segments(starts, math.inf), *others]
     first = forced_starts(x, w, starts, inertia)
     sums, reach = segment_sums(x, w, first)
-    bound = inertia * (1.0 + SLACK) + program_error(inertia, reach, x.size, ks[-1])
-    n, last, layers = first.size, 0, []
-    previous, current = np.zeros(n + 1), np.empty(n + 1)
-    argmin = np.empty(n + 1, np.int32)
-    for q in range(1, ks[-1] + 1):
-        # Before the smallest k, no row is needed that leaves too few points for the others.
-        high = n - max(0, ks[0] - q)
-        last = row_minima(sums, first, previous, current, argmin, q, high, q - 1, last, bound)
-        layers.append((q, pack(argmin[: last - q + 1])))
-        previous, current = current, previous
+    n, k = first.size, ks[-1]
+    bound = inertia * (1.0 + SLACK) + program_error(inertia, reach, n, k)
+    layers = run_layers(sums, first, ks, bound)
     # Up to the bound, costs are the same for all k, and so are their errors.
-    errors = [program_error(bound, reach, n, k) for k in ks]
+    highest = inertia if len(ks) == 1 else bound
+    errors = [program_error(highest, reach, n, k) for k in ks]
     found = [walk_back(layers[:k], n) for k in ks]
     return [Segments(*one) for one in zip(found, errors, strict=True)]
 
@@ -256,19 +234,21 @@ def program_error(inertia: float, reach: float, n: int, k: int) -> float:
     return 2 * k * (2 * math.log2(n) + 4) * cost
 
 
-def run_layers(sums: FloatArray, first: NDArray[np.int32], k: int, bound: float) -> Integers:
-    """Compute the layers D_1 .. D_k and walk back through their minimisers."""
-    n = first.size
+def run_layers(
+    sums: FloatArray, first: NDArray[np.int32], ks: Sequence[int], bound: float
+) -> list[tuple[int, tuple[int, NDArray[np.uint8]]]]:
+    """Compute the layers D_1, D_2, ... up to the largest k; return their minimisers."""
+    n, last, layers = first.size, 0, []
     previous, current = np.zeros(n + 1), np.empty(n + 1)
     argmin = np.empty(n + 1, np.int32)
-    layers = []
-    last = 0
-    for q in range(1, k + 1):
-        low, high = (q, n - k + q) if q < k else (n, n)
+    for q in range(1, ks[-1] + 1):
+        # Before the smallest k, no row is needed that leaves too few points for the others; of the
+        # last layer, only the last row.
+        low, high = (q, n - max(0, ks[0] - q)) if q < ks[-1] else (n, n)
         last = row_minima(sums, first, previous, current, argmin, low, high, q - 1, last, bound)
         layers.append((low, pack(argmin[: last - low + 1])))
         previous, current = current, previous
-    return walk_back(layers, n)
+    return layers
 
 
 def walk_back(layers: Sequence[tuple[int, tuple[int, NDArray[np.uint8]]]], n: int) -> Integers:
@@ -310,7 +290,7 @@ def good_starts(x: FloatArray, w: FloatArray, k: int) -> Integers:
         return starts
     starts = np.union1d(starts, np.linspace(0, n, size, endpoint=False).astype(np.int64))
     means, weights, _ = segment_means(x, w, starts)
-    return starts[best_starts(means, weights, k).starts]
+    return starts[best_starts(means, weights, [k])[0].starts]
 
 
 def gap_costs(x: FloatArray, w: FloatArray) -> FloatArray:
