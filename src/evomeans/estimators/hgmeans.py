@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 from evomeans.estimators.callbacks import with_callbacks
@@ -19,6 +20,8 @@ from evomeans.typing import FloatArray
 __all__ = ["HGMeans"]
 
 
+@explaining_kmeans_parameters
+@dataclass(eq=False, repr=False)
 class HGMeans(SearchingEstimator):
     """K-means clustering by HG-means, a hybrid genetic search for the global minimum.
 
@@ -265,45 +268,24 @@ class HGMeans(SearchingEstimator):
     (array([0.5, 6. ]), 'proven_optimal')
     """
 
-    @explaining_kmeans_parameters
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        strategy: str | Strategy = "deep",
-        min_population: int = 10,
-        max_population: int = 20,
-        max_offspring: int = DEFAULT_MAX_OFFSPRING,
-        n_iter_no_change: int | None = None,
-        max_time: float | None = None,
-        target_inertia: float | None = None,
-        subsample: int | str | None = "auto",
-        init: Any = None,
-        engine: str = "auto",
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        warm_start: bool = False,
-        checkpoint: str | os.PathLike[str] | None = None,
-        observers: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.strategy = strategy
-        self.min_population = min_population
-        self.max_population = max_population
-        self.max_offspring = max_offspring
-        self.n_iter_no_change = n_iter_no_change
-        self.max_time = max_time
-        self.target_inertia = target_inertia
-        self.subsample = subsample
-        self.init = init
-        self.engine = engine
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.warm_start = warm_start
-        self.checkpoint = checkpoint
-        self.observers = observers
-        self.verbose = verbose
+    n_clusters: int = 8
+    _: KW_ONLY
+    strategy: str | Strategy = "deep"
+    min_population: int = 10
+    max_population: int = 20
+    max_offspring: int = DEFAULT_MAX_OFFSPRING
+    n_iter_no_change: int | None = None
+    max_time: float | None = None
+    target_inertia: float | None = None
+    subsample: int | str | None = "auto"
+    init: Any = None
+    engine: str = "auto"
+    n_jobs: int | None = None
+    random_state: Any = None
+    warm_start: bool = False
+    checkpoint: str | os.PathLike[str] | None = None
+    observers: Any = None
+    verbose: int = 0
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

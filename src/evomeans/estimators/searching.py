@@ -283,6 +283,17 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
                 ConvergenceWarning,
                 stacklevel=4 + EXTRA_FRAMES,
             )
+        elif result.stop_reason is StopReason.MAX_TIME and not (
+            result.n_offspring or result.n_on_samples
+        ):
+            runs = "run" if len(result.history) == 1 else "runs"
+            warnings.warn(
+                f"max_time={self.max_time} was up before the first offspring. The answer is the "
+                f"best of {len(result.history)} {runs} of K-means, with swaps where these were "
+                "made; the genetic search has not begun. Give it more time for a better one.",
+                ConvergenceWarning,
+                stacklevel=4 + EXTRA_FRAMES,
+            )
         if result.stop_reason is StopReason.INTERRUPTED:
             text = (
                 f"fit was interrupted after {result.n_offspring} offspring; the best solution so "

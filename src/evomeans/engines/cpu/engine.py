@@ -312,10 +312,13 @@ class CpuEngine(Abandonable, CountingSamples):
         n_workers, n_threads = share_threads(self.n_jobs, most, self._work(n_clusters))
         if n_workers == 1 and not self.takes_long(n_clusters):
             return [self]
-        workers = [copy(self) for _ in range(n_workers)]
-        for worker in workers:
-            worker.n_jobs, worker._workspace_in_use = n_threads, None
-        return workers
+        return [self.twin(n_threads) for _ in range(n_workers)]
+
+    def twin(self, n_jobs: int) -> Self:
+        """Return an engine that shares the samples and the memory, but not the work space."""
+        twin = copy(self)
+        twin.n_jobs, twin._workspace_in_use = n_jobs, None
+        return twin
 
     def takes_long(self, n_clusters: int) -> bool:
         """Whether a refinement takes milliseconds."""
