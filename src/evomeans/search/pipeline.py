@@ -8,7 +8,7 @@ from dataclasses import replace
 from threading import Lock
 
 from evomeans.engines.protocol import Abandoned, Engine, Order, Refinement
-from evomeans.engines.workers import MOMENT, Task, Workers
+from evomeans.engines.workers import MOMENT, Workers, WorkerTask
 from evomeans.search.breeding import make_at_once
 from evomeans.search.timing import Timing
 
@@ -35,7 +35,7 @@ class Pipeline:
         self._workers = workers
         self._place = place
         self._timing = timing
-        self._broods: deque[tuple[Brood, Task[list[Made]]]] = deque()
+        self._broods: deque[tuple[Brood, WorkerTask[list[Made]]]] = deque()
         self._count = 0
         self._can_place_early = True
 
