@@ -15,6 +15,7 @@ from evomeans.engines.constrained.transport import fill_soon
 from evomeans.engines.cpu import engine as cpu_engine
 from evomeans.engines.cpu import order
 from evomeans.engines.cpu.engine import CpuEngine
+from evomeans.engines.cpu.instructions import PLAIN, Move
 from evomeans.engines.cpu.seeding import Candidates, seed
 from evomeans.engines.cpu.threads import ABANDONED
 from evomeans.engines.cpu.workspace import Workspace
@@ -100,32 +101,9 @@ def test_the_kernels_look_at_the_barrier() -> None:
     seed(workspace.samples, *memory, RNG.random((4, 2)), chosen, 0, 1)
     assert_array_equal(chosen, -1)
     found = engine._new_solution(4)
-    addresses = workspace._addresses
-    workspace._kernels.refine(
-        addresses[0],
-        *[address_of(found)] * 2,
-        *addresses[1:],
-        *(
-            0,
-            0,
-            0,
-            False,
-            -1,
-            -1,
-            0.0,
-            1,
-            5,
-            workspace._kernels.reassign,
-            0,
-            0.0,
-            0,
-            0,
-            0,
-            0.0,
-            0,
-            1,
-        ),
-    )
+    shared = workspace._instructed(Move(steps=5), PLAIN)
+    samples = workspace._addresses[0]
+    workspace._kernels.refine(samples, *[address_of(found)] * 2, *shared, 0, 1)
     assert_array_equal(found.state.labels, 4)
 
 

@@ -70,7 +70,7 @@ class SphericalHGMeans(Model):
             settle,
             X,
             sample_weight,
-            kernel_calls=partial(kernel_calls_for, X),
+            kernel_calls=partial(kernel_calls_for, X, self.n_clusters),
             strategy=MODELS,
             identity={"model": "spherical"},
         )

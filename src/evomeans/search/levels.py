@@ -21,6 +21,7 @@ from evomeans.engines.protocol import Abandoned, Ability, Engine, LocalSearch, O
 from evomeans.engines.sampling import Drawing
 from evomeans.engines.workers import watched
 from evomeans.search.history import OffspringRecord
+from evomeans.search.observers import SearchObserver
 from evomeans.search.population import CLONE_TOLERANCE, Individual
 from evomeans.search.settings import SearchSettings
 from evomeans.typing import FloatArray
@@ -124,7 +125,7 @@ def draw_samples(
     return samples
 
 
-class WorkLimit:
+class WorkLimit(SearchObserver):
     """Ends the search on a sample when it costs more than it promises.
 
     Where clusters overlap, K-means takes many iterations and all solutions are about as good. Then
@@ -144,7 +145,7 @@ class WorkLimit:
         self.fewest = ROUNDS * batch if batch > 1 else 0
         self._best, self._made = math.inf, 0
 
-    def __call__(self, record: OffspringRecord) -> bool:
+    def on_solution(self, record: OffspringRecord) -> bool:
         """Return whether the search should end."""
         are_alike = record.population_median <= record.population_best * (1.0 + ALIKE)
         if record.best < self._best * (1.0 - SIGNIFICANT) or not are_alike:
