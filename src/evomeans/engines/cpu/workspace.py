@@ -35,7 +35,7 @@ from evomeans.engines.cpu.samples import with_room
 from evomeans.engines.cpu.seeding import all_distances, draw_at, seed
 from evomeans.engines.cpu.simd import WIDTH
 from evomeans.engines.cpu.swaps.lists import SUCCESSES, Clusters, UndoLog
-from evomeans.engines.cpu.threads import ThreadTeam
+from evomeans.engines.cpu.threads import ABANDONED, ThreadTeam
 from evomeans.engines.protocol import Way
 from evomeans.engines.rules import MAX_ITERATIONS
 from evomeans.typing import FloatArray
@@ -224,9 +224,9 @@ class Workspace:
             if tries_parts:
                 addresses[PARTS] = kernels.choose_parts
             if way == Way.MERGING:
-                addresses[MERGE] = kernels.merge
+                addresses[MERGE] = kernels.merge(self.k)
             else:
-                addresses[CROSS] = kernels.cross
+                addresses[CROSS] = kernels.cross(self.k)
         return self._nursery_address
 
     @cached_property
@@ -235,7 +235,9 @@ class Workspace:
 
     @cached_property
     def _nursery(self) -> OffspringArrays:
-        return OffspringArrays.allocate(*self.target.shape, self._parts)
+        # The flag of the team ends long crossovers as it ends refinements.
+        stop = self.team.barrier[ABANDONED : ABANDONED + 1]
+        return OffspringArrays.allocate(*self.target.shape, self._parts, stop)
 
     @cached_property
     def _addresses(self) -> tuple[int, int, int]:
