@@ -43,9 +43,7 @@ from evomeans.estimators.searching import SearchingEstimator
 from evomeans.search import OffspringRecord, StopReason
 from evomeans.search.stopping import DeferredInterrupt
 from evomeans.storage.archive import ArchiveError, history_from_arrays, read_archive
-from evomeans.storage.checkpoint import FORMAT, VERSION
-from evomeans.storage.checkpoint import FORMAT as PATH_FORMAT
-from evomeans.storage.checkpoint import VERSION as PATH_VERSION
+from evomeans.storage.checkpoint import FORMAT, PATH_FORMAT, PATH_VERSION, VERSION
 from evomeans.storage.state_file import CheckpointError
 from evomeans.wording import how_to_install
 

@@ -84,7 +84,7 @@ def certify(
         each core. Unless time runs out, the result is the same for any number. Within
         ``joblib.parallel_config("dask")``, parts go to a Dask cluster.
     engine : {"cpu", "gpu"}, default="cpu"
-        Where the relaxation computes its eigenvectors. "gpu" needs PyTorch and pays off for 700 to
+        Where the relaxation computes its eigenvectors. "gpu" needs PyTorch and is faster for 700 to
         3,000 distinct samples. The final inequality is always evaluated on the CPU.
     method : {"auto", "direct", "separation", "relaxation", "plane", "parts"}, default="auto"
         How to prove it. "auto" takes what suits the samples.

@@ -65,7 +65,7 @@ class ConstrainedHGMeans(Model):
         Means of the clusters, in lexicographic order among clusters with equal limits.
 
     labels_ : ndarray of shape (n_samples,), dtype int32
-        The cluster of each sample. It need not be the one with the closest centre, so that
+        The cluster of each sample. It need not be the one with the closest centre, so
         ``predict(X)`` may differ.
 
     inertia_ : float
@@ -127,7 +127,7 @@ class ConstrainedHGMeans(Model):
         must_link: Any = None,
         cannot_link: Any = None,
     ) -> Self:
-        """Find the clusters of ``X`` that heed all constraints.
+        """Find the clusters of ``X`` that satisfy all constraints.
 
         Parameters
         ----------

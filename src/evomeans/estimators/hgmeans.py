@@ -39,7 +39,7 @@ class HGMeans(SearchingEstimator):
         How to search; docs/background/how-it-works.md has pictures.
 
         - "deep": half of the founders begin with k-means++; single samples change their cluster
-          after K-means (Hartigan's moves), and centres are swapped if that pays; offspring have
+          after K-means (Hartigan's moves), and centres are swapped if that helps; offspring have
           the better parts of both parents, or these are matched or merged; and a population that
           has settled gives way to a new one, until independent ones agree. What each of them gets
           depends on how many samples clusters have, and how far apart they are. The engines "gpu"
@@ -83,12 +83,12 @@ class HGMeans(SearchingEstimator):
     init : array-like of shape (n_clusters, n_features) or \
             (n_solutions, n_clusters, n_features), default=None
         Centres, or several sets of them, that join the first population. Random ones complete
-        it, so that a poor ``init`` costs little and a good one is never lost.
+        it, so a poor ``init`` costs little and a good one is never lost.
 
     engine : {"auto", "cpu", "gpu", "dask", "reference"}, default="auto"
         What holds the samples and runs K-means.
 
-        - "auto" takes the best engine at hand, which is "dask" if ``X`` is a Dask array or
+        - "auto" takes the best engine available, which is "dask" if ``X`` is a Dask array or
           dataframe, or a memory map that does not fit into memory, else "cpu". If ``X`` is in
           memory and has a single feature, it solves the problem exactly, without a search. The
           parameters of the search do not matter then, and ``stop_reason_`` is "proven_optimal",
@@ -106,7 +106,7 @@ class HGMeans(SearchingEstimator):
         - "reference": plain NumPy, dense only; slow and simple.
 
     n_jobs : int, default=None
-        Threads to use. None means one for each core that scikit-learn's KMeans would use, so that
+        Threads to use. None means one for each core that scikit-learn's KMeans would use, so
         ``OMP_NUM_THREADS``, cgroups and the workers of joblib count; -1 means all cores. The
         result does not depend on it, to the last bit. The engine "dask" uses the threads that Dask
         has.

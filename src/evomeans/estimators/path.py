@@ -162,7 +162,7 @@ class HGMeansPath(CentersMixin, BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    **Interruption.** Ctrl-C ends the path after the present step is given up. The numbers of
+    **Interruption.** Ctrl-C abandons the present step and ends the path. The numbers of
     clusters that have a solution are kept, and a RuntimeWarning says so. With a ``checkpoint``, the
     next fit continues.
 
@@ -352,7 +352,7 @@ class HGMeansPath(CentersMixin, BaseEstimator):  # type: ignore[misc]
         if short := [k for k in known if self._solutions[k].n_distinct < k]:
             most = self._solutions[short[0]].n_distinct
             warnings.warn(
-                f"X has only {most} distinct samples, so that solutions for k={short[0]} and more "
+                f"X has only {most} distinct samples, so solutions for k={short[0]} and more "
                 "have empty clusters. Leave out the k above.",
                 ConvergenceWarning,
                 stacklevel=4,

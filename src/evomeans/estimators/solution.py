@@ -58,11 +58,10 @@ def canonical_solution(
 ) -> FinalSolution:
     """Round centres to the precision of the data, order them, and label the samples anew.
 
-    Labels and inertia are those of the rounded centres, so that whoever reads them from the
-    estimator, or asks it to predict, gets the same answer. Where the order or the rounding
-    decides a tie between two centres otherwise than the search did, the centres are no longer the
-    means of their clusters; K-means then goes on from there, to a better solution. If the centres
-    are ``is_final``, there is no time for that.
+    Labels and inertia are those of the rounded centres, so ``labels_`` and ``predict`` give the
+    same answer. Where the order or the rounding decides a tie between two centres otherwise than
+    the search did, the centres are no longer the means of their clusters. K-means then continues
+    from there, to a better solution. If the centres are ``is_final``, there is no time for that.
     """
     solution = _labelled(engine, centers, dtype)
     while not is_final:

@@ -281,7 +281,7 @@ def check_warm_start(population: Sequence[Any], n_clusters: int, n_features: int
     shape = population[0].centers.shape
     if shape != (n_clusters, n_features):
         raise ValueError(
-            f"warm_start=True goes on from solutions of n_clusters={shape[0]} centres with "
+            f"warm_start=True continues from solutions of n_clusters={shape[0]} centres with "
             f"n_features={shape[1]}, but n_clusters={n_clusters} and n_features={n_features} are "
             "asked for. Set warm_start=False to begin anew."
         )

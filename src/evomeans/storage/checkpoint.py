@@ -212,7 +212,7 @@ class PathCheckpoint(StateFile[PathState]):
     def begin(self, state: PathState, *, resume: bool = True) -> PathState:
         """Return the state in the file, or write the new one if there is no file.
 
-        Without ``resume``, the state at hand replaces that in the file.
+        Without ``resume``, the given state replaces that in the file.
         """
         return self.read_or_write(state, resume=resume)
 

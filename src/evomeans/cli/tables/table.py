@@ -154,7 +154,7 @@ def _without_missing(table: Table, missing: str | MissingValues) -> Table:
     X, kept = missing.apply(table.X)
     if not len(X):
         raise CommandError(
-            f"{table.name} has missing values in every row, so that --missing drop leaves none. "
+            f"{table.name} has missing values in every row, so --missing drop leaves none. "
             "Leave out columns with --exclude, or fill them with --missing mean."
         )
     text = found.described(missing.how)
