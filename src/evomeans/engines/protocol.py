@@ -186,11 +186,6 @@ class Order:
     founding: Any = None
     numbers: FloatArray = field(default_factory=_nowhere, metadata=OF_PLACING)
 
-    @property
-    def is_placed(self) -> bool:
-        """Whether it has centres to begin with."""
-        return self.parents is None and self.founding is None
-
     def placed(self, centers: FloatArray, made_by: str, **changes: Any) -> Order:
         """Return the order with centres, and without what they were made of."""
         return replace(
