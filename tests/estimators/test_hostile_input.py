@@ -24,8 +24,8 @@ from evomeans import (
     metrics,
 )
 from evomeans.engines.constrained.engine import ConstrainedEngine
-from evomeans.storage.checkpoint import Checkpoint, PathCheckpoint
 from evomeans.storage.archive import read_archive, write_archive
+from evomeans.storage.checkpoint import Checkpoint, PathCheckpoint
 
 X = np.random.default_rng(0).normal(size=(24, 3))
 SPARSE = np.where(np.random.default_rng(1).random((24, 3)) < 0.4, 0.0, X)
