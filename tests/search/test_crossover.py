@@ -67,11 +67,9 @@ def cross(first, second, coins, *, squared=False):
 
 def match(first, second, *, squared):
     """Return the partners in the second of all centres of the first, and which are equal."""
-    k = len(first)
-    partner, shared = np.empty(k, np.intp), np.empty(k, np.bool_)
-    memory = np.empty((k, k)), np.empty((3, k)), np.empty((7, k), np.intp)
-    matching.match(first, second, squared, partner, shared, *memory)
-    return partner, shared
+    arrays = matching.MatchingArrays.allocate(len(first))
+    matching.match(first, second, squared, arrays)
+    return arrays.partner, arrays.is_shared
 
 
 def as_multiset(centers) -> list[tuple[float, ...]]:

@@ -28,7 +28,9 @@ def needed_calls() -> list[Any]:
     from evomeans.exact import prepare
     from evomeans.kernels import matching, merging
 
-    needed = [*matching.kernel_calls(), *merging.kernel_calls(), *prepare.kernel_calls()]
+    needed = list(prepare.kernel_calls())
+    for n_clusters in (1, 10_000):
+        needed += [*matching.kernel_calls(n_clusters), *merging.kernel_calls(2 * n_clusters)]
     needed += [*constrained.kernel_calls(), *trimmed.kernel_calls(), *prepare.line_calls()]
     for dtype in (np.float64, np.float32):
         dense = np.ones((1, 1), dtype)

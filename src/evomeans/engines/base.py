@@ -34,7 +34,7 @@ from evomeans.engines.protocol import (
 )
 from evomeans.engines.rules import BETTER, split_mixture
 from evomeans.engines.sampling import Drawing, WeightedDraw, roulette
-from evomeans.typing import FloatArray, Labels
+from evomeans.typing import FloatArray, Integers, Labels
 
 
 def total_weights(labels: Labels, weights: FloatArray | None, n_clusters: int) -> FloatArray:
@@ -147,13 +147,28 @@ class OneAtATime(CountingSamples):
 
 
 class Abandonable:
-    """What an engine inherits that calls :meth:`check_abandoned` between steps of a refinement."""
+    """What an engine inherits that calls :meth:`check_abandoned` between steps of a refinement.
+
+    Attributes
+    ----------
+    stop : (1,) array
+        Not zero while the engine is abandoned, for kernels that take long. Copies of an engine
+        share it: workers are abandoned together.
+    """
 
     is_abandoned: bool = False
+    stop: Integers
+
+    def __new__(cls, *arguments: Any, **named: Any) -> Self:
+        """Make the flag before any other thread can see the engine."""
+        self = super().__new__(cls)
+        self.stop = np.zeros(1, np.int64)
+        return self
 
     def abandon(self, is_abandoned: bool) -> None:
         """End the refinement that another thread is running, and those that follow."""
         self.is_abandoned = is_abandoned
+        self.stop[0] = is_abandoned
 
     def check_abandoned(self) -> None:
         """End a refinement that nobody waits for."""
@@ -266,13 +281,14 @@ class ModelEngine(Abandonable, DrawnCenters, CountingSamples, ABC):
 
     def _refine(self, start: Order) -> Refinement:
         centers, moves = start.centers.copy(), start.local_search.single_moves
-        if start.removed >= 0:
-            self.relocate(centers, start.removed, start.alpha, start.quantile, start.power)
-        self._reached = centers.copy()
+        self._reached = start.centers
         try:
+            if start.removed >= 0:
+                self.relocate(centers, start.removed, start.alpha, start.quantile, start.power)
+            self._reached = centers.copy()
             return self._improve(start, self.descend(centers, moves))
         except Abandoned:
-            raise Abandoned(np.array(self._reached)) from None
+            return Refinement.stopped(start, np.array(self._reached))
 
     def _improve(self, start: Order, best: Descent) -> Refinement:
         """Try swaps from where the descent of a start ended."""

@@ -9,6 +9,7 @@ from typing import Any
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import Ability, Engine
 from evomeans.engines.rules import MANY_ROWS
+from evomeans.kernels.sizes import MOST_EXACT, MOST_KEPT
 from evomeans.typing import FloatArray
 
 ENGINE_NAMES = ("auto", "cpu", "gpu", "dask", "reference")
@@ -95,7 +96,9 @@ def prepare_kernels(
     is_cpu = name == "cpu" or (name == "auto" and not is_dask(X))
     # Of sparse samples, the type of the indices matters as well; of k, whether 16 bits hold labels.
     kind = (X.dtype, getattr(X, "indptr", X).dtype, n_clusters < 2**16) if is_cpu else None
-    needed = kind, is_cpu and X.shape[0] >= MANY_ROWS, abilities, matching, merging, momentum
+    # Many clusters are crossed by other kernels.
+    many = n_clusters > MOST_EXACT, 2 * n_clusters > MOST_KEPT
+    needed = kind, many, is_cpu and X.shape[0] >= MANY_ROWS, abilities, matching, merging, momentum
     if needed in _prepared or not (is_cpu or matching or merging):
         return
     from evomeans.compiled.ready import ready
@@ -104,11 +107,11 @@ def prepare_kernels(
     if matching:
         from evomeans.kernels import matching as matching_centers
 
-        calls += matching_centers.kernel_calls()
+        calls += matching_centers.kernel_calls(n_clusters)
     if merging:
         from evomeans.kernels import merging as merging_clusters
 
-        calls += merging_clusters.kernel_calls()
+        calls += merging_clusters.kernel_calls(2 * n_clusters)
     if is_cpu:
         from evomeans.engines.cpu import kernels
 

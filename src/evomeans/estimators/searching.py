@@ -21,7 +21,7 @@ from evomeans.estimators.parameters import Parameters, check_parameters, generat
 from evomeans.estimators.persistence import stored_model
 from evomeans.estimators.solution import (
     EarlyAnswer,
-    Solution,
+    FinalSolution,
     Task,
     encode_starts,
     has_no_time,
@@ -257,7 +257,7 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
         )
 
     def _keep(
-        self, features: Features, frame: Frame, result: SearchResult, solution: Solution
+        self, features: Features, frame: Frame, result: SearchResult, solution: FinalSolution
     ) -> None:
         """Set all fitted attributes; nothing in here can fail."""
         self._keep_solution(features, frame, solution)
@@ -269,7 +269,7 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
         self.stop_reason_ = result.stop_reason
         self.population_ = in_data_units(result.population, frame)
 
-    def _report(self, result: SearchResult, solution: Solution) -> None:
+    def _report(self, result: SearchResult, solution: FinalSolution) -> None:
         """Say what the user should know about how the fit ended."""
         if self.verbose:
             text = _how_it_ended(result, solution.inertia)

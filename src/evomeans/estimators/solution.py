@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Solution:
+class FinalSolution:
     """Centres in data units, and what follows from them.
 
     Parameters
@@ -55,7 +55,7 @@ class Solution:
 
 def canonical_solution(
     engine: Engine, centers: FloatArray, dtype: Any, *, is_final: bool = False
-) -> Solution:
+) -> FinalSolution:
     """Round centres to the precision of the data, order them, and label the samples anew.
 
     Labels and inertia are those of the rounded centres, so ``labels_`` and ``predict`` give the
@@ -86,21 +86,21 @@ class EarlyAnswer:
 
     Attributes
     ----------
-    solution : Solution or None
+    solution : FinalSolution or None
         None if the search needed none.
     """
 
     def __init__(
         self,
         engine: Engine,
-        settle: Callable[[Engine, Individual, bool], Solution],
+        settle: Callable[[Engine, Individual, bool], FinalSolution],
         weights: FloatArray | None,
     ) -> None:
         self._engine = engine
         self._settle = settle
         self._weights = weights
         self._centers: FloatArray | None = None
-        self.solution: Solution | None = None
+        self.solution: FinalSolution | None = None
 
     def weigh(self, centers: FloatArray) -> Weighed:
         """Return what the answer with these centres, in the frame, looks like to the search."""
@@ -110,7 +110,7 @@ class EarlyAnswer:
         self._centers = encode_centers(self._engine.frame, found.centers)
         return Weighed(self._centers, total_weights(found.labels, self._weights, k), found.inertia)
 
-    def solution_for(self, best: Individual) -> Solution | None:
+    def solution_for(self, best: Individual) -> FinalSolution | None:
         """Return the solution if these are its centres."""
         return self.solution if best.centers is self._centers else None
 
@@ -121,7 +121,7 @@ def has_no_time(reason: StopReason, engine: Engine, n_clusters: int) -> bool:
     return is_over and engine.takes_long(n_clusters)
 
 
-def _labelled(engine: Any, centers: FloatArray, dtype: Any) -> Solution:
+def _labelled(engine: Any, centers: FloatArray, dtype: Any) -> FinalSolution:
     """Round, order and label once; centres that own no sample go last."""
     rounded = lexicographic(engine.frame.decode(centers).astype(dtype))
     encoded = encode_centers(engine.frame, rounded)
@@ -138,7 +138,7 @@ def _labelled(engine: Any, centers: FloatArray, dtype: Any) -> Solution:
             labels = (np.cumsum(owns) - 1)[labels]
     if not in_dask:
         labels = np.asarray(labels, dtype=np.int32)
-    return Solution(rounded, labels, float(inertia), int(np.count_nonzero(owns)))
+    return FinalSolution(rounded, labels, float(inertia), int(np.count_nonzero(owns)))
 
 
 def lexicographic(centers: NDArray[Any]) -> NDArray[Any]:
@@ -209,7 +209,7 @@ def line_individual(engine: Engine, line: LineClustering) -> Individual:
     )
 
 
-def check_resolved(engine: Any, X: Any, sample_weight: Any, solution: Solution) -> None:
+def check_resolved(engine: Any, X: Any, sample_weight: Any, solution: FinalSolution) -> None:
     """Refuse clusters of samples that the sums of an engine cannot resolve."""
     k = len(solution.centers)
     if is_dask(X):
@@ -219,8 +219,13 @@ def check_resolved(engine: Any, X: Any, sample_weight: Any, solution: Solution) 
 
 
 def confirmed(
-    solution: Solution, best: Individual, X: Any, sample_weight: FloatArray | None, *, is_line: bool
-) -> Solution:
+    solution: FinalSolution,
+    best: Individual,
+    X: Any,
+    sample_weight: FloatArray | None,
+    *,
+    is_line: bool,
+) -> FinalSolution:
     """Note whether a solution is what was proven of the best individual.
 
     An inertia of zero is optimal, unless it is one of underflow. The labels of one feature are
@@ -271,8 +276,8 @@ class Task:
     open_engine : callable
         Returns the engine.
     settle : callable
-        Turns the engine and the best individual into a :class:`Solution`. The last argument says
-        whether there is no time left for K-means.
+        Turns the engine and the best individual into a :class:`FinalSolution`. The last argument
+        says whether there is no time left for K-means.
     rows : (m, d) array or CSR matrix
         What the engine holds; of most models, the samples.
     weights : (m,) array, optional
@@ -294,7 +299,7 @@ class Task:
     """
 
     open_engine: Callable[[], Engine]
-    settle: Callable[[Engine, Individual, bool], Solution]
+    settle: Callable[[Engine, Individual, bool], FinalSolution]
     rows: Any
     weights: FloatArray | None
     engine: str = "none"
@@ -324,7 +329,7 @@ def plain_task(
     def solve(engine: Engine) -> SearchResult:
         return proven_optimum(engine, rows, n_clusters, weights)
 
-    def settle(engine: Engine, best: Individual, is_final: bool) -> Solution:
+    def settle(engine: Engine, best: Individual, is_final: bool) -> FinalSolution:
         solution = canonical_solution(engine, best.centers, rows.dtype, is_final=is_final)
         if not is_line:
             check_resolved(engine, rows, weights, solution)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from evomeans.engines import Engine
 from evomeans.estimators.model import Model
 from evomeans.estimators.parameters import Parameters
-from evomeans.estimators.solution import Solution, Task, canonical_solution, encode_centers
+from evomeans.estimators.solution import FinalSolution, Task, canonical_solution, encode_centers
 from evomeans.search import Individual
 from evomeans.search.settings import MODELS
 from evomeans.typing import FloatArray
@@ -62,7 +62,7 @@ class SphericalHGMeans(Model):
         # Imported here: it loads Numba.
         from evomeans.engines.spherical import SphericalEngine, kernel_calls_for
 
-        def settle(engine: Engine, best: Individual, is_final: bool) -> Solution:
+        def settle(engine: Engine, best: Individual, is_final: bool) -> FinalSolution:
             return canonical_solution(engine, best.centers, X.dtype, is_final=is_final)
 
         return Task(

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evomeans.compiled.bundle import bundle
 from evomeans.compiled.jit import jit
 from evomeans.compiled.ready import Call
-from evomeans.kernels.vectors import is_equal, squared_difference
-from evomeans.typing import FloatArray, Indices
+from evomeans.kernels.sizes import MOST_EXACT
+from evomeans.kernels.vectors import coordinate_sum, is_equal, squared_difference
+from evomeans.typing import Flags, FloatArray, Indices, Integers, SingleArray
 
 # Larger than any sum of squared distances.
 ENDLESS = 1e300
@@ -21,44 +23,40 @@ ROW_PRICE, COLUMN_PRICE, LENGTH = range(3)
 ROW_OF, BEFORE, LEFT, COLUMN_OF, VISITED = range(5)
 
 
-@jit
-def match(
-    first: FloatArray,
-    second: FloatArray,
-    squared: bool,
-    partner: Indices,
-    is_shared: NDArray[np.bool_],
-    costs: FloatArray,
-    numbers: FloatArray,
-    places: Indices,
-) -> None:
-    """Assign every centre of ``first`` its own centre of ``second``.
+@bundle
+class MatchingArrays(NamedTuple):
+    """Working memory for pairs of solutions with k clusters each.
 
-    Centres that both have are paired with each other, the others at minimum cost. By the triangle
-    inequality this is a least total distance of all centres; a least total of squares need not
-    pair equal centres.
-
-    Parameters
-    ----------
-    first, second : (k, d) arrays
-    squared : bool
-        Whether a pair costs its squared distance, instead of its distance.
-    partner : (k,) array, out
-        ``second[partner[i]]`` is matched with ``first[i]``.
-    is_shared : (k,) array, out
-        Whether the two are equal, to the last bit.
-    costs : (k, k) array, numbers : (3, k) array, places : (7, k) array
-        Working memory.
+    * ``partner`` (k,), out: ``second[partner[i]]`` is matched with ``first[i]``.
+    * ``is_shared`` (k,), out: whether the two are equal, to the last bit.
+    * ``costs`` (m, m): of pairs, with the lesser of k and MOST_EXACT for m.
+    * ``numbers`` (3, k) and ``places`` (7, k).
+    * ``offers`` (k, k): costs of pairs for an auction; empty if there is none.
+    * ``stop`` (1,): an auction ends soon after another thread sets it. The partners are undefined
+      then.
     """
-    rows, columns = places[5], places[6]
-    count = pair_shared(first, second, partner, is_shared, rows, columns)
-    for a in range(count):
-        for b in range(count):
-            cost = squared_difference(first, rows[a], second, columns[b])
-            costs[a, b] = cost if squared else math.sqrt(cost)
-    assign(costs, count, numbers, places)
-    for a in range(count):
-        partner[rows[a]] = columns[places[COLUMN_OF, a]]
+
+    partner: Indices
+    is_shared: Flags
+    costs: FloatArray
+    numbers: FloatArray
+    places: Indices
+    offers: SingleArray
+    stop: Integers
+
+    @classmethod
+    def allocate(cls, k: int, stop: Integers | None = None) -> MatchingArrays:
+        """Allocate the arrays; without ``stop`` there is none."""
+        few, many = min(k, MOST_EXACT), k if k > MOST_EXACT else 0
+        return cls(
+            partner=np.empty(k, np.intp),
+            is_shared=np.empty(k, np.bool_),
+            costs=np.empty((few, few)),
+            numbers=np.empty((3, k)),
+            places=np.empty((7, k), np.intp),
+            offers=np.empty((many, many), np.float32),
+            stop=np.zeros(1, np.int64) if stop is None else stop,
+        )
 
 
 @jit
@@ -68,29 +66,67 @@ def cross(
     coins: FloatArray,
     child: FloatArray,
     squared: bool,
-    partner: Indices,
-    is_shared: NDArray[np.bool_],
-    costs: FloatArray,
-    numbers: FloatArray,
-    places: Indices,
-    is_second: NDArray[np.bool_],
+    arrays: MatchingArrays,
+    is_second: Flags,
 ) -> None:
     """Match the centres of two parents, and take one centre of each pair.
 
     Parameters
     ----------
     first, second : (k, d) arrays
+        With at most MOST_EXACT centres each; see :func:`~evomeans.kernels.auction.cross_many`.
     coins : (k,) array
         Below one half for the pairs, by the first, from which the second is taken.
     child : (k, d) array, out
         At the positions of the parent from which most of what they do not share is taken.
-    squared, partner, is_shared, costs, numbers, places
-        As in :func:`match`.
+    squared : bool
+        Whether a pair costs its squared distance, instead of its distance.
+    arrays : MatchingArrays
     is_second : (1,) array, out
         Whether that parent is the second.
     """
-    match(first, second, squared, partner, is_shared, costs, numbers, places)
-    balance = 0
+    match(first, second, squared, arrays)
+    take_one_of_each(first, second, coins, child, arrays, is_second)
+
+
+@jit
+def match(first: FloatArray, second: FloatArray, squared: bool, arrays: MatchingArrays) -> None:
+    """Assign every centre of ``first`` its own centre of ``second``; see :func:`cross`.
+
+    Centres that both have are paired with each other, the others at minimum cost. By the triangle
+    inequality this is a least total distance of all centres; a least total of squares need not
+    pair equal centres.
+    """
+    count = pair_shared(first, second, arrays)
+    match_exactly(first, second, squared, count, arrays)
+
+
+@jit
+def match_exactly(
+    first: FloatArray, second: FloatArray, squared: bool, count: int, arrays: MatchingArrays
+) -> None:
+    """Pair up what :func:`pair_shared` has left, at the least cost."""
+    rows, columns, costs = arrays.places[5], arrays.places[6], arrays.costs
+    for a in range(count):
+        for b in range(count):
+            cost = squared_difference(first, rows[a], second, columns[b])
+            costs[a, b] = cost if squared else math.sqrt(cost)
+    assign(costs, count, arrays.numbers, arrays.places)
+    for a in range(count):
+        arrays.partner[rows[a]] = columns[arrays.places[COLUMN_OF, a]]
+
+
+@jit
+def take_one_of_each(
+    first: FloatArray,
+    second: FloatArray,
+    coins: FloatArray,
+    child: FloatArray,
+    arrays: MatchingArrays,
+    is_second: Flags,
+) -> None:
+    """Put the child together from pairs of centres; see :func:`cross`."""
+    partner, is_shared, balance = arrays.partner, arrays.is_shared, 0
     for i in range(first.shape[0]):
         if not is_shared[i]:
             balance += 1 if coins[i] < 0.5 else -1
@@ -103,31 +139,32 @@ def cross(
 
 
 @jit
-def pair_shared(
-    first: FloatArray,
-    second: FloatArray,
-    partner: Indices,
-    is_shared: NDArray[np.bool_],
-    rows: Indices,
-    columns: Indices,
-) -> int:
-    """Pair up equal centres; list the others in ``rows`` and ``columns``, and count them."""
+def pair_shared(first: FloatArray, second: FloatArray, arrays: MatchingArrays) -> int:
+    """Pair up equal centres; list the others in ``rows`` and ``columns``, and count them.
+
+    These are the last two of ``arrays.places``.
+    """
+    rows, columns, sums = arrays.places[5], arrays.places[6], arrays.numbers[LENGTH]
     k, count = first.shape[0], 0
     for j in range(k):
         columns[j] = j
+        sums[j] = coordinate_sum(second, j)
     left = k
     for i in range(k):
-        is_shared[i] = False
+        arrays.is_shared[i] = False
+        own = coordinate_sum(first, i)
         for b in range(left):
-            if is_equal(first, i, second, columns[b]):
-                partner[i] = columns[b]
-                is_shared[i] = True
+            # Thousands of sums are read much faster than a coordinate of thousands of centres.
+            if sums[b] == own and is_equal(first, i, second, columns[b]):
+                arrays.partner[i] = columns[b]
+                arrays.is_shared[i] = True
                 left -= 1
                 # In order, so that the result is that of one loop over all columns.
                 for c in range(b, left):
                     columns[c] = columns[c + 1]
+                    sums[c] = sums[c + 1]
                 break
-        if not is_shared[i]:
+        if not arrays.is_shared[i]:
             rows[count] = i
             count += 1
     return count
@@ -194,10 +231,19 @@ def shortest_path(
     return b
 
 
-def kernel_calls() -> list[Call]:
+def crossing(n_clusters: int) -> tuple[Any, float]:
+    """Return the kernel that crosses solutions with so many clusters, and its size."""
+    if n_clusters <= MOST_EXACT:
+        return cross, 0.8
+    # It needs the functions of this module.
+    from evomeans.kernels.auction import cross_many
+
+    return cross_many, 1.0
+
+
+def kernel_calls(n_clusters: int) -> list[Call]:
     """Return what a search calls of these, see :func:`~evomeans.compiled.ready.ready`."""
+    kernel, size = crossing(n_clusters)
     one, grid = np.zeros(1), np.zeros((1, 1))
-    index = np.zeros((1, 1), np.intp)
-    flags = np.zeros(1, np.bool_)
-    memory = index[0], flags, grid, grid, index, flags
-    return [Call(cross, (grid, grid, one, grid, True, *memory), 0.8)]
+    arrays, flag = MatchingArrays.allocate(1), np.zeros(1, np.bool_)
+    return [Call(kernel, (grid, grid, one, grid, True, arrays, flag), size)]

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from evomeans.typing import FloatArray, Indices
+from evomeans.kernels.sizes import MOST_KEPT
+from evomeans.typing import FloatArray, Indices, Integers
 
 
 def pnn_merge(
-    centers: FloatArray, weights: FloatArray, k: int
+    centers: FloatArray, weights: FloatArray, k: int, stop: Integers | None = None
 ) -> tuple[FloatArray, FloatArray, Indices]:
     """Merge the two clusters whose union costs least, again and again, until ``k`` are left.
 
@@ -26,6 +27,9 @@ def pnn_merge(
         first.
     k : int
         Clusters to be left, at least 1 and at most n.
+    stop : (1,) array, optional
+        Thousands of clusters are merged until another thread sets this. The result is undefined
+        then.
 
     Returns
     -------
@@ -43,28 +47,43 @@ def pnn_merge(
        on Acoustics, Speech, and Signal Processing 37, 1568-1575.
     """
     # Imported late: importing the estimator loads no compiler.
-    from evomeans.kernels import ward
+    from evomeans.kernels.ward import MergingArrays
 
     kept = np.arange(len(weights))
     if not weights.min() > 0.0:
         weighty = weights > 0.0
         kept = np.sort((~weighty).argsort(kind="stable")[: max(k, np.count_nonzero(weighty))])
         centers, weights = centers[kept], weights[kept]
-    n = len(kept)
+    n, d = centers.shape
     if n == k:
         return centers.copy(), weights.copy(), kept
-    merged, totals, origins = np.empty((k, centers.shape[1])), np.empty(k), np.empty(k, np.intp)
+    # Zeros, because a merging that is stopped leaves them as they are.
+    merged, totals, origins = np.zeros((k, d)), np.zeros(k), np.zeros(k, np.intp)
+    arrays = MergingArrays.allocate(n, d, stop)
     # Costs are only compared: a common factor does not matter, and none of them overflows.
-    memory = weights / weights.max(), np.empty((n, n)), np.empty(n), *np.empty((3, n), np.intp)
-    ward.merge(centers, weights, merged, totals, origins, *memory)
+    np.divide(weights, weights.max(), out=arrays.shares)
+    kernel, _ = merging(n)
+    kernel(centers, weights, merged, totals, origins, arrays)
     return merged, totals, kept[origins]
 
 
-def kernel_calls() -> list[Any]:
-    """Return what :func:`pnn_merge` calls, see :func:`~evomeans.compiled.ready.ready`."""
-    from evomeans.compiled.ready import Call
-    from evomeans.kernels import ward
+def merging(n: int) -> tuple[Any, float]:
+    """Return the kernel that merges so many clusters, and its size."""
+    if n <= MOST_KEPT:
+        from evomeans.kernels.ward import merge
 
+        return merge, 0.8
+    from evomeans.kernels.ward_lists import merge_many
+
+    return merge_many, 1.0
+
+
+def kernel_calls(n: int) -> list[Any]:
+    """Return what merging ``n`` clusters calls, see :func:`~evomeans.compiled.ready.ready`."""
+    from evomeans.compiled.ready import Call
+    from evomeans.kernels.ward import MergingArrays
+
+    kernel, size = merging(n)
     one, square, index = np.zeros(1), np.zeros((1, 1)), np.zeros(1, np.intp)
-    result, memory = (square, one, index), (one, square, one, index, index, index)
-    return [Call(ward.merge, (square, one, *result, *memory), 0.8)]
+    arrays = MergingArrays.allocate(1, 1)
+    return [Call(kernel, (square, one, square, one, index, arrays), size)]

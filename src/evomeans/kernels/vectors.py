@@ -30,6 +30,15 @@ def is_equal(one: NDArray[Any], i: SupportsIndex, other: NDArray[Any], j: Suppor
     return t == d
 
 
+@jit
+def coordinate_sum(one: NDArray[Any], i: SupportsIndex) -> float:
+    """Σₜ one[i, t], always in this order: equal rows have equal sums."""
+    total = 0.0
+    for t in range(one.shape[1]):
+        total += one[i, t]
+    return total
+
+
 # Larger than any number of a sample; infinity would keep the minimum from being vectorised.
 NO_SIZE = 1e308
 

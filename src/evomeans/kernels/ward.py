@@ -2,13 +2,75 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+import numpy as np
+
+from evomeans.compiled.bundle import bundle
 from evomeans.compiled.jit import FINITE, jit
-from evomeans.kernels.vectors import is_equal, squared_difference
-from evomeans.typing import FloatArray, Indices
+from evomeans.kernels.sizes import MOST_KEPT
+from evomeans.kernels.vectors import coordinate_sum, is_equal, squared_difference
+from evomeans.typing import FloatArray, Indices, Integers
 
 # Cost of an impossible merger, and the upper limit of all other costs. With infinity, minima would
 # not be vectorised.
 FORBIDDEN, MOST = 1e200, 1e199
+# How many near clusters are kept of each, if there are more than MOST_KEPT.
+N_NEAR = 8
+
+
+@bundle
+class MergingArrays(NamedTuple):
+    """Working memory for n clusters with d features.
+
+    * ``shares`` (n,): the weights divided by the heaviest; modified.
+    * ``lowest``, ``nearest``, ``origin`` and ``names`` (n,).
+    * ``stop`` (1,): with more than MOST_KEPT clusters, merging ends soon after another thread sets
+      it. The result is undefined then.
+
+    For up to MOST_KEPT clusters:
+
+    * ``costs`` (n, n).
+
+    For more, see :func:`~evomeans.kernels.ward_lists.merge_many`:
+
+    * ``means`` (n, d).
+    * ``near`` and ``near_costs`` (n, N_NEAR), ``beyond``, ``changed`` and ``looked`` (n,).
+    """
+
+    shares: FloatArray
+    lowest: FloatArray
+    nearest: Indices
+    origin: Indices
+    names: Indices
+    stop: Integers
+    costs: FloatArray
+    means: FloatArray
+    near: Indices
+    near_costs: FloatArray
+    beyond: FloatArray
+    changed: Indices
+    looked: Indices
+
+    @classmethod
+    def allocate(cls, n: int, n_features: int, stop: Integers | None = None) -> MergingArrays:
+        """Allocate the arrays; without ``stop`` there is none."""
+        few, many = (n, 0) if n <= MOST_KEPT else (0, n)
+        return cls(
+            shares=np.empty(n),
+            lowest=np.empty(n),
+            nearest=np.empty(n, np.intp),
+            origin=np.empty(n, np.intp),
+            names=np.empty(n, np.intp),
+            stop=np.zeros(1, np.int64) if stop is None else stop,
+            costs=np.empty((few, few)),
+            means=np.empty((many, n_features)),
+            near=np.empty((many, N_NEAR), np.intp),
+            near_costs=np.empty((many, N_NEAR)),
+            beyond=np.empty(many),
+            changed=np.empty(many, np.intp),
+            looked=np.empty(many, np.intp),
+        )
 
 
 @jit
@@ -18,47 +80,61 @@ def merge(
     merged: FloatArray,
     totals: FloatArray,
     origins: Indices,
-    shares: FloatArray,
-    costs: FloatArray,
-    lowest: FloatArray,
-    nearest: Indices,
-    origin: Indices,
-    names: Indices,
+    arrays: MergingArrays,
 ) -> None:
     """Merge clusters until as many are left as ``merged`` has rows.
 
     Parameters
     ----------
     centers, weights : (n, d) and (n,) arrays
-        The clusters; all weights are positive.
+        The clusters, at most MOST_KEPT; all weights are positive.
     merged, totals, origins : (k, d), (k,) and (k,) arrays, out
         Means and weights of the clusters that are left, and the first cluster that each consists
         of, in ascending order.
-    shares : (n,) array
-        The weights divided by the heaviest; modified.
-    costs : (n, n) array, lowest, nearest, origin and names : (n,) arrays
-        Working memory.
+    arrays : MergingArrays
     """
-    n, k, d = centers.shape[0], merged.shape[0], centers.shape[1]
-    count = unite_equal(centers, k, shares, origin, names)
+    k, shares, costs = merged.shape[0], arrays.shares, arrays.costs
+    lowest, nearest, origin, names = arrays.lowest, arrays.nearest, arrays.origin, arrays.names
+    count = unite_equal(centers, k, shares, origin, names, lowest)
     cheapest(centers, names, count, shares, costs, nearest, lowest)
     for _ in range(count - k):
         merge_cheapest(costs, names, count, shares, nearest, lowest, origin)
-    count = 0
+    write_merged(centers, weights, merged, totals, origins, origin, nearest)
+
+
+@jit
+def write_merged(
+    centers: FloatArray,
+    weights: FloatArray,
+    merged: FloatArray,
+    totals: FloatArray,
+    origins: Indices,
+    origin: Indices,
+    places: Indices,
+) -> None:
+    """Write down the clusters that are left; see :func:`merge`.
+
+    Parameters
+    ----------
+    origin : (n,) array, in and out
+        Of a cluster that was absorbed, the one that absorbed it; of the others, themselves.
+    places : (n,) array
+        Working memory.
+    """
+    n, k, d, count = centers.shape[0], merged.shape[0], centers.shape[1], 0
     for i in range(n):
         # One that absorbed others may itself have been absorbed, by one with a lower index.
         first = origin[origin[i]]
         origin[i] = first
         if first == i:
             origins[count] = i
-            # From here on, its place in the result.
-            nearest[i] = count
+            places[i] = count
             totals[count] = weights[i]
             for t in range(d):
                 merged[count, t] = 0.0
             count += 1
         else:
-            place = nearest[first]
+            place = places[first]
             totals[place] += weights[i]
             # Relative to one of them, so that the mean of equal centres is that centre.
             for t in range(d):
@@ -70,7 +146,12 @@ def merge(
 
 @jit
 def unite_equal(
-    centers: FloatArray, k: int, shares: FloatArray, origin: Indices, names: Indices
+    centers: FloatArray,
+    k: int,
+    shares: FloatArray,
+    origin: Indices,
+    names: Indices,
+    sums: FloatArray,
 ) -> int:
     """Merge clusters with equal centres, which costs nothing; at least ``k`` are left.
 
@@ -87,6 +168,8 @@ def unite_equal(
         Of a cluster that is absorbed, the one that absorbs it; of the others, themselves.
     names : (n,) array, out
         The clusters that are left.
+    sums : (n,) array
+        Working memory.
 
     Returns
     -------
@@ -96,14 +179,18 @@ def unite_equal(
     n, count = centers.shape[0], 0
     left = n
     for j in range(n):
-        place = 0
-        while place < count and (left == k or not is_equal(centers, names[place], centers, j)):
+        own = coordinate_sum(centers, j)
+        place = 0 if left > k else count
+        # Thousands of sums are read much faster than a coordinate of thousands of centres.
+        while place < count and (
+            sums[place] != own or not is_equal(centers, names[place], centers, j)
+        ):
             place += 1
         if place < count:
             shares[place] += shares[j]
             left -= 1
         else:
-            names[count], shares[count] = j, shares[j]
+            names[count], shares[count], sums[count] = j, shares[j], own
             count += 1
         origin[j] = names[place]
     return count

@@ -19,7 +19,14 @@ from evomeans.plotting.path_data import clustergram_data, criteria_titles, path_
 from evomeans.plotting.path_plots import check_path
 from evomeans.plotting.search_plots import convergence_data
 from evomeans.report.clusters import model_parts
-from evomeans.report.samples import Samples, as_json, as_plain, as_text, parameters_of, samples_of
+from evomeans.report.samples import (
+    ReportSamples,
+    as_json,
+    as_plain,
+    as_text,
+    parameters_of,
+    samples_of,
+)
 from evomeans.search.history import History
 
 MOST_RUNS = 10
@@ -88,7 +95,7 @@ LABELS = 100_000
 """Samples up to which the page has all labels."""
 
 
-def fit_parts(model: Any, samples: Samples, most_runs: int) -> dict[str, Any]:
+def fit_parts(model: Any, samples: ReportSamples, most_runs: int) -> dict[str, Any]:
     """Gather what the report of a fit shows."""
     moments = samples.moments(model)
     history = _history(model)
@@ -111,7 +118,7 @@ def _history(model: Any) -> History:
 
 
 def _run(
-    model: Any, samples: Samples, moments: ClusterMoments, history: History, most_runs: int
+    model: Any, samples: ReportSamples, moments: ClusterMoments, history: History, most_runs: int
 ) -> dict[str, Any]:
     """Describe the search in figures."""
     reached = history.when_best_was_found() if history else None
@@ -151,7 +158,7 @@ def _is_plain(model: Any) -> bool:
     return bool(getattr(model, "_is_plain_kmeans", True))
 
 
-def _labels(model: Any, samples: Samples) -> dict[str, Any] | None:
+def _labels(model: Any, samples: ReportSamples) -> dict[str, Any] | None:
     """Return the cluster of every sample, unless there are too many for a page."""
     if len(model.labels_) > LABELS:
         return None
@@ -171,7 +178,7 @@ PATH_POINTS = 1500
 MOST_FLOWS = 40_000
 
 
-def path_parts(path: Any, samples: Samples) -> dict[str, Any]:
+def path_parts(path: Any, samples: ReportSamples) -> dict[str, Any]:
     """Gather what the report of a path shows."""
     check_path(path)
     flows = clustergram_data(path, samples.X)
@@ -196,7 +203,7 @@ def _selected_by(path: Any) -> Any:
     return criteria_titles(path).get(select, select)
 
 
-def _model(model: Any, samples: Samples) -> dict[str, Any]:
+def _model(model: Any, samples: ReportSamples) -> dict[str, Any]:
     parts = model_parts(model, samples, samples.moments(model), PATH_POINTS)
     # One for each k would make a large page.
     del parts["examples"]

@@ -14,10 +14,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.engines.protocol import Engine, Way
+from evomeans.engines.base import Abandonable
+from evomeans.engines.protocol import Abandoned, Engine, Way
 from evomeans.kernels.merging import pnn_merge
 from evomeans.search.population import Individual
-from evomeans.typing import Flags, FloatArray, Indices
+from evomeans.typing import FloatArray, Integers
 
 
 class Child(NamedTuple):
@@ -67,6 +68,16 @@ class Breeding:
         """A source of its own, so that it does not matter in which order offspring are made."""
         return np.random.default_rng(int(self.quantile * 2.0**53))
 
+    @property
+    def stop(self) -> Integers | None:
+        """Flag that ends long kernels; None if the engine cannot be abandoned."""
+        return self.engine.stop if isinstance(self.engine, Abandonable) else None
+
+    def check_stop(self) -> None:
+        """Raise :class:`~evomeans.engines.protocol.Abandoned` if a kernel was ended."""
+        if self.stop is not None and self.stop[0]:
+            raise Abandoned
+
 
 Crossover = Callable[[Individual, Individual, Breeding], Child | None]
 """Makes a child of two parents; None leaves them to the next crossover of the strategy."""
@@ -95,11 +106,13 @@ def squared_matching_crossover(first: Individual, second: Individual, breeding: 
 
 def _matched(first: Individual, second: Individual, breeding: Breeding, *, squared: bool) -> Child:
     # Imported late: importing the estimator loads no compiler.
-    from evomeans.kernels import matching
+    from evomeans.kernels.matching import MatchingArrays, crossing
 
     child, is_second = np.empty_like(first.centers), np.empty(1, np.bool_)
-    memory, coins = _matching_memory(len(child)), breeding.coins
-    matching.cross(first.centers, second.centers, coins, child, squared, *memory, is_second)
+    arrays = MatchingArrays.allocate(len(child), breeding.stop)
+    kernel, _ = crossing(len(child))
+    kernel(first.centers, second.centers, breeding.coins, child, squared, arrays, is_second)
+    breeding.check_stop()
     return Child(child, second if is_second[0] else first)
 
 
@@ -149,7 +162,8 @@ def merging_crossover(first: Individual, second: Individual, breeding: Breeding)
     k = len(first.centers)
     both = np.concatenate([first.centers, second.centers])
     weights = np.concatenate([first.cluster_weights, second.cluster_weights])
-    merged, _, origins = pnn_merge(both, weights, k)
+    merged, _, origins = pnn_merge(both, weights, k, breeding.stop)
+    breeding.check_stop()
     places = np.empty(k, dtype=np.intp)
     own = origins < k
     is_free = np.ones(k, dtype=np.bool_)
@@ -166,14 +180,3 @@ WAYS: dict[Crossover, Way] = {
     squared_matching_crossover: Way.SQUARED_MATCHING,
 }
 """How engines know the crossovers of this module."""
-
-
-def _matching_memory(k: int) -> tuple[Indices, Flags, FloatArray, FloatArray, Indices]:
-    """Allocate what the kernel needs besides the centres."""
-    return (
-        np.empty(k, np.intp),
-        np.empty(k, np.bool_),
-        np.empty((k, k)),
-        np.empty((3, k)),
-        np.empty((7, k), np.intp),
-    )

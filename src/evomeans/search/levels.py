@@ -116,6 +116,8 @@ def draw_samples(
         # Nearly all rows have no weight, or next to none.
         return [pilot]
     (rough,) = watched(pilot, lambda: pilot.refine([Order(pilot.seed(numbers))]), is_over)
+    if not rough.is_complete:
+        raise Abandoned
     cost = engine.frame.inertia_in_frame(rough.inertia)
     samples: list[Engine] = []
     for seed, size in zip(seeds[1:], sizes, strict=True):
@@ -170,9 +172,8 @@ def refined_on(
     solutions = solutions[: max(FEWEST_CARRIED, len(solutions) // 2)]
     local_search = LocalSearch(momentum=Ability.MOMENTUM in sample.abilities)
     starts = [Order(centers, local_search=local_search) for centers in solutions]
-    try:
-        refined = watched(sample, lambda: sample.refine(starts), is_over)
-    except Abandoned:
+    refined = watched(sample, lambda: sample.refine(starts), is_over)
+    if not all(one.is_complete for one in refined):
         return list(solutions)
     return [one.centers for one in sorted(refined, key=lambda one: one.inertia)]
 

@@ -98,7 +98,7 @@ def test_the_better_parts_are_taken_from_either_parent() -> None:
         made = make_at_once(order, engine)
         assert made is not None
         if made.way is Way.PARTS:
-            sides.add(bool(engine._workspace(12)._nursery.is_second[0]))
+            sides.add(bool(engine._workspace(12)._offspring_arrays.is_second[0]))
             made_by, expected = step_by_step(order, engine)
             assert (made_by, expected.inertia) == (NAMES[made.way], made.inertia)
     assert sides == {False, True}

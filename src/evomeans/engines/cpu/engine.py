@@ -146,7 +146,10 @@ class CpuEngine(Abandonable, CountingSamples):
         return [self._refine(start) for start in starts]
 
     def _refine(self, start: Order) -> Refinement:
-        workspace = self._workspace(len(start.centers))
+        try:
+            workspace = self._workspace(len(start.centers))
+        except Abandoned:
+            return Refinement.stopped(start)
         found = self._new_solution(workspace.k)
         known = self.memory.lend(start.parent, workspace.k)
         try:
@@ -155,7 +158,7 @@ class CpuEngine(Abandonable, CountingSamples):
         except Abandoned:
             # A workspace that no kernel has entered yet is blank.
             reached = workspace.positions
-            raise Abandoned(reached if reached.any() else None) from None
+            return Refinement.stopped(start, reached if reached.any() else None)
         finally:
             self.memory.take_back(start.parent, known)
         return self._remembered(found, inertia, refining.n_iter)

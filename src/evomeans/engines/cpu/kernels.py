@@ -158,15 +158,13 @@ class Kernels:
         """Address of the partition crossover."""
         return self._address(choose_parts)
 
-    @cached_property
-    def merge(self) -> int:
-        """Address of the merging crossover."""
-        return address(*merging.kernel_calls())
+    def merge(self, n_clusters: int) -> int:
+        """Address of the merging crossover of two solutions with so many clusters."""
+        return address(*merging.kernel_calls(2 * n_clusters))
 
-    @cached_property
-    def cross(self) -> int:
+    def cross(self, n_clusters: int) -> int:
         """Address of the matching crossover."""
-        return address(*matching.kernel_calls())
+        return address(*matching.kernel_calls(n_clusters))
 
     def _address(self, kernel: Any) -> int:
         return int(kernel.address(*self.arguments[kernel]))

@@ -20,8 +20,11 @@ from evomeans.engines.cpu.instructions import Instructions
 from evomeans.engines.cpu.layout import Centers, Samples, Scratch, Solution
 from evomeans.engines.cpu.partition import Parts, is_taken
 from evomeans.engines.cpu.swaps.lists import Clusters, UndoLog
+from evomeans.engines.cpu.threads import ABANDONED
 from evomeans.engines.protocol import Way
-from evomeans.typing import FloatArray
+from evomeans.kernels.matching import MatchingArrays
+from evomeans.kernels.ward import MergingArrays
+from evomeans.typing import FloatArray, Integers
 
 # Entry of ``Scratch.numbers``, after those of a refinement: the way in which the child was made,
 # or NO_CHILD.
@@ -41,62 +44,48 @@ class OffspringArrays(NamedTuple):
     * ``is_second`` (1,): whether the child has most of its centres from the second solution.
     * ``parts``: see :class:`~evomeans.engines.cpu.partition.Parts`.
 
-    For matching, see :func:`~evomeans.kernels.matching.cross`:
+    * ``matching``: see :class:`~evomeans.kernels.matching.MatchingArrays`.
 
-    * ``partner``, ``is_shared`` (k,), ``costs`` (k, k), ``numbers`` (3, k), ``places`` (7, k).
+    For merging, the clusters of both solutions, the result, and working memory; see
+    :func:`~evomeans.kernels.ward.merge`:
 
-    For merging, see :func:`~evomeans.kernels.ward.merge`. First, the clusters of both solutions:
-
-    * ``centers`` (2k, d), ``weights`` and ``shares`` (2k,).
+    * ``centers`` (2k, d), ``weights`` (2k,).
     * ``merged`` (k, d), ``totals``, ``origins`` (k,).
-    * ``union_costs`` (2k, 2k), ``lowest``, ``nearest``, ``origin`` and ``names`` (2k,).
+    * ``merging``: see :class:`~evomeans.kernels.ward.MergingArrays`.
     """
 
     addresses: NDArray[np.int64]
     coins: FloatArray
     is_second: NDArray[np.bool_]
     parts: Parts
-    partner: NDArray[np.intp]
-    is_shared: NDArray[np.bool_]
-    costs: FloatArray
-    numbers: FloatArray
-    places: NDArray[np.intp]
+    matching: MatchingArrays
     centers: FloatArray
     weights: FloatArray
-    shares: FloatArray
     merged: FloatArray
     totals: FloatArray
     origins: NDArray[np.intp]
-    union_costs: FloatArray
-    lowest: FloatArray
-    nearest: NDArray[np.intp]
-    origin: NDArray[np.intp]
-    names: NDArray[np.intp]
+    merging: MergingArrays
 
     @classmethod
-    def allocate(cls, k: int, n_features: int, parts: Parts) -> OffspringArrays:
-        """Allocate the arrays; the addresses are still to be set."""
+    def allocate(
+        cls, k: int, n_features: int, parts: Parts, stop: Integers | None = None
+    ) -> OffspringArrays:
+        """Allocate the arrays; the addresses are still to be set.
+
+        Crossovers that take long end soon after ``stop[0]`` is set.
+        """
         return cls(
             addresses=np.zeros(4, np.int64),
             coins=np.empty(k),
             is_second=np.zeros(1, np.bool_),
             parts=parts,
-            partner=np.empty(k, np.intp),
-            is_shared=np.empty(k, np.bool_),
-            costs=np.empty((k, k)),
-            numbers=np.empty((3, k)),
-            places=np.empty((7, k), np.intp),
+            matching=MatchingArrays.allocate(k, stop),
             centers=np.empty((2 * k, n_features)),
             weights=np.empty(2 * k),
-            shares=np.empty(2 * k),
             merged=np.empty((k, n_features)),
             totals=np.empty(k),
             origins=np.empty(k, np.intp),
-            union_costs=np.empty((2 * k, 2 * k)),
-            lowest=np.empty(2 * k),
-            nearest=np.empty(2 * k, np.intp),
-            origin=np.empty(2 * k, np.intp),
-            names=np.empty(2 * k, np.intp),
+            merging=MergingArrays.allocate(2 * k, n_features, stop),
         )
 
 
@@ -153,15 +142,11 @@ def make_offspring(
             arrays.coins,
             child,
             way == BY_SQUARES,
-            arrays.partner,
-            arrays.is_shared,
-            arrays.costs,
-            arrays.numbers,
-            arrays.places,
+            arrays.matching,
             is_second,
         )
     scratch.numbers[MADE_BY] = made_by
-    if made_by == NO_CHILD:
+    if made_by == NO_CHILD or scratch.barrier[ABANDONED] != 0:
         return
     call_at(
         addresses[REFINE],
@@ -228,6 +213,8 @@ def merge_centers(
 ) -> bool:
     """Merge the clusters of both until k are left; return False if one of them has no weight.
 
+    Also if the merging was stopped.
+
     Clusters that begin with one of the first solution keep its place.
     """
     k, heaviest = child.shape[0], 0.0
@@ -240,7 +227,7 @@ def merge_centers(
             return False
         heaviest = max(heaviest, arrays.weights[j])
     for j in range(2 * k):
-        arrays.shares[j] = arrays.weights[j] / heaviest
+        arrays.merging.shares[j] = arrays.weights[j] / heaviest
     call_at(
         arrays.addresses[MERGE],
         arrays.centers,
@@ -248,13 +235,10 @@ def merge_centers(
         arrays.merged,
         arrays.totals,
         arrays.origins,
-        arrays.shares,
-        arrays.union_costs,
-        arrays.lowest,
-        arrays.nearest,
-        arrays.origin,
-        arrays.names,
+        arrays.merging,
     )
+    if arrays.merging.stop[0] != 0:
+        return False
     # Origins ascend, so those of the first solution come first. The others fill the places left.
     own, place = 0, 0
     while own < k and arrays.origins[own] < k:

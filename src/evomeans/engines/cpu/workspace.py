@@ -34,7 +34,7 @@ from evomeans.engines.cpu.refine import INERTIA, step, sum_distances
 from evomeans.engines.cpu.samples import with_room
 from evomeans.engines.cpu.seeding import Candidates, all_distances, draw_at, seed
 from evomeans.engines.cpu.swaps.lists import SUCCESSES, Clusters, UndoLog
-from evomeans.engines.cpu.threads import ThreadTeam
+from evomeans.engines.cpu.threads import ABANDONED, ThreadTeam
 from evomeans.engines.protocol import Order, Way
 from evomeans.typing import FloatArray
 
@@ -172,7 +172,7 @@ class Workspace:
         order: Order,
     ) -> None:
         """Make an offspring; see :func:`~evomeans.engines.cpu.offspring.make_offspring`."""
-        self._nursery.coins[:] = order.numbers
+        self._offspring_arrays.coins[:] = order.numbers
         tries_parts, way = Way.PARTS in ways, ways[-1]
         *shared, instructions = self._instructed(move, order, tries_parts, way)
         self.team.run_alone(
@@ -182,23 +182,23 @@ class Workspace:
             address_of(second),
             address_of(found),
             *shared,
-            self._nursery_for(tries_parts, way),
+            self._offspring_arrays_for(tries_parts, way),
             instructions,
         )
 
-    def _nursery_for(self, tries_parts: bool, way: int) -> int:
+    def _offspring_arrays_for(self, tries_parts: bool, way: int) -> int:
         """Return the address of the arrays of offspring, with all needed kernels in them."""
         if (tries_parts, way) not in self._ways:
             self._ways.add((tries_parts, way))
-            addresses, kernels = self._nursery.addresses, self._kernels
+            addresses, kernels = self._offspring_arrays.addresses, self._kernels
             addresses[REFINE] = kernels.refine_address
             if tries_parts:
                 addresses[PARTS] = kernels.choose_parts
             if way == Way.MERGING:
-                addresses[MERGE] = kernels.merge
+                addresses[MERGE] = kernels.merge(self.k)
             else:
-                addresses[CROSS] = kernels.cross
-        return self._nursery_address
+                addresses[CROSS] = kernels.cross(self.k)
+        return self._offspring_arrays_address
 
     @cached_property
     def _instructions(self) -> Instructions:
@@ -209,12 +209,14 @@ class Workspace:
         return address_of(self._instructions)
 
     @cached_property
-    def _nursery_address(self) -> int:
-        return address_of(self._nursery)
+    def _offspring_arrays_address(self) -> int:
+        return address_of(self._offspring_arrays)
 
     @cached_property
-    def _nursery(self) -> OffspringArrays:
-        return OffspringArrays.allocate(*self.target.shape, self._parts)
+    def _offspring_arrays(self) -> OffspringArrays:
+        # The flag of the team ends long crossovers as it ends refinements.
+        stop = self.team.barrier[ABANDONED : ABANDONED + 1]
+        return OffspringArrays.allocate(*self.target.shape, self._parts, stop)
 
     @cached_property
     def _addresses(self) -> tuple[int, int, int]:

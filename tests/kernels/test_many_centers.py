@@ -1,0 +1,164 @@
+"""Crossovers of thousands of centres: an auction, and Ward's method with lists of near clusters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
+
+from evomeans.engines.cpu import CpuEngine
+from evomeans.engines.protocol import Abandoned
+from evomeans.kernels import auction, matching, ward, ward_lists
+from evomeans.kernels.merging import pnn_merge
+from evomeans.kernels.sizes import MOST_EXACT, MOST_KEPT
+from evomeans.search.crossover import Breeding, merging_crossover, squared_matching_crossover
+from evomeans.search.population import Individual
+
+both_costs = pytest.mark.parametrize("squared", [False, True], ids=["distance", "squares"])
+coordinates = st.one_of(st.integers(-3, 3).map(float), st.floats(-1.0, 1.0, allow_subnormal=False))
+
+
+def prices_of(first, second, squared):
+    return cdist(first, second, "sqeuclidean" if squared else "euclidean")
+
+
+def auctioned(first, second, *, squared):
+    """Return the columns of all rows after an auction, whatever their number."""
+    k = len(first)
+    memory = matching.MatchingArrays.allocate(k)._replace(offers=np.empty((k, k), np.float32))
+    memory.places[5:7] = np.arange(k)
+    highest = auction.set_costs(first, second, squared, k, memory)
+    auction.hold_auction(k, highest, memory)
+    return memory.places[matching.COLUMN_OF]
+
+
+@st.composite
+def parents(draw):
+    """Two sets of up to 12 centres, with ties and with twins."""
+    k, d = draw(st.integers(2, 12)), draw(st.integers(1, 3))
+    first, second = (draw(arrays(float, (k, d), elements=coordinates)) for _ in range(2))
+    for i in range(k):
+        if draw(st.booleans()):
+            second[draw(st.integers(0, k - 1))] = first[i]
+    return first, second
+
+
+@both_costs
+@given(parents())
+def test_an_auction_is_nearly_the_cheapest_assignment(squared, case) -> None:
+    """The allowance is a share of the total, or of the highest cost if the total is next to 0."""
+    prices, found = prices_of(*case, squared), auctioned(*case, squared=squared)
+    assert_array_equal(np.sort(found), np.arange(len(found)))
+    rows, columns = linear_sum_assignment(prices)
+    least, total = prices[rows, columns].sum(), prices[rows, found].sum()
+    rounding = 1e-6 * len(found) * prices.max()
+    assert total * (1.0 - auction.ALLOWANCE) <= least + rounding + 1e-29
+
+
+@both_costs
+@pytest.mark.parametrize("n_shared", [0, 500])
+def test_many_centres_are_matched_at_nearly_the_least_cost(squared, n_shared) -> None:
+    """With 500 shared centres few are left, and these are matched at the least cost."""
+    rng, k = np.random.default_rng(0), 2 * MOST_EXACT - 100
+    first, second = rng.normal(size=(2, k, 6))
+    places = rng.permutation(k)[:n_shared]
+    second[places] = first[:n_shared]
+    memory = matching.MatchingArrays.allocate(k)
+    auction.match_many(first, second, squared, memory)
+    assert_array_equal(np.sort(memory.partner), np.arange(k))
+    assert_array_equal(memory.partner[:n_shared], places)
+    assert np.count_nonzero(memory.is_shared) == n_shared
+    others = np.setdiff1d(np.arange(k), places)
+    prices = prices_of(first[n_shared:], second[others], squared)
+    rows, columns = linear_sum_assignment(prices)
+    if n_shared:
+        assert_array_equal(memory.partner[n_shared:], others[columns])
+    total = np.sum(prices_of(first, second, squared)[np.arange(k), memory.partner])
+    assert total <= prices[rows, columns].sum() * (1.0 + 2.0 * auction.ALLOWANCE)
+
+
+def clusters(n: int, d: int, seed: int = 0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, d)), rng.integers(1, 20, n).astype(float)
+
+
+def merged_by(kernel: Any, centers, weights, k: int):
+    """Return the clusters that are left, and the working memory."""
+    n, d = centers.shape
+    memory = ward.MergingArrays.allocate(n, d)
+    lists = ward.MergingArrays.allocate(MOST_KEPT + 1, d)
+    memory = memory._replace(
+        costs=np.empty((n, n)), **{name: getattr(lists, name)[:n] for name in lists._fields[7:]}
+    )
+    memory.shares[:] = weights / weights.max()
+    result = np.empty((k, d)), np.empty(k), np.empty(k, np.intp)
+    kernel(centers, weights, *result, memory)
+    return (*result, memory)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_lists_merge_at_nearly_the_cost_of_all_pairs(seed) -> None:
+    (centers, weights), k = clusters(300, 5, seed), 120
+    costs = []
+    for kernel in (ward.merge, ward_lists.merge_many):
+        merged, totals, origins, memory = merged_by(kernel, centers, weights, k)
+        labels = np.searchsorted(origins, memory.origin)
+        assert_array_equal(origins[labels], memory.origin)
+        assert_allclose(totals, np.bincount(labels, weights, k))
+        costs.append((weights * ((centers - merged[labels]) ** 2).sum(axis=1)).sum())
+    assert costs[1] <= 1.03 * costs[0]
+
+
+def test_equal_clusters_are_merged_before_all_others() -> None:
+    centers, weights = clusters(200, 4)
+    centers[150:] = centers[:50]
+    _, totals, origins, _ = merged_by(ward.merge, centers, weights, 150)
+    _, found_totals, found, _ = merged_by(ward_lists.merge_many, centers, weights, 150)
+    assert_array_equal(found, origins)
+    assert_array_equal(found_totals, totals)
+
+
+def individual(k: int, seed: int) -> Individual:
+    return Individual(*[clusters(k, 3, seed)[0], 1.0, clusters(k, 3, seed)[1], 0.5])
+
+
+@pytest.mark.parametrize("crossover", [squared_matching_crossover, merging_crossover])
+def test_a_crossover_of_many_centres_sees_that_the_engine_is_abandoned(crossover) -> None:
+    engine = CpuEngine(np.random.default_rng(0).normal(size=(50, 3)))
+    k = MOST_KEPT
+    breeding = Breeding(engine, np.zeros(k), 0.5)
+    engine.abandon(True)
+    with pytest.raises(Abandoned):
+        crossover(individual(k, 0), individual(k, 1), breeding)
+    engine.abandon(False)
+    child = crossover(individual(k, 0), individual(k, 1), breeding)
+    assert np.isfinite(child.centers).all()
+
+
+def test_long_kernels_end_before_they_begin_if_they_are_stopped() -> None:
+    """What they would write is untouched."""
+    k, stop = MOST_EXACT + 1, np.ones(1, np.int64)
+    first, second = np.random.default_rng(0).normal(size=(2, k, 2))
+    memory = matching.MatchingArrays.allocate(k, stop)
+    memory.partner[:] = -7
+    auction.match_many(first, second, True, memory)
+    assert (memory.partner == -7).all()
+    centers, weights = clusters(MOST_KEPT + 1, 2)
+    memory = ward.MergingArrays.allocate(len(centers), 2, stop)
+    memory.shares[:] = weights / weights.max()
+    merged = np.full((10, 2), -7.0)
+    ward_lists.merge_many(centers, weights, merged, np.empty(10), np.empty(10, np.intp), memory)
+    assert (merged == -7.0).all()
+
+
+def test_merging_many_clusters_keeps_the_mean() -> None:
+    centers, weights = clusters(MOST_KEPT + 200, 3)
+    merged, totals, _ = pnn_merge(centers, weights, 1500)
+    assert_allclose(totals @ merged, weights @ centers)
