@@ -287,9 +287,11 @@ def test_exact_kmeans_proves_what_it_finds(X) -> None:
     assert np.array_equal(model.predict(X), model.labels_)
 
 
-def test_exact_kmeans_says_what_is_left() -> None:
+@pytest.mark.parametrize("max_time", [0.2, 0.002])
+def test_exact_kmeans_says_what_is_left(max_time) -> None:
+    """And nothing else: the search has half of the time, of which the user need not know."""
     X = np.random.default_rng(0).normal(size=(150, 6))
-    model = evomeans.ExactKMeans(8, max_time=0.2, random_state=0).fit(X)
+    model = evomeans.ExactKMeans(8, max_time=max_time, random_state=0).fit(X)
     assert model.stop_reason_ == StopReason.MAX_TIME
     assert 0 < model.gap_ <= 1
 

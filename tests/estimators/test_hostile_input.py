@@ -24,8 +24,8 @@ from evomeans import (
     metrics,
 )
 from evomeans.engines.constrained.engine import ConstrainedEngine
-from evomeans.storage import checkpoint, path_checkpoint
 from evomeans.storage.archive import read_archive, write_archive
+from evomeans.storage.checkpoint import Checkpoint, PathCheckpoint
 
 X = np.random.default_rng(0).normal(size=(24, 3))
 SPARSE = np.where(np.random.default_rng(1).random((24, 3)) < 0.4, 0.0, X)
@@ -51,14 +51,14 @@ def stops(at):
     return lambda record: next(made, at) == at
 
 
-def change(path, name, place, value, format_of=checkpoint):
+def change(path, name, place, value, format_of=Checkpoint):
     """Replace a value of an array in a checkpoint."""
-    archive = read_archive(path, format_of.FORMAT, format_of.VERSION)
+    archive = read_archive(path, format_of.format, format_of.version)
     values = archive.arrays[name].copy()
     values[place] = value
     archive.arrays[name] = values
     meta = {key: archive.meta[key] for key in archive.meta if key not in ("format", "version")}
-    write_archive(path, format_of.FORMAT, format_of.VERSION, meta, archive.arrays)
+    write_archive(path, format_of.format, format_of.version, meta, archive.arrays)
 
 
 @pytest.mark.parametrize("value", [1e160, 1e308])
@@ -97,7 +97,7 @@ def test_checkpoints_whose_solutions_violate_constraints_are_refused(tmp_path):
 def test_checkpoints_of_a_path_with_far_centers_are_refused(tmp_path):
     path = tmp_path / "c"
     model = HGMeansPath((2, 4), random_state=0, checkpoint=path, observers=stops(4)).fit(X)
-    change(path, "centers", (0, 0), 1e160, path_checkpoint)
+    change(path, "centers", (0, 0), 1e160, PathCheckpoint)
     with pytest.raises(CheckpointError, match="its centers is not within"):
         model.set_params(observers=None).fit(X)
 

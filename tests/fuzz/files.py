@@ -28,7 +28,7 @@ from evomeans import (
     SphericalHGMeans,
     TrimmedHGMeans,
 )
-from evomeans.storage import checkpoint, model_file, path_checkpoint
+from evomeans.storage import checkpoint, model_file
 from evomeans.storage.archive import Archive, read_archive, write_archive
 from tests.fuzz import running
 
@@ -124,9 +124,13 @@ def replace_members(path: Path, rng: np.random.Generator) -> None:
 
 
 def read_any(path: Path) -> Archive:
-    for home in (checkpoint, path_checkpoint, model_file):
+    for kind, version in (
+        (checkpoint.FORMAT, checkpoint.VERSION),
+        (checkpoint.PATH_FORMAT, checkpoint.PATH_VERSION),
+        (model_file.FORMAT, model_file.VERSION),
+    ):
         try:
-            return read_archive(path, home.FORMAT, home.VERSION)
+            return read_archive(path, kind, version)
         except ValueError:
             continue
     raise AssertionError("not one of our files")

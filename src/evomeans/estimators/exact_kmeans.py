@@ -148,14 +148,17 @@ class ExactKMeans(FittedCenters):
         check_int("n_clusters", self.n_clusters, at_least=1)
         seconds, gap = check_limits(self.max_time, self.gap)
         check_method(self.method)
-        search = HGMeans(
-            self.n_clusters,
-            max_time=seconds / 2,
-            engine=self.engine,
-            n_jobs=self.n_jobs,
-            random_state=self.random_state,
-            verbose=self.verbose,
-        ).fit(X, sample_weight=sample_weight)
+        with warnings.catch_warnings():
+            # It is for the proof to say what is left, and in the time that the user gave.
+            warnings.filterwarnings("ignore", "max_time=.* before the first offspring")
+            search = HGMeans(
+                self.n_clusters,
+                max_time=seconds / 2,
+                engine=self.engine,
+                n_jobs=self.n_jobs,
+                random_state=self.random_state,
+                verbose=self.verbose,
+            ).fit(X, sample_weight=sample_weight)
         X, features = check_samples(self, X)
         dense_samples(X)
         sample_weight = check_sample_weight(sample_weight, X.shape[0])
