@@ -21,11 +21,9 @@ FEW_SAMPLES, SAMPLES_PER_CENTER = 2000, 20
 MEAN_OF = 4
 # What a quick start takes, in looks at its samples: K-means alone, K-means after k-means++, and how
 # much longer than a look each candidate of greedy k-means++ takes. And how many samples it has for
-# each centre, at least, at least for greedy k-means++, and at most; and how many times fewer than
-# all they have to be.
+# each centre, at least, at least for greedy k-means++, and at most.
 LOOKS, LOOKS_SEEDED, LOOKS_OF_A_CANDIDATE = 4, 10, 1.4
 FEWEST_PER_CENTER, FEWEST_IF_GREEDY, MOST_PER_CENTER = 4, 8, 50
-SMALLER = 8
 
 
 class Founding(Protocol):
@@ -200,9 +198,8 @@ def quick_start(engine: Engine, n_clusters: int, looks: float) -> QuickStart:
     seeded = greedy or size >= fewest
     if not seeded:
         size = n_looks / LOOKS
-    # With more than that, iterations on all samples from random centres come as far in the time.
-    largest = engine.n_samples // SMALLER
-    most = min(MOST_PER_CENTER * n_clusters, largest, engine.most_sampled)
+    # Half of the samples tell nearly as much as all, and too few tell nothing.
+    most = min(MOST_PER_CENTER * n_clusters, engine.n_samples // 2, engine.most_sampled)
     size = min(max(size, fewest), most)
     return QuickStart(int(size) if size >= fewest else 0, seeded, greedy)
 

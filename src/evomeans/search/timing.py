@@ -10,9 +10,8 @@ from evomeans.search.founding import Founding, KMeansPlusPlus, quick_start
 from evomeans.search.stopping import DeferredInterrupt
 
 # Of the time that is left, what it should take to place the first solution; K-means gets the rest.
-# And when centres on random samples take the places of those that are missing: so much of the time
-# is lost by then that K-means will not repair it.
-PLACING, HURRYING = 0.5, 0.8
+# And when centres on random samples take the places of those that are missing.
+PLACING, HURRYING = 0.3, 0.6
 # If k-means++ would take longer than that, a quick start takes its place: of so much of the time
 # left, or of all of it if there are fewer looks at all samples left than K-means needs to get
 # anywhere. It has so much of the limit, and so many seconds, even if labels need all the time:

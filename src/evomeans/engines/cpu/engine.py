@@ -28,6 +28,7 @@ from evomeans.engines.cpu.samples import (
     frame_for,
     scale_sparse,
 )
+from evomeans.engines.cpu.simd import WIDTH
 from evomeans.engines.cpu.workspace import LabelledCenters, Workspace
 from evomeans.engines.frame import Frame, is_sparse
 from evomeans.engines.protocol import (
@@ -353,17 +354,24 @@ class CpuEngine(Abandonable, CountingSamples):
         n_few = min(self.n_samples, max(FEW_ROWS, n_few))
         centers = self.rows(np.linspace(0, self.n_samples - 1, n_clusters).astype(np.intp))
         own = None if self.weights is None else self.weights[:n_few]
-        # First calls of all kinds reserve memory, however few samples there are.
-        CpuEngine(self._source[:1], None, frame=self.frame, searching=False)
+        # First calls of all kinds reserve memory, however few samples there are. And with many
+        # centres, one tile of samples takes as long as hundreds of them.
+        one_tile = CpuEngine(self._source[:WIDTH], None, frame=self.frame, searching=False)
+        fixed = one_tile.seconds_to_assign(centers)
         began = perf_counter()
         few = CpuEngine(self._source[:n_few], own, frame=self.frame, searching=False)
         taken_in = perf_counter()
         factor = self.n_samples / n_few
-        few.assign(centers)
-        reserved = perf_counter()
-        few.assign(centers)
-        labelling = (perf_counter() - reserved) * factor / self._n_threads(n_clusters)
+        rest = max(0.0, few.seconds_to_assign(centers) - fixed)
+        labelling = fixed + rest * factor / self._n_threads(n_clusters)
         return (taken_in - began) * factor, labelling
+
+    def seconds_to_assign(self, centers: FloatArray) -> float:
+        """Measure an assignment, once memory is reserved for it."""
+        self.assign(centers)
+        reserved = perf_counter()
+        self.assign(centers)
+        return perf_counter() - reserved
 
     def close(self) -> None:
         """Release nothing: all of it is memory of this process."""
