@@ -194,7 +194,7 @@ def test_a_quick_start_is_close_to_the_means_of_clusters(make, weight) -> None:
     founding = QuickStart(200, seeded=True)
     numbers = founding.draw(engine.n_samples, 8, np.random.default_rng(3))
     (centers,) = founding.place(engine, [numbers])
-    on_samples = RandomSamples().place(engine, [numbers])[0]
+    on_samples = RandomSamples().place(engine, [numbers[:, 0]])[0]
     assert engine.assign(centers)[1] < 1.1 * engine.total_weight * 30
     assert engine.assign(on_samples)[1] > 1.5 * engine.total_weight * 30
 
@@ -216,12 +216,18 @@ def test_a_quick_start_of_an_abandoned_engine_has_real_centers(size, seeded) -> 
     [
         (0.0, QuickStart(40, seeded=False)),
         (0.05, QuickStart(50, seeded=False)),
-        (0.5, QuickStart(200, seeded=True)),
-        (9.0, QuickStart(500, seeded=True)),
+        (0.15, QuickStart(60, seeded=True)),
+        (0.5, QuickStart(208, seeded=True, greedy=True)),
+        (9.0, QuickStart(500, seeded=True, greedy=True)),
     ],
 )
 def test_the_more_time_a_quick_start_has_the_more_samples_it_gets(looks, expected) -> None:
     assert quick_start(CpuEngine(CLOUDS), 10, looks) == expected
+
+
+def test_a_quick_start_with_much_time_takes_half_of_the_samples() -> None:
+    """Not none, which would mean centres on random samples."""
+    assert quick_start(CpuEngine(CLOUDS), 200, 9.0) == QuickStart(2000, seeded=True, greedy=True)
 
 
 def test_a_quick_start_has_no_samples_where_they_would_be_most_of_all() -> None:

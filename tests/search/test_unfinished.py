@@ -223,7 +223,7 @@ def test_k_means_on_few_samples_comes_first_if_seeding_would_take_too_long(
 def test_seeding_that_takes_its_share_of_the_time_is_hurried() -> None:
     """K-means follows, and the solution is not unfinished."""
     clock = ScriptedClock()
-    engine = SlowSeeding(lambda: setattr(clock, "now", 0.6))
+    engine = SlowSeeding(lambda: setattr(clock, "now", 0.7))
     found = solve(engine, 30, DEEP_SHORT, np.random.default_rng(0), clock=clock)
     assert not found.is_unfinished
     assert found.history[0].n_iter > 0

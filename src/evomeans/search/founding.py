@@ -19,10 +19,11 @@ from evomeans.typing import FloatArray
 FEW_SAMPLES, SAMPLES_PER_CENTER = 2000, 20
 # Samples of which a random mean is the mean.
 MEAN_OF = 4
-# What a quick start takes, in looks at its samples, with k-means++ and without; and how many
-# samples it has for each centre.
-LOOKS_SEEDED, LOOKS = 10, 4
-FEWEST_PER_CENTER, MOST_PER_CENTER = 4, 50
+# What a quick start takes, in looks at its samples: K-means alone, K-means after k-means++, and how
+# much longer than a look each candidate of greedy k-means++ takes. And how many samples it has for
+# each centre, at least, at least for greedy k-means++, and at most.
+LOOKS, LOOKS_SEEDED, LOOKS_OF_A_CANDIDATE = 4, 10, 1.4
+FEWEST_PER_CENTER, FEWEST_IF_GREEDY, MOST_PER_CENTER = 4, 8, 50
 
 
 class Founding(Protocol):
@@ -145,32 +146,38 @@ class QuickStart:
         How many samples to expect; 0 for none, and centres on random samples.
     seeded : bool
         Whether there is time for k-means++ among these.
+    greedy : bool
+        Whether there is time for greedy k-means++.
     """
 
     size: int
     seeded: bool
+    greedy: bool = False
     name: ClassVar[str] = "quick start"
     needs: ClassVar[frozenset[Ability]] = frozenset()
 
     def draw(self, n_samples: int, n_clusters: int, rng: np.random.Generator) -> FloatArray:
-        """Draw distinct slots of equal weight."""
-        return RandomSamples().draw(n_samples, n_clusters, rng)
+        """Draw distinct slots of equal weight, and a number for each candidate of k-means++."""
+        slots = RandomSamples().draw(n_samples, n_clusters, rng)
+        candidates = KMeansPlusPlus(self.greedy).draw(n_samples, n_clusters, rng)
+        return np.column_stack([slots, candidates])
 
     def place(self, engine: Engine, draws: Sequence[FloatArray]) -> list[FloatArray]:
         """Run K-means on some samples."""
         return [self._place(engine, numbers) for numbers in draws]
 
     def _place(self, engine: Engine, numbers: FloatArray) -> FloatArray:
-        centers = engine.samples_at(numbers)
+        slots, candidates = numbers[:, 0], numbers[:, 1:]
+        centers = engine.samples_at(slots)
         if not self.size:
             return centers
-        sample = engine.subsample(Drawing(int(numbers[0] * 2.0**53), self.size))
-        if sample.n_samples < len(numbers):
+        sample = engine.subsample(Drawing(int(slots[0] * 2.0**53), self.size))
+        if sample.n_samples < len(slots):
             return centers
-        at_random = (np.arange(len(numbers)) + 0.5) / len(numbers)
+        at_random = (np.arange(len(slots)) + 0.5) / len(slots)
 
         def improve() -> FloatArray:
-            seeds = sample.seed(numbers) if self.seeded else sample.samples_at(at_random)
+            seeds = sample.seed(candidates) if self.seeded else sample.samples_at(at_random)
             return sample.refine([Order(seeds)])[0].centers
 
         try:
@@ -181,15 +188,20 @@ class QuickStart:
 
 def quick_start(engine: Engine, n_clusters: int, looks: float) -> QuickStart:
     """Return a quick start that takes no longer than so many looks at all samples."""
-    fewest, most = FEWEST_PER_CENTER * n_clusters, MOST_PER_CENTER * n_clusters
-    size = engine.n_samples * looks / LOOKS_SEEDED
-    seeded = size >= fewest
+    n_looks = engine.n_samples * looks
+    n_trials = KMeansPlusPlus(greedy=True).n_trials(n_clusters)
+    size = n_looks / (LOOKS + LOOKS_OF_A_CANDIDATE * n_trials)
+    greedy = size >= FEWEST_IF_GREEDY * n_clusters
+    if not greedy:
+        size = n_looks / LOOKS_SEEDED
+    fewest = FEWEST_PER_CENTER * n_clusters
+    seeded = greedy or size >= fewest
     if not seeded:
-        size = engine.n_samples * looks / LOOKS
-    size = min(max(size, fewest), most, engine.most_sampled)
-    # A sample that is hardly smaller saves nothing, and one that is too small tells nothing.
-    pays = fewest <= size <= engine.n_samples / 2
-    return QuickStart(int(size) if pays else 0, seeded)
+        size = n_looks / LOOKS
+    # Half of the samples tell nearly as much as all, and too few tell nothing.
+    most = min(MOST_PER_CENTER * n_clusters, engine.n_samples // 2, engine.most_sampled)
+    size = min(max(size, fewest), most)
+    return QuickStart(int(size) if size >= fewest else 0, seeded, greedy)
 
 
 def seed_among(

@@ -9,13 +9,14 @@ from evomeans.engines.protocol import Engine
 from evomeans.search.founding import Founding, KMeansPlusPlus, quick_start
 from evomeans.search.stopping import DeferredInterrupt
 
-# Of the time that is left, what it may take to place the first solution; K-means gets the rest.
-PLACING = 0.3
+# Of the time that is left, what it should take to place the first solution; K-means gets the rest.
+# And when centres on random samples take the places of those that are missing.
+PLACING, HURRYING = 0.3, 0.6
 # If k-means++ would take longer than that, a quick start takes its place: of so much of the time
 # left, or of all of it if there are fewer looks at all samples left than K-means needs to get
 # anywhere. It has so much of the limit, and so many seconds, even if labels need all the time:
 # without a single iteration, an answer is worth little.
-QUICK, A_START = 0.15, 2.0
+QUICK, A_START = 0.45, 2.0
 LEAST_SHARE, LEAST_SECONDS = 0.1, 0.1
 
 
@@ -53,7 +54,7 @@ class Timing:
         # Time between a checkpoint and its resumption does not count.
         self._began = clock() - spent
         left = self.seconds_left
-        self._hurries_at = math.inf if left is None else self.seconds + PLACING * left
+        self._hurries_at = math.inf if left is None else self.seconds + HURRYING * left
         self._is_quick, self._overdue_at = False, -math.inf
 
     @property
