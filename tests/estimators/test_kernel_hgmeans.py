@@ -12,7 +12,13 @@ from sklearn.metrics.pairwise import pairwise_kernels
 import evomeans
 from constraint_oracles import all_labels
 from evomeans import HGMeans, KernelHGMeans
-from evomeans.estimators.kernel import IndefiniteKernelError, apply_map, find_coordinates
+from evomeans.estimators import kernel as kernel_module
+from evomeans.estimators.kernel import (
+    IndefiniteKernelError,
+    apply_map,
+    find_coordinates,
+    landmarks_within,
+)
 
 QUICK = {"n_jobs": 1, "random_state": 0}
 X = np.random.default_rng(0).normal(size=(60, 3))
@@ -143,3 +149,22 @@ def test_errors_name_what_came(parameters, samples, error, text):
     """One sentence for each mistake."""
     with pytest.raises(error, match=text):
         KernelHGMeans(3, **parameters).fit(samples)
+
+
+def test_a_time_limit_leaves_as_many_landmarks_as_it_allows() -> None:
+    """All of them if there is time, and a few hundred at least."""
+    assert landmarks_within(1e9, 6000, 1e-10, 1e-8) == 6000
+    assert landmarks_within(0.0, 6000, 1e-10, 1e-8) == 200
+    assert landmarks_within(0.0, 50, 1e-10, 1e-8) == 50
+    some, more = (landmarks_within(seconds, 6000, 1e-10, 1e-8) for seconds in (0.15, 1.5))
+    assert 200 < some < more < 6000
+
+
+def test_a_time_limit_that_is_too_short_for_all_coordinates_says_so(monkeypatch) -> None:
+    X = np.random.default_rng(0).normal(size=(700, 3))
+    monkeypatch.setattr(kernel_module, "COORDINATES_SHARE", 0.0)
+    with pytest.warns(UserWarning, match=r"approximated by 200 landmarks .* max_time=1\.0"):
+        model = KernelHGMeans(3, max_time=1.0, max_offspring=5, random_state=0).fit(X)
+    assert model.is_exact_ == 0
+    assert len(model.landmarks_) == 200
+    assert_array_equal(model.predict(X), model.labels_)

@@ -15,6 +15,7 @@ from numpy.testing import assert_allclose
 from sklearn import metrics as theirs
 
 from evomeans import metrics
+from evomeans.metrics.compactness import bic
 
 MODULES = ("agreement", "compactness", "curves", "silhouette")
 
@@ -243,3 +244,8 @@ def test_without_weight_elsewhere_there_is_nothing_to_compare_with():
     """A cluster whose samples weigh nothing is not there; the silhouette is 0, not NaN."""
     silhouettes = metrics.silhouette_samples([[0.0], [1.0], [5.0]], [0, 0, 1], [1.0, 1.0, 0.0])
     assert_allclose(silhouettes[:2], 0.0)
+
+
+def test_bic_of_weights_whose_sum_vanishes_is_not_a_number():
+    """Found by ``make fuzz``: a path over samples with weights near 1e-323 ended in an error."""
+    assert np.isnan(bic(1.66e-321, np.zeros(1), 3))

@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -97,6 +98,12 @@ LINEAR, PRECOMPUTED = "linear", "precomputed"
 MOST_EXACT = 10_000
 # Landmarks beyond that, unless n_components says otherwise.
 DEFAULT_LANDMARKS = 1000
+# Of a time limit, the share that the coordinates of all samples may take: LAPACK cannot be stopped.
+COORDINATES_SHARE = 0.3
+# Up to so many landmarks, they take hundredths of a second.
+FEW_LANDMARKS = 200
+# Size of the products, and number of kernel values, that are timed.
+TIMED_SIZE, TIMED_VALUES = 384, 2**18
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -129,7 +136,8 @@ class KernelHGMeans(Model):
 
     n_components : int, default=None
         How many samples are landmarks of the Nyström approximation [2]_. None means no
-        approximation up to 10,000 samples, and 1000 landmarks beyond, with a UserWarning.
+        approximation up to 10,000 samples, and 1000 landmarks beyond, with a UserWarning. Both
+        are fewer, with a UserWarning, if ``max_time`` is too short for the coordinates.
 
     Attributes
     ----------
@@ -198,7 +206,7 @@ class KernelHGMeans(Model):
             none = np.empty((0, X.shape[1])), np.empty((0, 0)), 1
             task = plain_task(X, sample_weight, k, parameters, is_line=X.shape[1] == 1)
             return self._keeping(task, *none)
-        chosen, is_exact = self._candidates(X.shape[0], sample_weight)
+        chosen, is_exact = self._candidates(X, sample_weight)
         candidates = X[chosen]
         gram = self._products(candidates, candidates, chosen)
         found = find_coordinates(gram)
@@ -243,10 +251,10 @@ class KernelHGMeans(Model):
             _check_precomputed(X)
 
     def _candidates(
-        self, n_samples: int, sample_weight: FloatArray | None
+        self, X: NDArray[Any], sample_weight: FloatArray | None
     ) -> tuple[NDArray[np.intp], bool]:
         """Return the samples among which landmarks are, and whether these are all that count."""
-        counted = np.arange(n_samples)
+        counted = np.arange(X.shape[0])
         if sample_weight is not None:
             counted = np.flatnonzero(sample_weight)
         n_samples, wanted = len(counted), self.n_components
@@ -259,6 +267,15 @@ class KernelHGMeans(Model):
                 UserWarning,
                 stacklevel=5 + EXTRA_FRAMES,
             )
+        possible = self._most_landmarks(X, n_samples)
+        if possible < min(n_samples, wanted or n_samples):
+            wanted = possible
+            warnings.warn(
+                f"The kernel of {n_samples} samples is approximated by {wanted} landmarks "
+                f"(Nyström), because more would take too much of max_time={self.max_time!r}.",
+                UserWarning,
+                stacklevel=5 + EXTRA_FRAMES,
+            )
         if wanted is None or wanted >= n_samples:
             return counted, True
         source = check_random_source(self.random_state)
@@ -266,6 +283,22 @@ class KernelHGMeans(Model):
         rng = np.random.default_rng([source, 1]) if isinstance(source, int) else None
         rng = generator_from(source) if rng is None else rng
         return np.sort(rng.choice(counted, wanted, replace=False)), False
+
+    def _most_landmarks(self, X: NDArray[Any], n_samples: int) -> int:
+        """Estimate how many landmarks the time limit allows, from products and kernel values."""
+        if self.max_time is None or n_samples <= FEW_LANDMARKS:
+            return n_samples
+        square = np.ones((TIMED_SIZE, TIMED_SIZE))
+        began = perf_counter()
+        square @ square
+        operation = (perf_counter() - began) / TIMED_SIZE**3
+        value = 0.0
+        if self.kernel != PRECOMPUTED:
+            some = X[: max(2, math.isqrt(min(TIMED_VALUES, n_samples**2)))]
+            began = perf_counter()
+            self._products(some, some)
+            value = (perf_counter() - began) / len(some) ** 2
+        return landmarks_within(COORDINATES_SHARE * self.max_time, n_samples, operation, value)
 
     def _products(
         self, one: NDArray[Any], other: NDArray[Any], columns: NDArray[Any] | None = None
@@ -312,6 +345,21 @@ class KernelHGMeans(Model):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.kernel == PRECOMPUTED
         return tags
+
+
+def landmarks_within(seconds: float, n_samples: int, operation: float, value: float) -> int:
+    """Return for how many landmarks the coordinates of samples take at most so long.
+
+    With r landmarks, these are n·r values of the kernel, and r³/3 + n·r² + r³ operations to
+    factorise the kernel of the landmarks, to map the samples, and to check the result.
+    """
+    fewest, most = min(FEW_LANDMARKS, n_samples), n_samples
+    while fewest < most:
+        r = (fewest + most + 1) // 2
+        # The kernel of the landmarks with each other comes first, and then that with all samples.
+        taken = value * r * (r + n_samples) + operation * (n_samples * r**2 + 4 * r**3 / 3)
+        fewest, most = (r, most) if taken <= seconds else (fewest, r - 1)
+    return fewest
 
 
 def in_order_of_samples(task: Task, X: NDArray[Any]) -> Task:

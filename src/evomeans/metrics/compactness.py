@@ -117,6 +117,9 @@ def bic(inertia: float, cluster_weights: FloatArray, n_features: int) -> float:
     n, k = float(sizes.sum()), len(cluster_weights)
     if inertia == 0.0:
         return -np.inf
+    if n == 0.0:
+        # Weights so small that their sums vanish leave no likelihood.
+        return np.nan
     variance = inertia / (n * n_features)
     likelihood = float((sizes * np.log(sizes / n)).sum())
     likelihood -= 0.5 * n * n_features * (np.log(2.0 * np.pi * variance) + 1.0)

@@ -16,6 +16,8 @@ from evomeans.typing import FloatArray, Indices
 
 # Rows are handled in blocks of about this many numbers.
 NUMBERS_PER_BLOCK = 2**21
+# From so many centres and features on, near centres are found by matrix products.
+MANY_CENTERS, MANY_FEATURES = 4, 16
 
 
 def checked_samples(X: Any) -> Any:
@@ -143,6 +145,8 @@ def two_distances(
     The latter is infinite if there is only one centre. Distances are computed directly, not from
     squared lengths, so that no digits cancel.
     """
+    if len(centers) >= MANY_CENTERS and rows.shape[1] >= MANY_FEATURES:
+        return _two_of_many(rows, centers, labels)
     distances = cdist(rows, centers)
     places = np.arange(len(rows))
     own: Indices = distances.argmin(axis=1) if labels is None else labels
@@ -150,6 +154,27 @@ def two_distances(
     distances[places, own] = np.inf
     other: Indices = distances.argmin(axis=1)
     return own, near, distances[places, other], other
+
+
+def _two_of_many(
+    rows: FloatArray, centers: FloatArray, labels: Indices | None
+) -> tuple[Indices, FloatArray, FloatArray, Indices]:
+    """Choose two centres for each row by a matrix product, and compute the two distances directly.
+
+    Centres whose distances differ by rounding only may be taken for each other.
+    """
+    middle, places = centers.mean(axis=0), np.arange(len(rows))
+    moved = centers - middle
+    scores = (middle - rows) @ (2.0 * moved.T)
+    scores += np.einsum("jt,jt->j", moved, moved)
+    own: Indices = scores.argmin(axis=1) if labels is None else labels
+    scores[places, own] = np.inf
+    other: Indices = scores.argmin(axis=1)
+    near, far = (np.linalg.norm(rows - centers[chosen], axis=1) for chosen in (own, other))
+    if labels is None:
+        own, other = np.where(near <= far, own, other), np.where(near <= far, other, own)
+        near, far = np.minimum(near, far), np.maximum(near, far)
+    return own, near, far, other
 
 
 def simplified(near: FloatArray, far: FloatArray) -> FloatArray:
