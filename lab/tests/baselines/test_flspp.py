@@ -55,7 +55,7 @@ def test_every_step_is_better_than_the_one_before() -> None:
     values = [record.inertia for record in model.history_]
     assert len(values) == 22
     assert (np.diff(values) <= 1e-9).all()
-    assert model.inertia_ <= values[-1]
+    assert model.inertia_ <= values[-1] * (1.0 + 1e-12)
 
 
 def test_swaps_help() -> None:

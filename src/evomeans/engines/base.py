@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from evomeans.engines.frame import Frame
 from evomeans.engines.precision import check_moderate_weight
 from evomeans.engines.protocol import (
+    Abandonable,
     Abandoned,
     Ability,
     Engine,
@@ -34,7 +35,7 @@ from evomeans.engines.protocol import (
 )
 from evomeans.engines.rules import BETTER, split_mixture
 from evomeans.engines.sampling import Drawing, WeightedDraw, roulette
-from evomeans.typing import FloatArray, Integers, Labels
+from evomeans.typing import FloatArray, Labels
 
 
 def total_weights(labels: Labels, weights: FloatArray | None, n_clusters: int) -> FloatArray:
@@ -144,36 +145,6 @@ class OneAtATime(CountingSamples):
 
     def abandon(self, is_abandoned: bool) -> None:
         """Do nothing: no other thread refines."""
-
-
-class Abandonable:
-    """What an engine inherits that calls :meth:`check_abandoned` between steps of a refinement.
-
-    Attributes
-    ----------
-    stop : (1,) array
-        Not zero while the engine is abandoned, for kernels that take long. Copies of an engine
-        share it: workers are abandoned together.
-    """
-
-    is_abandoned: bool = False
-    stop: Integers
-
-    def __new__(cls, *arguments: Any, **named: Any) -> Self:
-        """Make the flag before any other thread can see the engine."""
-        self = super().__new__(cls)
-        self.stop = np.zeros(1, np.int64)
-        return self
-
-    def abandon(self, is_abandoned: bool) -> None:
-        """End the refinement that another thread is running, and those that follow."""
-        self.is_abandoned = is_abandoned
-        self.stop[0] = is_abandoned
-
-    def check_abandoned(self) -> None:
-        """End a refinement that nobody waits for."""
-        if self.is_abandoned:
-            raise Abandoned
 
 
 class PlainKMeans(Abandonable, OneAtATime):

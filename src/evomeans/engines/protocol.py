@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum, StrEnum
 from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.engines.frame import Frame
-from evomeans.typing import Flags, FloatArray, Labels
+from evomeans.typing import Flags, FloatArray, Integers, Labels
 
 if TYPE_CHECKING:
     from evomeans.engines.sampling import Drawing
@@ -45,6 +45,36 @@ class Ability(StrEnum):
 
 class Abandoned(Exception):  # noqa: N818
     """Another thread wants no result any more, and there is none."""
+
+
+class Abandonable:
+    """What an engine inherits that calls :meth:`check_abandoned` between steps of a refinement.
+
+    Attributes
+    ----------
+    stop : (1,) array
+        Not zero while the engine is abandoned, for kernels that take long. Copies of an engine
+        share it: workers are abandoned together.
+    """
+
+    is_abandoned: bool = False
+    stop: Integers
+
+    def __new__(cls, *arguments: Any, **named: Any) -> Self:
+        """Make the flag before any other thread can see the engine."""
+        self = super().__new__(cls)
+        self.stop = np.zeros(1, np.int64)
+        return self
+
+    def abandon(self, is_abandoned: bool) -> None:
+        """End the refinement that another thread is running, and those that follow."""
+        self.is_abandoned = is_abandoned
+        self.stop[0] = is_abandoned
+
+    def check_abandoned(self) -> None:
+        """End a refinement that nobody waits for."""
+        if self.is_abandoned:
+            raise Abandoned
 
 
 @dataclass(frozen=True, slots=True)

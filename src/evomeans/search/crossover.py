@@ -14,8 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.engines.base import Abandonable
-from evomeans.engines.protocol import Abandoned, Engine, Way
+from evomeans.engines.protocol import Abandonable, Abandoned, Engine, Way
 from evomeans.kernels.merging import pnn_merge
 from evomeans.search.population import Individual
 from evomeans.typing import FloatArray, Integers

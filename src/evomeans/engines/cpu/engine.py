@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.engines import nearest
-from evomeans.engines.base import Abandonable, CountingSamples
+from evomeans.engines.base import CountingSamples
 from evomeans.engines.course import least_of
 from evomeans.engines.cpu.assignment import PAIRS
 from evomeans.engines.cpu.course import Refining, choose_place, is_common_end
@@ -33,6 +33,7 @@ from evomeans.engines.cpu.simd import WIDTH
 from evomeans.engines.cpu.workspace import LabelledCenters, Workspace
 from evomeans.engines.frame import Frame, is_sparse
 from evomeans.engines.protocol import (
+    Abandonable,
     Abandoned,
     Ability,
     Handle,
