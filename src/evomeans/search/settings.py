@@ -141,7 +141,8 @@ class Strategy:
         that lets a population go on, nor a reason why two populations should not agree.
     agreement : int
         1 ends the search when the first population has settled. Otherwise another one begins, and
-        so on, until this many of them, independent of each other, have come to the best solution.
+        so on, until at least this many of them, independent of each other, have come to the best
+        solution, and the search is as certain as it should be.
     sample_per_cluster : int
         How many rows for each cluster the sample has on which a search begins, if there are many
         times as many (:mod:`~evomeans.search.levels`). 0 searches all rows from the beginning.
@@ -246,7 +247,7 @@ DEEP = Strategy(
     patience_per_cluster=3.0,
     first_patience=1 / 3,
     tolerance=1e-5,
-    agreement=3,
+    agreement=2,
     sample_per_cluster=300,
     lag=24,
 )
@@ -283,6 +284,9 @@ class SearchSettings:
         Seconds after which no further offspring is made.
     target_inertia : float, optional
         Stop as soon as the best is at most this.
+    certainty : float
+        Stop as soon as the probability that the best has been found is at least this
+        (:mod:`~evomeans.search.certainty`), if the strategy looks for it again.
     roulette_power : {1, 2}
         Whether the sample on which a relocated centre lands is drawn by its distance to the
         closest centre (the paper's text) or by the squared distance (the authors' program and
@@ -300,6 +304,7 @@ class SearchSettings:
     patience: int | None = None
     max_time: float | None = None
     target_inertia: float | None = None
+    certainty: float = 0.0
     roulette_power: int = 2
     subsample: int | str | None = "auto"
     strategy: Strategy = PAPER
@@ -320,6 +325,7 @@ class SearchSettings:
         elif self.subsample is not None:
             expected = "'auto', an int or None"
             _require(self.subsample == "auto", "subsample", self.subsample, expected)
+        _require(0.0 <= self.certainty <= 1.0, "certainty", self.certainty, "between 0 and 1")
         check_limits(self.max_time, self.target_inertia)
 
     def longest_wait(self, n_clusters: int) -> int:

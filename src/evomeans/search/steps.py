@@ -11,8 +11,9 @@ import numpy as np
 
 from evomeans.engines.protocol import Engine, LocalSearch, Refinement, Start
 from evomeans.search.breeding import Founder, Made, Parents, breed_and_refine
+from evomeans.search.certainty import certainty, gather
 from evomeans.search.founding import Founding, KMeansPlusPlus, quick_start
-from evomeans.search.history import OffspringRecord
+from evomeans.search.history import SWAPPED, OffspringRecord
 from evomeans.search.levels import SWAPPED_BELOW, wait_of_sampled
 from evomeans.search.observers import Observer, notify
 from evomeans.search.plan import Operators, measure_spacing, missing_abilities, plan
@@ -36,8 +37,6 @@ from evomeans.typing import FloatArray
 
 # Founders that are in the making at the same time.
 MOST_FOUNDERS = 64
-# What the record calls the first solution after its swaps.
-SWAPPED = "swaps of the first"
 # Of the time that is left, what it may take to place the first solution; K-means gets the rest.
 PLACING = 0.3
 # If k-means++ would take longer than that, a quick start takes its place: of so much of the time
@@ -437,8 +436,18 @@ class Search:
             solutions=len(state.history),
             is_exhausted=state.is_exhausted,
             reserve=self.reserve,
+            certainty=self.certainty() if self.should_settle() else 0.0,
         )
         return reason_to_stop(progress, self.settings)
+
+    def certainty(self) -> float:
+        """Return how probable it is that nothing within reach is better than the best solution."""
+        strategy = self.settings.strategy
+        if strategy.agreement == 1:
+            return math.nan
+        patience = self.settings.longest_wait(self.n_clusters)
+        history, k = self.state.history, self.n_clusters
+        return certainty(gather(history, k, patience, strategy.tolerance))
 
     def result(self, reason: StopReason) -> SearchResult:
         """Return what was found."""
@@ -454,6 +463,7 @@ class Search:
             stop_reason=reason,
             n_offspring=state.n_offspring,
             n_rediscoveries=max(0, self.n_agreeing - 1),
+            certainty=self.certainty(),
             missing_abilities=missing_abilities(self.settings.strategy, self.engine.abilities),
             is_unfinished=self.is_unfinished,
             n_given_up=state.n_given_up,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
 from dataclasses import dataclass
@@ -74,6 +75,10 @@ class StopReason(StrEnum):
 FEW, GRACE = 3, 0.1
 
 
+# If so many starts agree, more would tell nothing new, whatever certainty is asked for.
+MOST_AGREEING = 50
+
+
 class Progress(NamedTuple):
     """What stopping criteria look at.
 
@@ -95,6 +100,8 @@ class Progress(NamedTuple):
         Whether the founders of the population had no other starts than those before.
     reserve : float
         Seconds that are needed after the search.
+    certainty : float
+        That there is nothing better, as far as populations that have ended tell.
     """
 
     offspring: int
@@ -105,6 +112,7 @@ class Progress(NamedTuple):
     solutions: int = FEW
     is_exhausted: bool = False
     reserve: float = 0.0
+    certainty: float = 0.0
 
 
 def reason_to_stop(progress: Progress, settings: SearchSettings) -> StopReason | None:
@@ -119,7 +127,8 @@ def reason_to_stop(progress: Progress, settings: SearchSettings) -> StopReason |
     agreement = settings.strategy.agreement
     if agreement == 1 and progress.is_settled:
         return StopReason.NO_IMPROVEMENT
-    if agreement > 1 and progress.n_agreeing >= agreement:
+    is_certain = progress.certainty >= settings.certainty or progress.n_agreeing >= MOST_AGREEING
+    if agreement > 1 and progress.n_agreeing >= agreement and is_certain:
         return StopReason.AGREEMENT
     if agreement > 1 and progress.is_settled and progress.is_exhausted:
         # Where founders cannot differ, further populations would be copies of the others.
@@ -149,6 +158,10 @@ class SearchResult:
         Offspring made.
     n_rediscoveries : int
         Further starts, of founders or populations, that led to the best solution independently.
+    certainty : float
+        Probability that no solution within reach is better by more than 0.01 %
+        (:mod:`~evomeans.search.certainty`); not a number if the search does not look for its best
+        solution again.
     missing_abilities : frozenset of Ability
         What the strategy would have used and the engine cannot do.
     is_unfinished : bool
@@ -169,6 +182,7 @@ class SearchResult:
     stop_reason: StopReason
     n_offspring: int
     n_rediscoveries: int = 0
+    certainty: float = math.nan
     missing_abilities: frozenset[Ability] = frozenset()
     is_unfinished: bool = False
     n_given_up: int = 0

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evomeans.search.history import SWAPPED
 from evomeans.search.keeper import Bounds, Drafts
 from evomeans.search.plan import WIDEST
 from evomeans.search.population import Individual
 from evomeans.search.state import SearchState
-from evomeans.search.steps import SWAPPED
 from evomeans.storage.archive import (
     Archive,
     ArchiveError,

@@ -1,0 +1,84 @@
+"""The probability that a search has found the best solution, from what it has seen.
+
+A search looks for its best solution again and again, from independent starts. The more of them lead
+there, the less probable it is that there is something better within reach; with many clusters there
+is more to miss. A logistic model turns this into a probability. Its coefficients were fitted by
+``python -m lab certainty fit`` to searches on one half of a set of problems, and judged on the
+other half by ``python -m lab certainty report``. docs/guide/how-sure.md shows the result.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from evomeans.search.history import SWAPPED, OffspringRecord
+
+INTERCEPT = 3.0
+# Of the features of Evidence, in their order.
+COEFFICIENTS = (1.0, -0.5, 1.0)
+# A population whose best is a founder has settled after this share of the patience at the latest,
+# so a search that has waited as long is not cut short.
+RIPE = 1.0 / 3.0
+# Keeps the logarithm finite where a search has just found its best solution.
+JUST_FOUND = 0.03
+
+
+class Evidence(NamedTuple):
+    """What a search has seen of its best solution.
+
+    Parameters
+    ----------
+    n_clusters : int
+    n_starts : int
+        Independent starts that came to the best solution, at least 1. They are populations; or
+        founders, if several of a population came there by themselves.
+    waited : float
+        Offspring since the best solution was found, in units of the longest patience.
+    """
+
+    n_clusters: int
+    n_starts: int
+    waited: float
+
+    @property
+    def features(self) -> tuple[float, ...]:
+        """What the logit is linear in."""
+        ripeness = min(1.0, self.waited / RIPE)
+        return math.log(self.n_starts), math.log(self.n_clusters), math.log(JUST_FOUND + ripeness)
+
+
+def gather(
+    history: Sequence[OffspringRecord], n_clusters: int, patience: int, tolerance: float
+) -> Evidence:
+    """Count what the records of a search say.
+
+    Parameters
+    ----------
+    history : sequence of OffspringRecord
+        At least one.
+    n_clusters : int
+    patience : int
+        Offspring in a row that may fail at most before a population has settled.
+    tolerance : float
+        Relative difference up to which two inertias are the same.
+    """
+    last = history[-1]
+    limit = last.best * (1.0 + tolerance)
+    found = [record for record in history if record.inertia <= limit]
+    # The first solution after its swaps owes itself to another one.
+    founders = Counter(
+        record.population for record in found if record.founder and record.made_by != SWAPPED
+    )
+    hits = {record.population for record in found}
+    n_starts = sum(max(1, founders[population]) for population in hits)
+    return Evidence(n_clusters, n_starts, (last.number - found[0].number) / patience)
+
+
+def certainty(evidence: Evidence) -> float:
+    """Return the probability that no solution within reach is better by more than 0.01 %."""
+    terms = zip(COEFFICIENTS, evidence.features, strict=True)
+    logit = INTERCEPT + sum(coefficient * feature for coefficient, feature in terms)
+    return 1.0 / (1.0 + math.exp(-logit))

@@ -1,0 +1,72 @@
+"""Certainty counts what a search has seen, and more evidence never makes it less certain."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evomeans.search.certainty import Evidence, certainty, gather
+from evomeans.search.history import SWAPPED, OffspringRecord
+
+PATIENCE, TOLERANCE = 100, 1e-5
+
+
+def record(number, inertia, population, *, founder=False, best=None, made_by="") -> OffspringRecord:
+    return OffspringRecord(
+        number=number,
+        inertia=inertia,
+        best=inertia if best is None else best,
+        alpha=0.5,
+        n_iter=3,
+        seconds=0.0,
+        population_size=2,
+        accepted=True,
+        clone=False,
+        population=population,
+        founder=founder,
+        made_by=made_by,
+    )
+
+
+def evidence(*records) -> Evidence:
+    return gather(records, 7, PATIENCE, TOLERANCE)
+
+
+def test_populations_that_reach_the_best_are_starts() -> None:
+    seen = evidence(
+        record(0, 12.0, 1, founder=True),
+        record(10, 10.0, 1),
+        record(10, 11.0, 2, founder=True),
+        record(60, 10.5, 2),
+        record(60, 13.0, 3, founder=True),
+        record(75, 10.00001, 3, best=10.0),
+    )
+    assert seen == Evidence(n_clusters=7, n_starts=2, waited=0.65)
+
+
+def test_founders_that_reach_the_best_by_themselves_are_starts() -> None:
+    founders = [record(0, 10.0, 1, founder=True) for _ in range(3)]
+    assert evidence(*founders, record(50, 10.0, 1)).n_starts == 3
+
+
+def test_the_first_solution_after_its_swaps_is_not_another_start() -> None:
+    swapped = record(0, 10.0, 1, founder=True, made_by=SWAPPED)
+    assert evidence(record(0, 10.0, 1, founder=True), swapped).n_starts == 1
+
+
+def test_a_better_solution_begins_the_count_anew() -> None:
+    agreed = [record(0, 10.0, population, founder=True) for population in (1, 2, 3)]
+    assert evidence(*agreed) == Evidence(7, 3, 0.0)
+    assert evidence(*agreed, record(5, 9.0, 4)) == Evidence(7, 1, 0.0)
+
+
+COUNTS = st.integers(0, 1000)
+
+
+@given(st.integers(1, 10_000), st.integers(1, 1000), st.floats(0.0, 1e6), COUNTS)
+def test_evidence_moves_certainty_in_one_direction(k, starts, waited, more) -> None:
+    before = certainty(Evidence(k, starts, waited))
+    assert 0.0 < before < 1.0
+    assert certainty(Evidence(k, starts + more, waited)) >= before
+    assert certainty(Evidence(k + more, starts, waited)) <= before
+    assert certainty(Evidence(k, starts, waited + more)) >= before
