@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from evomeans.compiled import ready
-from evomeans.engines import Start, create_engine
+from evomeans.engines import Order, create_engine
 from limits import time_limit
 from optional import require_torch
 
@@ -73,7 +73,7 @@ def _compiled_kernels() -> None:
     """Compile before the time limits of single examples begin to count."""
     for dtype in (np.float32, np.float64):
         engine = create_engine("cpu", np.eye(3, dtype=dtype), None)
-        engine.refine([Start(np.eye(3), removed=0)])
+        engine.refine([Order(np.eye(3), removed=0)])
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ def _compiled_steps(_compiled_kernels) -> None:
     pytest.importorskip("distributed")
     for dtype in (np.float32, np.float64):
         engine = create_engine("dask", np.eye(3, dtype=dtype), None)
-        engine.refine([Start(np.eye(3), removed=0)])
+        engine.refine([Order(np.eye(3), removed=0)])
 
 
 @pytest.fixture

@@ -28,6 +28,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "criteria": "which k each criterion suggests, where the truth is known",
         "proof": "proofs of optimality: gaps and times",
         "line": "one dimension solved exactly, beside KMeans",
+        "embeddings": "sentence embeddings and codebooks: ours when rivals are done",
     },
     "How fast": {
         "speed": "what an offspring costs, and whole runs beside the authors' program",

@@ -28,12 +28,12 @@ from unittest.mock import patch
 
 import numpy as np
 
-from evomeans.engines import Refinement, Start, create_engine
-from evomeans.engines.protocol import Mating
+from evomeans.engines import Order, Refinement, create_engine
+from evomeans.engines.protocol import Way
 from evomeans.engines.rules import split_mixture
 from evomeans.engines.sampling import roulette
-from evomeans.search import OffspringRecord, SearchResult, SearchSettings, evolve, genetic
-from evomeans.search.steps import Search
+from evomeans.search import OffspringRecord, SearchResult, SearchSettings, genetic, solve
+from evomeans.search.search import Search
 from lab.measure import Samples, timed
 
 # One in this many offspring is probed for the relocation.
@@ -151,10 +151,10 @@ class WatchedEngine:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.engine, name)
 
-    def offspring(self, mating: Mating) -> None:
+    def offspring(self, order: Order, ways: Sequence[Way]) -> None:
         """Let offspring be made step by step, so that each step can be timed."""
 
-    def refine(self, starts: Sequence[Start]) -> list[Refinement]:
+    def refine(self, starts: Sequence[Order]) -> list[Refinement]:
         """Refine as the engine does."""
         if starts[0].removed < 0:
             return self._found(starts)
@@ -165,7 +165,7 @@ class WatchedEngine:
                 self._probe(starts[0])
         return refinements
 
-    def _probe(self, start: Start) -> None:
+    def _probe(self, start: Order) -> None:
         compared = self.engine.comparisons
         pair = [start, relocated_start(self.engine, start)]
         # In turns, for the second of a pair finds its data in the cache.
@@ -184,7 +184,7 @@ class WatchedEngine:
         return max(0.0, 1.0 - self.placed / self.relocating) if self.relocating else 0.0
 
 
-def relocated_start(engine: Any, start: Start) -> Start:
+def relocated_start(engine: Any, start: Order) -> Order:
     """Return the start with its removed centre on the sample that the engine would draw."""
     by_distance, quantile = split_mixture(start.alpha, start.quantile)
     if by_distance:
@@ -280,10 +280,10 @@ def dissect(
     dissection = Dissection(engine, skip)
     with (
         patch.object(Search, "select", watch.on("crossover", Search.select)),
-        patch.object(genetic, "breed", watch.on("crossover", genetic.breed)),
+        patch.object(genetic, "cross_over", watch.on("crossover", genetic.cross_over)),
     ):
         rng = np.random.default_rng(seed)
-        result = evolve(engine, m, settings, rng, observers=[dissection])
+        result = solve(engine, m, settings, rng, observers=[dissection])
         return dissection.anatomy(result, m, began, ready)
 
 
@@ -292,7 +292,7 @@ def bare_seconds(X: Samples, m: int, settings: SearchSettings, seed: int = 0) ->
 
     def search() -> SearchResult:
         engine = create_engine("cpu", X, None)
-        return evolve(engine, m, settings, np.random.default_rng(seed))
+        return solve(engine, m, settings, np.random.default_rng(seed))
 
     warm_up(X, m)
     return timed(search)[1]
@@ -307,7 +307,7 @@ def warm_up(X: Samples, m: int) -> None:
     few = X[: max(1000, 4 * m)]
     engine = create_engine("cpu", few, None)
     settings = SearchSettings(2, 2, max_offspring=20)
-    engine.distances(evolve(engine, m, settings, np.random.default_rng(0)).best.centers)
+    engine.distances(solve(engine, m, settings, np.random.default_rng(0)).best.centers)
     gc.collect()
     gc.freeze()
 
@@ -320,12 +320,12 @@ def gain_from_threads(X: Samples, m: int, settings: SearchSettings, turns: int =
     """
     engines = {n_jobs: create_engine("cpu", X, None, n_jobs=n_jobs) for n_jobs in (1, 2)}
     for engine in engines.values():
-        evolve(engine, m, SearchSettings(2, 2, max_offspring=2), np.random.default_rng(0))
+        solve(engine, m, SearchSettings(2, 2, max_offspring=2), np.random.default_rng(0))
     best = dict.fromkeys(engines, math.inf)
     found = set()
     for _ in range(turns):
         for n_jobs, engine in engines.items():
-            search = partial(evolve, engine, m, settings, np.random.default_rng(0))
+            search = partial(solve, engine, m, settings, np.random.default_rng(0))
             result, seconds = timed(search, time.perf_counter)
             best[n_jobs] = min(best[n_jobs], seconds)
             found.add(result.best.centers.tobytes())

@@ -32,7 +32,7 @@ import numpy as np
 
 from evomeans import HGMeans
 from evomeans.engines import create_engine
-from evomeans.search import SearchSettings, evolve
+from evomeans.search import SearchSettings, solve
 from lab.dask_memory import ROWS, memory
 from lab.dask_workers import local_cluster, overhead, paper_search, timed_fit
 from lab.measure import mixture, parser_for
@@ -149,7 +149,7 @@ def island_search(engine: Any, m: int, count: int, total: int, every: int, seed:
     best = np.inf
     for _ in range(total // (every * count)):
         results = [
-            evolve(engine, m, replace(settings), generator, initial=population)
+            solve(engine, m, replace(settings), generator, initial=population)
             for generator, population in zip(generators, populations, strict=True)
         ]
         best = min(best, *(result.best.inertia for result in results))

@@ -26,7 +26,7 @@ from sklearn.metrics import adjusted_rand_score
 from evomeans import HGMeans
 from evomeans.engines import Engine, create_engine
 from evomeans.metrics import centroid_index
-from evomeans.search import STRATEGIES, SearchSettings, evolve
+from evomeans.search import STRATEGIES, SearchSettings, solve
 from lab.measure import RESULTS, parser_for
 from lab.mixtures import N_SAMPLES, SETUPS, gaussian_mixture
 
@@ -192,9 +192,9 @@ def small(sizes: Sequence[int]) -> Iterator[Row]:
 def per_offspring(engine: Engine, m: int, count: int) -> float:
     """Seconds per solution of a short search, its second one."""
     settings = SearchSettings(max_offspring=count, patience=count)
-    evolve(engine, m, SearchSettings(2, 2, max_offspring=1), np.random.default_rng(0))
+    solve(engine, m, SearchSettings(2, 2, max_offspring=1), np.random.default_rng(0))
     began = time.perf_counter()
-    evolve(engine, m, settings, np.random.default_rng(0))
+    solve(engine, m, settings, np.random.default_rng(0))
     return (time.perf_counter() - began) / (count + settings.max_population)
 
 
@@ -207,7 +207,7 @@ def batch(engine_name: str, n_seeds: int) -> Iterator[Row]:
             X = np.ascontiguousarray(stored["X"], dtype=np.float64)
         engine = create_engine(engine_name, X, None)
         values = [
-            evolve(engine, int(m), settings, np.random.default_rng(seed)).best.inertia
+            solve(engine, int(m), settings, np.random.default_rng(seed)).best.inertia
             for seed in range(n_seeds)
         ]
         yield {

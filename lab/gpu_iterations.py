@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from evomeans.engines import Start
+from evomeans.engines import Order
 from evomeans.engines.gpu import triton_ops
 from evomeans.engines.gpu.batch import Batch, Lloyd
 from evomeans.engines.gpu.engine import GpuEngine
@@ -190,7 +190,7 @@ def agree(m: int, d: int) -> float:
     gpu, cpu = GpuEngine(X), CpuEngine(X, searching=False)
     rng = np.random.default_rng(0)
     centers = gpu.frame.encode(X[rng.choice(len(X), m, replace=False)])
-    (refined,) = gpu.refine([Start(centers)])
+    (refined,) = gpu.refine([Order(centers)])
     labels, inertia = cpu.assign(refined.centers)
     assert np.array_equal(labels, gpu.assign(refined.centers)[0])
     return abs(refined.inertia - inertia) / inertia

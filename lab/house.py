@@ -11,6 +11,7 @@ The rows:
   headers           lines of code that import something
   classes, functions
   constants         numbers with a name in capitals, at the top of a module
+  ambiguous         names of classes, and of constants with different values, in several modules
   only importer     modules that a single other one imports
   Numba             names outside ``numba`` and ``numba.extending`` that the package imports, and
                     private attributes of Numba that it uses
@@ -65,6 +66,7 @@ def counts_of(package: Path) -> Counts:
         "classes": sum(isinstance(node, ast.ClassDef) for node in nodes),
         "functions": sum(isinstance(node, ast.FunctionDef) for node in nodes),
         "constants": sum(len(constants(tree)) for tree in trees.values()),
+        "ambiguous": len(ambiguous(list(trees.values()))),
         "only importer": sum(count == 1 for count in importers.values()),
         "Numba": len(set().union(*map(numba_names, trees.values()))),
     }
@@ -92,9 +94,9 @@ def header_lines(tree: ast.Module) -> int:
     return sum(node.end_lineno - node.lineno + 1 for node in imports if node.end_lineno)
 
 
-def constants(tree: ast.Module) -> list[str]:
-    """Return the numbers that a module gives a name in capitals."""
-    found: list[str] = []
+def constants(tree: ast.Module) -> list[tuple[str, str]]:
+    """Return the names in capitals that a module gives to numbers, and these."""
+    found: list[tuple[str, str]] = []
     for node in tree.body:
         targets = node.targets if isinstance(node, ast.Assign) else []
         if isinstance(node, ast.AnnAssign) and node.value is not None:
@@ -103,11 +105,23 @@ def constants(tree: ast.Module) -> list[str]:
             names = target.elts if isinstance(target, ast.Tuple) else [target]
             values = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
             found += [
-                name.id
+                (name.id, ast.unparse(value))
                 for name, value in zip(names, values, strict=False)
                 if isinstance(name, ast.Name) and name.id.isupper() and is_number(value)
             ]
     return found
+
+
+def ambiguous(trees: Sequence[ast.Module]) -> list[str]:
+    """Return names that several modules give to classes, or to different numbers."""
+    classes = Counter(
+        node.name for tree in trees for node in tree.body if isinstance(node, ast.ClassDef)
+    )
+    values: dict[str, set[str]] = {}
+    for name, value in (pair for tree in trees for pair in constants(tree)):
+        values.setdefault(name, set()).add(value)
+    found = [name for name, count in classes.items() if count > 1]
+    return sorted(found + [name for name, kinds in values.items() if len(kinds) > 1])
 
 
 def is_number(node: ast.expr) -> bool:

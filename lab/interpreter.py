@@ -29,7 +29,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from evomeans import HGMeans
-from evomeans.compiled.address import AddressEntry
+from evomeans.compiled.kernel import AddressEntry
 from evomeans.search.history import History, OffspringRecord
 from lab.cores import SEED, SETUPS
 from lab.measure import Column, Table, parser_for

@@ -27,8 +27,8 @@ from typing import Any
 
 import numpy as np
 
-from evomeans.engines import Start, create_engine
-from evomeans.search import Individual, SearchSettings, evolve
+from evomeans.engines import Order, create_engine
+from evomeans.search import Individual, SearchSettings, solve
 from evomeans.search.crossover import Breeding, squared_matching_crossover
 from evomeans.search.population import different_parents
 from lab.anatomy import bare_seconds, gain_from_threads, relocated_start, warm_up
@@ -77,7 +77,7 @@ class Comparison:
     equal: int
 
 
-def compare(engine: Any, X: Samples, starts: Sequence[Start]) -> Comparison:
+def compare(engine: Any, X: Samples, starts: Sequence[Order]) -> Comparison:
     """Run both programs from every start, in turns."""
     ours = theirs = 0.0
     equal = 0
@@ -91,18 +91,18 @@ def compare(engine: Any, X: Samples, starts: Sequence[Start]) -> Comparison:
     return Comparison(ours, theirs, equal)
 
 
-def random_starts(engine: Any, m: int, count: int) -> list[Start]:
+def random_starts(engine: Any, m: int, count: int) -> list[Order]:
     """Return starts at distinct random samples."""
     rng = np.random.default_rng(0)
     n = engine.n_samples
     return [
-        Start(engine.samples_at((rng.choice(n, m, replace=False) + 0.5) / n)) for _ in range(count)
+        Order(engine.samples_at((rng.choice(n, m, replace=False) + 0.5) / n)) for _ in range(count)
     ]
 
 
 def child_starts(
     engine: Any, population: Sequence[Individual], power: int, count: int
-) -> list[Start]:
+) -> list[Order]:
     """Breed children and relocate one centre of each, as the search does."""
     rng = np.random.default_rng(0)
     return [relocated_start(engine, bred(engine, population, power, rng)) for _ in range(count)]
@@ -110,12 +110,12 @@ def child_starts(
 
 def bred(
     engine: Any, population: Sequence[Individual], power: int, rng: np.random.Generator
-) -> Start:
+) -> Order:
     """Return the child of two selected parents, with a centre that is to be relocated."""
     parents = different_parents(population, rng.random(4).tolist())
     m = len(parents[0].centers)
     child = squared_matching_crossover(*parents, Breeding(engine, rng.random(m), 0.5))
-    return Start(
+    return Order(
         child.centers,
         alpha=(parents[0].alpha + parents[1].alpha) / 2.0,
         quantile=rng.random(),
@@ -129,7 +129,7 @@ def measure(case: str, X: Samples, m: int, runs: int, settings: SearchSettings) 
     """Fill a row of the table."""
     warm_up(X, m)
     engine = create_engine("cpu", X, None)
-    population = evolve(engine, m, settings, np.random.default_rng(1)).population
+    population = solve(engine, m, settings, np.random.default_rng(1)).population
     random = compare(engine, X, random_starts(engine, m, runs))
     child = compare(engine, X, child_starts(engine, population, settings.roulette_power, runs))
     return {

@@ -47,7 +47,7 @@ from sklearn.cluster import KMeans, MiniBatchKMeans
 from threadpoolctl import threadpool_limits
 
 from evomeans import HGMeans
-from evomeans.engines import Start, create_engine
+from evomeans.engines import Order, create_engine
 from evomeans.engines.protocol import LocalSearch
 from lab.large_fits import fit_file, fit_on_gpu
 from lab.measure import RESULTS, Column, Samples, Table, geometric_mean, mixture, parser_for
@@ -331,7 +331,7 @@ def compare_momentum(setup: str, seeds: Sequence[int]) -> dict[str, Any]:
         for name, runs in found.items():
             local_search = LocalSearch(momentum=name == "momentum")
             began = time.process_time()
-            (result,) = engine.refine([Start(centers, local_search=local_search)])
+            (result,) = engine.refine([Order(centers, local_search=local_search)])
             runs.append((result.n_iter, time.process_time() - began, result.inertia))
     best = min(inertia for runs in found.values() for *_, inertia in runs)
     row: dict[str, Any] = {"setup": setup, "starts": len(seeds)}

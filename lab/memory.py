@@ -66,14 +66,14 @@ def bytes_kept(n: int, m: int, solutions: int = 5) -> float:
     """Bytes per sample that the engine keeps of a refined solution."""
     import numpy as np
 
-    from evomeans.engines import Start, create_engine
+    from evomeans.engines import Order, create_engine
 
     engine = create_engine("cpu", clustered(n), None)
     rng = np.random.default_rng(0)
     kept, allocated = [], []
     tracemalloc.start()
     for _ in range(solutions):
-        start = Start(engine.samples_at(rng.random(m)))
+        start = Order(engine.samples_at(rng.random(m)))
         kept += engine.refine([start])
         allocated.append(tracemalloc.get_traced_memory()[0])
     tracemalloc.stop()

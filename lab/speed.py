@@ -38,7 +38,7 @@ from typing import Any
 
 import numpy as np
 
-from evomeans.engines import Start, create_engine
+from evomeans.engines import Order, create_engine
 from evomeans.search import SearchSettings
 from lab.anatomy import bare_seconds, dissect, gain_from_threads
 from lab.data import ReferenceRun, load, reference_runs
@@ -229,8 +229,8 @@ def seconds_at_rest(X: Samples, m: int, repeats: int = 1000) -> float:
     has moved.
     """
     engine = create_engine("cpu", X, None)
-    (solution,) = engine.refine([Start(engine.samples_at((np.arange(m) + 0.5) / m))])
-    start = Start(solution.centers, parent=solution.handle)
+    (solution,) = engine.refine([Order(engine.samples_at((np.arange(m) + 0.5) / m))])
+    start = Order(solution.centers, parent=solution.handle)
     return timed(lambda: [engine.refine([start]) for _ in range(repeats)])[1] / repeats
 
 

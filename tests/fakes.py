@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evomeans.engines.base import OneAtATime
 from evomeans.engines.frame import Frame
-from evomeans.engines.protocol import Ability, Handle, Refinement, Start, require_abilities
+from evomeans.engines.protocol import Ability, Handle, Order, Refinement, require_abilities
 from evomeans.typing import Flags, FloatArray
 
 
@@ -60,7 +60,7 @@ class ScriptedEngine(OneAtATime):
     def __post_init__(self) -> None:
         self.frame = Frame(np.zeros(1), 0)
         self.total_weight = float(self.n_samples)
-        self.starts: list[Start] = []
+        self.starts: list[Order] = []
         self.calls: list[int] = []
         self.sampled: list[FloatArray] = []
         self.seeded: list[FloatArray] = []
@@ -91,11 +91,11 @@ class ScriptedEngine(OneAtATime):
         self.compared.append((first_handle, second_handle))
         return self.parts(first, second)
 
-    def refine(self, starts: Sequence[Start]) -> list[Refinement]:
+    def refine(self, starts: Sequence[Order]) -> list[Refinement]:
         self.calls.append(len(starts))
         return [self._refine(start) for start in starts]
 
-    def _refine(self, start: Start) -> Refinement:
+    def _refine(self, start: Order) -> Refinement:
         require_abilities([start], self.abilities, "scripted")
         number = len(self.starts)
         self.starts.append(start)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from evomeans.engines import Engine, Refinement, Start, create_engine
+from evomeans.engines import Engine, Order, Refinement, create_engine
 from evomeans.engines.protocol import LocalSearch
 
 FloatArray = NDArray[np.float64]
@@ -50,12 +50,12 @@ class Problem:
     start: str
     seed: int
 
-    def starts(self, engine: Engine, count: int = 1) -> list[Start]:
+    def starts(self, engine: Engine, count: int = 1) -> list[Order]:
         """Return founders in the engine's frame."""
         rng = np.random.default_rng(self.seed)
         return [self._start(engine, rng) for _ in range(count)]
 
-    def _start(self, engine: Engine, rng: np.random.Generator) -> Start:
+    def _start(self, engine: Engine, rng: np.random.Generator) -> Order:
         n, d = self.X.shape
         if self.start == "samples":
             slots = rng.choice(n, self.k, replace=False)
@@ -67,7 +67,7 @@ class Problem:
         else:
             centers = 100.0 + rng.normal(size=(self.k, d))
         power = int(rng.integers(1, 3))
-        return Start(np.array(centers, float), rng.random(), rng.random(), power=power)
+        return Order(np.array(centers, float), rng.random(), rng.random(), power=power)
 
 
 def make_samples(kind: str, n: int, d: int, dtype: type, rng: np.random.Generator) -> NDArray[Any]:
@@ -153,7 +153,7 @@ def with_momentum(engine_name: str, X, weights=None, **options) -> Engine:
 
 def offspring(
     mother: Refinement, father: Refinement, rng: np.random.Generator, **changes: Any
-) -> Start:
+) -> Order:
     """Mother's centres, some replaced by father's, and one of them relocated."""
     k = len(mother.centers)
     from_father = rng.random(k) < 0.3
@@ -165,4 +165,4 @@ def offspring(
         "power": int(rng.integers(1, 3)),
         "parent": mother.handle,
     }
-    return Start(**{**values, **changes})
+    return Order(**{**values, **changes})

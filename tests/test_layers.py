@@ -29,7 +29,7 @@ FLOORS: dict[str, set[str]] = {
     "exact": {"compiled", "wording"},
     "engines": {"compiled", "kernels", "wording"},
     "search": {
-        *("engines.protocol", "engines.sampling", "engines.threads", "engines.workers"),
+        *("engines.protocol", "engines.sampling", "engines.workers"),
         *("files", "kernels", "sparkline", "wording"),
     },
     "path": {"kernels", "engines.protocol", "engines.sampling", "engines.workers", "search"},
@@ -50,7 +50,7 @@ FLOORS: dict[str, set[str]] = {
 HEAVY = {
     "numba": {"compiled", "kernels", "exact", "engines.cpu"},
     "llvmlite": {"compiled", "engines.cpu"},
-    "torch": {"engines.gpu", "exact.torch_projection"},
+    "torch": {"engines.gpu", "exact.projection"},
     "triton": {"engines.gpu"},
     "dask": {"engines.dask", "engines.registry", "estimators", "cli"},
     "distributed": {"engines.dask", "cli"},
@@ -173,7 +173,7 @@ def test_the_search_reaches_no_engine_and_no_heavy_package_but_one() -> None:
         *(reachable(module) for module in modules() if floor_of(module) == "search")
     )
     engines = {name for name in found if floor_of(name) == "engines"}
-    seam = ("protocol", "workers", "threads", "frame", "rules", "sampling")
+    seam = ("protocol", "workers", "frame", "rules", "sampling")
     assert engines <= {"engines", *(f"engines.{name}" for name in seam)}
     assert {name[:-1] for name in found if name.endswith(":")} & set(HEAVY) <= {"numba", "llvmlite"}
 
@@ -225,7 +225,7 @@ def test_every_way_to_import_is_seen(line: str, found: str) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["from evomeans.engines.protocol import Start", "from . import crossover", "import numpy"],
+    ["from evomeans.engines.protocol import Order", "from . import crossover", "import numpy"],
 )
 def test_what_is_allowed_is_not_reported(line: str) -> None:
     names = frozenset(map(resolved, imported_names(line, ("evomeans", "search"))))

@@ -1,6 +1,7 @@
 """Draw the layers of the package for docs/development/index.md.
 
-Run it with ``make picture``. A box is a folder of ``src/evomeans``, or the packages it needs.
+Run it with ``make picture``. A box is a folder of ``src/evomeans``, of its ``engines``, or the
+laboratory.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ ROWS = (
         "what Python calls",
         (
             ("estimators", "HGMeans and the other models", 2),
+            ("criteria", "which k", 1),
             ("storage", "files", 1),
         ),
     ),
@@ -35,23 +37,33 @@ ROWS = (
         "what searches",
         (("path", "a range of k", 1), ("search", "sees centres, never samples", 2)),
     ),
-    ("#fff3cd", "the protocol", (("engines.protocol", "Start in, Refinement out", 3),)),
+    ("#fff3cd", "the protocol", (("engines.protocol", "Order in, Refinement out", 3),)),
     (
         "#ece6f6",
         "what holds samples",
-        (("cpu", "Numba", 1), ("gpu", "PyTorch, Triton", 1), ("dask", "blocks on workers", 1)),
-    ),
-    (
-        "#eceff2",
-        "what all build on",
         (
-            ("exact", "proofs", 1),
-            ("compiled", "kernels, cache", 1),
-            ("criteria, metrics", "how many, how good", 1),
+            ("cpu", "Numba", 1),
+            ("gpu", "PyTorch, Triton", 1),
+            ("dask", "blocks", 1),
+            ("models", "limits, cosines, outliers", 1.3),
+            ("reference", "NumPy, the oracle", 1.1),
         ),
     ),
+    (
+        "#f7e8ee",
+        "what computes",
+        (
+            ("kernels", "matching, merging", 1),
+            ("exact", "proofs", 1),
+            ("metrics", "how good, how alike", 1),
+        ),
+    ),
+    ("#eceff2", "what compiles", (("compiled", "kernels to machine code, and its cache", 3),)),
 )
-LEFT, WIDTH, HEIGHT, SPACE = 2.6, 9.0, 0.9, 0.28
+LABORATORY = ("lab", ("baselines", "the paper", "benchmarks", "data sets", "results"))
+LEFT, WIDTH, HEIGHT, SPACE = 2.6, 9.6, 0.9, 0.28
+BESIDE, LAB_WIDTH = 0.75, 1.75
+BOTTOM = -(len(ROWS) - 1) * (HEIGHT + SPACE)
 
 
 def draw_box(axes: Axes, place: tuple[float, float], width: float, texts: tuple[str, str]) -> None:
@@ -95,12 +107,38 @@ def draw_layers(axes: Axes) -> None:
             )
 
 
+def draw_laboratory(axes: Axes) -> None:
+    """Draw the laboratory beside the package, which it uses."""
+    x, middle = LEFT + WIDTH + BESIDE, (BOTTOM + HEIGHT) / 2
+    box = FancyBboxPatch(
+        (x, BOTTOM),
+        LAB_WIDTH,
+        HEIGHT - BOTTOM,
+        boxstyle="round,pad=0.05",
+        facecolor="white",
+        edgecolor=MUTED,
+        linestyle="--",
+    )
+    axes.add_patch(box)
+    name, texts = LABORATORY
+    center = x + LAB_WIDTH / 2
+    axes.text(center, middle + 1.3, name, ha="center", va="center", color=INK, weight="bold")
+    for number, text in enumerate(texts):
+        axes.text(
+            center, middle + 0.8 - 0.4 * number, text, ha="center", va="center", color=MUTED, size=9
+        )
+    arrow = {"arrowstyle": "-|>", "color": MUTED}
+    axes.annotate("", (LEFT + WIDTH + 0.1, middle), (x - 0.08, middle), arrowprops=arrow)
+
+
 def main() -> None:
     """Draw the picture and write it."""
-    figure = Figure(figsize=(9.6, 5.9), dpi=110)
+    figure = Figure(figsize=(11.6, 6.8), dpi=110)
     axes = figure.add_axes((0.01, 0.01, 0.98, 0.98))
     draw_layers(axes)
-    axes.set(xlim=(-0.15, LEFT + WIDTH + 0.15), ylim=(-5 * (HEIGHT + SPACE) - 0.2, HEIGHT + 0.2))
+    draw_laboratory(axes)
+    right = LEFT + WIDTH + BESIDE + LAB_WIDTH
+    axes.set(xlim=(-0.15, right + 0.15), ylim=(BOTTOM - 0.2, HEIGHT + 0.2))
     axes.set_axis_off()
     figure.savefig(TARGET, metadata={"Software": None})
     print(TARGET.name)

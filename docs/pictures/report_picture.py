@@ -45,8 +45,9 @@ def main(target: Path) -> None:
         )
         halves = [screenshot(browser, report, theme, folder) for theme in ("light", "dark")]
     pixels = np.rint(255 * np.concatenate(halves, axis=1)[:, :, :3]).astype(np.uint8)
-    # Few colours make a small file.
-    Image.fromarray(pixels).quantize(128).save(target, optimize=True)
+    # Few colours make a small file. Those of the clusters cover few pixels, and must not be mixed.
+    few = Image.fromarray(pixels).quantize(256, method=Image.Quantize.MAXCOVERAGE)
+    few.save(target, optimize=True)
 
 
 def screenshot(browser: str, report: Path, theme: str, folder: Path) -> np.ndarray:

@@ -21,7 +21,7 @@ from matplotlib.patches import Circle
 from sklearn.datasets import load_diabetes
 
 from evomeans import HGMeans
-from evomeans.engines import Start, create_engine
+from evomeans.engines import Order, create_engine
 from evomeans.engines.protocol import LocalSearch
 from evomeans.search import Individual
 from evomeans.search.crossover import Breeding, squared_matching_crossover
@@ -91,13 +91,13 @@ def ways(X: np.ndarray, rng: np.random.Generator) -> Iterator[Way]:
     """Breed one offspring after the other from the same founders."""
     engine = create_engine("cpu", X, None)
 
-    def step(start: Start) -> Step:
+    def step(start: Order) -> Step:
         refined = engine.refine([start])[0]
         return Step(engine.frame.decode(refined.centers), refined.inertia)
 
     founders = []
     for _ in range(N_FOUNDERS):
-        start = Start(engine.seed(rng.random(N_CLOUDS)), rng.random(), power=2, local_search=MOVES)
+        start = Order(engine.seed(rng.random(N_CLOUDS)), rng.random(), power=2, local_search=MOVES)
         refined = engine.refine([start])[0]
         founders.append(
             Individual(refined.centers, refined.inertia, refined.cluster_weights, start.alpha)
@@ -110,13 +110,13 @@ def ways(X: np.ndarray, rng: np.random.Generator) -> Iterator[Way]:
         removed = int(rng.integers(N_CLOUDS))
         alpha = inherited_alpha(first.alpha, second.alpha, rng.random())
         mutation = {"alpha": alpha, "quantile": rng.random(), "removed": removed, "power": 2}
-        plain = step(Start(child.centers, **mutation))
-        refined = step(Start(child.centers, **mutation, local_search=MOVES))
+        plain = step(Order(child.centers, **mutation))
+        refined = step(Order(child.centers, **mutation, local_search=MOVES))
         before, after = (engine.assign(engine.frame.encode(s.centers))[0] for s in (plain, refined))
         yield Way(
             parents=tuple(Step(engine.frame.decode(p.centers), p.inertia) for p in (first, second)),
-            child=step(Start(child.centers, local_search=STILL)),
-            relocated=step(Start(child.centers, **mutation, local_search=STILL)),
+            child=step(Order(child.centers, local_search=STILL)),
+            relocated=step(Order(child.centers, **mutation, local_search=STILL)),
             removed=removed,
             refined=refined,
             moved=before != after,

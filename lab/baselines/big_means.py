@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from evomeans.engines.protocol import Ability, Engine, LocalSearch, Refinement, Start
+from evomeans.engines.protocol import Ability, Engine, LocalSearch, Order, Refinement
 from evomeans.engines.sampling import Drawing
 from evomeans.estimators.parameters import check_int, check_optional_int
 from evomeans.typing import FloatArray
@@ -104,11 +104,11 @@ class BigMeans(AnytimeBaseline):
                 best = found if is_all else on_all(engine, found)
             yield replace(best, n_iter=found.n_iter)
         assert best is not None
-        yield from engine.refine([Start(best.centers, alpha=1.0, power=2)])
+        yield from engine.refine([Order(best.centers, alpha=1.0, power=2)])
 
     def _refined(self, chunk: Engine, centers: FloatArray, quantile: float) -> Refinement:
         steps = LocalSearch(max_iter=self.kmeans_iterations)
-        start = Start(centers, alpha=1.0, quantile=quantile, power=2, local_search=steps)
+        start = Order(centers, alpha=1.0, quantile=quantile, power=2, local_search=steps)
         return chunk.refine([start])[0]
 
 

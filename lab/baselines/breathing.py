@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from evomeans.engines.protocol import Ability, Refinement, Start
+from evomeans.engines.protocol import Ability, Order, Refinement
 from evomeans.estimators.parameters import check_int, check_real
 from evomeans.typing import FloatArray
 from lab.baselines.base import AnytimeBaseline
@@ -87,16 +87,16 @@ class BreathingKMeans(AnytimeBaseline):
         """Run K-means from a k-means++ start, then make one solution per cycle."""
         k = self.n_clusters
         seeds = engine.seed(rng.random((k, 2 + int(math.log(k)))))
-        (solution,) = engine.refine([Start(seeds, quantile=rng.random())])
+        (solution,) = engine.refine([Order(seeds, quantile=rng.random())])
         yield solution
         lowest = solution.inertia
         # A single centre has nowhere to send its samples.
         depth = min(self.m, k) if k > 1 else 0
         while depth > 0:
             more = breathe_in(engine, solution, depth, rng)
-            (inhaled,) = engine.refine([Start(more, quantile=rng.random())])
+            (inhaled,) = engine.refine([Order(more, quantile=rng.random())])
             fewer = breathe_out(engine, inhaled, depth, self.theta)
-            (exhaled,) = engine.refine([Start(fewer, quantile=rng.random())])
+            (exhaled,) = engine.refine([Order(fewer, quantile=rng.random())])
             solution = replace(exhaled, n_iter=inhaled.n_iter + exhaled.n_iter)
             yield solution
             if solution.inertia < lowest * (1.0 - GAIN):

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.spatial import KDTree
 from scipy.spatial.distance import cdist
 
-from evomeans.engines.protocol import LocalSearch, Refinement, Start
+from evomeans.engines.protocol import LocalSearch, Order, Refinement
 from evomeans.estimators.parameters import check_int, check_optional_int
 from evomeans.typing import FloatArray
 from lab.baselines.base import AnytimeBaseline, random_samples
@@ -85,7 +85,7 @@ class DRSMeans(AnytimeBaseline):
         """Make a first solution, and then one per trial from the best so far."""
         steps = LocalSearch(max_iter=self.kmeans_iterations)
         centers = random_samples(engine, self.n_clusters, rng)
-        (best,) = engine.refine([Start(centers, quantile=rng.random(), local_search=steps)])
+        (best,) = engine.refine([Order(centers, quantile=rng.random(), local_search=steps)])
         yield best
         if self.n_clusters == 1:
             # A single centre is the mean, wherever it is put first.
@@ -100,7 +100,7 @@ class DRSMeans(AnytimeBaseline):
             row = roulette(left * density, np.array([second]))
             centers = best.centers.copy()
             centers[removed] = engine.rows(row)[0]
-            start = Start(centers, quantile=quantile, parent=best.handle, local_search=steps)
+            start = Order(centers, quantile=quantile, parent=best.handle, local_search=steps)
             (trial,) = engine.refine([start])
             if trial.inertia < best.inertia:
                 best = trial

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.engines.protocol import Engine, Handle, Refinement, Start
+from evomeans.engines.protocol import Engine, Handle, Order, Refinement
 from evomeans.engines.workers import Workers
 from evomeans.typing import FloatArray, Indices
 
@@ -156,12 +156,12 @@ class BaselineEngine(Engine, Protocol):
         ...
 
 
-def refined(engine: Engine, n_clusters: int, starts: Iterable[Start]) -> Iterator[Refinement]:
+def refined(engine: Engine, n_clusters: int, starts: Iterable[Order]) -> Iterator[Refinement]:
     """Refine starts that do not depend on each other, with all threads, in their order."""
     return made(engine, n_clusters, (partial(_refine, start) for start in starts))
 
 
-def _refine(start: Start, engine: Engine) -> Refinement:
+def _refine(start: Order, engine: Engine) -> Refinement:
     return engine.refine([start])[0]
 
 

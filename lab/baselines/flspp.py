@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evomeans.engines.protocol import Ability, LocalSearch, Refinement, Start
+from evomeans.engines.protocol import Ability, LocalSearch, Order, Refinement
 from evomeans.estimators.parameters import check_int
 from lab.baselines.base import AnytimeBaseline
 from lab.baselines.checks import check_choice
@@ -76,19 +76,19 @@ class FLSpp(AnytimeBaseline):
         k = self.n_clusters
         n_trials = 2 + int(math.log(k)) if self.init == "greedy k-means++" else 1
         seeds = engine.seed(rng.random((k, n_trials)))
-        (solution,) = engine.refine([Start(seeds, quantile=rng.random(), local_search=ONE_STEP)])
+        (solution,) = engine.refine([Order(seeds, quantile=rng.random(), local_search=ONE_STEP)])
         yield solution
         # A single centre is the mean, wherever it is put first.
         for _ in range(self.n_swaps if k > 1 else 0):
             uniform, quantile = rng.random(2)
             (solution,) = engine.refine([foreseen_swap(engine, solution, uniform, quantile)])
             yield solution
-        yield from engine.refine([Start(solution.centers, parent=solution.handle)])
+        yield from engine.refine([Order(solution.centers, parent=solution.handle)])
 
 
 def foreseen_swap(
     engine: BaselineEngine, solution: Refinement, uniform: float, quantile: float
-) -> Start:
+) -> Order:
     """Draw a sample by D², and begin the step with the best swap, or without one if none pays."""
     centers = solution.centers
     row, gains = engine.swap_gains(centers, uniform)
@@ -96,4 +96,4 @@ def foreseen_swap(
     if gains[removed] > 0.0:
         centers = centers.copy()
         centers[removed] = engine.rows(np.array([row]))[0]
-    return Start(centers, quantile=quantile, parent=solution.handle, local_search=ONE_STEP)
+    return Order(centers, quantile=quantile, parent=solution.handle, local_search=ONE_STEP)

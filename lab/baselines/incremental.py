@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from evomeans.engines.protocol import Refinement, Start
+from evomeans.engines.protocol import Order, Refinement
 from evomeans.engines.rules import MAX_ITERATIONS
 from evomeans.estimators.parameters import check_int
 from evomeans.estimators.solution import canonical_solution
@@ -105,7 +105,7 @@ class IncrementalBaseline(Baseline):
         ``squares`` are those of the solution; not all of them are zero.
         """
 
-    def _descend(self, engine: BaselineEngine, start: Start) -> Refinement:
+    def _descend(self, engine: BaselineEngine, start: Order) -> Refinement:
         """Improve a solution: by K-means, unless a method has something of its own."""
         return engine.refine([start])[0]
 
@@ -124,7 +124,7 @@ class IncrementalBaseline(Baseline):
         self, engine: BaselineEngine, interrupt: DeferredInterrupt
     ) -> Iterator[tuple[Refinement, int]]:
         """Make the solutions for 1, 2, … clusters, with the number of runs that each took."""
-        (solution,) = engine.refine([Start(engine.samples_at(np.array([0.5])))])
+        (solution,) = engine.refine([Order(engine.samples_at(np.array([0.5])))])
         yield solution, 1
         while len(solution.centers) < self.n_clusters:
             squares = engine.nearest_squares(solution.centers)
@@ -145,11 +145,11 @@ class IncrementalBaseline(Baseline):
     ) -> Iterator[Refinement]:
         """Search from a solution with one more centre, at each of the places."""
         begun = [np.vstack([solution.centers, place]) for place in places]
-        first = self._descend(engine, Start(begun[0]))
+        first = self._descend(engine, Order(begun[0]))
         yield first
         # All starts share most of their centres with this solution.
         jobs = (
-            partial(self._descend, start=Start(centers, parent=first.handle))
+            partial(self._descend, start=Order(centers, parent=first.handle))
             for centers in begun[1:]
         )
         for other in made(engine, len(begun[0]), jobs):

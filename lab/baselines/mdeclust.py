@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
-from evomeans.engines.protocol import Refinement, Start
+from evomeans.engines.protocol import Order, Refinement
 from evomeans.estimators.parameters import check_int
 from evomeans.search.population import CLONE_TOLERANCE
 from evomeans.typing import FloatArray, Indices
@@ -101,7 +101,7 @@ class MDEClust(AnytimeBaseline):
     def solutions(self, engine: BaselineEngine, rng: np.random.Generator) -> Iterator[Refinement]:
         """Make a random population, then one child for each member in turn."""
         starts = (
-            Start(random_samples(engine, self.n_clusters, rng), quantile=rng.random())
+            Order(random_samples(engine, self.n_clusters, rng), quantile=rng.random())
             for _ in range(self.population_size)
         )
         population = []
@@ -120,14 +120,14 @@ class MDEClust(AnytimeBaseline):
 
     def _breed(
         self, population: Sequence[Refinement], turn: int, rng: np.random.Generator
-    ) -> Start:
+    ) -> Order:
         """Begin the child that may replace the member whose turn it is."""
         first, second, third = different_parents(population, turn, self.n_attempts, rng)
         factor = rng.uniform(*self.f_range)
         best = lowest(population).centers if self.matching == "greedy" else None
         centers = difference_child(first.centers, second.centers, third.centers, factor, best)
         removed = int(rng.integers(self.n_clusters)) if self.mutation else -1
-        return Start(centers, alpha=self.alpha, quantile=rng.random(), removed=removed)
+        return Order(centers, alpha=self.alpha, quantile=rng.random(), removed=removed)
 
 
 def lowest(population: Sequence[Refinement]) -> Refinement:

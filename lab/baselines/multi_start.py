@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evomeans.engines.protocol import Ability, Engine, Refinement, Start
+from evomeans.engines.protocol import Ability, Engine, Order, Refinement
 from evomeans.estimators.parameters import check_int
 from lab.baselines.base import AnytimeBaseline, random_samples
 from lab.baselines.checks import check_choice
@@ -86,6 +86,6 @@ class MultiStartKMeans(AnytimeBaseline):
 
         def run(worker: Engine) -> Refinement:
             centers = drawn if is_random else worker.seed(drawn)
-            return worker.refine([Start(centers, quantile=quantile)])[0]
+            return worker.refine([Order(centers, quantile=quantile)])[0]
 
         return run

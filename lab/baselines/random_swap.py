@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evomeans.engines.protocol import LocalSearch, Refinement, Start
+from evomeans.engines.protocol import LocalSearch, Order, Refinement
 from evomeans.estimators.parameters import check_int
 from lab.baselines.base import AnytimeBaseline, random_samples
 from lab.baselines.engine import BaselineEngine
@@ -73,7 +73,7 @@ class RandomSwap(AnytimeBaseline):
         An engine that refines several starts at once gets trials from the same solution.
         """
         centers = random_samples(engine, self.n_clusters, rng)
-        start = Start(centers, quantile=rng.random(), local_search=self._local_search)
+        start = Order(centers, quantile=rng.random(), local_search=self._local_search)
         (best,) = engine.refine([start])
         yield best
         # A single centre is the mean, wherever it is put first.
@@ -89,9 +89,9 @@ class RandomSwap(AnytimeBaseline):
     def _local_search(self) -> LocalSearch:
         return LocalSearch(max_iter=self.kmeans_iterations)
 
-    def _swap(self, solution: Refinement, rng: np.random.Generator) -> Start:
+    def _swap(self, solution: Refinement, rng: np.random.Generator) -> Order:
         removed, quantile = rng.random(2).tolist()
-        return Start(
+        return Order(
             solution.centers,
             alpha=0.0,
             quantile=quantile,

@@ -9,7 +9,7 @@ from typing import cast
 
 import numpy as np
 
-from evomeans.engines.protocol import Ability, Engine, LocalSearch, Refinement, Start
+from evomeans.engines.protocol import Ability, Engine, LocalSearch, Order, Refinement
 from evomeans.estimators.parameters import check_int, check_optional_int
 from evomeans.typing import FloatArray
 from lab.baselines.base import AnytimeBaseline
@@ -126,7 +126,7 @@ class RecombinatorKMeans(AnytimeBaseline):
             else:
                 able = cast("BaselineEngine", worker)
                 centers = pool[able.seed_from(pool, chances, uniforms)]
-            return worker.refine([Start(centers, quantile=quantile, local_search=steps)])[0]
+            return worker.refine([Order(centers, quantile=quantile, local_search=steps)])[0]
 
         return make
 

@@ -8,7 +8,7 @@ from typing import cast
 
 import numpy as np
 
-from evomeans.engines.protocol import Ability, Engine, LocalSearch, Refinement, Start
+from evomeans.engines.protocol import Ability, Engine, LocalSearch, Order, Refinement
 from evomeans.estimators.parameters import check_int
 from evomeans.typing import FloatArray, Indices
 from lab.baselines.base import AnytimeBaseline, random_samples
@@ -100,7 +100,7 @@ class Smartigan(AnytimeBaseline):
             start = worker.seed(uniforms) if seeds is None else seeds
             able = cast("BaselineEngine", worker)
             moved = threshold_accepting(able, start, orders, self.threshold)
-            return worker.refine([Start(moved, quantile=quantile, local_search=complete)])[0]
+            return worker.refine([Order(moved, quantile=quantile, local_search=complete)])[0]
 
         return run
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from evomeans.engines import create_engine
-from evomeans.search import DEEP, PAPER, Crossing, SearchResult, SearchSettings, evolve
+from evomeans.search import DEEP, PAPER, Crossing, SearchResult, SearchSettings, solve
 from evomeans.search.crossover import (
     matching_crossover,
     merging_crossover,
@@ -140,7 +140,7 @@ def search(
     engine = create_engine("cpu", X, None)
     began = time.process_time()
     rng = np.random.default_rng(seed)
-    result = evolve(engine, m, settings, rng, clock=time.process_time)
+    result = solve(engine, m, settings, rng, clock=time.process_time)
     return result, time.process_time() - began
 
 

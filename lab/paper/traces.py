@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from evomeans.engines import create_engine
 from evomeans.estimators.searching import PAPER_FAST
-from evomeans.search import DEEP, SearchSettings, evolve
+from evomeans.search import DEEP, SearchSettings, solve
 from lab.baselines import SAGA, BreathingKMeans, FLSpp, MultiStartKMeans, RandomSwap
 from lab.baselines.base import AnytimeBaseline
 from lab.baselines.engines import create_engine as baseline_engine
@@ -66,7 +66,7 @@ def trace_search(
     engine = create_engine("cpu", X, None)
     prepared = time.process_time() - began
     limited = replace(settings, max_time=max(budget - prepared, 1e-9))
-    result = evolve(engine, m, limited, np.random.default_rng(seed), clock=time.process_time)
+    result = solve(engine, m, limited, np.random.default_rng(seed), clock=time.process_time)
     for record in result.history:
         yield prepared + record.seconds, record.best
 

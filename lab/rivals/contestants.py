@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from evomeans.engines import create_engine
-from evomeans.engines.protocol import Start
+from evomeans.engines.protocol import Order
 from evomeans.estimators.searching import PAPER_FAST
-from evomeans.search import DEEP, PAPER, SearchSettings, evolve
+from evomeans.search import DEEP, PAPER, SearchSettings, solve
 from lab import baselines
 from lab.baselines.engines import create_engine as baseline_engine
 from lab.paper.methods import HG_DEEP, HG_FAST, HG_MEANS, KMEANS, KMEANS_PLUS
@@ -75,7 +75,7 @@ def search_run(
     engine = create_engine("cpu", X, None)
     began = clock.seconds
     limited = replace(settings, max_time=max(min(clock.left, LONGEST), 1e-9))
-    result = evolve(engine, m, limited, np.random.default_rng(seed), clock=clock.read)
+    result = solve(engine, m, limited, np.random.default_rng(seed), clock=clock.read)
     for record in result.history:
         yield began + record.seconds, record.best
 
@@ -97,7 +97,7 @@ def stream_run(
         if seconds >= clock.budget:
             break
     assert best is not None
-    (complete,) = engine.refine([Start(best.centers, parent=best.handle)])
+    (complete,) = engine.refine([Order(best.centers, parent=best.handle)])
     yield min(clock.seconds, max(found, clock.budget)), complete.inertia
 
 

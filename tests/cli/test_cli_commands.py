@@ -1,4 +1,4 @@
-"""``predict``, ``report``, ``compare`` and ``info``."""
+"""``predict``, ``report`` and ``info``."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_predict_names_rows_as_the_fit_did(evomeans, run):
     assert named.err == ""
 
 
-@pytest.mark.parametrize("command", ["fit", "path", "certify", "compare"])
+@pytest.mark.parametrize("command", ["fit", "path", "certify"])
 def test_help_has_no_indentation_of_the_source(command):
     """On a terminal that is wide enough, every option is one line."""
     shown = subprocess.run(
@@ -235,63 +235,6 @@ def test_report_refuses_what_is_no_run(evomeans, run, spoil, text):
     assert ".." not in result.err
 
 
-def test_compare(evomeans, blobs):
-    """Three methods, equal CPU time, and a picture."""
-    command = ("compare", "blobs.csv", "-k", 3, "--exclude", "name,w", "--fast")
-    result = evomeans(*command, "--picture", "p.png", "--json")
-    assert result.code == 0
-    record = json.loads(result.out)
-    hgmeans, plus, random = record["methods"]
-    assert [course["method"] for course in record["methods"]] == [
-        *("HG-means", "K-means++ restarts", "K-means restarts"),
-    ]
-    best = HGMeans.fast(3, random_state=0).fit(blobs).inertia_
-    assert hgmeans["inertia"] == pytest.approx(best, rel=1e-12)
-    for course in (plus, random):
-        assert course["inertia"] >= best * (1 - 1e-9)
-        assert course["count"] >= 1
-        assert course["cpu_seconds"] >= hgmeans["cpu_seconds"]
-        assert course["best"] == sorted(course["best"], reverse=True)
-    assert Path("p.png").read_bytes().startswith(b"\x89PNG")
-    assert "above the best" in result.err
-    again = evomeans(*command, "--picture", "p.png")
-    assert again.code == 1
-    assert "p.png exists; replace it with --force" in again.err
-    assert evomeans(*command, "--picture", "p.jpeg").code == 1
-    nowhere = evomeans(*command, "--picture", "no/p.png")
-    assert nowhere.code == 1
-    assert nowhere.err.startswith("evomeans: no/p.png cannot be written")
-
-
-def test_compare_takes_seeds_of_any_size(evomeans, blobs):
-    command = ("compare", "blobs.csv", "-k", 3, "--exclude", "name,w", "--time", "10ms", "-q")
-    assert evomeans(*command, "--seed", 2**70).code == 0
-    assert evomeans(*command, "--seed", -1).code == 2
-
-
-def test_the_table_is_told_before_the_picture_fails(evomeans, blobs, monkeypatch):
-    def full(path, content):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("evomeans.cli.compare.write_atomically", full)
-    command = ("compare", "blobs.csv", "-k", 3, "--exclude", "name,w", "--time", "10ms")
-    result = evomeans(*command, "--picture", "p.svg")
-    assert result.code == 1
-    assert "above the best" in result.out
-    assert "No space left on device" in result.err
-
-
-def test_compare_ends_after_the_time_given(evomeans, blobs):
-    command = ("compare", "blobs.csv", "-k", 3, "--exclude", "name,w", "--time", "50ms")
-    result = evomeans(*command)
-    assert result.code == 0
-    lines = result.out.splitlines()
-    assert "one thread each" in lines[0]
-    assert [line.split("  ")[1] for line in lines[3:]] == [
-        *("HG-means", "K-means++ restarts", "K-means restarts"),
-    ]
-
-
 def test_info(evomeans, monkeypatch):
     monkeypatch.setenv("EVOMEANS_GPU_DEVICE", "abacus")
     record = json.loads(evomeans("info", "--json").out)
@@ -359,7 +302,7 @@ def test_help_and_version(evomeans):
     result = evomeans("--help")
     assert result.code == 0
     assert "130" in result.out
-    for command in ("fit", "predict", "report", "compare", "info"):
+    for command in ("fit", "predict", "report", "info"):
         assert command in result.out
         assert evomeans(command, "--help").code == 0
 

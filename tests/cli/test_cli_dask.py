@@ -109,7 +109,7 @@ def test_what_the_help_says_of_folders(evomeans):
 
     assert "With --engine dask also a folder of Parquet files" in words("fit")
     assert "Also a folder of Parquet files" in words("predict")
-    assert "folder" not in words("compare").partition("Table")[0]
+    assert "folder" not in words("verify").partition("Table")[0]
 
 
 def test_an_array_on_disk_and_a_table_in_memory(evomeans, table):
@@ -145,7 +145,6 @@ def test_a_folder_on_a_cluster(evomeans, table):
     ("arguments", "code", "text"),
     [
         (["fit", "folder", "-k", 3], 1, "fit with --engine dask, read a folder of Parquet files"),
-        (["compare", "folder", "-k", 3], 1, "folder is a folder; a table is a single file"),
         (["fit", "folder", "-k", 3, "--engine", "dask"], 1, "'name' hold no numbers"),
         (["fit", "nothing.parquet", "-k", 3, "--engine", "dask"], 1, "There is no file"),
         (["fit", "folder", "-k", 3, "--engine", "dask", "--columns", "c"], 2, "does not have: 'c'"),

@@ -199,7 +199,6 @@ def test_what_the_gpu_engine_lacks_is_said_before_anything_is_read(evomeans, mon
         (["fit", "--fast", "a b.csv"], "let `evomeans path 'a b.csv' -k 2:20` suggest a number."),
         (["fit", "--columns", "b", "blobs.csv"], "let `evomeans path blobs.csv -k 2:20` suggest"),
         (["fit", "--columns", "b", "gone.csv"], "let `evomeans path TABLE -k 2:20` suggest"),
-        (["compare", "blobs.csv"], "How many clusters? Add -k 8"),
         (["path", "blobs.csv"], "evomeans: How many clusters? Add a range: -k 2:20."),
         (["fit", "blobs.csv", "-k"], "-k requires an argument"),
         (["fit", "blobs.csv", "-k", "0"], "Must be >= 1"),
@@ -399,8 +398,6 @@ def test_names_that_are_no_text(evomeans, blobs):
     assert json.loads(evomeans("fit", f"{odd}.csv", *FIT[2:], "--json").out)["command"]
     assert evomeans("report", odd).code == 0
     assert evomeans("predict", odd, f"{odd}.csv").code == 0
-    command = ("compare", f"{odd}.csv", "-k", 3, "--exclude", "name,w", "--time", "10ms")
-    assert evomeans(*command, "--picture", f"{odd}.png").code == 0
 
 
 def test_without_jinja2_all_but_the_page_is_written(evomeans, blobs, monkeypatch):

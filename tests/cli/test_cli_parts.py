@@ -9,7 +9,6 @@ from rich.console import Console
 
 from evomeans import HGMeans, OffspringRecord
 from evomeans.cli.app import app
-from evomeans.cli.compare import _gap_text
 from evomeans.cli.fit import _sizes
 from evomeans.cli.progress import SearchDisplay
 from evomeans.cli.terminal import Terminal
@@ -20,20 +19,6 @@ def test_sizes_shown():
     assert _sizes([2, 1]) == "1, 2"
     assert _sizes([1] * 20) == "1 row each"
     assert _sizes([1] * 10 + [5] * 10) == "1 to 5 rows, 3 on average"
-
-
-@pytest.mark.parametrize(
-    ("inertia", "best", "text"),
-    [
-        (3.0, 3.0, "0 %"),
-        (3.0 * (1 + 2.3e-16), 3.0, "0 %"),
-        (3.0 * (1 + 1e-8), 3.0, "1 × 10⁻⁶ %"),
-        (3.3, 3.0, "10 %"),
-        (1.0, 0.0, "-"),
-    ],
-)
-def test_rounding_is_not_shown_as_a_gap(inertia, best, text):
-    assert _gap_text(inertia, best) == text
 
 
 @pytest.mark.parametrize(

@@ -73,10 +73,10 @@ def test_only_numbers_that_were_asked_for_are_counted(evomeans, blobs, monkeypat
     result = evomeans(*PATH)
     assert counts[0] == (0, 0, 4)
     assert counts[-1] == (4, 4, 4)
-    assert "4 of 4 k: independent populations agree" in result.out
+    assert "independent populations agree at 4 of 4 k" in result.out
     result = evomeans(*PATH[:3], "1:3", *PATH[4:])
     assert counts[-1] == (3, 3, 3)
-    assert "3 of 3 k: independent populations agree" in result.out
+    assert "independent populations agree at 3 of 3 k" in result.out
 
 
 def test_a_suggestion_at_the_end_of_the_range_is_marked(evomeans, blobs):

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from evomeans.compiled import check, trial
+from evomeans.compiled import check, kernel
 from evomeans.compiled.check import objection
 from evomeans.compiled.jit import REORDER, options_for
 from evomeans.compiled.plain import PlainEntry, PlainKernel, call_function
@@ -35,7 +35,7 @@ def anew(monkeypatch, tmp_path):
 def test_this_numba_is_trusted_and_that_is_remembered(anew, monkeypatch) -> None:
     """Later processes do not try again."""
     assert objection() is None
-    monkeypatch.setattr(trial, "sample", None)
+    monkeypatch.setattr(check, "sample", None)
     assert objection() is None
 
 
@@ -52,18 +52,18 @@ def test_a_numba_without_a_name_is_not_trusted(monkeypatch) -> None:
 
 def test_another_layout_of_arrays_is_noticed_before_any_kernel_is_called(anew, monkeypatch) -> None:
     monkeypatch.setattr("evomeans.compiled.numba_private.ARRAY_OF_TWO", "{i8*}")
-    monkeypatch.setattr(trial, "AddressEntry", None)
+    monkeypatch.setattr(kernel, "AddressEntry", None)
     assert "instead of {i8*}" in str(objection())
 
 
 def test_a_wrong_result_is_noticed(anew, monkeypatch) -> None:
     """Here, of the kernel that is entered by its address."""
 
-    class Wrong(trial.AddressEntry):
+    class Wrong(kernel.AddressEntry):
         def __call__(self, *arguments: float) -> None:
             super().__call__(arguments[0], 0.25, *arguments[2:])
 
-    monkeypatch.setattr(trial, "AddressEntry", Wrong)
+    monkeypatch.setattr(kernel, "AddressEntry", Wrong)
     assert "A kernel returned" in str(objection())
 
 
@@ -119,10 +119,10 @@ def test_a_variant_is_chosen_by_types() -> None:
 
 
 def test_plain_entries_take_bundles_and_zeros_for_unused_ones() -> None:
-    kernel = PlainKernel(trial.add_up, options_for())
-    expected, given = trial.sample(), trial.sample()
-    trial.add_up(expected, 0.5, 3, True)
-    blank = trial.sample()
+    kernel = PlainKernel(check.add_up, options_for())
+    expected, given = check.sample(), check.sample()
+    check.add_up(expected, 0.5, 3, True)
+    blank = check.sample()
     enter = PlainEntry(kernel, blank, 0.0, 0, False)
     enter(given, 0.5, 3, True)
     np.testing.assert_allclose(given.result, expected.result, rtol=1e-6)

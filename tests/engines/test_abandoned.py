@@ -8,14 +8,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_matrix
 
 from evomeans.compiled.entry import address_of
-from evomeans.engines import Start, base
+from evomeans.engines import Order, base
 from evomeans.engines.constrained.engine import ConstrainedEngine
 from evomeans.engines.constrained.links import Links, contract
 from evomeans.engines.constrained.transport import fill_soon
 from evomeans.engines.cpu import engine as cpu_engine
 from evomeans.engines.cpu import order
 from evomeans.engines.cpu.engine import CpuEngine
-from evomeans.engines.cpu.seeding import seed
+from evomeans.engines.cpu.seeding import Candidates, seed
 from evomeans.engines.cpu.threads import ABANDONED
 from evomeans.engines.cpu.workspace import Workspace
 from evomeans.engines.protocol import Abandoned
@@ -95,19 +95,9 @@ def test_the_kernels_look_at_the_barrier() -> None:
     workspace = engine._workspace(4)
     workspace.team.barrier[ABANDONED] = 1
     n_tiles = len(workspace.samples.radii)
-    memory = workspace.scratch.scores[0][:1].repeat(n_tiles, axis=0), np.empty(n_tiles, np.float32)
-    chosen, gains = np.full(4, -1, np.int64), np.empty(n_tiles)
-    numbers = RNG.random((4, 2)), chosen
-    seed(
-        workspace.samples,
-        workspace.centers.exact,
-        workspace.scratch,
-        *memory,
-        gains,
-        *numbers,
-        0,
-        1,
-    )
+    memory = workspace.centers.exact, workspace.scratch, Candidates.allocate(2, n_tiles, X.shape[1])
+    chosen = np.full(4, -1, np.int64)
+    seed(workspace.samples, *memory, RNG.random((4, 2)), chosen, 0, 1)
     assert_array_equal(chosen, -1)
     found = engine._new_solution(4)
     addresses = workspace._addresses
@@ -163,7 +153,7 @@ def test_samples_that_are_not_in_order_are_seeded_and_labelled(monkeypatch, kind
     engine.abandon(True)
     centers = engine.seed(RNG.random((7, 2)))
     with pytest.raises(Abandoned):
-        engine.refine([Start(centers)])
+        engine.refine([Order(centers)])
     assert not engine.is_prepared
     engine.abandon(False)
     labels, inertia = engine.assign(centers)
@@ -199,7 +189,7 @@ def test_a_refinement_of_a_model_says_how_far_it_came(monkeypatch, name) -> None
     """It is asked for every block of rows, and ends with finite centres, wherever that is."""
     monkeypatch.setattr(base, "AT_ONCE", 1_000)
     engine = MODELS[name]()
-    start = Start(engine.rows(np.arange(5)))
+    start = Order(engine.rows(np.arange(5)))
     asked = []
     monkeypatch.setattr(engine, "check_abandoned", lambda: asked.append(1))
     (whole,) = engine.refine([start])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from scipy.sparse import csr_array
 
-from evomeans.engines import Start, create_engine
+from evomeans.engines import Order, create_engine
 from evomeans.engines.cpu import CpuEngine
 from evomeans.engines.rules import BETTER, MOST_SPARE
 from limits import time_limit
@@ -123,7 +123,7 @@ def test_no_choice_of_parts_is_better(guiding_engine, dtype, weighted, data) -> 
         if len(parts.names) <= 10:
             parts.check(found)
         if found is not None:
-            (child,) = engine.refine([Start(put_together(one.centers, two.centers, found))])
+            (child,) = engine.refine([Order(put_together(one.centers, two.centers, found))])
             assert child.inertia < min(one.inertia, two.inertia)
 
 
@@ -148,7 +148,7 @@ def begin(samples, counts, rng: np.random.Generator) -> np.ndarray:
 
 def refine_from(engine, *solutions):
     """Refine solutions in data units."""
-    return engine.refine([Start(engine.frame.encode(centers)) for centers in solutions])
+    return engine.refine([Order(engine.frame.encode(centers)) for centers in solutions])
 
 
 @paired
@@ -174,7 +174,7 @@ def test_parts_with_any_number_of_clusters_are_chosen_best(
             flags = np.concatenate(found)
             both = np.repeat([-1, 1], parts.k)
             unequal += any(both[flags & (parts.part == name)].sum() for name in parts.names)
-            (child,) = engine.refine([Start(put_together(one.centers, two.centers, found))])
+            (child,) = engine.refine([Order(put_together(one.centers, two.centers, found))])
             assert child.inertia < min(one.inertia, two.inertia)
     if count > 2:
         assert gains >= 8
@@ -269,7 +269,7 @@ def test_each_parent_is_better_in_one_of_two_regions(guiding_engine, dtype) -> N
     gone, taken = engine.better_parts(second, first)
     assert gone.tolist() == taken.tolist() == [False, False, True, True][::-1]
     child = put_together(second, first, (gone, taken))
-    assert engine.refine([Start(child)])[0].inertia == pytest.approx(8.0, rel=1e-6)
+    assert engine.refine([Order(child)])[0].inertia == pytest.approx(8.0, rel=1e-6)
 
 
 PAIRS = [[0.0, 0.0], [0.0, 1.0], [30.0, 0.0], [30.0, 1.0]]
@@ -291,7 +291,7 @@ def test_a_third_region_makes_up_for_different_numbers_of_clusters(guiding_engin
     assert gone.tolist() == [True, True, False, False, False, True]
     assert taken.tolist() == [False, False, True, True, True, False]
     child = put_together(first, second, (gone, taken))
-    assert engine.refine([Start(child)])[0].inertia == pytest.approx(4.0 + 1.0 + 1.0)
+    assert engine.refine([Order(child)])[0].inertia == pytest.approx(4.0 + 1.0 + 1.0)
 
 
 @BOTH
@@ -395,7 +395,7 @@ def test_with_many_clusters_labels_are_remembered_and_states_are_not(engine_clas
     first = [at(100 * r, GOOD if good else BAD) for r, good in enumerate(is_good)]
     second = [at(100 * r, BAD if good else GOOD) for r, good in enumerate(is_good)]
     first, second = encoded(engine, first, second)
-    one, two = engine.refine([Start(first), Start(second[order])])
+    one, two = engine.refine([Order(first), Order(second[order])])
     if engine_class:
         assert one.handle.solution is None
         assert one.handle.labels is not None
@@ -404,4 +404,4 @@ def test_with_many_clusters_labels_are_remembered_and_states_are_not(engine_clas
     assert_same_choice(found, [gone, gone[order]])
     assert_same_choice(engine.better_parts(one.centers, two.centers), found)
     child = put_together(one.centers, two.centers, found)
-    assert engine.refine([Start(child)])[0].inertia == pytest.approx(120 * 4.0, rel=1e-6)
+    assert engine.refine([Order(child)])[0].inertia == pytest.approx(120 * 4.0, rel=1e-6)

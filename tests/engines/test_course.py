@@ -15,7 +15,7 @@ from evomeans.engines.course import (
     Swap,
     course,
 )
-from evomeans.engines.protocol import LocalSearch, Start
+from evomeans.engines.protocol import LocalSearch, Order
 from evomeans.engines.rules import MAX_REPAIRS, repair_draw
 
 FULL = np.ones(3)
@@ -26,7 +26,7 @@ def level(inertia: float = 9.0, weights=FULL) -> Level:
     return Level(inertia, np.asarray(weights, dtype=float))
 
 
-def follow(start: Start, *answers, reached=None):
+def follow(start: Order, *answers, reached=None):
     """Return the steps of a course and its end, given the answers to all but Begin and Relocate."""
     steps, given = [], iter(answers)
     asking = course(start, total_weight=3.0, reached=reached)
@@ -41,8 +41,8 @@ def follow(start: Start, *answers, reached=None):
         answer = None if isinstance(step, Begin | Relocate) else next(given)
 
 
-def start(**changes) -> Start:
-    return Start(np.zeros((3, 1)), alpha=0.25, quantile=0.125, **changes)
+def start(**changes) -> Order:
+    return Order(np.zeros((3, 1)), alpha=0.25, quantile=0.125, **changes)
 
 
 def test_k_means_alone() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from evomeans.engines import Engine, Refinement, Start, create_engine
+from evomeans.engines import Engine, Order, Refinement, create_engine
 from evomeans.engines.base import OneAtATime
 from evomeans.engines.cpu import CpuEngine
 from evomeans.engines.protocol import Ability
@@ -20,7 +20,7 @@ from evomeans.search import (
     SearchResult,
     SearchSettings,
     Strategy,
-    evolve,
+    solve,
 )
 from evomeans.search.crossover import partition_crossover
 from oracles import assert_same_bits
@@ -41,7 +41,7 @@ class Forgetful(OneAtATime):
         self.abilities, self.samples_at = engine.abilities, engine.samples_at
         self.total_weight = engine.total_weight
 
-    def refine(self, starts: Sequence[Start]) -> list[Refinement]:
+    def refine(self, starts: Sequence[Order]) -> list[Refinement]:
         return self.engine.refine([self._forget(start) for start in starts])
 
     def seed(self, quantiles: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -51,7 +51,7 @@ class Forgetful(OneAtATime):
         kept = [handle if self.rng.random() < 0.5 else None for handle in handles]
         return self.engine.better_parts(first, second, *kept)
 
-    def _forget(self, start: Start) -> Start:
+    def _forget(self, start: Order) -> Order:
         if self.rng.random() < 0.5:
             self.lost += start.parent is not None
             return dataclasses.replace(start, parent=None)
@@ -60,7 +60,7 @@ class Forgetful(OneAtATime):
 
 def search(engine: Engine, k: int = 6, strategy: Strategy = PAPER) -> SearchResult:
     settings = dataclasses.replace(SETTINGS, strategy=strategy)
-    return evolve(engine, k, settings, np.random.default_rng(0))
+    return solve(engine, k, settings, np.random.default_rng(0))
 
 
 def deep_search(engine: Engine) -> SearchResult:
@@ -125,7 +125,7 @@ def test_the_handle_of_another_engine_is_ignored() -> None:
     """Over the same number of samples and clusters, where a mix-up would go unnoticed."""
     X, weights = samples(np.float64, True)
     engine, other = create_engine("cpu", X, weights), create_engine("cpu", X[::-1].copy(), weights)
-    start = Start(engine.samples_at((np.arange(6) + 0.5) / 6))
+    start = Order(engine.samples_at((np.arange(6) + 0.5) / 6))
     (stranger,) = other.refine([start])
     (expected,) = engine.refine([start])
     (result,) = engine.refine([dataclasses.replace(start, parent=stranger.handle)])
@@ -149,7 +149,7 @@ def test_engines_make_the_same_search_up_to_rounding() -> None:
     X, weights = samples(np.float64, True, n=300)
     settings = SearchSettings(8, 16, max_offspring=16)
     one, two = (
-        evolve(create_engine(name, X, weights), 6, settings, np.random.default_rng(0)).history
+        solve(create_engine(name, X, weights), 6, settings, np.random.default_rng(0)).history
         for name in ("reference", "cpu")
     )
     assert not one.column("clone").any()

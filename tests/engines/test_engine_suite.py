@@ -11,7 +11,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from evomeans.engines import Start, create_engine
+from evomeans.engines import Order, create_engine
 from evomeans.engines.frame import Frame
 from limits import time_limit
 from oracles import (
@@ -61,7 +61,7 @@ def test_a_fixed_point_refined_again_stays(engine_name, dtype, weighted, data) -
         with time_limit(5):
             engine = create_engine(engine_name, problem.X, problem.weights)
             (result,) = engine.refine(problem.starts(engine))
-            (again,) = engine.refine([Start(result.centers)])
+            (again,) = engine.refine([Order(result.centers)])
         if (result.cluster_weights > 0).all():
             assert again.centers.tobytes() == result.centers.tobytes()
             assert again.cluster_weights.tobytes() == result.cluster_weights.tobytes()
@@ -116,7 +116,7 @@ def test_zero_weight_samples_are_no_distinct_points(engine_name, dtype) -> None:
     X = np.array([[0.0], [0.0], [5.0], [9.0]], dtype)
     engine = create_engine(engine_name, X, np.array([1.0, 2.0, 1.0, 0.0]))
     with time_limit(5):
-        (result,) = engine.refine([Start(engine.samples_at(np.array([0.1, 0.2, 0.9])))])
+        (result,) = engine.refine([Order(engine.samples_at(np.array([0.1, 0.2, 0.9])))])
     assert result.inertia == 0.0
     assert sorted(result.cluster_weights) == [0.0, 1.0, 3.0]
 
@@ -128,7 +128,7 @@ def test_a_centre_sits_on_the_samples_that_weigh(engine_name, dtype) -> None:
     engine = create_engine(engine_name, X, weights)
     for seed in range(10):
         rng = np.random.default_rng(seed)
-        start = Start(rng.normal(size=(3, 1)), rng.random(), rng.random())
+        start = Order(rng.normal(size=(3, 1)), rng.random(), rng.random())
         (result,) = engine.refine([start])
         landed = np.sort(engine.frame.decode(result.centers)[:, 0])
         assert_allclose(landed, [1.0, 5.0, 9.0], rtol=1e-6)
@@ -140,7 +140,7 @@ def test_an_inertia_tiny_beside_an_outlier_is_not_taken_for_rounding(engine_name
     """Samples 0, 1, 2 next to one at 1e15: their centre is their mean, not one of them."""
     X = np.array([[0.0], [1.0], [2.0], [1e15]])
     engine = create_engine(engine_name, X, None)
-    (result,) = engine.refine([Start(engine.samples_at(np.array([0.1, 0.9])))])
+    (result,) = engine.refine([Order(engine.samples_at(np.array([0.1, 0.9])))])
     assert result.inertia == pytest.approx(2.0, rel=1e-3)
 
 
@@ -153,7 +153,7 @@ def test_as_many_distinct_samples_as_centres_get_one_each(engine_name, dtype) ->
     sizes = sorted(np.unique(X, axis=0, return_counts=True)[1])
     for seed in range(30):
         rng = np.random.default_rng(seed)
-        start = Start(np.tile(rng.normal(size=(1, 2)), (6, 1)), rng.random(), rng.random())
+        start = Order(np.tile(rng.normal(size=(1, 2)), (6, 1)), rng.random(), rng.random())
         (result,) = engine.refine([start])
         assert sorted(result.cluster_weights) == sizes
         assert result.inertia < 1e-28 if dtype is np.float64 else result.inertia < 1e-12
@@ -164,12 +164,12 @@ def test_one_cluster_and_one_sample(engine_name, dtype) -> None:
     X = np.array([[1.0, 2.0], [3.0, 6.0]], dtype)
     engine = create_engine(engine_name, X, None)
     for removed in (-1, 0):
-        (result,) = engine.refine([Start(np.full((1, 2), 0.3), removed=removed)])
+        (result,) = engine.refine([Order(np.full((1, 2), 0.3), removed=removed)])
         assert_allclose(engine.frame.decode(result.centers), [[2.0, 4.0]], rtol=1e-6)
         assert result.inertia == pytest.approx(10.0, rel=1e-6)
     engine = create_engine(engine_name, X[:1], None)
     for removed in (-1, 0):
-        (result,) = engine.refine([Start(np.full((1, 2), 0.3), removed=removed)])
+        (result,) = engine.refine([Order(np.full((1, 2), 0.3), removed=removed)])
         assert_array_equal(engine.frame.decode(result.centers), X[:1])
         assert result.inertia == 0.0
 
@@ -200,7 +200,7 @@ def test_a_tie_inside_kmeans_goes_to_the_lowest_index(engine_name, dtype, order)
     """0 lies between −1 and 1: it joins whichever centre comes first."""
     X = np.array([[-1.0], [0.0], [1.0]], dtype)
     engine = create_engine(engine_name, X, None, frame=Frame(np.zeros(1), 0))
-    (result,) = engine.refine([Start(np.array([[-1.0], [1.0]])[::order].copy())])
+    (result,) = engine.refine([Order(np.array([[-1.0], [1.0]])[::order].copy())])
     assert_array_equal(result.centers[:, 0], np.array([-0.5, 1.0]) * order)
     assert_array_equal(result.cluster_weights, [2.0, 1.0])
 
@@ -233,7 +233,7 @@ def test_ties_between_equal_centres_do_not_depend_on_the_handle(engine_name, dty
         for j in range(6):
             centers = mother.centers.copy()
             centers[j] = centers[i]
-            starts.append(Start(centers, rng.random(), rng.random(), parent=mother.handle))
+            starts.append(Order(centers, rng.random(), rng.random(), parent=mother.handle))
     alone = engine.refine([replace(start, parent=None) for start in starts])
     for result, expected in zip(engine.refine(starts), alone, strict=True):
         assert_fixed_point(engine, problem, result)
@@ -291,7 +291,7 @@ def test_repairs_of_empty_clusters_equal_the_references(
     base = engine.samples_at(np.array([0.5])) if where == "one point" else np.full((1, 3), 50.0)
     for _ in range(6):
         centers = np.tile(base, (problem.k, 1))
-        start = Start(centers, rng.random(), rng.random(), power=power)
+        start = Order(centers, rng.random(), rng.random(), power=power)
         (result,), (expected,) = engine.refine([start]), reference.refine([start])
         assert_same_solution(result, expected)
         assert (result.cluster_weights > 0).all()
@@ -412,9 +412,9 @@ def test_clusters_have_the_same_weights_under_every_numbering(engine_name, dtype
     for start in problem.starts(engine, 5):
         (result,) = engine.refine([start])
         order = rng.permutation(6)
-        (renumbered,) = engine.refine([Start(start.centers[order], start.alpha, start.quantile)])
+        (renumbered,) = engine.refine([Order(start.centers[order], start.alpha, start.quantile)])
         nudged = result.centers[order] + 1e-9
-        (from_nearby,) = engine.refine([Start(nudged)])
+        (from_nearby,) = engine.refine([Order(nudged)])
         for other in (renumbered, from_nearby):
             assert_array_equal(other.cluster_weights, result.cluster_weights[order])
             assert other.inertia == pytest.approx(result.inertia, rel=1e-12)
@@ -434,7 +434,7 @@ def test_a_weight_is_as_good_as_copies(engine_name, dtype) -> None:
     slots = (np.arange(5) * 7 + 0.5) / copies.sum()
     assert_array_equal(weighted.samples_at(slots), repeated.samples_at(slots))
     for quantile in (0.1, 0.5, 0.9):
-        start = Start(weighted.samples_at(slots), 0.5, quantile, removed=2)
+        start = Order(weighted.samples_at(slots), 0.5, quantile, removed=2)
         (one,), (two,) = weighted.refine([start]), repeated.refine([start])
         assert_same_solution(one, two)
 

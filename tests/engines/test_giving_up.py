@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from evomeans.engines import Engine, Start, create_engine
+from evomeans.engines import Engine, Order, create_engine
 from evomeans.engines.acceleration import EARLIEST, AbandonRule
 from evomeans.engines.protocol import LocalSearch, Refinement
 from oracles import assert_same_bits
@@ -19,7 +19,7 @@ def explained(result: Refinement) -> float:
     return float(result.cluster_weights @ np.sum(result.centers**2, axis=1))
 
 
-def started(engine: Engine, X, weights=None) -> Start:
+def started(engine: Engine, X, weights=None) -> Order:
     (start,) = Problem(X, weights, 6, "samples", 0).starts(engine)
     return replace(start, local_search=MOMENTUM)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from evomeans.engines import create_engine
-from evomeans.search import SearchSettings, evolve
+from evomeans.search import SearchSettings, solve
 from oracles import lowest_inertia, squared_distances
 
 KINDS = ("normal", "integers", "duplicates", "blobs")
@@ -35,7 +35,7 @@ def test_the_search_reaches_the_global_optimum(engine_name, weighted, kind) -> N
         X = tiny_samples(kind, n, d, rng)
         weights = rng.integers(1, 4, n) + rng.choice([0.0, 0.5], n) if weighted else None
         engine = create_engine(engine_name, X, weights)
-        result = evolve(engine, k, SETTINGS, np.random.default_rng(seed))
+        result = solve(engine, k, SETTINGS, np.random.default_rng(seed))
         w = np.ones(n) if weights is None else weights
         optimum = lowest_inertia(X, w, k)
         scale = lowest_inertia(X, w, 1)

@@ -11,7 +11,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from evomeans.engines import Start, create_engine
+from evomeans.engines import Order, create_engine
 from evomeans.engines.cpu.engine import CpuEngine
 from evomeans.engines.protocol import LocalSearch
 from limits import time_limit
@@ -161,7 +161,7 @@ def test_threads_change_no_bit(dtype, weighted) -> None:
     )
     for one, many in zip(alone, together, strict=True):
         assert_same_bits(one, many)
-    child = Start(alone[0].centers, 0.0, 0.3, removed=2, local_search=steps_of(1))
+    child = Order(alone[0].centers, 0.0, 0.3, removed=2, local_search=steps_of(1))
     handles = alone[0].handle, together[0].handle
     (one,), (many,) = (
         engine.refine([replace(child, parent=handle)])

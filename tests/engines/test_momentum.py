@@ -9,9 +9,9 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy.sparse import csr_array
 
-from evomeans.engines import Start, create_engine
+from evomeans.engines import Order, create_engine
 from evomeans.engines.acceleration import PLAIN_STEPS, Momentum
-from evomeans.engines.course import Assign, Begin, Clusters, Descend, Lead, Level, course
+from evomeans.engines.course import Assign, Begin, ClusterMeans, Descend, Lead, Level, course
 from evomeans.engines.protocol import Ability, LocalSearch
 from oracles import assert_fixed_point, assert_same_bits, assert_same_solution
 from problems import MOMENTUM, Problem, offspring, overlapping, with_momentum
@@ -23,7 +23,7 @@ def test_refinements_are_fixed_points_of_k_means(engine_name, weighted) -> None:
     for start in problem.starts(engine, 3):
         (result,) = engine.refine([replace(start, local_search=MOMENTUM)])
         assert_fixed_point(engine, problem, result)
-        (again,) = engine.refine([Start(result.centers)])
+        (again,) = engine.refine([Order(result.centers)])
         assert_array_equal(again.centers, result.centers)
 
 
@@ -52,7 +52,7 @@ def test_empty_clusters_are_refilled(engine_name) -> None:
     X, _ = overlapping(400, 2)
     engine = with_momentum(engine_name, X)
     centers = np.tile(engine.samples_at(np.array([0.5])), (5, 1))
-    (result,) = engine.refine([Start(centers, 0.5, 0.3, local_search=MOMENTUM)])
+    (result,) = engine.refine([Order(centers, 0.5, 0.3, local_search=MOMENTUM)])
     assert (result.cluster_weights > 0).all()
     assert_fixed_point(engine, Problem(X, None, 5, "samples", 2), result)
 
@@ -98,7 +98,7 @@ def test_single_moves_follow() -> None:
     (start,) = problem.starts(engine)
     both = LocalSearch(momentum=True, single_moves=True)
     (result,) = engine.refine([replace(start, local_search=both)])
-    (again,) = engine.refine([Start(result.centers, local_search=LocalSearch(single_moves=True))])
+    (again,) = engine.refine([Order(result.centers, local_search=LocalSearch(single_moves=True))])
     assert_array_equal(again.centers, result.centers)
 
 
@@ -106,7 +106,7 @@ def test_sparse_samples_have_none() -> None:
     engine = create_engine("cpu", csr_array(np.eye(4)), None)
     assert Ability.MOMENTUM not in engine.abilities
     with pytest.raises(NotImplementedError, match="cannot do momentum"):
-        engine.refine([Start(np.eye(4)[:2], local_search=MOMENTUM)])
+        engine.refine([Order(np.eye(4)[:2], local_search=MOMENTUM)])
 
 
 # ---- the rule itself -------------------------------------------------------------------------
@@ -143,19 +143,19 @@ def test_an_empty_cluster_stays() -> None:
 
 
 def test_the_course_asks_for_assignments_before_k_means() -> None:
-    steps = course(Start(np.zeros((1, 1)), local_search=MOMENTUM), total_weight=1.0)
+    steps = course(Order(np.zeros((1, 1)), local_search=MOMENTUM), total_weight=1.0)
     assert next(steps) == Begin()
     assert steps.send(None) == Assign(None)
-    asked = steps.send(Clusters(np.zeros((1, 1)), np.ones((1, 1)), np.ones(1)))
+    asked = steps.send(ClusterMeans(np.zeros((1, 1)), np.ones((1, 1)), np.ones(1)))
     assert isinstance(asked, Assign)
     assert_array_equal(asked.centers, np.ones((1, 1)))
-    assert steps.send(Clusters(np.ones((1, 1)), np.ones((1, 1)), np.ones(1))) == Descend()
+    assert steps.send(ClusterMeans(np.ones((1, 1)), np.ones((1, 1)), np.ones(1))) == Descend()
     with pytest.raises(StopIteration):
         steps.send(Level(5.0, np.ones(1)))
 
 
 def test_an_engine_that_leads_by_itself_is_asked_once() -> None:
-    start = Start(np.zeros((1, 1)), local_search=MOMENTUM, least_explained=3.0)
+    start = Order(np.zeros((1, 1)), local_search=MOMENTUM, least_explained=3.0)
     steps = course(start, total_weight=1.0, leads=True)
     assert [next(steps), steps.send(None), steps.send(None)] == [Begin(), Lead(3.0), Descend()]
     steps = course(start, total_weight=1.0, leads=True)
@@ -167,5 +167,5 @@ def test_an_engine_that_leads_by_itself_is_asked_once() -> None:
 
 def test_there_is_none_with_a_limit_of_steps() -> None:
     limited = LocalSearch(momentum=True, max_iter=3)
-    steps = course(Start(np.zeros((1, 1)), local_search=limited), total_weight=1.0)
+    steps = course(Order(np.zeros((1, 1)), local_search=limited), total_weight=1.0)
     assert [next(steps), steps.send(None)] == [Begin(), Descend()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from fractions import Fraction
 
 import numpy as np
@@ -12,8 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
 
-from evomeans.engines import nearest, scoring
-from evomeans.engines.cpu import CpuEngine
+from evomeans import HGMeans
+from evomeans.engines import Start, nearest, scoring
+from evomeans.engines.cpu import CpuEngine, predict
 from evomeans.engines.frame import Frame
 from oracles import squared_distances
 
@@ -170,6 +172,46 @@ def test_samples_far_outside_do_not_change_the_labels_of_others(sparse):
     X[2, 0] = 1e200
     with pytest.raises(ValueError, match="overflow beyond"):
         nearest.labels(kind(X), centers, frame)
+
+
+KERNELS = (
+    predict.label_clear,
+    predict.label_narrow,
+    predict.set_offsets,
+    predict.set_squares,
+    predict.set_squared_distances,
+)
+
+
+@pytest.mark.parametrize("d", [3, 20])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_read_only_samples_need_no_kernels_of_their_own(dtype, d):
+    """Tables of pandas are read-only, and Numba takes such arrays for another type."""
+    X = np.random.default_rng(0).normal(size=(20_000, d)).astype(dtype)
+    frame, centers = Frame.around(X), X[:5].astype(np.float64)
+    args = frame.encode(centers), frame
+    expected = nearest.labels(X, *args), nearest.inertia(X, None, *args)
+    X.setflags(write=False)
+    known = [len(kernel.signatures) for kernel in KERNELS]
+    assert_array_equal(nearest.labels(X, *args), expected[0])
+    assert nearest.inertia(X, None, *args) == expected[1]
+    assert [len(kernel.signatures) for kernel in KERNELS] == known
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("n", [40, 2_000])
+def test_the_labels_of_a_fit_are_those_of_predict(n, sparse):
+    """By the same function, with ties on a grid, and so is the inertia that of score."""
+    X = np.random.default_rng(0).integers(0, 4, size=(n, 3)).astype(float)
+    X = sp.csr_array(X) if sparse else X
+    model = HGMeans(6, max_offspring=3, random_state=0).fit(X)
+    assert_array_equal(model.predict(X), model.labels_)
+    assert_allclose(-model.score(X), model.inertia_, rtol=1e-14)
+    with closing(CpuEngine(X)) as engine:
+        centers = engine.frame.encode(model.cluster_centers_)
+        for _ in range(2):
+            assert_array_equal(engine.assign(centers)[0], model.labels_)
+            engine.refine([Start(centers)])
 
 
 def test_few_samples_without_ties_need_no_compiler():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from evomeans.engines import Start, create_engine
+from evomeans.engines import Order, create_engine
 from evomeans.engines.frame import Frame
 from problems import paired
 
@@ -27,7 +27,7 @@ def drawn_samples(engine, quantiles, alpha: float, power: int) -> np.ndarray:
     """Refine with centre REMOVED relocated, once per quantile; return the samples it landed on."""
     # The centre to be removed lies exactly on a sample: it must not count as the closest one.
     centers = np.insert(GROUPS + OFFSETS, REMOVED, SAMPLES[9, 0])[:, None]
-    starts = [Start(centers, alpha, q, removed=REMOVED, power=power) for q in quantiles]
+    starts = [Order(centers, alpha, q, removed=REMOVED, power=power) for q in quantiles]
     landed = np.array([result.centers[REMOVED, 0] for result in engine.refine(starts)])
     return np.argmin(np.abs(landed[:, None] - SAMPLES[:, 0]), axis=1)
 
@@ -70,7 +70,7 @@ def test_samples_on_a_centre_are_not_drawn_by_distance(engine_name, dtype) -> No
     engine = create_engine(engine_name, X, None, frame=FRAME)
     centers = np.array([[0.0], [100.0], [200.0], [50.0]])
     for quantile in [0.0, 0.2, 0.49, 0.51, 0.9, 1.0 - 2.0**-53]:
-        (result,) = engine.refine([Start(centers, 1.0, quantile, removed=3, power=2)])
+        (result,) = engine.refine([Order(centers, 1.0, quantile, removed=3, power=2)])
         assert result.centers[3, 0] == (199.0 if quantile < 0.5 else 201.0)
 
 
@@ -80,6 +80,6 @@ def test_a_draw_is_possible_when_all_distances_are_zero(engine_name, dtype, quan
     X = np.array([[0.0], [0.0], [5.0], [5.0]], dtype)
     engine = create_engine(engine_name, X, None, frame=FRAME)
     centers = np.array([[0.0], [5.0], [7.0]])
-    (result,) = engine.refine([Start(centers, 1.0, quantile, removed=2)])
+    (result,) = engine.refine([Order(centers, 1.0, quantile, removed=2)])
     assert result.inertia == 0.0
     assert sorted(result.cluster_weights) == [0.0, 2.0, 2.0]

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 from scipy.stats import chi2
 
-from evomeans.engines import Start, create_engine
+from evomeans.engines import Order, create_engine
 from evomeans.engines.frame import Frame
 from oracles import in_frame, squared_distances
 from problems import KINDS, make_samples, make_weights, paired
@@ -150,8 +150,8 @@ def test_seeding_leaves_refinements_as_they_are(rival_engine_name) -> None:
     rng = np.random.default_rng(8)
     X = rng.normal(size=(500, 3))
     engine = create_engine(rival_engine_name, X, None)
-    (mother,) = engine.refine([Start(engine.seed(rng.random(6)))])
-    start = Start(mother.centers, 1.0, 0.4, removed=2, parent=mother.handle)
+    (mother,) = engine.refine([Order(engine.seed(rng.random(6)))])
+    start = Order(mother.centers, 1.0, 0.4, removed=2, parent=mother.handle)
     (expected,) = engine.refine([start])
     engine.seed(rng.random((6, 2)))
     (result,) = engine.refine([start])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from scipy.sparse import csr_array
 
-from evomeans.engines import Start, create_engine
+from evomeans.engines import Order, create_engine
 from evomeans.engines.protocol import Ability, LocalSearch
 from limits import time_limit
 from oracles import assert_fixed_point, assert_same_bits, assert_true_state, largest_gain
@@ -27,7 +27,7 @@ def _compiled(_compiled_kernels) -> None:
     """Compile before the time limits of single examples begin to count."""
 
 
-def moving(starts: list[Start]) -> list[Start]:
+def moving(starts: list[Order]) -> list[Order]:
     return [replace(start, local_search=MOVES) for start in starts]
 
 
@@ -108,11 +108,11 @@ def test_sparse_samples_move_as_dense_ones_do(weighted) -> None:
     for seed in range(5):
         chosen = X[np.random.default_rng(seed).choice(150, 10, replace=False)]
         results = [
-            engine.refine([Start(engine.frame.encode(chosen), local_search=MOVES)])[0]
+            engine.refine([Order(engine.frame.encode(chosen), local_search=MOVES)])[0]
             for engine in (sparse, dense)
         ]
         assert results[0].inertia == pytest.approx(results[1].inertia, rel=1e-9)
-        plain = sparse.refine([Start(sparse.frame.encode(chosen))])[0]
+        plain = sparse.refine([Order(sparse.frame.encode(chosen))])[0]
         assert results[0].inertia <= plain.inertia
 
 
@@ -121,8 +121,8 @@ def test_a_fixed_point_of_kmeans_that_is_none_of_hartigans(moving_engine) -> Non
     """0, 4 | 7 is one of K-means; 4 leaves its cluster of two for the farther one: 0 | 4, 7."""
     engine = create_engine(moving_engine, np.array([[0.0], [4.0], [7.0]]), None)
     centers = engine.frame.encode(np.array([[2.0], [7.0]]))
-    (plain,) = engine.refine([Start(centers)])
-    (moved,) = engine.refine([Start(centers, local_search=MOVES)])
+    (plain,) = engine.refine([Order(centers)])
+    (moved,) = engine.refine([Order(centers, local_search=MOVES)])
     assert plain.inertia == pytest.approx(8.0)
     assert moved.inertia == pytest.approx(4.5)
     assert_array_equal(np.sort(moved.cluster_weights), [1.0, 2.0])
@@ -134,7 +134,7 @@ def test_weights_decide_about_moves(moving_engine) -> None:
     X, centers = np.array([[0.0], [4.0], [7.0]]), np.array([[2.0], [7.0]])
     for weight, expected in ((1.0, 4.5), (9.0, 8.0)):
         engine = create_engine(moving_engine, X, np.array([1.0, 1.0, weight]))
-        (result,) = engine.refine([Start(engine.frame.encode(centers), local_search=MOVES)])
+        (result,) = engine.refine([Order(engine.frame.encode(centers), local_search=MOVES)])
         assert result.inertia == pytest.approx(expected)
 
 
@@ -146,7 +146,7 @@ def test_the_size_of_weights_does_not_matter(exponent) -> None:
     inertias = []
     for factor in (1.0, 2.0**exponent):
         engine = create_engine("cpu", X, factor * weights)
-        (result,) = engine.refine([Start(engine.frame.encode(X[:25]), local_search=MOVES)])
+        (result,) = engine.refine([Order(engine.frame.encode(X[:25]), local_search=MOVES)])
         inertias.append(result.inertia / factor)
     assert inertias[0] == pytest.approx(inertias[1], rel=1e-12)
 
@@ -160,7 +160,7 @@ def test_rounding_moves_nobody_back_and_forth(moving_engine) -> None:
     engine = create_engine(moving_engine, X, weights)
     for seed in range(30 if moving_engine == "cpu" else 2):
         chosen = X[np.random.default_rng(seed).choice(180, 40, replace=False)]
-        (result,) = engine.refine([Start(engine.frame.encode(chosen), local_search=MOVES)])
+        (result,) = engine.refine([Order(engine.frame.encode(chosen), local_search=MOVES)])
         assert result.n_iter < 1000
 
 
@@ -172,7 +172,7 @@ def test_moves_only_ever_lower_the_inertia(moving_engine) -> None:
     lower = 0
     for seed in range(5):
         chosen = X[np.random.default_rng(seed).choice(120, 12, replace=False)]
-        start = Start(engine.frame.encode(chosen))
+        start = Order(engine.frame.encode(chosen))
         (plain,), (moved,) = engine.refine([start]), engine.refine(moving([start]))
         assert moved.inertia <= plain.inertia
         lower += moved.inertia < 0.999 * plain.inertia
@@ -188,4 +188,4 @@ def test_engines_without_moves_say_so_and_refuse_them(name, request) -> None:
     engine = create_engine(name, np.eye(4), None)
     assert Ability.SINGLE_MOVES not in engine.abilities
     with pytest.raises(NotImplementedError, match="cannot do single moves"):
-        engine.refine([Start(np.eye(4), local_search=MOVES)])
+        engine.refine([Order(np.eye(4), local_search=MOVES)])

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
-from evomeans.engines import Start, create_engine
+from evomeans.engines import Order, create_engine
 from oracles import assert_fixed_point, assert_same_bits, assert_same_solution, in_frame
 from problems import Problem, make_weights, offspring
 
@@ -89,7 +89,7 @@ def test_sparse_samples_are_not_modified(dtype) -> None:
     S, _ = sparse_samples(80, 5, dtype, seed=4)
     before = S.copy()
     engine = create_engine("cpu", S, None)
-    engine.refine([Start(engine.samples_at(np.array([0.1, 0.5, 0.9])), removed=1)])
+    engine.refine([Order(engine.samples_at(np.array([0.1, 0.5, 0.9])), removed=1)])
     assert_array_equal(S.data, before.data)
     assert_array_equal(S.indices, before.indices)
     assert_array_equal(S.indptr, before.indptr)
@@ -98,7 +98,7 @@ def test_sparse_samples_are_not_modified(dtype) -> None:
 def test_all_zero_sparse_samples_end_at_once(dtype) -> None:
     """Nothing stored at all: one distinct sample."""
     engine = create_engine("cpu", sp.csr_matrix((5, 3), dtype=dtype), None)
-    (result,) = engine.refine([Start(np.zeros((2, 3)))])
+    (result,) = engine.refine([Order(np.zeros((2, 3)))])
     assert result.inertia == 0.0
     assert sorted(result.cluster_weights) == [0.0, 5.0]
 
@@ -109,10 +109,10 @@ def test_a_sparse_offspring_costs_what_changed(dtype) -> None:
     topics = (rng.random((12, 60)) < 0.2) * rng.uniform(3.0, 6.0, size=(12, 60))
     X = topics[rng.integers(12, size=6000)] * rng.uniform(0.9, 1.1, size=(6000, 60))
     engine = create_engine("cpu", sp.csr_matrix(X.astype(dtype)), None)
-    (mother,) = engine.refine([Start(engine.samples_at((np.arange(12) + 0.5) / 12))])
+    (mother,) = engine.refine([Order(engine.samples_at((np.arange(12) + 0.5) / 12))])
     counts = []
     for parent in (None, mother.handle):
         before = engine.comparisons
-        engine.refine([Start(mother.centers, 0.0, 0.4, removed=3, parent=parent)])
+        engine.refine([Order(mother.centers, 0.0, 0.4, removed=3, parent=parent)])
         counts.append(engine.comparisons - before)
     assert 0 < 2 * counts[1] < counts[0]

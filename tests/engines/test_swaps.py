@@ -10,7 +10,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from evomeans.engines import Start, create_engine
+from evomeans.engines import Order, create_engine
 from evomeans.engines.cpu.swaps.lists import UndoLog
 from evomeans.engines.cpu.swaps.search import uniform
 from evomeans.engines.protocol import Ability, LocalSearch
@@ -33,15 +33,15 @@ def _compiled(_compiled_kernels) -> None:
     """Compile before the time limits of single examples begin to count."""
     for dtype in (np.float32, np.float64):
         engine = create_engine("cpu", np.eye(3, dtype=dtype), None)
-        engine.refine([Start(np.eye(3)[:2], local_search=LocalSearch(single_moves=True, swaps=1))])
+        engine.refine([Order(np.eye(3)[:2], local_search=LocalSearch(single_moves=True, swaps=1))])
 
 
-def swapping(starts: list[Start], count: int = 20) -> list[Start]:
+def swapping(starts: list[Order], count: int = 20) -> list[Order]:
     wanted = LocalSearch(single_moves=True, swaps=count)
     return [replace(start, local_search=wanted) for start in starts]
 
 
-def refine_both(engine, start: Start, count: int = 20):
+def refine_both(engine, start: Order, count: int = 20):
     """Refine without swaps, and with them."""
     (start,) = swapping([start], count)
     (without,) = engine.refine([replace(start, local_search=LocalSearch(single_moves=True))])
@@ -106,7 +106,7 @@ def test_swaps_get_out_where_kmeans_and_single_moves_are_stuck(dtype) -> None:
     engine = create_engine("cpu", X.astype(dtype), None)
     begin = np.array([[-1.0, 0.0], [1.0, 0.0], [0.0, 100.0], [100.0, 50.0]])
     for quantile in np.arange(60) / 60:
-        without, result = refine_both(engine, Start(engine.frame.encode(begin), 1.0, quantile))
+        without, result = refine_both(engine, Order(engine.frame.encode(begin), 1.0, quantile))
         assert without.inertia > 100.0 * optimum
         assert result.inertia == pytest.approx(optimum, rel=1e-5)
         assert result.cluster_weights.tolist() == [40.0] * 4
@@ -121,7 +121,7 @@ def test_many_swaps_find_most_optima_of_small_problems(weighted) -> None:
         weights = rng.integers(1, 6, 8).astype(float) if weighted else None
         optimum = lowest_inertia(X, np.ones(8) if weights is None else weights, k)
         engine = create_engine("cpu", X, weights)
-        without, result = refine_both(engine, Start(engine.frame.encode(X[:k]), 1.0, 0.3), 200)
+        without, result = refine_both(engine, Order(engine.frame.encode(X[:k]), 1.0, 0.3), 200)
         assert result.inertia >= optimum * (1.0 - 1e-9)
         found += result.inertia <= optimum * (1.0 + 1e-9)
         found_without += without.inertia <= optimum * (1.0 + 1e-9)
@@ -164,7 +164,7 @@ def test_threads_change_no_bit_where_swaps_succeed(eager_threads, dtype, weighte
     parents = [engine.refine(problem.starts(engine))[0] for engine in engines]
     for quantile in (0.1, 0.6):
         results = [
-            refine_both(engine, Start(parent.centers, 0.5, quantile, 3, parent=parent.handle), 80)
+            refine_both(engine, Order(parent.centers, 0.5, quantile, 3, parent=parent.handle), 80)
             for engine, parent in zip(engines, parents, strict=True)
         ]
         assert_same_bits(results[0][1], results[1][1])
@@ -175,10 +175,10 @@ def test_other_quantiles_draw_other_swaps() -> None:
     X = np.random.default_rng(4).normal(size=(300, 2))
     engine = create_engine("cpu", X, None)
     (founder,) = engine.refine(
-        [Start(engine.frame.encode(X[:20]), local_search=LocalSearch(single_moves=True))]
+        [Order(engine.frame.encode(X[:20]), local_search=LocalSearch(single_moves=True))]
     )
     inertias = [
-        engine.refine(swapping([Start(founder.centers, 1.0, quantile)], 10))[0].inertia
+        engine.refine(swapping([Order(founder.centers, 1.0, quantile)], 10))[0].inertia
         for quantile in (0.0, 1e-9, 0.25, 0.5, 0.75, 1.0 - 2.0**-53)
     ]
     assert len(set(inertias)) >= 5
@@ -266,7 +266,7 @@ def test_samples_without_weight_change_nothing() -> None:
     haunted = create_engine("cpu", ghosts, np.append(weights, np.zeros(50)), frame=engine.frame)
     helped = 0
     for quantile in (0.2, 0.5, 0.8):
-        start = Start(engine.frame.encode(X[:15]), 1.0, quantile)
+        start = Order(engine.frame.encode(X[:15]), 1.0, quantile)
         without, result = refine_both(haunted, start, 60)
         helped += result.inertia < without.inertia
         plain = engine.assign(result.centers)[1]
@@ -284,7 +284,7 @@ def test_a_weight_is_as_good_as_copies() -> None:
         engine = create_engine("cpu", X, np.repeat(weights, 30))
         crowded = far if heavy == "near" else near
         begin = np.vstack([crowded[:2], [[500.0]]])
-        _, result = refine_both(engine, Start(engine.frame.encode(begin)), 30)
+        _, result = refine_both(engine, Order(engine.frame.encode(begin)), 30)
         centers = engine.frame.decode(result.centers)[:, 0]
         assert np.count_nonzero(centers < 500.0) == (2 if heavy == "near" else 1)
 
@@ -315,7 +315,7 @@ def test_with_enough_swaps_both_engines_come_to_the_same_solution() -> None:
     inertias = []
     for name in ("cpu", "reference"):
         engine = create_engine(name, X, None)
-        _, result = refine_both(engine, Start(engine.frame.encode(X[:6]), 1.0, 0.3), 60)
+        _, result = refine_both(engine, Order(engine.frame.encode(X[:6]), 1.0, 0.3), 60)
         inertias.append(result.inertia)
     assert inertias[0] == pytest.approx(inertias[1], rel=1e-9)
 
@@ -330,9 +330,9 @@ def test_sparse_samples_are_swapped_as_well_as_dense_ones(weighted) -> None:
         weights = make_weights(len(X), rng) if weighted else None
         for samples in (X, csr_array(X)):
             engine = create_engine("cpu", samples, weights)
-            start = Start(engine.frame.encode(X[:12]), 1.0, 0.3)
+            start = Order(engine.frame.encode(X[:12]), 1.0, 0.3)
             plain, swapped = refine_both(engine, start, 60)
-            (again,) = engine.refine([Start(swapped.centers)])
+            (again,) = engine.refine([Order(swapped.centers)])
             assert again.inertia == pytest.approx(swapped.inertia, rel=1e-12)
             gains.append(1.0 - swapped.inertia / plain.inertia)
     assert min(gains) >= 0.0
@@ -353,7 +353,7 @@ def test_engines_without_swaps_say_so_and_refuse_them(name, request) -> None:
     engine = create_engine(name, np.eye(4), None)
     assert Ability.SWAPS not in engine.abilities
     with pytest.raises(NotImplementedError, match="cannot do swaps"):
-        engine.refine([Start(np.eye(4), local_search=LocalSearch(swaps=1))])
+        engine.refine([Order(np.eye(4), local_search=LocalSearch(swaps=1))])
 
 
 def test_rows_that_are_nearly_empty_have_no_single_moves() -> None:

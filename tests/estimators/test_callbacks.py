@@ -222,9 +222,9 @@ def test_without_callbacks_the_search_gets_the_engine_itself(monkeypatch):
 
     def spy(engine, *arguments, observers, **more):
         seen.update(engine=type(engine).__name__, observers=observers)
-        return evolve(engine, *arguments, observers=observers, **more)
+        return solve(engine, *arguments, observers=observers, **more)
 
-    evolve = module.evolve
-    monkeypatch.setattr(module, "evolve", spy)
+    solve = module.solve
+    monkeypatch.setattr(module, "solve", spy)
     HGMeans(4, **QUICK, engine="reference").fit(X)
     assert seen == {"engine": "ReferenceEngine", "observers": ()}

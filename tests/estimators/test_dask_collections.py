@@ -17,13 +17,13 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 from evomeans import CheckpointError, HGMeans, load
-from evomeans.engines import Start, create_engine
+from evomeans.engines import Order, create_engine
 from evomeans.engines.cpu import CpuEngine
 from evomeans.engines.dask import DaskEngine, blocks
 from evomeans.engines.dask.engine import BATCH
 from evomeans.engines.protocol import LocalSearch
 from evomeans.estimators.validation import check_sample_weight, check_samples
-from evomeans.search import SearchSettings, evolve
+from evomeans.search import SearchSettings, solve
 from optional import require_torch
 
 dask = pytest.importorskip("dask")
@@ -75,7 +75,7 @@ def test_a_search_is_that_of_the_cpu_engine_with_the_same_batch(dtype, weighted)
     samples, weights = X.astype(dtype), WEIGHTS if weighted else None
     settings = SearchSettings(5, 10, max_offspring=60)
     one, two = (
-        evolve(engine, 7, settings, np.random.default_rng(1))
+        solve(engine, 7, settings, np.random.default_rng(1))
         for engine in (create_engine("dask", samples, weights), Batched(samples, weights))
     )
     for column in ("number", "alpha", "n_iter", "population_size", "accepted", "clone"):
@@ -102,7 +102,7 @@ def test_another_division_into_blocks_differs_by_rounding_only():
 
 def test_the_handles_of_dead_solutions_are_forgotten():
     engine = create_engine("dask", X, None)
-    results = engine.refine([Start(engine.samples_at(RNG.random(4))) for _ in range(3)])
+    results = engine.refine([Order(engine.samples_at(RNG.random(4))) for _ in range(3)])
     assert not engine._forgotten
     del results
     assert len(engine._forgotten) == 3
@@ -385,7 +385,7 @@ def test_numbers_whose_sums_would_overflow():
 def test_the_engine_refuses_to_stop_before_the_fixed_point():
     engine = create_engine("dask", X, None)
     with pytest.raises(NotImplementedError, match="The Dask engine cannot do"):
-        engine.refine([Start(np.zeros((2, 3)), local_search=LocalSearch(max_iter=3))])
+        engine.refine([Order(np.zeros((2, 3)), local_search=LocalSearch(max_iter=3))])
 
 
 def test_weights_that_do_not_fit():

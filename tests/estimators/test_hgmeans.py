@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from evomeans import HGMeans, History, Individual, OffspringRecord, StopReason
 from evomeans.engines import create_engine
-from evomeans.search import PAPER, SearchSettings, evolve
+from evomeans.search import PAPER, SearchSettings, solve
 
 X = np.random.default_rng(0).normal(size=(60, 3))
 QUICK = {"min_population": 3, "max_population": 6, "max_offspring": 30, "random_state": 0}
@@ -366,7 +366,7 @@ def test_the_papers_strategy_is_one_word_away(engine):
     """Its fit is that of the search with its default settings, to the last bit."""
     model = quick(strategy="paper", engine=engine).fit(X)
     settings = SearchSettings(3, 6, max_offspring=30)
-    expected = evolve(create_engine(engine, X, None), 4, settings, np.random.default_rng(0))
+    expected = solve(create_engine(engine, X, None), 4, settings, np.random.default_rng(0))
     assert model.history_.column("inertia").tolist() == [r.inertia for r in expected.history]
     assert model.n_rediscoveries_ == 0
 

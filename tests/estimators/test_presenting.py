@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from evomeans import ExactKMeans, HGMeans, HGMeansPath, TrimmedHGMeans
+from evomeans.plotting.path_data import path_curves
 
 pytest.importorskip("jinja2")
 
@@ -63,6 +64,29 @@ def test_what_the_card_says():
     assert said.startswith(f"{int(100 * model.certainty_)} %")
     model.certify(X, max_time=5)
     assert any(text.startswith("Proven optimal") for text in Texts(shown(model)).found)
+
+
+def test_the_card_of_a_path_counts_one_cluster_as_certain_and_lists_suggestions_only():
+    """One cluster has one solution, and how far populations agree is a limit."""
+    path = HGMeansPath([1, 2, 3], random_state=0).fit(X)
+    assert path.suggestions_["agreement"] == 3
+    texts = Texts(shown(path)).found
+    assert "independent populations agree at 3 of 3 k" in texts
+    assert path_curves(path).is_confirmed.all()
+    assert not any("agreement" in text for text in texts[: texts.index("Parameters")])
+
+
+@pytest.mark.parametrize(
+    ("column", "says"),
+    [
+        (X[:, :1], "one column is solved exactly for every k"),
+        (np.array([[0.0], [1e-140], [1.0], [1.1]]), "as exactly as float64 allows"),
+    ],
+)
+def test_the_card_of_one_column_speaks_of_no_populations(column, says):
+    path = HGMeansPath([2, 3]).fit(column)
+    assert any(says in text for text in Texts(shown(path)).found)
+    assert path_curves(path).is_confirmed.all()
 
 
 def test_scikit_learns_switch_is_heeded():

@@ -194,7 +194,7 @@ def test_a_warm_start_from_a_loaded_model_can_be_resumed(tmp_path, path):
 posix = pytest.mark.skipif(sys.platform == "win32", reason="forks and sends signals")
 
 # Imports once and forks for every fit: what is killed is a real process, and starts at once.
-NURSERY = """
+FORK_SERVER = """
     import json, os, resource, signal, sys, traceback, warnings
     import numpy as np
     from evomeans import HGMeans
@@ -233,12 +233,12 @@ NURSERY = """
 """
 
 
-class Nursery:
+class ForkServer:
     """Fits in processes of their own, which can be sent signals."""
 
     def __init__(self, errors):
         self.errors = errors
-        command = [sys.executable, "-c", textwrap.dedent(NURSERY)]
+        command = [sys.executable, "-c", textwrap.dedent(FORK_SERVER)]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         with errors.open("w") as stderr:
             self.process = subprocess.Popen(command, stderr=stderr, **pipes)
@@ -266,26 +266,26 @@ class Nursery:
 
 
 @pytest.fixture(scope="module")
-def nursery(tmp_path_factory):
-    nursery = Nursery(tmp_path_factory.mktemp("nursery") / "stderr")
-    yield nursery
-    nursery.process.stdin.close()
-    nursery.process.kill()
-    nursery.process.wait()
-    nursery.process.stdout.close()
+def fork_server(tmp_path_factory):
+    fork_server = ForkServer(tmp_path_factory.mktemp("fork_server") / "stderr")
+    yield fork_server
+    fork_server.process.stdin.close()
+    fork_server.process.kill()
+    fork_server.process.wait()
+    fork_server.process.stdout.close()
 
 
 LONG = {"n_clusters": 12, "max_offspring": 800, "n_iter_no_change": 10**6}
 
 
 @pytest.fixture(scope="module")
-def never_killed(nursery, tmp_path_factory):
+def never_killed(fork_server, tmp_path_factory):
     """Return the model of an undisturbed fit, and the seconds it took with checkpoints."""
     folder = tmp_path_factory.mktemp("whole")
     began = time.perf_counter()
     parameters = {**LONG, "checkpoint": str(folder / "c")}
-    nursery.begin(parameters=parameters, save=str(folder / "m"))
-    assert nursery.end() == (["max_offspring", 800, []], 0)
+    fork_server.begin(parameters=parameters, save=str(folder / "m"))
+    assert fork_server.end() == (["max_offspring", 800, []], 0)
     return load(folder / "m"), time.perf_counter() - began
 
 
@@ -295,23 +295,23 @@ def n_records(path):
 
 @posix
 @pytest.mark.slow
-def test_killed_ten_times_and_resumed_ends_with_the_same_bits(nursery, never_killed, tmp_path):
+def test_killed_ten_times_and_resumed_ends_with_the_same_bits(fork_server, never_killed, tmp_path):
     """SIGKILL at random moments; the file is whole every time and never goes back."""
     whole, seconds = never_killed
     path = tmp_path / "c"
     moments = random.Random(20190401)
     records = 0
     for _ in range(10):
-        child = nursery.begin(parameters={**LONG, "checkpoint": str(path)})
+        child = fork_server.begin(parameters={**LONG, "checkpoint": str(path)})
         time.sleep(moments.uniform(0.0, seconds / 12))
         os.kill(child, signal.SIGKILL)
-        assert nursery.end() == (None, -signal.SIGKILL)
+        assert fork_server.end() == (None, -signal.SIGKILL)
         if path.exists():
             assert n_records(path) >= records
             records = n_records(path)
     assert 20 < records < 820
-    nursery.begin(parameters={**LONG, "checkpoint": str(path)}, save=str(tmp_path / "m"))
-    assert nursery.end() == (["max_offspring", 800, []], 0)
+    fork_server.begin(parameters={**LONG, "checkpoint": str(path)}, save=str(tmp_path / "m"))
+    assert fork_server.end() == (["max_offspring", 800, []], 0)
     resumed = load(tmp_path / "m")
     assert_same_fit(resumed, whole)
     # Founders, what swaps make of the first, and offspring.
@@ -320,16 +320,18 @@ def test_killed_ten_times_and_resumed_ends_with_the_same_bits(nursery, never_kil
 
 @pytest.mark.slow
 @posix
-def test_ctrl_c_keeps_the_best_and_the_state_and_says_how_to_go_on(nursery, never_killed, tmp_path):
+def test_ctrl_c_keeps_the_best_and_the_state_and_says_how_to_go_on(
+    fork_server, never_killed, tmp_path
+):
     """The process ends by itself, with a fitted model; the next one goes on to the same bits."""
     whole, _ = never_killed
     path = tmp_path / "c"
     parameters = {**LONG, "checkpoint": str(path)}
-    child = nursery.begin(parameters=parameters, save=str(tmp_path / "part"))
+    child = fork_server.begin(parameters=parameters, save=str(tmp_path / "part"))
     while not path.exists() or n_records(path) < 5:
         time.sleep(0.005)
     os.kill(child, signal.SIGINT)
-    (reason, n_iter, texts), code = nursery.end()
+    (reason, n_iter, texts), code = fork_server.end()
     assert (reason, code) == ("interrupted", 0)
     part = load(tmp_path / "part")
     assert part.n_iter_ == n_iter < 800
@@ -339,27 +341,29 @@ def test_ctrl_c_keeps_the_best_and_the_state_and_says_how_to_go_on(nursery, neve
         f"fit was interrupted after {n_iter} offspring; the best solution so far is kept. "
         f"To go on, fit again with checkpoint='{path}'."
     ]
-    nursery.begin(parameters=parameters, save=str(tmp_path / "m"))
-    nursery.end()
+    fork_server.begin(parameters=parameters, save=str(tmp_path / "m"))
+    fork_server.end()
     assert_same_fit(load(tmp_path / "m"), whole)
 
 
 @pytest.mark.slow
 @posix
-def test_a_limit_on_the_size_of_files_loses_nothing(nursery, never_killed, tmp_path):
+def test_a_limit_on_the_size_of_files_loses_nothing(fork_server, never_killed, tmp_path):
     """The system refuses to write more: the fit goes on, and the state that was there stays."""
     whole, _ = never_killed
     path = tmp_path / "c"
-    nursery.begin(parameters={**LONG, "max_offspring": 30, "checkpoint": str(path)})
-    nursery.end()
+    fork_server.begin(parameters={**LONG, "max_offspring": 30, "checkpoint": str(path)})
+    fork_server.end()
     before = path.read_bytes()
-    nursery.begin(parameters={**LONG, "max_offspring": 200, "checkpoint": str(path)}, limit=2000)
-    (reason, n_iter, texts), code = nursery.end()
+    fork_server.begin(
+        parameters={**LONG, "max_offspring": 200, "checkpoint": str(path)}, limit=2000
+    )
+    (reason, n_iter, texts), code = fork_server.end()
     assert (reason, n_iter, code) == ("max_offspring", 200, 0)
     assert texts
     assert all(f"The checkpoint {path} could not be written" in text for text in texts)
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["c"]
-    nursery.begin(parameters={**LONG, "checkpoint": str(path)}, save=str(tmp_path / "m"))
-    nursery.end()
+    fork_server.begin(parameters={**LONG, "checkpoint": str(path)}, save=str(tmp_path / "m"))
+    fork_server.end()
     assert_same_fit(load(tmp_path / "m"), whole)

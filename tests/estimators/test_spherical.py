@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import evomeans
 from constraint_oracles import all_labels
 from evomeans import SphericalHGMeans
-from evomeans.engines.protocol import LocalSearch, Start
+from evomeans.engines.protocol import LocalSearch, Order
 from evomeans.engines.spherical import SphericalEngine, unit_rows
 
 QUICK = {"n_jobs": 1, "random_state": 0}
@@ -43,7 +43,7 @@ def test_single_moves_leave_no_better_place_for_any_sample():
     """Every sample is tried in every cluster, from scratch."""
     X, k = directions(60, 4), 5
     engine = SphericalEngine(X, None)
-    start = Start(X[:k].copy(), local_search=LocalSearch(single_moves=True))
+    start = Order(X[:k].copy(), local_search=LocalSearch(single_moves=True))
     found = engine.refine([start])[0]
     lowest = objective(X, np.ones(60), found.labels, k)
     assert found.inertia == pytest.approx(lowest)

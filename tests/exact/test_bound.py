@@ -14,7 +14,14 @@ from evomeans.exact.bound import pairs_to_fix, proven_bound
 from evomeans.exact.cut_search import CutFinder, CutRange
 from evomeans.exact.limits import Threads
 from evomeans.exact.points import WeightedPoints
-from evomeans.exact.subproblem import LARGEST, Multipliers, Subproblem, add_cuts, are_valid, no_cuts
+from evomeans.exact.subproblem import (
+    MOST_MEMBERS,
+    Multipliers,
+    Subproblem,
+    add_cuts,
+    are_valid,
+    no_cuts,
+)
 
 
 def random_multipliers(rng: np.random.Generator, problem: Subproblem, scale: float) -> Multipliers:
@@ -22,9 +29,9 @@ def random_multipliers(rng: np.random.Generator, problem: Subproblem, scale: flo
     n = problem.n
     size = scale * float(problem.costs.max())
     m = 12
-    cuts = np.full((m, LARGEST + 1), -1, np.int32)
+    cuts = np.full((m, MOST_MEMBERS + 1), -1, np.int32)
     for row in cuts:
-        count = int(rng.integers(2, min(n, LARGEST + 1) + 1))
+        count = int(rng.integers(2, min(n, MOST_MEMBERS + 1) + 1))
         row[:count] = rng.permutation(n)[:count]
     slack = size * rng.normal(size=(n, n))
     prices = size * rng.normal(size=m) * float(problem.weights.min())
@@ -91,8 +98,8 @@ def test_no_clustering_violates_a_star_cut() -> None:
     for labels in list(clusterings(7, 3))[::5]:
         Y = clustering_matrix(labels, w)
         for _ in range(20):
-            cut = np.full((1, LARGEST + 1), -1, np.int32)
-            count = int(rng.integers(2, LARGEST + 2))
+            cut = np.full((1, MOST_MEMBERS + 1), -1, np.int32)
+            count = int(rng.integers(2, MOST_MEMBERS + 2))
             cut[0, :count] = rng.permutation(7)[:count]
             B, sizes = np.zeros((7, 7)), np.zeros((7, 7))
             add_cuts(B, sizes, 1 / np.sqrt(w), cut, np.ones(1))
@@ -172,7 +179,7 @@ def test_threads_find_the_same_cuts(count: int) -> None:
 )
 def test_what_is_not_a_star_cut_is_refused(row: list[int]) -> None:
     """A repeated member would make the inequality false."""
-    cuts = np.full((1, LARGEST + 1), -1, np.int32)
+    cuts = np.full((1, MOST_MEMBERS + 1), -1, np.int32)
     cuts[0, : len(row)] = row
     assert not are_valid(cuts, 5)
     assert are_valid(no_cuts(), 5)

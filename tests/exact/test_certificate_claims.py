@@ -10,7 +10,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import evomeans
-from evomeans.exact.cases import InvalidProofError, Step, StepKind
+from evomeans.exact.cases import InvalidProofError, ProofStep, StepKind
 from evomeans.exact.points import WeightedPoints
 from evomeans.exact.proofs import DirectProof, PartsProof, SeparationProof, check_proof
 from evomeans.exact.tree import TreeProof
@@ -215,8 +215,8 @@ def test_no_matrix_is_made_for_a_number_that_a_proof_only_states() -> None:
     assert check_proof(points, 2**50, SeparationProof(labels)) == 0
     many = WeightedPoints.of_samples(np.random.default_rng(0).random((50_000, 3)))
     with pytest.raises(InvalidProofError, match="no multipliers for 50000 distinct samples"):
-        check_proof(many, 2, TreeProof(1.0, (Step(StepKind.END),)))
-    split = Step(StepKind.SPLIT, None, (0, 1))
+        check_proof(many, 2, TreeProof(1.0, (ProofStep(StepKind.END),)))
+    split = ProofStep(StepKind.SPLIT, None, (0, 1))
     some = WeightedPoints.of_samples(np.random.default_rng(0).random((900, 3)))
     with pytest.raises(InvalidProofError, match="more cases than memory should hold"):
         check_proof(some, 2, TreeProof(1.0, (split,) * 100_000))

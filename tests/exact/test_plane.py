@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from proof_problems import brute_force, clusterings
 
-from evomeans.exact.cases import InvalidProofError, Step, StepKind
+from evomeans.exact.cases import InvalidProofError, ProofStep, StepKind
+from evomeans.exact.certify import by_columns
 from evomeans.exact.limits import Limits
-from evomeans.exact.plane import PlaneTree, by_columns
 from evomeans.exact.plane_boxes import least_value
 from evomeans.exact.plane_case import MOST_CHOICES, PlaneCase
-from evomeans.exact.plane_master import Master, Solution
+from evomeans.exact.plane_master import Master, ProgramSolution
 from evomeans.exact.plane_prices import PriceSearch, evaluate, first_start, proven_bound
-from evomeans.exact.plane_proof import PlaneProof, groups_together, plane_bound
+from evomeans.exact.plane_proof import PlaneProof, PlaneTree, groups_together, plane_bound
 from evomeans.exact.points import WeightedPoints
 
 ROUNDING = 1e-13
@@ -184,7 +184,7 @@ def test_cheaper_clusterings_keep_merged_groups_together(seed: int, factor: floa
         assert respects(case.regrouped(labels), cheaper).all()
 
 
-def random_steps(rng: np.random.Generator, found: Problem) -> Iterator[Step]:
+def random_steps(rng: np.random.Generator, found: Problem) -> Iterator[ProofStep]:
     """Write a proof without any sense."""
     cases = [PlaneCase.of_points(found.points, found.k)]
     cutoff = found.optimum
@@ -200,11 +200,11 @@ def random_steps(rng: np.random.Generator, found: Problem) -> Iterator[Step]:
         ]
         if pairs and n_splits < 4 and rng.random() < 0.8:
             pair = pairs[int(rng.integers(len(pairs)))]
-            yield Step(StepKind.SPLIT, None, pair)
+            yield ProofStep(StepKind.SPLIT, None, pair)
             cases += [case.merged(pair), case.separated(pair)]
             n_splits += 1
         else:
-            yield Step(StepKind.END, prices)
+            yield ProofStep(StepKind.END, prices)
 
 
 @given(seed=st.integers(0, 10**6), factor=st.sampled_from([0.5, 1.0, 1.02, 1.3]))
@@ -254,14 +254,14 @@ def test_many_searches_with_wrong_upper_bounds_prove_nothing_wrong() -> None:
 
 def test_proofs_that_do_not_fit_are_refused() -> None:
     points = WeightedPoints.of_samples(np.random.default_rng(1).normal(size=(6, 2)))
-    end = Step(StepKind.END, np.ones(6))
+    end = ProofStep(StepKind.END, np.ones(6))
     for steps, message in (
-        ((Step(StepKind.END, np.ones(5)),), "do not fit"),
+        ((ProofStep(StepKind.END, np.ones(5)),), "do not fit"),
         ((end, end), "after its last case"),
         ((), "before its last case"),
-        ((Step(StepKind.SPLIT, None, (2, 2)), end, end), "impossible pair"),
-        ((Step(StepKind.SPLIT, None, (0, 6)), end, end), "impossible pair"),
-        ((Step(StepKind.FIX), end), "without prices"),
+        ((ProofStep(StepKind.SPLIT, None, (2, 2)), end, end), "impossible pair"),
+        ((ProofStep(StepKind.SPLIT, None, (0, 6)), end, end), "impossible pair"),
+        ((ProofStep(StepKind.FIX), end), "without prices"),
     ):
         with pytest.raises(InvalidProofError, match=message):
             plane_bound(points, 2, PlaneProof(1.0, steps))
@@ -273,7 +273,7 @@ def test_prices_that_are_not_numbers_prove_nothing(bad: float) -> None:
     optimum, _ = brute_force(points, 2)
     prices = np.full(6, bad)
     prices[0] = 0.01
-    proof = PlaneProof(2 * optimum, (Step(StepKind.END, prices),))
+    proof = PlaneProof(2 * optimum, (ProofStep(StepKind.END, prices),))
     assert 0.0 <= plane_bound(points, 2, proof) <= optimum
 
 
@@ -284,7 +284,7 @@ def test_the_program_finds_the_prices_of_a_small_one() -> None:
         assert not master.knows(np.array(members, np.int32))
         master.add(np.array(members, np.int32), cost)
     assert master.knows(np.array([2], np.int32))
-    start = Solution(np.ones(3), 1.0, np.array([1.0]), np.nan)
+    start = ProgramSolution(np.ones(3), 1.0, np.array([1.0]), np.nan)
     found = master.solve(start, 1e-9)
     assert found is not None
     assert found.value == pytest.approx(1.0, abs=1e-6)

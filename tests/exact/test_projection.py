@@ -10,13 +10,13 @@ from proof_problems import problems
 
 from evomeans.exact.limits import Limits
 from evomeans.exact.projection import CpuProjector, ProjectionTools, lowest_sum
-from evomeans.exact.tree import Tree, tree_bound
+from evomeans.exact.tree import RelaxationTree, tree_bound
 from optional import require_torch
 
 
 def on_torch(v: np.ndarray, k: int) -> Any:
     torch = require_torch()
-    from evomeans.exact.torch_projection import TorchProjector
+    from evomeans.exact.projection import TorchProjector
 
     return TorchProjector(v, k, torch.device("cpu"))
 
@@ -66,6 +66,6 @@ def test_bounds_by_torch_never_exceed_the_optimum(factor: float) -> None:
     for problem in problems(40, 6):
         cutoff = factor * problem.optimum
         limits = Limits(max_time=20)
-        tree = Tree(problem.points, problem.k, cutoff, None, limits, False, tools=bench)
+        tree = RelaxationTree(problem.points, problem.k, cutoff, None, limits, False, tools=bench)
         bound = tree_bound(problem.points, problem.k, tree.prove())
         assert problem.optimum * (1 - 2e-6) <= bound <= problem.optimum * (1 + 1e-13)

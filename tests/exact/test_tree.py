@@ -10,13 +10,13 @@ from proof_problems import SmallProblem, problems
 from threadpoolctl import threadpool_limits
 
 from evomeans.exact import cluster_line
-from evomeans.exact.admm import ROUND, WIDE_GAP, Iterate, Search
-from evomeans.exact.cases import InvalidProofError, Step, StepKind
+from evomeans.exact.admm import ROUND, WIDE_GAP, Iterate, MultiplierSearch
+from evomeans.exact.cases import InvalidProofError, ProofStep, StepKind
 from evomeans.exact.limits import Limits, Threads
 from evomeans.exact.points import WeightedPoints
 from evomeans.exact.projection import ProjectionTools
 from evomeans.exact.subproblem import Multipliers, Subproblem, kmeans
-from evomeans.exact.tree import Tree, TreeProof, tree_bound
+from evomeans.exact.tree import RelaxationTree, TreeProof, tree_bound
 
 # Rounding of the brute force itself.
 ROUNDING = 1e-13
@@ -27,7 +27,7 @@ def proven(problem: SmallProblem, factor: float, gap: float = 1e-6) -> tuple[flo
     """Lower bound with an upper bound that is too high by a factor, and no better clusterings."""
     cutoff = factor * problem.optimum
     limits = Limits(gap=gap, max_time=20)
-    tree = Tree(problem.points, problem.k, cutoff, None, limits, improving=False)
+    tree = RelaxationTree(problem.points, problem.k, cutoff, None, limits, improving=False)
     proof = tree.prove()
     return tree_bound(problem.points, problem.k, proof), proof
 
@@ -59,7 +59,7 @@ def test_the_optimum_on_a_line_is_another_oracle() -> None:
         points = WeightedPoints.of_samples(x)
         best = cluster_line(x[:, 0], k)
         optimum = points.in_point_units(best.inertia)
-        tree = Tree(points, k, optimum, None, Limits(max_time=30))
+        tree = RelaxationTree(points, k, optimum, None, Limits(max_time=30))
         bound = tree_bound(points, k, tree.prove())
         assert optimum * (1 - 2e-6) <= bound <= optimum * (1 + ROUNDING)
 
@@ -71,7 +71,7 @@ def test_a_better_clustering_is_returned() -> None:
         start = problem.points.inertia(worst)
         if start < 1.01 * problem.optimum:
             continue
-        tree = Tree(problem.points, problem.k, start, worst, Limits(max_time=20))
+        tree = RelaxationTree(problem.points, problem.k, start, worst, Limits(max_time=20))
         proof = tree.prove()
         assert tree.labels is not None
         found = problem.points.inertia(tree.labels)
@@ -110,7 +110,7 @@ def test_threads_do_not_change_the_proof(count: int) -> None:
     for number in (1, count):
         with Threads(number) as threads, threadpool_limits(1):
             bench = ProjectionTools(threads)
-            tree = Tree(points, 4, cutoff, None, limits, False, 20, bench)
+            tree = RelaxationTree(points, 4, cutoff, None, limits, False, 20, bench)
             proofs.append(tree.prove())
     assert proofs[0].n_nodes >= 9
     assert_same(*proofs)
@@ -123,7 +123,7 @@ def test_cases_that_time_left_out_keep_the_bound_they_come_from() -> None:
     for allowed in range(1, 12):
         calls = iter(range(allowed))
         limits = Limits(max_time=60, interrupted=lambda left=calls: next(left, None) is None)
-        proof = Tree(problem.points, problem.k, cutoff, None, limits, False).prove()
+        proof = RelaxationTree(problem.points, problem.k, cutoff, None, limits, False).prove()
         bound = tree_bound(problem.points, problem.k, proof)
         assert bound <= problem.optimum * (1 + ROUNDING)
 
@@ -133,7 +133,7 @@ def test_interruption_keeps_a_valid_bound() -> None:
     problem = next(problems(4, 1))
     limits = Limits(max_time=60, interrupted=lambda: True)
     cutoff = problem.optimum
-    proof = Tree(problem.points, problem.k, cutoff, None, limits).prove()
+    proof = RelaxationTree(problem.points, problem.k, cutoff, None, limits).prove()
     assert tree_bound(problem.points, problem.k, proof) <= cutoff
 
 
@@ -160,21 +160,25 @@ def test_a_proof_with_a_missing_case_is_refused(split_proof) -> None:
 
 def test_a_proof_with_too_many_steps_is_refused(split_proof) -> None:
     problem, proof = split_proof
-    longer = dataclasses.replace(proof, steps=(*proof.steps, Step(StepKind.END)))
+    longer = dataclasses.replace(proof, steps=(*proof.steps, ProofStep(StepKind.END)))
     with pytest.raises(InvalidProofError, match="after its last case"):
         tree_bound(problem.points, problem.k, longer)
 
 
 def test_a_proof_that_splits_on_one_group_is_refused(split_proof) -> None:
     problem, proof = split_proof
-    steps = (Step(StepKind.SPLIT, None, (1, 1)), Step(StepKind.END), Step(StepKind.END))
+    steps = (
+        ProofStep(StepKind.SPLIT, None, (1, 1)),
+        ProofStep(StepKind.END),
+        ProofStep(StepKind.END),
+    )
     with pytest.raises(InvalidProofError, match="impossible pair"):
         tree_bound(problem.points, problem.k, TreeProof(proof.cutoff, steps))
 
 
 def test_multipliers_of_another_size_are_refused() -> None:
     problem = next(problems(6, 1))
-    step = Step(StepKind.END, Multipliers.none(problem.points.n + 1))
+    step = ProofStep(StepKind.END, Multipliers.none(problem.points.n + 1))
     with pytest.raises(InvalidProofError, match="do not fit"):
         tree_bound(problem.points, problem.k, TreeProof(problem.optimum, (step,)))
 
@@ -182,7 +186,7 @@ def test_multipliers_of_another_size_are_refused() -> None:
 def test_a_proof_says_nothing_about_fewer_points_than_clusters() -> None:
     """Exactly k clusters are impossible there, and the optimum is 0."""
     points = WeightedPoints.of_samples(np.arange(6.0).reshape(3, 2))
-    assert tree_bound(points, 5, TreeProof(1.0, (Step(StepKind.END),))) == 0.0
+    assert tree_bound(points, 5, TreeProof(1.0, (ProofStep(StepKind.END),))) == 0.0
 
 
 def test_a_wide_gap_has_a_patience_of_its_own() -> None:
@@ -191,7 +195,7 @@ def test_a_wide_gap_has_a_patience_of_its_own() -> None:
     node = Subproblem.of_points(problem.points, problem.k, 2 * problem.optimum)
     rounds = []
     for far_patience in (None, 6):
-        search = Search(node, Iterate.at_clustering(node, None))
+        search = MultiplierSearch(node, Iterate.at_clustering(node, None))
         search.run(Limits(), 0, far_patience=far_patience)
         assert search.gap > WIDE_GAP
         rounds.append(search.n_iterations // ROUND)

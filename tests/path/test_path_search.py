@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from evomeans.engines import create_engine
-from evomeans.engines.protocol import Start
+from evomeans.engines.protocol import Order
 from evomeans.path.neighbours import merge_pair
-from evomeans.path.search import Outcome, follow_path, learn
+from evomeans.path.search import PathOutcome, follow_path, learn
 from evomeans.path.state import Entry, Kind, PathSettings, PathState, Step
 from evomeans.search import StopReason
 from evomeans.search.population import Individual
@@ -26,7 +26,7 @@ def found(k, inertia, seed=0):
 
 
 def brought(k, inertia):
-    return Outcome([found(k, inertia)], 5)
+    return PathOutcome([found(k, inertia)], 5)
 
 
 def swept(up, down):
@@ -129,7 +129,7 @@ def test_the_path_is_consistent_at_its_end():
     engine = create_engine("cpu", X, None, n_jobs=1)
     for k in range(2, 8):
         merged, _ = merge_pair(best[k + 1].centers, best[k + 1].cluster_weights)
-        (refined,) = engine.refine([Start(merged)])
+        (refined,) = engine.refine([Order(merged)])
         assert best[k].inertia <= refined.inertia * (1 + TOLERANCE)
 
 

@@ -146,7 +146,7 @@ def test_similar_clusters_stand_together():
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_moments_in_blocks_are_those_of_all_samples(monkeypatch, sparse, weighted):
-    monkeypatch.setattr(sums, "BLOCK", 40)
+    monkeypatch.setattr(sums, "NUMBERS_PER_BLOCK", 40)
     weight = RNG.random(90) if weighted else np.ones(90)
     data = cluster_moments(csr_array(X) if sparse else X, CENTERS, weight, LABELS)
     mean = np.average(X, axis=0, weights=weight)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evomeans.engines.protocol import Ability
-from evomeans.search import Crossing, SearchSettings, Strategy, evolve
+from evomeans.search import Crossing, SearchSettings, Strategy, solve
 from evomeans.search.crossover import matching_crossover, partition_crossover
 from evomeans.search.settings import SMALL_FOR_PARTS
 from fakes import ScriptedClock, ScriptedEngine, ScriptedRandom
@@ -29,7 +29,7 @@ def run(script, settings=None, *, k=2, uniforms=(), rng=None, initial=(), observ
     """Evolve on a scripted engine; return the engine and the result."""
     fake = ScriptedEngine(script, **engine)
     rng = ScriptedRandom([*FOUNDER_UNIFORMS, *uniforms]) if rng is None else rng
-    result = evolve(
+    result = solve(
         fake,
         k,
         small() if settings is None else settings,

@@ -12,11 +12,11 @@ import pytest
 from numpy.testing import assert_array_equal
 from scripted_search import FOUNDERS, NONE, crossing, parts, run, small
 
-from evomeans.engines.protocol import KMEANS, Ability
+from evomeans.engines.protocol import KMEANS, Ability, Order
 from evomeans.engines.reference import ReferenceEngine
-from evomeans.engines.threads import side_by_side
+from evomeans.engines.workers import side_by_side
 from evomeans.search import Crossing, Individual, SearchSettings, Strategy
-from evomeans.search.breeding import Parents, breed
+from evomeans.search.breeding import cross_over
 from evomeans.search.crossover import (
     Breeding,
     Child,
@@ -237,13 +237,18 @@ def test_what_a_crossover_must_not_return(made, error, text) -> None:
         run(repeat(1.0), small(strategy=strategy))
 
 
-def parents_of(crossovers: tuple[Crossing, ...], count: int) -> list[Parents]:
+def parents_of(crossovers: tuple[Crossing, ...], count: int) -> list[Order]:
     """Draw pairs of parents with five centres in the plane."""
     rng = np.random.default_rng(0)
     members = [Individual(rng.normal(size=(5, 2)), 1.0, np.ones(5), 0.5) for _ in range(4)]
     chosen = [rng.choice(4, size=2, replace=False) for _ in range(count)]
     return [
-        Parents(members[a], members[b], crossovers, rng.random(5), 0.5, rng.random(), 0, 0, 0.0)
+        Order(
+            parents=(members[a], members[b]),
+            crossovers=crossovers,
+            numbers=rng.random(5),
+            removed=0,
+        )
         for a, b in chosen
     ]
 
@@ -251,11 +256,11 @@ def parents_of(crossovers: tuple[Crossing, ...], count: int) -> list[Parents]:
 def test_a_round_does_not_depend_on_the_number_of_threads() -> None:
     engine = ReferenceEngine(np.zeros((5, 2)), None)
     pairs = parents_of((Crossing(merging_crossover, 0.5), Crossing(squared_matching_crossover)), 9)
-    expected = breed(pairs, engine)
+    expected = cross_over(pairs, engine)
     engine.n_jobs = 3
-    for draft, other in zip(breed(pairs, engine), expected, strict=True):
-        assert_array_equal(draft.centers, other.centers)
-        assert draft.made_by == other.made_by
+    for order, other in zip(cross_over(pairs, engine), expected, strict=True):
+        assert_array_equal(order.centers, other.centers)
+        assert order.made_by == other.made_by
 
 
 @pytest.mark.parametrize(("crossover", "at_once"), [(squared_matching_crossover, 2), (None, 1)])
@@ -276,7 +281,7 @@ def test_only_crossovers_of_this_package_are_called_by_several_threads(
     monkeypatch.setattr("evomeans.search.breeding.side_by_side", counted)
     engine = ReferenceEngine(np.zeros((5, 2)), None)
     engine.n_jobs = 4
-    assert len(breed(parents_of((Crossing(crossover or own),), 2), engine)) == 2
+    assert len(cross_over(parents_of((Crossing(crossover or own),), 2), engine)) == 2
     assert set(threads) <= {threading.current_thread()}
 
 

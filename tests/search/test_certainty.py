@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evomeans.search.certainty import Evidence, certainty, gather
+from evomeans.search.certainty import CHEAP, Evidence, certainty, gather, level_of_cheap, work
 from evomeans.search.history import SWAPPED, OffspringRecord
 
 PATIENCE, TOLERANCE = 100, 1e-5
@@ -70,3 +71,15 @@ def test_evidence_moves_certainty_in_one_direction(k, starts, waited, more) -> N
     assert certainty(Evidence(k, starts + more, waited)) >= before
     assert certainty(Evidence(k + more, starts, waited)) <= before
     assert certainty(Evidence(k, starts, waited + more)) >= before
+
+
+def test_cheap_searches_are_asked_for_better_odds() -> None:
+    assert level_of_cheap(0.95, CHEAP) == level_of_cheap(0.95, 100 * CHEAP) == pytest.approx(0.95)
+    assert level_of_cheap(0.95, CHEAP / 10) == pytest.approx(190 / 191)
+    assert level_of_cheap(0.0, CHEAP / 10) == 0.0
+    assert level_of_cheap(1.0, CHEAP / 10) == 1.0
+
+
+def test_work_grows_with_solutions_and_their_size() -> None:
+    assert work(10, 100, 2, 3) < work(11, 100, 2, 3) < work(11, 10**6, 2, 3)
+    assert work(10**6, 10**9, 10**4, 10**4) < float("inf")

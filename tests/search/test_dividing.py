@@ -13,7 +13,7 @@ from sklearn.cluster import KMeans
 
 from evomeans.engines.reference import ReferenceEngine
 from evomeans.metrics import centroid_index
-from evomeans.search import DEEP, Crossing, SearchSettings, evolve
+from evomeans.search import DEEP, Crossing, SearchSettings, solve
 from evomeans.search.breeding import CANDIDATES, STEP, divide, squares_between
 from evomeans.search.crossover import Child
 
@@ -119,7 +119,7 @@ def test_a_crossover_draws_other_numbers_than_those_that_divide() -> None:
     engine.samples_at = lambda quantiles: looked_up.extend(quantiles) or samples_at(quantiles)
     strategy = replace(DEEP, crossovers=(Crossing(crossover),))
     settings = SearchSettings(2, 4, max_offspring=5, strategy=strategy)
-    evolve(engine, 8, settings, np.random.default_rng(0))
+    solve(engine, 8, settings, np.random.default_rng(0))
     assert len(looked_up) >= 5 * CANDIDATES
     assert not set(drawn) & set(looked_up)
 
@@ -127,5 +127,5 @@ def test_a_crossover_draws_other_numbers_than_those_that_divide() -> None:
 def test_a_search_without_swaps_finds_all_noisy_clouds() -> None:
     X, truth = planted(0, 8, n=25)
     engine = KMeansOnly(X, None)
-    result = evolve(engine, 8, SearchSettings(strategy=DEEP), np.random.default_rng(0))
+    result = solve(engine, 8, SearchSettings(strategy=DEEP), np.random.default_rng(0))
     assert centroid_index(engine.frame.decode(result.best.centers), truth) == 0

@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from evomeans.search import History, OffspringRecord, SearchSettings, evolve
+from evomeans.search import History, OffspringRecord, SearchSettings, solve
 from evomeans.search.history import COLUMNS
 from fakes import ScriptedClock, ScriptedEngine, ScriptedRandom, breeding, refinement
 
@@ -48,7 +48,7 @@ def test_every_field_of_a_record_tells_what_happened() -> None:
     clock = ScriptedClock(50.0)
     engine = ScriptedEngine(script, clock=clock, seconds=0.5)
     settings = SearchSettings(2, 2, max_offspring=2)
-    history = evolve(engine, 2, settings, ScriptedRandom(uniforms), clock=clock).history
+    history = solve(engine, 2, settings, ScriptedRandom(uniforms), clock=clock).history
     rows = [
         (0, 5.0, 5.0, 0.1, 1, 0.5, 1, True, False, 1, True, "random samples", 0),
         (0, 4.0, 4.0, 0.3, 2, 1.0, 2, True, False, 1, True, "random samples", 0),
@@ -81,7 +81,7 @@ def test_csv_of_a_real_search_has_no_numpy_reprs(tmp_path) -> None:
     """Numbers stand in the file as numbers, also if an engine returns NumPy scalars."""
     engine = ScriptedEngine([np.float64(2.0), np.float64(1.0)])
     settings = SearchSettings(1, 1, max_offspring=1)
-    evolve(engine, 2, settings, np.random.default_rng(0)).history.to_csv(str(tmp_path / "h.csv"))
+    solve(engine, 2, settings, np.random.default_rng(0)).history.to_csv(str(tmp_path / "h.csv"))
     lines = (tmp_path / "h.csv").read_text().splitlines()
     assert len(lines) == 3
     assert "np." not in "".join(lines)
@@ -144,7 +144,7 @@ def test_a_full_disk_leaves_no_part_of_a_file(tmp_path, monkeypatch):
     """An older file stays as it was."""
     engine = ScriptedEngine([9.0, 8.0, 7.0])
     settings = SearchSettings(1, 2, max_offspring=1)
-    history = evolve(engine, 2, settings, np.random.default_rng(0)).history
+    history = solve(engine, 2, settings, np.random.default_rng(0)).history
     path = tmp_path / "history.csv"
     history.to_csv(path)
     before = path.read_bytes()

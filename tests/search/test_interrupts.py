@@ -13,7 +13,7 @@ from itertools import repeat
 import numpy as np
 import pytest
 
-from evomeans.search import SearchResult, SearchSettings, StopReason, evolve
+from evomeans.search import SearchResult, SearchSettings, StopReason, solve
 from fakes import ScriptedEngine
 
 
@@ -31,7 +31,7 @@ def ctrl_c() -> None:
 
 def search(engine: ScriptedEngine, max_offspring: int = 20) -> SearchResult:
     settings = SearchSettings(2, 4, max_offspring=max_offspring)
-    return evolve(engine, 2, settings, np.random.default_rng(0))
+    return solve(engine, 2, settings, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("number", [0, 2, 4, 9])

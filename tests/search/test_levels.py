@@ -14,7 +14,7 @@ from evomeans import HGMeans
 from evomeans.engines import create_engine
 from evomeans.engines.protocol import Ability
 from evomeans.engines.reference import ReferenceEngine
-from evomeans.search import DEEP, PAPER, SearchSettings, StopReason, evolve
+from evomeans.search import DEEP, PAPER, SearchSettings, StopReason, solve
 from evomeans.search.levels import (
     FEWEST_CARRIED,
     ROUNDS,
@@ -26,7 +26,7 @@ from evomeans.search.levels import (
     settings_below,
     wait_of_sampled,
 )
-from evomeans.search.plan import plan
+from evomeans.search.plan import Facts, plan
 
 SETTINGS = SearchSettings(strategy=DEEP)
 
@@ -83,10 +83,9 @@ def test_a_population_from_a_sample_waits_longer_the_fewer_rows_there_are() -> N
 
 
 def test_momentum_takes_the_place_of_single_moves_on_a_sample() -> None:
-    below = settings_below(SETTINGS, 3, ratio=20.0, seconds=0.0).strategy
-    sparse, dense = (
-        plan(below, frozenset(Ability), 3, 300.0, spacing, 2) for spacing in (1e3, 1.0)
-    )
+    below = settings_below(SETTINGS, 3, ratio=20.0, seconds=0.0)
+    facts = Facts(frozenset(Ability), 900, 2)
+    sparse, dense = (plan(below, facts, 3, spacing) for spacing in (1e3, 1.0))
     assert not any(one.single_moves for one in (sparse, dense))
     assert dense.momentum
     assert not sparse.momentum
@@ -136,7 +135,7 @@ def test_larger_samples_keep_the_better_half() -> None:
 def test_the_best_solutions_are_no_clones() -> None:
     X, _ = blobs(300, 4)
     engine = create_engine("reference", X, None)
-    found = evolve(engine, 4, SearchSettings(4, 8, max_offspring=30), np.random.default_rng(0))
+    found = solve(engine, 4, SearchSettings(4, 8, max_offspring=30), np.random.default_rng(0))
     chosen = best_solutions((*found.population, *found.population), 100)
     inertias = [engine.assign(centers)[1] for centers in chosen]
     assert np.all(np.diff(inertias) > 0.0)
@@ -243,7 +242,7 @@ def test_a_sample_has_the_shape_of_the_data() -> None:
     assert 4000 < larger.n_samples < 6000
     assert 700 < sample.n_samples < 1300
     assert sample.total_weight == pytest.approx(20_000, rel=0.1)
-    found = evolve(sample, 8, replace(SETTINGS, max_offspring=20), np.random.default_rng(0))
+    found = solve(sample, 8, replace(SETTINGS, max_offspring=20), np.random.default_rng(0))
     assert engine.assign(found.best.centers)[1] == pytest.approx(found.best.inertia, rel=0.1)
 
 

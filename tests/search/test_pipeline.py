@@ -13,6 +13,7 @@ from numpy.testing import assert_array_equal
 from scripted_search import FOUNDERS, restarting, run, small
 
 from evomeans.engines.cpu import CpuEngine
+from evomeans.engines.protocol import Order
 from evomeans.engines.workers import Workers
 from evomeans.search import (
     DEEP,
@@ -21,14 +22,14 @@ from evomeans.search import (
     SearchSettings,
     StopReason,
     Strategy,
-    evolve,
     pipeline,
+    solve,
 )
-from evomeans.search.breeding import Made
 from evomeans.search.pipeline import Pipeline
 from evomeans.search.population import different_parents
-from evomeans.search.state import Draft
-from fakes import ScriptedEngine, breeding, refinement
+from evomeans.search.stopping import DeferredInterrupt
+from evomeans.search.timing import Timing
+from fakes import ScriptedClock, ScriptedEngine, breeding, refinement
 
 
 def test_founders_and_offspring_come_in_rounds_of_batch() -> None:
@@ -150,7 +151,7 @@ def test_the_number_of_threads_changes_no_bit(strategy) -> None:
     X = rng.normal(size=(300, 3)) + rng.integers(4, size=(300, 1))
     settings = SearchSettings(4, 8, max_offspring=90, patience=30, strategy=strategy)
     results = [
-        evolve(CpuEngine(X, n_jobs=n_jobs), 12, settings, np.random.default_rng(1))
+        solve(CpuEngine(X, n_jobs=n_jobs), 12, settings, np.random.default_rng(1))
         for n_jobs in (1, 2, 5)
     ]
     for result in results[1:]:
@@ -168,7 +169,7 @@ def test_an_error_of_a_worker_ends_the_search_and_all_threads() -> None:
     X = np.random.default_rng(0).normal(size=(100, 2))
     settings = SearchSettings(2, 4, strategy=strategy)
     with pytest.raises(ZeroDivisionError, match="no child"):
-        evolve(CpuEngine(X, n_jobs=3), 3, settings, np.random.default_rng(0))
+        solve(CpuEngine(X, n_jobs=3), 3, settings, np.random.default_rng(0))
     assert not any(thread.name.startswith("evomeans worker") for thread in threading.enumerate())
 
 
@@ -193,7 +194,7 @@ def test_time_that_is_up_ends_what_workers_are_doing(monkeypatch) -> None:
     X = np.random.default_rng(0).normal(size=(100, 2))
     settings = SearchSettings(2, 4, max_time=0.2)
     began = time.perf_counter()
-    result = evolve(CpuEngine(X, n_jobs=3), 3, settings, np.random.default_rng(0))
+    result = solve(CpuEngine(X, n_jobs=3), 3, settings, np.random.default_rng(0))
     assert time.perf_counter() - began < 30.0
     assert result.stop_reason is StopReason.MAX_TIME
     assert len(result.history) == 1
@@ -210,34 +211,34 @@ class Leading(ScriptedEngine):
 
 
 def test_an_engine_is_used_by_one_thread_at_a_time(monkeypatch) -> None:
-    """Drafts are asked for while another thread makes the offspring, as a checkpoint does."""
+    """Centres are asked for while another thread makes the offspring, as a checkpoint does."""
     monkeypatch.setattr(pipeline, "MOMENT", 0.01)
-    in_use, drafts_are_here = threading.Lock(), threading.Event()
+    in_use, centers_are_here = threading.Lock(), threading.Event()
 
     def use(until=None):
         assert in_use.acquire(blocking=False), "another thread uses the engine"
         assert until is None or until.wait(10.0)
         in_use.release()
 
-    def make(plans, own):
+    def place(orders, own):
         use()
-        return [Draft(np.zeros((2, 1)), 0.5, 0.5, 0, -1, "made") for _ in plans]
+        return [order.placed(np.zeros((2, 1)), "made") for order in orders]
 
-    def make_at_once(plans, own):
-        use(until=drafts_are_here)
-        return [Made(0.5, "made", False, refinement(1.0, 0))]
+    def wait(*_):
+        use(until=centers_are_here)
+        return refinement(1.0, 0)
 
-    def refine(own, drafts):
-        use(until=drafts_are_here)
-        return [refinement(1.0, 0)]
-
-    with Workers(Leading([]), 2, 2).at_work() as workers:
-        making = Pipeline(workers, refine)
-        making.begin(make, [0], make_at_once=make_at_once, at_once=False)
-        assert list(making.take()) == []
-        (draft,) = making.drafts()
-        drafts_are_here.set()
-        assert draft.made_by == "made"
-        while not (made := list(making.take())):
+    monkeypatch.setattr(pipeline, "make_at_once", wait)
+    monkeypatch.setattr(Leading, "refine", lambda own, orders: [wait()])
+    engine = Leading([])
+    timing = Timing(engine, 2, None, ScriptedClock(), 0.0, DeferredInterrupt())
+    with Workers(engine, 2, 2).at_work() as workers:
+        making = Pipeline(workers, place, timing)
+        making.begin([Order()], at_once=False)
+        assert list(making.refined()) == []
+        (order,) = making.waiting()
+        centers_are_here.set()
+        assert order.made_by == "made"
+        while not (made := list(making.refined())):
             pass
-        assert made[0].refinement.inertia == 1.0
+        assert made[0][1].inertia == 1.0

@@ -9,12 +9,13 @@ import pytest
 
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import Ability
-from evomeans.search import DEEP, PAPER, Crossing
+from evomeans.search import DEEP, PAPER, Crossing, SearchSettings
 from evomeans.search.breeding import squares_between
 from evomeans.search.crossover import partition_crossover
 from evomeans.search.plan import (
     MANY_FEATURES,
     SPACING_OF_A_GRID,
+    Facts,
     effective_size,
     measure_spacing,
     missing_abilities,
@@ -29,7 +30,8 @@ FOUNDING = ["k-means++", "k-means++", "random samples", "random samples"]
 
 
 def planned(strategy, abilities, n_clusters, per_cluster, spacing, n_features=2):
-    return plan(strategy, abilities, n_clusters, per_cluster, spacing, n_features)
+    facts = Facts(abilities, per_cluster * n_clusters, n_features)
+    return plan(SearchSettings(strategy=strategy), facts, n_clusters, spacing)
 
 
 def names(operators) -> tuple[list[str], list[str]]:
@@ -87,15 +89,16 @@ def test_moves_and_parts_depend_on_the_effective_size(spacing) -> None:
 def test_noisy_clusters_get_small_populations_without_moves() -> None:
     """They have the better parts of both parents nevertheless."""
     noisy, clear = (planned(DEEP, ALL, 10, 100.0, factor * VERY_NOISY) for factor in (1.0, 1.01))
-    assert (noisy.founders, noisy.patience, noisy.single_moves) == (5, 0.3, False)
-    assert (clear.founders, clear.patience, clear.single_moves) == (None, 1.0, True)
+    assert (noisy.rules.n_founders, noisy.single_moves) == (5, False)
+    assert (clear.rules.n_founders, clear.single_moves) == (20, True)
     assert (noisy.first_swaps, clear.first_swaps) == (0, 10)
     assert names(noisy) == names(clear)
-    assert (noisy.divides_patience, clear.divides_patience) == (True, False)
+    patiences = noisy.rules.patience, clear.rules.patience
+    assert [(one.factor, one.is_shared) for one in patiences] == [(0.3, True), (1.0, False)]
     assert noisy.founder_swaps == pytest.approx(10.0)
     assert (clear.founder_swaps, noisy.swaps, clear.swaps) == (pytest.approx(3.0),) * 3
-    assert planned(PAPER, ALL, 10, 100.0, 0.1).founders is None
-    assert planned(DEEP, ALL - {Ability.SWAPS}, 10, 100.0, 0.1).founders is None
+    assert planned(PAPER, ALL, 10, 100.0, 0.1).rules.n_founders == 20
+    assert planned(DEEP, ALL - {Ability.SWAPS}, 10, 100.0, 0.1).rules.n_founders == 20
 
 
 def test_an_engine_without_abilities_keeps_merging_and_new_populations() -> None:
@@ -190,3 +193,10 @@ def test_noisy_clusters_are_divided_where_swaps_cannot_do_it() -> None:
     assert not planned(DEEP, NONE, 10, 100, 0.0, many).divides
     assert not planned(DEEP, ALL, 10, 100, noisy, many).divides
     assert not planned(PAPER, NONE, 10, 100, noisy, many).divides
+
+
+def test_an_engine_of_rounds_and_a_patience_that_is_given_have_no_small_populations() -> None:
+    """Fewer founders would not save a round; a patience of the user's own is kept as it is."""
+    settings = SearchSettings(strategy=DEEP, patience=7)
+    rules = plan(settings, Facts(ALL, 1000, 2, batch=8), 10, VERY_NOISY).rules
+    assert (rules.n_founders, rules.patience.after(3, n_agreeing=2)) == (20, 7)

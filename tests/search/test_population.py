@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,6 +12,9 @@ from hypothesis import strategies as st
 from evomeans.search.population import (
     CLONE_TOLERANCE,
     Individual,
+    Patience,
+    Population,
+    Rules,
     clone_groups,
     different_parents,
     independent_parents,
@@ -199,3 +204,81 @@ def test_the_second_parent_is_another_solution_if_there_is_one(population, unifo
 def test_a_population_of_clones_still_has_parents() -> None:
     clones = [member(1.0), member(1.0)]
     assert different_parents(clones, (0.0, 0.0, 0.9, 0.9)) == (clones[0], clones[1])
+
+
+# ---- populations -----------------------------------------------------------------------------
+
+
+def population(**changes) -> Population:
+    """Π_min = 2, Π_max = 3, two founders, and a patience of four offspring."""
+    rules = Rules(2, 3, 2, independent_parents, survivors, 1e-3, Patience(4))
+    return Population(replace(rules, **changes), rules.n_founders)
+
+
+def add(own: Population, *inertias: float, is_independent: bool = True) -> Population:
+    for inertia in inertias:
+        own.add(member(inertia), is_independent=is_independent)
+    return own
+
+
+def test_founders_come_first_and_offspring_after_them() -> None:
+    own = add(population(), 5.0, 4.0, 3.0)
+    assert (own.founders_due, own.n_offspring, own.last_improvement) == (0, 1, 1)
+    own.give_up()
+    assert (own.n_offspring, own.since_improvement) == (2, 1)
+
+
+def test_survivors_are_selected_when_all_founders_are_there_and_members_too_many() -> None:
+    own, rng = add(population(), 5.0, 4.0, 3.0), np.random.default_rng(0)
+    own.survive(rng)
+    assert len(own) == 3
+    add(own, 2.0).survive(rng)
+    assert [one.inertia for one in own.members] == [2.0, 3.0]
+
+
+def test_it_has_settled_after_its_patience() -> None:
+    own = add(population(), 5.0, 4.0, 9.0, 9.0, 9.0)
+    assert not own.is_settled
+    assert add(own, 9.0).is_settled
+    assert not add(own, 3.0).is_settled
+
+
+def test_patience_grows_with_the_last_improvement_and_is_shared_by_founders_that_agree() -> None:
+    patience = Patience(40, first=0.25, factor=0.5, is_shared=True)
+    assert [patience.after(n) for n in (0, 3, 100)] == [5, 8, 40]
+    assert [patience.after(0, n_agreeing) for n_agreeing in (0, 1, 5, 99)] == [5, 5, 1, 1]
+
+
+def test_a_population_from_a_sample_waits_longer() -> None:
+    own = add(population(patience=Patience(1, after_sample=2)), 5.0, 4.0, 9.0)
+    assert own.is_settled
+    own.sample_size = 100
+    assert not own.is_settled
+    assert add(own, 9.0).is_settled
+
+
+def test_two_agree_whose_leaders_are_within_the_tolerance() -> None:
+    own, other, worse = add(population(), 1.0), add(population(), 1.0005), add(population(), 1.01)
+    assert own.agrees_with(other)
+    assert other.agrees_with(own)
+    assert not own.agrees_with(worse)
+    assert not worse.agrees_with(own)
+
+
+def test_a_frozen_population_takes_no_members_and_keeps_no_handles() -> None:
+    own = population()
+    own.add(replace(member(1.0), handle="memory"), is_independent=True)
+    frozen = own.frozen()
+    assert frozen.members[0].handle is None
+    assert own.members[0].handle == "memory"
+    with pytest.raises(AssertionError, match="takes no members"):
+        add(frozen, 2.0)
+
+
+def test_two_united_are_a_rank_above_with_the_best_of_both() -> None:
+    own, other = add(population(), 1.0, 4.0), add(population(), 2.0, 3.0)
+    united = own.frozen().united_with(other.frozen(), np.random.default_rng(0))
+    assert [one.inertia for one in united.members] == [1.0, 2.0, 3.0]
+    assert (united.number, united.rank, united.is_inherited) == (2, 1, True)
+    assert (united.founders_due, united.since_improvement) == (0, 0)
+    assert not add(united, 0.5).is_inherited

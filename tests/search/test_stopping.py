@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from evomeans.search.settings import SearchSettings, Strategy
-from evomeans.search.stopping import MOST_AGREEING, Progress, StopReason, reason_to_stop
+from evomeans.search.settings import MOST_AGREEING, SearchSettings, Strategy
+from evomeans.search.stopping import Progress, StopReason, reason_to_stop
 
 SETTINGS = SearchSettings(max_offspring=100, patience=10, max_time=60.0, target_inertia=5.0)
 RUNNING = {

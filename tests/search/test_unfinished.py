@@ -24,7 +24,7 @@ from evomeans.engines.cpu.engine import CpuEngine
 from evomeans.engines.protocol import Abandoned
 from evomeans.engines.reference import ReferenceEngine
 from evomeans.path.search import find_mean
-from evomeans.search import DEEP, PAPER, SearchSettings, StopReason, evolve, pipeline
+from evomeans.search import DEEP, PAPER, SearchSettings, StopReason, pipeline, solve
 from evomeans.search.stopping import DeferredInterrupt
 from evomeans.storage.checkpoint import Checkpoint
 from fakes import ScriptedClock, ScriptedEngine
@@ -72,7 +72,7 @@ def search(engine, settings, path=None, **more):
     """Search for three clusters, from where an earlier search has stopped if there is one."""
     keeper = None if path is None else Checkpoint(path / "search.checkpoint", {})
     rng = np.random.default_rng(0)
-    return evolve(engine, 3, settings, rng, keeper=keeper, clock=engine.clock, **more)
+    return solve(engine, 3, settings, rng, keeper=keeper, clock=engine.clock, **more)
 
 
 def given(count: int) -> list[np.ndarray]:
@@ -166,7 +166,7 @@ def is_complete(found, engine) -> bool:
 def test_seeding_ends_when_time_is_up() -> None:
     clock = ScriptedClock()
     engine = SlowSeeding(lambda: setattr(clock, "now", 60.0))
-    found = evolve(engine, 30, DEEP_SHORT, np.random.default_rng(0), clock=clock)
+    found = solve(engine, 30, DEEP_SHORT, np.random.default_rng(0), clock=clock)
     assert found.is_unfinished
     assert found.stop_reason is StopReason.MAX_TIME
     assert is_complete(found, engine)
@@ -210,7 +210,7 @@ def test_k_means_on_few_samples_comes_first_if_seeding_would_take_too_long(
     """Even if all the time is needed for labels."""
     engine = SlowToLabel(seconds)
     settings = replace(DEEP_SHORT, max_time=max_time)
-    found = evolve(engine, 5, settings, np.random.default_rng(0), clock=engine.clock)
+    found = solve(engine, 5, settings, np.random.default_rng(0), clock=engine.clock)
     assert found.history[0].made_by == name
     assert is_complete(found, engine)
     rows = engine.frame.encode(X)
@@ -222,7 +222,7 @@ def test_seeding_that_takes_its_share_of_the_time_is_hurried() -> None:
     """K-means follows, and the solution is not unfinished."""
     clock = ScriptedClock()
     engine = SlowSeeding(lambda: setattr(clock, "now", 0.6))
-    found = evolve(engine, 30, DEEP_SHORT, np.random.default_rng(0), clock=clock)
+    found = solve(engine, 30, DEEP_SHORT, np.random.default_rng(0), clock=clock)
     assert not found.is_unfinished
     assert found.history[0].n_iter > 0
     assert is_complete(found, engine)
@@ -232,7 +232,7 @@ def test_ctrl_c_ends_seeding_with_an_answer() -> None:
     interrupt = DeferredInterrupt()
     engine = SlowSeeding(lambda: setattr(interrupt, "requested", True))
     settings = replace(DEEP_SHORT, max_time=None)
-    found = evolve(engine, 30, settings, np.random.default_rng(0), interrupt=interrupt)
+    found = solve(engine, 30, settings, np.random.default_rng(0), interrupt=interrupt)
     assert found.is_unfinished
     assert found.stop_reason is StopReason.INTERRUPTED
     assert is_complete(found, engine)
@@ -246,7 +246,7 @@ def test_time_for_labels_is_kept_in_reserve() -> None:
     clock = ScriptedClock()
     engine = Reserving(range(50, 10, -1), clock=clock)
     settings = SearchSettings(2, 4, max_time=10.0, strategy=PAPER)
-    result = evolve(engine, 2, settings, np.random.default_rng(0), clock=clock)
+    result = solve(engine, 2, settings, np.random.default_rng(0), clock=clock)
     assert result.stop_reason is StopReason.MAX_TIME
     assert clock.now == 6.0
 

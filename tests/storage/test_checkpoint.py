@@ -14,7 +14,8 @@ from numpy.testing import assert_array_equal
 
 import evomeans
 from evomeans.engines.reference import ReferenceEngine
-from evomeans.search import SearchSettings, StopReason, evolve
+from evomeans.search import SearchSettings, StopReason, solve
+from evomeans.search.population import Patience, Population, Rules, independent_parents, survivors
 from evomeans.search.state import SearchState
 from evomeans.storage.archive import read_archive, write_archive
 from evomeans.storage.checkpoint import (
@@ -29,6 +30,7 @@ from fakes import ScriptedClock, ScriptedEngine
 X = np.random.default_rng(0).normal(size=(40, 2))
 PROBLEM = {"n_clusters": 5, "samples": "a" * 64}
 SETTINGS = SearchSettings(3, 6, max_offspring=25, patience=1000)
+RULES = Rules(3, 6, 6, independent_parents, survivors, 1e-10, Patience(1000))
 
 
 class Batches(ReferenceEngine):
@@ -49,7 +51,7 @@ def search(checkpoint=None, *, settings=SETTINGS, stop_at=(), batch=1, seed=0, i
         return count in stop_at
 
     rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng(seed)
-    return evolve(
+    return solve(
         Batches(batch),
         5,
         settings,
@@ -162,7 +164,7 @@ def scripted(checkpoint, *, now=0.0, seconds=1.0, during=None, **limits):
     engine = ScriptedEngine(repeat(3.0), clock=clock, seconds=seconds, during=during or {})
     settings = SearchSettings(2, 4, **{"max_offspring": 20, **limits})
     rng = np.random.default_rng(0)
-    return evolve(engine, 2, settings, rng, clock=clock, keeper=checkpoint)
+    return solve(engine, 2, settings, rng, clock=clock, keeper=checkpoint)
 
 
 def n_records(path):
@@ -196,7 +198,7 @@ def test_slow_writes_are_made_less_often(path, monkeypatch):
 
     monkeypatch.setattr("evomeans.storage.state_file.write_archive", slow)
     engine = ScriptedEngine(repeat(3.0), clock=clock)
-    evolve(
+    solve(
         engine,
         2,
         SearchSettings(2, 4, max_offspring=100),
@@ -223,7 +225,7 @@ def test_time_goes_on_where_it_stopped(path):
 def test_a_path_that_cannot_be_written_is_an_error_before_the_search(tmp_path):
     engine = ScriptedEngine(repeat(3.0))
     with pytest.raises(FileNotFoundError):
-        evolve(
+        solve(
             engine,
             2,
             SETTINGS,
@@ -325,7 +327,14 @@ def test_every_truncation_is_refused(written):
 
 def change(path, meta=None, arrays=None):
     archive = read_archive(path, FORMAT, VERSION)
-    meta = {**archive.meta, **(meta or {})}
+    meta, whole = {**archive.meta, **(meta or {})}, archive.meta["population"]
+    if isinstance(meta["population"], dict) and meta["population"]:
+        meta["population"] = {**whole, **meta["population"]}
+    if isinstance(meta["settled"], list):
+        meta["settled"] = [
+            {**whole, "n_offspring": 0, **own} if isinstance(own, dict) else own
+            for own in meta["settled"]
+        ]
     members = {**archive.arrays, **(arrays or {})}
     write_archive(path, meta.pop("format"), meta.pop("version"), meta, members)
 
@@ -337,17 +346,25 @@ def change(path, meta=None, arrays=None):
         ({"best": 99}, "best is not an integer"),
         ({"best": None}, "best is not an integer"),
         ({"best": -1}, "best contradicts"),
-        ({"leader": -1}, "leader contradicts"),
-        ({"founders_due": 1e9}, "founders_due"),
-        ({"founders_due": 10**6}, "founders_due contradicts"),
-        ({"population_number": 0}, "population_number contradicts"),
+        ({"population": 3}, "population is not a JSON object"),
+        ({"population": {}}, "population is impossible: its meta.json lacks founders_due"),
+        ({"population": {"leader": -1}}, "leader contradicts"),
+        ({"population": {"founders_due": 1e9}}, "population is impossible: its founders_due"),
+        ({"population": {"founders_due": 10**6}}, "founders_due contradicts"),
+        ({"population": {"number": 0}}, "number contradicts"),
+        ({"population": {"last_improvement": 10**6}}, "last_improvement contradicts"),
+        ({"population": {"n_agreeing": 0}}, "n_agreeing contradicts"),
+        ({"population": {"n_offspring": 10**6}}, "n_offspring contradicts"),
+        ({"population": {"members": [10**6]}}, "members is not"),
+        ({"population": {"members": []}}, "population contradicts|leader contradicts"),
+        ({"population": {"members": [0] * 6}}, "population contradicts"),
         ({"n_offspring": -1}, "n_offspring"),
-        ({"last_improvement": 10**6}, "last_improvement contradicts"),
         ({"n_sampled": 1}, "n_sampled contradicts"),
-        ({"n_agreeing": 0}, "n_agreeing contradicts"),
         ({"spacing": 1e300}, "spacing contradicts"),
-        ({"lineages": [[0, 1, 0]]}, "lineages is incomplete"),
-        ({"lineages": [[0, 0, 0, 0]]}, "n_agreeing contradicts"),
+        ({"settled": 3}, "settled is not a list"),
+        ({"settled": [3]}, "settled is not a JSON object"),
+        ({"settled": [{"members": [], "leader": -1}]}, "settled contradicts"),
+        ({"settled": [{"n_agreeing": 0}]}, "n_agreeing contradicts"),
         ({"seconds": -1.0}, "seconds"),
         ({"rng": []}, "rng is not a JSON object"),
         ({"rng": {}}, "bit generator"),
@@ -363,9 +380,6 @@ def test_impossible_fields_are_refused(written, meta, text):
     [
         ("solution_centers", np.full((9, 5, 2), np.nan), "NaN"),
         ("solution_centers", np.zeros((9, 4, 2)), "shape"),
-        ("population", np.array([10**6]), "population is not within"),
-        ("population", np.array([], dtype=np.int64), "population contradicts"),
-        ("population", np.zeros(6, dtype=np.int64), "population contradicts"),
         ("given", np.zeros((1, 5, 3)), "shape"),
         ("given", np.zeros((9, 5, 2)), "founders_due contradicts"),
         ("waiting_centers", np.zeros((1, 5, 2)), "shape"),
@@ -396,7 +410,14 @@ def test_centers_whose_squares_could_overflow_are_refused(path, name, value):
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("swaps", 1), ("swaps", 2**40), ("removed", 5), ("alpha", 1.5), ("quantile", 1.0)],
+    [
+        ("swaps", 1),
+        ("swaps", 2**40),
+        ("removed", 5),
+        ("alpha", 1.5),
+        ("quantile", 1.0),
+        ("power", 3),
+    ],
 )
 def test_impossible_orders_of_waiting_solutions_are_refused(path, name, value):
     """The strategy of these searches makes no swaps; more of them would run for ever."""
@@ -509,6 +530,8 @@ def test_every_field_of_the_state_is_stored(written):
     known = [*archive.meta, *archive.arrays]
     for field in dataclasses.fields(SearchState):
         assert any(name == field.name or name.startswith(f"{field.name}_") for name in known)
+    of_population = {field.name for field in dataclasses.fields(Population)}
+    assert archive.meta["population"].keys() == of_population - {"rules"}
 
 
 def test_a_field_of_an_unknown_type_cannot_be_forgotten():
@@ -516,7 +539,7 @@ def test_a_field_of_an_unknown_type_cannot_be_forgotten():
     class Extended(SearchState):
         more: set[int] = dataclasses.field(default_factory=set)
 
-    state = Extended.beginning(np.random.default_rng(0), 4, ())
+    state = Extended.beginning(np.random.default_rng(0), RULES, ())
     with pytest.raises(TypeError, match=r"cannot store more of type set\[int\]"):
         encode_state(state, 2, 1)
 
@@ -529,5 +552,5 @@ def test_the_file_is_what_the_documentation_says(written):
     archive = read_archive(written, FORMAT, VERSION)
     for name in archive.arrays:
         assert ("`history_*.npy`" if name.startswith("history_") else f"`{name}.npy`") in text
-    for name in archive.meta:
+    for name in (*archive.meta, *archive.meta["population"]):
         assert f"`{name}`" in text, name

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from evomeans.compiled.ready import Call
-from evomeans.engines.cpu.prepare import blank_samples
+from evomeans.engines.cpu.kernels import blank_samples
 from evomeans.engines.cpu.workspace import Workspace
 from evomeans.engines.frame import is_sparse
 from lab.baselines.engines.foresight import Foresight, foresee, set_squares_to

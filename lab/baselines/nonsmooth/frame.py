@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from evomeans.engines.protocol import Refinement, Start
+from evomeans.engines.protocol import Order, Refinement
 from evomeans.typing import FloatArray
 from lab.baselines.engine import BaselineEngine
 from lab.baselines.incremental import IncrementalBaseline
@@ -71,12 +71,12 @@ class NonsmoothBaseline(IncrementalBaseline):
         values = np.array([each.value for each in found])
         return self._chosen(engine, minima, values, tolerance)
 
-    def _descend(self, engine: BaselineEngine, start: Start) -> Refinement:
+    def _descend(self, engine: BaselineEngine, start: Order) -> Refinement:
         """Minimise over all centres; K-means makes the result a fixed point."""
         function = ClusterFunction.around(engine, start.centers, start.parent)
         if function.unit == 0.0:
             return super()._descend(engine, start)
         zero = np.zeros(start.centers.size)
         found = minimise(self._optimise(zero, function.conjugate), function)
-        last = Start(function.centers(found.x), parent=function.handle)
+        last = Order(function.centers(found.x), parent=function.handle)
         return super()._descend(engine, last)

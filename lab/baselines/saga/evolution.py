@@ -9,7 +9,7 @@ from itertools import combinations
 
 import numpy as np
 
-from evomeans.engines.protocol import LocalSearch, Refinement, Start
+from evomeans.engines.protocol import LocalSearch, Order, Refinement
 from evomeans.engines.sampling import roulette
 from evomeans.typing import FloatArray, Indices
 from lab.baselines.base import random_samples
@@ -58,7 +58,7 @@ class Evolution:
     variances: FloatArray = field(init=False)
 
     def __post_init__(self) -> None:
-        (mean,) = self.engine.refine([Start(self.engine.samples_at(np.array([0.5])))])
+        (mean,) = self.engine.refine([Order(self.engine.samples_at(np.array([0.5])))])
         self.middle = mean.centers[0]
         self.variances = np.zeros_like(self.middle)
 
@@ -77,15 +77,15 @@ class Evolution:
             children = (self.breed(fading, nth) for nth in range(size - len(survivors)))
             yield from self._settle(survivors, children)
         best = self.population[0].solution
-        yield from self.engine.refine([Start(best.centers, parent=best.handle)])
+        yield from self.engine.refine([Order(best.centers, parent=best.handle)])
 
     def _settle(
-        self, survivors: Sequence[Candidate], begun: Iterator[tuple[Start, ParameterSet]]
+        self, survivors: Sequence[Candidate], begun: Iterator[tuple[Order, ParameterSet]]
     ) -> Iterator[Refinement]:
         """Refine a generation; when it is complete, it replaces the previous one."""
         generation, parameters = list(survivors), deque[ParameterSet]()
 
-        def starts() -> Iterator[Start]:
+        def starts() -> Iterator[Order]:
             for start, own in begun:
                 parameters.append(own)
                 yield start
@@ -95,16 +95,16 @@ class Evolution:
             yield solution
         self.population = sorted(generation, key=lambda member: member.solution.inertia)
 
-    def found(self) -> tuple[Start, ParameterSet]:
+    def found(self) -> tuple[Order, ParameterSet]:
         """Begin a candidate of the first generation: random samples, random parameters."""
         parameters = ParameterSet.drawn(self.rng.random(3))
         quantile = self.rng.random()
         centers = random_samples(self.engine, self.n_clusters, self.rng)
         squares = (centers - self.middle) ** 2
         self.variances += squares.mean(axis=0) / self.population_size
-        return Start(centers, quantile=quantile, local_search=LocalSearch(max_iter=0)), parameters
+        return Order(centers, quantile=quantile, local_search=LocalSearch(max_iter=0)), parameters
 
-    def breed(self, fading: float, nth: int = 0) -> tuple[Start, ParameterSet]:
+    def breed(self, fading: float, nth: int = 0) -> tuple[Order, ParameterSet]:
         """Select two parents, cross their parameters and then their centres, and vary the child.
 
         ``fading`` is the part of the noise that is left, from 1 at the beginning to 0 at the end.
@@ -127,7 +127,7 @@ class Evolution:
         centers += reach * self.rng.uniform(-1.0, 1.0, centers.shape)
         parent = (first, second)[nearer].solution.handle
         steps = LocalSearch(max_iter=self.kmeans_iterations)
-        return Start(centers, quantile=quantile, parent=parent, local_search=steps), parameters
+        return Order(centers, quantile=quantile, parent=parent, local_search=steps), parameters
 
     def couple(self, first: Candidate, second: Candidate) -> Couple:
         """Bring two candidates together; what needs all samples is computed when called."""

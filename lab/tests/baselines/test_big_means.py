@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from evomeans.engines import Start
+from evomeans.engines import Order
 from evomeans.engines.cpu import CpuEngine
 from lab.baselines import BigMeans
 from lab.baselines.big_means import drawn_chunk, on_all
@@ -59,7 +59,7 @@ def test_a_chunk_begins_at_the_best_centres_so_far(monkeypatch) -> None:
 def test_inertias_are_those_of_all_samples() -> None:
     engine = create_engine("cpu", X, None)
     chunk = drawn_chunk(engine, 300, 16, np.random.default_rng(1))
-    (refined,) = chunk.refine([Start(chunk.seed(np.random.default_rng(2).random(16)))])
+    (refined,) = chunk.refine([Order(chunk.seed(np.random.default_rng(2).random(16)))])
     solution = on_all(engine, refined)
     squares = ((X[:, None] - engine.frame.decode(refined.centers)) ** 2).sum(axis=2).min(axis=1)
     assert solution.inertia == pytest.approx(squares.sum(), rel=1e-9)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from evomeans.engines import Start
+from evomeans.engines import Order
 from lab.baselines import BreathingKMeans
 from lab.baselines.breathing import GAIN, OFFSET, breathe_in, breathe_out, dispensable
 from lab.baselines.engines import create_engine
@@ -62,7 +62,7 @@ def test_twins_do_not_go_together() -> None:
 def test_a_breath_in_adds_centres_next_to_the_largest_errors(engine_name) -> None:
     """A little off, by one in two hundred of the root mean squared distance at most."""
     engine = create_engine(engine_name, X, None)
-    (solution,) = engine.refine([Start(engine.samples_at((np.arange(8) + 0.5) / 8))])
+    (solution,) = engine.refine([Order(engine.samples_at((np.arange(8) + 0.5) / 8))])
     more = breathe_in(engine, solution, 3, np.random.default_rng(0))
     assert_array_equal(more[:8], solution.centers)
     errors, _ = engine.errors_and_utilities(solution.centers)
@@ -81,7 +81,7 @@ def test_a_breath_out_takes_away_what_is_missed_least(engine_name, theta, counts
     samples = np.concatenate([np.linspace(0.0, 1.0, 40), np.linspace(100.0, 101.0, 40)])[:, None]
     engine = create_engine(engine_name, samples, None)
     centers = engine.frame.encode(np.array([[0.2], [0.5], [0.8], [100.3], [100.7]]))
-    (solution,) = engine.refine([Start(centers)])
+    (solution,) = engine.refine([Order(centers)])
     left = engine.frame.decode(breathe_out(engine, solution, 2, theta))[:, 0]
     assert [np.count_nonzero(left < 50.0), np.count_nonzero(left > 50.0)] == counts
 
@@ -123,7 +123,7 @@ def test_it_moves_a_centre_across_a_gap_that_kmeans_cannot_cross() -> None:
     samples = np.repeat(groups, 50, axis=0) + rng.normal(scale=0.3, size=(200, 2))
     engine = create_engine("cpu", samples, None)
     poor = engine.frame.encode(np.array([[0.0, 0.1], [0.2, 0.0], [-0.2, 0.0], [102.0, 2.0]]))
-    (stuck,) = engine.refine([Start(poor)])
+    (stuck,) = engine.refine([Order(poor)])
 
     class Seeded:
         """Starts at given centres."""
@@ -136,7 +136,7 @@ def test_it_moves_a_centre_across_a_gap_that_kmeans_cannot_cross() -> None:
 
     first, *_, last = BreathingKMeans(4).solutions(Seeded(), np.random.default_rng(0))
     assert first.inertia == stuck.inertia
-    best = engine.refine([Start(engine.frame.encode(groups))])[0]
+    best = engine.refine([Order(engine.frame.encode(groups))])[0]
     assert last.inertia == pytest.approx(best.inertia, rel=1e-9)
     assert best.inertia < 0.1 * stuck.inertia
 

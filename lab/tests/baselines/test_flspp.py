@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from evomeans.engines import Refinement, Start
+from evomeans.engines import Order, Refinement
 from evomeans.engines.protocol import LocalSearch
 from lab.baselines import FLSpp
 from lab.baselines.engines import create_engine
@@ -17,7 +17,7 @@ ONE_STEP = LocalSearch(max_iter=1)
 
 
 def refined(engine, centers) -> Refinement:
-    return engine.refine([Start(centers, local_search=ONE_STEP)])[0]
+    return engine.refine([Order(centers, local_search=ONE_STEP)])[0]
 
 
 def test_the_best_swap_is_made(engine_name) -> None:
@@ -66,7 +66,7 @@ def test_swaps_help() -> None:
     for seed in range(8):
         rng = np.random.default_rng(seed)
         seeds = engine.seed(rng.random((20, 1)))
-        without.append(engine.refine([Start(seeds)])[0].inertia)
+        without.append(engine.refine([Order(seeds)])[0].inertia)
     assert np.mean(with_swaps) < 0.97 * np.mean(without)
 
 

@@ -7,7 +7,7 @@ import pytest
 from incremental_oracles import best_mean, best_sample, minimum, path
 from numpy.testing import assert_allclose
 
-from evomeans.engines import Start
+from evomeans.engines import Order
 from lab.baselines import ModifiedGlobalKMeans
 from lab.baselines.engines import create_engine
 from problems import make_samples, make_weights
@@ -30,7 +30,7 @@ def test_the_centre_begins_at_the_minimum_of_the_auxiliary_function(engine_name)
     Z = engine.rows(np.arange(100))
     others = [0, 0]
     for k in range(1, 13):
-        (solution,) = engine.refine([Start(Z[:k])])
+        (solution,) = engine.refine([Order(Z[:k])])
         squares = engine.nearest_squares(solution.centers)
         place = ModifiedGlobalKMeans()._new_centers(engine, solution, squares)
         assert_allclose(place, best_mean(Z, weights, squares), rtol=0.0, atol=1e-12)

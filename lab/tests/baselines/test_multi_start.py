@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from evomeans.engines import Start
+from evomeans.engines import Order
 from fakes import ScriptedEngine
 from lab.baselines import MultiStartKMeans
 from lab.baselines.engines import create_engine
@@ -29,7 +29,7 @@ def test_every_run_is_kmeans_to_its_end_from_a_start_of_its_own(init) -> None:
 
     rows = engine.samples_at((np.arange(400) + 0.5) / 400)
     for solution in model.solutions(Watching(X), np.random.default_rng(0)):
-        (again,) = engine.refine([Start(solution.centers)])
+        (again,) = engine.refine([Order(solution.centers)])
         assert_array_equal(again.centers, solution.centers)
     assert len({start.tobytes() for start in starts}) == 12
     for start in starts:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from evomeans.engines import Start
+from evomeans.engines import Order
 from evomeans.engines.protocol import LocalSearch
 from evomeans.estimators.solution import canonical_solution
 from fakes import ScriptedEngine
@@ -84,7 +84,7 @@ def test_trials_are_what_their_definition_says() -> None:
         centers = best.centers.copy()
         centers[int(removed * 6)] = engine.samples_at(np.array([quantile]))[0]
         two_steps = LocalSearch(max_iter=2)
-        start = Start(centers, alpha=0.0, quantile=quantile, local_search=two_steps)
+        start = Order(centers, alpha=0.0, quantile=quantile, local_search=two_steps)
         (expected,) = engine.refine([start])
         assert_array_equal(trial.centers, expected.centers)
         assert trial.n_iter <= 3

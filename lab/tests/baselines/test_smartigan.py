@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from evomeans.engines import Start
+from evomeans.engines import Order
 from evomeans.engines.protocol import LocalSearch
 from lab.baselines import Smartigan
 from lab.baselines.engines import create_engine
@@ -39,7 +39,7 @@ def test_a_run_ends_where_no_single_move_pays() -> None:
     model = Smartigan(8, n_runs=1, random_state=2).fit(X)
     engine = create_engine("cpu", X, None)
     centers = engine.frame.encode(model.cluster_centers_)
-    (again,) = engine.refine([Start(centers, local_search=LocalSearch(single_moves=True))])
+    (again,) = engine.refine([Order(centers, local_search=LocalSearch(single_moves=True))])
     assert again.inertia == pytest.approx(model.history_[0].inertia, rel=1e-9)
 
 
@@ -69,7 +69,7 @@ def test_with_a_threshold_of_one_it_is_hartigans_method() -> None:
                     labels[i] = int(np.argmin(options))
     complete = LocalSearch(single_moves=True)
     means = np.array([points[labels == j].mean(axis=0) for j in range(4)])
-    (expected,) = engine.refine([Start(means, local_search=complete)])
+    (expected,) = engine.refine([Order(means, local_search=complete)])
     assert found.inertia == pytest.approx(expected.inertia, rel=1e-9)
 
 

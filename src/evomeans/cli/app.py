@@ -18,7 +18,6 @@ from evomeans.cli.options import (
     SEARCH,
     TABLE,
     TABLE_HELP,
-    ComparisonOptions,
     Flag,
     Jobs,
     ModelOptions,
@@ -220,22 +219,6 @@ def verify(
     from evomeans.cli.certify import verify_run
 
     return verify_run(run, table, read, weights, show)
-
-
-@app.command(sort_key=4)
-def compare(
-    table: TableName,
-    /,
-    *,
-    options: ComparisonOptions,
-    read: TableOptions = READ,
-    samples: SampleOptions = SAMPLES,
-    show: Terminal = SHOW,
-) -> int:
-    """Compare HG-means with restarts of K-means and of K-means++ in equal CPU time."""
-    from evomeans.cli.compare import compare_methods
-
-    return compare_methods(table, options, read, samples, show)
 
 
 @app.command(sort_key=5)

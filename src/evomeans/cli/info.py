@@ -24,12 +24,12 @@ def needed_calls() -> list[Any]:
     from evomeans.engines import trimmed
     from evomeans.engines.constrained import engine as constrained
     from evomeans.engines.cpu import predict
-    from evomeans.engines.cpu.prepare import calls, other_calls
-    from evomeans.exact import line_program, prepare
+    from evomeans.engines.cpu.kernels import calls, other_calls
+    from evomeans.exact import prepare
     from evomeans.kernels import matching, merging
 
     needed = [*matching.kernel_calls(), *merging.kernel_calls(), *prepare.kernel_calls()]
-    needed += [*constrained.kernel_calls(), *trimmed.kernel_calls(), *line_program.kernel_calls()]
+    needed += [*constrained.kernel_calls(), *trimmed.kernel_calls(), *prepare.line_calls()]
     for dtype in (np.float64, np.float32):
         dense = np.ones((1, 1), dtype)
         for samples in (dense, csr_array(dense)):

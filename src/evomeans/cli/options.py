@@ -368,27 +368,3 @@ class RunOptions:
 
     resume: Flag = False
     """Continue from the checkpoint, if there is one."""
-
-
-@Parameter(name="*", group=SEARCH)
-@dataclass(frozen=True, kw_only=True)
-class ComparisonOptions:
-    """The searches that are compared, and the picture of them."""
-
-    clusters: Clusters
-    """The number of clusters."""
-
-    time: Duration | None = None
-    """Stop HG-means after this CPU time; the others get as much as it took."""
-
-    fast: Flag = False
-    """Run HG-means with its fast setting."""
-
-    seed: Seed = 0
-    """Of all three."""
-
-    picture: Annotated[Path | None, Parameter(group=OUTPUT)] = None
-    """Draw the inertia over time into this file: .png, .svg or .pdf."""
-
-    force: Annotated[Flag, Parameter(group=OUTPUT)] = False
-    """Replace the picture if it exists."""

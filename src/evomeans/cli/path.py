@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 PASSED_ON = ("strategy", "max_time", "n_iter_no_change", "confirmations", "engine")
 """Options that are parameters of the estimator."""
 SETTINGS = (*PASSED_ON, "n_jobs", "random_state")
-LIMIT = "agreement"
-"""The criterion that says how far populations agree, which is no advice."""
 TRUSTED = {
     "simplified_silhouette": "first (the closest on average)",
     "bic": "if clusters are round and of similar width",
@@ -108,20 +106,16 @@ class PathCommand(Command):
         """Say what was found."""
         model: HGMeansPath = run.model
         first, last = int(model.k_values_[0]), int(model.k_values_[-1])
-        # One cluster has one solution, which needs no second population.
-        agreed = int(np.count_nonzero((model.n_rediscoveries_ > 0) | (model.k_values_ == 1)))
-        found = f"{agreed} of {len(model.k_values_)} k: independent populations agree"
-        if str(model.stop_reason_) == "proven_optimal":
-            found = "one column is solved exactly for every k"
+        spent = f"{duration_text(run.fit_seconds)}, seed {model.random_state}"
         chosen = "none was selected"
         if model.best_k_ is not None:
             inertia = number_text(model.best_estimator_.inertia_)
             chosen = f"k = {model.best_k_} by {_selected_by(model)}, inertia {inertia}"
         return [
             f"{first} to {last} clusters",
-            f"  path      {found}; {duration_text(run.fit_seconds)}, seed {model.random_state}",
+            f"  path      {model._certainty()}; {spent}",
             f"  chosen    {chosen}",
-            *_suggested(model.suggestions_, last),
+            *_suggested(model._suggested, last),
         ]
 
 
@@ -132,9 +126,7 @@ def _selected_by(model: HGMeansPath) -> Any:
 def _suggested(suggestions: dict[str, int | None], last: int) -> list[str]:
     """List which k criteria suggest, and say which of them to trust."""
     shown = {
-        name: suggestion_text(name, k, last).removeprefix("k = ")
-        for name, k in suggestions.items()
-        if name != LIMIT
+        name: suggestion_text(name, k, last).removeprefix("k = ") for name, k in suggestions.items()
     }
     width = max(map(len, shown), default=0)
     trusted = " and ".join(f"{name} {when}" for name, when in TRUSTED.items() if name in shown)

@@ -10,11 +10,16 @@ from __future__ import annotations
 
 import os
 from functools import cache
+from typing import Any, NamedTuple
 
 import numba
+import numpy as np
+from numpy.typing import NDArray
 
 from evomeans.compiled import numba_private
-from evomeans.compiled.cache import warn_once
+from evomeans.compiled.bundle import bundle, written_at
+from evomeans.compiled.cache import SharedCache, warn_once
+from evomeans.compiled.numba_private import call_kernel, unexpected
 
 # As in pyproject.toml: from the first on, below the second.
 TESTED = (0, 66), (0, 69)
@@ -41,7 +46,76 @@ def objection() -> str | None:
         return f"evomeans was not tried with Numba {numba.__version__}."
     if numba_private.MISSING is not None:
         return f"Numba {numba.__version__} lacks a name: {numba_private.MISSING}."
-    # Imported here: there is nothing to try where a name is missing.
-    from evomeans.compiled import trial
+    return failure()
 
-    return trial.objection()
+
+# ---- kernels that show whether what we know of Numba is true -------------------------------------
+
+
+@bundle
+class Inner(NamedTuple):
+    """A bundle in a bundle."""
+
+    values: NDArray[np.int32]
+
+
+@bundle
+class Outer(NamedTuple):
+    """All that fields of bundles can be."""
+
+    result: NDArray[np.float64]
+    factor: float
+    small: np.float32
+    table: NDArray[np.float32]
+    inner: Any
+
+
+def add_up(outer: Outer, scale: float, times: int, negative: bool) -> None:
+    """Use every field and every argument."""
+    total = outer.factor + outer.small
+    for i in range(outer.table.shape[0]):
+        for j in range(outer.table.shape[1]):
+            total += outer.table[i, j] * outer.inner.values[j]
+    outer.result[0] = (-total if negative else total) * scale * times
+    outer.result[1] = outer.table.size
+
+
+def add_up_at(address: int, outer: Outer, scale: float, times: int, negative: bool) -> None:
+    """Call the same by its address."""
+    call_kernel(address, outer, scale, times, negative)
+
+
+def sample() -> Outer:
+    """Return a bundle whose arrays have strides."""
+    table = np.arange(24, dtype=np.float32).reshape(4, 6)[:, ::2]
+    inner = Inner(np.array([3, -1, 2], np.int32))
+    return Outer(np.zeros(2), 0.1, np.float32(0.7), table, inner)
+
+
+def failure() -> str | None:
+    """Return what the kernels above show to be other than we know it; None if all is as we know.
+
+    That all is well is remembered in the cache of kernels, so it costs later processes nothing.
+    """
+    # Imported here: they need names that Numba may not have.
+    from evomeans.compiled.jit import OWN_OPTIONS, is_cached, options_for
+    from evomeans.compiled.kernel import AddressEntry, Kernel
+
+    options = {**options_for(), **OWN_OPTIONS}
+    kernel, caller = (Kernel(one, options, is_kept=is_cached()) for one in (add_up, add_up_at))
+    notes = SharedCache(add_up, is_cached())
+    if notes.remembers("trusted"):
+        return None
+    if (reason := unexpected(kernel.targetctx)) is not None:
+        return f"Its code generator is another one: {reason}."
+    numbers = 0.5, 3, True
+    expected, called, entered, reached = (sample() for _ in range(4))
+    add_up(expected, *numbers)
+    kernel(called, *numbers)
+    AddressEntry(kernel, entered, *numbers)(written_at(entered), *numbers)
+    caller(kernel.address(reached, *numbers), reached, *numbers)
+    for one in (called, entered, reached):
+        if not np.allclose(one.result, expected.result, rtol=1e-6):
+            return f"A kernel returned {one.result} instead of {expected.result}."
+    notes.remember("trusted")
+    return None

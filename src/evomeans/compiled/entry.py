@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from evomeans.compiled.address import AddressEntry
 from evomeans.compiled.bundle import written_at
 from evomeans.compiled.check import is_trusted
 from evomeans.compiled.numba_private import call_kernel
@@ -33,7 +32,12 @@ def entry(kernel: Any, *arguments: Any) -> Callable[..., None]:
         Of the types that calls will have. In place of a bundle that the kernel will not use, a
         call may have 0.
     """
-    return AddressEntry(kernel, *arguments) if is_trusted() else PlainEntry(kernel, *arguments)
+    if not is_trusted():
+        return PlainEntry(kernel, *arguments)
+    # Imported here: it needs names that Numba may not have.
+    from evomeans.compiled.kernel import AddressEntry
+
+    return AddressEntry(kernel, *arguments)
 
 
 def address_of(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Kernels: functions that Python and other kernels call, and that are compiled for the caller.
+"""Kernels: functions that Python and other kernels call, by name or by the address of their code.
 
 Machine code is made, and kept on disk, for kernels that Python calls. How Numba is brought to that
 is in :mod:`evomeans.compiled.numba_private`.
@@ -6,10 +6,14 @@ is in :mod:`evomeans.compiled.numba_private`.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any
 
+from numba import types
+
+from evomeans.compiled.bundle import BundleType
 from evomeans.compiled.cache import SharedCache
 from evomeans.compiled.numba_private import (
     PartCompiler,
@@ -19,7 +23,7 @@ from evomeans.compiled.numba_private import (
 )
 
 # Seconds after which we do not wait any longer for another process that compiles the same kernel.
-LONGEST = 120.0
+LONGEST_WAIT = 120.0
 
 
 class Kernel(VariantDispatcher):
@@ -70,7 +74,7 @@ class Kernel(VariantDispatcher):
 
     def compile(self, sig: Any) -> Any:
         """Compile for types of arguments, or load what this or another process has compiled."""
-        self.compile_unless_claimed(sig, timeout=LONGEST)
+        self.compile_unless_claimed(sig, timeout=LONGEST_WAIT)
         return super().compile(sig)
 
     def compile_unless_claimed(self, sig: Any, timeout: float = 0.0) -> None:
@@ -106,4 +110,49 @@ class AddressedKernel(Kernel):
 
     def __call__(self, *arguments: Any) -> None:
         """Refuse to be called."""
-        raise TypeError(f"{self.py_func.__name__!r} is called by its address only; see Entry.")
+        raise TypeError(f"{self.py_func.__name__!r} is called by its address only, see entry.py.")
+
+
+C_TYPES = {
+    types.int64: ctypes.c_int64,
+    types.float64: ctypes.c_double,
+    types.boolean: ctypes.c_bool,
+}
+
+
+class AddressEntry:
+    """Calls a kernel that returns nothing, with addresses of bundles and with numbers.
+
+    Before Numba calls a kernel, it looks at the types and the contents of all arguments: some fifty
+    arrays for a refinement. That takes little time, but all threads have to wait for it, because
+    they share the interpreter. Here, nothing is checked: the bundles have to be those for whose
+    types the kernel was compiled. Like a call through Numba, a call lets other threads use the
+    interpreter.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    *arguments : bundles and numbers
+        Of the types that calls will have.
+    """
+
+    __slots__ = ("_call", "_name", "_unused")
+
+    def __init__(self, kernel: Any, *arguments: Any) -> None:
+        kinds = [c_type_of(kind) for kind in kernel.types_of(arguments)]
+        # Numba puts a result and an error before the arguments, and returns a status.
+        pointer = ctypes.c_void_p
+        prototype = ctypes.CFUNCTYPE(ctypes.c_int32, pointer, pointer, *kinds)
+        self._call = prototype(kernel.address(*arguments))
+        self._name = kernel.py_func.__name__
+        self._unused = (ctypes.c_int64 * 2)()
+
+    def __call__(self, *arguments: float) -> None:
+        """Call the kernel."""
+        if self._call(self._unused, self._unused, *arguments):
+            raise RuntimeError(f"The kernel {self._name!r} has failed.")
+
+
+def c_type_of(kind: Any) -> Any:
+    """Return how a function in C takes a number, or the address of a bundle."""
+    return ctypes.c_void_p if isinstance(kind, BundleType) else C_TYPES[kind]

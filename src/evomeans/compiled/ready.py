@@ -171,7 +171,7 @@ def helpers(jobs: Sequence[Job], count: int) -> Iterator[None]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     # -P: what lies in the current folder must not be imported in place of modules. In a session of
     # its own, Ctrl-C does not reach a helper; this process ends it.
-    command = [sys.executable, "-P", "-m", "evomeans.compiled.helper"]
+    command = [sys.executable, "-P", "-m", "evomeans.compiled.ready"]
     started = []
     try:
         for _ in range(count):
@@ -201,3 +201,13 @@ def helpers(jobs: Sequence[Job], count: int) -> Iterator[None]:
         for process in started:
             process.kill()
             process.wait()
+
+
+def help_another() -> None:
+    """Do the jobs on standard input that no other process has claimed: what a helper does."""
+    for job in pickle.load(sys.stdin.buffer):
+        job.kernel.compile_unless_claimed(job.types)
+
+
+if __name__ == "__main__":
+    help_another()

@@ -83,7 +83,7 @@ def knee(ks: Counts, values: FloatArray) -> int | None:
     return int(x[int(np.argmax(below))])
 
 
-class Samples(Protocol):
+class SampleSource(Protocol):
     """Samples with their weights, wherever they are."""
 
     def sums(self, centers: FloatArray) -> ClusterSums:
@@ -124,7 +124,7 @@ class Evidence:
     n_samples : float
         Their number, or their total weight.
     n_features : int
-    samples : Samples
+    samples : SampleSource
     search : callable
         See :data:`SearchOthers`.
     populations : mapping of int to sequence of (k, d) arrays
@@ -140,7 +140,7 @@ class Evidence:
     cluster_weights: Mapping[int, FloatArray]
     n_samples: float
     n_features: int
-    samples: Samples
+    samples: SampleSource
     search: SearchOthers
     populations: Mapping[int, Sequence[FloatArray]] = field(default_factory=dict)
     seed: int = 0

@@ -1,6 +1,6 @@
 """Engines hold the samples and run K-means on them; they know nothing of genetics."""
 
-from evomeans.engines.protocol import Engine, Refinement, Start
+from evomeans.engines.protocol import Engine, Order, Refinement
 from evomeans.engines.registry import (
     ENGINE_NAMES,
     create_engine,
@@ -12,8 +12,8 @@ from evomeans.engines.registry import (
 __all__ = [
     "ENGINE_NAMES",
     "Engine",
+    "Order",
     "Refinement",
-    "Start",
     "create_engine",
     "is_dask",
     "prepare_calls",

@@ -117,7 +117,7 @@ class AbandonRule:
     Parameters
     ----------
     least_explained : float
-        What it has to explain in the end, see :class:`~evomeans.engines.protocol.Start`.
+        What it has to explain in the end, see :class:`~evomeans.engines.protocol.Order`.
     """
 
     def __init__(self, least_explained: float) -> None:

@@ -27,9 +27,8 @@ from evomeans.engines.protocol import (
     Ability,
     Engine,
     Handle,
-    Mating,
+    Order,
     Refinement,
-    Start,
     Way,
     require_abilities,
 )
@@ -52,7 +51,7 @@ class CountingSamples:
     is_abandoned: bool = False
     is_prepared: bool = True
 
-    def offspring(self, mating: Mating) -> tuple[Way, Refinement] | None:
+    def offspring(self, order: Order, ways: Sequence[Way]) -> Refinement | None:
         """Leave crossovers to the search."""
         return None
 
@@ -260,12 +259,12 @@ class ModelEngine(Abandonable, DrawnCenters, CountingSamples, ABC):
         """Convert an objective from the frame."""
         return self.frame.inertia_in_data_units(objective)
 
-    def refine(self, starts: Sequence[Start]) -> list[Refinement]:
+    def refine(self, starts: Sequence[Order]) -> list[Refinement]:
         """Refine every start, one after the other."""
         require_abilities(starts, self.abilities, type(self).__name__)
         return [self._refine(start) for start in starts]
 
-    def _refine(self, start: Start) -> Refinement:
+    def _refine(self, start: Order) -> Refinement:
         centers, moves = start.centers.copy(), start.local_search.single_moves
         if start.removed >= 0:
             self.relocate(centers, start.removed, start.alpha, start.quantile, start.power)
@@ -275,7 +274,7 @@ class ModelEngine(Abandonable, DrawnCenters, CountingSamples, ABC):
         except Abandoned:
             raise Abandoned(np.array(self._reached)) from None
 
-    def _improve(self, start: Start, best: Descent) -> Refinement:
+    def _improve(self, start: Order, best: Descent) -> Refinement:
         """Try swaps from where the descent of a start ended."""
         centers, moves = best.centers, start.local_search.single_moves
         n_iter = best.n_iter

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from evomeans.engines.acceleration import AbandonRule, Momentum
-from evomeans.engines.protocol import LocalSearch, Start
+from evomeans.engines.protocol import LocalSearch, Order
 from evomeans.engines.rules import (
     CERTAINLY_NO_ROUNDING,
     MAX_ITERATIONS,
@@ -32,7 +32,7 @@ class Level(NamedTuple):
     weights: FloatArray
 
 
-class Clusters(NamedTuple):
+class ClusterMeans(NamedTuple):
     """The clusters of centres, in the frame; an empty one has its centre for a mean."""
 
     centers: FloatArray
@@ -58,7 +58,7 @@ class Relocate:
 class Assign:
     """Go to these centres, or stay if there are none, and assign the samples.
 
-    The answer is :class:`Clusters`.
+    The answer is :class:`ClusterMeans`.
     """
 
     centers: FloatArray | None
@@ -104,13 +104,13 @@ Steps = Generator[Step, Any, Answer]
 
 
 def course(
-    start: Start, total_weight: float, reached: Level | None = None, *, leads: bool = False
+    start: Order, total_weight: float, reached: Level | None = None, *, leads: bool = False
 ) -> Steps[Level]:
     """Relocate, run K-means, refill empty clusters, swap centres, and settle.
 
     Parameters
     ----------
-    start : Start
+    start : Order
     total_weight : float
         Of all samples.
     reached : Level, optional
@@ -153,14 +153,14 @@ def least_of(local_search: LocalSearch, least_explained: float) -> float:
     return 0.0 if local_search.swaps else least_explained
 
 
-def _descent(start: Start, total_weight: float, leads: bool) -> Steps[Level]:
+def _descent(start: Order, total_weight: float, leads: bool) -> Steps[Level]:
     yield Begin()
     if start.removed >= 0:
         yield Relocate(start.removed, start.alpha, start.quantile)
     return (yield from _filled(start, total_weight, leads))
 
 
-def _filled(start: Start, total_weight: float, leads: bool) -> Steps[Level]:
+def _filled(start: Order, total_weight: float, leads: bool) -> Steps[Level]:
     """Run K-means, and refill clusters that end up empty."""
     if start.local_search.momentum and start.local_search.max_iter is None:
         least = least_of(start.local_search, start.least_explained)
@@ -170,7 +170,7 @@ def _filled(start: Start, total_weight: float, leads: bool) -> Steps[Level]:
     return (yield from _refilled(start, total_weight, (yield Descend())))
 
 
-def _refilled(start: Start, total_weight: float, level: Level) -> Steps[Level]:
+def _refilled(start: Order, total_weight: float, level: Level) -> Steps[Level]:
     """Refill clusters that ended up empty and run K-means, until none does."""
     repairs, most_repairs = 0, MAX_REPAIRS * len(start.centers)
     while np.count_nonzero(level.weights) < len(start.centers) and repairs < most_repairs:
@@ -188,7 +188,7 @@ def lead(rule: AbandonRule) -> Steps[FloatArray | None]:
     """Lead the centres by momentum; return the weights of the clusters if it is hopeless."""
     momentum, target = Momentum(), None
     for _ in range(MAX_ITERATIONS):
-        clusters: Clusters = yield Assign(target)
+        clusters: ClusterMeans = yield Assign(target)
         if rule.is_hopeless(*clusters):
             return clusters.weights
         target = momentum.next(*clusters)

@@ -61,6 +61,24 @@ def labels(X: Any, centers: FloatArray, frame: Frame, n_threads: int = 1) -> NDA
     return result
 
 
+def squares(
+    X: Any, labels: NDArray[np.int32], centers: FloatArray, frame: Frame, n_threads: int = 1
+) -> FloatArray:
+    """Return the squared distances of all samples to the centres of their labels, in the frame.
+
+    The other parameters are those of :func:`labels`. Everything is computed in float64.
+    """
+    result = np.empty(X.shape[0])
+
+    def square(scorer: Scorer, block: Block) -> None:
+        found = scorer.squares_to(block, labels[block.places])
+        result[block.places] = np.ldexp(found, 2 * (frame.exponent - scorer.frame.exponent))
+
+    make_scorer = partial(scorer_for, X, centers, frame, X.dtype)
+    for_blocks(X, make_scorer, n_threads, partial(answers_in, X, square))
+    return result
+
+
 def distances(X: Any, centers: FloatArray, frame: Frame, n_threads: int = 1) -> NDArray[Any]:
     """Return the distances of all samples to all centres, in data units and the dtype of ``X``.
 

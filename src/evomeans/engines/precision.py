@@ -172,10 +172,10 @@ def check_resolution(
 def smallest(values: NDArray[Any]) -> float:
     """Return the smallest absolute value that is not zero; infinity if there is none."""
     # Imported late: importing the estimator loads no compiler.
-    from evomeans.kernels.vectors import NONE, smallest_size
+    from evomeans.kernels.vectors import NO_SIZE, smallest_size
 
     least = smallest_size(values.reshape(-1))
-    return least if least < NONE else math.inf
+    return least if least < NO_SIZE else math.inf
 
 
 def _stored(X: Any) -> NDArray[Any]:

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import IntEnum, StrEnum
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,7 @@ class Ability(StrEnum):
     """What some engines can do beyond K-means to its fixed point.
 
     A strategy asks only for what an engine declares (:func:`~evomeans.search.plan.plan`), and an
-    engine refuses a :class:`Start` that asks for more (:func:`require_abilities`).
+    engine refuses a :class:`Order` that asks for more (:func:`require_abilities`).
     """
 
     LIMITED_STEPS = "limited steps"
@@ -57,8 +57,9 @@ class Abandoned(Exception):  # noqa: N818
         self.centers = centers
 
 
-class LocalSearch(NamedTuple):
-    """How a start is refined. The default is K-means to its fixed point.
+@dataclass(frozen=True, slots=True)
+class LocalSearch:
+    """How a solution is refined. The default is K-means to its fixed point.
 
     Parameters
     ----------
@@ -100,9 +101,43 @@ KMEANS = LocalSearch()
 """K-means to its fixed point and nothing else; every engine can do it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
-    """A set of centres to be refined.
+class Parent(Protocol):
+    """A refined solution of which offspring are made."""
+
+    @property
+    def centers(self) -> FloatArray:
+        """(k, d), in the engine's frame."""
+        ...
+
+    @property
+    def cluster_weights(self) -> FloatArray:
+        """(k,)."""
+        ...
+
+    @property
+    def handle(self) -> Handle | None:
+        """The engine's memory of it."""
+        ...
+
+
+NOWHERE = np.empty((0, 0))
+"""The centres of an order that is not placed yet."""
+
+
+def _nowhere() -> FloatArray:
+    return NOWHERE
+
+
+# Checkpoints store orders that are placed.
+OF_PLACING = {"is_stored": False}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Order:
+    """A solution that is to be made: where it begins, and how it is refined.
+
+    It begins with ``centers``; or, until it is placed, with what ``parents`` or a ``founding`` make
+    of the ``numbers`` that were drawn for it. Engines refine orders that are placed.
 
     Parameters
     ----------
@@ -124,14 +159,28 @@ class Start:
         Of a solution whose centres are mostly those of ``centers``, at the same positions. It may
         save work; it never changes the result.
     local_search : LocalSearch
-        How the start is refined.
+        How it is refined.
     least_explained : float
         Σ Wⱼ‖cⱼ‖² that the refinement has to come to, Wⱼ being the weights of clusters: the larger
         it is, the lower is the inertia. A refinement with momentum and without swaps is given up
         where that is hopeless (:mod:`~evomeans.engines.acceleration`). 0 for one that is not.
+    made_by : str
+        The operator that placed it.
+    is_independent : bool
+        Whether it owes nothing to any other solution, as founders do that are drawn.
+    parents : pair of Parent, optional
+        Two solutions to cross.
+    crossovers : sequence of Crossing
+        Tried in this order, until one makes a child. No centre is relocated if that is complete.
+    divides : bool
+        Whether relocation divides a cluster (:mod:`~evomeans.search.breeding`).
+    founding : Founding, optional
+        Places a founder.
+    numbers : array
+        Uniform numbers: one for each cluster of a child, or what the founding has drawn.
     """
 
-    centers: FloatArray
+    centers: FloatArray = field(default_factory=_nowhere)
     alpha: float = 1.0
     quantile: float = 0.5
     removed: int = -1
@@ -139,12 +188,37 @@ class Start:
     parent: Handle | None = None
     local_search: LocalSearch = KMEANS
     least_explained: float = 0.0
+    made_by: str = ""
+    is_independent: bool = False
+    parents: tuple[Parent, Parent] | None = None
+    crossovers: Sequence[Any] = ()
+    divides: bool = field(default=False, metadata=OF_PLACING)
+    founding: Any = None
+    numbers: FloatArray = field(default_factory=_nowhere, metadata=OF_PLACING)
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether it has centres to begin with."""
+        return self.parents is None and self.founding is None
+
+    def placed(self, centers: FloatArray, made_by: str, **changes: Any) -> Order:
+        """Return the order with centres, and without what they were made of."""
+        return replace(
+            self,
+            centers=centers,
+            made_by=made_by,
+            parents=None,
+            crossovers=(),
+            founding=None,
+            numbers=NOWHERE,
+            **changes,
+        )
 
 
 _needs = cache(lambda local_search: local_search.needs)
 
 
-def require_abilities(starts: Sequence[Start], abilities: frozenset[Ability], engine: str) -> None:
+def require_abilities(starts: Sequence[Order], abilities: frozenset[Ability], engine: str) -> None:
     """Refuse starts that ask for more than an engine can do."""
     for start in starts:
         if missing := _needs(start.local_search) - abilities:
@@ -152,6 +226,15 @@ def require_abilities(starts: Sequence[Start], abilities: frozenset[Ability], en
                 f"The {engine} engine cannot do {', '.join(sorted(missing))}. It can do "
                 f"{', '.join(['K-means', *sorted(abilities)])}."
             )
+
+
+class Way(IntEnum):
+    """How two solutions are crossed; :mod:`evomeans.search.crossover` describes each."""
+
+    PARTS = 0
+    MERGING = 1
+    MATCHING = 2
+    SQUARED_MATCHING = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,10 +254,14 @@ class Refinement:
     n_iter : int
         Assignments of all samples that K-means made.
     handle : handle, optional
-        Droppable memory of this solution, to be given as ``Start.parent``.
+        Droppable memory of this solution, to be given as ``Order.parent``.
     labels : (n,) array, optional
         The cluster of each sample, −1 for none. Only models give it in which a sample need not be
         in the cluster of its closest centre.
+    way : Way, optional
+        How the engine has crossed the parents, if it has.
+    is_complete : bool
+        Whether it was allowed to end. If not, only the centres count: where it was stopped.
     """
 
     centers: FloatArray
@@ -183,47 +270,18 @@ class Refinement:
     n_iter: int
     handle: Handle | None = None
     labels: Labels | None = None
+    way: Way | None = None
+    is_complete: bool = True
+
+    @classmethod
+    def stopped_at(cls, centers: FloatArray) -> Refinement:
+        """Return a refinement that was stopped at these centres."""
+        return cls(centers, math.inf, np.zeros(len(centers)), 0, is_complete=False)
 
     @property
     def is_given_up(self) -> bool:
         """Whether it was hopeless to come as deep as the start had to."""
-        return math.isinf(self.inertia)
-
-
-class Way(IntEnum):
-    """How two solutions are crossed; :mod:`evomeans.search.crossover` describes each."""
-
-    PARTS = 0
-    MERGING = 1
-    MATCHING = 2
-    SQUARED_MATCHING = 3
-
-
-class Mating(NamedTuple):
-    """Two refined solutions, and all that it takes to make and refine their child.
-
-    Parameters
-    ----------
-    first, second : handles
-        Of the two.
-    ways : sequence of Way
-        Tried in this order, until one makes a child. All but ``Way.PARTS`` make one.
-    coins : (k,) array
-        Uniform numbers in [0, 1), for matching.
-    alpha, quantile, removed, power, local_search, least_explained
-        Of the :class:`Start` that the child is. No centre is removed if it was made of parts.
-    """
-
-    first: Handle | None
-    second: Handle | None
-    ways: Sequence[Way]
-    coins: FloatArray
-    alpha: float
-    quantile: float
-    removed: int
-    power: int
-    local_search: LocalSearch
-    least_explained: float = 0.0
+        return self.is_complete and math.isinf(self.inertia)
 
 
 class Engine(Protocol):
@@ -267,15 +325,21 @@ class Engine(Protocol):
         """Rows at the given quantiles of the cumulated sample weight, shape (q, d)."""
         ...
 
-    def refine(self, starts: Sequence[Start]) -> list[Refinement]:
-        """Relocate where asked, then run the local search of every start."""
+    def refine(self, orders: Sequence[Order]) -> list[Refinement]:
+        """Relocate where asked, then run the local search of every order."""
         ...
 
-    def offspring(self, mating: Mating) -> tuple[Way, Refinement] | None:
-        """Cross two solutions and refine the child; return how it was made, and what it became.
+    def offspring(self, order: Order, ways: Sequence[Way]) -> Refinement | None:
+        """Cross the parents of an order and refine the child.
 
-        The result is what the crossover and :meth:`refine` would give, to the last bit, but is
+        The result is what the crossovers and :meth:`refine` would give, to the last bit, but is
         there sooner. None if that is not possible: then they have to be called one by one.
+
+        Parameters
+        ----------
+        order : Order
+        ways : sequence of Way
+            Tried in this order. All but ``Way.PARTS`` make a child.
         """
         ...
 

@@ -21,7 +21,7 @@ from scipy.sparse.csgraph import connected_components
 from evomeans.engines.acceleration import AbandonRule, Momentum
 from evomeans.engines.base import DrawnCenters, OneAtATime
 from evomeans.engines.frame import Frame
-from evomeans.engines.protocol import Ability, Handle, Refinement, Start
+from evomeans.engines.protocol import Ability, Handle, Order, Refinement
 from evomeans.engines.rules import (
     BETTER,
     MAX_ITERATIONS,
@@ -76,11 +76,11 @@ class ReferenceEngine(DrawnCenters, OneAtATime):
     def close(self) -> None:
         """Release nothing."""
 
-    def refine(self, starts: Sequence[Start]) -> list[Refinement]:
+    def refine(self, starts: Sequence[Order]) -> list[Refinement]:
         """Refine every start, one after the other."""
         return [self._refine(start) for start in starts]
 
-    def _refine(self, start: Start) -> Refinement:
+    def _refine(self, start: Order) -> Refinement:
         centers = start.centers.copy()
         if start.removed >= 0:
             self.relocate(centers, start.removed, start.alpha, start.quantile, start.power)
@@ -99,7 +99,7 @@ class ReferenceEngine(DrawnCenters, OneAtATime):
         inertia = self.frame.inertia_in_data_units(best.inertia)
         return replace(best, inertia=inertia, n_iter=n_iter)
 
-    def _descend(self, centers: FloatArray, start: Start) -> Refinement:
+    def _descend(self, centers: FloatArray, start: Order) -> Refinement:
         """K-means, single moves and refilled clusters; the inertia is in the frame."""
         limit, single_moves = start.local_search.max_iter, start.local_search.single_moves
         labels = np.full(self.n_samples, -1)

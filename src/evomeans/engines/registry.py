@@ -110,10 +110,10 @@ def prepare_kernels(
 
         calls += merging_clusters.kernel_calls()
     if is_cpu:
-        from evomeans.engines.cpu import prepare
+        from evomeans.engines.cpu import kernels
 
         breeding = matching or merging
-        calls += prepare.calls(X, n_clusters, abilities, breeding=breeding, momentum=momentum)
+        calls += kernels.calls(X, n_clusters, abilities, breeding=breeding, momentum=momentum)
     ready(calls)
     _prepared.add(needed)
 

@@ -20,7 +20,7 @@ from evomeans.compiled.ready import Call
 from evomeans.engines.base import Descent, ModelEngine, is_hopeless, weighted_sum
 from evomeans.engines.constrained.engine import kernel_calls as constrained_calls
 from evomeans.engines.constrained.engine import measured_squares
-from evomeans.engines.constrained.layout import Clusters, Items, MoveMemory
+from evomeans.engines.constrained.layout import NONE, Clustering, Items, MoveMemory
 from evomeans.engines.constrained.moves import centre, measure, move_items
 from evomeans.engines.frame import Frame
 from evomeans.kernels.vectors import squared_difference
@@ -30,13 +30,12 @@ from evomeans.typing import FloatArray, Integers, Labels
 CANDIDATES = 16
 # What is less than this share of the terms that make it up is rounding.
 LEAST_GAIN = 1e-10
-NONE = -1
 
 
 @jit(inline=False)
 def exchange_outliers(
     items: Items,
-    clusters: Clusters,
+    clusters: Clustering,
     weights: FloatArray,
     candidates: Integers,
     away: FloatArray,
@@ -48,7 +47,7 @@ def exchange_outliers(
     ----------
     items : Items
         Their weights are what counts of the samples, in and out.
-    clusters : Clusters
+    clusters : Clustering
         With the means and weights of what counts, in and out.
     weights : (n,) array
         All of the weights of the samples.
@@ -81,7 +80,9 @@ def exchange_outliers(
 
 
 @jit
-def list_farthest(items: Items, clusters: Clusters, candidates: Integers, away: FloatArray) -> None:
+def list_farthest(
+    items: Items, clusters: Clustering, candidates: Integers, away: FloatArray
+) -> None:
     """List the samples of each cluster that are farthest from its centre, farthest first."""
     for a in range(candidates.shape[0]):
         for p in range(CANDIDATES):
@@ -103,7 +104,7 @@ def list_farthest(items: Items, clusters: Clusters, candidates: Integers, away: 
 
 @jit
 def measure_again(
-    items: Items, clusters: Clusters, a: int, candidates: Integers, away: FloatArray
+    items: Items, clusters: Clustering, a: int, candidates: Integers, away: FloatArray
 ) -> None:
     """Measure how far the listed samples of a cluster are from its centre, which has moved."""
     for p in range(CANDIDATES):
@@ -114,7 +115,7 @@ def measure_again(
 @jit
 def find_exchange(
     items: Items,
-    clusters: Clusters,
+    clusters: Clustering,
     j: int,
     left: float,
     candidates: Integers,
@@ -166,7 +167,7 @@ def swap_change(
 
 
 @jit
-def exchange(items: Items, clusters: Clusters, i: int, j: int, b: int, amount: float) -> None:
+def exchange(items: Items, clusters: Clustering, i: int, j: int, b: int, amount: float) -> None:
     """Leave out a part of i, and count as much of j in cluster b; the means follow."""
     a = clusters.labels[i]
     rest = clusters.weights[a] - amount
@@ -296,7 +297,7 @@ class TrimmedEngine(ModelEngine):
             best, best_means = found.objective, means.copy()
             items = self.items._replace(weights=found.kept)
             counts = np.zeros(k, np.int64)
-            clusters = Clusters(found.labels, means, np.zeros(k), counts, *limits)
+            clusters = Clustering(found.labels, means, np.zeros(k), counts, *limits)
             lower = float(centre(items, clusters, work))
             # Only moves fill clusters that are empty.
             if (improves and lower >= best * IMPROVED) or not clusters.weights.all():
@@ -306,7 +307,7 @@ class TrimmedEngine(ModelEngine):
         labels = found.labels_with_outliers(self.weights)
         return Descent(best_means, labels, found.objective, totals, n_iter)
 
-    def _move(self, items: Items, clusters: Clusters, work: MoveMemory) -> None:
+    def _move(self, items: Items, clusters: Clustering, work: MoveMemory) -> None:
         """Move single samples until none can be; then exchange some with those left out."""
         for _ in range(MOST_ROUNDS):
             blocks = self.blocks(len(clusters.means))

@@ -240,7 +240,7 @@ def projector_of(engine: str) -> Any:
     from evomeans.engines.gpu.devices import chosen_device
 
     device = chosen_device()
-    from evomeans.exact.torch_projection import TorchProjector
+    from evomeans.exact.projection import TorchProjector
 
     return partial(TorchProjector, device=device)
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from evomeans.engines import Engine
 from evomeans.engines.constrained.links import Groups, Links, contract
-from evomeans.engines.protocol import Start
+from evomeans.engines.protocol import Order
 from evomeans.estimators.model import renumbered
 from evomeans.estimators.parameters import Parameters, shown
 from evomeans.estimators.solution import Solution
@@ -215,7 +215,7 @@ class Answer:
         if given is None and is_final:
             given, _ = engine.assign(best.centers)
         if given is None:
-            best_again = engine.refine([Start(best.centers)])[0]
+            best_again = engine.refine([Order(best.centers)])[0]
             given = best_again.labels
             assert given is not None
         try:

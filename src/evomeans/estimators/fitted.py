@@ -118,7 +118,7 @@ class Centers(ReportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin):  
         """
         X = self._checked(X)
         if is_dask(X):
-            from evomeans.engines.dask.answers import lazy_labels
+            from evomeans.engines.dask.blocks import lazy_labels
 
             labels: NDArray[np.int32] = lazy_labels(X, *self._centers_and_frame())
             return labels
@@ -143,7 +143,7 @@ class Centers(ReportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin):  
         """
         X = self._checked(X)
         if is_dask(X):
-            from evomeans.engines.dask.answers import lazy_distances
+            from evomeans.engines.dask.blocks import lazy_distances
 
             distances: NDArray[Any] = lazy_distances(X, *self._centers_and_frame())
             return distances
@@ -171,8 +171,7 @@ class Centers(ReportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin):  
         """
         X = self._checked(X)
         if is_dask(X):
-            from evomeans.engines.dask.answers import inertia
-            from evomeans.engines.dask.blocks import counted
+            from evomeans.engines.dask.blocks import counted, inertia
 
             X = X if sample_weight is None else counted(X)
             sample_weight = check_sample_weight(sample_weight, X.shape[0], X)

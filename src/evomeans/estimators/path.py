@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from evomeans.criteria import DEFAULT_CRITERIA, DEFAULT_SELECT
+from evomeans.criteria import DEFAULT_CRITERIA, DEFAULT_SELECT, Agreement
 from evomeans.estimators.fitted import Centers
 from evomeans.estimators.hgmeans import HGMeans
 from evomeans.estimators.parameters import check_int, generator_from
@@ -41,6 +41,8 @@ from evomeans.search.stopping import DeferredInterrupt
 if TYPE_CHECKING:
     from sklearn.cluster import KMeans
 
+SOLVED = (StopReason.PROVEN_OPTIMAL, StopReason.PRECISION)
+"""Reasons of a path of one feature, which is computed and not searched."""
 UNFINISHED = (StopReason.INTERRUPTED, StopReason.MAX_TIME, StopReason.OBSERVER)
 
 
@@ -403,14 +405,35 @@ class HGMeansPath(Centers, BaseEstimator):  # type: ignore[misc]
         return model
 
     def _reason_at(self, entry: Entry, solution: Solution) -> StopReason:
-        is_line = self.stop_reason_ in (StopReason.PROVEN_OPTIMAL, StopReason.PRECISION)
-        if is_line or entry.best.inertia == 0.0:
+        if self.stop_reason_ in SOLVED or entry.best.inertia == 0.0:
             return StopReason.PROVEN_OPTIMAL if solution.is_confirmed else StopReason.PRECISION
         if entry.n_agreeing(self._tolerance) > 1:
             return StopReason.AGREEMENT
         if self.stop_reason_ in UNFINISHED:
             return self.stop_reason_
         return StopReason.NO_IMPROVEMENT
+
+    @property
+    def _is_confirmed(self) -> NDArray[np.bool_]:
+        """The k whose solution does not depend on a single population."""
+        # One cluster has one solution, and a single feature is solved without a population.
+        is_alone = (self.k_values_ == 1) | (self.stop_reason_ in SOLVED)
+        confirmed: NDArray[np.bool_] = is_alone | (self.n_rediscoveries_ > 0)
+        return confirmed
+
+    @property
+    def _suggested(self) -> dict[str, int | None]:
+        """The suggestions; how far populations agree is a limit and not one of them."""
+        return {name: k for name, k in self.suggestions_.items() if name != Agreement.name}
+
+    def _certainty(self) -> str:
+        """Say in a few words how sure it is that the best solutions were found."""
+        if self.stop_reason_ is StopReason.PROVEN_OPTIMAL:
+            return "one column is solved exactly for every k"
+        if self.stop_reason_ is StopReason.PRECISION:
+            return "one column is solved for every k, as exactly as float64 allows"
+        agreed = int(np.count_nonzero(self._is_confirmed))
+        return f"independent populations agree at {agreed} of {len(self.k_values_)} k"
 
     def _best(self) -> HGMeans:
         check_is_fitted(self, "k_values_")

@@ -37,7 +37,7 @@ from evomeans.estimators.solution import (
 )
 from evomeans.estimators.tasks import is_line
 from evomeans.estimators.validation import check_resolved
-from evomeans.path.search import Outcome, follow_path, learn
+from evomeans.path.search import PathOutcome, follow_path, learn
 from evomeans.path.state import (
     FRESH,
     Kind,
@@ -48,7 +48,7 @@ from evomeans.path.state import (
     Step,
 )
 from evomeans.search import Individual, StopReason
-from evomeans.search.steps import Weigh
+from evomeans.search.search import Weigh
 from evomeans.search.stopping import DeferredInterrupt
 from evomeans.storage.path_checkpoint import PathCheckpoint
 from evomeans.storage.state_file import describe_problem
@@ -257,7 +257,7 @@ class PathSearch:
         for k, line in zip(state.ks, lines, strict=True):
             best = line_individual(engine, line)
             state.entries.pop(k, None)
-            record = learn(state, Step(Kind.EXACT, k), Outcome([best], 0), 0.0, state.seconds)
+            record = learn(state, Step(Kind.EXACT, k), PathOutcome([best], 0), 0.0, state.seconds)
             for observer in observers:
                 observer(record)
         return StopReason.PROVEN_OPTIMAL

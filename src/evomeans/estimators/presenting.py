@@ -139,14 +139,13 @@ def _certainty(model: Any) -> str:
 def _path_card(path: Any) -> tuple[dict[str, str], str]:
     """Describe a path, and draw its inertia over k."""
     ks = [int(k) for k in path.k_values_]
-    agreed = int(np.count_nonzero(path.n_rediscoveries_))
     select = getattr(path.select, "name", path.select)
-    suggested = [f"{name} {k}" for name, k in path.suggestions_.items() if k is not None]
+    suggested = [f"{name} {k}" for name, k in path._suggested.items() if k is not None]
     rows = {
         "clusters": f"{ks[0]} to {ks[-1]}",
         "chosen": f"k = {path.best_k_} by {select}" if path.best_k_ is not None else "none",
         "suggested": ", ".join(suggested),
-        "certainty": f"independent populations agree at {agreed} of {len(ks)} k",
+        "certainty": path._certainty(),
     }
     inertias = [float(value) for value in path.inertias_]
     return rows, bars_svg(inertias, "Inertia by the number of clusters")

@@ -44,7 +44,7 @@ from evomeans.search import (
     SearchResult,
     StopReason,
     Strategy,
-    evolve,
+    solve,
 )
 from evomeans.search.crossover import MATCHING, merging_crossover
 from evomeans.search.levels import level_sizes
@@ -200,7 +200,7 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
             if task.solve is not None:
                 result = task.solve(engine)
             else:
-                result = evolve(
+                result = solve(
                     engine,
                     self.n_clusters,
                     settings,

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.engines import Engine, Start, is_dask
+from evomeans.engines import Engine, Order, is_dask
 from evomeans.engines.base import total_weights
 from evomeans.engines.frame import FARTHEST_CENTER, Frame, is_sparse
 from evomeans.engines.precision import reaching
 from evomeans.search import History, Individual, SearchResult, StopReason
-from evomeans.search.steps import Weighed
+from evomeans.search.search import Weighed
 from evomeans.typing import FloatArray
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def canonical_solution(
     """
     solution = _labelled(engine, centers, dtype)
     while not is_final:
-        start = Start(encode_centers(engine.frame, solution.centers))
+        start = Order(encode_centers(engine.frame, solution.centers))
         refined = _labelled(engine, engine.refine([start])[0].centers, dtype)
         if not refined.inertia < solution.inertia:
             return solution

@@ -28,7 +28,7 @@ from evomeans.engines.frame import is_sparse
 from evomeans.engines.precision import OVERFLOW, check_resolution, check_total_weight
 from evomeans.engines.reference import ReferenceEngine
 from evomeans.engines.rules import LARGEST_VALUE
-from evomeans.engines.threads import extremes
+from evomeans.engines.workers import extremes
 from evomeans.estimators.parameters import (
     check_engine,
     check_engine_holds,

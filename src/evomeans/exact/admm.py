@@ -27,7 +27,7 @@ from evomeans.exact.cut_search import CutFinder
 from evomeans.exact.limits import Limits
 from evomeans.exact.projection import ProjectionTools, finish, point_to_project, relax
 from evomeans.exact.subproblem import (
-    LARGEST,
+    MOST_MEMBERS,
     Cuts,
     Multipliers,
     Subproblem,
@@ -96,7 +96,7 @@ class Iterate:
 
 
 @dataclass
-class Search:
+class MultiplierSearch:
     """One subproblem, and the best multipliers found for it.
 
     Parameters
@@ -214,7 +214,7 @@ class Rounds:
     U is L / penalty, and N its part without the cuts: -S / penalty.
     """
 
-    def __init__(self, search: Search) -> None:
+    def __init__(self, search: MultiplierSearch) -> None:
         self.problem = problem = search.problem
         start = search.iterate
         n = problem.n
@@ -282,7 +282,9 @@ class Rounds:
         prices = np.concatenate([self.prices[kept], zeros])
         ages = np.concatenate([ages[kept], zeros])
         # Equal keys of different cuts are unlikely, and only lose one of them.
-        keys = (cuts + 2).astype(np.int64) @ (1000003 ** np.arange(LARGEST + 1, dtype=np.int64))
+        keys = (cuts + 2).astype(np.int64) @ (
+            1000003 ** np.arange(MOST_MEMBERS + 1, dtype=np.int64)
+        )
         first = np.sort(np.unique(keys, return_index=True)[1])
         self.cuts = np.ascontiguousarray(cuts[first])
         self.prices, self.ages = prices[first], ages[first]

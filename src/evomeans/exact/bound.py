@@ -28,14 +28,9 @@ Rounding
 Everything that is subtracted is doubled, which covers second-order terms and the rounding of
 the allowance itself.
 
-References
-----------
-.. [1] K. Fan: "On a theorem of Weyl concerning eigenvalues of linear transformations", Proceedings
-   of the National Academy of Sciences 35, 1949.
-
-Pairs that no clustering cheaper than the known one puts together.
-
-The inequality of `bound` loses <S, Y>: a clustering with groups i and j in a cluster Q has
+Pairs to keep apart
+-------------------
+The inequality loses <S, Y>: a clustering with groups i and j in a cluster Q has
 
     inertia >= bound + <S, Y> >= bound + (2 s_ij + sum over a in Q of 2 (s_ia + s_ja)) / w(Q)
 
@@ -45,7 +40,12 @@ can be kept apart. That is so if and only if, with the gap g between known inert
     2 s_ij - g (w_i + w_j) - sum over a of max(0, g w_a - 2 (s_ia + s_ja)) > 0,
 
 where a runs over the groups that may join both i and j: a worst cluster Q takes exactly the groups
-for which the term is positive.
+for which the term is positive. `pairs_to_fix` returns these pairs.
+
+References
+----------
+.. [1] K. Fan: "On a theorem of Weyl concerning eigenvalues of linear transformations", Proceedings
+   of the National Academy of Sciences 35, 1949.
 """
 
 from __future__ import annotations
@@ -56,7 +56,6 @@ from collections.abc import Callable
 import numpy as np
 
 from evomeans.compiled.jit import jit
-from evomeans.compiled.ready import Call
 from evomeans.exact.points import UNIT, WeightedPoints, smallest_cost
 from evomeans.exact.subproblem import MARGIN, Multipliers, Subproblem, add_cuts, are_valid
 from evomeans.typing import Flags, FloatArray
@@ -181,9 +180,3 @@ def fix_pairs(
             if left > least:
                 found[i, j] = True
                 found[j, i] = True
-
-
-def kernel_calls() -> list[Call]:
-    """Return what a proof calls of these, see :func:`~evomeans.compiled.ready.ready`."""
-    grid, mask = np.zeros((1, 1)), np.zeros((1, 1), np.bool_)
-    return [Call(fix_pairs, (grid, np.zeros(1), mask, 0.0, mask), 0.3)]

@@ -50,7 +50,7 @@ class StepKind(IntEnum):
 
 
 @dataclass(frozen=True)
-class Step(Generic[M]):
+class ProofStep(Generic[M]):
     """One step of a proof.
 
     Parameters
@@ -76,11 +76,11 @@ class CasesProof(Generic[M]):
     ----------
     cutoff : float
         In the units of the points. Steps that fix only speak of clusterings cheaper than this.
-    steps : tuple of Step
+    steps : tuple of ProofStep
     """
 
     cutoff: float
-    steps: tuple[Step[M], ...]
+    steps: tuple[ProofStep[M], ...]
 
     @property
     def n_nodes(self) -> int:
@@ -170,7 +170,7 @@ class Node(Generic[C, M, S]):
     """For the cases it is split into."""
     bound: float
     """Proven, for the computed costs; at least that of the case it was split from."""
-    steps: list[Step[M]] = field(default_factory=list)
+    steps: list[ProofStep[M]] = field(default_factory=list)
     better: Integers | None = None
     """Labels of the points: a clustering that is better than the known one."""
     is_last: bool = False
@@ -321,9 +321,9 @@ class CaseTree(ABC, Generic[N]):
         )
 
 
-def steps_of(root: Node[C, M, S]) -> list[Step[M]]:
+def steps_of(root: Node[C, M, S]) -> list[ProofStep[M]]:
     """List the steps of a tree, the case "apart" before the case "together"."""
-    steps: list[Step[M]] = []
+    steps: list[ProofStep[M]] = []
     pending = [root]
     while pending:
         node = pending.pop()
@@ -332,6 +332,6 @@ def steps_of(root: Node[C, M, S]) -> list[Step[M]]:
             continue
         # The multipliers at the end of a split case no longer matter, unless its bound is needed.
         steps += node.steps[:-1]
-        steps.append(Step(StepKind.SPLIT, node.steps[-1].multipliers, node.pair))
+        steps.append(ProofStep(StepKind.SPLIT, node.steps[-1].multipliers, node.pair))
         pending += [node.children[1], node.children[0]]
     return steps

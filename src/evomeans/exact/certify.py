@@ -8,13 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from evomeans.exact import direct
 from evomeans.exact.limits import Limits, Threads
+from evomeans.exact.plane_proof import PlaneTree, plane_bound
 from evomeans.exact.points import SMALLEST_INERTIA, WeightedPoints
 from evomeans.exact.projection import CpuProjector, ProjectionTools, Projector
-from evomeans.exact.proofs import DirectProof, Method, Proof, SeparationProof, check_proof
+from evomeans.exact.proofs import (
+    DirectProof,
+    Method,
+    Proof,
+    SeparationProof,
+    check_proof,
+    direct_optimum,
+    is_direct,
+)
 from evomeans.exact.separation import separation_bound
-from evomeans.exact.tree import Tree, TreeProof
+from evomeans.exact.tree import RelaxationTree, TreeProof
 from evomeans.typing import FloatArray, Integers
 
 MOST_POINTS = 1200
@@ -70,7 +78,7 @@ class Finding:
 def choose_method(points: WeightedPoints, k: int, most_points: int = MOST_POINTS) -> Choice:
     """Return what to attempt after `separation`, which costs next to nothing, has failed."""
     n, d = points.values.shape
-    if direct.solves(points, k):
+    if is_direct(points, k):
         return Choice(Method.DIRECT, "the problem can be solved exactly without a search")
     if d == 2 and n <= MOST_IN_PLANE:
         return Choice(Method.PLANE, f"the {n} distinct samples lie in a plane")
@@ -119,14 +127,14 @@ def attempt(
         Points of a part.
     """
     wanted = method or choose_method(points, k, most_points).method
-    if wanted is Method.DIRECT and not direct.solves(points, k):
+    if wanted is Method.DIRECT and not is_direct(points, k):
         raise ValueError(
             f"method='direct' is for one cluster, one feature, or at most n_clusters + 1 distinct "
             f"samples, got n_clusters={k} and {points.n} distinct samples with "
             f"{points.values.shape[1]} features."
         )
     if wanted is Method.DIRECT or points.n <= k:
-        lower, best = direct.optimum(points, k)
+        lower, best = direct_optimum(points, k)
         labels = best if points.inertia(best) < points.inertia(labels) else labels
         is_exact = lower > 0 or (points.n <= k and points.is_whole)
         reason = None if is_exact else TOO_WIDE
@@ -145,8 +153,6 @@ def attempt(
             bench = ProjectionTools(threads, projector)
             found = _by_relaxation(points, k, labels, limits, bench)
     elif wanted is Method.PLANE:
-        from evomeans.exact.plane import by_columns
-
         found = by_columns(points, k, labels, limits)
     else:
         from evomeans.exact.parts import by_parts
@@ -174,9 +180,22 @@ def _by_relaxation(
     points: WeightedPoints, k: int, labels: Integers, limits: Limits, tools: ProjectionTools
 ) -> Finding:
     known = labels if len(np.unique(labels)) == k else None
-    tree = Tree(points, k, points.inertia(labels), known, limits, tools=tools)
+    tree = RelaxationTree(points, k, points.inertia(labels), known, limits, tools=tools)
     proof: TreeProof = tree.prove()
     # Whatever the search believes, what counts is what the check of the proof returns.
     lower = check_proof(points, k, proof)
     best = labels if tree.labels is None else tree.labels
     return Finding(Method.RELAXATION, lower, best, proof, proof.n_nodes, proof.n_cuts)
+
+
+def by_columns(points: WeightedPoints, k: int, labels: Integers, limits: Limits) -> Finding:
+    """Raise the bound of prices until it meets the known inertia or time is up."""
+    if points.values.shape[1] != 2:
+        raise ValueError(
+            f"method='plane' is for samples with 2 features, got {points.values.shape[1]}."
+        )
+    tree = PlaneTree(points, k, points.inertia(labels), labels, limits)
+    proof = tree.prove()
+    # Whatever the search believes, what counts is what the check returns.
+    lower = plane_bound(points, k, proof)
+    return Finding(Method.PLANE, lower, tree.labels, proof, proof.n_nodes, tree.n_columns)

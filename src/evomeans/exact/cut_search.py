@@ -13,12 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.compiled.jit import FINITE, jit
-from evomeans.compiled.ready import Call
 from evomeans.exact.limits import Threads
-from evomeans.exact.subproblem import LARGEST, Cuts, no_cuts
+from evomeans.exact.subproblem import MOST_MEMBERS, Cuts
 from evomeans.typing import FloatArray
 
-FEW = 10
+FEW_CUTS = 10
 """Cuts per group, below which a search for cuts is repeated more thoroughly."""
 PER_GROUP = 100
 """Cuts that one search returns for each i, at most."""
@@ -46,7 +45,7 @@ def offer(
         while place > 0 and values[first + (place - 1) // 2] > value:
             parent = (place - 1) // 2
             values[first + place] = values[first + parent]
-            for e in range(LARGEST + 1):
+            for e in range(MOST_MEMBERS + 1):
                 found[first + place, e] = found[first + parent, e]
             place = parent
     else:
@@ -60,11 +59,11 @@ def offer(
             if values[first + child] >= value:
                 break
             values[first + place] = values[first + child]
-            for e in range(LARGEST + 1):
+            for e in range(MOST_MEMBERS + 1):
                 found[first + place, e] = found[first + child, e]
             place = child
     values[first + place] = value
-    for e in range(LARGEST + 1):
+    for e in range(MOST_MEMBERS + 1):
         found[first + place, e] = row[e]
     return count
 
@@ -85,8 +84,9 @@ def find_cuts(
 ) -> int:
     """Find violated cuts: pairs, the best triangles of each (i, j), and a star grown greedily.
 
-    Shapes: Z (n, n); found (m PER_GROUP, LARGEST + 1) and values (m PER_GROUP,) for the m groups i
-    from ``start`` to ``stop``; near, gains (n,); row (LARGEST + 1,); best, who (TRIANGLES,).
+    Shapes: Z (n, n); found (m PER_GROUP, MOST_MEMBERS + 1) and values (m PER_GROUP,) for the m
+    groups i from ``start`` to ``stop``; near, gains (n,); row (MOST_MEMBERS + 1,); best, who
+    (TRIANGLES,).
     Returns the number of cuts found, each violated by more than ``least``; for every i the
     PER_GROUP most violated ones.
     """
@@ -103,7 +103,7 @@ def find_cuts(
         row[0] = i
         for p in range(m):
             j = near[p]
-            for e in range(1, LARGEST + 1):
+            for e in range(1, MOST_MEMBERS + 1):
                 row[e] = -1
             row[1] = j
             if Z[i, j] - own > least:
@@ -130,7 +130,7 @@ def find_cuts(
             for q in range(m):
                 gains[q] = Z[i, near[q]] - Z[j, near[q]]
             gains[p] = -np.inf
-            while size < LARGEST:
+            while size < MOST_MEMBERS:
                 leader, gain = -1, least
                 for q in range(m):
                     if gains[q] > gain:
@@ -200,7 +200,7 @@ def grow_stars(
                     gains[h] = own_row[h] - others[p, h] - others[q, h]
                 row[1], row[2] = near[p], near[q]
                 size = 2
-                while size < LARGEST:
+                while size < MOST_MEMBERS:
                     leader = largest_of(gains, m)
                     gain = gains[leader]
                     if gain <= 0.0:
@@ -212,7 +212,7 @@ def grow_stars(
                         gains[h] -= others[leader, h]
                 if size == 2 or excess <= least:
                     continue
-                for e in range(size + 1, LARGEST + 1):
+                for e in range(size + 1, MOST_MEMBERS + 1):
                     row[e] = -1
                 sort_members(row, size)
                 if not is_among(found, values, total, count, row, excess, 1e-9 * own):
@@ -248,7 +248,7 @@ def is_among(
         if abs(values[place] - value) > rounding:
             continue
         is_equal = True
-        for e in range(LARGEST + 1):
+        for e in range(MOST_MEMBERS + 1):
             is_equal = is_equal and found[place, e] == row[e]
         if is_equal:
             return True
@@ -287,7 +287,7 @@ class CutFinder:
         Z = np.ascontiguousarray(Z)
         calls = [(each, Z, least) for each in self._ranges]
         found = np.concatenate(self._threads.map(CutRange.find, calls))
-        if len(found) > FEW * len(Z):
+        if len(found) > FEW_CUTS * len(Z):
             return found
         return np.concatenate([found, *self._threads.map(CutRange.find_more, calls)])
 
@@ -298,9 +298,9 @@ class CutRange:
     def __init__(self, n: int, start: int, stop: int) -> None:
         self._start, self._stop = start, stop
         most = (stop - start) * PER_GROUP
-        self._found, self._values = np.empty((most, LARGEST + 1), np.int32), np.empty(most)
+        self._found, self._values = np.empty((most, MOST_MEMBERS + 1), np.int32), np.empty(most)
         self._near, self._gains = np.empty(n, np.int64), np.empty(n)
-        self._row = np.empty(LARGEST + 1, np.int32)
+        self._row = np.empty(MOST_MEMBERS + 1, np.int32)
         self._best, self._who = np.empty(TRIANGLES), np.empty(TRIANGLES, np.int64)
         self._own_row, self._others = np.empty(n), np.empty((n, n))
 
@@ -317,13 +317,3 @@ class CutRange:
         results = self._found, self._values
         count = grow_stars(Z, least, self._start, self._stop, *results, *memory)
         return self._found[:count].copy()
-
-
-def kernel_calls() -> list[Call]:
-    """Return what a proof calls of these, see :func:`~evomeans.compiled.ready.ready`."""
-    grid, one, cuts = np.zeros((1, 1)), np.zeros(1), no_cuts()
-    index, row = np.zeros(1, np.int64), np.zeros(LARGEST + 1, np.int32)
-    return [
-        Call(find_cuts, (grid, 0.0, 0, 0, cuts, one, index, one, row, one, index), 1.5),
-        Call(grow_stars, (grid, 0.0, 0, 0, cuts, one, index, one, grid, one, row), 1.0),
-    ]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.exact.line_program import (
-    LARGEST,
+    LARGEST_MAGNITUDE,
     Segments,
     best_starts,
     best_starts_of_all,
@@ -20,7 +20,7 @@ from evomeans.exact.line_program import (
 )
 from evomeans.typing import FloatArray, Integers
 
-LIGHTEST = -70
+LIGHTEST_EXPONENT = -70
 """Binary exponent: lighter points, relative to the heaviest one, count as much as this."""
 PROVEN = 1e-6
 """A clustering is called optimal if its inertia exceeds the optimum by no more than this share."""
@@ -165,7 +165,7 @@ class ScaledLine:
     @classmethod
     def of_points(cls, x: FloatArray, w: FloatArray) -> ScaledLine:
         """Scale points, and merge those that are equal."""
-        scaled_x, x_exponent = scale(x, LARGEST)
+        scaled_x, x_exponent = scale(x, LARGEST_MAGNITUDE)
         scaled_w, w_exponent = scale(w, 1.0)
         merged = distinct(scaled_x, scaled_w)
         return cls(x, w, scaled_x, scaled_w, (x_exponent, w_exponent), *merged)
@@ -181,7 +181,7 @@ class ScaledLine:
         """Return optimal segments for several numbers of clusters, ascending."""
         values, weights = self.values, self.weights
         # Sums of weights carry some 30 digits; 21 of them below the largest weight are plenty.
-        clamped = np.maximum(weights, math.ldexp(float(weights.max()), LIGHTEST))
+        clamped = np.maximum(weights, math.ldexp(float(weights.max()), LIGHTEST_EXPONENT))
         # Labels that are optimal for the raised weights lose at most what these add, anywhere.
         raised = 2 * float(np.sum(clamped - weights)) * float(values[-1] - values[0]) ** 2
         ks = [k for k in k_values if k < values.size]

@@ -1,6 +1,4 @@
-"""The dynamic program on the line, and its kernels.
-
-The dynamic program on the line: optimal segments of sorted, distinct, weighted values.
+"""The dynamic program on the line: optimal segments of sorted, distinct, weighted values.
 
 ``D_q[j] = min over i of D_{q-1}[i] + cost(i, j)``, with ``cost(i, j)`` the sum of squares of the
 points i..j-1 about their mean. The cost has the Monge property, so that one layer takes
@@ -47,7 +45,6 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from evomeans.compiled.jit import jit
-from evomeans.compiled.ready import Call
 from evomeans.typing import FloatArray, Integers
 
 IndexArray = NDArray[np.integer[Any]]
@@ -177,17 +174,10 @@ def row_minima(
     return low_row + end - 1
 
 
-def kernel_calls() -> list[Call]:
-    """Return what the solver calls, see :func:`~evomeans.compiled.ready.ready`."""
-    one, sums, index = np.zeros(1), np.zeros((1, 6)), np.zeros(1, np.int32)
-    rows = sums, index, one, one, index, 1, 1, 0, 0, 1.0
-    return [Call(prefix_sums, (one, one, one, sums), 0.6), Call(row_minima, rows, 1.2)]
-
-
 COARSE = 1024  # a coarse problem has about 4 · max(COARSE, k) points
 SLACK = 1e-9  # relative; far above the rounding of an inertia
-LARGEST = 2.0**400  # of magnitudes: squares do not overflow, and few underflow
-SMALLEST = 2.0**-900  # an inertia from here on keeps its digits whatever underflows
+LARGEST_MAGNITUDE = 2.0**400  # of magnitudes: squares do not overflow, and few underflow
+LEAST_EXACT_INERTIA = 2.0**-900  # an inertia from here on keeps its digits whatever underflows
 
 
 class Segments(NamedTuple):
@@ -204,14 +194,14 @@ class Segments(NamedTuple):
 def best_starts(x: FloatArray, w: FloatArray, k: int) -> Segments:
     """Return the k indices at which the optimal segments start.
 
-    There are more than k points x, ascending and distinct, of magnitude at most `LARGEST`, with
-    positive weights w, at most 1.
+    There are more than k points x, ascending and distinct, of magnitude at most
+    `LARGEST_MAGNITUDE`, with positive weights w, at most 1.
     """
     if k == 1:
         return Segments(np.zeros(1, np.int64), 0.0)
     starts = good_starts(x, w, k)
     inertia = segment_means(x, w, starts)[2]
-    if inertia < SMALLEST:
+    if inertia < LEAST_EXACT_INERTIA:
         return Segments(starts, math.inf)
     first = forced_starts(x, w, starts, inertia)
     sums, reach = segment_sums(x, w, first)
@@ -237,7 +227,7 @@ def best_starts_of_all(x: FloatArray, w: FloatArray, ks: Sequence[int]) -> list[
         return [Segments(np.zeros(1, np.int64), 0.0), *others]
     starts = good_starts(x, w, ks[0])
     inertia = segment_means(x, w, starts)[2]
-    if inertia < SMALLEST:
+    if inertia < LEAST_EXACT_INERTIA:
         return [best_starts(x, w, k) for k in ks]
     first = forced_starts(x, w, starts, inertia)
     sums, reach = segment_sums(x, w, first)

@@ -1,23 +1,14 @@
-"""Proofs by parts that look alike.
-
-Parts that look alike: every cluster is spread evenly over all of them.
-
-The bound of `parts` loses what the means of a cluster in the parts differ from its mean in the
-whole, and what other clusterings gain in a part because it is a sample [1]_. Each cluster is
-therefore divided into cells of neighbours, and every part gets as many points of each cell as the
-others. Then points of a cell are exchanged between parts while that brings the means of clusters
-and of cells closer together.
-
-References
-----------
-.. [1] A. L. Croella, V. Piccialli, A. M. Sudoso: "Strong bounds for large-scale minimum
-   sum-of-squares clustering", arXiv:2502.08397, 2025.
-
-Many points: split them into parts, and add up the bounds of the parts.
+"""Proofs for many points: split them into parts that look alike, and add up their bounds.
 
 For any partition of the points, the optimum of the whole is at least the sum of the optima of the
 parts: restricted to a part, the optimal clustering costs at most its share, and the part's own
-optimum costs no more [1]_. The parts come from `anticlusters`.
+optimum costs no more [1]_.
+
+The sum loses what the means of a cluster in the parts differ from its mean in the whole, and what
+other clusterings gain in a part because it is a sample. So `anticlusters` spreads every cluster
+evenly over all parts: it divides the cluster into cells of neighbours, and every part gets as many
+points of each cell as the others. Then points of a cell are exchanged between parts while that
+brings the means of clusters and of cells closer together.
 
 If bounds are proven for a random sample of the parts only, the rest is estimated. What each part
 lacks, its share of the known inertia minus its bound, varies little. Student's t with the
@@ -42,8 +33,6 @@ from scipy.stats import t as students_t
 from threadpoolctl import threadpool_limits
 
 from evomeans.compiled.jit import jit
-from evomeans.compiled.ready import Call
-from evomeans.exact import direct
 from evomeans.exact.certify import MOST_POINTS, Finding, Map
 from evomeans.exact.limits import Limits
 from evomeans.exact.points import SMALLEST_INERTIA, WeightedPoints
@@ -53,10 +42,11 @@ from evomeans.exact.proofs import (
     PartsProof,
     Proof,
     check_proof,
+    is_direct,
     part_bounds,
 )
 from evomeans.exact.subproblem import kmeans
-from evomeans.exact.tree import Tree
+from evomeans.exact.tree import RelaxationTree
 from evomeans.typing import FloatArray, Integers
 
 TRIALS_PER_POINT = 400
@@ -222,14 +212,6 @@ def exchange(
             parts[a], parts[b] = q, p
 
 
-def kernel_calls() -> list[Call]:
-    """Return what a proof calls of these, see :func:`~evomeans.compiled.ready.ready`."""
-    grid, one, index = np.zeros((1, 1)), np.zeros(1), np.zeros(1, np.int64)
-    cells, pairs = np.zeros((1, 1, 1)), np.zeros((1, 2), np.int64)
-    arrays = grid, grid, one, index, index, grid, one, cells, grid, pairs
-    return [Call(exchange, (*arrays, 0.0), 0.6)]
-
-
 PART_SIZES = 250, 800
 """Points of a part, at least and at most. Other clusterings gain less in larger parts."""
 PART_SECONDS = 1.5e-7
@@ -278,7 +260,7 @@ class PartTask:
 def prove_part(task: PartTask, limits: Limits | None = None) -> Proof | None:
     """Prove a bound for one part, at the root of its search tree; None if underflow forbids it."""
     points, k = task.points, task.k
-    if direct.solves(points, k):
+    if is_direct(points, k):
         return DirectProof()
     labels = np.unique(task.labels, return_inverse=True)[1].ravel()
     better = kmeans(points, points.means(labels))
@@ -289,7 +271,7 @@ def prove_part(task: PartTask, limits: Limits | None = None) -> Proof | None:
     known = labels if labels.max() + 1 == k else None
     limits = limits or Limits(gap=PART_GAP, max_time=task.max_time)
     with threadpool_limits(1):
-        proof: Proof = Tree(
+        proof: Proof = RelaxationTree(
             points, k, points.inertia(labels), known, limits, False, max_nodes=1
         ).prove()
         return proof

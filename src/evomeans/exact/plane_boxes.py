@@ -14,13 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from evomeans.compiled.bundle import bundle
 from evomeans.compiled.jit import jit
-from evomeans.compiled.ready import Call
 from evomeans.exact.plane_case import (
     STEPS,
-    Choices,
     PlaneCase,
-    arrays_of,
+    PricedGroups,
     best_choice,
     descend_all,
     descend_from,
@@ -33,6 +32,7 @@ MOST_BOXES = 2_000_000
 MOST_PLACES = 3000
 
 
+@bundle
 class Boxes(NamedTuple):
     """A stack of boxes. Row 0 is for the box that is being split, row 1 holds the first one.
 
@@ -79,16 +79,8 @@ def least_value(
     values, ends = descend_all(case, prices, case.values)
     least = min(float(values.min()), 0.0)
     places, n_places = np.empty((MOST_PLACES, 2)), np.zeros(1, np.int64)
-    found = bound_boxes(
-        *arrays_of(case, prices),
-        least,
-        tolerance,
-        wanted,
-        *Boxes.around(case, prices),
-        places,
-        n_places,
-        MOST_BOXES,
-    )
+    groups, boxes = PricedGroups.of_case(case, prices), Boxes.around(case, prices)
+    found = bound_boxes(groups, least, tolerance, wanted, boxes, places, n_places, MOST_BOXES)
     low = places[: min(MOST_PLACES, int(n_places[0]))]
     return float(found), np.concatenate([ends[values < wanted], low])
 
@@ -108,23 +100,15 @@ def range_of_distance(x: FloatArray, i: int, box: Any) -> tuple[float, float]:
 
 @jit
 def restrict(
-    x: FloatArray,
-    w: FloatArray,
-    prices: FloatArray,
-    parts: Integers,
-    starts: Integers,
-    members: Integers,
-    margin: float,
-    box: Any,
-    candidates: Any,
-    count: int,
-    kept: Any,
+    groups: PricedGroups, margin: float, box: Any, candidates: Any, count: int, kept: Any
 ) -> tuple[int, float, float]:
     """Bound f in a box from below, list the groups near it, and find f in its middle.
 
     Listed are the groups whose least gain in the box is below ``margin``, at least 0.
-    Shapes as in `descend`; box (2, 2); candidates, kept (n,).
+    Shapes: box (2, 2); candidates, kept (n,).
     """
+    x, w, prices = groups.x, groups.w, groups.prices
+    parts, starts, members = groups.parts, groups.starts, groups.members
     n_kept = 0
     weight = squares = size = outside = middle = paid = 0.0
     s0 = s1 = 0.0
@@ -189,7 +173,7 @@ def restrict(
                 paid += prices[i]
         else:
             outside += lowest
-        middle += best_choice(x, w, prices, parts, starts, members, part, c0, c1)[0]
+        middle += best_choice(groups, part, c0, c1)[0]
     value = outside - paid
     if weight > 0.0:
         m0, m1 = s0 / weight, s1 / weight
@@ -202,14 +186,12 @@ def restrict(
 
 
 @jit
-def split_box(
-    lists: NDArray[np.int32], sides: FloatArray, counts: Integers, top: int
-) -> tuple[int, int, float, bool]:
+def split_box(boxes: Boxes, top: int) -> tuple[int, int, float, bool]:
     """Move the box on top of the stack to row 0; return how many groups it lists and where to cut.
 
     The last value says that the box is too small to be cut, or the stack full.
     """
-    count = counts[top]
+    lists, sides, count = boxes.lists, boxes.sides, boxes.counts[top]
     for place in range(count):
         lists[0, place] = lists[top, place]
     for side in range(2):
@@ -223,19 +205,11 @@ def split_box(
 
 @jit
 def bound_boxes(
-    x: FloatArray,
-    w: FloatArray,
-    prices: FloatArray,
-    parts: Integers,
-    starts: Integers,
-    members: Integers,
+    groups: PricedGroups,
     least: float,
     tolerance: float,
     wanted: float,
-    lists: NDArray[np.int32],
-    sides: FloatArray,
-    counts: Integers,
-    bounds: FloatArray,
+    boxes: Boxes,
     places: FloatArray,
     n_places: Integers,
     most: int,
@@ -245,14 +219,15 @@ def bound_boxes(
     ``least`` is the least value found so far; ``places`` are filled with middles of boxes where f
     is below ``wanted``, the first of them overwritten when it is full.
 
-    Shapes as in `descend` and `Boxes`; places (MOST_PLACES, 2); n_places (1,).
+    Shapes: places (MOST_PLACES, 2); n_places (1,).
     """
+    lists, sides, bounds = boxes.lists, boxes.sides, boxes.bounds
     target = least - tolerance
     certain = target
     top, n_boxes = 1, 0
     while top > 0:
         bound = bounds[top]
-        count, axis, middle, is_final = split_box(lists, sides, counts, top)
+        count, axis, middle, is_final = split_box(boxes, top)
         top -= 1
         n_boxes += 1
         if is_final or n_boxes > most:
@@ -264,37 +239,13 @@ def bound_boxes(
                 for e in range(2):
                     sides[top, side, e] = sides[0, side, e]
             sides[top, 1 - half, axis] = middle
-            found, bound, value = restrict(
-                x,
-                w,
-                prices,
-                parts,
-                starts,
-                members,
-                0.0,
-                sides[top],
-                lists[0],
-                count,
-                lists[top],
-            )
-            counts[top], bounds[top] = found, bound
+            found, bound, value = restrict(groups, 0.0, sides[top], lists[0], count, lists[top])
+            boxes.counts[top], bounds[top] = found, bound
             if value < least:
                 # Without the way down from here, boxes around it would be split again and again.
                 y0 = (sides[top, 0, 0] + sides[top, 1, 0]) / 2.0
                 y1 = (sides[top, 0, 1] + sides[top, 1, 1]) / 2.0
-                lowest, y0, y1 = descend_from(
-                    x,
-                    w,
-                    prices,
-                    parts,
-                    starts,
-                    members,
-                    lists[top],
-                    found,
-                    y0,
-                    y1,
-                    STEPS,
-                )
+                lowest, y0, y1 = descend_from(groups, lists[top], found, y0, y1, STEPS)
                 least = min(value, lowest)
                 target = least - tolerance
             if value < wanted:
@@ -305,11 +256,3 @@ def bound_boxes(
             if bound >= target:
                 top -= 1
     return min(certain, target)
-
-
-def kernel_calls() -> list[Call]:
-    """Return what a proof calls of these, see :func:`~evomeans.compiled.ready.ready`."""
-    grid, one, index = np.zeros((1, 2)), np.zeros(1), np.zeros(1, np.int64)
-    case = grid, one, one, *Choices(index, index, index)
-    stack = Boxes(np.zeros((1, 1), np.int32), np.zeros((1, 2, 2)), index, one)
-    return [Call(bound_boxes, (*case, 0.0, 0.0, 0.0, *stack, grid, index, 1), 2.0)]

@@ -1,14 +1,10 @@
-"""A case of a proof in the plane, and the search for the best cluster in it.
-
-A case of a proof in the plane: groups of points that share a cluster, and pairs that do not.
+"""A case of a proof in the plane: groups of points that share a cluster, and pairs that do not.
 
 A group of weight w and mean m adds w |m - y|² plus its own scatter to the cost of a cluster with
 mean y. So a group is a point again, and only the sum of all scatters is added to every cost.
 
-Downhill from a place in the plane: which groups join a cluster there, and where its mean goes.
-
-The functions here only find values of f, see `plane_prices`. Its lower bound comes from
-`plane_boxes`.
+The kernels go downhill from places in the plane: which groups join a cluster there, and where its
+mean goes. They only find values of f, see `plane_prices`; `plane_boxes` bounds f from below.
 """
 
 from __future__ import annotations
@@ -21,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from evomeans.compiled.bundle import bundle
 from evomeans.compiled.jit import jit
-from evomeans.compiled.ready import Call
 from evomeans.exact.points import UNIT, WeightedPoints, sums_by
 from evomeans.typing import FloatArray, Integers
 
@@ -182,12 +178,32 @@ class PlaneCase:
 STEPS = 60
 
 
-def arrays_of(
-    case: PlaneCase, prices: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray, Integers, Integers, Integers]:
-    """Return what the kernels need to know of a case and its prices."""
-    values = np.ascontiguousarray(case.values)
-    return values, case.weights, np.ascontiguousarray(prices), *case.choices
+@bundle
+class PricedGroups(NamedTuple):
+    """What kernels need to know of a case and its prices.
+
+    Parameters
+    ----------
+    x : (n, 2) array
+        Means of the groups.
+    w, prices : (n,) arrays
+        Their weights and prices.
+    parts, starts, members : arrays
+        See `Choices`.
+    """
+
+    x: FloatArray
+    w: FloatArray
+    prices: FloatArray
+    parts: Integers
+    starts: Integers
+    members: Integers
+
+    @classmethod
+    def of_case(cls, case: PlaneCase, prices: FloatArray) -> PricedGroups:
+        """Put the arrays together."""
+        values = np.ascontiguousarray(case.values)
+        return cls(values, case.weights, np.ascontiguousarray(prices), *case.choices)
 
 
 def descend_all(
@@ -198,42 +214,33 @@ def descend_all(
     values = np.empty(len(ends))
     # Groups without a price never join, and would only take time.
     free = case.free[prices[case.free] > 0]
-    descend(*arrays_of(case, prices), free, ends, values, STEPS)
+    descend(PricedGroups.of_case(case, prices), free, ends, values, STEPS)
     return values, ends
 
 
 def clusters_at(case: PlaneCase, prices: FloatArray, ends: FloatArray) -> NDArray[np.bool_]:
     """Return, for every place y, the groups whose sum is f(y)."""
     found = np.zeros((len(ends), case.n), np.bool_)
-    join(*arrays_of(case, prices), case.free, ends, found)
+    join(PricedGroups.of_case(case, prices), case.free, ends, found)
     return found
 
 
 @jit
-def gain(x: FloatArray, w: FloatArray, prices: FloatArray, i: int, y0: float, y1: float) -> float:
+def gain(groups: PricedGroups, i: int, y0: float, y1: float) -> float:
     """Return w |x - y|² - p of a group."""
-    o0, o1 = x[i, 0] - y0, x[i, 1] - y1
-    return w[i] * (o0 * o0 + o1 * o1) - prices[i]
+    o0, o1 = groups.x[i, 0] - y0, groups.x[i, 1] - y1
+    return groups.w[i] * (o0 * o0 + o1 * o1) - groups.prices[i]
 
 
 @jit
-def best_choice(
-    x: FloatArray,
-    w: FloatArray,
-    prices: FloatArray,
-    parts: Integers,
-    starts: Integers,
-    members: Integers,
-    part: int,
-    y0: float,
-    y1: float,
-) -> tuple[float, int]:
+def best_choice(groups: PricedGroups, part: int, y0: float, y1: float) -> tuple[float, int]:
     """Return the lowest sum of gains at y of any choice, and the choice."""
+    parts, starts = groups.parts, groups.starts
     lowest, best = np.inf, parts[part]
     for q in range(parts[part], parts[part + 1]):
         total = 0.0
         for place in range(starts[q], starts[q + 1]):
-            total += gain(x, w, prices, members[place], y0, y1)
+            total += gain(groups, groups.members[place], y0, y1)
         if total < lowest:
             lowest, best = total, q
     return lowest, best
@@ -241,22 +248,14 @@ def best_choice(
 
 @jit
 def descend_from(
-    x: FloatArray,
-    w: FloatArray,
-    prices: FloatArray,
-    parts: Integers,
-    starts: Integers,
-    members: Integers,
-    free: Any,
-    count: int,
-    y0: float,
-    y1: float,
-    steps: int,
+    groups: PricedGroups, free: Any, count: int, y0: float, y1: float, steps: int
 ) -> tuple[float, float, float]:
     """Move y to the mean of the groups whose sum is f(y), until nothing changes; return f and y.
 
     Only the first ``count`` groups of ``free`` are looked at, so that f may be lower still.
     """
+    x, w, prices = groups.x, groups.w, groups.prices
+    starts, members = groups.starts, groups.members
     last = value = np.inf
     for _ in range(steps):
         total = value = m0 = m1 = 0.0
@@ -269,8 +268,8 @@ def descend_from(
                 total += w[i]
                 m0 += w[i] * o0
                 m1 += w[i] * o1
-        for part in range(parts.shape[0] - 1):
-            lowest, q = best_choice(x, w, prices, parts, starts, members, part, y0, y1)
+        for part in range(groups.parts.shape[0] - 1):
+            lowest, q = best_choice(groups, part, y0, y1)
             value += lowest
             for place in range(starts[q], starts[q + 1]):
                 i = members[place]
@@ -287,12 +286,7 @@ def descend_from(
 
 @jit
 def descend(
-    x: FloatArray,
-    w: FloatArray,
-    prices: FloatArray,
-    parts: Integers,
-    starts: Integers,
-    members: Integers,
+    groups: PricedGroups,
     free: NDArray[np.int32],
     ends: FloatArray,
     values: FloatArray,
@@ -300,54 +294,25 @@ def descend(
 ) -> None:
     """Follow f downhill from many starts.
 
-    Shapes: x (n, 2); w, prices (n,); choices as in `Choices`; free (m,); ends (s, 2), starts that
-    become ends; values (s,).
+    Shapes: free (m,); ends (s, 2), starts that become ends; values (s,).
     """
     for start in range(ends.shape[0]):
+        y0, y1 = ends[start, 0], ends[start, 1]
         values[start], ends[start, 0], ends[start, 1] = descend_from(
-            x,
-            w,
-            prices,
-            parts,
-            starts,
-            members,
-            free,
-            free.shape[0],
-            ends[start, 0],
-            ends[start, 1],
-            steps,
+            groups, free, free.shape[0], y0, y1, steps
         )
 
 
 @jit
 def join(
-    x: FloatArray,
-    w: FloatArray,
-    prices: FloatArray,
-    parts: Integers,
-    starts: Integers,
-    members: Integers,
-    free: NDArray[np.int32],
-    ends: FloatArray,
-    found: NDArray[np.bool_],
+    groups: PricedGroups, free: NDArray[np.int32], ends: FloatArray, found: NDArray[np.bool_]
 ) -> None:
-    """Mark the groups whose sum is f(y). Shapes as in `descend`; found (s, n)."""
+    """Mark the groups whose sum is f(y). Shapes: free (m,); ends (s, 2); found (s, n)."""
     for end in range(ends.shape[0]):
         y0, y1 = ends[end, 0], ends[end, 1]
         for place in range(free.shape[0]):
-            found[end, free[place]] = gain(x, w, prices, free[place], y0, y1) < 0.0
-        for part in range(parts.shape[0] - 1):
-            _, q = best_choice(x, w, prices, parts, starts, members, part, y0, y1)
-            for place in range(starts[q], starts[q + 1]):
-                found[end, members[place]] = True
-
-
-def kernel_calls() -> list[Call]:
-    """Return what a proof calls of these, see :func:`~evomeans.compiled.ready.ready`."""
-    grid, one, index = np.zeros((1, 2)), np.zeros(1), np.zeros(1, np.int64)
-    case = grid, one, one, *Choices(index, index, index)
-    free = np.zeros(1, np.int32)
-    return [
-        Call(descend, (*case, free, grid, one, 1), 0.7),
-        Call(join, (*case, free, grid, np.zeros((1, 1), np.bool_)), 0.4),
-    ]
+            found[end, free[place]] = gain(groups, free[place], y0, y1) < 0.0
+        for part in range(groups.parts.shape[0] - 1):
+            _, q = best_choice(groups, part, y0, y1)
+            for place in range(groups.starts[q], groups.starts[q + 1]):
+                found[end, groups.members[place]] = True

@@ -32,10 +32,9 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from evomeans.compiled.jit import jit
-from evomeans.compiled.ready import Call
 from evomeans.typing import FloatArray, Integers
 
-MOST_STEPS = 60
+MOST_NEWTON_STEPS = 60
 SHORT = 0.99
 """Share of the way to the border that a step goes."""
 
@@ -43,7 +42,7 @@ Members = NDArray[np.int32]
 
 
 @dataclass(frozen=True)
-class Solution:
+class ProgramSolution:
     """Prices and shares.
 
     Parameters
@@ -91,19 +90,19 @@ class Master:
         self.clusters.append(members)
         self._costs.append(cost)
 
-    def solve(self, start: Solution, accuracy: float) -> Solution | None:
+    def solve(self, start: ProgramSolution, accuracy: float) -> ProgramSolution | None:
         """Return a solution near the central path whose gap is a small share of its value.
 
         Parameters
         ----------
-        start : Solution
+        start : ProgramSolution
             Shares of the first clusters; those of the others are small.
         accuracy : float
             The gap of the solution as a share of its value.
 
         Returns
         -------
-        Solution or None
+        ProgramSolution or None
             None if the arithmetic fails, as it may in odd units.
         """
         with np.errstate(all="ignore"):
@@ -111,7 +110,7 @@ class Master:
         is_good = np.isfinite(found.prices).all() and np.isfinite(found.shares).all()
         return found if is_good else None
 
-    def _solve(self, start: Solution, accuracy: float) -> Solution:
+    def _solve(self, start: ProgramSolution, accuracy: float) -> ProgramSolution:
         n, m = self.n, len(self.clusters)
         program = _Program(self.clusters, n)
         c = np.append(self._costs, np.full(n, self._dearest))
@@ -122,7 +121,7 @@ class Master:
         y = np.maximum(np.append(start.prices, start.sigma), 1e-6)
         z, s = np.maximum(c - program.at(y), 1e-3), np.maximum(program.a(x) - b, 1e-3)
         largest = max(1.0, float(np.abs(c[:m]).max(initial=0.0)))
-        for _ in range(MOST_STEPS):
+        for _ in range(MOST_NEWTON_STEPS):
             missing, excess = b - program.a(x) + s, c - program.at(y) - z
             products = float(x @ z + s @ y)
             is_feasible = np.abs(excess).max() < max(1e-9, 0.1 * accuracy) * largest
@@ -142,7 +141,7 @@ class Master:
             primal = SHORT * min(_step(x, dx), _step(s, ds))
             dual = SHORT * min(_step(z, dz), _step(y, dy))
             x, s, y, z = x + primal * dx, s + primal * ds, y + dual * dy, z + dual * dz
-        return Solution(y[:n], float(y[n]), x[:m], float(c @ x))
+        return ProgramSolution(y[:n], float(y[n]), x[:m], float(c @ x))
 
 
 def together(n: int, clusters: Sequence[Members], shares: FloatArray) -> FloatArray:
@@ -277,13 +276,3 @@ def times_shares(
         for s in range(starts[q], starts[q + 1]):
             found[members[s]] += x[q]
         found[n] -= x[q] * counted[q]
-
-
-def kernel_calls() -> list[Call]:
-    """Return what a proof calls of these, see :func:`~evomeans.compiled.ready.ready`."""
-    program = np.zeros(1, np.int64), np.zeros(1, np.int32), np.zeros(1)
-    return [
-        Call(normal_matrix, (*program, np.zeros(1), np.zeros((1, 1))), 0.3),
-        Call(times_prices, (*program, np.zeros(1), np.zeros(1)), 0.2),
-        Call(times_shares, (*program, np.zeros(1), np.zeros(1)), 0.2),
-    ]

@@ -14,16 +14,14 @@ clusters costs at least
 
 This is the bound of column generation [1]_. `plane_boxes` bounds the least value of f from below.
 
+`PriceSearch` looks for prices with a high bound. The bound is a concave function of the prices, and
+every cluster that pricing finds is a column of the linear program of `plane_master`, which proposes
+the next prices. Nothing in that search has to be exact.
+
 References
 ----------
 .. [1] D. Aloise, P. Hansen, L. Liberti: "An improved column generation algorithm for minimum
    sum-of-squares clustering", Mathematical Programming 131, 2012.
-
-Column generation for one case: the search for prices with a high bound.
-
-The bound of `plane_prices` is a concave function of the prices, and every cluster that pricing
-finds is a column of the linear program of `plane_master`, which proposes the next prices. Nothing
-here has to be exact.
 """
 
 from __future__ import annotations
@@ -40,13 +38,13 @@ from evomeans.exact.bound import relative_error
 from evomeans.exact.limits import Limits
 from evomeans.exact.plane_boxes import least_value
 from evomeans.exact.plane_case import PlaneCase, clusters_at, descend_all
-from evomeans.exact.plane_master import Master, Members, Solution
+from evomeans.exact.plane_master import Master, Members, ProgramSolution
 from evomeans.exact.points import UNIT, sums_by
 from evomeans.typing import FloatArray, Integers
 
-TOLERANCE = 1e-9
+BOX_TOLERANCE = 1e-9
 """What the bound may lose at the boxes, as a share of all prices."""
-LARGEST = 1e290
+LARGEST_PRICE = 1e290
 """Prices from here on prove nothing: their sums might overflow."""
 
 
@@ -68,7 +66,7 @@ class Evaluation(NamedTuple):
     error: float
 
 
-def evaluate(case: PlaneCase, prices: FloatArray, tolerance: float = TOLERANCE) -> Evaluation:
+def evaluate(case: PlaneCase, prices: FloatArray, tolerance: float = BOX_TOLERANCE) -> Evaluation:
     """Return the lower bound that prices prove, in the units of the points.
 
     Rounding is allowed for. Each box subtracts what its own sums may be off by. Discs that rounding
@@ -76,8 +74,8 @@ def evaluate(case: PlaneCase, prices: FloatArray, tolerance: float = TOLERANCE) 
     the extent, which moves the minimum of a quadratic by at most 64 u times weight, radius and
     extent. Scatters are too large by a share.
     """
-    if not np.abs(prices).max() < LARGEST:
-        return NOTHING
+    if not np.abs(prices).max() < LARGEST_PRICE:
+        return PROVES_NOTHING
     paid = float(np.maximum(prices, 0.0).sum())
     radius = math.sqrt(float((np.maximum(prices, 0.0) / case.weights).max()))
     least, _ = least_value(case, prices, tolerance * paid / case.k, -np.inf)
@@ -89,7 +87,7 @@ def evaluate(case: PlaneCase, prices: FloatArray, tolerance: float = TOLERANCE) 
     return Evaluation(bound, least, error)
 
 
-NOTHING = Evaluation(-math.inf, -math.inf, math.inf)
+PROVES_NOTHING = Evaluation(-math.inf, -math.inf, math.inf)
 
 
 def proven_bound(case: PlaneCase, bound: float) -> float:
@@ -103,7 +101,7 @@ def proven_bound(case: PlaneCase, bound: float) -> float:
     return max(0.0, math.sqrt(bound) * (1 - 4 * UNIT) - case.displacement) ** 2 * (1 - 4 * UNIT)
 
 
-NEIGHBOURS = 8
+NEIGHBOURS_JOINED = 8
 """Points next to each cluster for which the clusters with one point more are columns at once."""
 MOST_NEW = 600
 """Columns that one pricing adds, at most."""
@@ -118,21 +116,21 @@ UNDECIDED = 0.02
 
 
 @dataclass(frozen=True)
-class Start:
+class PriceStart:
     """Where a search for prices begins.
 
     Parameters
     ----------
-    solution : Solution
+    solution : ProgramSolution
         Of the program, in its units; shares of the clusters.
     clusters : sequence of arrays
         Groups of every cluster, sorted.
     """
 
-    solution: Solution
+    solution: ProgramSolution
     clusters: Sequence[Members]
 
-    def regrouped(self, before: PlaneCase, after: PlaneCase) -> Start:
+    def regrouped(self, before: PlaneCase, after: PlaneCase) -> PriceStart:
         """Return the start for a case with fewer clusterings.
 
         Clusters that it does not allow are dropped, and prices of merged groups are added.
@@ -148,7 +146,7 @@ class Start:
                 shares.append(share)
                 clusters.append(new.astype(np.int32))
         solution = replace(self.solution, prices=prices, shares=np.array(shares))
-        return Start(solution, clusters)
+        return PriceStart(solution, clusters)
 
 
 def allows(case: PlaneCase, groups: Integers) -> bool:
@@ -159,7 +157,7 @@ def allows(case: PlaneCase, groups: Integers) -> bool:
     return not any(a in chosen and b in chosen for a, b in case.pairs)
 
 
-def first_start(case: PlaneCase, labels: Integers) -> Start:
+def first_start(case: PlaneCase, labels: Integers) -> PriceStart:
     """Begin at a known clustering, of points that are all groups of their own.
 
     Prices are half-way between what a point saves by leaving its cluster and what it costs in
@@ -185,13 +183,13 @@ def first_start(case: PlaneCase, labels: Integers) -> Start:
         if len(own) > 1:
             clusters += [np.delete(own, place) for place in range(len(own))]
         others = np.flatnonzero(labels != a)
-        count = min(len(others), max(NEIGHBOURS, len(own) // 2))
+        count = min(len(others), max(NEIGHBOURS_JOINED, len(own) // 2))
         if count:
             near = np.argpartition(distances[others, a], count - 1)[:count]
             clusters += [np.sort(np.append(own, j)) for j in others[near]]
     shares = np.where(np.arange(len(clusters)) < len(members), 1.0, 1e-3)
-    solution = Solution(prices * case.n / cutoff, 1.0, shares, math.nan)
-    return Start(solution, [one.astype(np.int32) for one in clusters])
+    solution = ProgramSolution(prices * case.n / cutoff, 1.0, shares, math.nan)
+    return PriceStart(solution, [one.astype(np.int32) for one in clusters])
 
 
 class PriceSearch:
@@ -202,10 +200,10 @@ class PriceSearch:
     case : PlaneCase
     cutoff : float
         Inertia of the known clustering, in the units of the points.
-    start : Start
+    start : PriceStart
     """
 
-    def __init__(self, case: PlaneCase, cutoff: float, start: Start) -> None:
+    def __init__(self, case: PlaneCase, cutoff: float, start: PriceStart) -> None:
         self.case, self.cutoff = case, cutoff
         self.unit = cutoff / case.points.n
         self.scatter = float(case.scatters.sum())
@@ -224,9 +222,9 @@ class PriceSearch:
         self._starts = np.concatenate([(case.values + case.values[one]) / 2 for one in near.T])
 
     @property
-    def start(self) -> Start:
+    def start(self) -> PriceStart:
         """Where the search for a similar case may begin."""
-        return Start(self.solution, self._master.clusters[: len(self.solution.shares)])
+        return PriceStart(self.solution, self._master.clusters[: len(self.solution.shares)])
 
     @property
     def n_columns(self) -> int:

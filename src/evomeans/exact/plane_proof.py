@@ -1,7 +1,6 @@
-"""Proofs in the plane, their check, and groups that must share a cluster.
+"""Proofs in the plane by branch and price: what their steps mean, their check, and the search.
 
-Groups that share a cluster in every clustering cheaper than the known one.
-
+`groups_together` finds groups that share a cluster in every clustering cheaper than the known one.
 Let U be the known inertia. The k clusters of a cheaper clustering have costs minus prices that sum
 to less than U minus all prices and scatters, and each of them is at least min(0, v). So for every
 one of them
@@ -31,9 +30,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.compiled.jit import jit
-from evomeans.compiled.ready import Call
 from evomeans.exact.bound import outward, relative_error
-from evomeans.exact.cases import CasesProof, InvalidProofError, Pair, Rules, check_cutoff, follow
+from evomeans.exact.cases import (
+    CasesProof,
+    CaseTree,
+    InvalidProofError,
+    Node,
+    Pair,
+    ProofStep,
+    Rules,
+    StepKind,
+    check_cutoff,
+    follow,
+)
 from evomeans.exact.plane_boxes import (
     MOST_BOXES,
     Boxes,
@@ -41,12 +50,21 @@ from evomeans.exact.plane_boxes import (
     restrict,
     split_box,
 )
-from evomeans.exact.plane_case import Choices, PlaneCase, arrays_of
-from evomeans.exact.plane_prices import Evaluation, evaluate, proven_bound
+from evomeans.exact.plane_case import PlaneCase, PricedGroups
+from evomeans.exact.plane_master import together
+from evomeans.exact.plane_prices import (
+    Evaluation,
+    PriceSearch,
+    PriceStart,
+    evaluate,
+    first_start,
+    proven_bound,
+)
 from evomeans.exact.points import SMALLEST_INERTIA, WeightedPoints
+from evomeans.exact.subproblem import kmeans
 from evomeans.typing import FloatArray, Integers
 
-MARGIN = 1e-9
+GAP_MARGIN = 1e-9
 """By this share of the gap, t is higher than it need be."""
 FINEST = 0.05
 """Boxes are split until gains vary by less than this share of the gap."""
@@ -67,17 +85,17 @@ def groups_together(
     labels = np.zeros(case.n, np.int64)
     if not math.isfinite(gap):
         return np.arange(case.n)
-    slack = gap * (1 + MARGIN) + 2 * found.error
+    slack = gap * (1 + GAP_MARGIN) + 2 * found.error
     limit = min(0.0, found.cluster_bound) + slack
     n = case.n
     is_alone = np.zeros(n, np.bool_)
     scratch = np.zeros((4, n + 1), np.int64)
     n_boxes = sort_groups(
-        *arrays_of(case, prices),
+        PricedGroups.of_case(case, prices),
         limit,
         slack,
         FINEST * slack,
-        *Boxes.around(case, prices),
+        Boxes.around(case, prices),
         labels,
         is_alone,
         scratch,
@@ -92,19 +110,11 @@ def groups_together(
 
 @jit
 def sort_groups(
-    x: FloatArray,
-    w: FloatArray,
-    prices: FloatArray,
-    parts: Integers,
-    starts: Integers,
-    members: Integers,
+    groups: PricedGroups,
     limit: float,
     slack: float,
     finest: float,
-    lists: NDArray[np.int32],
-    sides: FloatArray,
-    counts: Integers,
-    bounds: FloatArray,
+    boxes: Boxes,
     labels: Integers,
     is_alone: NDArray[np.bool_],
     scratch: Integers,
@@ -112,15 +122,16 @@ def sort_groups(
 ) -> int:
     """Give different labels to groups of which a box needs only one; return how many boxes matter.
 
-    Shapes as in `descend` and `Boxes`; labels, is_alone (n,); scratch (4, n + 1).
+    Shapes: labels, is_alone (n,); scratch (4, n + 1).
     """
-    n = x.shape[0]
+    x, w, prices, members = groups.x, groups.w, groups.prices, groups.members
+    lists, sides, n = boxes.lists, boxes.sides, groups.x.shape[0]
     # How many groups have a label, how many of them a box needs, their new label, and in which box.
     sizes, needed, moved, needs = scratch[0], scratch[1], scratch[2], scratch[3]
     sizes[0] = n
     n_labels, n_boxes, n_useful, top = 1, 0, 0, 1
     while top > 0:
-        count, axis, middle, is_final = split_box(lists, sides, counts, top)
+        count, axis, middle, is_final = split_box(boxes, top)
         top -= 1
         n_boxes += 1
         if is_final:
@@ -135,20 +146,8 @@ def sort_groups(
                 for e in range(2):
                     sides[top, side, e] = sides[0, side, e]
             sides[top, 1 - half, axis] = middle
-            found, bound, _ = restrict(
-                x,
-                w,
-                prices,
-                parts,
-                starts,
-                members,
-                slack,
-                sides[top],
-                lists[0],
-                count,
-                lists[top],
-            )
-            counts[top], bounds[top] = found, bound
+            found, bound, _ = restrict(groups, slack, sides[top], lists[0], count, lists[top])
+            boxes.counts[top], boxes.bounds[top] = found, bound
             # f is at least v everywhere, whatever the bound in this box.
             left = min(limit - bound, slack)
             if left <= 0.0:
@@ -198,15 +197,6 @@ def sort_groups(
                 needed[label] = 0
             top -= 1
     return n_useful
-
-
-def kernel_calls() -> list[Call]:
-    """Return what a proof calls of these, see :func:`~evomeans.compiled.ready.ready`."""
-    grid, one, index = np.zeros((1, 2)), np.zeros(1), np.zeros(1, np.int64)
-    case = grid, one, one, *Choices(index, index, index)
-    stack = Boxes(np.zeros((1, 1), np.int32), np.zeros((1, 2, 2)), index, one)
-    marks = index, np.zeros(1, np.bool_), np.zeros((4, 2), np.int64)
-    return [Call(sort_groups, (*case, 0.0, 0.0, 0.0, *stack, *marks, 1), 2.0)]
 
 
 class PlaneProof(CasesProof[FloatArray]):
@@ -270,3 +260,72 @@ class PlaneRules(Rules[PlaneCase, FloatArray]):
     def end(self, case: PlaneCase, known: float) -> float:
         """Return the bound of a case that is not split."""
         return math.inf if case.is_empty else known
+
+
+# ---- the search ----------------------------------------------------------------------------------
+
+PlaneNode = Node[PlaneCase, FloatArray, PriceStart]
+
+
+class PlaneTree(CaseTree[PlaneNode]):
+    """A search tree over the clusterings of points in the plane, which needs a known one."""
+
+    proof_type = PlaneProof
+    share_of_gap = 0.5
+    n_columns = 0
+    labels: Integers
+
+    def _root(self, former: PlaneNode | None) -> tuple[PlaneCase, PriceStart]:
+        case = PlaneCase.of_points(self.points, self.k)
+        return case, first_start(case, self.labels)
+
+    def _worked(
+        self, case: PlaneCase, start: PriceStart, inherited: float, is_root: bool = False
+    ) -> PlaneNode:
+        if case.is_empty:
+            return Node(case, start, math.inf, [ProofStep(StepKind.END)])
+        search = PriceSearch(case, self.cutoff, start)
+        search.run(self.limits, self._goal, self._tell if is_root else _silent)
+        self.n_columns += search.n_columns
+        start, prices = search.start, search.prices
+        found = evaluate(case, prices)
+        bound = max(inherited, proven_bound(case, found.bound))
+        if bound >= self._goal or self.limits.expired():
+            return Node(case, start, bound, [ProofStep(StepKind.END, prices)])
+        better = self._better_clustering(search)
+        steps = [ProofStep(StepKind.FIX, prices), ProofStep(StepKind.END)]
+        labels = groups_together(case, prices, found, self.cutoff)
+        if labels is None:
+            return Node(case, start, self.cutoff, steps, better)
+        merged = case.regrouped(labels)
+        return Node(merged, start.regrouped(case, merged), bound, steps, better)
+
+    def _better_clustering(self, search: PriceSearch) -> Integers | None:
+        """Look for a clustering that is better than the known one."""
+        centres = search.centres() if self.improving else None
+        return None if centres is None else self._if_better(kmeans(self.points, centres))
+
+    def _halves(self, node: PlaneNode, pair: Pair) -> list[tuple[PlaneCase, PriceStart]]:
+        halves = node.case.separated(pair), node.case.merged(pair)
+        return [(half, node.start.regrouped(node.case, half)) for half in halves]
+
+    def _undecided(self, node: PlaneNode) -> Pair | None:
+        """Return points of the two groups that share half a cluster; None if all is decided."""
+        n = node.case.n
+        if n < 2:
+            return None
+        share = together(n, node.start.clusters, node.start.solution.shares)
+        own = np.diag(share)
+        score: FloatArray = np.minimum(share, np.minimum(own[:, None], own) - share)
+        np.fill_diagonal(score, -np.inf)
+        for one, other in node.case.pairs:
+            score[one, other] = score[other, one] = -np.inf
+        a, b = divmod(int(np.argmax(score)), n)
+        if not score[a, b] > 0:
+            return None
+        first = np.unique(node.case.groups, return_index=True)[1]
+        return int(first[a]), int(first[b])
+
+
+def _silent(bound: float) -> None:
+    """Tell nobody: the bound of one case is not that of the whole."""

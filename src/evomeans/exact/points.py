@@ -219,7 +219,7 @@ def _exponent(values: FloatArray) -> int:
 GRID = 1 << 1074
 """All float64 numbers are multiples of 1 / GRID."""
 
-UNDERFLOW = 1e-290
+LOST_TO_UNDERFLOW = 1e-290
 """What the square of a tiny offset may lose, for each sample."""
 
 
@@ -274,7 +274,7 @@ def labelled_inertia(
     about_means = math.fsum((weights * np.einsum("ij,ij->i", offsets, offsets)).tolist())
     rest = np.square(_sums(places, offsets * weights[:, None])) / total
     value = max(0.0, about_means - math.fsum(rest.ravel().tolist()))
-    return Enclosure(value, 8 * (n + d + 40) * UNIT * about_means + UNDERFLOW * n)
+    return Enclosure(value, 8 * (n + d + 40) * UNIT * about_means + LOST_TO_UNDERFLOW * n)
 
 
 def inertia_of_samples(

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from evomeans.compiled.jit import REORDER, jit
-from evomeans.compiled.ready import Call
 from evomeans.exact.limits import Threads
 from evomeans.typing import Flags, FloatArray
 
@@ -109,18 +108,6 @@ def finish(
     return primal, dual
 
 
-def kernel_calls() -> list[Call]:
-    """Return what a proof calls of these, see :func:`~evomeans.compiled.ready.ready`."""
-    grid, one, mask = np.zeros((1, 1)), np.zeros(1), np.zeros((1, 1), np.bool_)
-    return [
-        Call(point_to_project, (grid, grid, grid, 1.0, grid), 0.3),
-        Call(shift, (grid, one, one), 0.2),
-        Call(capped_simplex, (one, 1.0), 0.2),
-        Call(relax, (grid, grid, grid, 1.0, grid, grid), 0.3),
-        Call(finish, (grid, grid, mask, grid, grid, grid, grid), 0.4),
-    ]
-
-
 SMALLEST_FOR_SUBSETS = 120
 """Groups from which on a few eigenvectors are found faster than all of them."""
 SMALLEST_FOR_SINGLE = 60
@@ -192,6 +179,49 @@ class CpuProjector:
     def lowest_sum(self, A: FloatArray, count: int) -> float:
         """Return the sum of the lowest eigenvalues of A; A is overwritten."""
         return lowest_sum(A, count)
+
+
+class TorchProjector(CpuProjector):
+    """The same on a GPU, by PyTorch, always in double precision.
+
+    Only the search for multipliers uses it. The inequality that counts is evaluated on the CPU.
+
+    Parameters
+    ----------
+    v, k
+        As above.
+    device : torch.device
+    """
+
+    def __init__(self, v: FloatArray, k: int, device: Any) -> None:
+        # Imported here: PyTorch is not needed, and may not exist, without a GPU.
+        import torch
+
+        super().__init__(v, k)
+        self.fine, self._torch, self._device = True, torch, device
+
+    def project(self, A: FloatArray, size: float) -> FloatArray:
+        """Return the projection of A, whose norm is ``size``; A is overwritten."""
+        move_down(A, self._v, size)
+        found, Q = self._decomposed(self._torch.linalg.eigh, A)
+        values = projected_values(found.cpu().numpy(), self._k - 1)
+        used = int(np.argmax(values > 0))
+        self.rank = len(values) - used
+        Q = Q[:, used:]
+        scaled = Q * self._torch.from_numpy(values[used:]).to(self._device)
+        Y: FloatArray = (scaled @ Q.T).cpu().numpy()
+        Y += self._vv
+        return Y
+
+    def lowest_sum(self, A: FloatArray, count: int) -> float:
+        """Return the sum of the lowest eigenvalues of A."""
+        return float(self._decomposed(self._torch.linalg.eigvalsh, A)[:count].sum())
+
+    def _decomposed(self, function: Any, A: FloatArray) -> Any:
+        try:
+            return function(self._torch.from_numpy(A).to(self._device))
+        except self._torch.linalg.LinAlgError as error:
+            raise np.linalg.LinAlgError(str(error)) from error
 
 
 def projected_values(values: NDArray[Any], total: float) -> FloatArray:

@@ -1,4 +1,4 @@
-"""All kinds of proofs, and the one function that checks them."""
+"""All kinds of proofs, the one function that checks them, and problems that need no search."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from enum import StrEnum
 
 import numpy as np
 
-from evomeans.exact import direct
 from evomeans.exact.cases import InvalidProofError
+from evomeans.exact.line import line_segments
 from evomeans.exact.plane_proof import PlaneProof, plane_bound
-from evomeans.exact.points import WeightedPoints
+from evomeans.exact.points import UNIT, WeightedPoints, smallest_cost
 from evomeans.exact.separation import separation_bound
 from evomeans.exact.tree import TreeProof, tree_bound
 from evomeans.typing import Integers
@@ -30,7 +30,7 @@ class Method(StrEnum):
 
 @dataclass(frozen=True)
 class DirectProof:
-    """Solving the problem again is the proof; see `direct`."""
+    """Solving the problem again is the proof; see `direct_optimum`."""
 
 
 @dataclass(frozen=True)
@@ -76,9 +76,9 @@ def check_proof(points: WeightedPoints, k: int, proof: Proof) -> float:
     if isinstance(proof, TreeProof):
         return tree_bound(points, k, proof)
     if isinstance(proof, DirectProof):
-        if not direct.solves(points, k):
+        if not is_direct(points, k):
             raise InvalidProofError("The proof is one for simpler problems.")
-        return direct.optimum(points, k)[0]
+        return direct_optimum(points, k)[0]
     if isinstance(proof, SeparationProof):
         return _separation_bound(points, k, proof.labels)
     if isinstance(proof, PlaneProof):
@@ -126,3 +126,51 @@ def _check_shape(values: np.ndarray, n: int) -> None:
         raise InvalidProofError(
             f"The proof is one for {values.size} distinct samples, not for {n}."
         )
+
+
+# ---- problems that need no search: one cluster, one column, at most k + 1 points -----------------
+
+MOST_COMPARED = 4000
+"""Points for which all pairs are compared, where all clusters but one have a single point."""
+
+
+def is_direct(points: WeightedPoints, k: int) -> bool:
+    """Whether `direct_optimum` has an answer."""
+    n = points.n
+    pair_left = k == n - 1 and n <= MOST_COMPARED
+    return k == 1 or n <= k or pair_left or points.values.shape[1] == 1
+
+
+def direct_optimum(points: WeightedPoints, k: int) -> tuple[float, Integers]:
+    """Return a lower bound, below the optimum by no more than rounding, and optimal labels.
+
+    Both are in terms of the points. What is subtracted: the share by which `WeightedPoints.inertia`
+    or the cost of a pair may be too high, what underflow may hide, and for a column what
+    `line_program` may lose.
+    """
+    if not is_direct(points, k):
+        raise ValueError(f"{points.n} points and {k} clusters need a search.")
+    n, d = points.values.shape
+    if n <= k:
+        return 0.0, np.arange(n)
+    if k == 1:
+        labels = np.zeros(n, np.int64)
+        return _lowered(points, points.inertia(labels), 0.0), labels
+    if d == 1:
+        found = line_segments(points.values[:, 0], [k], points.weights)[0]
+        labels = found.labels_of(points.values[:, 0])
+        return _lowered(points, points.inertia(labels), found.doubt_of_input), labels
+    w = points.weights
+    costs = points.squared_distances() * (w[:, None] / (w[:, None] + w) * w)
+    np.fill_diagonal(costs, np.inf)
+    a, b = sorted(divmod(int(costs.argmin()), n))
+    labels = np.arange(n)
+    labels[b] = a
+    labels[labels > b] -= 1
+    return _lowered(points, float(costs[a, b]), 0.0), labels
+
+
+def _lowered(points: WeightedPoints, inertia: float, doubt: float) -> float:
+    n, d = points.values.shape
+    relative = 8 * (n + d + 40) * UNIT + 2 * points.weight_error
+    return max(0.0, inertia * (1 - relative) - doubt - smallest_cost(points))

@@ -52,7 +52,7 @@ def separation_bound(points: WeightedPoints, labels: Integers) -> float:
     inertia = points.inertia(labels)
     if inertia < SMALLEST_INERTIA:
         return 0.0
-    clusters = Clusters.of_points(points, labels)
+    clusters = SeparatedClusters.of_points(points, labels)
     z = clusters.least_margin()
     if not z > 0:
         return 0.0
@@ -63,7 +63,7 @@ def separation_bound(points: WeightedPoints, labels: Integers) -> float:
 
 
 @dataclass(frozen=True)
-class Clusters:
+class SeparatedClusters:
     """What the proof needs to know of the clusters.
 
     Parameters
@@ -92,7 +92,7 @@ class Clusters:
     tilt: float
 
     @classmethod
-    def of_points(cls, points: WeightedPoints, labels: Integers) -> Clusters:
+    def of_points(cls, points: WeightedPoints, labels: Integers) -> SeparatedClusters:
         """Factorise the scatter of every cluster."""
         n, d = points.values.shape
         k = int(labels.max()) + 1

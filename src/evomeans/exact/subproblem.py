@@ -1,6 +1,4 @@
-"""A node of the search tree, its star cuts, their multipliers, and clusterings rounded from it.
-
-A node of the search tree: groups of points, and pairs of groups that must stay apart.
+"""A node of the search tree: groups of points, pairs that must stay apart, and cuts.
 
 A clustering of the groups into k clusters is the matrix Y with Y_gh = sqrt(w_g w_h) / w(Q) if g and
 h share the cluster Q, else 0. With K_gh, the sum of w_i w_j |x_i - x_j|² / 2 over i in g and j in
@@ -8,10 +6,9 @@ h, its inertia is the sum of K_gh / w(Q) over all pairs that share a cluster, th
 C_gh = K_gh / sqrt(w_g w_h). All terms are nonnegative, so that no digits cancel: merging groups
 only adds entries of K.
 
-Star cuts: inequalities that hold for clusterings and not for their relaxation.
-
-With z_ij = 1 / w(Q) if groups i and j share the cluster Q, else 0, every i and every set T without
-i satisfy
+Star cuts are inequalities that hold for clusterings and not for their relaxation. With
+z_ij = 1 / w(Q) if groups i and j share the cluster Q, else 0, every i and every set T without i
+satisfy
 
     sum over t in T of z_it  -  sum over pairs s < t in T of z_st  <=  z_ii.
 
@@ -19,8 +16,8 @@ If m members of T are in the cluster of i, the left side is at most (m - m (m - 
 which is at most 1 / w(Q), and pairs in other clusters only lower it. One member of T gives the pair
 cuts of the literature, two the triangle cuts [1]_.
 
-A cut is a row of ``LARGEST + 1`` indices: i, then the members of T, then -1. As a matrix, <B, Y> is
-the left side minus the right side, with Y_ij = z_ij sqrt(w_i w_j).
+A cut is a row of ``MOST_MEMBERS + 1`` indices: i, then the members of T, then -1. As a matrix,
+<B, Y> is the left side minus the right side, with Y_ij = z_ij sqrt(w_i w_j).
 
 References
 ----------
@@ -37,7 +34,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.compiled.jit import REORDER, jit
-from evomeans.compiled.ready import Call
 from evomeans.exact.points import UNIT, WeightedPoints, sums_by
 from evomeans.typing import Flags, FloatArray, Integers
 
@@ -165,18 +161,18 @@ class Subproblem:
 
 
 Cuts = NDArray[np.int32]
-LARGEST = 6
+MOST_MEMBERS = 6
 """Members of T, at most."""
 
 
 def no_cuts() -> Cuts:
     """Return an empty list of cuts."""
-    return np.zeros((0, LARGEST + 1), np.int32)
+    return np.zeros((0, MOST_MEMBERS + 1), np.int32)
 
 
 def are_valid(cuts: Cuts, n: int) -> bool:
     """Whether these are star cuts of n groups: members differ, and -1 only follows them."""
-    if cuts.ndim != 2 or cuts.shape[1] != LARGEST + 1:
+    if cuts.ndim != 2 or cuts.shape[1] != MOST_MEMBERS + 1:
         return False
     if len(cuts) == 0:
         return True
@@ -193,7 +189,7 @@ def add_cuts(
 ) -> None:
     """Add sum_c prices[c] B_c to ``matrix``, and the absolute values of all terms to ``sizes``.
 
-    Shapes: matrix, sizes (n, n); inverse_roots (n,), 1 / sqrt(w); cuts (m, LARGEST + 1);
+    Shapes: matrix, sizes (n, n); inverse_roots (n,), 1 / sqrt(w); cuts (m, MOST_MEMBERS + 1);
     prices (m,).
     """
     for c in range(cuts.shape[0]):
@@ -204,7 +200,7 @@ def add_cuts(
         term = price * inverse_roots[i] * inverse_roots[i]
         matrix[i, i] -= term
         sizes[i, i] += term
-        for a in range(1, LARGEST + 1):
+        for a in range(1, MOST_MEMBERS + 1):
             t = cuts[c, a]
             if t < 0:
                 break
@@ -236,7 +232,7 @@ def sweep_cuts(
     Dual coordinate ascent: every visit of a cut sets its price to the best value, given all others.
     ``matrix`` holds the point to project minus sum_c prices[c] B_c, and V is its positive part.
 
-    Shapes: matrix, apart (n, n); inverse_roots (n,); cuts (m, LARGEST + 1); prices (m,).
+    Shapes: matrix, apart (n, n); inverse_roots (n,); cuts (m, MOST_MEMBERS + 1); prices (m,).
     """
     m = cuts.shape[0]
     for sweep in range(n_sweeps):
@@ -249,7 +245,7 @@ def sweep_cuts(
             norm = own * own * own * own
             excess = -max(matrix[i, i], 0.0) * own * own
             size = 0
-            for a in range(1, LARGEST + 1):
+            for a in range(1, MOST_MEMBERS + 1):
                 t = cuts[c, a]
                 if t < 0:
                     break
@@ -279,16 +275,6 @@ def sweep_cuts(
                     matrix[t, s] = matrix[s, t]
 
 
-def kernel_calls() -> list[Call]:
-    """Return what a proof calls of these, see :func:`~evomeans.compiled.ready.ready`."""
-    grid, one, cuts = np.zeros((1, 1)), np.zeros(1), no_cuts()
-    apart = np.zeros((1, 1), np.bool_)
-    return [
-        Call(add_cuts, (grid, grid, one, cuts, one), 0.5),
-        Call(sweep_cuts, (grid, apart, one, cuts, one, 1), 0.8),
-    ]
-
-
 @dataclass(frozen=True)
 class Multipliers:
     """Multipliers of Y >= 0 and of star cuts. Any values give a valid bound, good ones a high one.
@@ -298,7 +284,7 @@ class Multipliers:
     slack : (n, n) array
         S, symmetric. Only its positive part counts, except for pairs that must stay apart, where
         any sign is allowed.
-    cuts : (m, LARGEST + 1) array of int32
+    cuts : (m, MOST_MEMBERS + 1) array of int32
     prices : (m,) array
         Of the cuts. Negative ones count as zero.
     """
@@ -322,7 +308,7 @@ class Multipliers:
         return Multipliers((self.slack + self.slack.T) / 2, self.cuts[used], self.prices[used])
 
 
-MOST_STEPS = 100
+MOST_LLOYD_STEPS = 100
 
 
 def rounded_clustering(
@@ -348,7 +334,7 @@ def rounded_clustering(
 def kmeans(points: WeightedPoints, centres: FloatArray) -> Integers | None:
     """Lloyd's algorithm; None if a cluster loses all its points."""
     k, labels = len(centres), np.full(points.n, -1)
-    for _ in range(MOST_STEPS):
+    for _ in range(MOST_LLOYD_STEPS):
         # Up to a term that is the same for all centres.
         scores = points.values @ centres.T - np.einsum("ij,ij->i", centres, centres) / 2
         nearest = scores.argmax(axis=1)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from evomeans.exact.admm import Iterate, Search
+from evomeans.exact.admm import Iterate, MultiplierSearch
 from evomeans.exact.bound import outward, pairs_to_fix, proven_bound
 from evomeans.exact.cases import (
     CasesProof,
@@ -20,8 +20,8 @@ from evomeans.exact.cases import (
     InvalidProofError,
     Node,
     Pair,
+    ProofStep,
     Rules,
-    Step,
     StepKind,
     check_cutoff,
     follow,
@@ -31,7 +31,7 @@ from evomeans.exact.points import SMALLEST_INERTIA, WeightedPoints
 from evomeans.exact.subproblem import Multipliers, Subproblem, are_valid, rounded_clustering
 from evomeans.typing import FloatArray, Integers
 
-SMALL = 1000
+ALWAYS_BUILT = 1000
 """Points whose matrices are built in any case: some 20 megabytes."""
 ROOT_PATIENCE = 4
 CHILD_PATIENCE = 2
@@ -69,7 +69,7 @@ def tree_bound(points: WeightedPoints, k: int, proof: TreeProof) -> float:
 def _check_size(n: int, proof: TreeProof) -> None:
     """Refuse to build matrices for many points if the proof has none of that size."""
     sizes = [len(step.multipliers.slack) for step in proof.steps if step.multipliers is not None]
-    if n > max(sizes, default=0) and n > SMALL:
+    if n > max(sizes, default=0) and n > ALWAYS_BUILT:
         raise InvalidProofError(f"The proof has no multipliers for {n} distinct samples.")
 
 
@@ -114,7 +114,7 @@ class RelaxedNode(Node[Subproblem, Multipliers, Iterate]):
     Y: FloatArray | None = None
 
 
-class Tree(CaseTree[RelaxedNode]):
+class RelaxationTree(CaseTree[RelaxedNode]):
     """A search tree over subproblems of the relaxation."""
 
     proof_type = TreeProof
@@ -127,7 +127,9 @@ class Tree(CaseTree[RelaxedNode]):
     def _worked(
         self, case: Subproblem, start: Iterate, inherited: float, is_root: bool = False
     ) -> RelaxedNode:
-        node = RelaxedNode(case, start, inherited, [Step(StepKind.END)], is_last=case.n <= self.k)
+        node = RelaxedNode(
+            case, start, inherited, [ProofStep(StepKind.END)], is_last=case.n <= self.k
+        )
         ended = RelaxationRules().end(case, -math.inf)
         if ended > -math.inf:
             node.bound = max(inherited, ended)
@@ -137,7 +139,7 @@ class Tree(CaseTree[RelaxedNode]):
             return node  # what was proven for the case that it comes from holds for it, too
         # Cases run in the threads, so that each has only one for itself.
         tools = self.tools if is_root else replace(self.tools, threads=Threads())
-        search = Search(case, start, tools)
+        search = MultiplierSearch(case, start, tools)
         search.run(
             self.limits,
             ROOT_PATIENCE if is_root else CHILD_PATIENCE,
@@ -147,8 +149,8 @@ class Tree(CaseTree[RelaxedNode]):
         best = search.best.compact()
         node.case, node.start, node.Y = search.problem, search.iterate, search.Y
         node.bound = max(inherited, proven_bound(search.problem, best))
-        node.steps = [Step(StepKind.FIX, lemma) for lemma in search.lemmas]
-        node.steps.append(Step(StepKind.END, best))
+        node.steps = [ProofStep(StepKind.FIX, lemma) for lemma in search.lemmas]
+        node.steps.append(ProofStep(StepKind.END, best))
         node.better = self._better_clustering(node)
         return node
 

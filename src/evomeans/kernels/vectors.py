@@ -31,14 +31,14 @@ def is_equal(one: NDArray[Any], i: SupportsIndex, other: NDArray[Any], j: Suppor
 
 
 # Larger than any number of a sample; infinity would keep the minimum from being vectorised.
-NONE = 1e308
+NO_SIZE = 1e308
 
 
 @jit(fastmath=FINITE)
 def smallest_size(values: NDArray[Any]) -> float:
-    """Return the smallest absolute value of a flat array that is not zero, NONE if all are."""
-    least = NONE
+    """Return the smallest absolute value of a flat array that is not zero, NO_SIZE if all are."""
+    least = NO_SIZE
     for i in range(values.shape[0]):
         size = abs(values[i])
-        least = min(least, size if size > 0.0 else NONE)
+        least = min(least, size if size > 0.0 else NO_SIZE)
     return least

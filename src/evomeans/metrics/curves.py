@@ -169,14 +169,14 @@ def _at(values: FloatArray, ks: FloatArray, wanted: FloatArray) -> FloatArray:
     return np.where(ks[places] == wanted, values[places], np.nan)
 
 
-class Gap(NamedTuple):
+class GapStatistic(NamedTuple):
     """The gaps, and their standard errors."""
 
     gaps: FloatArray
     errors: FloatArray
 
 
-def gap_statistic(inertias: ArrayLike, reference_inertias: ArrayLike) -> Gap:
+def gap_statistic(inertias: ArrayLike, reference_inertias: ArrayLike) -> GapStatistic:
     """Return the gap statistic of Tibshirani, Walther and Hastie [1]_.
 
         Gapₖ = mean(ln W*ₖ) − ln Wₖ,    sₖ = sd(ln W*ₖ)·√(1 + 1/B)
@@ -227,4 +227,4 @@ def gap_statistic(inertias: ArrayLike, reference_inertias: ArrayLike) -> Gap:
         logarithms = np.log(references)
         gaps: FloatArray = logarithms.mean(axis=0) - np.log(W)
         errors: FloatArray = logarithms.std(axis=0) * np.sqrt(1.0 + 1.0 / len(references))
-    return Gap(gaps, errors)
+    return GapStatistic(gaps, errors)

@@ -15,7 +15,7 @@ from evomeans.sparse import as_csr
 from evomeans.typing import FloatArray, Indices
 
 # Rows are handled in blocks of about this many numbers.
-BLOCK = 2**21
+NUMBERS_PER_BLOCK = 2**21
 
 
 def checked_samples(X: Any) -> Any:
@@ -74,7 +74,7 @@ def checked_weights(sample_weight: ArrayLike | None, n_samples: int) -> FloatArr
 
 def dense_blocks(X: Any, numbers_per_row: int) -> Iterator[tuple[slice, FloatArray]]:
     """Yield some rows at a time, dense and in double precision, and where they are."""
-    size = max(1, BLOCK // max(1, numbers_per_row))
+    size = max(1, NUMBERS_PER_BLOCK // max(1, numbers_per_row))
     for first in range(0, X.shape[0], size):
         rows = slice(first, first + size)
         block: Any = X[rows]

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from evomeans.engines.protocol import Abandoned, Engine, Start
+from evomeans.engines.protocol import Abandoned, Engine, Order
 from evomeans.engines.workers import watched
 from evomeans.path.neighbours import Grown, Merged
 from evomeans.path.state import (
@@ -27,10 +27,10 @@ from evomeans.path.state import (
     without_handle,
 )
 from evomeans.search.founding import Founding, KMeansPlusPlus
-from evomeans.search.genetic import evolve
+from evomeans.search.genetic import solve
 from evomeans.search.history import OffspringRecord
 from evomeans.search.population import Individual
-from evomeans.search.steps import Weigh
+from evomeans.search.search import Weigh
 from evomeans.search.stopping import DeferredInterrupt, SearchResult, StopReason
 from evomeans.typing import FloatArray
 
@@ -59,7 +59,7 @@ class PathKeeper(Protocol):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class PathOutcome:
     """What a step brought: solutions, best first, and how many were made."""
 
     solutions: Sequence[Individual]
@@ -130,7 +130,7 @@ def follow_path(
         Seconds that have gone into preparations. They count as time of the path.
     weigh_for : callable
         Returns what weighs the clusters of a search with this number of clusters, see
-        :func:`~evomeans.search.genetic.evolve`.
+        :func:`~evomeans.search.genetic.solve`.
 
     Returns
     -------
@@ -175,7 +175,7 @@ def take_step(
     interrupt: DeferredInterrupt,
     seconds_left: float | None,
     weigh: Weigh | None = None,
-) -> Outcome | None:
+) -> PathOutcome | None:
     """Make the solutions of a step; the state is only read. None if Ctrl-C leaves no solution."""
     if step.kind is Kind.MEAN:
         return find_mean(engine, interrupt, seconds_left)
@@ -195,7 +195,7 @@ def take_step(
         case Kind.DOWN | Kind.FRESH if k > FEW_CLUSTERS:
             bound = entry.best.inertia * (1.0 + settings.tolerance)
             watching.append(FoundAgain(bound, population))
-    found = evolve(
+    found = solve(
         engine,
         k,
         settings.search(
@@ -211,14 +211,14 @@ def take_step(
         interrupt=interrupt,
         weigh=weigh,
     )
-    return Outcome(best_of(found), len(found.history))
+    return PathOutcome(best_of(found), len(found.history))
 
 
 def find_mean(
     engine: Engine, interrupt: DeferredInterrupt, seconds_left: float | None
-) -> Outcome | None:
+) -> PathOutcome | None:
     """Find the centre of all samples; they stay as they are if there is no time for an order."""
-    start = Start(engine.samples_at(np.array([0.5])))
+    start = Order(engine.samples_at(np.array([0.5])))
     end = math.inf if seconds_left is None else time.perf_counter() + ORDERING * seconds_left
 
     def is_over() -> bool:
@@ -232,7 +232,7 @@ def find_mean(
         # To label them is to take them in as they are.
         engine.assign(start.centers)
         (mean,) = engine.refine([start])
-    return Outcome([Individual(mean.centers, mean.inertia, mean.cluster_weights, alpha=0.0)], 1)
+    return PathOutcome([Individual(mean.centers, mean.inertia, mean.cluster_weights, alpha=0.0)], 1)
 
 
 def reserve_for(engine: Engine, ks: Sequence[int]) -> float:
@@ -269,7 +269,7 @@ def best_of(found: SearchResult) -> list[Individual]:
 
 
 def learn(
-    state: PathState, step: Step, outcome: Outcome, tolerance: float, seconds: float
+    state: PathState, step: Step, outcome: PathOutcome, tolerance: float, seconds: float
 ) -> PathRecord:
     """Let the state know what a step brought, and return its record."""
     k, lowest = step.k, outcome.solutions[0].inertia

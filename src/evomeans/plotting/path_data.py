@@ -52,7 +52,7 @@ class PathCurves:
     reference, reference_errors : (q,) arrays, optional
         Inertia of samples without clusters: geometric mean, and standard error of its logarithm.
     is_confirmed : (q,) array of bool
-        Whether a second, independent population reached the lowest inertia.
+        Whether a second, independent population reached the lowest inertia, or none is needed.
     criteria : list of Curve
     best_k : int, optional
     """
@@ -85,13 +85,12 @@ def path_curves(path: Any) -> PathCurves:
         for name in results
         if name in suggestions and name != "elbow"
     ]
-    is_exact = str(path.stop_reason_) == "proven_optimal"
     return PathCurves(
         np.asarray(results["k"]),
         Curve("inertia", "Inertia", inertia, choice=suggestions.get("elbow")),
         reference,
         errors,
-        np.asarray(results["n_rediscoveries"]) > 0 if not is_exact else np.ones(len(inertia), bool),
+        path._is_confirmed,
         criteria,
         path.best_k_,
     )

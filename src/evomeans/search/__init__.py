@@ -1,6 +1,6 @@
 """The genetic search over sets of centres; any engine that has the verbs will do."""
 
-from evomeans.search.genetic import evolve
+from evomeans.search.genetic import solve
 from evomeans.search.history import History, OffspringRecord
 from evomeans.search.population import Individual
 from evomeans.search.settings import DEEP, PAPER, STRATEGIES, Crossing, SearchSettings, Strategy
@@ -18,5 +18,5 @@ __all__ = [
     "SearchSettings",
     "StopReason",
     "Strategy",
-    "evolve",
+    "solve",
 ]

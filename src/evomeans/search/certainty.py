@@ -22,6 +22,9 @@ COEFFICIENTS = (1.0, -0.5, 1.0)
 # A population whose best is a founder has settled after this share of the patience at the latest,
 # so a search that has waited as long is not cut short.
 RIPE = 1.0 / 3.0
+# Work is counted in products of an assignment, n·k·d. Everything else about a solution, from the
+# crossover to the record, takes about as long as so many; and so much work takes half a second.
+OTHER_WORK, CHEAP = 250_000, 3e8
 # Keeps the logarithm finite where a search has just found its best solution.
 JUST_FOUND = 0.03
 
@@ -82,3 +85,20 @@ def certainty(evidence: Evidence) -> float:
     terms = zip(COEFFICIENTS, evidence.features, strict=True)
     logit = INTERCEPT + sum(coefficient * feature for coefficient, feature in terms)
     return 1.0 / (1.0 + math.exp(-logit))
+
+
+def work(n_solutions: int, n_samples: int, n_features: int, n_clusters: int) -> float:
+    """Estimate the work of a search, the same on every machine."""
+    return n_solutions * (OTHER_WORK + float(n_samples) * n_features * n_clusters)
+
+
+def level_of_cheap(level: float, work: float) -> float:
+    """Return the level of certainty that is asked of a search, given what it has cost so far.
+
+    To be wrong costs the same whether a search has taken an hour or a millisecond, but to go on
+    does not. So the odds that are asked for grow as the work falls below half a second.
+    """
+    if level == 1.0:
+        return level
+    odds = level / (1.0 - level) * max(1.0, CHEAP / work)
+    return odds / (1.0 + odds)

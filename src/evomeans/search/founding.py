@@ -9,7 +9,7 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from evomeans.engines.protocol import Abandoned, Ability, Engine, Start
+from evomeans.engines.protocol import Abandoned, Ability, Engine, Order
 from evomeans.engines.sampling import Drawing, wheel_stops
 from evomeans.engines.workers import watched
 from evomeans.typing import FloatArray
@@ -171,7 +171,7 @@ class QuickStart:
 
         def improve() -> FloatArray:
             seeds = sample.seed(numbers) if self.seeded else sample.samples_at(at_random)
-            return sample.refine([Start(seeds)])[0].centers
+            return sample.refine([Order(seeds)])[0].centers
 
         try:
             return watched(sample, improve, lambda: engine.is_abandoned)

@@ -6,13 +6,12 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 
 import numpy as np
 
-from evomeans.engines.protocol import Abandoned, Engine
+from evomeans.engines.protocol import Abandoned, Engine, Order
 from evomeans.engines.workers import Workers
-from evomeans.search.breeding import breed, found
+from evomeans.search.breeding import cross_over, found, relocate
 from evomeans.search.keeper import Bounds, Keeper, KeepNothing
 from evomeans.search.levels import (
     DRAWING,
@@ -26,16 +25,59 @@ from evomeans.search.levels import (
 )
 from evomeans.search.observers import Observer
 from evomeans.search.pipeline import Pipeline
+from evomeans.search.plan import Facts, plan
+from evomeans.search.search import Search, Weigh
 from evomeans.search.settings import SearchSettings
 from evomeans.search.state import SearchState
-from evomeans.search.steps import Search, Weigh
 from evomeans.search.stopping import DeferredInterrupt, SearchResult, StopReason
+from evomeans.search.timing import Timing
 from evomeans.typing import FloatArray
 
 log = logging.getLogger("evomeans")
 
 
-def evolve(
+def evolve(search: Search, workers: Workers, keeper: Keeper, levels: Sequence[int]) -> StopReason:
+    """Run Algorithm 1 of the paper, and return why it ended.
+
+    Orders go to the workers in turn and come back refined, in the same turn: what is in flight
+    meanwhile is a matter of the pipeline.
+    """
+    state, engine = search.state, search.engine
+
+    def place(orders: Sequence[Order], worker: Engine) -> list[Order]:
+        return relocate(cross_over(found(orders, worker), worker), worker)
+
+    making = Pipeline(workers, place, search.timing)
+    making.resume(state.waiting, engine.batch)
+    while (reason := search.reason_to_stop()) is None:
+        # An engine that refines many together adds the whole round first.
+        is_between = engine.batch == 1 or not len(making)
+        if is_between and search.has_ended:
+            making.drop()
+            state.settle()
+        population = state.population
+        if levels and not population.is_founded:
+            found_on_sample(search, levels)
+        while search.may_begin(len(making)):
+            due = population.founders_due - len(making)
+            orders = search.found(due) if due > 0 else search.select()
+            making.begin(orders, at_once=search.is_wanted(due))
+        for order, refinement in making.refined(is_first=state.best is None):
+            if refinement.is_given_up:
+                state.give_up()
+            else:
+                individual, notes = search.add(order, refinement)
+                population.survive(state.rng)
+                search.record(individual, notes)
+            # A single solution is the last of its round in any case.
+            if engine.batch > 1 and search.reason_to_stop(in_round=True) is not None:
+                break
+        keeper.keep(state, making.waiting)
+    keeper.end(state, making.waiting)
+    return reason
+
+
+def solve(
     engine: Engine,
     n_clusters: int,
     settings: SearchSettings,
@@ -77,91 +119,56 @@ def evolve(
         Weighs the clusters of centres, in the engine's frame, with which the search has to end
         before K-means has. By default ``engine.weigh``.
     """
-    state = SearchState.beginning(rng, settings.max_population, initial)
     keeper = keeper or KeepNothing()
+    if levels is None:
+        levels = level_sizes(settings, engine.n_samples, n_clusters, engine.most_sampled)
+    rules = plan(settings, Facts.of(engine), n_clusters, 0.0).rules
+    state = SearchState.beginning(rng, rules, initial)
     with (
         DeferredInterrupt() if interrupt is None else nullcontext(interrupt) as interrupt,
         Workers(engine, n_clusters, settings.most_at_a_time).at_work() as workers,
     ):
         keeper.begin(state, Bounds.of_search(engine, n_clusters, settings))
         state.seconds += spent
-        if levels is None:
-            levels = level_sizes(settings, engine.n_samples, n_clusters, engine.most_sampled)
-        search = Search(engine, n_clusters, settings, state, observers, clock, weigh)
-        making = Pipeline(workers, search.refine)
-        making.resume(state.waiting, engine.batch)
-        while (reason := search.reason_to_stop(interrupt.requested)) is None:
-            # An engine that refines many together adds the whole round first.
-            if search.should_settle() and (engine.batch == 1 or not len(making)):
-                making.drop()
-                search.settle()
-            if levels and not state.is_founded:
-                found_on_sample(search, levels, interrupt)
-            while search.may_begin(len(making)):
-                due = state.founders_due - len(making)
-                if due > 0:
-                    making.begin(found, search.draw_founders(due), at_once=state.best is not None)
-                else:
-                    pairs = [search.select() for _ in range(engine.batch)]
-                    making.begin(
-                        breed,
-                        pairs,
-                        make_at_once=search.make_offspring,
-                        at_once=search.will_count(1 - due),
-                    )
-            for made in making.take():
-                if made.refinement.is_given_up:
-                    state.give_up()
-                else:
-                    search.add(made)
-                # If time is up, what has been made in it is not thrown away. A single one is the
-                # last of its round in any case.
-                is_round = engine.batch > 1
-                if is_round and search.reason_to_stop() not in (None, StopReason.MAX_TIME):
-                    break
-            if search.is_overdue(interrupt.requested):
-                if (unfinished := making.cut_short()) is not None:
-                    search.record(search.insert_unfinished(*unfinished))
-            elif search.should_hurry():
-                making.hurry()
-            keeper.keep(state, making.drafts)
-        keeper.end(state, making.drafts)
-    return replace(search.result(reason), levels=(engine.n_samples, *levels))
+        timing = Timing(engine, n_clusters, settings.max_time, clock, state.seconds, interrupt)
+        search = Search(engine, n_clusters, settings, state, timing, observers, weigh)
+        reason = evolve(search, workers, keeper, levels)
+    return search.result(reason, levels)
 
 
-def found_on_sample(search: Search, levels: Sequence[int], interrupt: DeferredInterrupt) -> None:
+def found_on_sample(search: Search, levels: Sequence[int]) -> None:
     """Let a population begin with the best solutions of a search on a sample."""
     engine, state, settings, k = search.engine, search.state, search.settings, search.n_clusters
-    state.is_founded = True
+    population, timing = state.population, search.timing
+    population.is_founded = True
     rng = np.random.default_rng(state.rng.integers(2**63))
     try:
-        samples = draw_samples(engine, k, levels, rng, search.may_take(DRAWING, interrupt))
+        samples = draw_samples(engine, k, levels, rng, timing.may_take(DRAWING))
     except Abandoned:
         return
     smallest = samples[-1]
     if smallest.n_samples < 2 * k:
         return
     ratio = engine.n_samples / smallest.n_samples
-    below = evolve(
+    below = solve(
         smallest,
         k,
-        settings_below(settings, k, ratio, search.seconds, engine.batch),
+        settings_below(settings, k, ratio, timing.seconds, engine.batch),
         rng,
         observers=[WorkLimit(smallest.n_samples, engine.n_samples, engine.batch)],
-        clock=search.clock,
-        interrupt=interrupt,
+        clock=timing.clock,
+        interrupt=timing.interrupt,
         levels=(),
     )
     solutions = best_solutions(below.population, settings.min_population)
     for sample in reversed(samples[:-1]):
-        solutions = refined_on(sample, solutions, search.may_take(REFINING, interrupt))
-    state.sample_size, state.n_sampled = smallest.n_samples, len(solutions)
-    state.given = [*solutions, *state.given]
-    state.founders_due = len(state.given)
+        solutions = refined_on(sample, solutions, timing.may_take(REFINING))
+    state.n_sampled, state.given = len(solutions), [*solutions, *state.given]
+    population.sample_size, population.founders_due = smallest.n_samples, len(state.given)
     state.n_on_samples += below.n_offspring
     log.info(
         "Population %d began with %d offspring on a sample of %d rows.",
-        state.population_number,
+        population.number,
         below.n_offspring,
         smallest.n_samples,
     )

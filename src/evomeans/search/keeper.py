@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from evomeans.engines.protocol import Engine
+from evomeans.engines.protocol import Engine, Order
 from evomeans.search.plan import most_swaps
 from evomeans.search.settings import SearchSettings
-from evomeans.search.state import Draft, SearchState
+from evomeans.search.state import SearchState
 
-Drafts = Callable[[], list[Draft]]
+Waiting = Callable[[], list[Order]]
 """Returns what belongs into ``SearchState.waiting``; only those who store it ask."""
 
 
@@ -61,11 +61,11 @@ class Keeper(Protocol):
         """
         ...
 
-    def keep(self, state: SearchState, drafts: Drafts) -> None:
+    def keep(self, state: SearchState, waiting: Waiting) -> None:
         """Store the state if it is time to."""
         ...
 
-    def end(self, state: SearchState, drafts: Drafts) -> None:
+    def end(self, state: SearchState, waiting: Waiting) -> None:
         """Store the last state."""
         ...
 
@@ -76,8 +76,8 @@ class KeepNothing:
     def begin(self, state: SearchState, bounds: Bounds) -> None:
         """Leave the state as it is."""
 
-    def keep(self, state: SearchState, drafts: Drafts) -> None:
+    def keep(self, state: SearchState, waiting: Waiting) -> None:
         """Store nothing."""
 
-    def end(self, state: SearchState, drafts: Drafts) -> None:
+    def end(self, state: SearchState, waiting: Waiting) -> None:
         """Store nothing."""

@@ -17,7 +17,7 @@ from functools import partial
 
 import numpy as np
 
-from evomeans.engines.protocol import Abandoned, Ability, Engine, LocalSearch, Start
+from evomeans.engines.protocol import Abandoned, Ability, Engine, LocalSearch, Order
 from evomeans.engines.sampling import Drawing
 from evomeans.engines.workers import watched
 from evomeans.search.history import OffspringRecord
@@ -114,7 +114,7 @@ def draw_samples(
     if pilot.n_samples < n_clusters:
         # Nearly all rows have no weight, or next to none.
         return [pilot]
-    (rough,) = watched(pilot, lambda: pilot.refine([Start(pilot.seed(numbers))]), is_over)
+    (rough,) = watched(pilot, lambda: pilot.refine([Order(pilot.seed(numbers))]), is_over)
     cost = engine.frame.inertia_in_frame(rough.inertia)
     samples: list[Engine] = []
     for seed, size in zip(seeds[1:], sizes, strict=True):
@@ -168,7 +168,7 @@ def refined_on(
         return list(solutions)
     solutions = solutions[: max(FEWEST_CARRIED, len(solutions) // 2)]
     local_search = LocalSearch(momentum=Ability.MOMENTUM in sample.abilities)
-    starts = [Start(centers, local_search=local_search) for centers in solutions]
+    starts = [Order(centers, local_search=local_search) for centers in solutions]
     try:
         refined = watched(sample, lambda: sample.refine(starts), is_over)
     except Abandoned:

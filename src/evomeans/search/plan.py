@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
-from evomeans.engines.protocol import Ability
+from evomeans.engines.protocol import Ability, Engine, LocalSearch
 from evomeans.search.breeding import squares_between
 from evomeans.search.founding import Founding, KMeansPlusPlus
-from evomeans.search.population import Individual, Selection, Survival
-from evomeans.search.settings import Crossing, Strategy
+from evomeans.search.levels import SWAPPED_BELOW, wait_of_sampled
+from evomeans.search.population import Individual, Rules
+from evomeans.search.settings import Crossing, SearchSettings, Strategy
 
 # The centres of squares with sides 1 are 1 apart, and E‖x − c‖² = 1/6 within.
 SPACING_OF_A_GRID = 6.0
@@ -35,16 +37,28 @@ MOST_CENTERS = 1024
 WIDEST = 1e12
 
 
+class Facts(NamedTuple):
+    """What a plan depends on besides the settings: an engine and its samples."""
+
+    abilities: frozenset[Ability]
+    n_samples: int
+    n_features: int
+    batch: int = 1
+
+    @classmethod
+    def of(cls, engine: Engine) -> Facts:
+        """Return the facts of an engine."""
+        return cls(engine.abilities, engine.n_samples, len(engine.frame.shift), engine.batch)
+
+
 @dataclass(frozen=True)
-class Operators:
+class Plan:
     """What a population works with.
 
     Parameters
     ----------
     founding : tuple of Founding
-    founders : int, optional
-        How many a population has at most; None leaves that to the settings.
-    selection : callable
+        Where founders begin; they take turns.
     crossovers : tuple of Crossing
     single_moves, momentum : bool
     divides : bool
@@ -53,16 +67,13 @@ class Operators:
         How many swaps follow, on average, for founders and for offspring.
     first_swaps : int
         How many the first solution gets, to make the second one of it; 0 for no such solution.
-    survival : callable
-    patience : float
-        Factor of the strategy's ``first_patience``.
-    divides_patience : bool
-        Whether that is divided by the number of founders that agree on the population's best.
+    swaps_sampled : bool
+        Whether founders from a search on a sample have swaps on all rows.
+    rules : Rules
+        The parameters of the population.
     """
 
     founding: tuple[Founding, ...]
-    founders: int | None
-    selection: Selection
     crossovers: tuple[Crossing, ...]
     single_moves: bool
     momentum: bool
@@ -70,9 +81,8 @@ class Operators:
     founder_swaps: float
     swaps: float
     first_swaps: int
-    survival: Survival
-    patience: float
-    divides_patience: bool
+    swaps_sampled: bool
+    rules: Rules
 
     @cached_property
     def n_chances(self) -> int:
@@ -83,6 +93,10 @@ class Operators:
         """Return the crossovers to try, by a uniform number for each that has a share only."""
         drawn = iter(chances)
         return [one for one in self.crossovers if one.share >= 1.0 or next(drawn) < one.share]
+
+    def local_search(self, swaps: int) -> LocalSearch:
+        """Return how a solution with this many swaps is refined."""
+        return LocalSearch(None, self.single_moves, swaps, self.momentum)
 
 
 def measure_spacing(
@@ -111,33 +125,21 @@ def effective_size(per_cluster: float, spacing: float) -> float:
     return per_cluster * spacing / SPACING_OF_A_GRID if spacing > 0.0 else np.inf
 
 
-def plan(
-    strategy: Strategy,
-    abilities: frozenset[Ability],
-    n_clusters: int,
-    per_cluster: float,
-    spacing: float,
-    n_features: int,
-) -> Operators:
-    """Turn a strategy into operators.
+def plan(settings: SearchSettings, facts: Facts, n_clusters: int, spacing: float) -> Plan:
+    """Turn settings into what a population works with.
 
     Parameters
     ----------
-    strategy : Strategy
-    abilities : frozenset of Ability
-        Of the engine. What it lacks is left out; :func:`missing_abilities` names it.
+    settings : SearchSettings
+    facts : Facts
+        Of the engine. What it cannot do is left out; :func:`missing_abilities` names it.
     n_clusters : int
-    per_cluster : float
-        Samples, on average.
     spacing : float
         Of the clusters; zero before the first solution, which therefore gets K-means only and is
         there soon.
-    n_features : int
-
-    Returns
-    -------
-    Operators
     """
+    strategy, abilities = settings.strategy, facts.abilities
+    per_cluster = facts.n_samples / n_clusters
     size = effective_size(per_cluster, spacing)
     can_swap = Ability.SWAPS in abilities and spacing > 0.0
     is_noisy = can_swap and spacing <= strategy.noisy_up_to
@@ -145,14 +147,12 @@ def plan(
     is_slow = per_cluster >= strategy.momentum_from or size <= strategy.momentum_up_to
     swaps = strategy.swaps * n_clusters if can_swap else 0.0
     # Whether a centre on a sample would attract hardly any others.
-    is_lonely = n_features >= MANY_FEATURES and 0.0 < spacing < strategy.divides_below
+    is_lonely = facts.n_features >= MANY_FEATURES and 0.0 < spacing < strategy.divides_below
     share = strategy.swaps_up_to / per_cluster
     # With larger clusters fewer, so that they take no longer than a run of K-means.
     first_swaps = strategy.first_swaps * n_clusters * min(1.0, FIRST_SHARE * share)
-    operators = Operators(
+    planned = Plan(
         founding=tuple(one for one in strategy.founding if one.needs <= abilities),
-        founders=strategy.noisy_founders if is_noisy else None,
-        selection=strategy.selection,
         crossovers=tuple(
             one
             for one in strategy.crossovers
@@ -164,19 +164,43 @@ def plan(
         founder_swaps=strategy.noisy_swaps * n_clusters if is_noisy else swaps,
         swaps=swaps * min(1.0, share),
         first_swaps=round(first_swaps) if can_swap and not is_noisy else 0,
-        survival=strategy.survival,
-        patience=strategy.noisy_patience if is_noisy else 1.0,
-        divides_patience=is_noisy,
+        swaps_sampled=per_cluster < SWAPPED_BELOW,
+        rules=rules_for(settings, facts, n_clusters, is_noisy),
     )
     for kind in ("founding", "crossovers"):
         # Offspring come after the first solution, which tells the spacing.
-        if not getattr(operators, kind) and (kind == "founding" or spacing > 0.0):
+        if not getattr(planned, kind) and (kind == "founding" or spacing > 0.0):
             raise ValueError(
                 f"No {kind} of strategy {strategy.name!r} can be used here: the engine can do "
                 f"{', '.join(sorted(abilities)) or 'K-means only'}, and the effective size of "
                 f"clusters is {size:.3g}. Add one that needs nothing."
             )
-    return operators
+    return planned
+
+
+def rules_for(settings: SearchSettings, facts: Facts, n_clusters: int, is_noisy: bool) -> Rules:
+    """Return the parameters of populations; those of noisy clusters are small.
+
+    An engine that refines many together would gain nothing by fewer founders.
+    """
+    strategy, n_founders = settings.strategy, settings.max_population
+    if is_noisy and facts.batch == 1:
+        n_founders = min(n_founders, strategy.noisy_founders)
+    patience = replace(
+        settings.patience_for(n_clusters),
+        after_sample=wait_of_sampled(settings, n_clusters, facts.n_samples),
+    )
+    if is_noisy and settings.patience is None:
+        patience = replace(patience, factor=strategy.noisy_patience, is_shared=True)
+    return Rules(
+        settings.min_population,
+        settings.max_population,
+        n_founders,
+        strategy.selection,
+        strategy.survival,
+        strategy.tolerance,
+        patience,
+    )
 
 
 def most_swaps(strategy: Strategy, n_clusters: int) -> int:

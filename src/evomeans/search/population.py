@@ -1,9 +1,9 @@
-"""Individuals, parents by tournament, and survivors without clones."""
+"""A population: its members, their parents and survivors, and when it has found what it can."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from operator import attrgetter
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from evomeans.engines.protocol import Refinement
 from evomeans.typing import FloatArray, Labels
 from evomeans.wording import counted, number_text
 
@@ -52,6 +53,12 @@ class Individual:
     alpha: float
     handle: Any = None
     labels: Labels | None = None
+
+    @classmethod
+    def of(cls, refinement: Refinement, alpha: float) -> Individual:
+        """Return a refined solution as a member of a population."""
+        one = refinement
+        return cls(one.centers, one.inertia, one.cluster_weights, alpha, one.handle, one.labels)
 
     def __repr__(self) -> str:
         (k, d), weights = self.centers.shape, self.cluster_weights
@@ -198,3 +205,222 @@ def spread(population: Sequence[Individual]) -> tuple[float, float, float, int]:
     low, high = inertias[(len(inertias) - 1) // 2], inertias[len(inertias) // 2]
     distinct = 1 + sum([b - a > CLONE_TOLERANCE * a for a, b in pairwise(inertias)])
     return inertias[0], 0.5 * (low + high), inertias[-1], distinct
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How many offspring in a row may fail before a population has found what it can.
+
+    Parameters
+    ----------
+    longest : int
+        At most.
+    first : float
+        Share of that if the best is one of the founders. Such a population improves soon or not at
+        all; one that has improved late may do so again, so for every offspring up to the last
+        improvement it waits for one more.
+    factor : float
+        Of ``first``, from the plan.
+    is_shared : bool
+        Whether the factor is divided by the number of founders that agree on the best.
+    after_sample : int
+        At least, if the founders come from a search on a sample
+        (:func:`~evomeans.search.levels.wait_of_sampled`).
+    """
+
+    longest: int
+    first: float = 1.0
+    factor: float = 1.0
+    is_shared: bool = False
+    after_sample: int = 0
+
+    def after(self, n_offspring: int, n_agreeing: int = 1) -> int:
+        """How many may fail after the best came with that many offspring."""
+        factor = self.factor / max(1, n_agreeing) if self.is_shared else self.factor
+        return min(self.longest, max(1, round(factor * self.first * self.longest)) + n_offspring)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The parameters of a population.
+
+    Parameters
+    ----------
+    min_size, max_size : int
+        Π_min survivors are selected as soon as there are more than Π_max members.
+    n_founders : int
+        How many solutions it begins with.
+    selection, survival : callable
+        Of two parents and of survivors.
+    tolerance : float
+        Relative differences of the inertia up to this are nothing: neither an improvement, nor a
+        reason why two populations should not agree.
+    patience : Patience
+    """
+
+    min_size: int
+    max_size: int
+    n_founders: int
+    selection: Selection
+    survival: Survival
+    tolerance: float
+    patience: Patience
+
+
+@dataclass(eq=False)
+class Population:
+    """Solutions that descend from the same founders, and what they have come to.
+
+    Parameters
+    ----------
+    rules : Rules
+        A checkpoint does not store them: they follow from the strategy and the data.
+    founders_due : int
+        Founders that are still to be made.
+    number : int
+        1 for the first population of a search.
+    members : sequence of Individual
+        In the order in which parents are drawn. Those of a frozen population are a tuple.
+    leader : Individual, optional
+        The best since it was begun; not necessarily a member.
+    milestone : float
+        The leader's inertia when it last improved by more than the tolerance.
+    is_inherited : bool
+        Whether the leader comes from one of two populations that were united.
+    rank : int
+        0 for a population that was begun anew. One that unites two is a rank above them.
+    n_agreeing : int
+        How many founders, independently of each other, came as far as the leader; 1 if it took
+        offspring to get there.
+    n_offspring, last_improvement : int
+        Offspring made, and the last one of them that improved the leader.
+    is_founded : bool
+        Whether it has had its solutions of a search on a sample, if it gets any.
+    sample_size : int
+        Rows of that sample; 0 for none.
+    """
+
+    rules: Rules
+    founders_due: int
+    number: int = 1
+    members: Sequence[Individual] = field(default_factory=list)
+    leader: Individual | None = None
+    milestone: float = 0.0
+    is_inherited: bool = False
+    rank: int = 0
+    n_agreeing: int = 0
+    n_offspring: int = 0
+    last_improvement: int = 0
+    is_founded: bool = False
+    sample_size: int = 0
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    @property
+    def since_improvement(self) -> int:
+        """Offspring since the leader improved."""
+        return self.n_offspring - self.last_improvement
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it has found what it can."""
+        patience = self.rules.patience
+        wait = patience.after(self.last_improvement, self.n_agreeing)
+        return self.since_improvement >= (
+            max(wait, patience.after_sample) if self.sample_size else wait
+        )
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether the leader is only what another founder with the same start has come to."""
+        return self.leader is not None and self.n_agreeing == 0
+
+    @property
+    def least_explained(self) -> float:
+        """What an offspring has to explain to survive."""
+        return last_survivor(self.members, self.rules.min_size).explained
+
+    def select(self, uniforms: Sequence[float]) -> tuple[Individual, Individual]:
+        """Select two parents by four uniform numbers."""
+        return self.rules.selection(self.members, uniforms)
+
+    def has_clone_of(self, solution: Individual) -> bool:
+        """Whether a member is the same solution."""
+        return any(solution.is_clone_of(one) for one in lookalikes(solution, self.members))
+
+    def add(self, child: Individual, *, is_independent: bool, is_copy: bool = False) -> None:
+        """Take a solution in, as a founder if any is due.
+
+        A gain within the tolerance does not count as an improvement. A founder that began where
+        another one had begun (``is_copy``) is not evidence that the leader has been found again.
+        """
+        assert isinstance(self.members, list), "A frozen population takes no members."
+        if self.founders_due:
+            self.founders_due -= 1
+        else:
+            self.n_offspring += 1
+        if self.leader is None or child.inertia < self.milestone * (1.0 - self.rules.tolerance):
+            self.milestone, self.last_improvement = child.inertia, self.n_offspring
+            self.is_inherited, self.n_agreeing = False, int(not is_copy)
+        elif is_independent and not is_copy and self.is_reached_by(child):
+            self.n_agreeing += 1
+        if self.leader is None or child.inertia < self.leader.inertia:
+            self.leader = child
+        self.members.append(child)
+
+    def give_up(self) -> None:
+        """Count an offspring that would not have survived."""
+        self.n_offspring += 1
+
+    def survive(self, rng: np.random.Generator) -> None:
+        """Keep the survivors if there are too many members."""
+        rules = self.rules
+        if not self.founders_due and len(self.members) > rules.max_size:
+            self.members = rules.survival(self.members, rules.min_size, rng)
+
+    def is_reached_by(self, solution: Individual) -> bool:
+        """Whether a solution is as good as the leader, up to the tolerance."""
+        assert self.leader is not None
+        return solution.is_as_deep_as(self.leader, self.rules.tolerance)
+
+    def has_reached(self, solution: Individual) -> bool:
+        """Whether the leader is as good as a solution, up to the tolerance."""
+        return self.leader is not None and self.leader.is_as_deep_as(solution, self.rules.tolerance)
+
+    def agrees_with(self, other: Population) -> bool:
+        """Whether both leaders are as good as each other."""
+        assert self.leader is not None
+        return other.has_reached(self.leader) and other.is_reached_by(self.leader)
+
+    def frozen(self) -> Population:
+        """Return it as it is set aside.
+
+        Its members are without what engines remember of them, which would take the place of the
+        living.
+        """
+        return replace(self, members=tuple(replace(one, handle=None) for one in self.members))
+
+    def successor(self) -> Population:
+        """Return a new population that has nothing in common with it."""
+        return Population(self.rules, self.rules.n_founders, self.number + 1)
+
+    def united_with(self, other: Population, rng: np.random.Generator) -> Population:
+        """Return a population of the best members of both, a rank above them."""
+        assert self.leader is not None
+        assert other.leader is not None
+        leader = min(self.leader, other.leader, key=INERTIA_OF)
+        both = [*self.members, *other.members]
+        return Population(
+            self.rules,
+            founders_due=0,
+            number=self.number + 1,
+            members=self.rules.survival(both, self.rules.max_size, rng),
+            leader=leader,
+            milestone=leader.inertia,
+            is_inherited=True,
+            rank=self.rank + 1,
+            n_agreeing=1,
+            is_founded=self.is_founded,
+            sample_size=self.sample_size,
+        )

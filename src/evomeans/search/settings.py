@@ -16,6 +16,7 @@ from evomeans.search.crossover import (
 from evomeans.search.founding import Founding, KMeansPlusPlus, RandomMeans, RandomSamples
 from evomeans.search.population import (
     IMPROVEMENT,
+    Patience,
     Selection,
     Survival,
     different_parents,
@@ -38,6 +39,9 @@ MANY_FOR_MOMENTUM = 2_000
 # With this spacing, a sample is as far from its centre as from another sample of its cloud, if the
 # centre is between two clouds.
 NOISY = 4.0
+
+# If so many starts agree, more would tell nothing new, whatever certainty is asked for.
+MOST_AGREEING = 50
 
 # The lag is at most FIRST_LAG at first, and grows by one for every LAG_GROWTH offspring.
 FIRST_LAG, LAG_GROWTH = 8, 4
@@ -77,7 +81,7 @@ class Crossing:
 
 @dataclass(frozen=True)
 class Strategy:
-    """A choice of operators for the one loop of :func:`~evomeans.search.genetic.evolve`.
+    """A choice of operators for the one loop of :func:`~evomeans.search.genetic.solve`.
 
     ``dataclasses.replace`` exchanges one of them.
 
@@ -210,6 +214,10 @@ class Strategy:
         distinct = ["distinct starts"] if self.distinct_starts else []
         return " ".join([self.name, *map(str, parts), *distinct])
 
+    def longest_wait(self, n_clusters: int) -> int:
+        """How many offspring in a row may at most fail, if the user has no other wish."""
+        return max(self.patience, round(self.patience_per_cluster * n_clusters))
+
     def lag_after(self, n_offspring: int) -> int:
         """Return the lag after so many offspring of a population.
 
@@ -330,23 +338,12 @@ class SearchSettings:
 
     def longest_wait(self, n_clusters: int) -> int:
         """How many offspring in a row may at most fail before a population has settled."""
-        strategy = self.strategy
-        if self.patience is not None:
-            return self.patience
-        return max(strategy.patience, round(strategy.patience_per_cluster * n_clusters))
+        return self.strategy.longest_wait(n_clusters) if self.patience is None else self.patience
 
-    def wait_after(self, n_offspring: int, n_clusters: int, factor: float = 1.0) -> int:
-        """How many offspring in a row may fail after the population's best came after so many.
-
-        A population whose best is one of its founders improves soon or not at all; one that has
-        improved late may do so again. ``factor`` is that of the plan, for the strategy's
-        ``first_patience``.
-        """
+    def patience_for(self, n_clusters: int) -> Patience:
+        """Return how long populations of this many clusters wait for an improvement."""
         longest = self.longest_wait(n_clusters)
-        if self.patience is not None:
-            return longest
-        first = max(1, round(factor * self.strategy.first_patience * longest))
-        return min(longest, first + n_offspring)
+        return Patience(longest, 1.0 if self.patience is not None else self.strategy.first_patience)
 
     @property
     def most_at_a_time(self) -> int:
@@ -356,8 +353,8 @@ class SearchSettings:
     def most_solutions(self, n_given: int) -> int:
         """Return how many solutions a search may make at most, if it begins with given ones."""
         # A population settles when it has waited in vain, or when it agrees with such a one.
-        agreement = self.strategy.agreement
-        settled = self.max_offspring // self.wait_after(0, 1)
+        agreement = 1 if self.strategy.agreement == 1 else MOST_AGREEING
+        settled = self.max_offspring // self.patience_for(1).after(0)
         later = agreement * settled if agreement > 1 else 0
         founders = max(self.max_population, n_given) + later * self.max_population
         return founders + self.max_offspring + (self.strategy.first_swaps > 0.0)

@@ -11,9 +11,10 @@ from types import FrameType, TracebackType
 from typing import Any, NamedTuple
 
 from evomeans.engines.protocol import Ability
+from evomeans.search.certainty import level_of_cheap
 from evomeans.search.history import History
 from evomeans.search.population import Individual
-from evomeans.search.settings import SearchSettings
+from evomeans.search.settings import MOST_AGREEING, SearchSettings
 
 
 class DeferredInterrupt:
@@ -75,10 +76,6 @@ class StopReason(StrEnum):
 FEW, GRACE = 3, 0.1
 
 
-# If so many starts agree, more would tell nothing new, whatever certainty is asked for.
-MOST_AGREEING = 50
-
-
 class Progress(NamedTuple):
     """What stopping criteria look at.
 
@@ -102,6 +99,8 @@ class Progress(NamedTuple):
         Seconds that are needed after the search.
     certainty : float
         That there is nothing better, as far as populations that have ended tell.
+    work : float
+        That the search has taken (:func:`~evomeans.search.certainty.work`).
     """
 
     offspring: int
@@ -113,6 +112,7 @@ class Progress(NamedTuple):
     is_exhausted: bool = False
     reserve: float = 0.0
     certainty: float = 0.0
+    work: float = math.inf
 
 
 def reason_to_stop(progress: Progress, settings: SearchSettings) -> StopReason | None:
@@ -127,9 +127,10 @@ def reason_to_stop(progress: Progress, settings: SearchSettings) -> StopReason |
     agreement = settings.strategy.agreement
     if agreement == 1 and progress.is_settled:
         return StopReason.NO_IMPROVEMENT
-    is_certain = progress.certainty >= settings.certainty or progress.n_agreeing >= MOST_AGREEING
-    if agreement > 1 and progress.n_agreeing >= agreement and is_certain:
-        return StopReason.AGREEMENT
+    if agreement > 1 and progress.n_agreeing >= agreement:
+        level = level_of_cheap(settings.certainty, progress.work)
+        if progress.certainty >= level or progress.n_agreeing >= MOST_AGREEING:
+            return StopReason.AGREEMENT
     if agreement > 1 and progress.is_settled and progress.is_exhausted:
         # Where founders cannot differ, further populations would be copies of the others.
         return StopReason.NO_IMPROVEMENT

@@ -363,7 +363,8 @@ def history_from_arrays(archive: Archive) -> History:
 
 def _stored_fields(kind: type) -> list[Field[Any]]:
     """Return the fields of records that are stored, texts last."""
-    stored = [field for field in fields(kind) if field.type in ARRAY_TYPES]
+    known = [field for field in fields(kind) if field.type in ARRAY_TYPES]
+    stored = [field for field in known if field.metadata.get("is_stored", True)]
     return sorted(stored, key=lambda field: field.type == "str")
 
 
@@ -379,6 +380,7 @@ def _range(name: str, k: int) -> tuple[float, float]:
         "alpha": (0.0, 1.0),
         "quantile": (0.0, 1.0 - 2.0**-53),
         "removed": (-1, k - 1),
+        "power": (1, 2),
     }
     return special.get(name, (0.0, math.inf))
 

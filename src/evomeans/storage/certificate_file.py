@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.exact.cases import LARGEST_CUTOFF, CasesProof, Step, StepKind
+from evomeans.exact.cases import LARGEST_CUTOFF, CasesProof, ProofStep, StepKind
 from evomeans.exact.certificate import (
     BOUNDED,
     GAP_REACHED,
@@ -31,7 +31,7 @@ from evomeans.exact.proofs import (
     Proof,
     SeparationProof,
 )
-from evomeans.exact.subproblem import LARGEST, Multipliers
+from evomeans.exact.subproblem import MOST_MEMBERS, Multipliers
 from evomeans.exact.tree import TreeProof
 from evomeans.storage.archive import Archive, ArchiveError, Arrays, read_archive, write_archive
 
@@ -166,7 +166,7 @@ def _proof_arrays(proof: Proof) -> Arrays:
     planes = [part for part in parts if isinstance(part, PlaneProof)]
     used = [step.multipliers for tree in trees for step in tree.steps]
     given = [one for one in used if one is not None]
-    cuts = [np.zeros((0, LARGEST + 1), np.int32), *(one.cuts for one in given)]
+    cuts = [np.zeros((0, MOST_MEMBERS + 1), np.int32), *(one.cuts for one in given)]
     labels = [part.labels for part in parts if isinstance(part, SeparationProof)]
     arrays: Arrays = {
         "kinds": np.array([KINDS.index(None if p is None else type(p)) for p in parts], np.int64),
@@ -259,7 +259,7 @@ def _trees(archive: Archive, n_points: int) -> Iterator[TreeProof]:
     slack = _Reader(archive.array("slack", "float64", (None,)), "slack")
     prices = _Reader(archive.array("prices", "float64", (None,), low=0.0), "prices")
     cuts = _Reader(
-        archive.array("cuts", "int32", (None, LARGEST + 1), low=-1, high=n_points - 1), "cuts"
+        archive.array("cuts", "int32", (None, MOST_MEMBERS + 1), low=-1, high=n_points - 1), "cuts"
     )
     n_steps = len(archive.arrays.get("step_kinds", ()))
     cut_counts = _Reader(archive.array("step_cuts", "int64", (n_steps,), low=0), "step_cuts")
@@ -282,7 +282,7 @@ def _planes(archive: Archive, n_points: int) -> Iterator[PlaneProof]:
     prices = _Reader(archive.array("plane_prices", "float64", (None,)), "plane_prices")
     if archive.meta["version"] == 1:
         # Prices of all points were the whole proof, and no part of a larger one.
-        yield PlaneProof(LARGEST_CUTOFF, (Step(StepKind.END, prices.values),))
+        yield PlaneProof(LARGEST_CUTOFF, (ProofStep(StepKind.END, prices.values),))
         return
 
     def multipliers(n: int) -> NDArray[np.float64] | None:
@@ -294,7 +294,7 @@ def _planes(archive: Archive, n_points: int) -> Iterator[PlaneProof]:
 
 def _steps(
     archive: Archive, cutoffs: str, prefix: str, n_points: int, multipliers: Callable[[int], Any]
-) -> Iterator[tuple[float, tuple[Step[Any], ...]]]:
+) -> Iterator[tuple[float, tuple[ProofStep[Any], ...]]]:
     """Yield the cutoffs and the steps of proofs; multipliers are read by their number of groups."""
     counts = archive.array(f"{prefix}_counts", "int64", (None,), low=1).tolist()
     total, there = sum(counts), len(archive.arrays.get(f"{prefix}_kinds", ()))
@@ -310,7 +310,7 @@ def _steps(
         yield (
             cutoff,
             tuple(
-                Step(StepKind(kind), multipliers(n), (a, b))
+                ProofStep(StepKind(kind), multipliers(n), (a, b))
                 for kind, n, (a, b) in islice(rows, count)
             ),
         )

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.search.history import SWAPPED
-from evomeans.search.keeper import Bounds, Drafts
+from evomeans.search.keeper import Bounds, Waiting
 from evomeans.search.plan import WIDEST
 from evomeans.search.population import Individual
 from evomeans.search.state import SearchState
@@ -26,7 +26,7 @@ from evomeans.storage.state_fields import Solutions, center_ranges, decode_field
 from evomeans.storage.state_file import Problem, StateFile
 
 FORMAT = "evomeans checkpoint"
-VERSION = 11
+VERSION = 12
 # The member with the labels of all solutions, of models whose solutions have them.
 LABELS = "solution_labels"
 
@@ -61,16 +61,16 @@ class Checkpoint(StateFile[SearchState]):
         self._bounds = bounds
         self.read_or_write(state)
 
-    def keep(self, state: SearchState, drafts: Drafts) -> None:
+    def keep(self, state: SearchState, waiting: Waiting) -> None:
         """Write the state if it is time to."""
         if self.is_due(state):
-            state.waiting = drafts()
+            state.waiting = waiting()
             self.try_to_write(state)
 
-    def end(self, state: SearchState, drafts: Drafts) -> None:
+    def end(self, state: SearchState, waiting: Waiting) -> None:
         """Write the last state, unless the file has it."""
         if not self.has(state):
-            state.waiting = drafts()
+            state.waiting = waiting()
             self.try_to_write(state)
 
     def encoded(self, state: SearchState) -> tuple[dict[str, Any], Arrays]:
@@ -110,9 +110,12 @@ def restore_state(
     solutions = records_from_arrays(archive, Individual, "solution", k, d, ranges)
     if LABELS in archive.arrays:
         solutions = _labelled(archive, solutions, bounds, check_labels)
-    stored = decode_fields(SearchState, archive, Solutions(solutions), k, d, ranges, state.rng)
+    rules, most_founders = state.population.rules, state.population.founders_due
+    stored = decode_fields(
+        SearchState, archive, Solutions(solutions), k, d, ranges, state.rng, rules
+    )
     random = stored.pop("rng")
-    _check_consistency(SearchState(**stored, rng=state.rng), most_founders=state.founders_due)
+    _check_consistency(SearchState(**stored, rng=state.rng), most_founders)
     for name, value in stored.items():
         setattr(state, name, value)
     # The generator belongs to the caller, who sees it advance.
@@ -139,23 +142,22 @@ def _labelled(
 
 def _check_consistency(state: SearchState, most_founders: int) -> None:
     """Refuse what no search can come to: it could run for ever, or fail later."""
-    population, best, leader = state.population, state.best, state.leader
-    begun = len(population) + len(state.waiting) + len(state.given)
-    agreeing = [one.n_agreeing for one in state.lineages]
-    if leader is not None:
-        agreeing.append(state.n_agreeing)
+    population, best, due = state.population, state.best, state.population.founders_due
+    members, begun = population.members, len(population) + len(state.waiting) + len(state.given)
+    populations = [population, *state.settled]
     is_possible = {
-        "population": (population or state.founders_due)
-        and len(set(map(id, population))) == len(population),
-        "founders_due": len(state.given) <= state.founders_due <= max(most_founders, begun),
+        "population": (members or due) and len(set(map(id, members))) == len(members),
+        "founders_due": len(state.given) <= due <= max(most_founders, begun),
         "n_sampled": state.n_sampled <= len(state.given),
-        "last_improvement": state.n_earlier <= state.last_improvement <= state.n_offspring,
-        "population_number": state.population_number >= 1,
-        "n_agreeing": all(count >= 1 for count in agreeing),
+        "last_improvement": population.last_improvement <= population.n_offspring,
+        "n_offspring": sum(one.n_offspring for one in populations) <= state.n_offspring,
+        "number": population.number >= 1,
+        "n_agreeing": all(one.n_agreeing >= 1 for one in populations if one.leader is not None),
         "spacing": state.spacing <= WIDEST,
-        "waiting_made_by": population or all(one.made_by != SWAPPED for one in state.waiting),
-        "leader": (leader is None) == (not population),
-        "best": (best is None) == (not state.history) and (best is not None or not population),
+        "waiting_made_by": members or all(one.made_by != SWAPPED for one in state.waiting),
+        "leader": all((one.leader is None) == (not one.members) for one in populations),
+        "settled": all(one.members for one in state.settled),
+        "best": (best is None) == (not state.history) and (best is not None or not members),
     }
     if wrong := [name for name, is_fine in is_possible.items() if not is_fine]:
         raise ArchiveError(f"its {wrong[0]} contradicts the rest of it")
@@ -165,10 +167,8 @@ def _check_consistency(state: SearchState, most_founders: int) -> None:
 
 def _is_ranked(state: SearchState, best: Individual) -> bool:
     """Whether the best solution is the best, and every leader that of its population."""
-    led = [(one.leader, one.members) for one in state.lineages]
-    if state.leader is not None:
-        led.append((state.leader, state.population))
     return state.history[-1].best == best.inertia and all(
-        best.inertia <= leader.inertia <= min(one.inertia for one in members)
-        for leader, members in led
+        best.inertia <= one.leader.inertia <= min(own.inertia for own in one.members)
+        for one in (state.population, *state.settled)
+        if one.leader is not None
     )

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
 
 from evomeans.engines.frame import FARTHEST_CENTER
+from evomeans.engines.protocol import LocalSearch, Order
 from evomeans.path.state import Entry
 from evomeans.search.history import OffspringRecord
-from evomeans.search.population import Individual
-from evomeans.search.state import Draft, Lineage
+from evomeans.search.population import Individual, Population, Rules
 from evomeans.storage.archive import (
     NO_RANGES,
     Archive,
@@ -67,7 +67,7 @@ def encode_fields(
 
     Parameters
     ----------
-    record : SearchState, PathState or Entry
+    record : SearchState, Population, PathState or Entry
     solutions : Solutions, in and out
     arrays : dict, out, optional
         Where lists go; by default they are part of the JSON object.
@@ -80,7 +80,7 @@ def encode_fields(
         match one.type:
             case "int" | "float" | "bool" | "list[float]":
                 meta[name] = value
-            case "list[int]" | "list[Individual]":
+            case "list[int]" | "list[Individual]" | "Sequence[Individual]":
                 is_plain = one.type == "list[int]"
                 numbers = value if is_plain else [solutions.place(own) for own in value]
                 if arrays is None:
@@ -93,14 +93,20 @@ def encode_fields(
                 meta[name] = {str(key): encode_fields(own, solutions) for key, own in value.items()}
             case "Individual | None":
                 meta[name] = -1 if value is None else solutions.place(value)
-            case "list[Lineage]":
-                meta[name] = [_lineage_numbers(own, solutions) for own in value]
+            case "Population":
+                meta[name] = encode_fields(value, solutions)
+            case "list[Population]":
+                meta[name] = [encode_fields(own, solutions) for own in value]
+            case "Rules":
+                # They follow from the problem.
+                continue
             case "np.random.Generator":
                 meta[name] = _storable(value.bit_generator.state)
             case "list[FloatArray]" if arrays is not None:
                 arrays[name] = np.array(value, dtype=np.float64).reshape(-1, k, d)
-            case "list[Draft]" if arrays is not None:
-                arrays |= records_to_arrays(Draft, value, name, k, d)
+            case "list[Order]" if arrays is not None:
+                arrays |= records_to_arrays(Order, value, name, k, d)
+                arrays |= records_to_arrays(LocalSearch, [own.local_search for own in value], name)
             case "History" if arrays is not None:
                 arrays |= records_to_arrays(OffspringRecord, value, name)
             case unknown:
@@ -116,10 +122,12 @@ def decode_fields(
     d: int = 0,
     ranges: Ranges = NO_RANGES,
     rng: np.random.Generator | None = None,
+    rules: Rules | None = None,
 ) -> dict[str, Any]:
     """Return the fields that :func:`encode_fields` stored, unless anything is wrong with them.
 
-    Of a generator of random numbers, this is the state, in the form of that of ``rng``.
+    Of a generator of random numbers, this is the state, in the form of that of ``rng``. Populations
+    get ``rules``.
     """
     stored: dict[str, Any] = {}
     for one in fields(kind):
@@ -131,7 +139,7 @@ def decode_fields(
                 stored[name] = archive.field(name, "list[float]")
             case "list[int]":
                 stored[name] = _integers(archive, name)
-            case "list[Individual]":
+            case "list[Individual]" | "Sequence[Individual]":
                 stored[name] = solutions.at(_integers(archive, name, len(solutions.stored) - 1))
             case "dict[int, float]":
                 pairs = archive.field(name, "list[list[float]]")
@@ -143,18 +151,31 @@ def decode_fields(
             case "Individual | None":
                 place = archive.integer(name, -1, len(solutions.stored) - 1)
                 stored[name] = None if place < 0 else solutions.stored[place]
-            case "list[Lineage]":
-                stored[name] = [
-                    _lineage(own, solutions) for own in archive.field(name, "list[list[int]]")
-                ]
+            case "Population":
+                stored[name] = _population(name, archive.meta.get(name), solutions, rules)
+            case "list[Population]":
+                archived = archive.meta.get(name)
+                if not isinstance(archived, list):
+                    raise ArchiveError(f"its {name} is not a list")
+                found = [_population(name, own, solutions, rules) for own in archived]
+                stored[name] = [one.frozen() for one in found]
+            case "Rules":
+                stored[name] = rules
             case "np.random.Generator" if rng is not None:
                 stored[name] = _restored(archive.mapping(name), rng.bit_generator.state)
             case "list[FloatArray]":
                 low, high = ranges["centers"]
                 stack = archive.array(name, "float64", (None, k, d), low=low, high=high)
                 stored[name] = [centers.copy() for centers in stack]
-            case "list[Draft]":
-                stored[name] = records_from_arrays(archive, Draft, name, k, d, ranges)
+            case "list[Order]":
+                orders = records_from_arrays(archive, Order, name, k, d, ranges)
+                searches = records_from_arrays(archive, LocalSearch, name, ranges=ranges)
+                if len(orders) != len(searches):
+                    raise ArchiveError(f"its {name}_swaps are not as many as its {name}_centers")
+                stored[name] = [
+                    replace(own, local_search=search)
+                    for own, search in zip(orders, searches, strict=True)
+                ]
             case "History":
                 stored[name] = history_from_arrays(archive)
     return stored
@@ -187,18 +208,15 @@ def _entries(archive: Archive, name: str, solutions: Solutions) -> dict[int, Ent
     return found
 
 
-def _lineage_numbers(one: Lineage, solutions: Solutions) -> list[int]:
-    places = [solutions.place(own) for own in (one.leader, *one.members)]
-    return [one.rank, one.n_agreeing, *places]
-
-
-def _lineage(numbers: list[int], solutions: Solutions) -> Lineage:
-    """Return a lineage from its two numbers, and the places of its leader and its members."""
-    rank_and_agreeing, places = numbers[:2], numbers[2:]
-    if len(places) < 2 or max(places) >= len(solutions.stored):
-        raise ArchiveError("one of its lineages is incomplete")
-    leader, *members = solutions.at(places)
-    return Lineage(members, leader, *rank_and_agreeing)
+def _population(name: str, stored: object, solutions: Solutions, rules: Rules | None) -> Population:
+    """Return a population from its fields."""
+    if not isinstance(stored, dict):
+        raise ArchiveError(f"its {name} is not a JSON object")
+    try:
+        found = decode_fields(Population, Archive(stored, {}), solutions, rules=rules)
+    except ArchiveError as error:
+        raise ArchiveError(f"its {name} is impossible: {error}") from error
+    return Population(**found)
 
 
 def center_ranges(total_weight: float) -> Ranges:

@@ -11,7 +11,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from constraint_oracles import best_constrained, inertias
-from evomeans.engines import Start
+from evomeans.engines import Order
 from evomeans.engines.constrained.engine import ConstrainedEngine
 from evomeans.engines.constrained.feasibility import (
     check_links,
@@ -84,7 +84,7 @@ def test_constraints_are_refused_if_and_only_if_no_clustering_heeds_them(problem
         return
     event("possible")
     engine = problem.engine()
-    (found,) = engine.refine([Start(np.zeros((len(problem.low), 2)))])
+    (found,) = engine.refine([Order(np.zeros((len(problem.low), 2)))])
     assert problem.heeds(found.labels[engine.groups.of_sample])
 
 
@@ -96,7 +96,7 @@ def test_a_refinement_keeps_all_constraints_and_leaves_no_better_move(problem, s
         return
     engine, k = problem.engine(), len(problem.low)
     start = np.random.default_rng(seed).normal(size=(k, 2))
-    (found,) = engine.refine([Start(start, local_search=LocalSearch(single_moves=True))])
+    (found,) = engine.refine([Order(start, local_search=LocalSearch(single_moves=True))])
     labels = found.labels[engine.groups.of_sample]
     assert problem.heeds(labels)
     ones = np.ones(len(problem.X))

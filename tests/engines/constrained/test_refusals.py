@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from constraint_oracles import all_labels, best_constrained, inertias
 from evomeans.engines.constrained.engine import ConstrainedEngine
 from evomeans.engines.constrained.feasibility import (
-    Verdict,
+    Feasibility,
     check_links,
     check_sizes,
     find_clustering,
@@ -22,7 +22,7 @@ from evomeans.engines.constrained.links import (
     contract,
     group_samples,
 )
-from evomeans.engines.protocol import LocalSearch, Start
+from evomeans.engines.protocol import LocalSearch, Order
 
 NO_PAIRS = np.empty((0, 2), np.int64)
 
@@ -82,7 +82,7 @@ def test_exactly_what_is_impossible_is_refused(problem):
     assert is_possible(len(X), links, low, high)
     centers = engine.rows(np.zeros(len(low), np.intp))
     for moves in (False, True):
-        made = engine.refine([Start(centers, local_search=LocalSearch(single_moves=moves))])[0]
+        made = engine.refine([Order(centers, local_search=LocalSearch(single_moves=moves))])[0]
         labels = made.labels[engine.groups.of_sample]
         assert keeps_all(labels, links, low, high)
         ones, k = np.ones(len(X)), len(low)
@@ -136,8 +136,8 @@ def test_the_integer_program_places_at_the_least_cost(problem):
     kept = ((sizes >= low) & (sizes <= high)).all(axis=1)
     for i, j in links.cannot:
         kept &= every[:, i] != every[:, j]
-    assert (found is Verdict.FOUND) == bool(kept.any())
-    if found is Verdict.FOUND:
+    assert (found is Feasibility.FOUND) == bool(kept.any())
+    if found is Feasibility.FOUND:
         assert keeps_all(labels, Links(NO_PAIRS, np.empty(0), links.cannot, np.empty(0)), low, high)
         totals = costs[np.arange(n), every].sum(axis=1)
         assert costs[np.arange(n), labels].sum() == pytest.approx(totals[kept].min())

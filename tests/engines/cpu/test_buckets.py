@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from evomeans.engines import Start, create_engine
+from evomeans.engines import Order, create_engine
 from evomeans.engines.cpu import order
 from evomeans.engines.cpu.order import ordered_rows, plant, route
 from evomeans.engines.cpu.samples import encode_samples
@@ -73,5 +73,5 @@ def test_a_refinement_does_not_depend_on_it(monkeypatch) -> None:
     for many in (10**9, 1):
         monkeypatch.setattr("evomeans.engines.cpu.samples.MANY_ROWS", many)
         engine = create_engine("cpu", X, weights, n_jobs=2)
-        results += engine.refine([Start(engine.samples_at(np.linspace(0.1, 0.9, 6)))])
+        results += engine.refine([Order(engine.samples_at(np.linspace(0.1, 0.9, 6)))])
     assert_same_bits(*results)

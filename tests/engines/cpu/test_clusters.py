@@ -51,7 +51,7 @@ from evomeans.engines.cpu.swaps.search import (
     list_fresh,
     swap,
 )
-from evomeans.engines.protocol import Start
+from evomeans.engines.protocol import Order
 from oracles import squared_distances
 from problems import make_samples, make_weights
 
@@ -327,11 +327,11 @@ def test_fresh_clusters_are_those_that_moved_since_the_start() -> None:
     """And each is listed once, whatever changes afterwards."""
     rng = np.random.default_rng(0)
     engine = CpuEngine(rng.normal(size=(90, 2)), None)
-    (parent,) = engine.refine([Start(rng.normal(size=(12, 2)))])
+    (parent,) = engine.refine([Order(rng.normal(size=(12, 2)))])
     child = parent.centers.copy()
     child[3] += 0.4
     workspace = engine._workspace(12)
-    engine.refine([Start(child)])
+    engine.refine([Order(child)])
     undo = UndoLog.allocate(90, 12, 2)
     list_fresh(undo, workspace.centers)
     fresh = undo.fresh[: undo.numbers[FRESH]].tolist()

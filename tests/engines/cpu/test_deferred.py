@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from evomeans.engines import Start, create_engine
+from evomeans.engines import Order, create_engine, nearest, scoring
 from evomeans.engines.cpu import engine as module
 from evomeans.engines.cpu import samples
-from evomeans.engines.cpu.lazy_order import closest_in_turn
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import Abandoned
 from evomeans.engines.sampling import Drawing
@@ -34,11 +33,13 @@ def is_in_order(engine) -> bool:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_the_closest_centres_of_rows_as_they_are(monkeypatch, dtype, n_jobs) -> None:
-    monkeypatch.setattr("evomeans.engines.cpu.lazy_order.ROWS_AT_A_TIME", 700)
+    monkeypatch.setattr(scoring, "FEWEST", 7)
+    monkeypatch.setattr(scoring, "MOST", 700)
     _, X, centers = problem(2_000, dtype)
     frame = Frame.around(X)
     centers = frame.encode(X[:5].astype(np.float64))
-    labels, squares = closest_in_turn(X, frame, centers, n_jobs)
+    labels = nearest.labels(X, centers, frame, n_jobs)
+    squares = nearest.squares(X, labels, centers, frame, n_jobs)
     rows = frame.encode(X).astype(np.float64)
     expected = ((rows[:, None] - centers) ** 2).sum(axis=2)
     assert_array_equal(labels, expected.argmin(axis=1))
@@ -49,7 +50,7 @@ def test_labels_are_the_same_before_and_after_rows_are_in_order() -> None:
     engine, _, centers = problem()
     labels, inertia = engine.assign(centers)
     assert not is_in_order(engine)
-    engine.refine([Start(centers)])
+    engine.refine([Order(centers)])
     assert is_in_order(engine)
     later, again = engine.assign(centers)
     assert_array_equal(labels, later)
@@ -62,7 +63,7 @@ def test_a_sample_has_the_same_bits_before_and_after_rows_are_in_order() -> None
     drawing = Drawing(7, 400, centers, 1000.0)
     before = engine.subsample(drawing)
     assert not is_in_order(engine)
-    engine.refine([Start(centers)])
+    engine.refine([Order(centers)])
     after = engine.subsample(drawing)
     assert_array_equal(before._source, after._source)
     assert_array_equal(before.weights, after.weights)
@@ -71,7 +72,7 @@ def test_a_sample_has_the_same_bits_before_and_after_rows_are_in_order() -> None
 def test_workers_put_rows_into_order_once() -> None:
     engine, _, centers = problem()
     first, *others = engine.workers(5, 2)
-    first.refine([Start(centers)])
+    first.refine([Order(centers)])
     assert is_in_order(engine)
     assert all(other.samples is engine.samples for other in [first, *others])
 
@@ -80,8 +81,8 @@ def test_order_can_be_abandoned() -> None:
     engine, _, centers = problem()
     engine.abandon(True)
     with pytest.raises(Abandoned):
-        engine.refine([Start(centers)])
+        engine.refine([Order(centers)])
     assert not is_in_order(engine)
     engine.abandon(False)
-    (result,) = engine.refine([Start(centers)])
+    (result,) = engine.refine([Order(centers)])
     assert result.inertia < engine.assign(centers)[1]

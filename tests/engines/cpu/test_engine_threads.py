@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evomeans.engines import Start
+from evomeans.engines import Order
 from evomeans.engines.cpu.engine import CpuEngine
 from evomeans.engines.cpu.simd import WIDTH
 from evomeans.estimators.solution import canonical_solution
@@ -22,16 +22,16 @@ def engines(n_jobs: int, n: int = 4000) -> tuple[CpuEngine, CpuEngine]:
 def test_refining_after_assigning_starts_from_nothing(n_jobs) -> None:
     """Sums that threads collected while assigning must not reach the next refinement."""
     alone, together = engines(n_jobs)
-    start = Start(alone.samples_at(np.linspace(0.05, 0.95, 9)))
+    start = Order(alone.samples_at(np.linspace(0.05, 0.95, 9)))
     (expected,) = alone.refine([start])
     for _ in range(3):
         together.assign(expected.centers + 0.01)
         (result,) = together.refine([start])
         assert result.centers.tobytes() == expected.centers.tobytes()
         assert result.cluster_weights.sum() == 4000
-        child = Start(expected.centers, 1.0, 0.3, removed=1)
+        child = Order(expected.centers, 1.0, 0.3, removed=1)
         together.assign(expected.centers - 0.01)
-        (inherited,) = together.refine([Start(child.centers, 1.0, 0.3, 1, 1, result.handle)])
+        (inherited,) = together.refine([Order(child.centers, 1.0, 0.3, 1, 1, result.handle)])
         assert inherited.centers.tobytes() == alone.refine([child])[0].centers.tobytes()
 
 

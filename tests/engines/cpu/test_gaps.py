@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from evomeans.compiled.jit import jit
-from evomeans.engines import Start
+from evomeans.engines import Order
 from evomeans.engines.cpu.assignment import locate_center, score
 from evomeans.engines.cpu.bounds import MORE, renew_gaps, shrink_gaps
 from evomeans.engines.cpu.engine import CpuEngine
@@ -110,7 +110,7 @@ def test_states_are_true_after_repairs_of_empty_clusters(dtype, weighted, where)
         (first,) = engine.refine([start])
         assert (first.cluster_weights > 0.0).all()
         assert_true_state(engine, X, first.handle.solution.state, first.centers)
-        again = Start(start.centers, rng.random(), rng.random(), parent=first.handle)
+        again = Order(start.centers, rng.random(), rng.random(), parent=first.handle)
         (second,) = engine.refine([again])
         assert_true_state(engine, X, second.handle.solution.state, second.centers)
 
@@ -151,10 +151,10 @@ def test_a_tile_that_is_all_one_cluster_notices_when_its_centre_leaves_and_retur
     places = np.array([[0.0, 0.0], [8.0, 1.0], [0.0, 9.0], [7.0, 9.0]])
     X = (np.repeat(places, 2 * WIDTH, axis=0) + 0.1 * rng.normal(size=(512, 2))).astype(dtype)
     engine = CpuEngine(X)
-    (mother,) = engine.refine([Start(engine.samples_at(np.array([0.1, 0.3, 0.6, 0.9])))])
+    (mother,) = engine.refine([Order(engine.samples_at(np.array([0.1, 0.3, 0.6, 0.9])))])
     assert mother.handle.solution.state.present.sum(axis=1).tolist() == [1] * 8
     for quantile in (0.1, 0.5, 0.9):
-        start = Start(mother.centers, 1.0, quantile, removed, parent=mother.handle)
+        start = Order(mother.centers, 1.0, quantile, removed, parent=mother.handle)
         (child,) = engine.refine([start])
         assert_true_state(engine, X, child.handle.solution.state, child.centers)
         # Everybody near is farther from all other centres: that is where the draw falls.
@@ -170,11 +170,11 @@ def test_clusters_far_apart_are_never_compared_again(dtype) -> None:
     places = 10.0 * np.array([[0, 0], [1, 0], [0, 1], [1, 1], [2, 3]])
     X = (places[rng.integers(5, size=2000)] + rng.normal(size=(2000, 2))).astype(dtype)
     engine = CpuEngine(X)
-    (mother,) = engine.refine([Start(engine.frame.encode(places.astype(dtype)).astype(float))])
+    (mother,) = engine.refine([Order(engine.frame.encode(places.astype(dtype)).astype(float))])
     before = engine.comparisons
-    engine.refine([Start(mother.centers, parent=mother.handle)])
+    engine.refine([Order(mother.centers, parent=mother.handle)])
     assert engine.comparisons == before
-    engine.refine([Start(mother.centers + 1e-3, parent=mother.handle)])
+    engine.refine([Order(mother.centers + 1e-3, parent=mother.handle)])
     assert engine.comparisons - before < 2000
 
 

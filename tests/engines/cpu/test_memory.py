@@ -7,7 +7,7 @@ import gc
 import numpy as np
 import pytest
 
-from evomeans.engines import Start
+from evomeans.engines import Order
 from evomeans.engines.cpu.engine import CpuEngine
 from evomeans.engines.cpu.layout import Solution, State
 from evomeans.engines.cpu.memory import KeptSolution, Memory
@@ -100,10 +100,10 @@ def test_the_budget_changes_no_bit(budget) -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(500, 3))
     engine, plenty = CpuEngine(X, memory_budget=budget), CpuEngine(X)
-    (mother,) = engine.refine([Start(engine.samples_at(rng.random(5)))])
+    (mother,) = engine.refine([Order(engine.samples_at(rng.random(5)))])
     for _ in range(10):
-        start = Start(mother.centers, 0.5, rng.random(), removed=2, parent=mother.handle)
+        start = Order(mother.centers, 0.5, rng.random(), removed=2, parent=mother.handle)
         (child,) = engine.refine([start])
-        (expected,) = plenty.refine([Start(mother.centers, 0.5, start.quantile, removed=2)])
+        (expected,) = plenty.refine([Order(mother.centers, 0.5, start.quantile, removed=2)])
         assert child.centers.tobytes() == expected.centers.tobytes()
         mother = child

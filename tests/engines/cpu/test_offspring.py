@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
 from evomeans.engines.cpu import CpuEngine
-from evomeans.engines.protocol import KMEANS, LocalSearch, Mating, Refinement, Start, Way
-from evomeans.search.breeding import NAMES, Parents, breed, breed_and_refine
+from evomeans.engines.protocol import KMEANS, LocalSearch, Order, Refinement, Way
+from evomeans.search.breeding import NAMES, cross, make_at_once
 from evomeans.search.crossover import WAYS
 from evomeans.search.population import Individual
 from evomeans.search.settings import Crossing
@@ -33,28 +35,39 @@ def engine_of(kind: str) -> CpuEngine:
 
 
 def individual(engine: CpuEngine, k: int, rng: np.random.Generator) -> Individual:
-    start = Start(engine.samples_at(rng.random(k)), local_search=LocalSearch(single_moves=True))
+    start = Order(engine.samples_at(rng.random(k)), local_search=LocalSearch(single_moves=True))
     (found,) = engine.refine([start])
     return Individual(
         found.centers, found.inertia, found.cluster_weights, rng.random(), found.handle
     )
 
 
-def parents(engine: CpuEngine, tries: list[Way], rng: np.random.Generator, k: int = 12) -> Parents:
+def order_of(
+    engine: CpuEngine,
+    tries: list[Way],
+    rng: np.random.Generator,
+    search: LocalSearch = KMEANS,
+    k: int = 12,
+) -> Order:
     crossovers = tuple(Crossing(CROSSOVERS[way]) for way in tries)
     first, second = individual(engine, k, rng), individual(engine, k, rng)
     coins, (alpha, quantile), removed = rng.random(k), rng.random(2).tolist(), int(rng.integers(k))
-    swaps = DEEP.swaps
-    return Parents(first, second, crossovers, coins, alpha, quantile, removed, swaps, 0.0)
-
-
-def step_by_step(couple: Parents, engine: CpuEngine, search: LocalSearch) -> tuple[str, Refinement]:
-    (draft,) = breed([couple], engine)
-    start = Start(
-        draft.centers, draft.alpha, draft.quantile, draft.removed, 2, draft.parent, search
+    return Order(
+        alpha=alpha,
+        quantile=quantile,
+        removed=removed,
+        power=2,
+        local_search=search,
+        parents=(first, second),
+        crossovers=crossovers,
+        numbers=coins,
     )
-    (found,) = engine.refine([start])
-    return draft.made_by, found
+
+
+def step_by_step(order: Order, engine: CpuEngine) -> tuple[str, Refinement]:
+    placed = cross(order, engine)
+    (found,) = engine.refine([placed])
+    return placed.made_by, found
 
 
 @pytest.mark.parametrize("kind", ["dense", "weighted", "sparse"])
@@ -65,15 +78,15 @@ def test_one_kernel_has_the_bits_of_all_steps(kind, tries, search) -> None:
         pytest.skip("sparse samples have no momentum")
     engine, rng = engine_of(kind), np.random.default_rng(5)
     for _ in range(6):
-        couple = parents(engine, tries, rng)
-        made_by, expected = step_by_step(couple, engine, search)
-        made = breed_and_refine(couple, engine, 2, search)
+        order = order_of(engine, tries, rng, search)
+        made_by, expected = step_by_step(order, engine)
+        made = make_at_once(order, engine)
         assert made is not None
-        assert made.made_by == made_by
-        assert made.refinement.inertia == expected.inertia
-        assert made.refinement.n_iter == expected.n_iter
-        np.testing.assert_array_equal(made.refinement.centers, expected.centers)
-        np.testing.assert_array_equal(made.refinement.cluster_weights, expected.cluster_weights)
+        assert NAMES[made.way] == made_by
+        assert made.inertia == expected.inertia
+        assert made.n_iter == expected.n_iter
+        np.testing.assert_array_equal(made.centers, expected.centers)
+        np.testing.assert_array_equal(made.cluster_weights, expected.cluster_weights)
 
 
 def test_the_better_parts_are_taken_from_either_parent() -> None:
@@ -81,39 +94,41 @@ def test_the_better_parts_are_taken_from_either_parent() -> None:
     engine, rng = engine_of("dense"), np.random.default_rng(6)
     sides = set()
     for _ in range(60):
-        couple = parents(engine, [Way.PARTS, SQUARED], rng)
-        made = breed_and_refine(couple, engine, 2, KMEANS)
+        order = order_of(engine, [Way.PARTS, SQUARED], rng)
+        made = make_at_once(order, engine)
         assert made is not None
-        if made.made_by == NAMES[Way.PARTS]:
+        if made.way is Way.PARTS:
             sides.add(bool(engine._workspace(12)._nursery.is_second[0]))
-            made_by, expected = step_by_step(couple, engine, KMEANS)
-            assert (made_by, expected.inertia) == (made.made_by, made.refinement.inertia)
+            made_by, expected = step_by_step(order, engine)
+            assert (made_by, expected.inertia) == (NAMES[made.way], made.inertia)
     assert sides == {False, True}
-
-
-def mating(engine: CpuEngine, rng: np.random.Generator, search: LocalSearch = KMEANS) -> Mating:
-    couple = parents(engine, [MERGING], rng, k=5)
-    first, second = couple.first.handle, couple.second.handle
-    return Mating(first, second, [MERGING], couple.coins, 0.5, 0.5, 1, 2, search)
 
 
 def test_what_is_out_of_the_ordinary_is_left_to_the_search() -> None:
     """Parents that are forgotten, or of another engine."""
     engine, rng = engine_of("dense"), np.random.default_rng(7)
-    usual = mating(engine, rng)
-    assert engine.offspring(usual) is not None
-    assert engine_of("dense").offspring(usual) is None
-    assert engine.offspring(usual._replace(second=None)) is None
-    engine.memory.forget(usual.first)
-    assert engine.offspring(usual) is None
+    usual = order_of(engine, [MERGING], rng, k=5)
+    first, second = usual.parents
+    assert engine.offspring(usual, [MERGING]) is not None
+    assert engine_of("dense").offspring(usual, [MERGING]) is None
+    strangers = replace(usual, parents=(first, replace(second, handle=None)))
+    assert engine.offspring(strangers, [MERGING]) is None
+    engine.memory.forget(first.handle)
+    assert engine.offspring(usual, [MERGING]) is None
+
+
+def test_an_order_without_parents_is_no_offspring() -> None:
+    engine = engine_of("dense")
+    with pytest.raises(ValueError, match="needs the parents of its order"):
+        engine.offspring(Order(np.zeros((5, 4))), [MERGING])
 
 
 def test_a_cluster_without_weight_is_left_to_the_search() -> None:
     """With fewer distinct samples than clusters, parents have empty clusters."""
     X = np.random.default_rng(8).integers(0, 2, size=(60, 2)).astype(float)
     engine, rng = CpuEngine(X), np.random.default_rng(9)
-    couple = mating(engine, rng)
-    assert (couple.first.solution.weights == 0.0).any()
+    order = order_of(engine, [MERGING], rng, k=5)
+    assert (order.parents[0].cluster_weights == 0.0).any()
     free = len(engine.memory._free)
-    assert engine.offspring(couple) is None
+    assert engine.offspring(order, [MERGING]) is None
     assert len(engine.memory._free) >= free, "its memory is used again"

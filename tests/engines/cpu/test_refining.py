@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 from evomeans.engines.cpu import CpuEngine
 from evomeans.engines.cpu.course import Refining, is_common_end
 from evomeans.engines.cpu.workspace import Outcome, Workspace
-from evomeans.engines.protocol import LocalSearch, Refinement, Start
+from evomeans.engines.protocol import LocalSearch, Order, Refinement
 
 DEEP = LocalSearch(single_moves=True, swaps=6)
 SAMPLES = {
@@ -27,7 +27,7 @@ def refined(X, local_search: LocalSearch, k: int = 9, least: float = 0.0) -> lis
         parent = found[-1].handle if found and removed > 0 else None
         if parent is not None:
             centers = found[-1].centers
-        start = Start(centers, 0.5, rng.random(), removed, 2, parent, local_search, least)
+        start = Order(centers, 0.5, rng.random(), removed, 2, parent, local_search, least)
         found += engine.refine([start])
     return found
 

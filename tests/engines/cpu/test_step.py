@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from evomeans.engines import Start
+from evomeans.engines import Order
 from evomeans.engines.cpu.engine import CpuEngine
 from evomeans.engines.cpu.layout import State
 from evomeans.engines.cpu.workspace import Workspace
@@ -31,7 +31,7 @@ def room_of(engine, k=6):
 def test_steps_from_outside_are_the_iterations_of_kmeans(engine) -> None:
     """Means taken after every step, until nothing moves: the same centres and as many steps."""
     start = engine.samples_at((np.arange(6) + 0.5) / 6)
-    (expected,) = engine.refine([Start(start)])
+    (expected,) = engine.refine([Order(start)])
     workspace, state = room_of(engine)
     target, steps = start, 0
     while True:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+from evomeans.engines import create_engine
 from evomeans.engines.cpu.layout import State
 from evomeans.engines.cpu.samples import encode_samples
 from evomeans.engines.dask import blocks, cache
@@ -260,3 +261,14 @@ def test_replies_can_be_merged_in_any_order():
     assert_array_equal(line.answers[0], tree.answers[0])
     assert line.answers[1] == tree.answers[1]
     assert line.homes == tree.homes
+
+
+def test_rounds_of_large_data_are_small(monkeypatch) -> None:
+    """By the number of values alone, so that a search does not depend on the cluster."""
+    pytest.importorskip("dask")
+    from evomeans.engines.dask import engine as module
+
+    X = np.random.default_rng(0).normal(size=(100, 3))
+    for most, batch in ((300, module.BATCH), (299, module.SMALL_BATCH)):
+        monkeypatch.setattr(module, "MANY_VALUES", most)
+        assert create_engine("dask", X, None).batch == batch

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from evomeans.engines import Start, create_engine
+from evomeans.engines import Order, create_engine
 from evomeans.engines.protocol import Abandoned
 from evomeans.engines.sampling import Drawing
-from evomeans.search import SearchSettings, evolve
+from evomeans.search import SearchSettings, solve
 from optional import require_torch
 from oracles import assert_same_bits
 from problems import Problem, make_samples, make_weights, offspring
@@ -41,7 +41,7 @@ def trace(result) -> list[object]:
 
 
 def search(engine, settings=SETTINGS):
-    return evolve(engine, 6, settings, np.random.default_rng(0))
+    return solve(engine, 6, settings, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_the_handle_of_another_engine_is_ignored() -> None:
     """Over the same number of samples and clusters, where a mix-up would go unnoticed."""
     X, weights = samples()
     engine, other = gpu_engine(X, weights), gpu_engine(X[::-1].copy(), weights)
-    start = Start(engine.samples_at((np.arange(6) + 0.5) / 6))
+    start = Order(engine.samples_at((np.arange(6) + 0.5) / 6))
     (stranger,) = other.refine([start])
     (expected,) = engine.refine([start])
     (result,) = engine.refine([dataclasses.replace(start, parent=stranger.handle)])
@@ -229,7 +229,7 @@ def test_samples_of_samples_stay_on_the_device(monkeypatch) -> None:
     copied = gpu_engine(rows, sample.weights, frame=engine.frame)
     assert_array_equal(sample.samples.rows.cpu(), copied.samples.rows.cpu())
     assert sample.frame == engine.frame
-    assert_same_bits(*(one.refine([Start(centers)])[0] for one in (sample, copied)))
+    assert_same_bits(*(one.refine([Order(centers)])[0] for one in (sample, copied)))
     # A pilot is on the CPU, with rows of the sample.
     pilot = sample.subsample(Drawing(3, 50))
     known = {tuple(row) for row in rows.tolist()}
@@ -242,7 +242,19 @@ def test_a_refinement_that_is_abandoned_says_how_far_it_came() -> None:
     centers = engine.samples_at(np.array([0.2, 0.7]))
     engine.abandon(True)
     with pytest.raises(Abandoned) as abandoned:
-        engine.refine([Start(centers)])
+        engine.refine([Order(centers)])
     np.testing.assert_array_equal(abandoned.value.centers, centers)
     engine.abandon(False)
-    assert engine.refine([Start(centers)])[0].inertia < engine.assign(centers)[1]
+    assert engine.refine([Order(centers)])[0].inertia < engine.assign(centers)[1]
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 64, 1001])
+def test_sums_depend_on_nothing_but_their_terms(count, gpu_device) -> None:
+    torch = require_torch()
+    from evomeans.engines.gpu.course import folded
+
+    values = np.random.default_rng(count).normal(size=(2, 9, count))
+    totals = folded(torch.from_numpy(values).to(gpu_device)).cpu().numpy()
+    np.testing.assert_allclose(totals, values.sum(axis=-1), rtol=1e-12, atol=1e-12)
+    alone = folded(torch.from_numpy(values[1, 4:5]).to(gpu_device)).cpu().numpy()
+    assert_array_equal(alone, totals[1, 4:5])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from evomeans import HGMeans
-from evomeans.engines import Start, create_engine
+from evomeans.engines import Order, create_engine
 from optional import require_torch
 
 pytestmark = pytest.mark.gpu
@@ -43,7 +43,7 @@ def test_labels_equal_the_nearest_centre_in_double_precision(m, d, dtype) -> Non
     rng = np.random.default_rng(m)
     encoded = engine.frame.encode(X)
     start = encoded[rng.choice(len(X), m, replace=False)].astype(float)
-    refined = engine.refine([Start(start)])[0].centers
+    refined = engine.refine([Order(start)])[0].centers
     close = start[rng.integers(0, m, m)] + 1e-5 * rng.normal(size=start.shape)
     for centers in (start, refined, close):
         labels, _ = engine.assign(centers)
@@ -57,7 +57,7 @@ def test_refinements_have_the_bits_of_the_cpu_engine(m, d, dtype, weighted) -> N
     weights = np.random.default_rng(2).random(len(X)) if weighted else None
     engine, other = create_engine("gpu", X, weights), create_engine("cpu", X, weights)
     slots = np.random.default_rng(3).choice(len(X), (4, m), replace=False)
-    starts = [Start(engine.samples_at((own + 0.5) / len(X))) for own in slots]
+    starts = [Order(engine.samples_at((own + 0.5) / len(X))) for own in slots]
     for result, expected in zip(engine.refine(starts), other.refine(starts), strict=True):
         assert result.centers.tobytes() == expected.centers.tobytes()
         assert result.cluster_weights.tobytes() == expected.cluster_weights.tobytes()
@@ -82,7 +82,7 @@ def test_out_of_device_memory_is_survived() -> None:
     X = mixture(200_000, 10, 8, np.float32, 6)
     engine = create_engine("gpu", X, None)
     slots = np.random.default_rng(3).choice(len(X), (32, 10), replace=False)
-    starts = [Start(engine.samples_at((own + 0.5) / len(X))) for own in slots]
+    starts = [Order(engine.samples_at((own + 0.5) / len(X))) for own in slots]
     expected = [result.centers.tobytes() for result in engine.refine(starts)]
     engine = create_engine("gpu", X, None)
     torch.cuda.empty_cache()

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
-from evomeans.engines import Start
+from evomeans.engines import Order
 from evomeans.engines.protocol import LocalSearch
 from lab.baselines.engines import create_engine
 from problems import make_weights, paired
@@ -119,7 +119,7 @@ def test_moves_without_a_threshold_are_hartigans(weighted) -> None:
         moved[i] = j
         assert sum_of_squares(X, moved, weights) >= values[-1] * (1.0 - 1e-9)
     # The engine's own single moves find nothing either.
-    (refined,) = engine.refine([Start(centers, local_search=LocalSearch(single_moves=True))])
+    (refined,) = engine.refine([Order(centers, local_search=LocalSearch(single_moves=True))])
     assert refined.inertia == pytest.approx(values[-1], rel=1e-9)
 
 

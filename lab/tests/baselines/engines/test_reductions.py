@@ -9,7 +9,7 @@ from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from evomeans.engines import Start
+from evomeans.engines import Order
 from lab.baselines.engines import create_engine
 from oracles import in_frame, squared_distances
 from problems import make_samples, make_weights, paired, problems
@@ -109,7 +109,7 @@ def test_sums_are_those_of_the_clusters(engine_name, dtype, weighted, kind) -> N
     samples = engine.rows(np.arange(300))
     given_weights = np.ones(300) if weights is None else weights
     centers = samples[:6].copy()
-    (refinement,) = engine.refine([Start(centers)])
+    (refinement,) = engine.refine([Order(centers)])
     for handle in (None, refinement.handle):
         parent = handle
         for step in (0.0, 1e-3, 0.3, 50.0):

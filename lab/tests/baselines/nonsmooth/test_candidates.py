@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from evomeans.engines import Start
+from evomeans.engines import Order
 from lab.baselines.engines import create_engine
 from lab.baselines.nonsmooth.candidates import (
     apart,
@@ -51,7 +51,7 @@ def solved(engine_name):
     X = make_samples("normal", 200, 2, np.float64, np.random.default_rng(0))
     engine = create_engine(engine_name, X, None)
     Z = engine.rows(np.arange(200))
-    (solution,) = engine.refine([Start(Z[:3])])
+    (solution,) = engine.refine([Order(Z[:3])])
     return engine, Z, solution, engine.nearest_squares(solution.centers)
 
 
@@ -101,7 +101,7 @@ def test_weights_count_as_repetitions() -> None:
     found = []
     for samples, weights in ((X, counts.astype(float)), (np.repeat(X, counts, axis=0)[::-1], None)):
         engine = create_engine("cpu", np.ascontiguousarray(samples), weights)
-        (solution,) = engine.refine([Start(engine.frame.encode(X[:3]))])
+        (solution,) = engine.refine([Order(engine.frame.encode(X[:3]))])
         squares = engine.nearest_squares(solution.centers)
         places = farthest_candidates(engine, solution, squares, 60, 5)
         found.append(engine.frame.decode(places).round(9))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-from evomeans.engines import Start
+from evomeans.engines import Order
 from lab.baselines import MSDCA, DCClust, DCDBundle, LMBMClust
 from lab.baselines.engines import create_engine
 from lab.baselines.nonsmooth.frame import NonsmoothBaseline
@@ -44,11 +44,11 @@ def test_the_solver_goes_downhill(name) -> None:
     """From any start, to a fixed point of K-means that is not above where K-means would begin."""
     X = make_samples("normal", 150, 3, np.float64, np.random.default_rng(0))
     engine = create_engine("cpu", X, None)
-    start = Start(engine.rows(np.arange(5)))
+    start = Order(engine.rows(np.arange(5)))
     method: NonsmoothBaseline = METHODS[name]
     found = method._descend(engine, start)
     assert found.inertia < engine.assign(start.centers)[1]
-    again = engine.refine([Start(found.centers)])[0]
+    again = engine.refine([Order(found.centers)])[0]
     assert again.inertia == pytest.approx(found.inertia, rel=1e-12)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from evomeans.engines import Start
+from evomeans.engines import Order
 from lab.baselines.engines import create_engine
 from lab.baselines.nonsmooth.objective import AuxiliaryFunction, ClusterFunction, Scale
 from oracles import squared_distances
@@ -21,7 +21,7 @@ def problem(engine_name, weighted):
     weights = make_weights(90, rng) if weighted else None
     engine = create_engine(engine_name, X, weights)
     Z = engine.rows(np.arange(90))
-    (solution,) = engine.refine([Start(Z[:4])])
+    (solution,) = engine.refine([Order(Z[:4])])
     return engine, Z, np.ones(90) if weights is None else weights, solution
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from evomeans.compiled.ready import Call
 from evomeans.engines.base import Descent, ModelEngine, is_hopeless
 from evomeans.engines.constrained.heaps import Heaps
-from evomeans.engines.constrained.layout import Clusters, Items, MoveMemory, place_bound
+from evomeans.engines.constrained.layout import Clustering, Items, MoveMemory, place_bound
 from evomeans.engines.constrained.moves import (
     CANDIDATES,
     centre,
@@ -93,12 +93,12 @@ class ConstrainedEngine(PlacingEngine):
             n_iter,
         )
 
-    def _centre(self, clusters: Clusters) -> float:
+    def _centre(self, clusters: Clustering) -> float:
         """Move centres to the means; return the objective."""
         squares: float = centre(self.items, clusters, self._work)
         return squares + self._penalty(clusters.labels)
 
-    def _reassign(self, clusters: Clusters, flow: Flow, objective: float) -> float:
+    def _reassign(self, clusters: Clustering, flow: Flow, objective: float) -> float:
         """Assign the free items anew with centres where they are; return the new objective.
 
         If it is not lower, labels stay as they were.
@@ -115,7 +115,7 @@ class ConstrainedEngine(PlacingEngine):
             self._measure(clusters.means)
         return lower
 
-    def _move(self, clusters: Clusters) -> bool:
+    def _move(self, clusters: Clustering) -> bool:
         """Move single items and chains, then exchange items; return whether any did."""
         moved = 0
         for _ in range(MOST_ROUNDS):
@@ -134,7 +134,7 @@ class ConstrainedEngine(PlacingEngine):
             self._centre(clusters)
         return moved > 0
 
-    def _exchange(self, clusters: Clusters) -> int:
+    def _exchange(self, clusters: Clustering) -> int:
         """Exchange items; return how many pairs."""
         k, exchanged = len(self.low), 0
         memory = self._costs, self._candidates, self._work
@@ -163,7 +163,7 @@ def kernel_calls() -> Sequence[Call]:
     ints, floats, grid = np.zeros(2, np.int64), np.zeros(1), np.zeros((1, 1))
     one = ints[:1]
     items = Items(grid, floats, one, ints, one, ints, one, floats)
-    clusters = Clusters(one, grid, floats, one, one, one)
+    clusters = Clustering(one, grid, floats, one, one, one)
     work, heaps = MoveMemory.allocate(1, 1, 1), Heaps.allocate(1, 1)
     candidates = np.zeros((1, 1, CANDIDATES), np.int64)
     flow: Any = Flow.allocate(1)

@@ -19,7 +19,7 @@ from evomeans.typing import FloatArray, Integers
 SOLVED, IMPOSSIBLE = 0, 2
 
 
-class Verdict(StrEnum):
+class Feasibility(StrEnum):
     """What is known of an integer program in the end."""
 
     FOUND = "found"
@@ -41,7 +41,7 @@ def place_exactly(
     high: Integers,
     *,
     max_nodes: int | None = None,
-) -> tuple[Verdict, Integers]:
+) -> tuple[Feasibility, Integers]:
     """Place items at the least total cost, such that pairs are apart and sizes within limits.
 
     Parameters
@@ -61,7 +61,7 @@ def place_exactly(
 
     Returns
     -------
-    verdict : Verdict
+    verdict : Feasibility
     labels : (b,) array
         Empty unless one was found.
     """
@@ -90,8 +90,8 @@ def place_exactly(
     )
     if result.x is not None:
         chosen = result.x[: b * k].reshape(b, k).argmax(axis=1)
-        return Verdict.FOUND, chosen.astype(np.int64)
-    verdict = Verdict.IMPOSSIBLE if result.status == IMPOSSIBLE else Verdict.OPEN
+        return Feasibility.FOUND, chosen.astype(np.int64)
+    verdict = Feasibility.IMPOSSIBLE if result.status == IMPOSSIBLE else Feasibility.OPEN
     return verdict, np.empty(0, np.int64)
 
 
@@ -199,7 +199,7 @@ def find_clustering(
         )
     costs = _breaking_symmetry(len(bound), k, clique, low, high)
     verdict, labels = place_exactly(costs, local, counts, n_free, low, high)
-    if verdict is Verdict.FOUND:
+    if verdict is Feasibility.FOUND:
         return labels
     _raise_for(groups, bound, local, low, high, n_free)
     raise AssertionError("unreachable")
@@ -254,7 +254,7 @@ def can_be_placed(
     local = local[(local >= 0).all(axis=1)]
     costs = np.zeros((len(items), len(low)))
     verdict, _ = place_exactly(costs, local, counts[items], 0, low, high)
-    return verdict is Verdict.FOUND
+    return verdict is Feasibility.FOUND
 
 
 def _shrunk(

@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from evomeans.compiled.bundle import bundle
 from evomeans.compiled.jit import jit
-
-NONE = -1
+from evomeans.engines.constrained.layout import NONE
 
 
 @bundle

@@ -11,6 +11,9 @@ from evomeans.compiled.bundle import bundle
 from evomeans.compiled.jit import jit
 from evomeans.typing import FloatArray, Integers
 
+# No item, cluster or node; and a cost above all others, since kernels do without infinity.
+NONE, ENDLESS = -1, 1e300
+
 
 @bundle
 class Items(NamedTuple):
@@ -40,7 +43,7 @@ class Items(NamedTuple):
 
 
 @bundle
-class Clusters(NamedTuple):
+class Clustering(NamedTuple):
     """A clustering, with the means of its clusters.
 
     Parameters
@@ -106,10 +109,6 @@ class MoveMemory(NamedTuple):
             np.empty((2, n_features)),
             np.empty(4),
         )
-
-
-NONE = -1
-ENDLESS = 1e300
 
 
 @jit

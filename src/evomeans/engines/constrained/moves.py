@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 
 from evomeans.compiled.jit import jit
-from evomeans.engines.constrained.layout import Clusters, Items, MoveMemory
+from evomeans.engines.constrained.layout import NONE, Clustering, Items, MoveMemory
 from evomeans.kernels.vectors import squared_difference
 from evomeans.typing import FloatArray, Integers
 
@@ -63,7 +63,7 @@ def measure(
 
 
 @jit(inline=False)
-def centre(items: Items, clusters: Clusters, work: MoveMemory) -> float:
+def centre(items: Items, clusters: Clustering, work: MoveMemory) -> float:
     """Compute means, weights and counts from the labels; return the sum of squares.
 
     Those of empty clusters stay where they are.
@@ -107,7 +107,7 @@ def penalty(items: Items, labels: Integers) -> float:
 
 
 @jit(inline=False)
-def move_items(items: Items, clusters: Clusters, work: MoveMemory, first: int, last: int) -> int:
+def move_items(items: Items, clusters: Clustering, work: MoveMemory, first: int, last: int) -> int:
     """Visit some items once; move those that lower the objective, and return how many did."""
     moved = 0
     for i in range(first, last):
@@ -117,7 +117,7 @@ def move_items(items: Items, clusters: Clusters, work: MoveMemory, first: int, l
 
 
 @jit(inline=False)
-def move_item(items: Items, clusters: Clusters, i: int, work: MoveMemory) -> bool:
+def move_item(items: Items, clusters: Clustering, i: int, work: MoveMemory) -> bool:
     """Move an item, or a chain that begins with it, to the best cluster if that pays."""
     k, a, weight = clusters.means.shape[0], clusters.labels[i], items.weights[i]
     look_around(items, clusters, i, work)
@@ -154,7 +154,7 @@ def move_item(items: Items, clusters: Clusters, i: int, work: MoveMemory) -> boo
 
 
 @jit
-def look_around(items: Items, clusters: Clusters, i: int, work: MoveMemory) -> None:
+def look_around(items: Items, clusters: Clustering, i: int, work: MoveMemory) -> None:
     """Measure how far all clusters are from an item, and whom it meets there."""
     for j in range(clusters.means.shape[0]):
         work.squares[j] = squared_difference(items.points, i, clusters.means, j)
@@ -167,7 +167,7 @@ def look_around(items: Items, clusters: Clusters, i: int, work: MoveMemory) -> N
 
 
 @jit
-def has_room(clusters: Clusters, a: int, b: int, leave: int, come: int) -> bool:
+def has_room(clusters: Clustering, a: int, b: int, leave: int, come: int) -> bool:
     """Whether so many samples may leave cluster a for b, and so many come back."""
     first, second = clusters.counts[a] - leave + come, clusters.counts[b] + leave - come
     is_first = clusters.low[a] <= first <= clusters.high[a]
@@ -175,7 +175,7 @@ def has_room(clusters: Clusters, a: int, b: int, leave: int, come: int) -> bool:
 
 
 @jit
-def put(items: Items, clusters: Clusters, i: int, b: int) -> None:
+def put(items: Items, clusters: Clustering, i: int, b: int) -> None:
     """Move one item; the means follow."""
     a, weight = clusters.labels[i], items.weights[i]
     rest, total = clusters.weights[a] - weight, clusters.weights[b] + weight
@@ -192,7 +192,7 @@ def put(items: Items, clusters: Clusters, i: int, b: int) -> None:
 
 
 @jit
-def follow_chain(items: Items, clusters: Clusters, i: int, b: int, work: MoveMemory) -> int:
+def follow_chain(items: Items, clusters: Clustering, i: int, b: int, work: MoveMemory) -> int:
     """Collect the items that change sides if one moves to cluster b; return how many.
 
     Zero if they are too many.
@@ -218,7 +218,7 @@ def follow_chain(items: Items, clusters: Clusters, i: int, b: int, work: MoveMem
 
 @jit(inline=False)
 def is_better(
-    items: Items, clusters: Clusters, a: int, b: int, length: int, work: MoveMemory
+    items: Items, clusters: Clustering, a: int, b: int, length: int, work: MoveMemory
 ) -> bool:
     """Whether the objective falls if the items of a chain change sides, and sizes allow it.
 
@@ -246,7 +246,9 @@ def is_better(
 
 
 @jit
-def add_up(items: Items, clusters: Clusters, a: int, b: int, length: int, work: MoveMemory) -> None:
+def add_up(
+    items: Items, clusters: Clustering, a: int, b: int, length: int, work: MoveMemory
+) -> None:
     """Add up what changes for the items of a chain, with all centres where they are."""
     d = items.points.shape[1]
     left = came = change = size = 0.0
@@ -280,7 +282,7 @@ def add_up(items: Items, clusters: Clusters, a: int, b: int, length: int, work: 
 
 @jit
 def penalty_change(
-    items: Items, clusters: Clusters, i: int, a: int, b: int, work: MoveMemory
+    items: Items, clusters: Clustering, i: int, a: int, b: int, work: MoveMemory
 ) -> float:
     """Return how the penalties of an item change if it changes sides, with its chain.
 
@@ -300,13 +302,12 @@ def penalty_change(
 
 # Items of each cluster that are tried with each other cluster: those that cost least more there.
 CANDIDATES = 16
-NONE = -1
 
 
 @jit(inline=False)
 def exchange_items(
     items: Items,
-    clusters: Clusters,
+    clusters: Clustering,
     costs: FloatArray,
     candidates: Integers,
     work: MoveMemory,
@@ -355,7 +356,7 @@ def exchange_items(
 
 @jit
 def can_pay(
-    items: Items, clusters: Clusters, costs: FloatArray, i: int, j: int, a: int, b: int
+    items: Items, clusters: Clustering, costs: FloatArray, i: int, j: int, a: int, b: int
 ) -> bool:
     """Whether an exchange of i in a and j in b could lower the objective, by a quick bound.
 
@@ -376,7 +377,7 @@ def can_pay(
 
 @jit
 def list_candidates(
-    items: Items, clusters: Clusters, costs: FloatArray, candidates: Integers
+    items: Items, clusters: Clustering, costs: FloatArray, candidates: Integers
 ) -> None:
     """List the items of each cluster that cost least more in each other one, cheapest first."""
     k = clusters.means.shape[0]

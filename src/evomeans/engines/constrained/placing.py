@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from evomeans.engines.base import ModelEngine
 from evomeans.engines.constrained.feasibility import (
-    Verdict,
+    Feasibility,
     assign_clique,
     find_clustering,
     place_exactly,
 )
 from evomeans.engines.constrained.heaps import Heaps
-from evomeans.engines.constrained.layout import Clusters, Items, MoveMemory, place_bound
+from evomeans.engines.constrained.layout import Clustering, Items, MoveMemory, place_bound
 from evomeans.engines.constrained.links import (
     Groups,
     Links,
@@ -30,8 +30,8 @@ from evomeans.engines.constrained.transport import Flow, begin, fill_soon, trans
 from evomeans.engines.frame import Frame
 from evomeans.typing import FloatArray, Integers
 
-# If more than FEW items wait, placing looks at WINDOW of them for the next one.
-FEW, WINDOW = 400, 64
+# If more than FEW_WAITING items wait, placing looks at WINDOW of them for the next one.
+FEW_WAITING, WINDOW = 400, 64
 # Pairs of items, or of an item and a cluster, between two looks at whether the engine is abandoned.
 PAIRS_AT_ONCE = 2**20
 # The largest integer program to repair a placement with, and the size of its search tree.
@@ -162,11 +162,11 @@ class PlacingEngine(ModelEngine):
         self._stop[0] = is_abandoned
         self._has_time = self._has_time and not is_abandoned
 
-    def _blank(self, centers: FloatArray) -> Clusters:
+    def _blank(self, centers: FloatArray) -> Clustering:
         k = len(centers)
         labels = np.full(self.n_samples, -1, np.int64)
         means = np.array(centers, dtype=np.float64)
-        return Clusters(labels, means, np.zeros(k), np.zeros(k, np.int64), self.low, self.high)
+        return Clustering(labels, means, np.zeros(k), np.zeros(k, np.int64), self.low, self.high)
 
     def _measure(self, centers: FloatArray) -> None:
         before, weight = self._measured.copy(), self.least_weight
@@ -183,7 +183,7 @@ class PlacingEngine(ModelEngine):
         # Rounding must not make it negative.
         return max(0.0, float(penalty(self.items, labels)) + self.least_penalty)
 
-    def _placed(self, clusters: Clusters) -> tuple[Clusters, Flow]:
+    def _placed(self, clusters: Clustering) -> tuple[Clustering, Flow]:
         """Place all items with centres where they are, or in the order that suits the limits."""
         orders = [np.arange(len(self.low))]
         if self.differ:
@@ -204,7 +204,7 @@ class PlacingEngine(ModelEngine):
     def _new_flow(self) -> Flow:
         return Flow.allocate(len(self.low), self._stop)
 
-    def _place_soon(self, clusters: Clusters) -> None:
+    def _place_soon(self, clusters: Clustering) -> None:
         """Place the bound items where they are known to fit, and the free ones one by one."""
         self._measure(clusters.means)
         clusters.labels[self.bound] = self.feasible
@@ -220,7 +220,7 @@ class PlacingEngine(ModelEngine):
         order[np.lexsort([-self.low, -self.high])] = np.argsort(-sizes, kind="stable")
         return order
 
-    def _place(self, clusters: Clusters, flow: Flow) -> None:
+    def _place(self, clusters: Clustering, flow: Flow) -> None:
         """Place the bound items in order of regret, and then the free ones at the least cost."""
         self._measure(clusters.means)
         if self._try_to_place(clusters) and self._fill(clusters, flow):
@@ -230,7 +230,7 @@ class PlacingEngine(ModelEngine):
             clusters.labels[self.bound] = self.feasible
             self._fill(clusters, flow)
 
-    def _try_to_place(self, clusters: Clusters) -> bool:
+    def _try_to_place(self, clusters: Clustering) -> bool:
         """Place the bound items; return whether all of them found a place."""
         clusters.labels[self.bound] = -1
         bound = self.bound.copy()
@@ -240,7 +240,7 @@ class PlacingEngine(ModelEngine):
                     return False
                 clusters.labels[clique] = assign_clique(self._costs[clique])
             bound = bound[clusters.labels[bound] < 0]
-        window = len(bound) if len(bound) <= FEW else WINDOW
+        window = len(bound) if len(bound) <= FEW_WAITING else WINDOW
         clusters.counts[:] = 0
         out, left = (clusters.labels, clusters.counts), 0
         at_once = max(1, PAIRS_AT_ONCE // max(1, window * len(self.low)))
@@ -252,7 +252,7 @@ class PlacingEngine(ModelEngine):
             )
         return left == 0
 
-    def _repair(self, clusters: Clusters) -> bool:
+    def _repair(self, clusters: Clustering) -> bool:
         """Place bound items by an integer program; return whether it was small enough.
 
         Without size limits, only the components that have items without a place.
@@ -282,16 +282,16 @@ class PlacingEngine(ModelEngine):
         verdict, found = place_exactly(
             self._costs[items], pairs, counts, n_free, low, high, max_nodes=MOST_NODES
         )
-        if verdict is Verdict.FOUND:
+        if verdict is Feasibility.FOUND:
             labels[items] = found
-        return verdict is Verdict.FOUND
+        return verdict is Feasibility.FOUND
 
     @property
     def _no_limits(self) -> tuple[Integers, Integers]:
         k = len(self.low)
         return np.zeros(k, np.int64), np.full(k, int(self.groups.counts.sum()))
 
-    def _fill(self, clusters: Clusters, flow: Flow) -> bool:
+    def _fill(self, clusters: Clustering, flow: Flow) -> bool:
         """Assign the free items at the least total cost; return whether limits allow it."""
         if (limits := self._limits(clusters)) is None:
             return False
@@ -303,7 +303,7 @@ class PlacingEngine(ModelEngine):
         self.check_abandoned()
         return possible
 
-    def _limits(self, clusters: Clusters) -> tuple[Integers, Integers] | None:
+    def _limits(self, clusters: Clustering) -> tuple[Integers, Integers] | None:
         """Return how many free items clusters must and may have; None if that is not possible."""
         low, high = self._room(clusters) if self.is_limited else self._no_limits
         n_free = len(self.free)
@@ -312,7 +312,7 @@ class PlacingEngine(ModelEngine):
         # More than all there are is never needed, and would be filled with nothing.
         return low.copy(), np.minimum(high, n_free)
 
-    def _find_prices(self, clusters: Clusters, flow: Flow, low: Integers, high: Integers) -> None:
+    def _find_prices(self, clusters: Clustering, flow: Flow, low: Integers, high: Integers) -> None:
         """Solve the problem for some of the items first, if prices are far from what they will be.
 
         Prices of a share of the items are off by what is left to chance, so that this does not pay
@@ -333,7 +333,7 @@ class PlacingEngine(ModelEngine):
             some_high = np.minimum(np.ceil(share * high), len(items)).astype(np.int64)
             transport(self._costs, items, some_low, some_high, clusters.labels, flow, self._heaps)
 
-    def _room(self, clusters: Clusters) -> tuple[Integers, Integers]:
+    def _room(self, clusters: Clustering) -> tuple[Integers, Integers]:
         """Return how many free items clusters must and may have."""
         if not len(self.bound):
             return self.low, self.high

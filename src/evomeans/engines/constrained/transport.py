@@ -20,14 +20,14 @@ from numpy.typing import NDArray
 
 from evomeans.compiled.bundle import bundle
 from evomeans.compiled.jit import jit
-from evomeans.engines.constrained.heaps import NONE, Heaps, insert, remove
+from evomeans.engines.constrained.heaps import Heaps, insert, remove
+from evomeans.engines.constrained.layout import ENDLESS, NONE
 from evomeans.typing import FloatArray, Integers, Labels
 
-ENDLESS = 1e300
 # Prices that differ from that of the sink by less than this share of the largest are its price.
 ROUNDING = 1e-10
 # Heaps are built from the samples whose keys are this far, or less, from the smallest to the mean.
-SMALL = 0.35
+SMALL_KEYS = 0.35
 
 
 @bundle
@@ -224,7 +224,7 @@ def fill_heaps(
     for a in range(k):
         for b in range(k):
             mean = heaps.cut[a, b] / max(state.sizes[a], 1)
-            heaps.cut[a, b] = heaps.least[a, b] + SMALL * (mean - heaps.least[a, b])
+            heaps.cut[a, b] = heaps.least[a, b] + SMALL_KEYS * (mean - heaps.least[a, b])
 
 
 @jit

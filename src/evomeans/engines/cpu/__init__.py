@@ -1,12 +1,11 @@
 """The CPU engine: K-means in Numba, with bounds that offspring inherit from their parents.
 
-docs/background/cpu-engine.md explains the idea, with a picture, a glossary and tables of what is
-valid when.
+docs/background/cpu-engine.md explains the idea, with a picture and tables of what is valid when.
 Files in the order to read them:
 
 1. ``layout.py``: the arrays that kernels share; dense and sparse rows.
-2. ``samples.py``, ``order.py``, ``lazy_order.py``: from the user's data to tiles of 64 neighbours;
-   with many samples in parallel, and late.
+2. ``samples.py``, ``order.py``: from the user's data to tiles of 64 neighbours; with many samples
+   in parallel, and late.
 3. ``simd.py``: 64 numbers as one value, for vector registers.
 4. ``bounds.py``: the bounds, and how they shrink when centres move.
 5. ``assignment.py``: one assignment, from bounds to labels.
@@ -19,8 +18,8 @@ Files in the order to read them:
 12. ``partition.py``, ``offspring.py``: the better parts of two solutions; a whole offspring in one
     kernel.
 13. ``predict.py``: the closest centres by a matrix product, for ``engines/scoring.py``.
-14. ``kernels.py``, ``workspace.py``, ``course.py``, ``memory.py``, ``engine.py``: addresses of
-    kernels, calling them, the course of a refinement, kept solutions, the engine itself.
+14. ``kernels.py``, ``workspace.py``, ``course.py``, ``memory.py``, ``engine.py``: types and
+    addresses of kernels, calling them, the course of a refinement, kept solutions, and the engine.
 """
 
 from evomeans.engines.cpu.engine import CpuEngine

@@ -10,7 +10,7 @@ import numpy as np
 from evomeans.engines.course import (
     Assign,
     Begin,
-    Clusters,
+    ClusterMeans,
     Descend,
     IsOnSamples,
     Level,
@@ -26,7 +26,7 @@ from evomeans.engines.cpu.layout import Solution
 from evomeans.engines.cpu.samples import dense_rows, squared_norms
 from evomeans.engines.cpu.workspace import Outcome, Workspace
 from evomeans.engines.frame import means_of
-from evomeans.engines.protocol import Start
+from evomeans.engines.protocol import Order
 from evomeans.engines.rules import (
     CERTAINLY_NO_ROUNDING,
     MAX_ITERATIONS,
@@ -80,7 +80,7 @@ class Refining:
     ----------
     workspace : Workspace
         The work space; it holds the centres.
-    start : Start
+    start : Order
     draw : WeightedDraw
         Of samples by their weight.
     known : Solution, optional
@@ -91,7 +91,7 @@ class Refining:
     def __init__(
         self,
         workspace: Workspace,
-        start: Start,
+        start: Order,
         draw: WeightedDraw,
         known: Solution | None,
         found: Solution,
@@ -219,14 +219,14 @@ class Refining:
         self._go_to(None)
         return self.workspace.level
 
-    def _assign(self, centers: FloatArray | None) -> Clusters:
+    def _assign(self, centers: FloatArray | None) -> ClusterMeans:
         """Assign the samples to the centres as planned, or to these; the inertia is not needed."""
         if centers is not None:
             self._go_to(centers)
         self._move(steps=-1)
         found, samples = self.found, self.workspace.samples
         means, weights = means_of(found.sums, found.centers, samples.scales, samples.limb)
-        return Clusters(found.centers.copy(), means, weights)
+        return ClusterMeans(found.centers.copy(), means, weights)
 
     def _swap(self) -> bool:
         if self._kept is not None:

@@ -12,30 +12,31 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from evomeans.engines import nearest
 from evomeans.engines.base import Abandonable, CountingSamples
 from evomeans.engines.course import least_of
 from evomeans.engines.cpu.assignment import PAIRS
 from evomeans.engines.cpu.course import Refining, choose_place, is_common_end
 from evomeans.engines.cpu.layout import Samples, Solution, count_tiles
-from evomeans.engines.cpu.lazy_order import DeferredSamples, closest_in_turn
 from evomeans.engines.cpu.memory import Memory
 from evomeans.engines.cpu.offspring import NO_CHILD
 from evomeans.engines.cpu.samples import (
+    DeferredSamples,
     can_move_singles,
     dense_rows,
     encode_samples,
     frame_for,
     scale_sparse,
 )
+from evomeans.engines.cpu.simd import WIDTH
 from evomeans.engines.cpu.workspace import LabelledCenters, Workspace
 from evomeans.engines.frame import Frame, is_sparse
 from evomeans.engines.protocol import (
     Abandoned,
     Ability,
     Handle,
-    Mating,
+    Order,
     Refinement,
-    Start,
     Way,
     require_abilities,
 )
@@ -138,12 +139,12 @@ class CpuEngine(Abandonable, CountingSamples):
         """Rows at quantiles of the cumulated weight."""
         return self.rows(self._draw.rows(quantiles))
 
-    def refine(self, starts: Sequence[Start]) -> list[Refinement]:
+    def refine(self, starts: Sequence[Order]) -> list[Refinement]:
         """Refine every start, one after the other."""
         require_abilities(starts, self.abilities, "CPU")
         return [self._refine(start) for start in starts]
 
-    def _refine(self, start: Start) -> Refinement:
+    def _refine(self, start: Order) -> Refinement:
         workspace = self._workspace(len(start.centers))
         found = self._new_solution(workspace.k)
         known = self.memory.lend(start.parent, workspace.k)
@@ -158,10 +159,12 @@ class CpuEngine(Abandonable, CountingSamples):
             self.memory.take_back(start.parent, known)
         return self._remembered(found, inertia, refining.n_iter)
 
-    def offspring(self, mating: Mating) -> tuple[Way, Refinement] | None:
+    def offspring(self, order: Order, ways: Sequence[Way]) -> Refinement | None:
         """Cross two solutions and refine the child, in a single call of a kernel."""
-        memory, first, second = self.memory, mating.first, mating.second
-        local_search, n_clusters = mating.local_search, len(mating.coins)
+        if order.parents is None:
+            raise ValueError("An offspring needs the parents of its order, and there are none.")
+        memory, (first, second) = self.memory, [one.handle for one in order.parents]
+        local_search, n_clusters = order.local_search, len(order.numbers)
         workspace = self._workspace(n_clusters)
         if workspace.team.n_threads > 1:
             return None
@@ -174,17 +177,17 @@ class CpuEngine(Abandonable, CountingSamples):
                 one,
                 other,
                 found,
-                mating.coins,
-                Way.PARTS in mating.ways,
-                mating.ways[-1],
-                mating.removed,
-                *choose_place(workspace, self._draw, mating.alpha, mating.quantile),
-                mating.power,
+                order.numbers,
+                Way.PARTS in ways,
+                ways[-1],
+                order.removed,
+                *choose_place(workspace, self._draw, order.alpha, order.quantile),
+                order.power,
                 local_search.swaps if n_clusters > 1 else 0,
-                mating.quantile,
+                order.quantile,
                 local_search.single_moves,
                 local_search.momentum,
-                least_of(local_search, mating.least_explained),
+                least_of(local_search, order.least_explained),
             )
         finally:
             memory.take_back(first, one)
@@ -193,10 +196,12 @@ class CpuEngine(Abandonable, CountingSamples):
         if outcome.made_by == NO_CHILD or not is_common_end(outcome, self.total_weight):
             memory.give_back(found)
             return None
-        made = self._remembered(found, outcome.inertia, int(outcome.iterations))
-        return WAYS[int(outcome.made_by)], made
+        way = WAYS[int(outcome.made_by)]
+        return self._remembered(found, outcome.inertia, int(outcome.iterations), way)
 
-    def _remembered(self, found: Solution, inertia: float, n_iter: int) -> Refinement:
+    def _remembered(
+        self, found: Solution, inertia: float, n_iter: int, way: Way | None = None
+    ) -> Refinement:
         """Keep a solution; its memory may be used again while what is returned lives on."""
         return Refinement(
             found.centers.copy(),
@@ -204,24 +209,21 @@ class CpuEngine(Abandonable, CountingSamples):
             found.weights.copy(),
             n_iter,
             self.memory.keep(found),
+            way=way,
         )
 
     def _new_solution(self, n_clusters: int) -> Solution:
         return self.memory.new_solution(self.n_samples, n_clusters, self.n_features)
 
     def assign(self, centers: FloatArray) -> tuple[NDArray[np.int32], float]:
-        """Labels of the closest centres, and the inertia."""
-        if self._deferred.samples is None and self._has_many_rows:
-            labels, squares = closest_in_turn(self._source, self.frame, centers, self.n_jobs)
-            total = squares.sum() if self.weights is None else self.weights @ squares
-            return labels, self.frame.inertia_in_data_units(float(total))
-        if self._deferred.was_abandoned:
-            # There was no time to put them into order, and one look at them does not need it.
+        """Labels of the closest centres, those of ``predict``, and the inertia."""
+        if self._deferred.was_abandoned and not self._has_many_rows:
+            # There was no time to put them into order, and the next looks at them do without it.
             self._deferred.get_soon()
-        found = self._assigned(centers)
-        labels = self._workspace(len(centers)).labels(found.state)
-        self.memory.give_back(found)
-        return labels, self.frame.inertia_in_data_units(self._workspace(len(centers)).inertia)
+        labels = nearest.labels(self._source, centers, self.frame, self.n_jobs)
+        squares = nearest.squares(self._source, labels, centers, self.frame, self.n_jobs)
+        total = squares.sum() if self.weights is None else self.weights @ squares
+        return labels, self.frame.inertia_in_data_units(float(total))
 
     def _assigned(self, centers: FloatArray) -> Solution:
         """Return samples that are assigned to their closest centres, and no more."""
@@ -349,17 +351,24 @@ class CpuEngine(Abandonable, CountingSamples):
         n_few = min(self.n_samples, max(FEW_ROWS, n_few))
         centers = self.rows(np.linspace(0, self.n_samples - 1, n_clusters).astype(np.intp))
         own = None if self.weights is None else self.weights[:n_few]
-        # First calls of all kinds reserve memory, however few samples there are.
-        CpuEngine(self._source[:1], None, frame=self.frame, searching=False)
+        # First calls of all kinds reserve memory, however few samples there are. And with many
+        # centres, one tile of samples takes as long as hundreds of them.
+        one_tile = CpuEngine(self._source[:WIDTH], None, frame=self.frame, searching=False)
+        fixed = one_tile.seconds_to_assign(centers)
         began = perf_counter()
         few = CpuEngine(self._source[:n_few], own, frame=self.frame, searching=False)
         taken_in = perf_counter()
         factor = self.n_samples / n_few
-        few.assign(centers)
-        reserved = perf_counter()
-        few.assign(centers)
-        labelling = (perf_counter() - reserved) * factor / self._n_threads(n_clusters)
+        rest = max(0.0, few.seconds_to_assign(centers) - fixed)
+        labelling = fixed + rest * factor / self._n_threads(n_clusters)
         return (taken_in - began) * factor, labelling
+
+    def seconds_to_assign(self, centers: FloatArray) -> float:
+        """Measure an assignment, once memory is reserved for it."""
+        self.assign(centers)
+        reserved = perf_counter()
+        self.assign(centers)
+        return perf_counter() - reserved
 
     def close(self) -> None:
         """Release nothing: all of it is memory of this process."""
@@ -377,7 +386,8 @@ class CpuEngine(Abandonable, CountingSamples):
         """Weighted squared distances to the closest centres, in the frame."""
         if self._has_many_rows:
             # In the same bits whether they are in order or not.
-            _, squares = closest_in_turn(self._source, self.frame, centers, self.n_jobs)
+            labels = nearest.labels(self._source, centers, self.frame, self.n_jobs)
+            squares = nearest.squares(self._source, labels, centers, self.frame, self.n_jobs)
             return squares if self.weights is None else squares * self.weights
         workspace = self._workspace(len(centers))
         self.memory.give_back(self._assigned(centers))

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from evomeans.compiled.jit import REORDER, jit
 from evomeans.engines.frame import Frame
-from evomeans.engines.threads import side_by_side
+from evomeans.engines.workers import side_by_side
 from evomeans.typing import FloatArray
 
 # Samples that the main direction of a part is estimated from, and rounds of the power iteration.

@@ -12,7 +12,7 @@ from evomeans.compiled.ready import Call
 from evomeans.engines.cpu.layout import Rows, SparseRows, remember_center, squared_distance
 from evomeans.engines.cpu.samples import encode_samples, frame_for
 from evomeans.engines.frame import is_sparse
-from evomeans.engines.scoring import TOGETHER, UNCLEAR
+from evomeans.engines.scoring import NARROW, TOGETHER, UNCLEAR
 from evomeans.typing import FloatArray
 
 
@@ -77,7 +77,8 @@ def label_clear(
     far : float
         Samples with a squared norm above this are UNCLEAR.
     nothing, best, second, closest : (TOGETHER,) arrays
-        Working memory.
+        Working memory. Of rows of one array, the compiler could not tell that they do not overlap,
+        and would not vectorise the loops.
     labels : (m,) array, out
     """
     k, n_samples = products.shape[0], labels.shape[0]
@@ -112,8 +113,7 @@ def label_narrow(
     far: float,
     columns: NDArray[Any],
     squares: NDArray[Any],
-    one: NDArray[Any],
-    other: NDArray[Any],
+    products: NDArray[Any],
     nothing: NDArray[Any],
     best: NDArray[Any],
     second: NDArray[Any],
@@ -123,7 +123,7 @@ def label_narrow(
     """Set the labels of samples with few features to the closest centres, or to UNCLEAR.
 
     Matrix products of few features are slow. Here samples lie side by side, feature by feature, and
-    one centre after the other is compared with all of them; only the lowest two scores are kept.
+    one centre after the other is multiplied with all of them.
 
     Parameters
     ----------
@@ -131,18 +131,10 @@ def label_narrow(
         As in :func:`set_offsets`.
     points : (d, k) array
         −2c of the centres.
-    levels : (k,) array
-        ‖c‖² of the centres.
-    longest, roundoff, underflow
-        As in :func:`choose`.
-    far : float
-        Samples with a squared norm above this are UNCLEAR.
-    columns : (d, TOGETHER) array
+    columns, squares, products : (d, TOGETHER), (TOGETHER,) and (k, TOGETHER) arrays
         Working memory.
-    squares, one, other, nothing, best, second, closest : (TOGETHER,) arrays
-        Working memory. Of rows of one array, the compiler could not tell that they do not overlap,
-        and would not vectorise the loops.
-    labels : (m,) array, out
+    levels, longest, roundoff, underflow, far, nothing, best, second, closest, labels
+        As in :func:`label_clear`.
     """
     n_features, k = points.shape
     for first in range(0, X.shape[0], TOGETHER):
@@ -150,25 +142,27 @@ def label_narrow(
         for i in range(count):
             for t in range(n_features):
                 columns[t, i] = (X[first + i, t] * scale - shift[t]) - middle[t]
-        reset(nothing, best, second, closest)
         for i in range(TOGETHER):
             squares[i] = 0.0
         for t in range(n_features):
             for i in range(TOGETHER):
                 squares[i] += columns[t, i] * columns[t, i]
-        for j in range(0, k - 1, 2):
-            multiply(columns, points, j, one)
-            multiply(columns, points, j + 1, other)
-            keep_two(one, other, levels[j], levels[j + 1], j, best, second, closest)
-        if k % 2 == 1:
-            multiply(columns, points, k - 1, one)
-            keep_two(one, nothing, levels[k - 1], levels[0], k - 1, best, second, closest)
-        for i in range(count):
-            extent = np.sqrt(squares[i]) + longest
-            limit = best[i] + (roundoff * extent * extent + underflow)
-            # Not the other way round: what has overflowed is not a number.
-            is_clear = second[i] > limit and squares[i] <= far
-            labels[first + i] = np.int32(closest[i]) if is_clear else UNCLEAR
+        for j in range(k):
+            multiply(columns, points, j, products[j])
+        label_clear(
+            products,
+            levels,
+            squares,
+            longest,
+            roundoff,
+            underflow,
+            far,
+            nothing,
+            best,
+            second,
+            closest,
+            labels[first : first + count],
+        )
 
 
 @jit
@@ -300,7 +294,7 @@ def choose(
 
 
 def kernel_calls_for(X: Any) -> list[Call]:
-    """Return what predictions and scores of many samples call; only the type of ``X`` matters."""
+    """Return what labels and scores of many samples such as ``X`` call."""
     one, grid, labels = np.zeros(1), np.zeros((1, 1)), np.zeros(1, np.int32)
     if is_sparse(X):
         rows = encode_samples(X[:1], None, frame_for(X[:1], None), in_order=False).rows
@@ -310,14 +304,14 @@ def kernel_calls_for(X: Any) -> list[Call]:
         ]
     samples, sample = np.zeros((1, 1), X.dtype), np.zeros(1, X.dtype)
     encoded, bounds = (samples, X.dtype.type(1.0), sample), (0.0, 0.0, 0.0)
-    narrow = *encoded, sample, samples, sample, *bounds, 0.0, samples, *[sample] * 7, labels
+    narrow = *encoded, sample, samples, sample, *bounds, 0.0, samples, sample, samples
     return [
         *(
             Call(set_offsets, (*encoded, *memory), 0.3)
             for memory in {X.dtype: (sample, samples, sample), one.dtype: (one, grid, one)}.values()
         ),
         Call(set_squares, (*encoded[:2], sample), 0.3),
-        Call(label_narrow, narrow, 0.8),
+        *([Call(label_narrow, (*narrow, *[sample] * 4, labels), 0.8)] * (X.shape[1] <= NARROW)),
         Call(label_clear, (samples, sample, sample, *bounds, 0.0, *[sample] * 4, labels), 0.4),
         Call(choose, (samples, samples, sample, *bounds, grid, labels), 0.4),
         Call(set_squared_distances, (*encoded, grid, labels, one), 0.3),

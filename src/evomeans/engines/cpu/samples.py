@@ -1,9 +1,14 @@
-"""From the data of the user to the arrays that the kernels read."""
+"""From the data of the user to the arrays that the kernels read, at once or when they are needed.
+
+To put many rows into order takes as long as dozens of looks at all of them. K-means gains more by
+it, but drawing a sample does not, nor do the labels of an answer when time is up.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -16,8 +21,9 @@ from evomeans.engines.cpu.layout import Rows, Samples, SparseRows, aligned, coun
 from evomeans.engines.cpu.order import AT_ONCE, neighbour_order, ordered_rows
 from evomeans.engines.cpu.simd import WIDTH
 from evomeans.engines.frame import Frame, column_scales, is_sparse, limb_bits
+from evomeans.engines.protocol import Abandoned
 from evomeans.engines.rules import MANY_ROWS
-from evomeans.engines.threads import extremes, side_by_side
+from evomeans.engines.workers import extremes, side_by_side
 from evomeans.typing import FloatArray, SingleArray
 
 FourArrays = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]
@@ -233,3 +239,46 @@ def can_move_singles(X: Any) -> bool:
     Two centres, with all their coordinates, follow every sample that moves.
     """
     return not is_sparse(X) or NARROW * X.nnz >= X.shape[0] * X.shape[1]
+
+
+class DeferredSamples:
+    """Samples that are prepared when they are first needed. Workers share one of these.
+
+    To put rows into order takes as long as dozens of looks at all of them. It pays for K-means, but
+    not for drawing a sample, nor for the labels of an answer when time is up.
+
+    Parameters
+    ----------
+    prepare : callable
+        Returns the samples, neighbours put together if its argument ``in_order`` says so. It calls
+        its argument ``check`` from time to time, which raises Abandoned to end the preparation.
+    in_order : bool
+        Whether to put neighbours together.
+    """
+
+    def __init__(self, prepare: Callable[..., Samples], *, in_order: bool) -> None:
+        self._prepare = prepare
+        self._in_order = in_order
+        self._lock = Lock()
+        self.samples: Samples | None = None
+        """None until they are prepared."""
+        self.was_abandoned = False
+        """Whether their preparation was ended once."""
+
+    def get(self, check: Callable[[], None]) -> Samples:
+        """Return the samples; prepare them if nobody has."""
+        with self._lock:
+            if self.samples is None:
+                try:
+                    self.samples = self._prepare(check=check, in_order=self._in_order)
+                except Abandoned:
+                    self.was_abandoned = True
+                    raise
+            return self.samples
+
+    def get_soon(self) -> Samples:
+        """Return the samples, without an order if they are not prepared."""
+        with self._lock:
+            if self.samples is None:
+                self.samples = self._prepare(in_order=False)
+            return self.samples

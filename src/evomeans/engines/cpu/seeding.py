@@ -6,13 +6,18 @@ After every draw, the distance D of each sample to its closest centre has to be 
 skipped if it is too far from the new centre, given an upper bound of D over its samples. In the
 other tiles, single precision finds the few samples that may have come nearer, 64 at a time, and
 double precision computes how near. Each sample is measured about log k times instead of k times.
+All candidates of a centre share one pass over the tiles, whose bits tell which samples to measure
+again for the candidate that is kept.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
+from evomeans.compiled.bundle import bundle
 from evomeans.compiled.jit import jit
 from evomeans.engines.cpu.assignment import UNDERFLOW, locate_center, score, score_error
 from evomeans.engines.cpu.bounds import MORE
@@ -22,6 +27,7 @@ from evomeans.engines.cpu.layout import (
     Samples,
     Scratch,
     State,
+    aligned,
     remember_center,
     squared_distance,
     weight_of,
@@ -128,20 +134,53 @@ def draw_at(
     return places[0]
 
 
+@bundle
+class Candidates(NamedTuple):
+    """Samples of which one becomes the next centre, and what each of them would gain.
+
+    * ``drawn`` (t,): their places.
+    * ``rows`` (t, d): the samples.
+    * ``gains`` (t, tiles): by how much each lowers Σ wᵢ·D²ᵢ in each tile.
+    * ``nearer`` (t, tiles): the samples of the tile that may be nearer to it than D, as bits.
+    * ``ceilings`` (tiles, WIDTH): upper bounds of D².
+    * ``tile_ceilings`` (tiles,): upper bounds of D over the samples of a tile.
+    """
+
+    drawn: NDArray[np.int64]
+    rows: FloatArray
+    gains: FloatArray
+    nearer: NDArray[np.uint64]
+    ceilings: SingleArray
+    tile_ceilings: SingleArray
+
+    @classmethod
+    def allocate(cls, n_trials: int, n_tiles: int, n_features: int) -> Candidates:
+        """Allocate candidates; their contents are undefined."""
+        return cls(
+            np.zeros(n_trials, np.int64),
+            np.zeros((n_trials, n_features)),
+            np.zeros((n_trials, n_tiles)),
+            np.zeros((n_trials, n_tiles), np.uint64),
+            aligned((n_tiles, WIDTH), np.float32),
+            np.zeros(n_tiles, np.float32),
+        )
+
+
 @jit
 def seed(
     samples: Samples,
     exact: FloatArray,
     scratch: Scratch,
-    ceilings: SingleArray,
-    tile_ceilings: SingleArray,
-    gains: FloatArray,
+    candidates: Candidates,
     quantiles: FloatArray,
     chosen: NDArray[np.int64],
     thread: int,
     n_threads: int,
 ) -> None:
     """Draw centres by D² seeding [1]_.
+
+    All candidates of a centre are compared with the samples in one pass: it is the memory that
+    takes the time, and each tile is read once.
 
     Parameters
     ----------
@@ -150,15 +189,11 @@ def seed(
         The centres.
     scratch : Scratch
         ``nearby`` becomes wᵢ·D²ᵢ, with D the distance to the closest of all but the last centre.
-    ceilings : (tiles, WIDTH) array
-        Working memory: upper bounds of D².
-    tile_ceilings : (tiles,) array
-        Working memory: upper bounds of D over the samples of a tile.
-    gains : (tiles,) array
-        Working memory: by how much a candidate lowers Σ wᵢ·D²ᵢ in each tile.
+    candidates : Candidates
+        Working memory, for t candidates.
     quantiles : (k, t) array
-        Uniform numbers for the t candidates of each centre. The candidate with the largest gain
-        becomes the centre. The first centre has only one candidate.
+        Uniform numbers for the t candidates of each centre, no more than k. The candidate with the
+        largest gain becomes the centre. The first centre has only one candidate.
     chosen : (k,) array, out
         Places of the samples that became centres; those not reached stay as they are if the barrier
         says that the team is abandoned.
@@ -169,57 +204,56 @@ def seed(
     .. [1] Arthur, D. and Vassilvitskii, S. (2007). "k-means++: the advantages of careful seeding".
        SODA 2007, 1027-1035.
     """
-    forget_distances(samples, scratch, ceilings, tile_ceilings, thread, n_threads)
+    forget_distances(samples, scratch, candidates, thread, n_threads)
     meet(scratch.barrier, n_threads)
-    k, n_trials = quantiles.shape
+    k = quantiles.shape[0]
     for j in range(k):
         sum_nearby(samples.places, scratch, thread, n_threads)
         meet(scratch.barrier, n_threads)
-        n_looks = n_trials if n_trials > 1 and j > 0 else 0
-        # Threads share no variables: each makes the same choice by itself.
-        best, most = np.int64(0), -1.0
-        # Each candidate is evaluated, then the best is kept. A single candidate is kept at once.
-        for trial in range(n_looks + 1):
-            keep = trial == n_looks
-            drawn = best
-            if trial < n_looks or n_looks == 0:
-                quantile = quantiles[j, trial]
-                drawn = np.int64(
-                    draw_nearby(scratch.nearby, scratch.partial, samples.places, quantile)
-                )
-            place(samples, drawn, exact, j, scratch, thread, n_threads)
-            if scratch.barrier[ABANDONED] != 0:
-                return
-            if keep and thread == 0:
-                chosen[j] = drawn
-            if keep and j == k - 1:
-                return
-            lower_tiles(
-                samples, exact, j, scratch, ceilings, tile_ceilings, gains, keep, thread, n_threads
-            )
+        n_trials = quantiles.shape[1] if j > 0 else 1
+        place(samples, scratch, candidates, quantiles[j], n_trials, thread, n_threads)
+        best = 0
+        # The last centre changes no distance that anybody asks for.
+        if n_trials > 1 or j < k - 1:
+            compare_candidates(samples, scratch, candidates, n_trials, thread, n_threads)
             meet(scratch.barrier, n_threads)
-            gain = sum_chunks(gains)
-            if gain > most:
-                best, most = drawn, gain
+            # Threads share no variables: each makes the same choice by itself.
+            best = most_gaining(candidates.gains, n_trials)
+        if scratch.barrier[ABANDONED] != 0:
+            return
+        if thread == 0:
+            chosen[j] = candidates.drawn[best]
+            for t in range(exact.shape[1]):
+                exact[j, t] = candidates.rows[best, t]
+        if j < k - 1:
+            keep_candidate(samples, scratch, candidates, best, j == 0, thread, n_threads)
+        # Before the next candidates take the places of these.
+        meet(scratch.barrier, n_threads)
+
+
+@jit
+def most_gaining(gains: FloatArray, n_trials: int) -> int:
+    """Return the candidate with the largest gain, the first on ties."""
+    best, most = 0, -1.0
+    for a in range(n_trials):
+        gain = sum_chunks(gains[a])
+        if gain > most:
+            best, most = a, gain
+    return best
 
 
 @jit
 def forget_distances(
-    samples: Samples,
-    scratch: Scratch,
-    ceilings: SingleArray,
-    tile_ceilings: SingleArray,
-    thread: int,
-    n_threads: int,
+    samples: Samples, scratch: Scratch, candidates: Candidates, thread: int, n_threads: int
 ) -> None:
     """Begin without centres: all distances endless, ``nearby`` the weights for the first draw."""
-    nearby, n_tiles = scratch.nearby, tile_ceilings.shape[0]
+    nearby, n_tiles = scratch.nearby, candidates.tile_ceilings.shape[0]
     for nth in range(n_tiles):
         tile = nth_item(nth, thread, n_threads)
         if tile >= n_tiles:
             break
-        tile_ceilings[tile] = np.sqrt(ENDLESS)
-        store(ceilings, tile, repeat(ENDLESS))
+        candidates.tile_ceilings[tile] = np.sqrt(ENDLESS)
+        store(candidates.ceilings, tile, repeat(ENDLESS))
         for i in range(tile * WIDTH, min((tile + 1) * WIDTH, nearby.shape[0])):
             nearby[i] = weight_of(samples, i)
 
@@ -227,93 +261,124 @@ def forget_distances(
 @jit
 def place(
     samples: Samples,
-    drawn: np.int64,
-    exact: FloatArray,
-    j: int,
     scratch: Scratch,
+    candidates: Candidates,
+    quantiles: FloatArray,
+    n_trials: int,
     thread: int,
     n_threads: int,
 ) -> None:
-    """Put centre ``j`` onto a sample, for all threads to see."""
+    """Draw the candidates of a centre, for all threads to see."""
     if thread == 0:
-        write_row(samples.rows, drawn, exact, j)
-        remember_center(samples.rows, exact, j)
+        for a in range(n_trials):
+            drawn = draw_nearby(scratch.nearby, scratch.partial, samples.places, quantiles[a])
+            candidates.drawn[a] = drawn
+            write_row(samples.rows, np.int64(drawn), candidates.rows, a)
+            remember_center(samples.rows, candidates.rows, a)
     meet(scratch.barrier, n_threads)
 
 
 @jit
-def lower_tiles(
+def compare_candidates(
     samples: Samples,
-    exact: FloatArray,
-    j: int,
     scratch: Scratch,
-    ceilings: SingleArray,
-    tile_ceilings: SingleArray,
-    gains: FloatArray,
-    keep: bool,
+    candidates: Candidates,
+    n_trials: int,
     thread: int,
     n_threads: int,
 ) -> None:
-    """Set ``gains``: by how much centre ``j`` lowers Σ wᵢ·D²ᵢ in each of a thread's tiles.
-
-    The new distances are stored only if ``keep``.
-    """
+    """Set ``gains`` and ``nearer`` of all candidates in each of a thread's tiles."""
+    rows, gains, nearer = candidates.rows, candidates.gains, candidates.nearer
     offsets, away, chosen = scratch.offsets[thread], scratch.away[thread], scratch.chosen[thread]
-    barrier, n_tiles = scratch.barrier, tile_ceilings.shape[0]
+    barrier, n_tiles = scratch.barrier, candidates.tile_ceilings.shape[0]
     for nth in range(n_tiles):
         tile = nth_item(nth, thread, n_threads)
         if tile >= n_tiles or barrier[ABANDONED] != 0:
             break
-        gains[tile] = 0.0
-        locate_center(samples.rows, samples, tile, exact, j, 0, offsets, away)
-        radius = samples.radii[tile]
-        limit = (tile_ceilings[tile] + radius) * MORE
-        if away[0] > limit * limit + UNDERFLOW:
+        limit = (candidates.tile_ceilings[tile] + samples.radii[tile]) * MORE
+        count = 0
+        for a in range(n_trials):
+            gains[a, tile], nearer[a, tile] = 0.0, np.uint64(0)
+            locate_center(samples.rows, samples, tile, rows, a, count, offsets, away)
+            chosen[count] = a
+            count += away[count] <= limit * limit + UNDERFLOW
+        if count == 0:
             continue
-        chosen[0] = j
-        score(samples.rows, samples, tile, chosen, 1, scratch, thread)
-        error = score_error(samples, tile, away[0])
-        square = load(samples.squares, tile) + load(scratch.scores[thread], 0)
-        nearer = less(square - (error + error), load(ceilings, tile))
-        if nearer != 0:
-            gains[tile] = lower_distances(
-                samples, exact, j, scratch.nearby, ceilings, tile, nearer, keep
-            )
-            if keep:
-                tile_ceilings[tile] = np.sqrt(highest(load(ceilings, tile))) * MORE
+        score(samples.rows, samples, tile, chosen, count, scratch, thread)
+        squares, ceilings = load(samples.squares, tile), load(candidates.ceilings, tile)
+        for b in range(count):
+            a = chosen[b]
+            error = score_error(samples, tile, away[b])
+            square = squares + load(scratch.scores[thread], b)
+            bits = less(square - (error + error), ceilings)
+            if bits != 0:
+                nearer[a, tile] = bits
+                gains[a, tile] = gain_of(samples, rows, a, scratch.nearby, tile, bits)
+
+
+@jit
+def gain_of(
+    samples: Samples, rows: FloatArray, a: int, nearby: FloatArray, tile: int, nearer: np.uint64
+) -> float:
+    """Return by how much a candidate lowers Σ wᵢ·D²ᵢ over the samples of a tile with these bits."""
+    gain = 0.0
+    while nearer != 0:
+        lane = first_lane(nearer)
+        nearer &= nearer - np.uint64(1)
+        i = tile * WIDTH + lane
+        # The copies that fill up the last tile do not count.
+        if i >= nearby.shape[0]:
+            break
+        value = squared_distance(samples.rows, i, rows, a) * weight_of(samples, i)
+        if value < nearby[i]:
+            gain += nearby[i] - value
+    return gain
+
+
+@jit
+def keep_candidate(
+    samples: Samples,
+    scratch: Scratch,
+    candidates: Candidates,
+    a: int,
+    is_first: bool,
+    thread: int,
+    n_threads: int,
+) -> None:
+    """Lower the distances of a thread's tiles to those from a candidate, which becomes a centre."""
+    n_tiles, ceilings = candidates.tile_ceilings.shape[0], candidates.ceilings
+    for nth in range(n_tiles):
+        tile = nth_item(nth, thread, n_threads)
+        if tile >= n_tiles:
+            break
+        bits = candidates.nearer[a, tile]
+        if bits != 0:
+            lower_distances(samples, scratch.nearby, candidates, a, tile, bits, is_first)
+            candidates.tile_ceilings[tile] = np.sqrt(highest(load(ceilings, tile))) * MORE
 
 
 @jit
 def lower_distances(
     samples: Samples,
-    exact: FloatArray,
-    j: int,
     nearby: FloatArray,
-    ceilings: SingleArray,
+    candidates: Candidates,
+    a: int,
     tile: int,
     nearer: np.uint64,
-    keep: bool,
-) -> float:
-    """Return by how much centre ``j`` lowers Σ wᵢ·D²ᵢ over some samples of a tile.
-
-    ``nearer`` has the bits of those that may be nearer to it; the new distances are stored only if
-    ``keep``.
-    """
-    n_samples, gain = nearby.shape[0], 0.0
+    is_first: bool,
+) -> None:
+    """Lower the distances of the samples of a tile with these bits."""
+    n_samples, ceilings = nearby.shape[0], candidates.ceilings
     while nearer != 0:
         lane = first_lane(nearer)
         nearer &= nearer - np.uint64(1)
-        # The copies that fill up the last tile do not count.
+        # The copies that fill up the last tile have bounds, but no distances.
         i = min(tile * WIDTH + lane, n_samples - 1)
-        counts = tile * WIDTH + lane == i
-        square = squared_distance(samples.rows, i, exact, j)
+        square = squared_distance(samples.rows, i, candidates.rows, a)
         value = square * weight_of(samples, i)
         # Before the first centre, ``nearby`` is not a distance but a weight.
-        if counts and (value < nearby[i] or j == 0):
-            gain += nearby[i] - value
-            if keep:
-                nearby[i] = value
+        if tile * WIDTH + lane == i and (value < nearby[i] or is_first):
+            nearby[i] = value
         ceiling = np.float32(square) * MORE + UNDERFLOW
-        if keep and ceiling < ceilings[tile, lane]:
+        if ceiling < ceilings[tile, lane]:
             ceilings[tile, lane] = ceiling
-    return gain

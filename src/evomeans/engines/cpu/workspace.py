@@ -19,7 +19,6 @@ from evomeans.engines.cpu.layout import (
     Solution,
     SparseRows,
     State,
-    aligned,
 )
 from evomeans.engines.cpu.offspring import (
     ASSIGN,
@@ -32,8 +31,7 @@ from evomeans.engines.cpu.offspring import (
 from evomeans.engines.cpu.partition import Parts, choose_parts
 from evomeans.engines.cpu.refine import INERTIA, step, sum_distances
 from evomeans.engines.cpu.samples import with_room
-from evomeans.engines.cpu.seeding import all_distances, draw_at, seed
-from evomeans.engines.cpu.simd import WIDTH
+from evomeans.engines.cpu.seeding import Candidates, all_distances, draw_at, seed
 from evomeans.engines.cpu.swaps.lists import SUCCESSES, Clusters, UndoLog
 from evomeans.engines.cpu.threads import ThreadTeam
 from evomeans.engines.protocol import Way
@@ -308,10 +306,12 @@ class Workspace:
 
     def seed(self, quantiles: FloatArray, chosen: NDArray[np.int64]) -> None:
         """Draw centres; see :func:`~evomeans.engines.cpu.seeding.seed`."""
-        n_tiles = len(self.samples.radii)
-        ceilings = aligned((n_tiles, WIDTH), np.float32)
-        reach, gains = np.empty(n_tiles, np.float32), np.empty(n_tiles)
-        memory = self.centers.exact, self.scratch, ceilings, reach, gains
+        # The work space has room for as many candidates as centres.
+        quantiles = np.ascontiguousarray(quantiles[:, : self.k])
+        candidates = Candidates.allocate(
+            quantiles.shape[1], len(self.samples.radii), self.target.shape[1]
+        )
+        memory = self.centers.exact, self.scratch, candidates
         self.team.run(seed, self.samples, *memory, quantiles, chosen)
 
     @property

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from evomeans.engines.course import (
     Assign,
     Begin,
-    Clusters,
+    ClusterMeans,
     Descend,
     IsOnSamples,
     Level,
@@ -24,7 +24,7 @@ from evomeans.engines.course import (
 from evomeans.engines.dask.blocks import Survey
 from evomeans.engines.dask.steps import Ground, Question, Wanted
 from evomeans.engines.frame import means_of
-from evomeans.engines.protocol import Refinement, Start
+from evomeans.engines.protocol import Order, Refinement
 from evomeans.engines.rules import MAX_ITERATIONS, split_mixture
 from evomeans.engines.sampling import wheel_stops
 from evomeans.typing import FloatArray
@@ -41,7 +41,7 @@ class BlockCourse:
     solutions ask side by side.
     """
 
-    start: Start
+    start: Order
     name: int
     """Of the solution, for the workers."""
     parent: int
@@ -84,14 +84,14 @@ class BlockCourse:
             case _:
                 raise NotImplementedError(f"The Dask engine has no answer to {step}.")
 
-    def _assign(self, centers: FloatArray | None) -> Generator[Question, Any, Clusters]:
+    def _assign(self, centers: FloatArray | None) -> Generator[Question, Any, ClusterMeans]:
         if centers is not None:
             self.centers = centers
         sums = yield self._question("sums")
         self.n_iter += 1
         ground = self.ground
         means, weights = means_of(sums, self.centers, ground.scales, ground.limb)
-        return Clusters(self.centers, means, weights)
+        return ClusterMeans(self.centers, means, weights)
 
     def _lloyd(self) -> Generator[Question, Any, Level]:
         """Move centres to the means of their clusters until none moves any more."""

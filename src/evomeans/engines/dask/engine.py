@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 
 from evomeans.engines.base import PlainKMeans
 from evomeans.engines.cpu import CpuEngine
-from evomeans.engines.dask.answers import lazy_distances, lazy_labels
 from evomeans.engines.dask.blocks import (
     LARGE_CHUNK,
     Survey,
     check_counts,
     combine,
+    lazy_distances,
+    lazy_labels,
     row_chunks,
     summarize,
 )
@@ -38,7 +39,7 @@ from evomeans.engines.dask.steps import (
 )
 from evomeans.engines.frame import Frame, column_scales, limb_bits
 from evomeans.engines.precision import Extremes, may_lose_samples
-from evomeans.engines.protocol import Abandoned, Ability, Refinement, Start, require_abilities
+from evomeans.engines.protocol import Abandoned, Ability, Order, Refinement, require_abilities
 from evomeans.engines.sampling import Drawing
 from evomeans.typing import FloatArray
 
@@ -165,7 +166,7 @@ class DaskEngine(PlainKMeans):
         return np.array(samples, "S64"), weights
 
     def check_resolution(self, labels: Any, k: int) -> None:
-        """Refuse a clustering if many samples and a whole cluster are lost; see resolution.py."""
+        """Refuse a clustering if many samples and a whole cluster are lost; see precision.py."""
         from dask import delayed
 
         survey, n = self.survey, self.n_samples
@@ -201,7 +202,7 @@ class DaskEngine(PlainKMeans):
         X = self.frame.decode(rows).astype(self.X.dtype)
         return CpuEngine(X, own, n_jobs=self.n_jobs, frame=self.frame)
 
-    def refine(self, starts: Sequence[Start]) -> list[Refinement]:
+    def refine(self, starts: Sequence[Order]) -> list[Refinement]:
         """K-means from all starts side by side."""
         require_abilities(starts, self.abilities, "Dask")
         self._settle()

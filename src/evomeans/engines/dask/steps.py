@@ -221,7 +221,7 @@ class _Visit:
             return {self.block: self._rows(question)}
         if question.wanted == "sample" and not len(question.centers):
             return {self.block: self._sample(question, None)}
-        workspace = self._room_for(len(question.centers))
+        workspace = self._workspace_for(len(question.centers))
         standing = self._standing(workspace, question)
         try:
             if question.wanted == "sums":
@@ -234,7 +234,7 @@ class _Visit:
     def _key(self, name: int) -> StandingKey:
         return self.request.ground.token, name, self.block, self.in_order
 
-    def _room_for(self, k: int) -> Workspace:
+    def _workspace_for(self, k: int) -> Workspace:
         if self._workspace is None or self._workspace.k != k:
             self._workspace = Workspace(self.samples, k, self.n_features, 1)
         return self._workspace

@@ -155,7 +155,7 @@ class DeviceMemory:
 
 
 # Iterations that are queued together, as one graph of kernels.
-AT_ONCE = 4
+ITERATIONS_AT_ONCE = 4
 
 
 class Lloyd:
@@ -203,7 +203,7 @@ class Lloyd:
         while done < MAX_ITERATIONS:
             self.check()
             self._enqueue(bound)
-            done += AT_ONCE
+            done += ITERATIONS_AT_ONCE
             pending.append(self._reading().take(self.batch.n_active))
             if len(pending) < 2:
                 continue
@@ -222,7 +222,7 @@ class Lloyd:
         """Queue some iterations, as a graph recorded for at least this many solutions."""
         if not self._is_warm:
             # Compiles the kernels, which cannot be done while a graph is recorded.
-            for _ in range(AT_ONCE):
+            for _ in range(ITERATIONS_AT_ONCE):
                 self.iterate(bound)
             self._is_warm = True
             return
@@ -231,7 +231,7 @@ class Lloyd:
         if graph is None:
             graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(graph, capture_error_mode="thread_local"):
-                for _ in range(AT_ONCE):
+                for _ in range(ITERATIONS_AT_ONCE):
                     self.iterate(size)
             self._graphs[size] = graph
         graph.replay()

@@ -30,7 +30,7 @@ from evomeans.engines.course import (
 )
 from evomeans.engines.gpu.batch import Batch, DeviceMemory, Lloyd
 from evomeans.engines.gpu.samples import DeviceSamples
-from evomeans.engines.protocol import Start
+from evomeans.engines.protocol import Order
 from evomeans.engines.rules import MAX_ITERATIONS, sits_on_centers, split_mixture
 from evomeans.engines.sampling import WeightedDraw
 from evomeans.typing import FloatArray
@@ -66,7 +66,7 @@ class BatchMomentum:
     ) -> None:
         self.samples, self.batch, self.lloyd, self.ops = samples, batch, lloyd, ops
         self.slots = list(least)
-        self.paces = {slot: MomentumSchedule() for slot in least}
+        self.schedules = {slot: MomentumSchedule() for slot in least}
         self.rules = {slot: AbandonRule(value) for slot, value in least.items()}
 
     def run(self) -> dict[int, FloatArray | None]:
@@ -112,7 +112,7 @@ class BatchMomentum:
         batch.n_iter[at] += 1
 
     def _share(self, slot: int, snapshot: Snapshot) -> float:
-        schedule = self.paces[slot]
+        schedule = self.schedules[slot]
         if schedule.is_plain():
             return 0.0
         return schedule.share(is_moving=bool(snapshot.is_moving), is_uphill=snapshot.uphill > 0.0)
@@ -164,7 +164,7 @@ class BatchRefining:
     """Slots whose centres were put onto samples."""
 
     def run(
-        self, starts: Sequence[Start], memory: DeviceMemory, total_weight: float
+        self, starts: Sequence[Order], memory: DeviceMemory, total_weight: float
     ) -> list[Level]:
         """Follow all courses to their ends."""
         self.starts, self.memory = starts, memory

@@ -27,7 +27,7 @@ from evomeans.engines.gpu.samples import (
     hold_samples,
     upload_rows,
 )
-from evomeans.engines.protocol import Abandoned, Ability, Refinement, Start, require_abilities
+from evomeans.engines.protocol import Abandoned, Ability, Order, Refinement, require_abilities
 from evomeans.engines.sampling import Drawing, WeightedDraw
 from evomeans.typing import FloatArray
 
@@ -146,7 +146,7 @@ class GpuEngine(PlainKMeans):
         costs = None
         if drawing.centers is not None:
             self.assign(drawing.centers)
-            costs = self._room(len(drawing.centers)).batch.nearby[0].cpu().numpy()
+            costs = self._refining_of(len(drawing.centers)).batch.nearby[0].cpu().numpy()
         rows, own = drawing.choose(costs, self.weights, self.total_weight, self.n_samples)
         n_jobs, frame = self.n_jobs, self.frame
         if drawing.centers is None or drawing.centers.size * len(rows) < WORTH_A_DEVICE:
@@ -154,7 +154,7 @@ class GpuEngine(PlainKMeans):
         X = ChosenRows(self._source, rows, self.samples.rows, frame)
         return GpuEngine(X, own, n_jobs=n_jobs, device=self.device, batch=self.batch)
 
-    def refine(self, starts: Sequence[Start]) -> list[Refinement]:
+    def refine(self, starts: Sequence[Order]) -> list[Refinement]:
         """K-means from every start, as many together as the memory of the device allows."""
         require_abilities(starts, self.abilities, "GPU")
         results: list[Refinement] = []
@@ -180,8 +180,8 @@ class GpuEngine(PlainKMeans):
             ) from error
         self.together //= 2
 
-    def _refine(self, starts: Sequence[Start]) -> list[Refinement]:
-        refining = self._room(len(starts[0].centers))
+    def _refine(self, starts: Sequence[Order]) -> list[Refinement]:
+        refining = self._refining_of(len(starts[0].centers))
         try:
             levels = refining.run(starts, self.memory, self.total_weight)
         except Abandoned:
@@ -208,7 +208,7 @@ class GpuEngine(PlainKMeans):
         while True:
             try:
                 with self._on_this_device():
-                    refining = self._room(len(centers))
+                    refining = self._refining_of(len(centers))
                     refining.batch.load([centers])
                     labels, inertia = refining.assign(0)
                 return labels, self.frame.inertia_in_data_units(inertia)
@@ -233,7 +233,7 @@ class GpuEngine(PlainKMeans):
         device: AbstractContextManager[Any] = torch.cuda.device(self.device)
         return device
 
-    def _room(self, n_clusters: int) -> BatchRefining:
+    def _refining_of(self, n_clusters: int) -> BatchRefining:
         if self._in_use is None or self._in_use[0].k != n_clusters:
             self._in_use = None
             batch = Batch(self.samples, n_clusters, self.together)

@@ -22,7 +22,7 @@ import torch
 from numpy.typing import NDArray
 
 from evomeans.engines.frame import Frame, column_scales, limb_bits
-from evomeans.engines.threads import side_by_side
+from evomeans.engines.workers import side_by_side
 
 # Tensor cores add sixteen products at a time to a sum and cut what is below its last bit: at most
 # 18·2⁻²³ of the largest partial sum for each sixteen. This is 1.8 times that.

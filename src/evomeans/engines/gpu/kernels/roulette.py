@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import triton.language as tl
 
-from evomeans.engines.gpu.kernels.jit import jit
+from evomeans.engines.gpu.kernels import jit
 
 
 @jit

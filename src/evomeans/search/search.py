@@ -1,0 +1,306 @@
+"""One search: what it orders next, what becomes of a solution, and when it ends."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evomeans.engines.protocol import Engine, Order, Refinement
+from evomeans.search.breeding import NAMES
+from evomeans.search.certainty import certainty, gather, work
+from evomeans.search.founding import Founding
+from evomeans.search.history import SWAPPED, OffspringRecord
+from evomeans.search.observers import Observer, notify
+from evomeans.search.plan import Facts, Plan, measure_spacing, missing_abilities, plan
+from evomeans.search.population import Individual, inherited_alpha, spread
+from evomeans.search.settings import SearchSettings
+from evomeans.search.state import SearchState
+from evomeans.search.stopping import Progress, SearchResult, StopReason, reason_to_stop
+from evomeans.search.timing import Timing
+from evomeans.typing import FloatArray
+
+# Founders that are in the making at the same time.
+MOST_FOUNDERS = 64
+
+
+class Weighed(NamedTuple):
+    """Centres, total weights of the samples that are closest to them, and the inertia."""
+
+    centers: FloatArray
+    weights: FloatArray
+    inertia: float
+
+
+Weigh = Callable[[FloatArray], Weighed]
+
+
+class Search:
+    """The steps of a search; all that they change is the state.
+
+    Parameters
+    ----------
+    engine, n_clusters, settings, state
+        As for :func:`~evomeans.search.genetic.solve`.
+    timing : Timing
+    observers : sequence of callables
+    weigh : callable, optional
+        Weighs the centres of a refinement that was stopped.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        n_clusters: int,
+        settings: SearchSettings,
+        state: SearchState,
+        timing: Timing,
+        observers: Sequence[Observer] = (),
+        weigh: Weigh | None = None,
+    ) -> None:
+        self.engine = engine
+        self.n_clusters = n_clusters
+        self.settings = settings
+        self.state = state
+        self.timing = timing
+        self.observers = observers
+        self.weigh = weigh or self._weigh
+        self.observer_said_stop = False
+        self.is_unfinished = False
+        self.facts = Facts.of(engine)
+        self._plan()
+
+    def _plan(self) -> None:
+        """Plan what the population works with, as far as is known of the clusters."""
+        spacing = self.state.spacing
+        self.plan: Plan = plan(self.settings, self.facts, self.n_clusters, spacing)
+        self.state.population.rules = self.plan.rules
+
+    def _weigh(self, centers: FloatArray) -> Weighed:
+        return Weighed(centers, *self.engine.weigh(centers))
+
+    def may_begin(self, n_making: int) -> bool:
+        """Whether to begin another solution, or round of them, while some are in the making."""
+        population, strategy = self.state.population, self.settings.strategy
+        if self.state.best is None or self.engine.batch > 1:
+            # All threads help with the first solution, so that there is an early answer. An engine
+            # that refines many together does so in rounds.
+            return n_making == 0
+        if n_making < population.founders_due:
+            # Founders do not depend on each other, but so many that no worker waits are enough.
+            return n_making < max(MOST_FOUNDERS, strategy.lag)
+        has_parents = len(population) >= self.settings.min_population
+        lag = strategy.lag_after(population.n_offspring)
+        return n_making < lag and (has_parents or not population.founders_due)
+
+    def is_wanted(self, due: int) -> bool:
+        """Whether a worker should begin with what is ordered next, if ``due`` founders are due.
+
+        All threads help with the first solution; and with every offspring, if there is one at a
+        time. One beyond the limit is only bred, because a search that continues from here with a
+        higher limit begins with it.
+        """
+        if due > 0:
+            return self.state.best is not None
+        is_within = self.state.n_offspring + 1 - due <= self.settings.max_offspring
+        return is_within and self.settings.strategy.lag > 1
+
+    def found(self, due: int) -> list[Order]:
+        """Order founders of a population, of which ``due`` are still to be begun."""
+        places = range(due, max(0, due - self.engine.batch), -1)
+        return [self._founder(place) for place in places]
+
+    def _founder(self, place: int) -> Order:
+        state, plan = self.state, self.plan
+        alpha, quantile = state.rng.random(2).tolist()
+        order = self._order(alpha, quantile, round_by_chance(plan.founder_swaps, state.rng))
+        if state.given:
+            is_sampled, sample_size = state.n_sampled > 0, state.population.sample_size
+            state.n_sampled = max(0, state.n_sampled - 1)
+            if is_sampled and not plan.swaps_sampled:
+                order = self._order(alpha, quantile, 0)
+            made_by = f"sample of {sample_size:,}" if is_sampled else "given"
+            return order.placed(state.given.pop(0), made_by)
+        if place == state.population.founders_due and state.n_made == 1 and plan.first_swaps:
+            assert state.best is not None
+            order = self._order(alpha, quantile, plan.first_swaps)
+            return order.placed(state.best.centers, SWAPPED, parent=state.best.handle)
+        turn: Founding = plan.founding[(plan.rules.n_founders - place) % len(plan.founding)]
+        founding = turn if state.best is not None else self.timing.in_time(turn)
+        numbers = founding.draw(self.engine.n_samples, self.n_clusters, state.rng)
+        return replace(order, founding=founding, numbers=numbers)
+
+    def select(self) -> list[Order]:
+        """Select parents, and order as many offspring as the engine refines together."""
+        return [self._offspring() for _ in range(self.engine.batch)]
+
+    def _offspring(self) -> Order:
+        k, plan, population, rng = self.n_clusters, self.plan, self.state.population, self.state.rng
+        uniforms = rng.random(k + 7 + plan.n_chances)
+        numbers = uniforms[k:].tolist()
+        first, second = population.select(numbers[:4])
+        step, removed, quantile = numbers[4:7]
+        return Order(
+            alpha=inherited_alpha(first.alpha, second.alpha, step),
+            quantile=quantile,
+            removed=int(removed * k),
+            power=self.settings.roulette_power,
+            local_search=plan.local_search(round_by_chance(plan.swaps, rng)),
+            least_explained=population.least_explained if plan.momentum else 0.0,
+            parents=(first, second),
+            crossovers=plan.tried(numbers[7:]),
+            divides=plan.divides,
+            numbers=uniforms[:k],
+        )
+
+    def _order(self, alpha: float, quantile: float, swaps: int) -> Order:
+        """Return an order without a beginning."""
+        power, local_search = self.settings.roulette_power, self.plan.local_search(swaps)
+        return Order(alpha=alpha, quantile=quantile, power=power, local_search=local_search)
+
+    def add(self, order: Order, refinement: Refinement) -> tuple[Individual, dict[str, Any]]:
+        """Take a refined solution into the population; return it, and what its record says of it.
+
+        The first one after its swaps stays outside: it is an early answer, and a population in
+        which it is far ahead of all others would soon consist of its descendants.
+
+        If time is up before the first run of K-means has ended, the solution is taken as it is. It
+        stays to be made, and the pipeline has the rest of it, if the search is continued.
+        """
+        state, population = self.state, self.state.population
+        if not refinement.is_complete:
+            self.is_unfinished = True
+            centers, weights, inertia = self.weigh(refinement.centers)
+            refinement = Refinement(centers, inertia, weights, n_iter=0)
+        individual = Individual.of(refinement, order.alpha)
+        is_outside = order.made_by == SWAPPED
+        is_founder = is_outside or population.founders_due > 0
+        is_clone = population.has_clone_of(individual)
+        state.n_offspring += not is_founder
+        state.keep_best(individual)
+        if not is_outside:
+            is_copy = self._is_copy(order)
+            population.add(individual, is_independent=order.is_independent, is_copy=is_copy)
+        if self.is_unfinished:
+            # It tells nothing of the clusters.
+            population.founders_due += 1
+        elif not any(record.n_iter for record in state.history):
+            self._learn(individual)
+        made_by = order.made_by if refinement.way is None else NAMES[refinement.way]
+        notes = {"n_iter": refinement.n_iter, "founder": is_founder, "clone": is_clone}
+        return individual, {**notes, "made_by": made_by}
+
+    def _is_copy(self, order: Order) -> bool:
+        """Whether a founder began where another one had, and that matters to the strategy."""
+        is_checked = order.is_independent and self.settings.strategy.distinct_starts
+        return is_checked and self.state.has_begun(order.centers)
+
+    def _learn(self, first: Individual) -> None:
+        """Learn from the first solution how far apart clusters are, and plan anew."""
+        state, in_data_units = self.state, self.engine.frame.inertia_in_data_units
+        state.spacing = measure_spacing(first, self.engine.total_weight, in_data_units)
+        self._plan()
+        population, n_founders = state.population, self.plan.rules.n_founders
+        if n_founders < self.settings.max_population:
+            others = max(len(state.given), n_founders - 1)
+            population.founders_due = min(population.founders_due, others)
+
+    def record(self, individual: Individual, notes: dict[str, Any]) -> None:
+        """Write down what became of a solution, and show it to the observers."""
+        state, population = self.state, self.state.population
+        assert state.best is not None
+        state.seconds = self.timing.seconds
+        best, median, worst, distinct = spread(population.members)
+        record = OffspringRecord(
+            number=state.n_offspring,
+            inertia=individual.inertia,
+            best=state.best.inertia,
+            alpha=individual.alpha,
+            seconds=state.seconds,
+            population_size=len(population),
+            accepted=individual in population.members,
+            population=population.number,
+            since_improvement=population.since_improvement,
+            population_best=best,
+            population_median=median,
+            population_worst=worst,
+            population_distinct=distinct,
+            **notes,
+        )
+        state.history.append(record)
+        if self.observers:
+            centers = self.engine.frame.decode(individual.centers)
+            self.observer_said_stop = notify(self.observers, replace(record, centers=centers))
+
+    def reason_to_stop(self, *, in_round: bool = False) -> StopReason | None:
+        """Return why the search should end now, if it should.
+
+        If time is up or Ctrl-C comes ``in_round``, what has been made is not thrown away.
+        """
+        state, timing = self.state, self.timing
+        if state.best is None:
+            return None
+        if timing.interrupt.requested and not in_round:
+            return StopReason.INTERRUPTED
+        if self.observer_said_stop:
+            return StopReason.OBSERVER
+        if self.is_unfinished:
+            return StopReason.MAX_TIME
+        state.seconds, facts = timing.seconds, self.facts
+        progress = Progress(
+            offspring=state.n_offspring,
+            is_settled=state.population.is_settled,
+            n_agreeing=state.n_agreeing,
+            seconds=state.seconds,
+            best=state.best.inertia,
+            solutions=len(state.history),
+            is_exhausted=state.population.is_exhausted,
+            reserve=timing.reserve,
+            certainty=self.certainty() if self.has_ended else 0.0,
+            work=work(state.n_made, facts.n_samples, facts.n_features, self.n_clusters),
+        )
+        reason = reason_to_stop(progress, self.settings)
+        return None if in_round and reason is StopReason.MAX_TIME else reason
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the population has found what it can, or what another one has found."""
+        return self.state.population.is_settled or self.state.has_found_again
+
+    def certainty(self) -> float:
+        """Return how probable it is that nothing within reach is better than the best solution."""
+        strategy, k = self.settings.strategy, self.n_clusters
+        if strategy.agreement == 1:
+            return math.nan
+        seen = gather(self.state.history, k, strategy.longest_wait(k), strategy.tolerance)
+        return certainty(seen)
+
+    def result(self, reason: StopReason, levels: Sequence[int]) -> SearchResult:
+        """Return what was found."""
+        state = self.state
+        assert state.best is not None
+        members = list(state.population.members)
+        if not any(member.is_clone_of(state.best) for member in members):
+            members.append(state.best)
+        return SearchResult(
+            best=state.best,
+            population=tuple(sorted(members, key=lambda member: member.inertia)),
+            history=state.history,
+            stop_reason=reason,
+            n_offspring=state.n_offspring,
+            n_rediscoveries=max(0, state.n_agreeing - 1),
+            certainty=self.certainty(),
+            missing_abilities=missing_abilities(self.settings.strategy, self.engine.abilities),
+            is_unfinished=self.is_unfinished,
+            n_given_up=state.n_given_up,
+            n_on_samples=state.n_on_samples,
+            levels=(self.engine.n_samples, *levels),
+        )
+
+
+def round_by_chance(expected: float, rng: np.random.Generator) -> int:
+    """Return one of the two whole numbers around a value, which is their mean in the long run."""
+    return int(expected) if expected == int(expected) else int(expected + rng.random())
