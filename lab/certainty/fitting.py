@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
@@ -17,6 +18,11 @@ Search = Sequence[Moment]
 
 # More starts and more waiting must not make a search less certain, nor more clusters more.
 FREE = ((None, None), (0.0, None), (None, 0.0), (0.0, None))
+# Of searches that ended when three starts agreed, 96.0 % were right on the problems of this half.
+# On the 39 problems of `lab whole_runs` these were 96.9 %, and on 33 others 86 %: 93.8 % on average
+# over all 140. So the odds are lower by this, because some of the values that are best known here
+# are not the best, and because other people's problems are harder.
+CAUTION = math.log(0.960 / 0.040) - math.log(0.938 / 0.062)
 # A little shrinkage, in units of one problem: a half without failures would have no finite fit.
 SHRINKAGE = 0.1
 
@@ -42,14 +48,15 @@ def fit(searches: Sequence[Search], best: Mapping[str, float]) -> Fitted:
     """Fit by maximum likelihood; every problem has the same weight, spread over its searches.
 
     Moments at which a population has ended determine all but the last coefficient, because there
-    searches end. The last one tells how much less is known at other times.
+    searches end. The last one tells how much less is known at other times. The intercept is lower
+    than fitted, by :data:`CAUTION`.
     """
     *common, _ = maximum_likelihood(searches, best, lambda one: one.has_ended, FREE)
     fixed = [(value, value) for value in common]
     intercept, *coefficients = maximum_likelihood(
         searches, best, lambda _: True, [*fixed, (0.0, None)]
     )
-    return Fitted(intercept, tuple(coefficients))
+    return Fitted(intercept - CAUTION, tuple(coefficients))
 
 
 def maximum_likelihood(

@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
+from evomeans.search.certainty import level_of_cheap
 from lab.certainty.fitting import Search, is_right
 from lab.certainty.traces import Moment
 from lab.measure import geometric_mean
@@ -50,7 +51,10 @@ def ended(
     for search in searches:
         ends = [one for one in search if one.has_ended]
         certain = (one for one in ends if one.n_starts >= AGREEMENT)
-        now = next((one for one in certain if certainty(one) >= level), search[-1])
+        now = next(
+            (one for one in certain if certainty(one) >= level_of_cheap(level, one.work)),
+            search[-1],
+        )
         before = next((one for one in ends if one.n_starts >= EARLIER), search[-1])
         right, was_right = is_right(now, best), is_right(before, best)
         found.append(Ended(now, certainty(now), right, before, was_right))

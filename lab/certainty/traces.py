@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from evomeans import HGMeans
-from evomeans.search.certainty import Evidence, gather
+from evomeans.search.certainty import Evidence, gather, work
 from evomeans.search.history import OffspringRecord
-from evomeans.search.settings import DEEP, SearchSettings
+from evomeans.search.settings import DEEP
 from lab.certainty.problems import Problem
 from lab.measure import read_rows
 
@@ -45,6 +45,8 @@ class Moment:
     offspring : int
     inertia : float
         Of the best solution so far.
+    work : float
+        See :func:`~evomeans.search.certainty.work`.
     has_ended : bool
         Whether a population has ended, so the search may.
     n_clusters, n_starts, waited
@@ -57,6 +59,7 @@ class Moment:
     cpu_s: float
     offspring: int
     inertia: float
+    work: float
     has_ended: bool
     n_clusters: int
     n_starts: int
@@ -104,7 +107,7 @@ def moments(
     seconds : sequence of float
         CPU seconds until each record.
     """
-    patience = SearchSettings(strategy=DEEP).longest_wait(problem.k)
+    patience, (n, d) = DEEP.longest_wait(problem.k), problem.samples().shape
     pairs = enumerate(pairwise(history), start=1)
     ends = {made for made, (one, two) in pairs if one.population != two.population}
     ends.add(len(history))
@@ -112,9 +115,17 @@ def moments(
     for made in sorted(ends | early):
         last = history[made - 1]
         evidence = gather(history[:made], problem.k, patience, DEEP.tolerance)
-        cpu = round(seconds[made - 1], 4)
-        has_ended = made in ends
-        yield Moment(problem.name, setting, seed, cpu, last.number, last.best, has_ended, *evidence)
+        yield Moment(
+            problem.name,
+            setting,
+            seed,
+            round(seconds[made - 1], 4),
+            last.number,
+            last.best,
+            work(made, n, d, problem.k),
+            made in ends,
+            *evidence,
+        )
 
 
 def write_moments(path: Path, rows: Sequence[Moment]) -> None:

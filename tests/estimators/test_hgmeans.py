@@ -53,6 +53,7 @@ def test_the_signature_is_the_agreed_one():
         "n_iter_no_change": None,
         "max_time": None,
         "target_inertia": None,
+        "certainty": 0.95,
         "subsample": "auto",
         "init": None,
         "engine": "auto",

@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from evomeans.search.history import SWAPPED, OffspringRecord
 
-INTERCEPT = 3.0
+INTERCEPT = 4.009
 # Of the features of Evidence, in their order.
-COEFFICIENTS = (1.0, -0.5, 1.0)
+COEFFICIENTS = (1.127, -0.628, 1.135)
 # A population whose best is a founder has settled after this share of the patience at the latest,
 # so a search that has waited as long is not cut short.
 RIPE = 1.0 / 3.0
