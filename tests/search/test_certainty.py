@@ -58,7 +58,14 @@ def test_the_first_solution_after_its_swaps_is_not_another_start() -> None:
 def test_a_better_solution_begins_the_count_anew() -> None:
     agreed = [record(0, 10.0, population, founder=True) for population in (1, 2, 3)]
     assert evidence(*agreed) == Evidence(7, 3, 0.0)
-    assert evidence(*agreed, record(5, 9.0, 4)) == Evidence(7, 1, 0.0)
+    assert evidence(*agreed, record(5, 9.0, 4, founder=True)) == Evidence(7, 1, 0.0)
+
+
+def test_a_population_that_unites_others_finds_nothing_again() -> None:
+    first = record(0, 10.0, 1, founder=True)
+    second = record(9, 11.0, 2, founder=True, best=10.0)
+    assert evidence(first, second, record(20, 10.0, 3)).n_starts == 1
+    assert evidence(first, second, record(20, 9.0, 3), record(30, 9.0, 4)).n_starts == 1
 
 
 COUNTS = st.integers(0, 1000)

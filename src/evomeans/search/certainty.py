@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from evomeans.search.history import SWAPPED, OffspringRecord
 
-INTERCEPT = 4.009
+INTERCEPT = 3.678
 # Of the features of Evidence, in their order.
-COEFFICIENTS = (1.127, -0.628, 1.135)
+COEFFICIENTS = (1.136, -0.524, 1.161)
 # A population whose best is a founder has settled after this share of the patience at the latest,
 # so a search that has waited as long is not cut short.
 RIPE = 1.0 / 3.0
@@ -36,8 +36,8 @@ class Evidence(NamedTuple):
     ----------
     n_clusters : int
     n_starts : int
-        Independent starts that came to the best solution, at least 1. They are populations; or
-        founders, if several of a population came there by themselves.
+        Independent starts that came to the best solution, at least 1. They are populations that
+        were begun anew; or founders, if several of a population came there by themselves.
     waited : float
         Offspring since the best solution was found, in units of the longest patience.
     """
@@ -75,7 +75,9 @@ def gather(
     founders = Counter(
         record.population for record in found if record.founder and record.made_by != SWAPPED
     )
-    hits = {record.population for record in found}
+    # A population that unites two others inherits what they have found.
+    begun = {record.population for record in history if record.founder}
+    hits = {record.population for record in found} & begun | {found[0].population}
     n_starts = sum(max(1, founders[population]) for population in hits)
     return Evidence(n_clusters, n_starts, (last.number - found[0].number) / patience)
 
