@@ -24,8 +24,10 @@ the table says so. Inertia is computed afterwards, by one function for all, in f
   took      seconds that ours took
   offspring of ours
 
-The last lines give our first solution, and what we have at twice the time of faiss. ``--curve``
-also writes the improvements of our search until that time, and the points of rivals, as CSV.
+The last lines give our first solution, and what we have at twice the time of faiss. ``--keep``
+writes the improvements of our search until that time, and the points of rivals, to
+lab/results/embeddings.csv; ``--draw`` draws them into docs/images/embeddings.png (which needs the
+extra ``plot``).
 """
 
 from __future__ import annotations
@@ -35,7 +37,6 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -43,10 +44,11 @@ from sklearn.cluster import KMeans, MiniBatchKMeans
 from sklearn.datasets import load_digits, load_sample_images
 from threadpoolctl import threadpool_limits
 
-from lab.measure import Samples, parse_setup, parser_for
+from lab.measure import RESULTS, Samples, parse_setup, parser_for
 
 SETUPS = ("manuals:100", "manuals:1000", "patches:256", "patches:1024")
 SIDE, STRIDE = 8, 2
+CURVES, PICTURE = RESULTS / "embeddings.csv", RESULTS.parents[1] / "docs/images/embeddings.png"
 FAISS = "faiss, 25 iterations"
 Clock = Callable[[], float]
 
@@ -238,6 +240,45 @@ def long_run(
     return [[setup, "ours", *step] for step in (*ours.steps, (ours.seconds, ours.inertia))]
 
 
+# ---- picture -------------------------------------------------------------------------------------
+
+
+def draw() -> None:
+    """Draw the inertia over time, ours as steps and rivals as points."""
+    from matplotlib import pyplot as plt
+
+    from evomeans.plotting.axes import FAINT, INK, MUTED, OKABE_ITO
+
+    with CURVES.open(newline="") as file:
+        rows = [
+            (r["setup"], r["who"], float(r["seconds"]), float(r["inertia"]))
+            for r in csv.DictReader(file)
+        ]
+    setups = list(dict.fromkeys(row[0] for row in rows))
+    figure, panels = plt.subplots(1, len(setups), figsize=(5 * len(setups), 3.6), squeeze=False)
+    for panel, setup in zip(panels[0], setups, strict=True):
+        own = [row[1:] for row in rows if row[0] == setup]
+        limited = sorted((x, y) for who, x, y in own if who.startswith("ours at"))
+        improved = sorted((x, y) for who, x, y in own if who == "ours")
+        panel.step(*zip(*improved, strict=True), where="post", color=OKABE_ITO[0], label="HGMeans")
+        panel.plot(
+            *zip(*limited, strict=True), "o", color=OKABE_ITO[0], label="HGMeans with max_time"
+        )
+        rivals = [row for row in own if not row[0].startswith("ours")]
+        for (who, x, y), color in zip(rivals, OKABE_ITO[1:], strict=False):
+            panel.plot(x, y, "s", color=color, label=who)
+        panel.set(xscale="log")
+        panel.set_xlabel("CPU seconds", color=MUTED)
+        panel.set_title(setup.replace(":", ", k = "), color=INK)
+        panel.grid(color=FAINT, linewidth=0.6)
+        panel.spines[["top", "right"]].set_visible(False)
+    panels[0][0].set_ylabel("inertia", color=MUTED)
+    panels[0][-1].legend(frameon=False, fontsize=8)
+    figure.tight_layout()
+    figure.savefig(PICTURE, dpi=110)
+    print(f"drawn: {PICTURE.name}")
+
+
 def main(given: Sequence[str] | None = None) -> None:
     parser = parser_for("embeddings", __doc__)
     parser.add_argument("setups", nargs="*", default=SETUPS, metavar="SET-UP")
@@ -249,8 +290,12 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("--limit", type=float, help="seconds of the long run of ours")
     parser.add_argument("--without", nargs="*", default=[], help="words of rivals to leave out")
     parser.add_argument("--cpu", action="store_true", help="count CPU seconds")
-    parser.add_argument("--curve", type=Path, help="write all points as CSV")
+    parser.add_argument("--keep", action="store_true", help="write all points as CSV")
+    parser.add_argument("--draw", action="store_true", help="draw the points that were kept")
     options = parser.parse_args(given)
+    if options.draw:
+        draw()
+        return
     if options.embed:
         from lab.data.sentences import make_sentences
 
@@ -267,6 +312,6 @@ def main(given: Sequence[str] | None = None) -> None:
         with threadpool_limits(options.threads):
             compile_kernels(X)
             points += compare(setup, X, k, options, clock)
-    if options.curve:
-        with options.curve.open("w", newline="") as file:
+    if options.keep:
+        with CURVES.open("w", newline="") as file:
             csv.writer(file).writerows([["setup", "who", "seconds", "inertia"], *points])

@@ -167,6 +167,16 @@ def test_floors_have_no_cycle() -> None:
         visit(floor, ())
 
 
+def test_class_names_are_unique() -> None:
+    """Whoever reads a name need not look up which of two classes it is."""
+    homes: dict[str, list[str]] = {}
+    for module, path in modules().items():
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name, []).append(module)
+    assert {name: found for name, found in homes.items() if len(found) > 1} == {}
+
+
 def test_the_search_reaches_no_engine_and_no_heavy_package_but_one() -> None:
     """Through all that it imports: the seam, and compiled kernels that match and merge centres."""
     found = set().union(

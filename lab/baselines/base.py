@@ -22,13 +22,8 @@ from evomeans.estimators.parameters import (
     check_thread_count,
     generator_from,
 )
-from evomeans.estimators.solution import canonical_solution
-from evomeans.estimators.validation import (
-    check_cluster_count,
-    check_resolved,
-    check_sample_weight,
-    check_samples,
-)
+from evomeans.estimators.solution import canonical_solution, check_resolved
+from evomeans.estimators.validation import check_cluster_count, check_sample_weight, check_samples
 from evomeans.search.settings import check_limits
 from evomeans.search.stopping import DeferredInterrupt, StopReason
 from evomeans.typing import FloatArray

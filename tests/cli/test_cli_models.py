@@ -67,7 +67,7 @@ def test_links_by_number_and_with_penalties(table, capsys):
         ["fit", str(table), "-k", "3", "--exclude", "name", "--cannot-link", str(pairs), *QUICK]
     )
     assert code == 0
-    assert "2 pairs not heeded, penalty 0.002" in capsys.readouterr().out
+    assert "2 pairs violated, penalty 0.002" in capsys.readouterr().out
 
 
 def test_outliers(table, capsys):

@@ -85,7 +85,10 @@ def test_a_suggestion_at_the_end_of_the_range_is_marked(evomeans, blobs):
     lines = [line.split(None, 1) for line in result.out.splitlines()]
     assert ["simplified_silhouette", "3 (end of the range)"] in lines
     assert not any(line[0] == "agreement" for line in lines)
-    assert "Trust simplified_silhouette first (the closest on average) and bic if" in result.out
+    assert (
+        "Trust simplified_silhouette first: it is the closest on average. Trust bic if"
+        in result.out
+    )
     result = evomeans(*PATH, "--criteria", "jump", "--select", "jump")
     assert "    Trust no k at the end of the range.\n" in result.out
 

@@ -15,6 +15,7 @@ from evomeans.engines.constrained.transport import fill_soon
 from evomeans.engines.cpu import engine as cpu_engine
 from evomeans.engines.cpu import order
 from evomeans.engines.cpu.engine import CpuEngine
+from evomeans.engines.cpu.instructions import PLAIN, Move
 from evomeans.engines.cpu.seeding import Candidates, seed
 from evomeans.engines.cpu.threads import ABANDONED
 from evomeans.engines.cpu.workspace import Workspace
@@ -100,32 +101,9 @@ def test_the_kernels_look_at_the_barrier() -> None:
     seed(workspace.samples, *memory, RNG.random((4, 2)), chosen, 0, 1)
     assert_array_equal(chosen, -1)
     found = engine._new_solution(4)
-    addresses = workspace._addresses
-    workspace._kernels.refine(
-        addresses[0],
-        *[address_of(found)] * 2,
-        *addresses[1:],
-        *(
-            0,
-            0,
-            0,
-            False,
-            -1,
-            -1,
-            0.0,
-            1,
-            5,
-            workspace._kernels.reassign,
-            0,
-            0.0,
-            0,
-            0,
-            0,
-            0.0,
-            0,
-            1,
-        ),
-    )
+    shared = workspace._instructed(Move(steps=5), PLAIN)
+    samples = workspace._addresses[0]
+    workspace._kernels.refine(samples, *[address_of(found)] * 2, *shared, 0, 1)
     assert_array_equal(found.state.labels, 4)
 
 
@@ -152,8 +130,10 @@ def test_samples_that_are_not_in_order_are_seeded_and_labelled(monkeypatch, kind
     assert not engine.is_prepared
     engine.abandon(True)
     centers = engine.seed(RNG.random((7, 2)))
-    with pytest.raises(Abandoned):
-        engine.refine([Order(centers)])
+    (stopped,) = engine.refine([Order(centers)])
+    assert not stopped.is_complete
+    assert not stopped.is_given_up
+    assert_array_equal(stopped.centers, centers)
     assert not engine.is_prepared
     engine.abandon(False)
     labels, inertia = engine.assign(centers)
@@ -196,10 +176,10 @@ def test_a_refinement_of_a_model_says_how_far_it_came(monkeypatch, name) -> None
     assert len(asked) > 5 * whole.n_iter
     for nth in range(1, min(len(asked), 60), 7):
         monkeypatch.setattr(engine, "check_abandoned", Ends(nth))
-        with pytest.raises(Abandoned) as abandoned:
-            engine.refine([start])
-        assert abandoned.value.centers.shape == start.centers.shape
-        assert np.isfinite(abandoned.value.centers).all()
+        (stopped,) = engine.refine([start])
+        assert not stopped.is_complete
+        assert stopped.centers.shape == start.centers.shape
+        assert np.isfinite(stopped.centers).all()
     # What was left half done does not spoil the next one.
     monkeypatch.setattr(engine, "check_abandoned", lambda: None)
     (again,) = engine.refine([start])

@@ -14,7 +14,7 @@ from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
 
 from evomeans import HGMeans
-from evomeans.engines import Start, nearest, scoring
+from evomeans.engines import Order, nearest, scoring
 from evomeans.engines.cpu import CpuEngine, predict
 from evomeans.engines.frame import Frame
 from oracles import squared_distances
@@ -211,7 +211,7 @@ def test_the_labels_of_a_fit_are_those_of_predict(n, sparse):
         centers = engine.frame.encode(model.cluster_centers_)
         for _ in range(2):
             assert_array_equal(engine.assign(centers)[0], model.labels_)
-            engine.refine([Start(centers)])
+            engine.refine([Order(centers)])
 
 
 def test_few_samples_without_ties_need_no_compiler():

@@ -247,7 +247,7 @@ def test_progress_is_told(X, capsys) -> None:
         ({"gap": 0}, "gap=0 must be at least 1e-9"),
         ({"method": "magic"}, "method='magic' must be one of"),
         ({"part_size": 1}, "part_size=1"),
-        ({"engine": "dask"}, "engine='dask' must be 'cpu' or 'gpu'"),
+        ({"engine": "dask"}, "engine='dask' cannot be used here; it must be one of 'cpu', 'gpu'"),
         ({"n_clusters": 1}, "less than the 2 clusters"),
         ({"method": "parts"}, "parts"),
         ({"method": "direct"}, "method='direct' is for one cluster"),

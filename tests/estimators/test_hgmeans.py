@@ -195,8 +195,9 @@ def test_it_stops_at_the_target(engine):
 
 
 def test_it_stops_in_time_with_a_complete_answer(engine):
-    """Even with no time at all, a solution is made and everything is fitted."""
-    model = quick(engine=engine, max_time=1e-9).fit(X)
+    """Even with no time at all, a solution is made and everything is fitted; a warning says so."""
+    with pytest.warns(ConvergenceWarning, match="max_time=1e-09 was up before the first"):
+        model = quick(engine=engine, max_time=1e-9).fit(X)
     assert model.stop_reason_ is StopReason.MAX_TIME
     assert model.n_iter_ == 0
     assert len(model.history_) == 1

@@ -72,7 +72,7 @@ def test_beyond_the_limit_samples_are_refused(fitted, size):
 
 def test_a_wrong_answer_is_what_the_error_prevents(monkeypatch):
     """Without the check, centres are not the means of their samples."""
-    monkeypatch.setattr("evomeans.estimators.tasks.check_resolved", lambda *_: None)
+    monkeypatch.setattr("evomeans.estimators.solution.check_resolved", lambda *_: None)
     X = blobs(outlier=1e50)
     assert fit(X).inertia_ > 1.5 * fit(X, "reference").inertia_
 

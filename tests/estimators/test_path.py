@@ -202,7 +202,7 @@ def test_errors_are_one_clear_sentence(parameters, kind, message):
 def test_more_clusters_than_distinct_samples():
     """They are found as far as there are any, and a warning says where they end."""
     few = np.repeat(np.arange(8.0).reshape(4, 2), 5, axis=0)
-    with pytest.warns(Warning, match="X has only 4 distinct samples, so that solutions for k=5"):
+    with pytest.warns(Warning, match="X has only 4 distinct samples, so solutions for k=5"):
         path = quick((2, 6)).fit(few)
     assert_allclose(path.inertias_[2:], 0.0)
 

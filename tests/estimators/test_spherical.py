@@ -10,7 +10,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 import evomeans
 from constraint_oracles import all_labels
 from evomeans import SphericalHGMeans
-from evomeans.engines.protocol import LocalSearch, Order
+from evomeans.engines import spherical
+from evomeans.engines.protocol import Abandoned, LocalSearch, Order
 from evomeans.engines.spherical import SphericalEngine, unit_rows
 
 QUICK = {"n_jobs": 1, "random_state": 0}
@@ -37,6 +38,42 @@ def test_agrees_with_the_enumeration_of_all_clusterings(seed):
     best = min(objective(X, weights, labels, k) for labels in all_labels(8, k))
     assert model.inertia_ == pytest.approx(best)
     assert model.inertia_ == pytest.approx(objective(X, weights, model.labels_, k))
+
+
+def test_bounds_of_the_cpu_engine_lead_to_the_same_kind_of_end(monkeypatch):
+    """Large data take another way to fixed points as low; rows of zeros are not centres."""
+    X, k = directions(600, 8), 12
+    X[::50] = 0.0
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, 600)
+    ends = []
+    for large in (spherical.LARGE, 0):
+        monkeypatch.setattr(spherical, "LARGE", large)
+        engine = SphericalEngine(X, weights)
+        numbers = [np.random.default_rng(seed).random((k, 3)) for seed in range(10)]
+        seeds = [engine.seed(one) for one in numbers]
+        assert_allclose(np.linalg.norm(seeds, axis=2), 1.0, rtol=1e-6)
+        found = engine.refine([Order(one) for one in seeds])
+        for one in found:
+            again = engine.refine([Order(one.centers)])[0]
+            assert again.inertia == pytest.approx(one.inertia, rel=1e-9)
+            assert one.inertia == pytest.approx(engine.assign(one.centers)[1])
+        ends.append(np.mean([one.inertia for one in found]))
+    assert ends[1] == pytest.approx(ends[0], rel=0.01)
+
+
+def test_an_abandoned_engine_of_large_data_ends_soon(monkeypatch):
+    """Its twin as well, and each has its own work space."""
+    monkeypatch.setattr(spherical, "LARGE", 0)
+    X = directions(400, 5)
+    one, other = SphericalEngine(X, None, n_jobs=2).workers(6, 2)
+    numbers = np.random.default_rng(0).random((6, 2))
+    assert_array_equal(one.seed(numbers), other.seed(numbers))
+    one.abandon(True)
+    with pytest.raises(Abandoned):
+        one.refine([Order(X[:6])])
+    assert other.refine([Order(X[:6])])[0].n_iter > 0
+    one.abandon(False)
+    assert one.refine([Order(X[:6])])[0].n_iter > 0
 
 
 def test_single_moves_leave_no_better_place_for_any_sample():

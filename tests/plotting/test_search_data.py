@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from evomeans import HGMeans, History, OffspringRecord
-from evomeans.plotting.search_data import (
+from evomeans.plotting.search_plots import (
     comparison_data,
     convergence_data,
     floor_below,

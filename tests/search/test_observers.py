@@ -7,10 +7,10 @@ from itertools import repeat
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from scripted_search import FOUNDERS, run, small
+from scripted_search import FOUNDERS, restarting, run, small
 
 from evomeans.search import OffspringRecord, StopReason
-from evomeans.search.observers import ProgressPrinter, notify
+from evomeans.search.observers import Audience, ProgressPrinter, SearchObserver
 
 # (seconds on the clock, best inertia)
 TRAJECTORY = [(0.0, 9.0), (0.5, 8.0), (1.0, 8.0), (2.5, 8.0), (2.6, 7.0), (2.7, 7.0)]
@@ -38,12 +38,78 @@ def test_verbose_prints_at_intervals_improvements_or_always(
     assert [float(line.split()[-1]) for line in lines] == [TRAJECTORY[i][1] for i in printed]
 
 
-def test_notify_asks_everyone_and_hears_only_true() -> None:
-    seen = []
-    assert not notify([], record(1, 2.0))
-    assert not notify([seen.append, lambda r: 1], record(1, 2.0))
-    assert notify([lambda r: None, lambda r: True, seen.append], record(2, 2.0))
+def test_everyone_is_asked_and_only_true_is_heard() -> None:
+    seen: list[OffspringRecord] = []
+
+    def says_stop(observers, number) -> bool:
+        audience = Audience(observers)
+        audience.show(record(number, 2.0), is_best=False)
+        return audience.said_stop
+
+    assert not says_stop([], 1)
+    assert not says_stop([seen.append, lambda r: 1], 1)
+    assert says_stop([lambda r: None, lambda r: True, seen.append], 2)
     assert [r.number for r in seen] == [1, 2]
+
+
+class Diary(SearchObserver):
+    """Writes down what it is told."""
+
+    def __init__(self):
+        self.told = []
+
+    def on_start(self, state):
+        self.told.append(("start", len(state.history)))
+
+    def on_solution(self, record):
+        self.told.append(("solution", record.inertia))
+
+    def on_best(self, record):
+        self.told.append(("best", record.best))
+
+    def on_settled(self, population):
+        self.told.append(("settled", population.number, len(population)))
+
+    def on_end(self):
+        self.told.append(("end",))
+
+
+def test_an_observer_is_told_what_its_verbs_say() -> None:
+    diary = Diary()
+    script = [9.0, 8.0, 8.5, 8.6, *[30.0] * 3, 7.0]
+    run(script, restarting(max_offspring=4, target_inertia=7.0), observers=[diary])
+    assert diary.told[:5] == [
+        ("start", 0),
+        ("solution", 9.0),
+        ("best", 9.0),
+        ("solution", 8.0),
+        ("best", 8.0),
+    ]
+    assert diary.told[-4:] == [("settled", 1, 4), ("solution", 7.0), ("best", 7.0), ("end",)]
+
+
+def test_verbs_that_an_observer_lacks_are_not_missed() -> None:
+    """A function is told of solutions, and a plain object of what it has."""
+
+    class Ending:
+        ended = 0
+
+        def __call__(self, record):
+            return None
+
+        def on_end(self):
+            self.ended += 1
+
+    ending = Ending()
+    run(repeat(1.0), small(max_offspring=1), observers=[ending, lambda record: None])
+    assert ending.ended == 1
+
+
+def test_an_observer_can_tidy_up_after_an_error() -> None:
+    diary = Diary()
+    with pytest.raises(AssertionError, match="not in the script"):
+        run([1.0], small(), observers=[diary])
+    assert diary.told[-1] == ("end",)
 
 
 def test_an_observer_sees_every_record_and_stops_with_true() -> None:

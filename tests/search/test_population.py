@@ -14,7 +14,7 @@ from evomeans.search.population import (
     Individual,
     Patience,
     Population,
-    Rules,
+    PopulationRules,
     clone_groups,
     different_parents,
     independent_parents,
@@ -211,7 +211,7 @@ def test_a_population_of_clones_still_has_parents() -> None:
 
 def population(**changes) -> Population:
     """Π_min = 2, Π_max = 3, two founders, and a patience of four offspring."""
-    rules = Rules(2, 3, 2, independent_parents, survivors, 1e-3, Patience(4))
+    rules = PopulationRules(2, 3, 2, independent_parents, survivors, 1e-3, Patience(4))
     return Population(replace(rules, **changes), rules.n_founders)
 
 

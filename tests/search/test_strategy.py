@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from itertools import repeat
 
 import numpy as np
@@ -33,6 +34,14 @@ def test_the_papers_strategy_draws_the_numbers_of_its_offspring_and_no_others() 
 def test_a_strategy_that_could_not_end_is_refused(changes) -> None:
     with pytest.raises(ValueError, match="must be at least 1"):
         Strategy("endless", **changes)
+
+
+def test_every_parameter_belongs_to_one_subject() -> None:
+    """Beside the name, which comes first: ``Strategy("mine", swaps=1.0)``."""
+    subjects = Strategy.__mro__[1:-2]
+    names = [one.name for subject in subjects for one in fields(subject) if one.name != "name"]
+    assert sorted(names) == sorted(one.name for one in fields(Strategy)[1:])
+    assert fields(Strategy)[0].name == "name"
 
 
 def test_patience_grows_with_the_offspring_up_to_the_last_improvement() -> None:

@@ -21,7 +21,7 @@ from evomeans import (
 )
 from evomeans.engines.cpu import engine as cpu_engine
 from evomeans.engines.cpu.engine import CpuEngine
-from evomeans.engines.protocol import Abandoned
+from evomeans.engines.protocol import Refinement
 from evomeans.engines.reference import ReferenceEngine
 from evomeans.path.search import find_mean
 from evomeans.search import DEEP, PAPER, SearchSettings, StopReason, pipeline, solve
@@ -63,7 +63,9 @@ class Late(ReferenceEngine):
         if not self.abandoned.is_set():
             self.clock.now = 60.0
             assert self.abandoned.wait(20.0)
-            raise Abandoned(starts[0].centers + 0.25)
+            first, *others = starts
+            reached = Refinement.stopped(first, first.centers + 0.25)
+            return [reached, *map(Refinement.stopped, others)]
         self.begun += [start.centers for start in starts]
         return super().refine(starts)
 

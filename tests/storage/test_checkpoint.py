@@ -15,7 +15,13 @@ from numpy.testing import assert_array_equal
 import evomeans
 from evomeans.engines.reference import ReferenceEngine
 from evomeans.search import SearchSettings, StopReason, solve
-from evomeans.search.population import Patience, Population, Rules, independent_parents, survivors
+from evomeans.search.population import (
+    Patience,
+    Population,
+    PopulationRules,
+    independent_parents,
+    survivors,
+)
 from evomeans.search.state import SearchState
 from evomeans.storage.archive import read_archive, write_archive
 from evomeans.storage.checkpoint import (
@@ -30,7 +36,7 @@ from fakes import ScriptedClock, ScriptedEngine
 X = np.random.default_rng(0).normal(size=(40, 2))
 PROBLEM = {"n_clusters": 5, "samples": "a" * 64}
 SETTINGS = SearchSettings(3, 6, max_offspring=25, patience=1000)
-RULES = Rules(3, 6, 6, independent_parents, survivors, 1e-10, Patience(1000))
+RULES = PopulationRules(3, 6, 6, independent_parents, survivors, 1e-10, Patience(1000))
 
 
 class Batches(ReferenceEngine):

@@ -23,7 +23,7 @@ from sklearn.exceptions import NotFittedError
 
 import evomeans
 from evomeans import ConstrainedHGMeans, HGMeans, ModelFileError, load
-from evomeans.plotting.search_data import population_data
+from evomeans.plotting.search_plots import population_data
 from evomeans.search import DEEP, PAPER, StopReason
 from evomeans.search.history import COLUMNS, History
 from evomeans.storage.archive import (

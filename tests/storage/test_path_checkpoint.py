@@ -13,7 +13,7 @@ from evomeans import CheckpointError
 from evomeans.path.state import Entry, PathState
 from evomeans.search.population import Individual
 from evomeans.storage.archive import read_archive, write_archive
-from evomeans.storage.path_checkpoint import FORMAT, VERSION, PathCheckpoint
+from evomeans.storage.checkpoint import PATH_FORMAT, PATH_VERSION, PathCheckpoint
 
 PROBLEM = {"samples": "a" * 64, "n_clusters": "1, 2, 3"}
 
@@ -117,8 +117,8 @@ def changed(file, change):
         (lambda meta: meta.update(entries=[]), "entries is not a JSON object"),
         (lambda meta: meta["entries"]["2"]["members"].reverse(), "impossible"),
         (lambda meta: meta.update(n_steps=-1), "n_steps"),
-        (lambda meta: meta.update(version=VERSION + 1), "Update evomeans"),
-        (lambda meta: meta.update(version=VERSION - 1), "Finish the search with the evomeans"),
+        (lambda meta: meta.update(version=PATH_VERSION + 1), "Update evomeans"),
+        (lambda meta: meta.update(version=PATH_VERSION - 1), "Finish the search with the evomeans"),
         (lambda meta: meta["problem"].update(samples="b" * 64), "samples differs"),
     ],
 )
@@ -148,10 +148,10 @@ def test_arrays_that_would_harm_a_kernel_are_refused(tmp_path, name, change, mes
     """Of another number of features, too far away, too heavy, or too many."""
     file = tmp_path / "path.checkpoint"
     keeper_of(file).begin(filled())
-    archive = read_archive(file, FORMAT, VERSION)
+    archive = read_archive(file, PATH_FORMAT, PATH_VERSION)
     archive.arrays[name] = change(archive.arrays[name])
     meta = {key: archive.meta[key] for key in archive.meta if key not in ("format", "version")}
-    write_archive(file, FORMAT, VERSION, meta, archive.arrays)
+    write_archive(file, PATH_FORMAT, PATH_VERSION, meta, archive.arrays)
     with pytest.raises(CheckpointError, match=message):
         keeper_of(file).begin(PathState([1, 2, 3], [0]))
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.engines.cpu import engine as cpu
+from evomeans.engines.cpu.instructions import Move
 from evomeans.engines.cpu.samples import with_room
 from evomeans.engines.cpu.workspace import LabelledCenters, Workspace
 from evomeans.engines.protocol import Handle
@@ -128,7 +129,7 @@ class BaselineCpuEngine(cpu.CpuEngine):
         known = self.memory.lend(parent, workspace.k)
         before = found if known is None else known
         try:
-            workspace.run(before, found, centers, known is not None, -1, 0.0, 1, steps=0)
+            workspace.run(before, found, centers, Move(inherit=known is not None, steps=0))
         finally:
             self.memory.take_back(parent, known)
         limbs, weights = found.sums, found.weights.copy()

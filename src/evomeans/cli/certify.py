@@ -63,11 +63,12 @@ def certify_run(
     # A first signal is ignored in here: the proof is over, and must not be lost.
     with DeferredInterrupt():
         try:
-            update_run(folder, _files(folder, record, report, model, certificate))
+            files = _files(folder, record, report, model, certificate)
+            update_run(folder, files)
         except OSError as error:
             raise CommandError(f"{folder} could not be written: {reason_of(error)}.") from error
     shown = {**certificate_to_meta(certificate), "gap": certificate.gap}
-    written = f"  written   {folder}: {CERTIFICATE}, with the proof; {MODEL}"
+    written = f"  written   {folder}: {', '.join(sorted(files))}"
     better = ""
     if certificate.improved:
         better = "\n  labels    the better clustering is in the certificate, not in the run"

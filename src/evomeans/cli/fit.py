@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evomeans.cli.checkpoints import Unfinished
-from evomeans.cli.command import Command
+from evomeans.cli.command import Command, Unfinished
 from evomeans.cli.failures import UsageError
 from evomeans.cli.options import ModelOptions, SearchOptions
 from evomeans.cli.progress import SearchDisplay
@@ -17,7 +16,7 @@ from evomeans.cli.record import Run, search_seconds
 from evomeans.cli.tables.table import Table, centers_frame, history_frame, labels_frame, read_pairs
 from evomeans.estimators.hgmeans import HGMeans
 from evomeans.estimators.parameters import check_parameters
-from evomeans.estimators.persistence import stored_parameters
+from evomeans.estimators.persistence import model_class, stored_parameters
 from evomeans.estimators.searching import SearchingEstimator
 from evomeans.wording import (
     counted,
@@ -141,64 +140,41 @@ class FitCommand(Command):
         ]
 
 
-CONSTRAINTS = ("size_min", "size_max", "must_link", "cannot_link", "penalty")
+MODELS = {
+    "ConstrainedHGMeans": {"size_min": "size_min", "size_max": "size_max", "penalty": "penalty"},
+    "TrimmedHGMeans": {"outliers": "n_outliers"},
+    "SphericalHGMeans": {},
+    "KernelHGMeans": {"kernel": "kernel", "gamma": "gamma"},
+}
+"""Models other than plain k-means, their options, and the parameters that these set."""
 
 
 def chosen_model(options: ModelOptions) -> tuple[Any, dict[str, Any]]:
     """Return the class that the options ask for, and the parameters that only it has."""
-    wanted = {
-        "constrained": [name for name in CONSTRAINTS if getattr(options, name) is not None],
-        "trimmed": ["outliers"] if options.outliers is not None else [],
-        "spherical": ["metric"] if options.metric == "cosine" else [],
-        "kernel": [name for name in ("kernel", "gamma") if getattr(options, name) is not None],
+    given = [name for name, value in asdict(options).items() if value is not None]
+    asked = {
+        model: [f"--{name.replace('_', '-')}" for name in given if name in own]
+        for model, own in {
+            **MODELS,
+            "ConstrainedHGMeans": (*MODELS["ConstrainedHGMeans"], "must_link", "cannot_link"),
+            "SphericalHGMeans": ("metric",) if options.metric == "cosine" else (),
+        }.items()
     }
-    asked = {model: [f"--{name.replace('_', '-')}" for name in wanted[model]] for model in wanted}
-    asked = {model: names for model, names in asked.items() if names}
-    if len(asked) > 1:
-        first, second = [names[0] for names in asked.values()][:2]
+    wanted = [model for model, names in asked.items() if names]
+    if len(wanted) > 1:
+        first, second = (asked[model][0] for model in wanted[:2])
         raise UsageError(
             f"{first} and {second} cannot be given together, because each makes another model."
         )
-    if not asked:
+    if not wanted:
         return HGMeans, {}
-    return _MAKERS[next(iter(asked))](options)
-
-
-def _constrained(options: ModelOptions) -> tuple[Any, dict[str, Any]]:
-    from evomeans.estimators.constrained import ConstrainedHGMeans
-
     if options.penalty is not None and options.must_link is None and options.cannot_link is None:
         raise UsageError("--penalty is for pairs; give --must-link or --cannot-link too.")
-    own = {name: getattr(options, name) for name in ("size_min", "size_max", "penalty")}
-    return ConstrainedHGMeans, own
-
-
-def _trimmed(options: ModelOptions) -> tuple[Any, dict[str, Any]]:
-    from evomeans.estimators.trimmed import TrimmedHGMeans
-
-    return TrimmedHGMeans, {"n_outliers": options.outliers}
-
-
-def _spherical(_: ModelOptions) -> tuple[Any, dict[str, Any]]:
-    from evomeans.estimators.spherical import SphericalHGMeans
-
-    return SphericalHGMeans, {}
-
-
-def _kernel(options: ModelOptions) -> tuple[Any, dict[str, Any]]:
-    from evomeans.estimators.kernel import KernelHGMeans
-
-    if options.kernel is None:
+    if options.gamma is not None and options.kernel is None:
         raise UsageError("--gamma is for --kernel; give both, or none.")
-    return KernelHGMeans, {"kernel": options.kernel, "gamma": options.gamma}
-
-
-_MAKERS = {
-    "constrained": _constrained,
-    "trimmed": _trimmed,
-    "spherical": _spherical,
-    "kernel": _kernel,
-}
+    (model,) = wanted
+    own = {parameter: getattr(options, name) for name, parameter in MODELS[model].items()}
+    return model_class(model), own
 
 
 def _of_model(result: dict[str, Any]) -> list[str]:
@@ -208,7 +184,7 @@ def _of_model(result: dict[str, Any]) -> list[str]:
         lines.append(f"  left out  {result['n_outliers']:,g} rows, labelled -1")
     if result.get("n_violations"):
         pairs = counted(result["n_violations"], "pair")
-        lines.append(f"  links     {pairs} not heeded, penalty {number_text(result['penalty'])}")
+        lines.append(f"  links     {pairs} violated, penalty {number_text(result['penalty'])}")
     return lines
 
 

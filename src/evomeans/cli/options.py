@@ -251,7 +251,7 @@ class ModelOptions:
     """A CSV with pairs of rows that must be in different clusters."""
 
     penalty: Annotated[float | None, Parameter(validator=Number(gt=0))] = None
-    """What each pair costs that is not heeded; by default all are heeded."""
+    """What a violated pair costs; by default no pair may be violated."""
 
     outliers: Amount = None
     """Leave out the rows that are farthest from their centres: 20, 0.05 or 5%."""

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evomeans.cli.checkpoints import Unfinished
-from evomeans.cli.command import Command
+from evomeans.cli.command import Command, Unfinished
 from evomeans.cli.failures import UsageError
 from evomeans.cli.options import PathOptions
 from evomeans.cli.progress import PathDisplay
@@ -26,7 +25,7 @@ PASSED_ON = ("strategy", "max_time", "n_iter_no_change", "confirmations", "engin
 """Options that are parameters of the estimator."""
 SETTINGS = (*PASSED_ON, "n_jobs", "random_state")
 TRUSTED = {
-    "simplified_silhouette": "first (the closest on average)",
+    "simplified_silhouette": "first: it is the closest on average",
     "bic": "if clusters are round and of similar width",
 }
 """The criteria to trust, and when; docs/guide/choosing-k.md has the measurements."""
@@ -129,10 +128,9 @@ def _suggested(suggestions: dict[str, int | None], last: int) -> list[str]:
         name: suggestion_text(name, k, last).removeprefix("k = ") for name, k in suggestions.items()
     }
     width = max(map(len, shown), default=0)
-    trusted = " and ".join(f"{name} {when}" for name, when in TRUSTED.items() if name in shown)
-    trust = f"Trust {trusted}, but no k" if trusted else "Trust no k"
+    trusted = [f"Trust {name} {when}. " for name, when in TRUSTED.items() if name in shown]
     return [
         "  suggested",
         *(f"    {name:<{width}}  {text}" for name, text in shown.items()),
-        f"    {trust} at the end of the range.",
+        f"    {''.join(trusted)}Trust no k at the end of the range.",
     ]

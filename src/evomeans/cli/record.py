@@ -20,12 +20,12 @@ from evomeans.wording import counted, listed
 
 if TYPE_CHECKING:
     from evomeans.cli.command import Command
-    from evomeans.report.snippet import SampleCode
+    from evomeans.report.data import SampleCode
 
 
 def sample_code(command: Command) -> SampleCode:
     """Return the lines that read the table, and the arguments of a fit to it."""
-    from evomeans.report.snippet import SampleCode
+    from evomeans.report.data import SampleCode
 
     options = {**_changed(command.read), **_changed(command.samples)}
     given = [repr(command.name), *(f"{option}={value!r}" for option, value in options.items())]

@@ -32,28 +32,18 @@ from numba.extending import intrinsic
 
 __all__ = [
     "AbstractTemplate",
-    "Assign",
     "AttributeTemplate",
-    "BaseNativeLowering",
-    "FunctionPass",
-    "Global",
-    "Lower",
     "PartCompiler",
     "PartDispatcher",
     "VariantDispatcher",
     "WholeCompiler",
     "call_kernel",
     "cgutils",
-    "do_minmax",
-    "fix_integer_index",
     "infer_global",
     "ir",
-    "load_item",
     "packed",
     "processor_of",
-    "register_pass",
     "signature",
-    "store_item",
     "unexpected",
     "unpacked",
 ]
@@ -69,23 +59,14 @@ try:
         CompilerBase,  # a compiler with passes of its own
         CompileResult,  # what compilation returns, and what a cache file holds
     )
-    from numba.core.compiler_machinery import (
-        FunctionPass,  # a pass of our own
-        PassManager,  # the passes of a compiler
-        register_pass,
-    )
+    from numba.core.compiler_machinery import PassManager  # the passes of a compiler
 
     # Compiles for types of arguments, here a variant that depends on them.
     from numba.core.dispatcher import _FunctionCompiler  # type: ignore[attr-defined]
-    from numba.core.ir import (
-        Assign,  # where a function reads
-        Global,  # a global variable, such as ``max``
-    )
-    from numba.core.lowering import Lower  # translates expressions to LLVM's language
     from numba.core.registry import CPUDispatcher  # what Python calls
     from numba.core.typed_passes import (
-        BaseNativeLowering,  # the pass that translates, here with a Lower of our own
         IRLegalization,
+        NativeLowering,
         NoPythonBackend,
         NopythonTypeInference,
         PreLowerStripPhis,
@@ -96,12 +77,6 @@ try:
         IRProcessing,
         ReconstructSSA,
         TranslateByteCode,
-    )
-    from numba.cpython.builtins import do_minmax  # the arithmetic of max and min
-    from numba.np.arrayobj import (
-        fix_integer_index,  # indices that count from the end
-        load_item,  # an element of an array
-        store_item,
     )
 except ImportError as error:
     MISSING = str(error)
@@ -229,14 +204,6 @@ if MISSING is None:
 
         library_class: type[KernelLibrary] = Whole
 
-        def __init__(self, *arguments: Any) -> None:
-            # Imported here, because other processes do without it. And before Numba looks for new
-            # declarations, because it has some.
-            from evomeans.compiled import passes
-
-            self._own = passes
-            super().__init__(*arguments)
-
         def define_pipelines(self) -> list[Any]:
             """Return the passes that kernels need."""
             passes = PassManager("kernel")
@@ -244,13 +211,12 @@ if MISSING is None:
                 TranslateByteCode,
                 FixupArgs,
                 IRProcessing,
-                self._own.ReplaceBuiltins,
                 GenericRewrites,
                 ReconstructSSA,
                 NopythonTypeInference,
                 PreLowerStripPhis,
                 IRLegalization,
-                self._own.KernelLowering,
+                NativeLowering,
                 NoPythonBackend,
             ):
                 passes.add_pass(one, one.__name__)

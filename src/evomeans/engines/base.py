@@ -266,13 +266,14 @@ class ModelEngine(Abandonable, DrawnCenters, CountingSamples, ABC):
 
     def _refine(self, start: Order) -> Refinement:
         centers, moves = start.centers.copy(), start.local_search.single_moves
-        if start.removed >= 0:
-            self.relocate(centers, start.removed, start.alpha, start.quantile, start.power)
-        self._reached = centers.copy()
+        self._reached = start.centers
         try:
+            if start.removed >= 0:
+                self.relocate(centers, start.removed, start.alpha, start.quantile, start.power)
+            self._reached = centers.copy()
             return self._improve(start, self.descend(centers, moves))
         except Abandoned:
-            raise Abandoned(np.array(self._reached)) from None
+            return Refinement.stopped(start, np.array(self._reached))
 
     def _improve(self, start: Order, best: Descent) -> Refinement:
         """Try swaps from where the descent of a start ended."""

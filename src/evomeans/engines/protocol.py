@@ -44,17 +44,7 @@ class Ability(StrEnum):
 
 
 class Abandoned(Exception):  # noqa: N818
-    """Another thread wants no result any more.
-
-    Parameters
-    ----------
-    centers : (k, d) array, optional
-        Where the first of the starts has come to, if anywhere.
-    """
-
-    def __init__(self, centers: FloatArray | None = None) -> None:
-        super().__init__("The refinement was abandoned.")
-        self.centers = centers
+    """Another thread wants no result any more, and there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,8 +264,9 @@ class Refinement:
     is_complete: bool = True
 
     @classmethod
-    def stopped_at(cls, centers: FloatArray) -> Refinement:
-        """Return a refinement that was stopped at these centres."""
+    def stopped(cls, order: Order, reached: FloatArray | None = None) -> Refinement:
+        """Return the refinement of an order that was stopped; by default, before it began."""
+        centers = order.centers if reached is None else reached
         return cls(centers, math.inf, np.zeros(len(centers)), 0, is_complete=False)
 
     @property
@@ -384,11 +375,11 @@ class Engine(Protocol):
         ...
 
     def abandon(self, is_abandoned: bool) -> None:
-        """End what another thread is doing soon: a refinement with :class:`Abandoned`.
+        """Stop what another thread does soon, and all that follows until it is called with False.
 
-        So do all that follow, until it is called with False. Seeding ends with the centres drawn so
-        far; the others are samples drawn by their weight. Engines whose refinements do not take
-        long need not.
+        A refinement returns where it is, and is not complete. Seeding ends with the centres drawn
+        so far; the others are samples drawn by their weight. Everything else raises
+        :class:`Abandoned`. Engines whose refinements do not take long need not stop.
         """
         ...
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,11 @@ from evomeans.compiled.bundle import bundle
 from evomeans.compiled.jit import REORDER, jit
 from evomeans.compiled.ready import Call
 from evomeans.engines.base import Descent, ModelEngine, is_hopeless, weighted_sum
-from evomeans.engines.frame import Frame, is_sparse
+from evomeans.engines.cpu.engine import CpuEngine
+from evomeans.engines.cpu.kernels import calls, other_calls
+from evomeans.engines.frame import Frame, is_sparse, means_of
 from evomeans.engines.nearest import one_blas_thread
+from evomeans.engines.protocol import Ability
 from evomeans.typing import FloatArray, Integers, Labels
 
 # A gain below this share of the lengths involved is rounding.
@@ -199,6 +202,10 @@ def move_singles(
 
 MOST_ROUNDS = 10_000
 IMPROVED = 1.0 - 1e-12
+# Products of values in one assignment from which on the bounds of the CPU engine lead the way.
+LARGE = 2**28
+# They end where single precision sees no improvement.
+NEARLY_IMPROVED = 1.0 - 1e-6
 
 
 class SphericalEngine(ModelEngine):
@@ -223,6 +230,51 @@ class SphericalEngine(ModelEngine):
         # A sample of zeros has no direction to be a centre with, and costs the same anywhere.
         directed = weights * self.data.lengths
         self.chances = directed if directed.any() else weights
+        self._plain: CpuEngine | None = None
+
+    def _is_large(self, n_clusters: int) -> bool:
+        """Whether the CPU engine pays: for seeding, and to approach the end of a descent."""
+        n_products = self.n_samples * n_clusters * len(self.frame.shift)
+        return not is_sparse(self.samples) and n_products >= LARGE
+
+    @property
+    def plain(self) -> CpuEngine:
+        """The engine of plain k-means over the same directions, in single precision.
+
+        The squared distance of directions is 2 (1 − cos): both have the same closest centres of
+        length one, and the same k-means++.
+        """
+        if self._plain is None:
+            chances = None if (self.chances == 1.0).all() else self.chances
+            rows = self.samples.astype(np.float32)
+            self._plain = CpuEngine(rows, chances, n_jobs=self.n_jobs)
+            self._plain.abandon(self.is_abandoned)
+        return self._plain
+
+    def workers(self, n_clusters: int, most: int) -> list[Self]:
+        """Return engines over the same samples, one for each thread."""
+        if self._is_large(n_clusters):
+            # Made here, so that they share it.
+            _ = self.plain
+        return super().workers(n_clusters, most)
+
+    def twin(self) -> Self:
+        """Return an engine that shares the samples, and nothing that is written to."""
+        twin = super().twin()
+        twin._plain = None if self._plain is None else self._plain.twin(n_jobs=1)
+        return twin
+
+    def abandon(self, is_abandoned: bool) -> None:
+        """End what another thread is doing soon."""
+        super().abandon(is_abandoned)
+        if self._plain is not None:
+            self._plain.abandon(is_abandoned)
+
+    def seed(self, quantiles: FloatArray) -> FloatArray:
+        """Draw centres by k-means++."""
+        if not self._is_large(len(quantiles)):
+            return super().seed(quantiles)
+        return self.plain.frame.decode(self.plain.seed(quantiles))
 
     def rows(self, chosen: NDArray[np.intp]) -> FloatArray:
         """Return a few samples, dense."""
@@ -291,8 +343,32 @@ class SphericalEngine(ModelEngine):
             moved += int(move_singles(self.data, labels, sums, norms, products, *bounds))
         return moved
 
+    def _approach(self, units: FloatArray, goal: float) -> FloatArray:
+        """Return where assignments and sums come to, in single precision, with bounds.
+
+        The objective is Σw less the products of centres and sums.
+        """
+        plain, best = self.plain, np.inf
+        workspace, found = plain._workspace(len(units)), plain._new_solution(len(units))
+        scales, limb = workspace.samples.scales, workspace.samples.limb
+        for nth in range(MOST_ROUNDS):
+            self.reach(units)
+            workspace.step(found.state, plain.frame.encode(units), fresh=nth == 0)
+            means, weights = means_of(workspace.sums, workspace.positions, scales, limb)
+            sums = plain.frame.decode(means) * weights[:, None]
+            objective = self.total_weight - float((units * sums).sum())
+            if objective >= best * NEARLY_IMPROVED or is_hopeless(best, objective, goal):
+                break
+            best = objective
+            lengths = np.linalg.norm(sums, axis=1, keepdims=True)
+            units = np.where(lengths > 0.0, sums / np.where(lengths > 0.0, lengths, 1.0), units)
+        plain.memory.give_back(found)
+        return units
+
     def descend(self, centers: FloatArray, single_moves: bool, goal: float = math.inf) -> Descent:
         """Alternate assignments, sums and single moves until nothing changes."""
+        if self._is_large(len(centers)):
+            centers = self._approach(unit_rows(centers), goal)
         units = unit_columns(centers)
         k = units.shape[1]
         sums, norms, products = np.empty_like(units), np.empty(k), np.empty(k)
@@ -368,12 +444,18 @@ def normalized(sums: FloatArray, norms: FloatArray, units: FloatArray) -> FloatA
     return np.where(lengths > 0.0, sums / np.where(lengths > 0.0, lengths, 1.0), units)
 
 
-def kernel_calls_for(X: Any) -> list[Call]:
+def kernel_calls_for(X: Any, n_clusters: int = 1) -> list[Call]:
     """Return what a search calls, see :func:`~evomeans.compiled.ready.ready`."""
     rows = rows_of(unit_rows(X[:1]), np.ones(1))
     labels, one, grid = np.zeros(1, np.int64), np.zeros(1), np.zeros((1, 1))
-    return [
+    found = [
         Call(find_closest, (rows, grid, labels, one, one, 0, 1), 0.5),
         Call(add_up, (rows, labels, grid, one), 0.4),
         Call(move_singles, (rows, labels, grid, one, one, 0, 1), 0.7),
     ]
+    if is_sparse(X) or n_clusters * X.size < LARGE:
+        return found
+    single = np.broadcast_to(np.float32(0.0), X.shape)
+    seeding = frozenset({Ability.SEEDING})
+    plain = calls(single, n_clusters, seeding, breeding=False, momentum=False)
+    return [*found, *plain, *other_calls(single)]

@@ -24,7 +24,7 @@ Result = TypeVar("Result")
 MOMENT = 0.03
 
 
-class Task(Generic[Result]):
+class WorkerTask(Generic[Result]):
     """A job for an engine, and what came of it.
 
     Leaner than :class:`concurrent.futures.Future`, because what a task costs, all threads have to
@@ -83,7 +83,7 @@ def watched(engine: Engine, job: Callable[[], Result], is_over: Callable[[], boo
     Meanwhile this thread looks at the clock, and receives Ctrl-C. What an engine does that is
     abandoned is described in :meth:`~evomeans.engines.protocol.Engine.abandon`.
     """
-    task = Task(lambda _: job())
+    task = WorkerTask(lambda _: job())
     Thread(target=task.run, args=[engine], name="evomeans step").start()
     try:
         while not task.wait(MOMENT):
@@ -125,27 +125,29 @@ class Workers:
         # all workers.
         lead = engine if len(engines) > 1 else engines[0]
         self._lead = lead if engine.takes_long(n_clusters) else None
-        self._queue: SimpleQueue[Task[Any] | None] = SimpleQueue()
-        self._handed_out: set[Task[Any]] = set()
+        self._queue: SimpleQueue[WorkerTask[Any] | None] = SimpleQueue()
+        self._handed_out: set[WorkerTask[Any]] = set()
 
     @property
     def shares_engine(self) -> bool:
         """Whether what is not handed out is done by ``engine`` itself, in a thread of its own."""
         return self._lead is self.engine
 
-    def hand_out(self, job: Callable[[Engine], Result], *, at_once: bool = True) -> Task[Result]:
+    def hand_out(
+        self, job: Callable[[Engine], Result], *, at_once: bool = True
+    ) -> WorkerTask[Result]:
         """Let a worker do a job as soon as it is idle.
 
         Without threads, or if it is not to be done ``at_once``, it is done when its result is asked
         for, and not at all if it is not.
         """
-        task = Task(job)
+        task = WorkerTask(job)
         if self._engines and at_once:
             self._handed_out.add(task)
             self._queue.put(task)
         return task
 
-    def is_done(self, task: Task[Any], timeout: float) -> bool:
+    def is_done(self, task: WorkerTask[Any], timeout: float) -> bool:
         """Wait for a task that was handed out; one that was not is done when it is asked for."""
         if task not in self._handed_out:
             if self._lead is None:
@@ -154,7 +156,7 @@ class Workers:
             Thread(target=task.run, args=[self._lead], name="evomeans lead").start()
         return task.wait(timeout)
 
-    def result(self, task: Task[Result]) -> Result:
+    def result(self, task: WorkerTask[Result]) -> Result:
         """Return what came of a task, or raise the error that ended it."""
         if task not in self._handed_out:
             task.run(self.engine)
@@ -165,7 +167,7 @@ class Workers:
 
     def in_order(self, jobs: Iterable[Callable[[Engine], Result]]) -> Iterator[Result]:
         """Do jobs that do not depend on each other; yield what came of them in their order."""
-        tasks: deque[Task[Result]] = deque()
+        tasks: deque[WorkerTask[Result]] = deque()
         for job in jobs:
             tasks.append(self.hand_out(job))
             # Jobs take different times: if twice as many as workers are begun, nobody is idle.

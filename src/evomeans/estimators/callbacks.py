@@ -15,7 +15,7 @@ from evomeans.engines.frame import Frame
 from evomeans.estimators.solution import lexicographic
 from evomeans.estimators.validation import Features
 from evomeans.search import OffspringRecord, SearchSettings
-from evomeans.search.observers import Observer
+from evomeans.search.observers import Observer, SearchObserver
 from evomeans.typing import FloatArray
 
 __all__ = ["EXTRA_FRAMES", "CallbackSupport", "fit_task", "with_callbacks"]
@@ -80,7 +80,7 @@ def fit_task(
 
 
 @dataclass
-class _Subtasks:
+class _Subtasks(SearchObserver):
     """An observer with a sub-task for each solution, or for several in a row if there are many."""
 
     _context: Any
@@ -93,7 +93,7 @@ class _Subtasks:
     _n_ended: int = 0
     _best: FloatArray | None = None
 
-    def __call__(self, record: OffspringRecord) -> bool:
+    def on_solution(self, record: OffspringRecord) -> bool:
         """Count a solution, and end its sub-task; return whether a callback asks to stop."""
         if record.inertia == record.best:
             self._best = record.centers

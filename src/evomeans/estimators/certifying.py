@@ -16,7 +16,13 @@ from threadpoolctl import threadpool_limits
 
 from evomeans.engines import is_dask
 from evomeans.engines.frame import is_sparse
-from evomeans.estimators.parameters import check_int, check_real, check_thread_count, shown
+from evomeans.estimators.parameters import (
+    check_engine,
+    check_int,
+    check_real,
+    check_thread_count,
+    shown,
+)
 from evomeans.estimators.validation import check_sample_weight, from_torch
 from evomeans.search.stopping import DeferredInterrupt
 from evomeans.sparse import as_csr
@@ -78,7 +84,7 @@ def certify(
         each core. Unless time runs out, the result is the same for any number. Within
         ``joblib.parallel_config("dask")``, parts go to a Dask cluster.
     engine : {"cpu", "gpu"}, default="cpu"
-        Where the relaxation computes its eigenvectors. "gpu" needs PyTorch and pays off for 700 to
+        Where the relaxation computes its eigenvectors. "gpu" needs PyTorch and is faster for 700 to
         3,000 distinct samples. The final inequality is always evaluated on the CPU.
     method : {"auto", "direct", "separation", "relaxation", "plane", "parts"}, default="auto"
         How to prove it. "auto" takes what suits the samples.
@@ -134,7 +140,7 @@ def certify(
         limit,
         target,
         n_threads,
-        check_engine(engine),
+        check_engine(engine, ENGINES),
         check_method(method),
         sampled_parts,
         part_size,
@@ -304,14 +310,6 @@ def check_limits(max_time: Any, gap: Any) -> tuple[float, float]:
     if share is None or not 1e-9 <= share < 1:
         raise ValueError(f"gap={gap} must be at least 1e-9 and less than 1.")
     return seconds, share
-
-
-def check_engine(engine: Any) -> str:
-    """Return the name of the engine of a proof."""
-    if engine not in ENGINES:
-        names = " or ".join(map(repr, ENGINES))
-        raise ValueError(f"engine={engine!r} must be {names}.")
-    return str(engine)
 
 
 def check_method(method: Any) -> str | None:

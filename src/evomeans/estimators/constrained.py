@@ -16,7 +16,7 @@ from evomeans.estimators.callbacks import with_callbacks
 from evomeans.estimators.constraints import Answer, check_limits, check_links, check_penalty
 from evomeans.estimators.model import Model
 from evomeans.estimators.parameters import Parameters
-from evomeans.estimators.tasks import Task
+from evomeans.estimators.solution import Task
 from evomeans.estimators.validation import check_sample_weight
 from evomeans.search import DEEP
 from evomeans.search.founding import KMeansPlusPlus, RandomSamples
@@ -57,7 +57,7 @@ class ConstrainedHGMeans(Model):
         at most one. Sizes count samples, whatever their weights.
 
     penalty : float, default=None
-        What each pair costs that is not heeded, in units of the objective. None heeds all of them.
+        What each violated pair costs, in units of the objective. None lets no pair be violated.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class ConstrainedHGMeans(Model):
         Means of the clusters, in lexicographic order among clusters with equal limits.
 
     labels_ : ndarray of shape (n_samples,), dtype int32
-        The cluster of each sample. It need not be the one with the closest centre, so that
+        The cluster of each sample. It need not be the one with the closest centre, so
         ``predict(X)`` may differ.
 
     inertia_ : float
@@ -73,10 +73,10 @@ class ConstrainedHGMeans(Model):
         weights. Penalties are not included; ``history_`` has the sum of both.
 
     penalty_ : float
-        Penalties of all pairs that are not heeded.
+        Penalties of all violated pairs.
 
     n_violations_ : int
-        How many pairs are not heeded; 0 unless there are penalties.
+        How many pairs are violated; 0 unless there are penalties.
 
     Notes
     -----
@@ -87,7 +87,7 @@ class ConstrainedHGMeans(Model):
     single samples and exchanges of two that keep them. Memory grows with n_samples times
     n_clusters: 40 bytes for each pair of them.
 
-    **Cannot-links** are heeded from the first placement on. Samples are placed in the order of
+    **Cannot-links** are satisfied from the first placement on. Samples are placed in the order of
     their regret; if that leaves one without a cluster, an integer program places all that are
     connected with it. Then single samples move, and where they meet one from which they must be
     kept apart, these change places, and so on.
@@ -127,7 +127,7 @@ class ConstrainedHGMeans(Model):
         must_link: Any = None,
         cannot_link: Any = None,
     ) -> Self:
-        """Find the clusters of ``X`` that heed all constraints.
+        """Find the clusters of ``X`` that satisfy all constraints.
 
         Parameters
         ----------

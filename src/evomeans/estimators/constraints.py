@@ -14,8 +14,7 @@ from evomeans.engines.constrained.links import Groups, Links, contract
 from evomeans.engines.protocol import Order
 from evomeans.estimators.model import renumbered
 from evomeans.estimators.parameters import Parameters, shown
-from evomeans.estimators.solution import Solution
-from evomeans.estimators.tasks import Task, plain_task
+from evomeans.estimators.solution import FinalSolution, Task, plain_task
 from evomeans.search import Individual
 from evomeans.storage.state_file import digest
 from evomeans.typing import FloatArray, Integers
@@ -72,7 +71,7 @@ def _sizes(name: str, value: Any, n_clusters: int, default: int) -> Integers:
 
 
 def check_penalty(penalty: Any) -> float:
-    """Return what a pair costs that is not heeded; infinite if that must not be."""
+    """Return what a violated pair costs; infinite if no pair may be violated."""
     if penalty is None:
         return np.inf
     if isinstance(penalty, bool) or not isinstance(penalty, Real):
@@ -184,7 +183,7 @@ class Answer:
         is_line = groups.points.shape[1] == 1
         task = plain_task(groups.points, weights, n_clusters, parameters, is_line=is_line)
 
-        def settle(engine: Engine, best: Individual, is_final: bool) -> Solution:
+        def settle(engine: Engine, best: Individual, is_final: bool) -> FinalSolution:
             solution = task.settle(engine, best, is_final)
             labels = solution.labels[groups.of_sample]
             centers = solution.centers.astype(self.X.dtype)
@@ -209,7 +208,7 @@ class Answer:
         if np.isinf(self.links.count_violations(labels)[1]):
             raise ValueError("a pair of must_link is apart, or one of cannot_link together")
 
-    def of_engine(self, engine: Engine, best: Individual, is_final: bool) -> Solution:
+    def of_engine(self, engine: Engine, best: Individual, is_final: bool) -> FinalSolution:
         """Return the answer from the labels of the groups, checked once more."""
         given = best.labels
         if given is None and is_final:
@@ -235,7 +234,7 @@ class Answer:
         violations, penalty = self.links.count_violations(labels)
         fitted = {"penalty_": penalty, "n_violations_": violations}
         inertia = self._squares(rounded[labels])
-        return Solution(rounded, labels, inertia, len(present), fitted)
+        return FinalSolution(rounded, labels, inertia, len(present), fitted)
 
 
 def order_within_limits(centers: NDArray[Any], low: Integers, high: Integers) -> NDArray[np.intp]:

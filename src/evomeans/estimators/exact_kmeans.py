@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 from evomeans.estimators.certifying import check_limits, check_method, dense_samples
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from evomeans.exact.certificate import Certificate
 
 
+@dataclass(eq=False, repr=False)
 class ExactKMeans(FittedCenters):
     """K-means clustering with a proof that it is optimal, or how far from it at most.
 
@@ -109,32 +111,21 @@ class ExactKMeans(FittedCenters):
     (16.0, 'proven_optimal')
     """
 
-    n_iter_: int
-    history_: History
-    stop_reason_: str
-    lower_bound_: float
-    gap_: float
+    n_clusters: int = 8
+    _: KW_ONLY
+    max_time: float = 300.0
+    gap: float = 1e-6
+    method: str = "auto"
+    engine: str = "auto"
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        max_time: float = 300.0,
-        gap: float = 1e-6,
-        method: str = "auto",
-        engine: str = "auto",
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.max_time = max_time
-        self.gap = gap
-        self.method = method
-        self.engine = engine
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    n_iter_: int = field(init=False)
+    history_: History = field(init=False)
+    stop_reason_: str = field(init=False)
+    lower_bound_: float = field(init=False)
+    gap_: float = field(init=False)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the clusters of ``X`` and prove that they are optimal.
@@ -190,10 +181,6 @@ class ExactKMeans(FittedCenters):
 
     def _keep_search(self, search: HGMeans, features: Any) -> None:
         """Take over what the search found."""
-        self.n_features_in_ = features.count
-        if features.names is not None:
-            self.feature_names_in_ = features.names
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        for name in ("cluster_centers_", "labels_", "inertia_", "n_iter_", "history_", "_frame"):
+        self._keep_features(features, search._frame)
+        for name in ("cluster_centers_", "labels_", "inertia_", "n_iter_", "history_"):
             setattr(self, name, getattr(search, name))

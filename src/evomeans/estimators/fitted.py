@@ -23,7 +23,7 @@ from evomeans.engines.frame import Frame, is_sparse
 from evomeans.estimators.parameters import DENSE_ENGINES, check_thread_count
 from evomeans.estimators.presenting import ReportMixin
 from evomeans.estimators.solution import (
-    Solution,
+    FinalSolution,
     canonical_solution,
     encode_centers,
     frame_for_new_samples,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from evomeans.exact.certificate import Certificate
 
 
-class Centers(ReportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore[misc]
+class CentersMixin(ReportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore[misc]
     """What an estimator inherits that has centres to compare new samples with."""
 
     engine: str
@@ -232,7 +232,7 @@ class Centers(ReportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin):  
 
 
 class FittedCenters(
-    Centers,
+    CentersMixin,
     ClusterMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
 ):
@@ -415,7 +415,7 @@ class FittedCenters(
             solution = canonical_solution(engine, start, self.cluster_centers_.dtype)
             self._keep_solution(Features(self.n_features_in_, names), engine.frame, solution)
 
-    def _keep_solution(self, features: Features, frame: Frame, solution: Solution) -> None:
+    def _keep_solution(self, features: Features, frame: Frame, solution: FinalSolution) -> None:
         """Set the fitted attributes that all clusterers have; nothing in here can fail."""
         self._keep_features(features, frame)
         self.cluster_centers_ = solution.centers
@@ -426,7 +426,7 @@ class FittedCenters(
             del self.certificate_
         self.__dict__.update(solution.fitted)
 
-    def _warn_of_duplicates(self, solution: Solution, stacklevel: int) -> None:
+    def _warn_of_duplicates(self, solution: FinalSolution, stacklevel: int) -> None:
         if solution.n_distinct < self.n_clusters:
             warnings.warn(
                 f"Number of distinct clusters ({solution.n_distinct}) found smaller than "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 from evomeans.estimators.callbacks import with_callbacks
@@ -13,13 +14,15 @@ from evomeans.estimators.parameters import (
     explaining_kmeans_parameters,
 )
 from evomeans.estimators.searching import SearchingEstimator
-from evomeans.estimators.tasks import Task, is_line, plain_task
+from evomeans.estimators.solution import Task, is_line, plain_task
 from evomeans.search import Strategy
 from evomeans.typing import FloatArray
 
 __all__ = ["HGMeans"]
 
 
+@explaining_kmeans_parameters
+@dataclass(eq=False, repr=False)
 class HGMeans(SearchingEstimator):
     """K-means clustering by HG-means, a hybrid genetic search for the global minimum.
 
@@ -37,7 +40,7 @@ class HGMeans(SearchingEstimator):
         How to search; docs/background/how-it-works.md has pictures.
 
         - "deep": half of the founders begin with k-means++; single samples change their cluster
-          after K-means (Hartigan's moves), and centres are swapped if that pays; offspring have
+          after K-means (Hartigan's moves), and centres are swapped if that helps; offspring have
           the better parts of both parents, or these are matched or merged; and a population that
           has settled gives way to a new one, until independent ones agree. What each of them gets
           depends on how many samples clusters have, and how far apart they are. The engines "gpu"
@@ -86,12 +89,12 @@ class HGMeans(SearchingEstimator):
     init : array-like of shape (n_clusters, n_features) or \
             (n_solutions, n_clusters, n_features), default=None
         Centres, or several sets of them, that join the first population. Random ones complete
-        it, so that a poor ``init`` costs little and a good one is never lost.
+        it, so a poor ``init`` costs little and a good one is never lost.
 
     engine : {"auto", "cpu", "gpu", "dask", "reference"}, default="auto"
         What holds the samples and runs K-means.
 
-        - "auto" takes the best engine at hand, which is "dask" if ``X`` is a Dask array or
+        - "auto" takes the best engine available, which is "dask" if ``X`` is a Dask array or
           dataframe, or a memory map that does not fit into memory, else "cpu". If ``X`` is in
           memory and has a single feature, it solves the problem exactly, without a search. The
           parameters of the search do not matter then, and ``stop_reason_`` is "proven_optimal",
@@ -109,7 +112,7 @@ class HGMeans(SearchingEstimator):
         - "reference": plain NumPy, dense only; slow and simple.
 
     n_jobs : int, default=None
-        Threads to use. None means one for each core that scikit-learn's KMeans would use, so that
+        Threads to use. None means one for each core that scikit-learn's KMeans would use, so
         ``OMP_NUM_THREADS``, cgroups and the workers of joblib count; -1 means all cores. The
         result does not depend on it, to the last bit. The engine "dask" uses the threads that Dask
         has.
@@ -277,47 +280,25 @@ class HGMeans(SearchingEstimator):
     (array([0.5, 6. ]), 'proven_optimal')
     """
 
-    @explaining_kmeans_parameters
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        strategy: str | Strategy = "deep",
-        min_population: int = 10,
-        max_population: int = 20,
-        max_offspring: int = DEFAULT_MAX_OFFSPRING,
-        n_iter_no_change: int | None = None,
-        max_time: float | None = None,
-        target_inertia: float | None = None,
-        certainty: float = DEFAULT_CERTAINTY,
-        subsample: int | str | None = "auto",
-        init: Any = None,
-        engine: str = "auto",
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        warm_start: bool = False,
-        checkpoint: str | os.PathLike[str] | None = None,
-        observers: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.strategy = strategy
-        self.min_population = min_population
-        self.max_population = max_population
-        self.max_offspring = max_offspring
-        self.n_iter_no_change = n_iter_no_change
-        self.max_time = max_time
-        self.target_inertia = target_inertia
-        self.certainty = certainty
-        self.subsample = subsample
-        self.init = init
-        self.engine = engine
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.warm_start = warm_start
-        self.checkpoint = checkpoint
-        self.observers = observers
-        self.verbose = verbose
+    n_clusters: int = 8
+    _: KW_ONLY
+    strategy: str | Strategy = "deep"
+    min_population: int = 10
+    max_population: int = 20
+    max_offspring: int = DEFAULT_MAX_OFFSPRING
+    n_iter_no_change: int | None = None
+    max_time: float | None = None
+    target_inertia: float | None = None
+    certainty: float = DEFAULT_CERTAINTY
+    subsample: int | str | None = "auto"
+    init: Any = None
+    engine: str = "auto"
+    n_jobs: int | None = None
+    random_state: Any = None
+    warm_start: bool = False
+    checkpoint: str | os.PathLike[str] | None = None
+    observers: Any = None
+    verbose: int = 0
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

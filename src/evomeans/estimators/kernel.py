@@ -26,8 +26,7 @@ from evomeans.estimators.parameters import (
     generator_from,
     shown,
 )
-from evomeans.estimators.solution import Solution
-from evomeans.estimators.tasks import Task, plain_task
+from evomeans.estimators.solution import FinalSolution, Task, plain_task
 from evomeans.search import Individual
 from evomeans.typing import FloatArray
 
@@ -213,7 +212,7 @@ class KernelHGMeans(Model):
     def _keeping(self, task: Task, landmarks: Any, factor: FloatArray, is_exact: int) -> Task:
         """Let the solution of a task keep the map of its samples."""
 
-        def settle(engine: Engine, best: Individual, is_final: bool) -> Solution:
+        def settle(engine: Engine, best: Individual, is_final: bool) -> FinalSolution:
             fitted = {"landmarks_": landmarks, "factor_": factor, "is_exact_": is_exact}
             return replace(task.settle(engine, best, is_final), fitted=fitted)
 
@@ -321,7 +320,7 @@ def in_order_of_samples(task: Task, X: NDArray[Any]) -> Task:
     The coordinates in the space of a kernel depend on the choice of landmarks.
     """
 
-    def settle(engine: Engine, best: Individual, is_final: bool) -> Solution:
+    def settle(engine: Engine, best: Individual, is_final: bool) -> FinalSolution:
         solution = task.settle(engine, best, is_final)
         labels, k = solution.labels, len(solution.centers)
         present, compact = np.unique(labels, return_inverse=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import wraps
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, ParamSpec
+from typing import Any, TypeVar
 
 import numpy as np
 from joblib import cpu_count
@@ -28,7 +28,7 @@ from evomeans.search import STRATEGIES, SearchSettings, Strategy
 from evomeans.search.observers import Forecast, Observer, ProgressPrinter
 from evomeans.storage.archive import LONGEST_NAME
 
-P = ParamSpec("P")
+T = TypeVar("T")
 RandomSource = int | np.random.Generator | np.random.RandomState
 
 # More is a slip, or a hostile model file.
@@ -115,16 +115,18 @@ def check_search_settings(estimator: Any) -> SearchSettings:
         raise ValueError(str(error).replace("patience=", "n_iter_no_change=")) from None
 
 
-def explaining_kmeans_parameters(init: Callable[P, None]) -> Callable[P, None]:
-    """Let a constructor say what to do instead of setting a parameter that only KMeans has."""
+def explaining_kmeans_parameters(kind: type[T]) -> type[T]:
+    """Let a class say what to do instead of setting a parameter that only KMeans has."""
+    init: Callable[..., None] = kind.__init__
 
     @wraps(init)
-    def explain(*args: P.args, **given: P.kwargs) -> None:
+    def explain(*args: Any, **given: Any) -> None:
         for name in KMEANS_PARAMETERS.keys() & given.keys():
             raise TypeError(f"HGMeans does not have KMeans' {name}. {KMEANS_PARAMETERS[name]}")
         init(*args, **given)
 
-    return explain
+    kind.__init__ = explain  # type: ignore[method-assign]
+    return kind
 
 
 def check_strategy(strategy: object) -> Strategy:

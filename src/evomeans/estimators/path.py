@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from evomeans.criteria import DEFAULT_CRITERIA, DEFAULT_SELECT, Agreement
-from evomeans.estimators.fitted import Centers
+from evomeans.estimators.fitted import CentersMixin
 from evomeans.estimators.hgmeans import HGMeans
 from evomeans.estimators.parameters import check_int, generator_from
 from evomeans.estimators.path_judging import choose_k, collect_evidence, judge_all
@@ -31,7 +31,7 @@ from evomeans.estimators.path_solving import (
     lazy_columns,
 )
 from evomeans.estimators.searching import to_go_on
-from evomeans.estimators.solution import Solution
+from evomeans.estimators.solution import FinalSolution
 from evomeans.estimators.validation import Features, check_sample_weight, check_samples
 from evomeans.path.state import Entry, PathState
 from evomeans.search import History, SearchResult, StopReason, Strategy
@@ -47,7 +47,7 @@ UNFINISHED = (StopReason.INTERRUPTED, StopReason.MAX_TIME, StopReason.OBSERVER)
 
 
 @dataclass(eq=False, repr=False)
-class HGMeansPath(Centers, BaseEstimator):  # type: ignore[misc]
+class HGMeansPath(CentersMixin, BaseEstimator):  # type: ignore[misc]
     """The best k-means clustering for every k of a range, and which k the samples suggest.
 
     It finds what an :class:`HGMeans` for each k would find, in a fraction of the time: neighbouring
@@ -162,7 +162,7 @@ class HGMeansPath(Centers, BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    **Interruption.** Ctrl-C ends the path after the present step is given up. The numbers of
+    **Interruption.** Ctrl-C abandons the present step and ends the path. The numbers of
     clusters that have a solution are kept, and a RuntimeWarning says so. With a ``checkpoint``, the
     next fit continues.
 
@@ -352,7 +352,7 @@ class HGMeansPath(Centers, BaseEstimator):  # type: ignore[misc]
         if short := [k for k in known if self._solutions[k].n_distinct < k]:
             most = self._solutions[short[0]].n_distinct
             warnings.warn(
-                f"X has only {most} distinct samples, so that solutions for k={short[0]} and more "
+                f"X has only {most} distinct samples, so solutions for k={short[0]} and more "
                 "have empty clusters. Leave out the k above.",
                 ConvergenceWarning,
                 stacklevel=4,
@@ -404,7 +404,7 @@ class HGMeansPath(Centers, BaseEstimator):  # type: ignore[misc]
         model._keep(self._features, self._frame, result, self._solutions[k])
         return model
 
-    def _reason_at(self, entry: Entry, solution: Solution) -> StopReason:
+    def _reason_at(self, entry: Entry, solution: FinalSolution) -> StopReason:
         if self.stop_reason_ in SOLVED or entry.best.inertia == 0.0:
             return StopReason.PROVEN_OPTIMAL if solution.is_confirmed else StopReason.PRECISION
         if entry.n_agreeing(self._tolerance) > 1:

@@ -14,7 +14,7 @@ from evomeans.criteria import Evidence
 from evomeans.engines import Engine, is_dask
 from evomeans.estimators.parameters import check_int
 from evomeans.estimators.path_solving import PathInterruptedError, PathParameters, PathSearch
-from evomeans.estimators.solution import Solution
+from evomeans.estimators.solution import FinalSolution
 from evomeans.metrics.sums import ClusterSums, checked_weights, cluster_sums
 from evomeans.path.state import PathState
 from evomeans.typing import FloatArray
@@ -79,7 +79,7 @@ def samples_of(X: Any, sample_weight: Any) -> InMemory | InDask:
 
 
 def collect_evidence(
-    search: PathSearch, engine: Engine, state: PathState, solutions: Mapping[int, Solution]
+    search: PathSearch, engine: Engine, state: PathState, solutions: Mapping[int, FinalSolution]
 ) -> Evidence:
     """Gather what criteria may look at."""
     ks = sorted(solutions)

@@ -29,14 +29,14 @@ from evomeans.estimators.parameters import (
 from evomeans.estimators.searching import prepare_strategy
 from evomeans.estimators.solution import (
     EarlyAnswer,
-    Solution,
+    FinalSolution,
     canonical_solution,
+    check_resolved,
     confirmed,
     has_no_time,
+    is_line,
     line_individual,
 )
-from evomeans.estimators.tasks import is_line
-from evomeans.estimators.validation import check_resolved
 from evomeans.path.search import PathOutcome, follow_path, learn
 from evomeans.path.state import (
     FRESH,
@@ -50,7 +50,7 @@ from evomeans.path.state import (
 from evomeans.search import Individual, StopReason
 from evomeans.search.search import Weigh
 from evomeans.search.stopping import DeferredInterrupt
-from evomeans.storage.path_checkpoint import PathCheckpoint
+from evomeans.storage.checkpoint import PathCheckpoint
 from evomeans.storage.state_file import describe_problem
 from evomeans.typing import FloatArray
 
@@ -269,7 +269,7 @@ class PathSearch:
         known: Sequence[int],
         reason: StopReason,
         answers: Answers,
-    ) -> dict[int, Solution]:
+    ) -> dict[int, FinalSolution]:
         """Return the answers for the numbers of clusters that have one, and for 1."""
         X, sample_weight, solutions = self.X, self.sample_weight, {}
         for k in sorted({1, *known} & state.entries.keys()):
@@ -344,13 +344,13 @@ class Answers:
         self._early[k] = EarlyAnswer(self._engine, self._settle, self._weights)
         return self._early[k].weigh
 
-    def settle(self, best: Individual, is_final: bool) -> Solution:
+    def settle(self, best: Individual, is_final: bool) -> FinalSolution:
         """Return the solution with the centres of the best individual."""
         early = self._early.get(len(best.centers)) if is_final else None
         known = None if early is None else early.solution_for(best)
         return self._settle(self._engine, best, is_final) if known is None else known
 
-    def _settle(self, engine: Engine, best: Individual, is_final: bool) -> Solution:
+    def _settle(self, engine: Engine, best: Individual, is_final: bool) -> FinalSolution:
         return canonical_solution(engine, best.centers, self._X.dtype, is_final=is_final)
 
 

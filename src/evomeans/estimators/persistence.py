@@ -170,9 +170,10 @@ def load(path: str | os.PathLike[str]) -> Any:
     OSError
         If there is no such file, or it cannot be read.
     """
-    return restored_model({name: partial(_class, name) for name in HOMES}, path)
+    return restored_model({name: partial(model_class, name) for name in HOMES}, path)
 
 
-def _class(name: str) -> Callable[..., Any]:
+def model_class(name: str) -> Callable[..., Any]:
+    """Return the class of a model by its name."""
     found: Callable[..., Any] = getattr(import_module(HOMES[name]), name)
     return found

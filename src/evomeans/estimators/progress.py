@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any, Protocol
 
 from evomeans.search import OffspringRecord
-from evomeans.search.observers import Forecast, Observer
+from evomeans.search.observers import Forecast, SearchObserver
 from evomeans.wording import duration_text, number_text
 
 
@@ -91,7 +90,7 @@ def state_of_search(record: OffspringRecord, forecast: Forecast) -> tuple[str, s
     )
 
 
-class ProgressBar:
+class ProgressBar(SearchObserver):
     """An observer that moves a bar; it appears with the first record.
 
     Parameters
@@ -108,7 +107,7 @@ class ProgressBar:
         self._name, self._forecast, self._make = name, forecast, make
         self._bar: Bar | None = None
 
-    def __call__(self, record: OffspringRecord) -> None:
+    def on_solution(self, record: OffspringRecord) -> None:
         """Move the bar."""
         self._forecast.add(record)
         if self._bar is None:
@@ -117,19 +116,8 @@ class ProgressBar:
         ends = [] if left is None else [f"at most {duration_text(left)} left"]
         self._bar.show(record.number, ", ".join([*state_of_search(record, self._forecast), *ends]))
 
-    def close(self) -> None:
+    def on_end(self) -> None:
         """Leave the bar as it is."""
         if self._bar is not None:
             self._bar.close()
             self._bar = None
-
-
-@contextmanager
-def closing_bars(observers: Sequence[Observer]) -> Iterator[None]:
-    """Close the bars among observers at the end, however the fit ends."""
-    try:
-        yield
-    finally:
-        for observer in observers:
-            if isinstance(observer, ProgressBar):
-                observer.close()

@@ -19,15 +19,16 @@ from evomeans.estimators.callbacks import EXTRA_FRAMES, CallbackSupport, fit_tas
 from evomeans.estimators.fitted import FittedCenters
 from evomeans.estimators.parameters import Parameters, check_parameters, generator_from
 from evomeans.estimators.persistence import stored_model
-from evomeans.estimators.progress import closing_bars
 from evomeans.estimators.solution import (
     EarlyAnswer,
-    Solution,
+    FinalSolution,
+    Task,
     encode_starts,
     has_no_time,
     in_data_units,
+    lowered,
+    raised,
 )
-from evomeans.estimators.tasks import Task, lowered, raised
 from evomeans.estimators.validation import (
     Features,
     check_cluster_count,
@@ -187,7 +188,6 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
 
         # Ctrl-C ends the search, but neither loses what it found nor leaves half a fit.
         with (
-            closing_bars(parameters.observers),
             DeferredInterrupt() as interrupt,
             closing(task.open_engine()) as engine,
             fit_task(
@@ -268,7 +268,7 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
         )
 
     def _keep(
-        self, features: Features, frame: Frame, result: SearchResult, solution: Solution
+        self, features: Features, frame: Frame, result: SearchResult, solution: FinalSolution
     ) -> None:
         """Set all fitted attributes; nothing in here can fail."""
         self._keep_solution(features, frame, solution)
@@ -282,7 +282,7 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
         self.stop_reason_ = result.stop_reason
         self.population_ = in_data_units(result.population, frame)
 
-    def _report(self, result: SearchResult, solution: Solution) -> None:
+    def _report(self, result: SearchResult, solution: FinalSolution) -> None:
         """Say what the user should know about how the fit ended."""
         if self.verbose:
             text = _how_it_ended(result, solution.inertia)
@@ -293,6 +293,17 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
             warnings.warn(
                 f"{cause} before the first run of K-means on all samples had ended. The centres "
                 "are where it had come to, and not the means of their clusters. Give it more time.",
+                ConvergenceWarning,
+                stacklevel=4 + EXTRA_FRAMES,
+            )
+        elif result.stop_reason is StopReason.MAX_TIME and not (
+            result.n_offspring or result.n_on_samples
+        ):
+            runs = "run" if len(result.history) == 1 else "runs"
+            warnings.warn(
+                f"max_time={self.max_time} was up before the first offspring. The answer is the "
+                f"best of {len(result.history)} {runs} of K-means, with swaps where these were "
+                "made; the genetic search has not begun. Give it more time for a better one.",
                 ConvergenceWarning,
                 stacklevel=4 + EXTRA_FRAMES,
             )

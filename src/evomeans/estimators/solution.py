@@ -1,20 +1,23 @@
-"""From the engine's frame to the units of the data: solutions in a canonical order, and back."""
+"""What a fit returns, and how: solutions in data units, and the tasks of searches."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.engines import Engine, Order, is_dask
+from evomeans.engines import Engine, Order, create_engine, is_dask
 from evomeans.engines.base import total_weights
 from evomeans.engines.frame import FARTHEST_CENTER, Frame, is_sparse
-from evomeans.engines.precision import reaching
-from evomeans.search import History, Individual, SearchResult, StopReason
+from evomeans.engines.precision import check_resolution, reaching
+from evomeans.engines.reference import ReferenceEngine
+from evomeans.estimators.parameters import Parameters
+from evomeans.search import History, Individual, SearchResult, SearchSettings, StopReason, Strategy
 from evomeans.search.search import Weighed
 from evomeans.typing import FloatArray
 
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Solution:
+class FinalSolution:
     """Centres in data units, and what follows from them.
 
     Parameters
@@ -52,14 +55,13 @@ class Solution:
 
 def canonical_solution(
     engine: Engine, centers: FloatArray, dtype: Any, *, is_final: bool = False
-) -> Solution:
+) -> FinalSolution:
     """Round centres to the precision of the data, order them, and label the samples anew.
 
-    Labels and inertia are those of the rounded centres, so that whoever reads them from the
-    estimator, or asks it to predict, gets the same answer. Where the order or the rounding
-    decides a tie between two centres otherwise than the search did, the centres are no longer the
-    means of their clusters; K-means then goes on from there, to a better solution. If the centres
-    are ``is_final``, there is no time for that.
+    Labels and inertia are those of the rounded centres, so ``labels_`` and ``predict`` give the
+    same answer. Where the order or the rounding decides a tie between two centres otherwise than
+    the search did, the centres are no longer the means of their clusters. K-means then continues
+    from there, to a better solution. If the centres are ``is_final``, there is no time for that.
     """
     solution = _labelled(engine, centers, dtype)
     while not is_final:
@@ -78,27 +80,27 @@ class EarlyAnswer:
     ----------
     engine : Engine
     settle : callable
-        See :class:`~evomeans.estimators.tasks.Task`.
+        See :class:`~evomeans.estimators.solution.Task`.
     weights : (n,) array, optional
         Of the samples.
 
     Attributes
     ----------
-    solution : Solution or None
+    solution : FinalSolution or None
         None if the search needed none.
     """
 
     def __init__(
         self,
         engine: Engine,
-        settle: Callable[[Engine, Individual, bool], Solution],
+        settle: Callable[[Engine, Individual, bool], FinalSolution],
         weights: FloatArray | None,
     ) -> None:
         self._engine = engine
         self._settle = settle
         self._weights = weights
         self._centers: FloatArray | None = None
-        self.solution: Solution | None = None
+        self.solution: FinalSolution | None = None
 
     def weigh(self, centers: FloatArray) -> Weighed:
         """Return what the answer with these centres, in the frame, looks like to the search."""
@@ -108,7 +110,7 @@ class EarlyAnswer:
         self._centers = encode_centers(self._engine.frame, found.centers)
         return Weighed(self._centers, total_weights(found.labels, self._weights, k), found.inertia)
 
-    def solution_for(self, best: Individual) -> Solution | None:
+    def solution_for(self, best: Individual) -> FinalSolution | None:
         """Return the solution if these are its centres."""
         return self.solution if best.centers is self._centers else None
 
@@ -119,7 +121,7 @@ def has_no_time(reason: StopReason, engine: Engine, n_clusters: int) -> bool:
     return is_over and engine.takes_long(n_clusters)
 
 
-def _labelled(engine: Any, centers: FloatArray, dtype: Any) -> Solution:
+def _labelled(engine: Any, centers: FloatArray, dtype: Any) -> FinalSolution:
     """Round, order and label once; centres that own no sample go last."""
     rounded = lexicographic(engine.frame.decode(centers).astype(dtype))
     encoded = encode_centers(engine.frame, rounded)
@@ -136,7 +138,7 @@ def _labelled(engine: Any, centers: FloatArray, dtype: Any) -> Solution:
             labels = (np.cumsum(owns) - 1)[labels]
     if not in_dask:
         labels = np.asarray(labels, dtype=np.int32)
-    return Solution(rounded, labels, float(inertia), int(np.count_nonzero(owns)))
+    return FinalSolution(rounded, labels, float(inertia), int(np.count_nonzero(owns)))
 
 
 def lexicographic(centers: NDArray[Any]) -> NDArray[Any]:
@@ -207,9 +209,23 @@ def line_individual(engine: Engine, line: LineClustering) -> Individual:
     )
 
 
+def check_resolved(engine: Any, X: Any, sample_weight: Any, solution: FinalSolution) -> None:
+    """Refuse clusters of samples that the sums of an engine cannot resolve."""
+    k = len(solution.centers)
+    if is_dask(X):
+        engine.check_resolution(solution.labels, k)
+    elif not isinstance(engine, ReferenceEngine):
+        check_resolution(X, sample_weight, engine.frame, solution.labels, k)
+
+
 def confirmed(
-    solution: Solution, best: Individual, X: Any, sample_weight: FloatArray | None, *, is_line: bool
-) -> Solution:
+    solution: FinalSolution,
+    best: Individual,
+    X: Any,
+    sample_weight: FloatArray | None,
+    *,
+    is_line: bool,
+) -> FinalSolution:
     """Note whether a solution is what was proven of the best individual.
 
     An inertia of zero is optimal, unless it is one of underflow. The labels of one feature are
@@ -249,3 +265,108 @@ def _is_as_deep(
     points = WeightedPoints.of_samples(dense, sample_weight)
     own, other = (inertia_of_samples(points, dense, sample_weight, one) for one in (labels, proven))
     return own.value <= other.value * (1 + 1e-9)
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a model makes of samples: an engine to search with, and an answer to keep.
+
+    Parameters
+    ----------
+    open_engine : callable
+        Returns the engine.
+    settle : callable
+        Turns the engine and the best individual into a :class:`FinalSolution`. The last argument
+        says whether there is no time left for K-means.
+    rows : (m, d) array or CSR matrix
+        What the engine holds; of most models, the samples.
+    weights : (m,) array, optional
+        Their weights.
+    engine : str
+        Whose kernels are needed, besides those that match and merge centres.
+    kernel_calls : callable, optional
+        Returns calls that have to be compiled, of models with an engine of their own.
+    solve : callable, optional
+        Finds the optimum with the engine instead of a search.
+    identity : dict
+        What a checkpoint compares besides samples and settings.
+    strategy : Strategy, optional
+        The model's own version of the default strategy.
+    check_labels : callable, optional
+        Raises ValueError for labels of the rows that no solution can have.
+    constant : float
+        What the objective of the samples is higher than that of the rows, whatever the clusters.
+    """
+
+    open_engine: Callable[[], Engine]
+    settle: Callable[[Engine, Individual, bool], FinalSolution]
+    rows: Any
+    weights: FloatArray | None
+    engine: str = "none"
+    kernel_calls: Callable[[], Sequence[Any]] | None = None
+    solve: Callable[[Engine], SearchResult] | None = None
+    identity: dict[str, int | str | None] = field(default_factory=dict)
+    strategy: Strategy | None = None
+    check_labels: Callable[[NDArray[Any]], None] | None = None
+    constant: float = 0.0
+
+
+def is_line(engine: str, X: Any) -> bool:
+    """Whether the samples have one feature, so that all is computed exactly."""
+    return engine == "auto" and X.shape[1] == 1 and not is_dask(X)
+
+
+def plain_task(
+    rows: Any,
+    weights: FloatArray | None,
+    n_clusters: int,
+    parameters: Parameters,
+    *,
+    is_line: bool = False,
+) -> Task:
+    """Return the task of plain k-means; one feature (``is_line``) is solved exactly."""
+
+    def solve(engine: Engine) -> SearchResult:
+        return proven_optimum(engine, rows, n_clusters, weights)
+
+    def settle(engine: Engine, best: Individual, is_final: bool) -> FinalSolution:
+        solution = canonical_solution(engine, best.centers, rows.dtype, is_final=is_final)
+        if not is_line:
+            check_resolved(engine, rows, weights, solution)
+        return confirmed(solution, best, rows, weights, is_line=is_line)
+
+    return Task(
+        partial(create_engine, parameters.engine, rows, weights, n_jobs=parameters.n_threads),
+        settle,
+        rows,
+        weights,
+        engine=parameters.engine,
+        solve=solve if is_line else None,
+    )
+
+
+def lowered(settings: SearchSettings, constant: float) -> SearchSettings:
+    """Return settings for a search whose objective is lower by a constant."""
+    target = settings.target_inertia
+    if constant == 0.0 or target is None:
+        return settings
+    # Less than the constant cannot be reached.
+    return replace(settings, target_inertia=target - constant if target >= constant else None)
+
+
+def raised(result: SearchResult, constant: float) -> SearchResult:
+    """Add a constant to every objective in the result of a search."""
+    if constant == 0.0:
+        return result
+    names = ("inertia", "best", "population_best", "population_median", "population_worst")
+    history = History(
+        [
+            replace(record, **{name: getattr(record, name) + constant for name in names})
+            for record in result.history
+        ]
+    )
+    population = tuple(
+        replace(member, inertia=member.inertia + constant) for member in result.population
+    )
+    best = replace(result.best, inertia=result.best.inertia + constant)
+    return replace(result, best=best, population=population, history=history)

@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 from evomeans.engines import Engine
 from evomeans.estimators.model import Model
 from evomeans.estimators.parameters import Parameters
-from evomeans.estimators.solution import Solution, canonical_solution, encode_centers
-from evomeans.estimators.tasks import Task
+from evomeans.estimators.solution import FinalSolution, Task, canonical_solution, encode_centers
 from evomeans.search import Individual
 from evomeans.search.settings import MODELS
 from evomeans.typing import FloatArray
@@ -63,7 +62,7 @@ class SphericalHGMeans(Model):
         # Imported here: it loads Numba.
         from evomeans.engines.spherical import SphericalEngine, kernel_calls_for
 
-        def settle(engine: Engine, best: Individual, is_final: bool) -> Solution:
+        def settle(engine: Engine, best: Individual, is_final: bool) -> FinalSolution:
             return canonical_solution(engine, best.centers, X.dtype, is_final=is_final)
 
         return Task(
@@ -71,7 +70,7 @@ class SphericalHGMeans(Model):
             settle,
             X,
             sample_weight,
-            kernel_calls=partial(kernel_calls_for, X),
+            kernel_calls=partial(kernel_calls_for, X, self.n_clusters),
             strategy=MODELS,
             identity={"model": "spherical"},
         )

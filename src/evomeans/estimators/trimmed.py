@@ -12,8 +12,7 @@ import numpy as np
 from evomeans.engines import Engine
 from evomeans.estimators.model import Model
 from evomeans.estimators.parameters import Parameters, shown
-from evomeans.estimators.solution import Solution, encode_centers, lexicographic
-from evomeans.estimators.tasks import Task
+from evomeans.estimators.solution import FinalSolution, Task, encode_centers, lexicographic
 from evomeans.search import Individual
 from evomeans.search.settings import MODELS
 from evomeans.typing import FloatArray
@@ -86,7 +85,7 @@ class TrimmedHGMeans(Model):
         # Imported here: it loads Numba.
         from evomeans.engines.trimmed import TrimmedEngine, kernel_calls
 
-        def settle(engine: Engine, best: Individual, is_final: bool) -> Solution:
+        def settle(engine: Engine, best: Individual, is_final: bool) -> FinalSolution:
             assert isinstance(engine, TrimmedEngine)
             return settled(engine, best.centers, X.dtype)
 
@@ -134,7 +133,7 @@ def check_outliers(
     return trimmed
 
 
-def settled(engine: Any, centers: FloatArray, dtype: Any) -> Solution:
+def settled(engine: Any, centers: FloatArray, dtype: Any) -> FinalSolution:
     """Round and order the centres; label the samples by them, and trim once more."""
     rounded = lexicographic(engine.frame.decode(centers).astype(dtype))
     found = engine.trim(engine.squares(encode_centers(engine.frame, rounded)))
@@ -146,4 +145,4 @@ def settled(engine: Any, centers: FloatArray, dtype: Any) -> Solution:
         "radius_": float(np.ldexp(np.sqrt(counted.max()), -engine.frame.exponent)),
     }
     inertia = engine.in_data_units(found.objective)
-    return Solution(rounded, labels, inertia, int(np.count_nonzero(sizes)), fitted)
+    return FinalSolution(rounded, labels, inertia, int(np.count_nonzero(sizes)), fitted)

@@ -1,6 +1,4 @@
-"""Checks of samples, weights and initial centres, before anything is computed.
-
-Which samples, weights and centres users may pass; ``parameters.py`` checks everything else.
+"""Which samples, weights and initial centres users may pass; ``parameters.py`` checks the rest.
 
 An error names the argument, says what was expected and shows what came. Wrong types raise
 TypeError, wrong values ValueError. Nothing here changes the estimator. The values in Dask
@@ -25,8 +23,7 @@ from sklearn.utils.validation import validate_data
 
 from evomeans.engines import is_dask
 from evomeans.engines.frame import is_sparse
-from evomeans.engines.precision import OVERFLOW, check_resolution, check_total_weight
-from evomeans.engines.reference import ReferenceEngine
+from evomeans.engines.precision import OVERFLOW, check_total_weight
 from evomeans.engines.rules import LARGEST_VALUE
 from evomeans.engines.workers import extremes
 from evomeans.estimators.parameters import (
@@ -35,7 +32,6 @@ from evomeans.estimators.parameters import (
     check_thread_count,
     shown,
 )
-from evomeans.estimators.solution import Solution
 from evomeans.sparse import as_csr
 from evomeans.typing import FloatArray
 
@@ -257,15 +253,6 @@ def _naming(name: str) -> Iterator[None]:
         raise kind(f"Invalid {name}: {error}") from error
 
 
-def check_resolved(engine: Any, X: Any, sample_weight: Any, solution: Solution) -> None:
-    """Refuse clusters of samples that the sums of an engine cannot resolve."""
-    k = len(solution.centers)
-    if is_dask(X):
-        engine.check_resolution(solution.labels, k)
-    elif not isinstance(engine, ReferenceEngine):
-        check_resolution(X, sample_weight, engine.frame, solution.labels, k)
-
-
 # Solutions to start from
 
 
@@ -294,7 +281,7 @@ def check_warm_start(population: Sequence[Any], n_clusters: int, n_features: int
     shape = population[0].centers.shape
     if shape != (n_clusters, n_features):
         raise ValueError(
-            f"warm_start=True goes on from solutions of n_clusters={shape[0]} centres with "
+            f"warm_start=True continues from solutions of n_clusters={shape[0]} centres with "
             f"n_features={shape[1]}, but n_clusters={n_clusters} and n_features={n_features} are "
             "asked for. Set warm_start=False to begin anew."
         )

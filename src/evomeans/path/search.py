@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from evomeans.engines.protocol import Abandoned, Engine, Order
+from evomeans.engines.protocol import Engine, Order
 from evomeans.engines.workers import watched
 from evomeans.path.neighbours import Grown, Merged
 from evomeans.path.state import (
@@ -224,9 +224,8 @@ def find_mean(
     def is_over() -> bool:
         return interrupt.requested or time.perf_counter() >= end
 
-    try:
-        (mean,) = watched(engine, lambda: engine.refine([start]), is_over)
-    except Abandoned:
+    (mean,) = watched(engine, lambda: engine.refine([start]), is_over)
+    if not mean.is_complete:
         if interrupt.requested:
             return None
         # To label them is to take them in as they are.

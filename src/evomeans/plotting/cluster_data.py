@@ -117,7 +117,7 @@ class Projection:
     def view(self, shape: float = 1.0) -> tuple[tuple[float, float], tuple[float, float]]:
         """Return the limits of both axes: nearly all samples and every centre, with a margin.
 
-        A few far samples must not squeeze the rest into a dot, so that the outermost 0.5 % may
+        A few far samples must not squeeze the rest into a dot, so the outermost 0.5 % may
         lie outside. Distances are what k-means is about: both axes have the same scale, unless
         that would leave most of the picture empty. ``shape`` is width divided by height.
         """

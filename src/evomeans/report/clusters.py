@@ -21,7 +21,7 @@ from evomeans.plotting.cluster_data import (
     standardized,
     thin_out,
 )
-from evomeans.report.samples import Samples, as_json, short
+from evomeans.report.samples import ReportSamples, as_json, short
 from evomeans.typing import FloatArray
 from evomeans.wording import listed
 
@@ -164,7 +164,7 @@ EXAMPLES, EXAMPLE_COLUMNS, MOST_EXAMPLES = 2, 6, 200
 
 
 def model_parts(
-    model: Any, samples: Samples, moments: ClusterMoments, points: int
+    model: Any, samples: ReportSamples, moments: ClusterMoments, points: int
 ) -> dict[str, Any]:
     """Describe the clusters of a model."""
     X, labels, centers = samples.X, model.labels_, model.cluster_centers_
@@ -185,7 +185,7 @@ def model_parts(
     }
 
 
-def profiles_part(model: Any, samples: Samples, moments: ClusterMoments) -> Profiles:
+def profiles_part(model: Any, samples: ReportSamples, moments: ClusterMoments) -> Profiles:
     """Return the centres in the units of the columns, and how far they are from the mean."""
     data = profile_data(
         model.cluster_centers_,
@@ -199,7 +199,9 @@ def profiles_part(model: Any, samples: Samples, moments: ClusterMoments) -> Prof
     return replace(data, values=data.values.round(2))
 
 
-def columns_part(samples: Samples, moments: ClusterMoments, shown: Profiles) -> dict[str, Any]:
+def columns_part(
+    samples: ReportSamples, moments: ClusterMoments, shown: Profiles
+) -> dict[str, Any]:
     """Describe the columns of the profiles: units, means and deviations, within clusters too."""
     within = moments.deviations[shown.clusters] * samples.scale
     return {
@@ -211,7 +213,7 @@ def columns_part(samples: Samples, moments: ClusterMoments, shown: Profiles) -> 
 
 
 def clusters_part(
-    model: Any, samples: Samples, moments: ClusterMoments, found: Separation
+    model: Any, samples: ReportSamples, moments: ClusterMoments, found: Separation
 ) -> list[dict[str, Any]]:
     """Describe each cluster: how large, loose and separate it is, and where it stands out."""
     middles = np.asarray(model.cluster_centers_, dtype=np.float64)
@@ -253,7 +255,7 @@ def clusters_part(
 
 
 def examples_part(
-    model: Any, samples: Samples, found: Separation, columns: NDArray[np.intp]
+    model: Any, samples: ReportSamples, found: Separation, columns: NDArray[np.intp]
 ) -> dict[str, Any]:
     """Return typical and borderline samples of each cluster, with their most telling values."""
     k = len(model.cluster_centers_)

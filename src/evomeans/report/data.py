@@ -1,10 +1,12 @@
-"""The data of a report, for a fit and for a path."""
+"""The data of a report, for a fit and for a path, and the Python code that repeats a fit."""
 
 from __future__ import annotations
 
+import inspect
 import math
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -16,10 +18,16 @@ from evomeans.metrics.sums import ClusterMoments
 from evomeans.plotting.cluster_data import check_fitted
 from evomeans.plotting.path_data import clustergram_data, criteria_titles, path_curves
 from evomeans.plotting.path_plots import check_path
-from evomeans.plotting.search_data import convergence_data
+from evomeans.plotting.search_plots import convergence_data
 from evomeans.report.clusters import model_parts
-from evomeans.report.samples import Samples, as_json, as_plain, as_text, parameters_of, samples_of
-from evomeans.report.snippet import SampleCode, python_snippet, unknown_samples
+from evomeans.report.samples import (
+    ReportSamples,
+    as_json,
+    as_plain,
+    as_text,
+    parameters_of,
+    samples_of,
+)
 from evomeans.search.history import History
 
 MOST_RUNS = 10
@@ -88,7 +96,7 @@ LABELS = 100_000
 """Samples up to which the page has all labels."""
 
 
-def fit_parts(model: Any, samples: Samples, most_runs: int) -> dict[str, Any]:
+def fit_parts(model: Any, samples: ReportSamples, most_runs: int) -> dict[str, Any]:
     """Gather what the report of a fit shows."""
     moments = samples.moments(model)
     history = _history(model)
@@ -111,7 +119,7 @@ def _history(model: Any) -> History:
 
 
 def _run(
-    model: Any, samples: Samples, moments: ClusterMoments, history: History, most_runs: int
+    model: Any, samples: ReportSamples, moments: ClusterMoments, history: History, most_runs: int
 ) -> dict[str, Any]:
     """Describe the search in figures."""
     reached = history.when_best_was_found() if history else None
@@ -158,7 +166,7 @@ def _is_plain(model: Any) -> bool:
     return bool(getattr(model, "_is_plain_kmeans", True))
 
 
-def _labels(model: Any, samples: Samples) -> dict[str, Any] | None:
+def _labels(model: Any, samples: ReportSamples) -> dict[str, Any] | None:
     """Return the cluster of every sample, unless there are too many for a page."""
     if len(model.labels_) > LABELS:
         return None
@@ -178,7 +186,7 @@ PATH_POINTS = 1500
 MOST_FLOWS = 40_000
 
 
-def path_parts(path: Any, samples: Samples) -> dict[str, Any]:
+def path_parts(path: Any, samples: ReportSamples) -> dict[str, Any]:
     """Gather what the report of a path shows."""
     check_path(path)
     flows = clustergram_data(path, samples.X)
@@ -203,7 +211,7 @@ def _selected_by(path: Any) -> Any:
     return criteria_titles(path).get(select, select)
 
 
-def _model(model: Any, samples: Samples) -> dict[str, Any]:
+def _model(model: Any, samples: ReportSamples) -> dict[str, Any]:
     parts = model_parts(model, samples, samples.moments(model), PATH_POINTS)
     # One for each k would make a large page.
     del parts["examples"]
@@ -306,3 +314,93 @@ def report_data(
         "notes": [as_text(note) for note in notes],
         **parts,
     }
+
+
+LONGEST_LINE = 80
+
+
+@dataclass(frozen=True)
+class SampleCode:
+    """How Python gets at the samples.
+
+    Parameters
+    ----------
+    lines : tuple of str
+        Statements that define the samples.
+    arguments : str
+        What ``fit`` is called with.
+    imports : tuple of str
+        What the lines need.
+    """
+
+    lines: tuple[str, ...]
+    arguments: str
+    imports: tuple[str, ...] = ()
+
+
+def unknown_samples(shape: tuple[int, int], *, weighted: bool, scaled: bool) -> SampleCode:
+    """Return code with places for the samples and their weights to be filled in."""
+    weights = ", sample_weight=weights" if weighted else ""
+    lines = [
+        f"X = ...  # the samples: {shape[0]:,} rows, {shape[1]:,} columns",
+        "weights = ...  # one for each sample" if weighted else "",
+        f"X = StandardScaler().fit_transform(X{weights})" if scaled else "",
+    ]
+    imports = ("from sklearn.preprocessing import StandardScaler",) if scaled else ()
+    return SampleCode(tuple(filter(None, lines)), f"X{weights}", imports)
+
+
+def python_snippet(model: Any, code: SampleCode) -> str:
+    """Write the code that repeats a fit; parameters that cannot be written down become ``...``."""
+    name = type(model).__name__
+    call = _called(name, _changed_parameters(model))
+    fit = f"model = {call}.fit({code.arguments})"
+    if len(fit.rpartition("\n")[2]) > LONGEST_LINE:
+        arguments = code.arguments.replace(", ", ",\n    ")
+        fit = f"model = {call}.fit(\n    {arguments},\n)"
+    shown = "results_" if hasattr(model, "results_") else "inertia_"
+    lines = [
+        f"from {_home(model)} import {name}",
+        *code.imports,
+        "",
+        *code.lines,
+        fit,
+        f"print(model.{shown})",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _home(model: Any) -> str:
+    """Return the module from which users import the class."""
+    module = type(model).__module__
+    is_ours = module.startswith("evomeans.estimators.")
+    return "evomeans" if is_ours else ".".join(module.split(".")[:2])
+
+
+def _changed_parameters(model: Any) -> list[str]:
+    defaults = inspect.signature(type(model)).parameters
+    required = "n_clusters" if "n_clusters" in defaults else "k_range"
+    changed = [f"{required}={_literal(getattr(model, required))}"]
+    for name, value in parameters_of(model).items():
+        default, is_literal = defaults[name].default, _is_literal(value)
+        # Only literals are compared: arrays would answer with an array.
+        if name != required and value is not default and not (is_literal and value == default):
+            changed.append(f"{name}={_literal(value)}")
+    return changed
+
+
+def _called(name: str, arguments: list[str]) -> str:
+    call = f"{name}({', '.join(arguments)})"
+    if len(call) > LONGEST_LINE:
+        call = f"{name}(\n    " + ",\n    ".join(arguments) + ",\n)"
+    return call
+
+
+def _literal(value: Any) -> str:
+    return repr(value) if _is_literal(value) else "..."
+
+
+def _is_literal(value: Any) -> bool:
+    if isinstance(value, tuple | list):
+        return all(map(_is_literal, value))
+    return value is None or isinstance(value, bool | int | float | str)

@@ -23,8 +23,7 @@ from evomeans.plotting.cluster_plots import (
 )
 from evomeans.plotting.path_data import Clustergram, PathCurves
 from evomeans.plotting.path_plots import draw_clustergram, draw_path, grid_rows
-from evomeans.plotting.search_data import Convergence
-from evomeans.plotting.search_plots import draw_convergence
+from evomeans.plotting.search_plots import Convergence, draw_convergence
 from evomeans.report.samples import from_json
 
 if TYPE_CHECKING:

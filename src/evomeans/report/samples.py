@@ -83,7 +83,7 @@ def _read(hint: Any, value: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class Samples:
+class ReportSamples:
     """What a model was fitted to, and how to speak of it.
 
     Parameters
@@ -155,7 +155,7 @@ def samples_of(
     standardization: tuple[ArrayLike, ArrayLike] | None,
     sample_names: Sequence[Any] | None,
     sample_label: str | None,
-) -> Samples:
+) -> ReportSamples:
     """Check that these are the samples of the fit, and gather what is known about them."""
     frame = X
     X = fitted_rows(model, X)
@@ -183,7 +183,7 @@ def samples_of(
     if sample_names is not None and len(sample_names) != n_fitted:
         raise ValueError(f"sample_names has {len(sample_names)} names for {n_fitted} samples.")
     label = sample_label or "index"
-    return Samples(
+    return ReportSamples(
         X,
         columns,
         units,

@@ -2,7 +2,8 @@
 
 from evomeans.search.genetic import solve
 from evomeans.search.history import History, OffspringRecord
-from evomeans.search.population import Individual
+from evomeans.search.observers import SearchObserver
+from evomeans.search.population import Individual, Population
 from evomeans.search.settings import DEEP, PAPER, STRATEGIES, Crossing, SearchSettings, Strategy
 from evomeans.search.stopping import SearchResult, StopReason
 
@@ -14,6 +15,8 @@ __all__ = [
     "History",
     "Individual",
     "OffspringRecord",
+    "Population",
+    "SearchObserver",
     "SearchResult",
     "SearchSettings",
     "StopReason",

@@ -175,8 +175,8 @@ class QuickStart:
 
         try:
             return watched(sample, improve, lambda: engine.is_abandoned)
-        except Abandoned as cut:
-            return centers if cut.centers is None else cut.centers
+        except Abandoned:
+            return centers
 
 
 def quick_start(engine: Engine, n_clusters: int, looks: float) -> QuickStart:

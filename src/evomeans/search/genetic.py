@@ -54,7 +54,7 @@ def evolve(search: Search, workers: Workers, keeper: Keeper, levels: Sequence[in
         is_between = engine.batch == 1 or not len(making)
         if is_between and search.has_ended:
             making.drop()
-            state.settle()
+            search.settle()
         population = state.population
         if levels and not population.is_founded:
             found_on_sample(search, levels)
@@ -103,7 +103,8 @@ def solve(
     initial : sequence of (k, d) arrays
         Solutions to begin with, in the engine's frame; others complete the population.
     observers : sequence of callables
-        Each is called with every :class:`OffspringRecord`; ``True`` ends the search.
+        Each is called with every :class:`OffspringRecord`; ``True`` ends the search. A
+        :class:`SearchObserver` sees more.
     clock : callable
         Seconds, for ``max_time`` and the records.
     interrupt : DeferredInterrupt, optional
@@ -132,7 +133,11 @@ def solve(
         state.seconds += spent
         timing = Timing(engine, n_clusters, settings.max_time, clock, state.seconds, interrupt)
         search = Search(engine, n_clusters, settings, state, timing, observers, weigh)
-        reason = evolve(search, workers, keeper, levels)
+        search.audience.tell("on_start", state)
+        try:
+            reason = evolve(search, workers, keeper, levels)
+        finally:
+            search.audience.tell("on_end")
     return search.result(reason, levels)
 
 

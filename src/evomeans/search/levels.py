@@ -21,6 +21,7 @@ from evomeans.engines.protocol import Abandoned, Ability, Engine, LocalSearch, O
 from evomeans.engines.sampling import Drawing
 from evomeans.engines.workers import watched
 from evomeans.search.history import OffspringRecord
+from evomeans.search.observers import SearchObserver
 from evomeans.search.population import CLONE_TOLERANCE, Individual
 from evomeans.search.settings import SearchSettings
 from evomeans.typing import FloatArray
@@ -115,6 +116,8 @@ def draw_samples(
         # Nearly all rows have no weight, or next to none.
         return [pilot]
     (rough,) = watched(pilot, lambda: pilot.refine([Order(pilot.seed(numbers))]), is_over)
+    if not rough.is_complete:
+        raise Abandoned
     cost = engine.frame.inertia_in_frame(rough.inertia)
     samples: list[Engine] = []
     for seed, size in zip(seeds[1:], sizes, strict=True):
@@ -124,7 +127,7 @@ def draw_samples(
     return samples
 
 
-class WorkLimit:
+class WorkLimit(SearchObserver):
     """Ends the search on a sample when it costs more than it promises.
 
     Where clusters overlap, K-means takes many iterations and all solutions are about as good. Then
@@ -144,7 +147,7 @@ class WorkLimit:
         self.fewest = ROUNDS * batch if batch > 1 else 0
         self._best, self._made = math.inf, 0
 
-    def __call__(self, record: OffspringRecord) -> bool:
+    def on_solution(self, record: OffspringRecord) -> bool:
         """Return whether the search should end."""
         are_alike = record.population_median <= record.population_best * (1.0 + ALIKE)
         if record.best < self._best * (1.0 - SIGNIFICANT) or not are_alike:
@@ -169,9 +172,8 @@ def refined_on(
     solutions = solutions[: max(FEWEST_CARRIED, len(solutions) // 2)]
     local_search = LocalSearch(momentum=Ability.MOMENTUM in sample.abilities)
     starts = [Order(centers, local_search=local_search) for centers in solutions]
-    try:
-        refined = watched(sample, lambda: sample.refine(starts), is_over)
-    except Abandoned:
+    refined = watched(sample, lambda: sample.refine(starts), is_over)
+    if not all(one.is_complete for one in refined):
         return list(solutions)
     return [one.centers for one in sorted(refined, key=lambda one: one.inertia)]
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from threading import Lock
 
 from evomeans.engines.protocol import Abandoned, Engine, Order, Refinement
-from evomeans.engines.workers import MOMENT, Task, Workers
+from evomeans.engines.workers import MOMENT, Workers, WorkerTask
 from evomeans.search.breeding import make_at_once
 from evomeans.search.timing import Timing
 
@@ -35,7 +35,7 @@ class Pipeline:
         self._workers = workers
         self._place = place
         self._timing = timing
-        self._broods: deque[tuple[Brood, Task[list[Made]]]] = deque()
+        self._broods: deque[tuple[Brood, WorkerTask[list[Made]]]] = deque()
         self._count = 0
         self._can_place_early = True
 
@@ -107,18 +107,14 @@ class Pipeline:
         if (orders := self._placed_early(brood)) is None:
             return []
         order, *others = orders
-        error, outcome = task.error, task.outcome
-        if error is not None and not isinstance(error, Abandoned):
-            raise error
-        reached = None if error is None else error.centers
-        if outcome is not None:
-            # It was about to end.
-            reached = outcome[0][1].centers
-        centers = order.centers if reached is None else reached
+        if task.error is not None and not isinstance(task.error, Abandoned):
+            raise task.error
+        # If there is no outcome, it was still being placed. If it is complete, it was about to end.
+        reached = order.centers if task.outcome is None else task.outcome[0][1].centers
         # What it becomes then owes something to what it is now.
-        rest = replace(order, centers=centers, is_independent=False)
+        rest = replace(order, centers=reached, is_independent=False)
         self.begin([rest, *others], at_once=False)
-        return [(order, Refinement.stopped_at(centers))]
+        return [(order, Refinement.stopped(rest))]
 
     def _placed_early(self, brood: Brood) -> list[Order] | None:
         """Return orders; those that are not placed yet begin with samples drawn by weight."""

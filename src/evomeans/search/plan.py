@@ -20,7 +20,7 @@ from evomeans.engines.protocol import Ability, Engine, LocalSearch
 from evomeans.search.breeding import squares_between
 from evomeans.search.founding import Founding, KMeansPlusPlus
 from evomeans.search.levels import SWAPPED_BELOW, wait_of_sampled
-from evomeans.search.population import Individual, Rules
+from evomeans.search.population import Individual, PopulationRules
 from evomeans.search.settings import Crossing, SearchSettings, Strategy
 
 # The centres of squares with sides 1 are 1 apart, and E‖x − c‖² = 1/6 within.
@@ -69,7 +69,7 @@ class Plan:
         How many the first solution gets, to make the second one of it; 0 for no such solution.
     swaps_sampled : bool
         Whether founders from a search on a sample have swaps on all rows.
-    rules : Rules
+    rules : PopulationRules
         The parameters of the population.
     """
 
@@ -82,7 +82,7 @@ class Plan:
     swaps: float
     first_swaps: int
     swaps_sampled: bool
-    rules: Rules
+    rules: PopulationRules
 
     @cached_property
     def n_chances(self) -> int:
@@ -178,7 +178,9 @@ def plan(settings: SearchSettings, facts: Facts, n_clusters: int, spacing: float
     return planned
 
 
-def rules_for(settings: SearchSettings, facts: Facts, n_clusters: int, is_noisy: bool) -> Rules:
+def rules_for(
+    settings: SearchSettings, facts: Facts, n_clusters: int, is_noisy: bool
+) -> PopulationRules:
     """Return the parameters of populations; those of noisy clusters are small.
 
     An engine that refines many together would gain nothing by fewer founders.
@@ -192,7 +194,7 @@ def rules_for(settings: SearchSettings, facts: Facts, n_clusters: int, is_noisy:
     )
     if is_noisy and settings.patience is None:
         patience = replace(patience, factor=strategy.noisy_patience, is_shared=True)
-    return Rules(
+    return PopulationRules(
         settings.min_population,
         settings.max_population,
         n_founders,

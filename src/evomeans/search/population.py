@@ -241,7 +241,7 @@ class Patience:
 
 
 @dataclass(frozen=True)
-class Rules:
+class PopulationRules:
     """The parameters of a population.
 
     Parameters
@@ -273,7 +273,7 @@ class Population:
 
     Parameters
     ----------
-    rules : Rules
+    rules : PopulationRules
         A checkpoint does not store them: they follow from the strategy and the data.
     founders_due : int
         Founders that are still to be made.
@@ -300,7 +300,7 @@ class Population:
         Rows of that sample; 0 for none.
     """
 
-    rules: Rules
+    rules: PopulationRules
     founders_due: int
     number: int = 1
     members: Sequence[Individual] = field(default_factory=list)

@@ -14,7 +14,7 @@ from evomeans.search.breeding import NAMES
 from evomeans.search.certainty import certainty, gather, work
 from evomeans.search.founding import Founding
 from evomeans.search.history import SWAPPED, OffspringRecord
-from evomeans.search.observers import Observer, notify
+from evomeans.search.observers import Audience, Observer
 from evomeans.search.plan import Facts, Plan, measure_spacing, missing_abilities, plan
 from evomeans.search.population import Individual, inherited_alpha, spread
 from evomeans.search.settings import SearchSettings
@@ -47,6 +47,7 @@ class Search:
         As for :func:`~evomeans.search.genetic.solve`.
     timing : Timing
     observers : sequence of callables
+        See :class:`~evomeans.search.observers.SearchObserver`.
     weigh : callable, optional
         Weighs the centres of a refinement that was stopped.
     """
@@ -66,9 +67,8 @@ class Search:
         self.settings = settings
         self.state = state
         self.timing = timing
-        self.observers = observers
+        self.audience = Audience(observers)
         self.weigh = weigh or self._weigh
-        self.observer_said_stop = False
         self.is_unfinished = False
         self.facts = Facts.of(engine)
         self._plan()
@@ -81,6 +81,11 @@ class Search:
 
     def _weigh(self, centers: FloatArray) -> Weighed:
         return Weighed(centers, *self.engine.weigh(centers))
+
+    def settle(self) -> None:
+        """Set the population aside; another one takes its place."""
+        self.audience.tell("on_settled", self.state.population)
+        self.state.settle()
 
     def may_begin(self, n_making: int) -> bool:
         """Whether to begin another solution, or round of them, while some are in the making."""
@@ -231,9 +236,9 @@ class Search:
             **notes,
         )
         state.history.append(record)
-        if self.observers:
-            centers = self.engine.frame.decode(individual.centers)
-            self.observer_said_stop = notify(self.observers, replace(record, centers=centers))
+        if self.audience:
+            shown = replace(record, centers=self.engine.frame.decode(individual.centers))
+            self.audience.show(shown, is_best=individual is state.best)
 
     def reason_to_stop(self, *, in_round: bool = False) -> StopReason | None:
         """Return why the search should end now, if it should.
@@ -245,7 +250,7 @@ class Search:
             return None
         if timing.interrupt.requested and not in_round:
             return StopReason.INTERRUPTED
-        if self.observer_said_stop:
+        if self.audience.said_stop:
             return StopReason.OBSERVER
         if self.is_unfinished:
             return StopReason.MAX_TIME

@@ -47,6 +47,11 @@ MOST_AGREEING = 50
 FIRST_LAG, LAG_GROWTH = 8, 4
 
 
+def _require(condition: bool, name: str, value: object, expectation: str) -> None:
+    if not condition:
+        raise ValueError(f"{name}={value!r} must be {expectation}.")
+
+
 @dataclass(frozen=True)
 class Crossing:
     """A crossover, and when it is used.
@@ -80,24 +85,74 @@ class Crossing:
 
 
 @dataclass(frozen=True)
-class Strategy:
-    """A choice of operators for the one loop of :func:`~evomeans.search.genetic.solve`.
-
-    ``dataclasses.replace`` exchanges one of them.
+class Named:
+    """A name.
 
     Parameters
     ----------
     name : str
         As the user writes it.
+    """
+
+    name: str
+
+
+@dataclass(frozen=True)
+class FoundingPolicy(Named):
+    """How populations begin.
+
+    Parameters
+    ----------
     founding : tuple of Founding
         Where founders begin; they take turns.
     distinct_starts : bool
         Whether a founder that begins where another one has begun is no evidence that the best
         solution has been found again.
+    """
+
+    founding: tuple[Founding, ...] = (RandomSamples(),)
+    distinct_starts: bool = False
+
+
+@dataclass(frozen=True)
+class BreedingPolicy(Named):
+    """How offspring are made, and who survives.
+
+    Parameters
+    ----------
     selection : callable
         Selects the parents.
     crossovers : tuple of Crossing
         Tried in this order until one makes a child. The last has to make one.
+    divides_below : float
+        Spacing of clusters (:func:`~evomeans.search.plan.measure_spacing`) below which relocation
+        divides a cluster on engines that cannot swap (:mod:`~evomeans.search.breeding`).
+    survival : callable
+        Selects the survivors of a population that has grown too large.
+    lag : int
+        Offspring i is bred after offspring i − ``lag`` has been inserted, so that as many can be
+        refined at the same time. 1 is the sequential search of the paper.
+    """
+
+    selection: Selection = independent_parents
+    crossovers: tuple[Crossing, ...] = (Crossing(matching_crossover),)
+    divides_below: float = 0.0
+    survival: Survival = survivors
+    lag: int = 1
+
+    def check_breeding(self) -> None:
+        """Refuse what cannot be."""
+        if not all(isinstance(one, Crossing) for one in self.crossovers):
+            raise TypeError("crossovers must be a tuple of Crossing(crossover).")
+        _require(self.lag >= 1, "lag", self.lag, "at least 1")
+
+
+@dataclass(frozen=True)
+class LocalSearchPolicy(Named):
+    """What follows K-means, and where.
+
+    Parameters
+    ----------
     single_moves : bool
         Whether Hartigan's moves follow K-means.
     swaps : float
@@ -117,23 +172,56 @@ class Strategy:
         (:mod:`~evomeans.engines.acceleration`).
     momentum_up_to : float
         Effective size of clusters up to which it has momentum in any case.
-    divides_below : float
-        Spacing of clusters (:func:`~evomeans.search.plan.measure_spacing`) below which relocation
-        divides a cluster on engines that cannot swap (:mod:`~evomeans.search.breeding`).
+    """
+
+    single_moves: bool = False
+    swaps: float = 0.0
+    first_swaps: float = 0.0
+    moves_up_to: float = SMALL_FOR_MOVES
+    swaps_up_to: float = FEW_FOR_SWAPS
+    momentum_from: float = math.inf
+    momentum_up_to: float = 0.0
+
+
+@dataclass(frozen=True)
+class NoisePolicy(Named):
+    """What is different where clusters are noisy.
+
+    The distances within such clusters are larger than those between. There a K-means run is long
+    and ends far from the best, but swaps and merging find it from a few of them. So populations are
+    small on engines that can swap, and there are no single moves.
+
+    Parameters
+    ----------
     noisy_up_to : float
-        Spacing of clusters up to which they are noisy: the distances within are larger than those
-        between. There a K-means run is long and ends far from the best, but swaps and merging find
-        it from a few of them. So populations are small on engines that can swap, and there are no
-        single moves.
+        Spacing of clusters up to which they are noisy.
     noisy_founders : int
-        Founders of a population, if clusters are noisy.
+        Founders of a population.
     noisy_swaps : float
-        How many swaps per cluster founders try, if clusters are noisy.
+        How many swaps per cluster founders try.
     noisy_patience : float
-        Factor of ``first_patience``, if clusters are noisy. It is divided by the number of founders
-        that agree on the best of their population.
-    survival : callable
-        Selects the survivors of a population that has grown too large.
+        Factor of ``first_patience``. It is divided by the number of founders that agree on the best
+        of their population.
+    """
+
+    noisy_up_to: float = 0.0
+    noisy_founders: int = 5
+    noisy_swaps: float = 0.0
+    noisy_patience: float = 0.3
+
+    def check_noise(self) -> None:
+        """Refuse what cannot be."""
+        factor = self.noisy_patience
+        _require(0.0 < factor <= 1.0, "noisy_patience", factor, "between 0 and 1")
+        _require(self.noisy_founders >= 1, "noisy_founders", self.noisy_founders, "at least 1")
+
+
+@dataclass(frozen=True)
+class PatiencePolicy(Named):
+    """When populations have found what they can, and how many have to agree.
+
+    Parameters
+    ----------
     patience, patience_per_cluster : int and float
         Offspring in a row without an improvement of the population's best after which it has
         settled at the latest: the former, or with many clusters the latter for each.
@@ -147,54 +235,50 @@ class Strategy:
         1 ends the search when the first population has settled. Otherwise another one begins, and
         so on, until at least this many of them, independent of each other, have come to the best
         solution, and the search is as certain as it should be.
-    sample_per_cluster : int
-        How many rows for each cluster the sample has on which a search begins, if there are many
-        times as many (:mod:`~evomeans.search.levels`). 0 searches all rows from the beginning.
-    lag : int
-        Offspring i is bred after offspring i − ``lag`` has been inserted, so that as many can be
-        refined at the same time. 1 is the sequential search of the paper.
     """
 
-    name: str
-    founding: tuple[Founding, ...] = (RandomSamples(),)
-    distinct_starts: bool = False
-    selection: Selection = independent_parents
-    crossovers: tuple[Crossing, ...] = (Crossing(matching_crossover),)
-    single_moves: bool = False
-    swaps: float = 0.0
-    first_swaps: float = 0.0
-    moves_up_to: float = SMALL_FOR_MOVES
-    swaps_up_to: float = FEW_FOR_SWAPS
-    momentum_from: float = math.inf
-    momentum_up_to: float = 0.0
-    divides_below: float = 0.0
-    noisy_up_to: float = 0.0
-    noisy_founders: int = 5
-    noisy_swaps: float = 0.0
-    noisy_patience: float = 0.3
-    survival: Survival = survivors
     patience: int = 500
     patience_per_cluster: float = 0.0
     first_patience: float = 1.0
     tolerance: float = IMPROVEMENT
     agreement: int = 1
+
+    def check_patience(self) -> None:
+        """Refuse what cannot be."""
+        _require(self.patience >= 1, "patience", self.patience, "at least 1")
+        _require(self.tolerance >= 0.0, "tolerance", self.tolerance, "at least 0")
+        _require(self.agreement >= 1, "agreement", self.agreement, "at least 1")
+
+
+@dataclass(frozen=True)
+class SamplingPolicy(Named):
+    """Whether a search begins on a sample of the rows.
+
+    Parameters
+    ----------
+    sample_per_cluster : int
+        How many rows for each cluster the sample has on which a search begins, if there are many
+        times as many (:mod:`~evomeans.search.levels`). 0 searches all rows from the beginning.
+    """
+
     sample_per_cluster: int = 0
-    lag: int = 1
+
+
+@dataclass(frozen=True)
+class Strategy(
+    SamplingPolicy, PatiencePolicy, NoisePolicy, LocalSearchPolicy, BreedingPolicy, FoundingPolicy
+):
+    """A choice of operators for the one loop of :func:`~evomeans.search.genetic.evolve`.
+
+    ``dataclasses.replace`` exchanges one of them. The parameters are those of six subjects:
+    :class:`FoundingPolicy`, :class:`BreedingPolicy`, :class:`LocalSearchPolicy`,
+    :class:`NoisePolicy`, :class:`PatiencePolicy` and :class:`SamplingPolicy`.
+    """
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.noisy_patience <= 1.0:
-            raise ValueError(f"noisy_patience={self.noisy_patience} must be between 0 and 1.")
-        if not all(isinstance(one, Crossing) for one in self.crossovers):
-            raise TypeError("crossovers must be a tuple of Crossing(crossover).")
-        for name, least in (
-            ("agreement", 1),
-            ("lag", 1),
-            ("patience", 1),
-            ("noisy_founders", 1),
-            ("tolerance", 0),
-        ):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name}={getattr(self, name)!r} must be at least {least}.")
+        self.check_breeding()
+        self.check_noise()
+        self.check_patience()
 
     @property
     def identity(self) -> str:
@@ -371,8 +455,3 @@ def check_limits(max_time: float | None, target_inertia: float | None) -> None:
             target_inertia,
             "finite and not negative, or None",
         )
-
-
-def _require(condition: bool, name: str, value: object, expectation: str) -> None:
-    if not condition:
-        raise ValueError(f"{name}={value!r} must be {expectation}.")

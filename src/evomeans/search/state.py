@@ -10,7 +10,7 @@ import numpy as np
 
 from evomeans.engines.protocol import Order
 from evomeans.search.history import History
-from evomeans.search.population import Individual, Population, Rules
+from evomeans.search.population import Individual, Population, PopulationRules
 from evomeans.typing import FloatArray
 
 
@@ -72,7 +72,7 @@ class SearchState:
 
     @classmethod
     def beginning(
-        cls, rng: np.random.Generator, rules: Rules, initial: Sequence[FloatArray]
+        cls, rng: np.random.Generator, rules: PopulationRules, initial: Sequence[FloatArray]
     ) -> SearchState:
         """Return the state of a search that has made nothing yet."""
         return cls(rng, Population(rules, max(rules.max_size, len(initial))), list(initial))

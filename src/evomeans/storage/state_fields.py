@@ -12,7 +12,7 @@ from evomeans.engines.frame import FARTHEST_CENTER
 from evomeans.engines.protocol import LocalSearch, Order
 from evomeans.path.state import Entry
 from evomeans.search.history import OffspringRecord
-from evomeans.search.population import Individual, Population, Rules
+from evomeans.search.population import Individual, Population, PopulationRules
 from evomeans.storage.archive import (
     NO_RANGES,
     Archive,
@@ -97,7 +97,7 @@ def encode_fields(
                 meta[name] = encode_fields(value, solutions)
             case "list[Population]":
                 meta[name] = [encode_fields(own, solutions) for own in value]
-            case "Rules":
+            case "PopulationRules":
                 # They follow from the problem.
                 continue
             case "np.random.Generator":
@@ -122,7 +122,7 @@ def decode_fields(
     d: int = 0,
     ranges: Ranges = NO_RANGES,
     rng: np.random.Generator | None = None,
-    rules: Rules | None = None,
+    rules: PopulationRules | None = None,
 ) -> dict[str, Any]:
     """Return the fields that :func:`encode_fields` stored, unless anything is wrong with them.
 
@@ -159,7 +159,7 @@ def decode_fields(
                     raise ArchiveError(f"its {name} is not a list")
                 found = [_population(name, own, solutions, rules) for own in archived]
                 stored[name] = [one.frozen() for one in found]
-            case "Rules":
+            case "PopulationRules":
                 stored[name] = rules
             case "np.random.Generator" if rng is not None:
                 stored[name] = _restored(archive.mapping(name), rng.bit_generator.state)
@@ -208,7 +208,9 @@ def _entries(archive: Archive, name: str, solutions: Solutions) -> dict[int, Ent
     return found
 
 
-def _population(name: str, stored: object, solutions: Solutions, rules: Rules | None) -> Population:
+def _population(
+    name: str, stored: object, solutions: Solutions, rules: PopulationRules | None
+) -> Population:
     """Return a population from its fields."""
     if not isinstance(stored, dict):
         raise ArchiveError(f"its {name} is not a JSON object")

@@ -81,6 +81,6 @@ def test_a_column_that_makes_the_variance():
     Y = np.array([[0.0, 0.0], [0.0, 1.0], [1000.0, 0.0]])
     assert scale_note(Y, None, ["a", "b"]) is not None
     assert scale_note(Y, np.array([1.0, 1.0, 0.0]), ["a", "b"]) == (
-        "column 'b' makes 100 % of the variance, so that the clusters follow it alone; add "
+        "column 'b' makes 100 % of the variance, so the clusters follow it alone; add "
         "--standardize, or leave it out: --exclude b"
     )

@@ -12,8 +12,7 @@ from hypothesis.extra import numpy as hnp
 from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import TableOptions
 from evomeans.cli.tables import open_table
-from evomeans.cli.tables.numbers import MISSING
-from evomeans.cli.tables.preparation import MissingValues, weighted_mean, weighted_median
+from evomeans.cli.tables.numbers import MISSING, MissingValues, weighted_mean, weighted_median
 from evomeans.cli.tables.table import labels_frame, read_pairs, read_table
 
 TEXT = "name,a,b\nr1,1,10\nr2,#N/A,20\nr3,3,nan\nr4,8,40\n"

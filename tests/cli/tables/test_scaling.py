@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from evomeans.cli.failures import CommandError
-from evomeans.cli.tables.preparation import Standardization
+from evomeans.cli.tables.numbers import Standardization
 
 
 @given(

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evomeans.cli.tables.preparation import Standardization
+from evomeans.cli.tables.numbers import Standardization
 from evomeans.cli.tables.table import Table, centers_frame, history_frame, labels_frame, table_bytes
 from evomeans.search import History, OffspringRecord
 from evomeans.search.history import COLUMNS

@@ -13,6 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from evomeans.engines import Refinement
 from evomeans.engines.cpu.assignment import find_lowest
 from evomeans.engines.cpu.engine import CpuEngine
+from evomeans.engines.cpu.instructions import Move
 from evomeans.engines.cpu.layout import BEST, CLOSEST, ENDLESS, SECOND, Solution, aligned
 from evomeans.engines.cpu.simd import WIDTH
 from evomeans.engines.frame import Frame
@@ -30,7 +31,7 @@ def plain_frame(n_features: int) -> Frame:
 def reassigned(engine: CpuEngine, known: Solution, target: FloatArray) -> Solution:
     """Assign the samples to other centres, beginning from what is known of some."""
     found = Solution.allocate(engine.n_samples, *target.shape)
-    engine._workspace(len(target)).run(known, found, target, True, -1, 0.0, 1, steps=0)
+    engine._workspace(len(target)).run(known, found, target, Move(inherit=True, steps=0))
     return found
 
 

@@ -11,8 +11,7 @@ import numpy as np
 
 from evomeans.cli.failures import CommandError, UsageError, quote
 from evomeans.cli.options import MissingRule, SampleOptions, TableFormat, TableOptions
-from evomeans.cli.tables.numbers import scale_note
-from evomeans.cli.tables.preparation import MissingValues
+from evomeans.cli.tables.numbers import MissingValues, scale_note
 from evomeans.cli.tables.readers import SUFFIXES, refuse_dialect, unnamed, unreadable
 from evomeans.cli.tables.table import Table, read_table, used_columns, with_id
 from evomeans.cli.terminal import Terminal

@@ -17,8 +17,17 @@ from numpy.typing import NDArray
 
 from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import TableOptions
-from evomeans.cli.tables.numbers import ROWS, Defect, described, numbers_of, suspicions, unusable
-from evomeans.cli.tables.preparation import MissingFound, MissingValues, Standardization
+from evomeans.cli.tables.numbers import (
+    ROWS,
+    Defect,
+    MissingFound,
+    MissingValues,
+    Standardization,
+    described,
+    numbers_of,
+    suspicions,
+    unusable,
+)
 from evomeans.cli.tables.readers import Contents, open_source, read_contents
 from evomeans.search import History
 from evomeans.search.history import COLUMNS
@@ -145,7 +154,7 @@ def _without_missing(table: Table, missing: str | MissingValues) -> Table:
     X, kept = missing.apply(table.X)
     if not len(X):
         raise CommandError(
-            f"{table.name} has missing values in every row, so that --missing drop leaves none. "
+            f"{table.name} has missing values in every row, so --missing drop leaves none. "
             "Leave out columns with --exclude, or fill them with --missing mean."
         )
     text = found.described(missing.how)

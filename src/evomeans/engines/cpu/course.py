@@ -22,6 +22,7 @@ from evomeans.engines.course import (
     course,
     least_of,
 )
+from evomeans.engines.cpu.instructions import Move
 from evomeans.engines.cpu.layout import Solution
 from evomeans.engines.cpu.samples import dense_rows, squared_norms
 from evomeans.engines.cpu.workspace import Outcome, Workspace
@@ -184,8 +185,8 @@ class Refining:
         if self._ahead is not None:
             level, self._ahead = self._ahead, None
             return level
-        swaps = self.start.local_search.swaps if self._is_swapping else 0
-        level = self._move(self._steps, swaps, momentum=self._has_momentum)
+        swaps = self._is_swapping and self.start.local_search.swaps > 0
+        level = self._move(self._steps, swaps=swaps, momentum=self._has_momentum)
         outcome = self.workspace.outcome
         if outcome.swaps_kept < 0.0:
             return level
@@ -196,23 +197,25 @@ class Refining:
         # The kernel swaps only where no cluster is empty; by now, one may be.
         return Level(outcome.unswapped, np.ones(self.workspace.k))
 
-    def _move(self, steps: int, swaps: int = 0, *, momentum: bool = False) -> Level:
+    def _move(self, steps: int, *, swaps: bool = False, momentum: bool = False) -> Level:
         """Move the centres as planned, and let K-means, single moves and swaps follow."""
+        local_search = self.start.local_search
         self.workspace.run(
             self.found if self._inherited is None else self._inherited,
             self.found,
             self.workspace.positions if self._target is None else self._target,
-            self._inherited is not None,
-            self._removed,
-            self._quantile,
-            self.start.power,
-            steps,
-            self.start.local_search.single_moves and steps > 0,
-            swaps,
-            self.start.quantile,
-            self._placed,
-            momentum,
-            least_of(self.start.local_search, self.start.least_explained),
+            Move(
+                self._inherited is not None,
+                self._removed,
+                self._placed,
+                self._quantile,
+                steps,
+                least_of(local_search, self.start.least_explained),
+                momentum,
+                local_search.single_moves and steps > 0,
+                swaps,
+            ),
+            self.start,
         )
         self.n_iter += int(self.workspace.outcome.iterations)
         self._inherited = self.found
@@ -251,5 +254,5 @@ class Refining:
         target = workspace.positions
         labels, members = np.unique(workspace.labels(self.found.state)[counted], return_index=True)
         target[labels] = dense_rows(workspace.samples, counted[members], target.shape[1])
-        workspace.run(self.found, self.found, target, False, -1, 0.0, 1, steps=0)
+        workspace.run(self.found, self.found, target, Move(steps=0))
         return workspace.level

@@ -17,6 +17,7 @@ from evomeans.engines.base import Abandonable, CountingSamples
 from evomeans.engines.course import least_of
 from evomeans.engines.cpu.assignment import PAIRS
 from evomeans.engines.cpu.course import Refining, choose_place, is_common_end
+from evomeans.engines.cpu.instructions import Move
 from evomeans.engines.cpu.layout import Samples, Solution, count_tiles
 from evomeans.engines.cpu.memory import Memory
 from evomeans.engines.cpu.offspring import NO_CHILD
@@ -145,7 +146,10 @@ class CpuEngine(Abandonable, CountingSamples):
         return [self._refine(start) for start in starts]
 
     def _refine(self, start: Order) -> Refinement:
-        workspace = self._workspace(len(start.centers))
+        try:
+            workspace = self._workspace(len(start.centers))
+        except Abandoned:
+            return Refinement.stopped(start)
         found = self._new_solution(workspace.k)
         known = self.memory.lend(start.parent, workspace.k)
         try:
@@ -154,7 +158,7 @@ class CpuEngine(Abandonable, CountingSamples):
         except Abandoned:
             # A workspace that no kernel has entered yet is blank.
             reached = workspace.positions
-            raise Abandoned(reached if reached.any() else None) from None
+            return Refinement.stopped(start, reached if reached.any() else None)
         finally:
             self.memory.take_back(start.parent, known)
         return self._remembered(found, inertia, refining.n_iter)
@@ -173,22 +177,18 @@ class CpuEngine(Abandonable, CountingSamples):
             if one is None or other is None:
                 return None
             found = self._new_solution(n_clusters)
-            workspace.breed(
-                one,
-                other,
-                found,
-                order.numbers,
-                Way.PARTS in ways,
-                ways[-1],
-                order.removed,
-                *choose_place(workspace, self._draw, order.alpha, order.quantile),
-                order.power,
-                local_search.swaps if n_clusters > 1 else 0,
-                order.quantile,
-                local_search.single_moves,
-                local_search.momentum,
-                least_of(local_search, order.least_explained),
+            placed, uniform = choose_place(workspace, self._draw, order.alpha, order.quantile)
+            move = Move(
+                inherit=True,
+                gone=order.removed,
+                placed=placed,
+                uniform=uniform,
+                least=least_of(local_search, order.least_explained),
+                leads=local_search.momentum,
+                moves=local_search.single_moves,
+                swaps=local_search.swaps > 0 and n_clusters > 1,
             )
+            workspace.breed(one, other, found, ways, move, order)
         finally:
             memory.take_back(first, one)
             memory.take_back(second, other)
@@ -229,7 +229,7 @@ class CpuEngine(Abandonable, CountingSamples):
         """Return samples that are assigned to their closest centres, and no more."""
         workspace = self._workspace(len(centers))
         found = self._new_solution(workspace.k)
-        workspace.run(found, found, centers, False, -1, 0.0, 1, steps=0)
+        workspace.run(found, found, centers, Move(steps=0))
         return found
 
     @property
@@ -312,10 +312,13 @@ class CpuEngine(Abandonable, CountingSamples):
         n_workers, n_threads = share_threads(self.n_jobs, most, self._work(n_clusters))
         if n_workers == 1 and not self.takes_long(n_clusters):
             return [self]
-        workers = [copy(self) for _ in range(n_workers)]
-        for worker in workers:
-            worker.n_jobs, worker._workspace_in_use = n_threads, None
-        return workers
+        return [self.twin(n_threads) for _ in range(n_workers)]
+
+    def twin(self, n_jobs: int) -> Self:
+        """Return an engine that shares the samples and the memory, but not the work space."""
+        twin = copy(self)
+        twin.n_jobs, twin._workspace_in_use = n_jobs, None
+        return twin
 
     def takes_long(self, n_clusters: int) -> bool:
         """Whether a refinement takes milliseconds."""

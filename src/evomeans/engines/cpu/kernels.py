@@ -17,6 +17,7 @@ from evomeans.compiled.ready import Call
 from evomeans.engines.cpu.acceleration import MomentumState, lead
 from evomeans.engines.cpu.assignment import reassign
 from evomeans.engines.cpu.hartigan import move_singles
+from evomeans.engines.cpu.instructions import Instructions
 from evomeans.engines.cpu.layout import Centers, Samples, Scratch, Solution, SparseRows, State
 from evomeans.engines.cpu.offspring import OffspringArrays, make_offspring
 from evomeans.engines.cpu.order import distribute, halve, route, split
@@ -100,25 +101,16 @@ class Kernels:
         parts, labelled = Parts.allocate(0), (state.labels, solution.centers)
         family, arrays = (solution,) * 3, OffspringArrays.allocate(0, 0, parts)
         momentum = MomentumState.allocate(0, 0)
-        choices = False, 0, -1, -1, 0.0, 1, 0, 0.0, 0, 0, 0, 0.0
-        numbers = False, -1, -1, 0.0, 1, 1, 0, 0, 0.0, 0, 0, 0, 0.0, 0, 1
+        instructions = Instructions.allocate()
+        shared = centers, scratch, *swapping, momentum
         self.arguments: dict[Any, tuple[Any, ...]] = {
-            refine: (samples, solution, solution, centers, scratch, *swapping, momentum, *numbers),
+            refine: (samples, solution, solution, *shared, instructions, 0, 1),
             reassign: (*bundles, -1, 0, 1),
             move_singles: (*bundles, 0, 1),
             lead: (*bundles, momentum, 0.0, 0, 0, 1),
             try_swaps: (samples, *swapping, state, centers, scratch, 1, 0.0),
             choose_parts: (samples, *labelled, *labelled, parts),
-            make_offspring: (
-                samples,
-                *family,
-                centers,
-                scratch,
-                *swapping,
-                momentum,
-                arrays,
-                *choices,
-            ),
+            make_offspring: (samples, *family, *shared, arrays, instructions),
         }
 
     @cached_property

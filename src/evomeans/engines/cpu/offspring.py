@@ -16,11 +16,11 @@ from evomeans.compiled.bundle import bundle
 from evomeans.compiled.entry import call_at
 from evomeans.compiled.jit import jit
 from evomeans.engines.cpu.acceleration import MomentumState
+from evomeans.engines.cpu.instructions import Instructions
 from evomeans.engines.cpu.layout import Centers, Samples, Scratch, Solution
 from evomeans.engines.cpu.partition import Parts, is_taken
 from evomeans.engines.cpu.swaps.lists import Clusters, UndoLog
 from evomeans.engines.protocol import Way
-from evomeans.engines.rules import MAX_ITERATIONS
 from evomeans.typing import FloatArray
 
 # Entry of ``Scratch.numbers``, after those of a refinement: the way in which the child was made,
@@ -28,7 +28,7 @@ from evomeans.typing import FloatArray
 MADE_BY = 5
 NO_CHILD = -1
 # Entries of ``OffspringArrays.addresses``.
-PARTS, MERGE, CROSS, REFINE, ASSIGN = range(5)
+PARTS, MERGE, CROSS, REFINE = range(4)
 BY_PARTS, BY_MERGING, BY_SQUARES = int(Way.PARTS), int(Way.MERGING), int(Way.SQUARED_MATCHING)
 
 
@@ -36,7 +36,7 @@ BY_PARTS, BY_MERGING, BY_SQUARES = int(Way.PARTS), int(Way.MERGING), int(Way.SQU
 class OffspringArrays(NamedTuple):
     """What crossovers of two solutions with k clusters each work with.
 
-    * ``addresses`` (5,): of the kernels, as far as they are needed.
+    * ``addresses`` (4,): of the kernels, as far as they are needed.
     * ``coins`` (k,): uniform numbers, one for each cluster.
     * ``is_second`` (1,): whether the child has most of its centres from the second solution.
     * ``parts``: see :class:`~evomeans.engines.cpu.partition.Parts`.
@@ -77,7 +77,7 @@ class OffspringArrays(NamedTuple):
     def allocate(cls, k: int, n_features: int, parts: Parts) -> OffspringArrays:
         """Allocate the arrays; the addresses are still to be set."""
         return cls(
-            addresses=np.zeros(5, np.int64),
+            addresses=np.zeros(4, np.int64),
             coins=np.empty(k),
             is_second=np.zeros(1, np.bool_),
             parts=parts,
@@ -112,18 +112,7 @@ def make_offspring(
     undo: UndoLog,
     momentum: MomentumState,
     arrays: OffspringArrays,
-    tries_parts: bool,
-    way: int,
-    removed: int,
-    placed: int,
-    quantile: float,
-    power: int,
-    lead: int,
-    least: float,
-    single_moves: int,
-    swap: int,
-    n_swaps: int,
-    seed: float,
+    instructions: Instructions,
 ) -> None:
     """Cross two solutions, relocate a centre of the child, and refine it.
 
@@ -141,18 +130,17 @@ def make_offspring(
     momentum : MomentumState
         For momentum; not read if there is none.
     arrays : OffspringArrays
-    tries_parts : bool
-        Whether the better parts of both are taken, if that is better than either. No centre is
-        relocated then.
-    way : int
-        What to do otherwise, see :class:`~evomeans.engines.protocol.Way`.
-    removed, placed, quantile, power, lead, least, single_moves, swap, n_swaps, seed
-        Of the refinement.
+    instructions : Instructions, in and out
+        Of the refinement. ``tries_parts`` says whether the better parts of both are taken, if that
+        is better than either; no centre is relocated then. ``way`` is what to do otherwise, see
+        :class:`~evomeans.engines.protocol.Way`.
     """
+    todo = instructions.record[0]
     child, addresses, is_second = centers.target, arrays.addresses, arrays.is_second
-    made_by = way
-    if tries_parts and take_better_parts(samples, first, second, arrays, child):
-        made_by, removed, placed = BY_PARTS, -1, -1
+    made_by = way = todo.way
+    if todo.tries_parts and take_better_parts(samples, first, second, arrays, child):
+        made_by = BY_PARTS
+        todo.gone = todo.placed = -1
     elif way == BY_MERGING:
         if not merge_centers(first, second, arrays, child):
             made_by = NO_CHILD
@@ -185,19 +173,7 @@ def make_offspring(
         clusters,
         undo,
         momentum,
-        True,
-        removed,
-        placed,
-        quantile,
-        power,
-        np.int64(MAX_ITERATIONS),
-        addresses[ASSIGN],
-        lead,
-        least,
-        single_moves,
-        swap,
-        n_swaps,
-        seed,
+        instructions,
         np.int64(0),
         np.int64(1),
     )

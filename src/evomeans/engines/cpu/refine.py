@@ -46,6 +46,7 @@ from evomeans.typing import FloatArray, Index, SingleArray
 
 if TYPE_CHECKING:
     from evomeans.engines.cpu.acceleration import MomentumState
+    from evomeans.engines.cpu.instructions import Instructions
 
 
 @jit(inline=False)
@@ -145,19 +146,7 @@ def refine(
     clusters: Clusters,
     undo: UndoLog,
     momentum: MomentumState,
-    inherit: bool,
-    removed: int,
-    placed: int,
-    quantile: float,
-    power: int,
-    steps: int,
-    assign: int,
-    lead: int,
-    least: float,
-    single_moves: int,
-    swap: int,
-    n_swaps: int,
-    seed: float,
+    instructions: Instructions,
     thread: int,
     n_threads: int,
 ) -> None:
@@ -167,7 +156,7 @@ def refine(
     ----------
     samples : Samples
     parent : Solution
-        Not read unless ``inherit``.
+        Not read unless the instructions say ``inherit``.
     found : Solution, out
         Where the refinement ends. It may be the ``parent``, if that is what ``centers`` hold.
     centers : Centers, in and out
@@ -179,49 +168,23 @@ def refine(
         For swaps; not read if there are none.
     momentum : MomentumState
         For momentum; not read if there is none.
-    inherit : bool
-        Whether to begin from ``parent``.
-    removed : int
-        The centre that is moved to a sample; −1 for none.
-    placed : int
-        The place of that sample; −1 for one that is drawn by its distance.
-    quantile, power
-        Uniform number for this draw, and the power of the distances.
-    steps : int
-        Maximum number of Lloyd's iterations, each a move of the centres to their means and an
-        assignment. With 0, samples are assigned to the target and nothing else. With −1 not even
-        the inertia is computed.
-    assign : int
-        Address of :func:`~evomeans.engines.cpu.assignment.reassign`. Two kernels can be compiled at
-        the same time.
-    lead : int
-        Address of :func:`~evomeans.engines.cpu.acceleration.lead`, to go there with momentum; 0 for
-        none.
-    least : float
-        What the centres have to explain in the end. Where that is hopeless, the refinement is given
-        up, and the inertia is infinite. 0 for anything. Only with momentum.
-    single_moves : int
-        Address of :func:`~evomeans.engines.cpu.hartigan.move_singles`, to continue from the fixed
-        point by Hartigan's moves until there are none; 0 to end there. Many searches do not make
-        such moves, and would compile them for nothing if they were a part of this kernel.
-    swap : int
-        Address of :func:`~evomeans.engines.cpu.swaps.search.try_swaps`; 0 to try none. None are
-        tried either if a cluster is empty.
-    n_swaps, seed : int and float
-        Of the swaps.
+    instructions : Instructions
+        What to do. No swaps are tried if a cluster is empty.
     thread, n_threads : int
     """
-    state = found.state
+    todo = instructions.record[0]
+    state, inherit, steps, placed = found.state, todo.inherit, todo.steps, todo.placed
+    power, assign, lead, swap = todo.power, todo.assign, todo.lead, todo.swap
     if not inherit:
         forget(state, centers.weights.shape[0], thread, n_threads)
     if not inherit or parent.state.labels.ctypes.data != state.labels.ctypes.data:
         begin(parent, state, centers, inherit, thread, n_threads)
     if placed >= 0:
-        place_center(samples, centers.target, removed, placed, thread, n_threads)
+        place_center(samples, centers.target, todo.gone, placed, thread, n_threads)
     if thread == 0:
         scratch.numbers[ITERATIONS] = 0.0
         scratch.numbers[SWAPS] = -1.0
-    target, drawn, uniform = centers.target, removed if placed < 0 else -1, quantile
+    target, drawn, uniform = centers.target, todo.gone if placed < 0 else -1, todo.uniform
     while True:
         if lead != 0:
             # A single assignment; from there on there is momentum.
@@ -243,7 +206,16 @@ def refine(
             if scratch.barrier[ABANDONED] != 0:
                 break
             call_at(
-                lead, samples, state, centers, scratch, momentum, least, assign, thread, n_threads
+                lead,
+                samples,
+                state,
+                centers,
+                scratch,
+                momentum,
+                todo.least,
+                assign,
+                thread,
+                n_threads,
             )
             if scratch.numbers[INERTIA] == np.inf or scratch.barrier[ABANDONED] != 0:
                 break
@@ -259,7 +231,7 @@ def refine(
             power,
             steps,
             assign,
-            single_moves,
+            todo.move,
             thread,
             n_threads,
         )
@@ -270,7 +242,8 @@ def refine(
         meet(scratch.barrier, n_threads)
         if thread == 0:
             scratch.numbers[UNSWAPPED] = scratch.numbers[INERTIA]
-            call_at(swap, samples, clusters, undo, state, centers, scratch, n_swaps, seed)
+            count, seed = todo.swaps, todo.quantile
+            call_at(swap, samples, clusters, undo, state, centers, scratch, count, seed)
             scratch.numbers[SWAPS] = np.float64(undo.numbers[SUCCESSES])
         meet(scratch.barrier, n_threads)
         if scratch.numbers[SWAPS] == 0.0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from evomeans.compiled.entry import address_of
 from evomeans.engines.course import Level
 from evomeans.engines.cpu.acceleration import MomentumState
+from evomeans.engines.cpu.instructions import PLAIN, Instructions, Move, numbers_of
 from evomeans.engines.cpu.kernels import Kernels, kernels_for
 from evomeans.engines.cpu.layout import (
     Centers,
@@ -21,7 +23,6 @@ from evomeans.engines.cpu.layout import (
     State,
 )
 from evomeans.engines.cpu.offspring import (
-    ASSIGN,
     CROSS,
     MERGE,
     PARTS,
@@ -34,8 +35,7 @@ from evomeans.engines.cpu.samples import with_room
 from evomeans.engines.cpu.seeding import Candidates, all_distances, draw_at, seed
 from evomeans.engines.cpu.swaps.lists import SUCCESSES, Clusters, UndoLog
 from evomeans.engines.cpu.threads import ThreadTeam
-from evomeans.engines.protocol import Way
-from evomeans.engines.rules import MAX_ITERATIONS
+from evomeans.engines.protocol import Order, Way
 from evomeans.typing import FloatArray
 
 
@@ -115,46 +115,43 @@ class Workspace:
         parent: Solution,
         found: Solution,
         target: FloatArray,
-        inherit: bool,
-        removed: int,
-        quantile: float,
-        power: int,
-        steps: int = MAX_ITERATIONS,
-        single_moves: bool = False,
-        swaps: int = 0,
-        seed: float = 0.0,
-        placed: int = -1,
-        momentum: bool = False,
-        least: float = 0.0,
+        move: Move,
+        order: Order = PLAIN,
     ) -> None:
         """Run the kernel; see :func:`~evomeans.engines.cpu.refine.refine`."""
         self.target[:] = target
-        kernels, (samples, centers, scratch) = self._kernels, self._addresses
-        clusters, undo = self._swap_addresses if swaps else (0, 0)
         self.team.run(
-            kernels.refine,
-            samples,
+            self._kernels.refine,
+            self._addresses[0],
             address_of(parent),
             address_of(found),
-            centers,
-            scratch,
-            clusters,
-            undo,
-            self._momentum_address if momentum else 0,
-            inherit,
-            removed,
-            placed,
-            quantile,
-            power,
-            steps,
-            kernels.reassign,
-            kernels.lead if momentum else 0,
-            least,
-            kernels.move_singles if single_moves else 0,
-            kernels.try_swaps if swaps else 0,
-            swaps,
-            seed,
+            *self._instructed(move, order),
         )
+
+    def _instructed(
+        self, move: Move, order: Order, tries_parts: bool = False, way: int = 0
+    ) -> tuple[Any, ...]:
+        """Write the instructions, and return the addresses of all that they need."""
+        kernels, (_, centers, scratch) = self._kernels, self._addresses
+        inherit, gone, placed, uniform, steps, least, leads, moves, swaps = move
+        self._instructions.record[0] = (
+            inherit,
+            gone,
+            placed,
+            uniform,
+            steps,
+            least,
+            kernels.reassign,
+            kernels.lead if leads else 0,
+            kernels.move_singles if moves else 0,
+            kernels.try_swaps if swaps else 0,
+            tries_parts,
+            way,
+            *numbers_of(order),
+        )
+        swapping = self._swap_addresses if swaps else (0, 0)
+        momentum = self._momentum_address if leads else 0
+        return centers, scratch, *swapping, momentum, self._instructions_address
 
     def swap(self, state: State, count: int, seed: float) -> bool:
         """Try swaps; return whether any was kept. The result is in ``swapped``."""
@@ -170,47 +167,23 @@ class Workspace:
         first: Solution,
         second: Solution,
         found: Solution,
-        coins: FloatArray,
-        tries_parts: bool,
-        way: int,
-        removed: int,
-        placed: int,
-        quantile: float,
-        power: int,
-        swaps: int,
-        seed: float,
-        single_moves: bool,
-        momentum: bool,
-        least: float,
+        ways: Sequence[Way],
+        move: Move,
+        order: Order,
     ) -> None:
         """Make an offspring; see :func:`~evomeans.engines.cpu.offspring.make_offspring`."""
-        self._nursery.coins[:] = coins
-        kernels, (samples, centers, scratch) = self._kernels, self._addresses
-        clusters, undo = self._swap_addresses if swaps else (0, 0)
+        self._nursery.coins[:] = order.numbers
+        tries_parts, way = Way.PARTS in ways, ways[-1]
+        *shared, instructions = self._instructed(move, order, tries_parts, way)
         self.team.run_alone(
-            kernels.offspring,
-            samples,
+            self._kernels.offspring,
+            self._addresses[0],
             address_of(first),
             address_of(second),
             address_of(found),
-            centers,
-            scratch,
-            clusters,
-            undo,
-            self._momentum_address if momentum else 0,
+            *shared,
             self._nursery_for(tries_parts, way),
-            tries_parts,
-            way,
-            removed,
-            placed,
-            quantile,
-            power,
-            kernels.lead if momentum else 0,
-            least,
-            kernels.move_singles if single_moves else 0,
-            kernels.try_swaps if swaps else 0,
-            swaps,
-            seed,
+            instructions,
         )
 
     def _nursery_for(self, tries_parts: bool, way: int) -> int:
@@ -218,7 +191,7 @@ class Workspace:
         if (tries_parts, way) not in self._ways:
             self._ways.add((tries_parts, way))
             addresses, kernels = self._nursery.addresses, self._kernels
-            addresses[REFINE], addresses[ASSIGN] = kernels.refine_address, kernels.reassign
+            addresses[REFINE] = kernels.refine_address
             if tries_parts:
                 addresses[PARTS] = kernels.choose_parts
             if way == Way.MERGING:
@@ -226,6 +199,14 @@ class Workspace:
             else:
                 addresses[CROSS] = kernels.cross
         return self._nursery_address
+
+    @cached_property
+    def _instructions(self) -> Instructions:
+        return Instructions.allocate()
+
+    @cached_property
+    def _instructions_address(self) -> int:
+        return address_of(self._instructions)
 
     @cached_property
     def _nursery_address(self) -> int:

@@ -219,7 +219,8 @@ class DaskEngine(PlainKMeans):
                 self.check_abandoned()
                 answers = self.ask(list(asking.values()))
             except Abandoned:
-                raise Abandoned(following[0].centers) from None
+                reached = [one.centers for one in following]
+                return [Refinement.stopped(*one) for one in zip(starts, reached, strict=True)]
             for number, answer in zip(list(asking), answers, strict=True):
                 try:
                     asking[number] = courses[number].send(answer)

@@ -185,7 +185,9 @@ class GpuEngine(PlainKMeans):
         try:
             levels = refining.run(starts, self.memory, self.total_weight)
         except Abandoned:
-            raise Abandoned(refining.batch.read_centers(1)[0]) from None
+            (reached,) = refining.batch.read_centers(1)
+            others = [Refinement.stopped(start) for start in starts[1:]]
+            return [Refinement.stopped(starts[0], reached), *others]
         batch = refining.batch
         n_iter = batch.n_iter.tolist()
         return [
