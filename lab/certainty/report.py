@@ -131,16 +131,20 @@ def draw(ends: Sequence[Ended], path: Path) -> None:
     from matplotlib import pyplot as plt
     from scipy.stats import binomtest
 
-    figure, axes = plt.subplots(figsize=(4.8, 4.2), layout="constrained")
-    axes.plot([0, 100], [0, 100], color="0.7", linewidth=1)
-    for one in binned(ends):
+    figure, axes = plt.subplots(figsize=(6.0, 3.4), layout="constrained")
+    bins = binned(ends)
+    for place, one in enumerate(bins):
         interval = binomtest(round(one.right * one.runs), one.runs).proportion_ci(method="wilson")
         bars = [[100 * (one.right - interval.low)], [100 * (interval.high - one.right)]]
-        axes.errorbar(100 * one.said, 100 * one.right, bars, color="#2a6f97", marker="o", capsize=3)
-        place = (100 * one.said, 100 * interval.low)
-        style = {"ha": "center", "va": "top", "fontsize": 8}
-        axes.annotate(f"{one.runs}", place, xytext=(0, -3), textcoords="offset points", **style)
-    axes.set_xlabel("certainty_ of a run, %")
+        label = "right, with 95 % intervals" if place == 0 else None
+        style = {"color": "#2a6f97", "marker": "o", "capsize": 3, "linestyle": "", "label": label}
+        axes.errorbar(place, 100 * one.right, bars, **style)
+        said = "certainty_, on average" if place == 0 else None
+        axes.plot(place, 100 * one.said, color="#c44e52", marker="_", markersize=16, label=said)
+    names = [f"{one.low:.2f} to {one.high:.2f}\n{one.runs} runs" for one in bins]
+    axes.set_xticks(range(len(bins)), names, fontsize=8)
+    axes.set_xlabel("certainty_ of a run")
     axes.set_ylabel("within 0.01 % of the best known, %")
+    axes.legend(frameon=False, loc="lower right")
     axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, dpi=150)

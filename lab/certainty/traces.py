@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from evomeans import HGMeans
-from evomeans.search.certainty import Evidence, gather, work
+from evomeans.search.certainty import SearchEvidence, gather, work
 from evomeans.search.history import OffspringRecord
 from evomeans.search.settings import DEEP
 from lab.certainty.problems import Problem
@@ -50,7 +50,7 @@ class Moment:
     has_ended : bool
         Whether a population has ended, so the search may.
     n_clusters, n_starts, waited
-        See :class:`~evomeans.search.certainty.Evidence`.
+        See :class:`~evomeans.search.certainty.SearchEvidence`.
     """
 
     problem: str
@@ -66,9 +66,9 @@ class Moment:
     waited: float
 
     @property
-    def evidence(self) -> Evidence:
+    def evidence(self) -> SearchEvidence:
         """What certainty is computed from."""
-        return Evidence(self.n_clusters, self.n_starts, self.waited)
+        return SearchEvidence(self.n_clusters, self.n_starts, self.waited)
 
 
 def trace(problem: Problem, seed: int, setting: str = DEFAULT, **changed: Any) -> list[Moment]:

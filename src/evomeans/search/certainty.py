@@ -17,7 +17,7 @@ from typing import NamedTuple
 from evomeans.search.history import SWAPPED, OffspringRecord
 
 INTERCEPT = 3.678
-# Of the features of Evidence, in their order.
+# Of the features of SearchEvidence, in their order.
 COEFFICIENTS = (1.136, -0.524, 1.161)
 # A population whose best is a founder has settled after this share of the patience at the latest,
 # so a search that has waited as long is not cut short.
@@ -29,7 +29,7 @@ OTHER_WORK, CHEAP = 250_000, 3e8
 JUST_FOUND = 0.03
 
 
-class Evidence(NamedTuple):
+class SearchEvidence(NamedTuple):
     """What a search has seen of its best solution.
 
     Parameters
@@ -55,7 +55,7 @@ class Evidence(NamedTuple):
 
 def gather(
     history: Sequence[OffspringRecord], n_clusters: int, patience: int, tolerance: float
-) -> Evidence:
+) -> SearchEvidence:
     """Count what the records of a search say.
 
     Parameters
@@ -79,10 +79,10 @@ def gather(
     begun = {record.population for record in history if record.founder}
     hits = {record.population for record in found} & begun | {found[0].population}
     n_starts = sum(max(1, founders[population]) for population in hits)
-    return Evidence(n_clusters, n_starts, (last.number - found[0].number) / patience)
+    return SearchEvidence(n_clusters, n_starts, (last.number - found[0].number) / patience)
 
 
-def certainty(evidence: Evidence) -> float:
+def certainty(evidence: SearchEvidence) -> float:
     """Return the probability that no solution within reach is better by more than 0.01 %."""
     terms = zip(COEFFICIENTS, evidence.features, strict=True)
     logit = INTERCEPT + sum(coefficient * feature for coefficient, feature in terms)
