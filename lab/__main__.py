@@ -20,6 +20,7 @@ COMMANDS: dict[str, dict[str, str]] = {
     "How good": {
         "whole_runs": "searches to their own end: time, success, what they say of it",
         "calibration": "what searches say of themselves, and how often it is true",
+        "certainty": "certainty_ on problems that it was not fitted to: fit and report",
         "planted": "planted clusters in many dimensions: how many are missed",
         "large": "searches that begin on samples, and rivals on large data",
         "models": "size limits, links, cosine, outliers and kernels beside rivals",
@@ -49,7 +50,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "warmup": "compile what the package and the baselines need, once for this machine",
     },
 }
-FOLDERS = {"paper", "data", "rivals"}
+FOLDERS = {"paper", "data", "rivals", "certainty"}
 
 
 def overview() -> str:

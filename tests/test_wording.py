@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from evomeans import StopReason
@@ -17,6 +19,7 @@ from evomeans.wording import (
     parse_duration,
     percent_text,
     printable,
+    probability_text,
     quoted,
     stop_text,
 )
@@ -170,6 +173,15 @@ def test_advice_only_where_more_time_could_help():
 )
 def test_certainty_in_a_few_words(reason, rediscoveries, text):
     assert certainty_text(reason, rediscoveries) == text
+
+
+def test_certainty_is_said_in_percent_rounded_down():
+    assert certainty_text("agreement", 1, 0.9999) == (
+        "99 %; found again once, from independent starts"
+    )
+    assert probability_text(0.957).startswith("It is 95 % certain that ")
+    assert probability_text(1.0).startswith("It is 100 % certain")
+    assert probability_text(math.nan) == ""
 
 
 def test_packages_can_be_installed_from_a_clone_and_from_an_index():

@@ -153,7 +153,20 @@ def stop_text(reason: str, offspring: int, since_improvement: int, rediscoveries
     return " ".join(sentences)
 
 
-def certainty_text(reason: str, rediscoveries: int) -> str:
+def probability_text(certainty: float) -> str:
+    """Say how probable it is that a search has found the best solution; empty if not known."""
+    if math.isnan(certainty):
+        return ""
+    percent = _certain_percent(certainty)
+    return f"It is {percent} certain that no solution within reach is better by more than 0.01 %."
+
+
+def _certain_percent(certainty: float) -> str:
+    """Round a probability down: what is not proven is never 100 % certain."""
+    return "100 %" if certainty == 1.0 else f"{math.floor(100.0 * certainty)} %"
+
+
+def certainty_text(reason: str, rediscoveries: int, certainty: float = math.nan) -> str:
     """Say in a few words how sure it is that a search has found the best solution.
 
     Parameters
@@ -162,9 +175,13 @@ def certainty_text(reason: str, rediscoveries: int) -> str:
         A :class:`~evomeans.StopReason`.
     rediscoveries : int
         How often an independent start led to the best solution again.
+    certainty : float
+        Probability that there is nothing better; not a number if it is not known.
     """
     if reason == "proven_optimal":
         return "proven optimal"
+    if not math.isnan(certainty):
+        return f"{_certain_percent(certainty)}; {certainty_text(reason, rediscoveries)}"
     if rediscoveries:
         times = {1: "once", 2: "twice"}.get(rediscoveries, f"{rediscoveries:,} times")
         return f"found again {times}, from independent starts"

@@ -70,7 +70,8 @@ def test_summary(evomeans, blobs):
     assert "seed 1" in result.out
     assert "-o FOLDER keeps" in result.out
     assert "independent starts led to the same best solution." in result.out
-    assert len(result.out.splitlines()) == 6
+    assert "% certain that no solution within reach is better" in result.out
+    assert len(result.out.splitlines()) == 7
     assert names() == {"blobs.csv"}
 
 

@@ -53,6 +53,7 @@ def test_the_signature_is_the_agreed_one():
         "n_iter_no_change": None,
         "max_time": None,
         "target_inertia": None,
+        "certainty": 0.95,
         "subsample": "auto",
         "init": None,
         "engine": "auto",
@@ -391,10 +392,10 @@ def test_the_deep_strategy_is_the_default_and_deeper(engine):
 def test_rediscoveries_are_counted_and_end_the_search(engine):
     """On easy data every founder finds the same, and offspring find nothing better."""
     blobs = np.repeat(np.eye(4), 8, axis=0) + 0.01 * X[:32, :1]
-    model = HGMeans(4, random_state=0, engine=engine, n_iter_no_change=20).fit(blobs)
+    model = HGMeans(4, random_state=0, engine=engine).fit(blobs)
     assert model.stop_reason_ == "agreement"
     assert model.n_rediscoveries_ == model.max_population - 1
-    assert model.n_iter_ == 20
+    assert model.n_iter_ == 50
     short = HGMeans(4, random_state=0, engine=engine, max_offspring=10).fit(blobs)
     assert (short.stop_reason_, short.n_rediscoveries_) == ("max_offspring", 0)
 

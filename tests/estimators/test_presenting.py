@@ -59,7 +59,9 @@ def test_what_the_card_says():
     texts = Texts(shown(model)).found
     for text in ("3 clusters", "60 samples with 2 features", "20 to 20 samples"):
         assert text in texts
-    assert f"found again {model.n_rediscoveries_} times, from independent starts" in texts
+    (said,) = [text for text in texts if "found again" in text]
+    assert said.endswith(f"; found again {model.n_rediscoveries_} times, from independent starts")
+    assert said.startswith(f"{int(100 * model.certainty_)} %")
     model.certify(X, max_time=5)
     assert any(text.startswith("Proven optimal") for text in Texts(shown(model)).found)
 

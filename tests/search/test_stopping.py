@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from evomeans.search.settings import SearchSettings, Strategy
+from evomeans.search.settings import MOST_AGREEING, SearchSettings, Strategy
 from evomeans.search.stopping import Progress, StopReason, reason_to_stop
 
 SETTINGS = SearchSettings(max_offspring=100, patience=10, max_time=60.0, target_inertia=5.0)
@@ -52,6 +52,23 @@ def test_asking_twice_gives_the_same_answer() -> None:
     running, over = Progress(**RUNNING), Progress(**{**RUNNING, "offspring": 100})
     answers = [reason_to_stop(p, SETTINGS) for p in (running, over, running, over)]
     assert answers == [None, StopReason.MAX_OFFSPRING] * 2
+
+
+@pytest.mark.parametrize(
+    ("n_agreeing", "certainty", "is_enough"),
+    [
+        (2, 0.89, False),
+        (2, 0.9, True),
+        (1, 0.99, False),
+        (MOST_AGREEING, 0.5, True),
+        (MOST_AGREEING - 1, 0.5, False),
+    ],
+)
+def test_agreement_is_enough_from_a_level_of_certainty_on(n_agreeing, certainty, is_enough) -> None:
+    settings = SearchSettings(certainty=0.9, strategy=Strategy("several", agreement=2))
+    seen = {**RUNNING, "n_agreeing": n_agreeing, "certainty": certainty}
+    reason = reason_to_stop(Progress(**seen), settings)
+    assert reason is (StopReason.AGREEMENT if is_enough else None)
 
 
 @pytest.mark.parametrize(

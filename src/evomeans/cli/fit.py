@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from evomeans.wording import (
     levels_text,
     number_text,
     percent_text,
+    probability_text,
     stop_text,
 )
 
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 
 PASSED_ON = (
     *("strategy", "max_time", "max_offspring", "n_iter_no_change", "target_inertia"),
-    *("min_population", "max_population", "subsample"),
+    *("certainty", "min_population", "max_population", "subsample"),
 )
 """Options that are parameters of the estimator, which has its own defaults for them."""
 LEFT_OUT = ("warm_start", "verbose")
@@ -106,6 +108,7 @@ class FitCommand(Command):
             "stop_reason": str(model.stop_reason_),
             "n_iter": model.n_iter_,
             "n_rediscoveries": model.n_rediscoveries_,
+            "certainty": None if math.isnan(model.certainty_) else model.certainty_,
             "first_inertia": first,
             "gain_percent": 100.0 * (1.0 - model.inertia_ / first) if first else None,
             "cluster_sizes": sizes.tolist(),
@@ -217,8 +220,8 @@ def _how_it_ended(model: SearchingEstimator) -> list[str]:
     since = offspring - history.when_best_was_found().number
     ended = stop_text(model.stop_reason_, offspring, since, model.n_rediscoveries_)
     spent = f"{offspring:,} offspring in {duration_text(seconds)}, seed {model.random_state}"
-    lines = [spent, ended, levels_text(model.levels_)]
-    labels = ["search", "", ""]
+    lines = [spent, ended, probability_text(model.certainty_), levels_text(model.levels_)]
+    labels = ["search", "", "", ""]
     return [f"  {label:10}{line}" for label, line in zip(labels, lines, strict=True) if line]
 
 

@@ -312,6 +312,9 @@ class SearchOptions(SharedSearchOptions):
     target_inertia: Annotated[float | None, Parameter(validator=Number(gte=0))] = None
     """Stop as soon as this is reached."""
 
+    certainty: Annotated[float | None, Parameter(validator=Number(gte=0, lte=1))] = None
+    """Stop when it is this probable that nothing better is within reach (0.95)."""
+
     min_population: AtLeastOne | None = None
     """Solutions kept when the population is cut down (10)."""
 

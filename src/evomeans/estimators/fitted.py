@@ -377,6 +377,8 @@ class FittedCenters(
         if update and certificate.improved and certificate.labels is not None:
             self._take(X, sample_weight, certificate.labels)
         self.certificate_ = self._in_its_objective(certificate)
+        if self.certificate_.is_optimal and hasattr(self, "certainty_"):
+            self.certainty_ = 1.0
         return self.certificate_
 
     def _check_certifiable(self) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from evomeans.estimators.callbacks import with_callbacks
 from evomeans.estimators.parameters import (
+    DEFAULT_CERTAINTY,
     DEFAULT_MAX_OFFSPRING,
     Parameters,
     explaining_kmeans_parameters,
@@ -72,6 +73,11 @@ class HGMeans(SearchingEstimator):
 
     target_inertia : float, default=None
         Stop as soon as a solution is at least this good.
+
+    certainty : float, default=0.95
+        Stop as soon as ``certainty_`` is at least this. Independent populations follow each other
+        until then, with strategy "deep". 0 stops as soon as two independent starts agree; 1 stops
+        only by another limit, or when 50 starts agree. "paper" does not use it.
 
     subsample : int, "auto" or None, default="auto"
         Rows of the sample on which every population begins if ``X`` has many rows: it is searched
@@ -157,7 +163,13 @@ class HGMeans(SearchingEstimator):
         How many further starts led to the same best solution, within 0.001 % of its inertia,
         independently of each other: the honest sign of convergence. A start is a population; or a
         founder, if several of one population came there by themselves. A search that ends by
-        "agreement" has at least 2; one that was limited may have 0.
+        "agreement" has at least 1; one that was limited may have 0.
+
+    certainty_ : float
+        Estimated probability that no clustering within reach of the search is better by more than
+        0.01 %, from how many populations found the best one, and how many did not. It is 1 if the
+        clustering is proven to be optimal, also by :meth:`certify`, and not a number with strategy
+        "paper". docs/guide/how-sure.md says how often it was right.
 
     levels_ : tuple of int
         Rows of the levels of the search: all rows, then the samples on which populations began,
@@ -277,6 +289,7 @@ class HGMeans(SearchingEstimator):
     n_iter_no_change: int | None = None
     max_time: float | None = None
     target_inertia: float | None = None
+    certainty: float = DEFAULT_CERTAINTY
     subsample: int | str | None = "auto"
     init: Any = None
     engine: str = "auto"

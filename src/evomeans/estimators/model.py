@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from evomeans.engines import is_dask
 from evomeans.engines.frame import is_sparse
 from evomeans.estimators.callbacks import with_callbacks
-from evomeans.estimators.parameters import DEFAULT_MAX_OFFSPRING
+from evomeans.estimators.parameters import DEFAULT_CERTAINTY, DEFAULT_MAX_OFFSPRING
 from evomeans.estimators.searching import SearchingEstimator
 from evomeans.search import Strategy
 
@@ -82,6 +82,10 @@ class Model(SearchingEstimator):
     target_inertia : float, default=None
         Stop as soon as the objective is at most this.
 
+    certainty : float, default=0.95
+        Stop as soon as ``certainty_`` is at least this. It was measured for
+        :class:`~evomeans.HGMeans`; for this model it is an estimate.
+
     init : array-like of shape (n_clusters, n_features) or \
             (n_solutions, n_clusters, n_features), default=None
         Centres, or several sets of them, that join the first population.
@@ -122,6 +126,7 @@ class Model(SearchingEstimator):
     n_iter_no_change: int | None = None
     max_time: float | None = None
     target_inertia: float | None = None
+    certainty: float = DEFAULT_CERTAINTY
     init: Any = None
     n_jobs: int | None = None
     random_state: Any = None

@@ -35,6 +35,7 @@ RandomSource = int | np.random.Generator | np.random.RandomState
 MOST_THREADS = 4096
 DENSE_ENGINES = ("gpu", "dask", "reference")
 DEFAULT_MAX_OFFSPRING = 5000
+DEFAULT_CERTAINTY = 0.95
 
 # What HGMeans does instead of what these set in sklearn.cluster.KMeans.
 KMEANS_PARAMETERS = {
@@ -105,6 +106,7 @@ def check_search_settings(estimator: Any) -> SearchSettings:
             patience=check_optional_int("n_iter_no_change", estimator.n_iter_no_change),
             max_time=check_real("max_time", estimator.max_time),
             target_inertia=check_real("target_inertia", estimator.target_inertia),
+            certainty=check_certainty(estimator.certainty),
             subsample=check_subsample(estimator.subsample, estimator.n_clusters),
             strategy=check_strategy(estimator.strategy),
         )
@@ -185,6 +187,15 @@ def check_real(name: str, value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a number or None, got {shown(value)}.")
     return float(value)
+
+
+def check_certainty(value: object) -> float:
+    """Return the level of certainty as a float."""
+    if value is None:
+        raise TypeError("certainty must be a number between 0 and 1, got None.")
+    level = check_real("certainty", value)
+    assert level is not None
+    return level
 
 
 def shown(value: object) -> str:

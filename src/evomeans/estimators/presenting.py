@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from html import escape
 from pathlib import Path
@@ -131,7 +132,8 @@ def _certainty(model: Any) -> str:
     reason = str(getattr(model, "stop_reason_", ""))
     # A baseline does not look for its best solution again.
     known = hasattr(model, "n_rediscoveries_")
-    return certainty_text(reason, model.n_rediscoveries_) if known else ""
+    certainty = getattr(model, "certainty_", math.nan)
+    return certainty_text(reason, model.n_rediscoveries_, certainty) if known else ""
 
 
 def _path_card(path: Any) -> tuple[dict[str, str], str]:

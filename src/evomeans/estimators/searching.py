@@ -55,7 +55,14 @@ from evomeans.storage.checkpoint import Checkpoint
 from evomeans.storage.model_file import write_model
 from evomeans.storage.state_file import describe_problem
 from evomeans.typing import FloatArray
-from evomeans.wording import advice_text, levels_text, number_text, offspring_text, stop_text
+from evomeans.wording import (
+    advice_text,
+    levels_text,
+    number_text,
+    offspring_text,
+    probability_text,
+    stop_text,
+)
 
 PAPER_FAST = {
     "min_population": 5,
@@ -77,6 +84,9 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
         Offspring made.
     n_rediscoveries_ : int
         How many further independent starts led to the same best solution.
+    certainty_ : float
+        Estimated probability that no solution within reach is better by more than 0.01 %. It was
+        measured for plain k-means; not a number with strategy "paper".
     levels_ : tuple of int
         Rows of the levels of the search, all rows first.
     missing_abilities_ : tuple of str
@@ -106,6 +116,7 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
     max_time: float | None
     n_iter_: int
     n_rediscoveries_: int
+    certainty_: float
     levels_: tuple[int, ...]
     missing_abilities_: tuple[str, ...]
     history_: History
@@ -263,6 +274,8 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
         self._keep_solution(features, frame, solution)
         self.n_iter_ = result.n_offspring
         self.n_rediscoveries_ = result.n_rediscoveries
+        is_proven = result.stop_reason is StopReason.PROVEN_OPTIMAL
+        self.certainty_ = 1.0 if is_proven else result.certainty
         self.missing_abilities_ = tuple(sorted(map(str, result.missing_abilities)))
         self.levels_ = result.levels
         self.history_ = result.history
@@ -365,4 +378,5 @@ def _how_it_ended(result: SearchResult, inertia: float) -> str:
     ended = (str(result.stop_reason), made, since, result.n_rediscoveries)
     work = offspring_text(made, result.n_given_up, result.n_on_samples)
     found = f"Inertia {number_text(inertia, 8)} after {work}."
-    return " ".join(filter(None, [found, stop_text(*ended), advice_text(*ended)]))
+    sure = probability_text(result.certainty)
+    return " ".join(filter(None, [found, stop_text(*ended), sure, advice_text(*ended)]))

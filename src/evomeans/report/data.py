@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -147,10 +148,17 @@ def _run(
         "last_improvement_seconds": float(reached.seconds) if reached else 0.0,
         "stop_reason": str(getattr(model, "stop_reason_", "")),
         "n_rediscoveries": int(getattr(model, "n_rediscoveries_", 0)),
+        "certainty": _certainty(model),
         "levels": [int(rows) for rows in getattr(model, "levels_", ())],
         "certificate": None if certificate is None else str(certificate),
         "kmeans": kmeans_runs(samples.X, k, samples.weights, inertia, n_runs),
     }
+
+
+def _certainty(model: Any) -> float | None:
+    """Return how certain it is that there is nothing better; None if it is not known."""
+    certainty = float(getattr(model, "certainty_", math.nan))
+    return None if math.isnan(certainty) else certainty
 
 
 def _is_plain(model: Any) -> bool:

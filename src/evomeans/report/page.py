@@ -23,6 +23,7 @@ from evomeans.wording import (
     levels_text,
     number_text,
     percent_text,
+    probability_text,
     stop_text,
 )
 
@@ -86,11 +87,17 @@ def _page(data: Mapping[str, Any], jinja2: Any) -> str:
         data,
         report_figures(data),
         run=run,
-        stop=f"{stop_text(*ended)} {levels_text(run['levels'])}".strip() if ended[0] else "",
+        stop=_how_it_ended(run, ended) if ended[0] else "",
         advice=advice_text(*ended),
         csv=labels_csv(data["labels"]),
         run_id=run_id(data),
     )
+
+
+def _how_it_ended(run: Mapping[str, Any], ended: tuple[str, int, int, int]) -> str:
+    certainty = run.get("certainty")
+    sure = "" if certainty is None else probability_text(certainty)
+    return " ".join(filter(None, [stop_text(*ended), sure, levels_text(run["levels"])]))
 
 
 def run_id(data: Mapping[str, Any]) -> str:

@@ -52,7 +52,7 @@ def evolve(search: Search, workers: Workers, keeper: Keeper, levels: Sequence[in
     while (reason := search.reason_to_stop()) is None:
         # An engine that refines many together adds the whole round first.
         is_between = engine.batch == 1 or not len(making)
-        if is_between and (state.population.is_settled or state.has_found_again):
+        if is_between and search.has_ended:
             making.drop()
             search.settle()
         population = state.population

@@ -16,6 +16,9 @@ from evomeans.files import write_atomically
 from evomeans.search.population import IMPROVEMENT
 from evomeans.sparkline import convergence_html
 
+# What the record calls the first solution after its swaps.
+SWAPPED = "swaps of the first"
+
 
 @dataclass(frozen=True, slots=True)
 class OffspringRecord:

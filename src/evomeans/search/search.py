@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -10,8 +11,9 @@ import numpy as np
 
 from evomeans.engines.protocol import Engine, Order, Refinement
 from evomeans.search.breeding import NAMES
+from evomeans.search.certainty import certainty, gather, work
 from evomeans.search.founding import Founding
-from evomeans.search.history import OffspringRecord
+from evomeans.search.history import SWAPPED, OffspringRecord
 from evomeans.search.observers import Audience, Observer
 from evomeans.search.plan import Facts, Plan, measure_spacing, missing_abilities, plan
 from evomeans.search.population import Individual, inherited_alpha, spread
@@ -23,8 +25,6 @@ from evomeans.typing import FloatArray
 
 # Founders that are in the making at the same time.
 MOST_FOUNDERS = 64
-# What the record calls the first solution after its swaps.
-SWAPPED = "swaps of the first"
 
 
 class Weighed(NamedTuple):
@@ -70,13 +70,13 @@ class Search:
         self.audience = Audience(observers)
         self.weigh = weigh or self._weigh
         self.is_unfinished = False
+        self.facts = Facts.of(engine)
         self._plan()
 
     def _plan(self) -> None:
         """Plan what the population works with, as far as is known of the clusters."""
         spacing = self.state.spacing
-        facts = Facts.of(self.engine)
-        self.plan: Plan = plan(self.settings, facts, self.n_clusters, spacing)
+        self.plan: Plan = plan(self.settings, self.facts, self.n_clusters, spacing)
         self.state.population.rules = self.plan.rules
 
     def _weigh(self, centers: FloatArray) -> Weighed:
@@ -254,7 +254,7 @@ class Search:
             return StopReason.OBSERVER
         if self.is_unfinished:
             return StopReason.MAX_TIME
-        state.seconds = timing.seconds
+        state.seconds, facts = timing.seconds, self.facts
         progress = Progress(
             offspring=state.n_offspring,
             is_settled=state.population.is_settled,
@@ -264,9 +264,24 @@ class Search:
             solutions=len(state.history),
             is_exhausted=state.population.is_exhausted,
             reserve=timing.reserve,
+            certainty=self.certainty() if self.has_ended else 0.0,
+            work=work(state.n_made, facts.n_samples, facts.n_features, self.n_clusters),
         )
         reason = reason_to_stop(progress, self.settings)
         return None if in_round and reason is StopReason.MAX_TIME else reason
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the population has found what it can, or what another one has found."""
+        return self.state.population.is_settled or self.state.has_found_again
+
+    def certainty(self) -> float:
+        """Return how probable it is that nothing within reach is better than the best solution."""
+        strategy, k = self.settings.strategy, self.n_clusters
+        if strategy.agreement == 1:
+            return math.nan
+        seen = gather(self.state.history, k, strategy.longest_wait(k), strategy.tolerance)
+        return certainty(seen)
 
     def result(self, reason: StopReason, levels: Sequence[int]) -> SearchResult:
         """Return what was found."""
@@ -282,6 +297,7 @@ class Search:
             stop_reason=reason,
             n_offspring=state.n_offspring,
             n_rediscoveries=max(0, state.n_agreeing - 1),
+            certainty=self.certainty(),
             missing_abilities=missing_abilities(self.settings.strategy, self.engine.abilities),
             is_unfinished=self.is_unfinished,
             n_given_up=state.n_given_up,

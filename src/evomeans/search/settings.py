@@ -40,6 +40,9 @@ MANY_FOR_MOMENTUM = 2_000
 # centre is between two clouds.
 NOISY = 4.0
 
+# If so many starts agree, more would tell nothing new, whatever certainty is asked for.
+MOST_AGREEING = 50
+
 # The lag is at most FIRST_LAG at first, and grows by one for every LAG_GROWTH offspring.
 FIRST_LAG, LAG_GROWTH = 8, 4
 
@@ -230,7 +233,8 @@ class PatiencePolicy(Named):
         that lets a population go on, nor a reason why two populations should not agree.
     agreement : int
         1 ends the search when the first population has settled. Otherwise another one begins, and
-        so on, until this many of them, independent of each other, have come to the best solution.
+        so on, until at least this many of them, independent of each other, have come to the best
+        solution, and the search is as certain as it should be.
     """
 
     patience: int = 500
@@ -294,6 +298,10 @@ class Strategy(
         distinct = ["distinct starts"] if self.distinct_starts else []
         return " ".join([self.name, *map(str, parts), *distinct])
 
+    def longest_wait(self, n_clusters: int) -> int:
+        """How many offspring in a row may at most fail, if the user has no other wish."""
+        return max(self.patience, round(self.patience_per_cluster * n_clusters))
+
     def lag_after(self, n_offspring: int) -> int:
         """Return the lag after so many offspring of a population.
 
@@ -331,7 +339,7 @@ DEEP = Strategy(
     patience_per_cluster=3.0,
     first_patience=1 / 3,
     tolerance=1e-5,
-    agreement=3,
+    agreement=2,
     sample_per_cluster=300,
     lag=24,
 )
@@ -368,6 +376,9 @@ class SearchSettings:
         Seconds after which no further offspring is made.
     target_inertia : float, optional
         Stop as soon as the best is at most this.
+    certainty : float
+        Stop as soon as the probability that the best has been found is at least this
+        (:mod:`~evomeans.search.certainty`), if the strategy looks for it again.
     roulette_power : {1, 2}
         Whether the sample on which a relocated centre lands is drawn by its distance to the
         closest centre (the paper's text) or by the squared distance (the authors' program and
@@ -385,6 +396,7 @@ class SearchSettings:
     patience: int | None = None
     max_time: float | None = None
     target_inertia: float | None = None
+    certainty: float = 0.0
     roulette_power: int = 2
     subsample: int | str | None = "auto"
     strategy: Strategy = PAPER
@@ -405,14 +417,12 @@ class SearchSettings:
         elif self.subsample is not None:
             expected = "'auto', an int or None"
             _require(self.subsample == "auto", "subsample", self.subsample, expected)
+        _require(0.0 <= self.certainty <= 1.0, "certainty", self.certainty, "between 0 and 1")
         check_limits(self.max_time, self.target_inertia)
 
     def longest_wait(self, n_clusters: int) -> int:
         """How many offspring in a row may at most fail before a population has settled."""
-        strategy = self.strategy
-        if self.patience is not None:
-            return self.patience
-        return max(strategy.patience, round(strategy.patience_per_cluster * n_clusters))
+        return self.strategy.longest_wait(n_clusters) if self.patience is None else self.patience
 
     def patience_for(self, n_clusters: int) -> Patience:
         """Return how long populations of this many clusters wait for an improvement."""
@@ -427,7 +437,7 @@ class SearchSettings:
     def most_solutions(self, n_given: int) -> int:
         """Return how many solutions a search may make at most, if it begins with given ones."""
         # A population settles when it has waited in vain, or when it agrees with such a one.
-        agreement = self.strategy.agreement
+        agreement = 1 if self.strategy.agreement == 1 else MOST_AGREEING
         settled = self.max_offspring // self.patience_for(1).after(0)
         later = agreement * settled if agreement > 1 else 0
         founders = max(self.max_population, n_given) + later * self.max_population

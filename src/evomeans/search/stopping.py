@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
 from dataclasses import dataclass
@@ -10,9 +11,10 @@ from types import FrameType, TracebackType
 from typing import Any, NamedTuple
 
 from evomeans.engines.protocol import Ability
+from evomeans.search.certainty import level_of_cheap
 from evomeans.search.history import History
 from evomeans.search.population import Individual
-from evomeans.search.settings import SearchSettings
+from evomeans.search.settings import MOST_AGREEING, SearchSettings
 
 
 class DeferredInterrupt:
@@ -95,6 +97,10 @@ class Progress(NamedTuple):
         Whether the founders of the population had no other starts than those before.
     reserve : float
         Seconds that are needed after the search.
+    certainty : float
+        That there is nothing better, as far as populations that have ended tell.
+    work : float
+        That the search has taken (:func:`~evomeans.search.certainty.work`).
     """
 
     offspring: int
@@ -105,6 +111,8 @@ class Progress(NamedTuple):
     solutions: int = FEW
     is_exhausted: bool = False
     reserve: float = 0.0
+    certainty: float = 0.0
+    work: float = math.inf
 
 
 def reason_to_stop(progress: Progress, settings: SearchSettings) -> StopReason | None:
@@ -120,7 +128,9 @@ def reason_to_stop(progress: Progress, settings: SearchSettings) -> StopReason |
     if agreement == 1 and progress.is_settled:
         return StopReason.NO_IMPROVEMENT
     if agreement > 1 and progress.n_agreeing >= agreement:
-        return StopReason.AGREEMENT
+        level = level_of_cheap(settings.certainty, progress.work)
+        if progress.certainty >= level or progress.n_agreeing >= MOST_AGREEING:
+            return StopReason.AGREEMENT
     if agreement > 1 and progress.is_settled and progress.is_exhausted:
         # Where founders cannot differ, further populations would be copies of the others.
         return StopReason.NO_IMPROVEMENT
@@ -149,6 +159,10 @@ class SearchResult:
         Offspring made.
     n_rediscoveries : int
         Further starts, of founders or populations, that led to the best solution independently.
+    certainty : float
+        Probability that no solution within reach is better by more than 0.01 %
+        (:mod:`~evomeans.search.certainty`); not a number if the search does not look for its best
+        solution again.
     missing_abilities : frozenset of Ability
         What the strategy would have used and the engine cannot do.
     is_unfinished : bool
@@ -169,6 +183,7 @@ class SearchResult:
     stop_reason: StopReason
     n_offspring: int
     n_rediscoveries: int = 0
+    certainty: float = math.nan
     missing_abilities: frozenset[Ability] = frozenset()
     is_unfinished: bool = False
     n_given_up: int = 0

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.path.state import PathState
+from evomeans.search.history import SWAPPED
 from evomeans.search.keeper import Bounds, Waiting
 from evomeans.search.plan import WIDEST
 from evomeans.search.population import Individual
-from evomeans.search.search import SWAPPED
 from evomeans.search.state import SearchState
 from evomeans.storage.archive import (
     Archive,

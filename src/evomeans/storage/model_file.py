@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -58,6 +59,7 @@ class StoredModel:
     inertia: float
     n_iter: int
     n_rediscoveries: int
+    certainty: float
     missing_abilities: tuple[str, ...]
     levels: tuple[int, ...]
     stop_reason: StopReason
@@ -80,6 +82,7 @@ def write_model(path: str | os.PathLike[str], model: StoredModel) -> None:
         "inertia": model.inertia,
         "n_iter": model.n_iter,
         "n_rediscoveries": model.n_rediscoveries,
+        "certainty": None if math.isnan(model.certainty) else model.certainty,
         "missing_abilities": list(model.missing_abilities),
         "levels": list(model.levels),
         "stop_reason": str(model.stop_reason),
@@ -119,6 +122,12 @@ def read_model(path: str | os.PathLike[str]) -> StoredModel:
 def refusal(path: str | os.PathLike[str], reason: object) -> ModelFileError:
     """Return the error for a model file; the reason continues "it …"."""
     return ModelFileError(f"{os.fspath(path)} is not a valid model file: {reason}.")
+
+
+def _certainty(archive: Archive) -> float:
+    """Return the certainty; not a number if it is not known, as in files of earlier versions."""
+    stored = archive.field("certainty", "float | None", 0.0, 1.0)
+    return math.nan if stored is None else float(stored)
 
 
 def _model(archive: Archive) -> StoredModel:
@@ -163,6 +172,7 @@ def _model(archive: Archive) -> StoredModel:
         inertia=archive.number("inertia"),
         n_iter=archive.integer("n_iter"),
         n_rediscoveries=archive.integer("n_rediscoveries"),
+        certainty=_certainty(archive),
         missing_abilities=tuple(archive.field("missing_abilities", "list[str] | None") or ()),
         levels=tuple(archive.field("levels", "list[int]", low=1)),
         stop_reason=reason,

@@ -1,0 +1,113 @@
+"""How certain searches are, and how often they are right: problems, traces, fit and report.
+
+The commands, in the order in which they are needed:
+
+  collect  trace searches on the problems of one half, and append what was seen to its file
+  long     search longer on problems whose seeds disagree, for lower best known values
+  fit      fit the coefficients of evomeans.search.certainty to the development half
+  report   success, CPU time, calibration and Brier score on the report half
+
+Run ``python -m lab certainty collect --half development --seeds 3``, the same with ``--half report
+--first-seed 1000``, and both with ``--fast``; it takes an hour of CPU time. Then ``python -m lab
+certainty fit`` and ``python -m lab certainty report``. Data sets are looked up as in
+docs/laboratory/data.md. The best known value of a problem is the lowest that any of these searches
+has found, or the one of ``python -m lab best_known``.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from evomeans.estimators.parameters import DEFAULT_CERTAINTY
+from evomeans.search.certainty import certainty
+from lab.best_known import all_known
+from lab.certainty.fitting import Search, fit
+from lab.certainty.problems import DEVELOPMENT, HALVES, REPORT, all_problems, problems_of
+from lab.certainty.report import draw, ended, print_report
+from lab.certainty.traces import DEFAULT, FAST, Moment, read_searches, trace, write_moments
+from lab.measure import RESULTS, parser_for
+
+LONG = "long"
+LONGER = {"max_offspring": 20_000}
+# Long searches have seeds of their own.
+LONG_SEED = 5000
+
+
+def file_of(half: str, folder: Path) -> Path:
+    """Return the file with the moments of a half."""
+    return folder / f"certainty-{half}.csv"
+
+
+def best_values(searches: Sequence[Search]) -> dict[str, float]:
+    """Return the best known value of each problem."""
+    best = {f"{name}:{k}": known.value for (name, k), known in all_known().items()}
+    for search in searches:
+        last = search[-1]
+        best[last.problem] = min(best.get(last.problem, last.inertia), last.inertia)
+    return best
+
+
+def collect(half: str, setting: str, seeds: Sequence[int], folder: Path) -> None:
+    """Trace all searches that the file does not have yet."""
+    path = file_of(half, folder)
+    done = {(s[0].problem, s[0].setting, s[0].seed) for s in read_searches(path)}
+    # What a search needs is compiled before its time is taken.
+    trace(all_problems()[0], 0)
+    for seed in seeds:
+        for problem in problems_of(half):
+            if (problem.name, setting, seed) not in done:
+                write_moments(path, trace(problem, seed, setting))
+
+
+def search_longer(half: str, folder: Path) -> None:
+    """Search longer on problems whose seeds disagree; only the best values are of use."""
+    path = file_of(half, folder)
+    searches = read_searches(path)
+    best = best_values(searches)
+    open_ = {s[-1].problem for s in searches if s[-1].inertia > best[s[-1].problem] * (1 + 1e-5)}
+    for problem in problems_of(half):
+        if problem.name in open_:
+            last = trace(problem, LONG_SEED, **LONGER)[-1]
+            write_moments(path, [Moment(**{**vars(last), "setting": LONG})])
+            print(f"{problem.name}: {100 * (last.inertia / best[problem.name] - 1):+.4f} %")
+
+
+def parse_arguments(given: Sequence[str] | None) -> argparse.Namespace:
+    parser = parser_for("certainty", __doc__)
+    parser.add_argument("task", choices=("collect", LONG, "fit", "report"))
+    parser.add_argument("--half", choices=HALVES, default=DEVELOPMENT, help="for collect and long")
+    parser.add_argument("--fast", action="store_true", help="HGMeans.fast")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the rows")
+    parser.add_argument("--level", type=float, default=DEFAULT_CERTAINTY)
+    parser.add_argument("--picture", type=Path, help="where report draws the reliability diagram")
+    return parser.parse_args(given)
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    chosen = parse_arguments(given)
+    setting = FAST if chosen.fast else DEFAULT
+    if chosen.task == "collect":
+        seeds = range(chosen.first_seed, chosen.first_seed + chosen.seeds)
+        collect(chosen.half, setting, seeds, chosen.results)
+        return
+    if chosen.task == LONG:
+        search_longer(chosen.half, chosen.results)
+        return
+    searches = read_searches(
+        file_of(DEVELOPMENT if chosen.task == "fit" else REPORT, chosen.results)
+    )
+    best = best_values(searches)
+    if chosen.task == "fit":
+        fitted = fit([one for one in searches if one[0].setting != LONG], best)
+        print(f"INTERCEPT = {fitted.intercept:.3f}")
+        print(f"COEFFICIENTS = ({', '.join(f'{one:.3f}' for one in fitted.coefficients)})")
+        return
+    own = [one for one in searches if one[0].setting == setting]
+    ends = ended(own, best, lambda moment: certainty(moment.evidence), chosen.level)
+    print_report(ends, best)
+    if chosen.picture is not None:
+        draw(ends, chosen.picture)

@@ -1,0 +1,106 @@
+"""The probability that a search has found the best solution, from what it has seen.
+
+A search looks for its best solution again and again, from independent starts. The more of them lead
+there, the less probable it is that there is something better within reach; with many clusters there
+is more to miss. A logistic model turns this into a probability. Its coefficients were fitted by
+``python -m lab certainty fit`` to searches on one half of a set of problems, and judged on the
+other half by ``python -m lab certainty report``. docs/guide/how-sure.md shows the result.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from evomeans.search.history import SWAPPED, OffspringRecord
+
+INTERCEPT = 3.678
+# Of the features of SearchEvidence, in their order.
+COEFFICIENTS = (1.136, -0.524, 1.161)
+# A population whose best is a founder has settled after this share of the patience at the latest,
+# so a search that has waited as long is not cut short.
+RIPE = 1.0 / 3.0
+# Work is counted in products of an assignment, n·k·d. Everything else about a solution, from the
+# crossover to the record, takes about as long as so many; and so much work takes half a second.
+OTHER_WORK, CHEAP = 250_000, 3e8
+# Keeps the logarithm finite where a search has just found its best solution.
+JUST_FOUND = 0.03
+
+
+class SearchEvidence(NamedTuple):
+    """What a search has seen of its best solution.
+
+    Parameters
+    ----------
+    n_clusters : int
+    n_starts : int
+        Independent starts that came to the best solution, at least 1. They are populations that
+        were begun anew; or founders, if several of a population came there by themselves.
+    waited : float
+        Offspring since the best solution was found, in units of the longest patience.
+    """
+
+    n_clusters: int
+    n_starts: int
+    waited: float
+
+    @property
+    def features(self) -> tuple[float, ...]:
+        """What the logit is linear in."""
+        ripeness = min(1.0, self.waited / RIPE)
+        return math.log(self.n_starts), math.log(self.n_clusters), math.log(JUST_FOUND + ripeness)
+
+
+def gather(
+    history: Sequence[OffspringRecord], n_clusters: int, patience: int, tolerance: float
+) -> SearchEvidence:
+    """Count what the records of a search say.
+
+    Parameters
+    ----------
+    history : sequence of OffspringRecord
+        At least one.
+    n_clusters : int
+    patience : int
+        Offspring in a row that may fail at most before a population has settled.
+    tolerance : float
+        Relative difference up to which two inertias are the same.
+    """
+    last = history[-1]
+    limit = last.best * (1.0 + tolerance)
+    found = [record for record in history if record.inertia <= limit]
+    # The first solution after its swaps owes itself to another one.
+    founders = Counter(
+        record.population for record in found if record.founder and record.made_by != SWAPPED
+    )
+    # A population that unites two others inherits what they have found.
+    begun = {record.population for record in history if record.founder}
+    hits = {record.population for record in found} & begun | {found[0].population}
+    n_starts = sum(max(1, founders[population]) for population in hits)
+    return SearchEvidence(n_clusters, n_starts, (last.number - found[0].number) / patience)
+
+
+def certainty(evidence: SearchEvidence) -> float:
+    """Return the probability that no solution within reach is better by more than 0.01 %."""
+    terms = zip(COEFFICIENTS, evidence.features, strict=True)
+    logit = INTERCEPT + sum(coefficient * feature for coefficient, feature in terms)
+    return 1.0 / (1.0 + math.exp(-logit))
+
+
+def work(n_solutions: int, n_samples: int, n_features: int, n_clusters: int) -> float:
+    """Estimate the work of a search, the same on every machine."""
+    return n_solutions * (OTHER_WORK + float(n_samples) * n_features * n_clusters)
+
+
+def level_of_cheap(level: float, work: float) -> float:
+    """Return the level of certainty that is asked of a search, given what it has cost so far.
+
+    To be wrong costs the same whether a search has taken an hour or a millisecond, but to go on
+    does not. So the odds that are asked for grow as the work falls below half a second.
+    """
+    if level == 1.0:
+        return level
+    odds = level / (1.0 - level) * max(1.0, CHEAP / work)
+    return odds / (1.0 + odds)
