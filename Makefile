@@ -88,7 +88,7 @@ paper: $(VENV)/.installed-plot ## the paper's experiments, ours beside theirs: S
 	$(PY) -m lab paper all --size $(SIZE) $(PAPER_ARGS)
 
 picture: $(VENV)/.installed-plot ## draw the pictures of the README and of the docs again
-	@set -e; for name in readme_picture search_pictures proof_picture model_pictures choosing_k architecture; do \
+	@set -e; for name in readme_picture how_far search_pictures proof_picture model_pictures choosing_k architecture; do \
 	    echo "$(PY) docs/pictures/$$name.py"; $(PY) docs/pictures/$$name.py; \
 	done
 

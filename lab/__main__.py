@@ -46,6 +46,7 @@ COMMANDS: dict[str, dict[str, str]] = {
     "The house": {
         "bits": "fits whose results must keep their bits, here and in another revision",
         "side_by_side": "the speed of two revisions in turn",
+        "figures": "the figures of the guide: measure them and write them into the pages",
         "house": "lines, modules, classes and constants of the package, and the frames of a fit",
         "warmup": "compile what the package and the baselines need, once for this machine",
     },

@@ -201,3 +201,13 @@ def append_row(path: Path, row: Mapping[str, Any]) -> None:
         elif header != list(row):
             raise SystemExit(f"{path} has other columns than are measured now; remove it first.")
         writer.writerow(row)
+
+
+def replace_block(text: str, name: str, content: str) -> str:
+    """Return a page with other content between ``<!-- name -->`` and ``<!-- end of name -->``."""
+    begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
+    before, found, rest = text.partition(begin)
+    _, closed, after = rest.partition(end)
+    if not (found and closed):
+        raise SystemExit(f"The page has no {begin.strip()!r}, or no {end!r} after it.")
+    return before + begin + content + end + after

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from evomeans.files import write_atomically
 from lab.best_known import propose
+from lab.measure import replace_block
 from lab.paper.analysis import own_references, setup_of
 from lab.paper.experiment import Experiment, Plan, Row, Size
 from lab.paper.problems import is_mixture
@@ -55,14 +56,8 @@ def insert_pages(document: Path, folder: Path) -> None:
     if not pages:
         raise SystemExit(f"There are no pages in {folder} yet.")
     for page in pages:
-        begin, end = f"<!-- {page.stem} -->\n", f"<!-- end of {page.stem} -->"
-        if begin not in text:
-            continue
-        before, _, rest = text.partition(begin)
-        _, found, after = rest.partition(end)
-        if not found:
-            raise SystemExit(f"{document} has no {end!r} after {begin.strip()!r}.")
-        text = before + begin + inserted(page, document) + end + after
+        if f"<!-- {page.stem} -->\n" in text:
+            text = replace_block(text, page.stem, inserted(page, document))
     write_atomically(document, text.encode())
 
 
