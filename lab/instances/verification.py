@@ -36,6 +36,8 @@ def faults(name: str, folder: Path = library.FOLDER) -> Iterator[str]:
         found = rounded(exact.inertia(labels[samples.places]))
         if found != instance.inertia:
             yield f"{where}: the solution has the inertia {found!r}, not {instance.inertia!r}."
+        if instance.bound is not None and not 0 <= instance.bound <= instance.inertia:
+            yield f"{where}: the bound {instance.bound!r} is not within 0 and the inertia."
         if instance.certificate:
             yield from _certificate_faults(where, name, instance, samples.X, folder)
 

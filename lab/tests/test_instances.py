@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import shutil
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -48,6 +49,21 @@ def test_the_library_is_small() -> None:
     folders = [library.FOLDER, library.FOLDER / "solutions", library.FOLDER / "certificates"]
     files = [path for folder in folders for path in folder.iterdir() if path.is_file()]
     assert sum(path.stat().st_size for path in files) <= 12_000_000
+
+
+def test_no_file_of_a_certificate_is_left_over() -> None:
+    found = {path.stem for path in (library.FOLDER / "certificates").iterdir()}
+    files = [library.read(name) for name in library.names()]
+    stated = {f"{d.name}-{k}" for d in files for k, one in d.instances.items() if one.certificate}
+    assert found == stated
+
+
+def test_a_bound_above_the_value_is_found(copied: Path) -> None:
+    data = library.read("german_towns", copied)
+    one = replace(data.instances[5], certificate=False, bound=data.instances[5].inertia * 1.5)
+    library.write(data.with_instance(one), copied)
+    [fault] = faults("german_towns", copied)
+    assert "k=5: the bound" in fault
 
 
 @pytest.fixture
