@@ -81,7 +81,7 @@ def _paper(name: str) -> Source:
     page = dataset.source.page if dataset.source else "scikit-learn, load_iris"
     licence = UCI_LICENCE
     if "TSPLIB" in page:
-        licence = "TSPLIB, G. Reinelt; coordinates are free for research"
+        licence = "not stated; TSPLIB, G. Reinelt"
     elif "hg-means" in page:
         licence = "as published by the authors of the paper"
     clusters = tuple(sorted({*every, *dataset.clusters}))
@@ -97,7 +97,8 @@ def _scikit_learn(name: str, title: str, call: str, last: int) -> Source:
         return np.asarray(getattr(sklearn.datasets, call)(**options).data, np.float64)
 
     origin = f"scikit-learn, {call}{'(scaled=False)' if name == 'diabetes' else '()'}"
-    return Source(name, title, origin, UCI_LICENCE, tuple(range(2, last + 1)), read)
+    licence = "not stated; distributed with scikit-learn" if name == "diabetes" else UCI_LICENCE
+    return Source(name, title, origin, licence, tuple(range(2, last + 1)), read)
 
 
 @cache
