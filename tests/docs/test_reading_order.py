@@ -19,7 +19,9 @@ def section(title: str) -> str:
 
 def reading_order() -> dict[str, str]:
     """Return the files to read, and what is said of each."""
-    return dict(re.findall(r"^\d\. `(\S+\.py)`: (.+)$", section("Reading the search"), re.MULTILINE))
+    return dict(
+        re.findall(r"^\d\. `(\S+\.py)`: (.+)$", section("Reading the search"), re.MULTILINE)
+    )
 
 
 def test_the_search_is_read_in_six_files_and_1500_lines() -> None:
@@ -38,7 +40,9 @@ def test_every_module_of_the_search_that_the_loop_uses_directly_is_in_the_order(
     assert {step for step in steps if f"def {step}(" not in read} == set()
 
 
-@pytest.mark.parametrize("name", sorted(set(re.findall(r"`([\w/]+/\w+\.py)`", PAGE.read_text("utf-8")))))
+@pytest.mark.parametrize(
+    "name", sorted(set(re.findall(r"`([\w/]+/\w+\.py)`", PAGE.read_text("utf-8"))))
+)
 def test_every_file_that_the_guide_names_exists(name: str) -> None:
     """From the root, from the package, or from its engines as in `cpu/refine.py`."""
     assert any((folder / name).is_file() for folder in (ROOT, PACKAGE, PACKAGE / "engines"))
