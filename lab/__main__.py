@@ -14,6 +14,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "paper": "all tables and figures, ours beside theirs, and experiments past them",
         "data": "the data sets: what is at hand, and downloads",
         "best_known": "the best values known, and proposals for better ones",
+        "instances": "the library of instances: values, solutions and proofs to check",
         "rivals": "all methods at equal CPU time: gaps, anytime curves, ranks",
         "nonsmooth": "the nonsmooth methods of the paper: starts, evaluations, gaps",
     },
@@ -51,7 +52,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "warmup": "compile what the package and the baselines need, once for this machine",
     },
 }
-FOLDERS = {"paper", "data", "rivals", "certainty"}
+FOLDERS = {"paper", "data", "rivals", "certainty", "instances"}
 
 
 def overview() -> str:

@@ -34,16 +34,17 @@ FLOORS: dict[str, set[str]] = {
     },
     "path": {"kernels", "engines.protocol", "engines.sampling", "engines.workers", "search"},
     "criteria": {"metrics"},
+    "progress": {"path", "search", "wording"},
     "storage": {"_version", "engines", "files", "exact", "path", "search"},
     "estimators": {
-        *("criteria", "engines", "exact", "metrics", "path", "report", "search", "sparkline"),
-        *("sparse", "storage", "wording"),
+        *("criteria", "engines", "exact", "metrics", "path", "progress", "report", "search"),
+        *("sparkline", "sparse", "storage", "wording"),
     },
     "plotting": {"criteria", "engines.frame", "metrics", "search", "sparse", "wording"},
     "report": {"_version", "files", "metrics", "plotting", "search", "storage", "wording"},
     "cli": {
         *("_version", "compiled", "files", "wording", "engines", "search", "storage"),
-        *("estimators", "exact", "kernels", "path", "plotting", "report"),
+        *("estimators", "exact", "kernels", "path", "plotting", "progress", "report"),
     },
 }
 # Packages that cost much to import, and where that is allowed.
@@ -56,7 +57,7 @@ HEAVY = {
     "distributed": {"engines.dask", "cli"},
     "sklearn": {"estimators", "plotting", "report.data", "cli"},
     "polars": {"cli"},
-    "rich": {"cli", "estimators.progress"},
+    "rich": {"cli", "progress"},
     "cyclopts": {"cli"},
     "matplotlib": {"plotting", "report", "cli"},
     "jinja2": {"report"},

@@ -12,9 +12,9 @@ import pytest
 
 import evomeans as package
 from evomeans import HGMeansPath
-from evomeans.cli.progress import PathDisplay
 from evomeans.cli.terminal import Terminal
 from evomeans.path.state import PathRecord
+from evomeans.progress.display import PathDisplay
 
 FILES = {
     *("labels.csv", "centers.csv", "path.csv", "model.evomeans"),

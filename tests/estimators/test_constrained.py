@@ -344,3 +344,14 @@ def test_placing_and_exchanges_end_as_soon_as_nobody_waits_for_them(monkeypatch,
     (stopped,) = engine.refine([order])
     assert not stopped.is_complete
     assert len(calls) == 1
+
+
+@pytest.mark.filterwarnings("ignore:Number of distinct clusters")
+@pytest.mark.parametrize("seed", range(4))
+def test_samples_that_must_stay_together_can_be_fewer_groups_than_clusters(seed):
+    """Two groups, and three clusters, of which two have to be empty."""
+    X = np.array([[-0.9, 1.0], [-0.6, -0.7], [-1.3, 0.6]])
+    model = ConstrainedHGMeans(3, size_min=[0, 3, 0], size_max=[0, 4, 0], random_state=seed)
+    model.fit(X, must_link=[(1, 2)])
+    assert_array_equal(model.labels_, [1, 1, 1])
+    assert model.inertia_ == pytest.approx(((X - X.mean(axis=0)) ** 2).sum())

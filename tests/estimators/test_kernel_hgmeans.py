@@ -168,3 +168,14 @@ def test_a_time_limit_that_is_too_short_for_all_coordinates_says_so(monkeypatch)
     assert model.is_exact_ == 0
     assert len(model.landmarks_) == 200
     assert_array_equal(model.predict(X), model.labels_)
+
+
+@pytest.mark.filterwarnings("ignore:Number of distinct clusters")
+def test_a_sample_between_two_clusters_is_predicted_as_it_was_fitted() -> None:
+    """Clusters are numbered by the means of their samples after the search has numbered them."""
+    X = np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    weights = [0.8, 0.4, 0.3, 0.7, 0.0]
+    settings = {"max_population": 3, "min_population": 2, "max_offspring": 2}
+    for seed in range(5):
+        model = KernelHGMeans(4, random_state=seed, **settings).fit(X, sample_weight=weights)
+        assert_array_equal(model.predict(X), model.labels_)

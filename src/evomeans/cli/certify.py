@@ -13,7 +13,6 @@ import numpy as np
 from evomeans.cli.failures import CommandError, ExitCode, reason_of
 from evomeans.cli.options import ProofOptions, SampleOptions, TableOptions
 from evomeans.cli.predict import TablePreparation, fitted_model, matching_table
-from evomeans.cli.progress import ProofDisplay
 from evomeans.cli.record import as_json
 from evomeans.cli.run_folder import (
     CERTIFICATE,
@@ -36,6 +35,7 @@ from evomeans.cli.terminal import Terminal
 from evomeans.estimators.searching import SearchingEstimator
 from evomeans.exact.certificate import Certificate
 from evomeans.exact.points import WeightedPoints, inertia_of_samples
+from evomeans.progress.display import ProofDisplay
 from evomeans.search.stopping import DeferredInterrupt
 from evomeans.storage.archive import Archive, ArchiveError
 from evomeans.storage.certificate_file import (

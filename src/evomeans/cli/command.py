@@ -22,7 +22,6 @@ from evomeans.cli.options import (
     SharedSearchOptions,
     TableOptions,
 )
-from evomeans.cli.progress import Display
 from evomeans.cli.record import Run, run_files, run_record, summary
 from evomeans.cli.run_folder import (
     NO_ROWS,
@@ -40,6 +39,7 @@ from evomeans.engines.constrained.links import InfeasibleError
 from evomeans.estimators.hgmeans import HGMeans
 from evomeans.estimators.path import HGMeansPath
 from evomeans.estimators.searching import SearchingEstimator
+from evomeans.progress.display import Display
 from evomeans.search import OffspringRecord, StopReason
 from evomeans.search.stopping import DeferredInterrupt
 from evomeans.storage.archive import ArchiveError, history_from_arrays, read_archive

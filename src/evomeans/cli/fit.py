@@ -11,13 +11,14 @@ import numpy as np
 from evomeans.cli.command import Command, Unfinished
 from evomeans.cli.failures import UsageError
 from evomeans.cli.options import ModelOptions, SearchOptions
-from evomeans.cli.progress import SearchDisplay
 from evomeans.cli.record import Run, search_seconds
 from evomeans.cli.tables.table import Table, centers_frame, history_frame, labels_frame, read_pairs
 from evomeans.estimators.hgmeans import HGMeans
-from evomeans.estimators.parameters import check_parameters
+from evomeans.estimators.parameters import check_parameters, check_search_settings
 from evomeans.estimators.persistence import model_class, stored_parameters
 from evomeans.estimators.searching import SearchingEstimator
+from evomeans.progress.display import SearchDisplay
+from evomeans.progress.verbose import Forecast
 from evomeans.wording import (
     counted,
     duration_text,
@@ -90,7 +91,8 @@ class FitCommand(Command):
 
     def display(self, model: SearchingEstimator, unfinished: Unfinished | None) -> SearchDisplay:
         """Return the observer that shows the search."""
-        return SearchDisplay(self.terminal, model, unfinished.history if unfinished else ())
+        forecast = Forecast.of(check_search_settings(model), model.n_clusters)
+        return SearchDisplay(self.terminal, forecast, unfinished.history if unfinished else ())
 
     def settings(self, model: SearchingEstimator) -> dict[str, Any]:
         """Return the parameters of the search."""

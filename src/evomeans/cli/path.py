@@ -10,12 +10,12 @@ import numpy as np
 from evomeans.cli.command import Command, Unfinished
 from evomeans.cli.failures import UsageError
 from evomeans.cli.options import PathOptions
-from evomeans.cli.progress import PathDisplay
 from evomeans.cli.record import Run
 from evomeans.cli.tables.table import Table, all_centers, all_labels, results_frame
 from evomeans.estimators.path import HGMeansPath
 from evomeans.estimators.path_solving import check_path_parameters
 from evomeans.plotting.path_data import suggestion_text
+from evomeans.progress.display import PathDisplay
 from evomeans.wording import duration_text, number_text
 
 if TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -24,6 +23,7 @@ from evomeans.estimators.parameters import (
     shown,
 )
 from evomeans.estimators.validation import check_sample_weight, from_torch
+from evomeans.progress.verbose import ProofPrinter
 from evomeans.search.stopping import DeferredInterrupt
 from evomeans.sparse import as_csr
 
@@ -36,7 +36,6 @@ SMALLEST, LARGEST = 1e-300, 1e300
 """Inertias that can be certified."""
 METHODS = ("auto", "direct", "separation", "relaxation", "plane", "parts")
 ENGINES = ("cpu", "gpu")
-SECONDS_BETWEEN_LINES = 5.0
 
 Progress = Callable[[float, float, int], object]
 
@@ -322,19 +321,10 @@ def check_method(method: Any) -> str | None:
 
 def _listener(progress: Progress | None, verbose: int) -> Progress:
     """Return what hears of the progress: the caller's function and the printer."""
-    last = time.monotonic()
+    listeners = [one for one in (progress, ProofPrinter() if verbose else None) if one is not None]
 
     def listen(lower: float, upper: float, nodes: int) -> None:
-        nonlocal last
-        if progress is not None:
-            progress(lower, upper, nodes)
-        if verbose and time.monotonic() - last >= SECONDS_BETWEEN_LINES:
-            last = time.monotonic()
-            percent = 100 * (upper - lower) / upper if upper > 0 else 0.0
-            print(
-                f"[certify] {nodes} nodes: {lower:.10g} <= optimum <= {upper:.10g}, "
-                f"gap {percent:.2g} %",
-                flush=True,
-            )
+        for listener in listeners:
+            listener(lower, upper, nodes)
 
     return listen

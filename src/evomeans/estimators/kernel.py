@@ -18,7 +18,7 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 from evomeans.engines import Engine
 from evomeans.engines.constrained.links import contract
 from evomeans.estimators.callbacks import EXTRA_FRAMES
-from evomeans.estimators.model import Model, renumbered
+from evomeans.estimators.model import Model
 from evomeans.estimators.parameters import (
     Parameters,
     check_int,
@@ -27,7 +27,7 @@ from evomeans.estimators.parameters import (
     generator_from,
     shown,
 )
-from evomeans.estimators.solution import FinalSolution, Task, plain_task
+from evomeans.estimators.solution import FinalSolution, Task, encode_centers, plain_task
 from evomeans.search import Individual
 from evomeans.typing import FloatArray
 
@@ -375,8 +375,10 @@ def in_order_of_samples(task: Task, X: NDArray[Any]) -> Task:
         means = contract(X, task.weights, compact.reshape(-1)).points
         order = np.arange(k)
         order[: len(present)] = present[np.lexsort(means.T[::-1])]
-        centers, labels = renumbered(solution.centers, labels, order)
-        return replace(solution, centers=centers, labels=labels)
+        centers = solution.centers[order]
+        # A sample between two centres belongs to the first, and another one may be the first now.
+        labels, _ = engine.assign(encode_centers(engine.frame, centers))
+        return replace(solution, centers=centers, labels=np.asarray(labels, dtype=np.int32))
 
     return replace(task, settle=settle)
 

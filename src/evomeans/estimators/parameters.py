@@ -23,9 +23,9 @@ from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
 
 from evomeans.engines import ENGINE_NAMES, is_dask
 from evomeans.engines.frame import is_sparse
-from evomeans.estimators.progress import ProgressBar, bar_maker, is_notebook
+from evomeans.progress.verbose import Forecast, search_observer
 from evomeans.search import STRATEGIES, SearchSettings, Strategy
-from evomeans.search.observers import Forecast, Observer, ProgressPrinter
+from evomeans.search.observers import Observer
 from evomeans.storage.archive import LONGEST_NAME
 
 T = TypeVar("T")
@@ -314,15 +314,7 @@ def check_verbose(verbose: object) -> int:
 
 
 def check_observers(estimator: Any, forecast: Forecast) -> tuple[Observer, ...]:
-    """Return all that watches the search: the user's observers, and what ``verbose`` asks for.
-
-    These are lines, or in a notebook a bar if ``verbose`` is 1 and a package for it is installed.
-    """
+    """Return all that watches the search: the user's observers, and what ``verbose`` asks for."""
     given, level = check_callables(estimator.observers), check_verbose(estimator.verbose)
-    if not level:
-        return given
     name = type(estimator).__name__
-    make = bar_maker() if level == 1 and is_notebook() else None
-    if make is not None:
-        return (*given, ProgressBar(name, forecast, make))
-    return (*given, ProgressPrinter(level, name=name, forecast=forecast))
+    return (*given, search_observer(level, name, forecast)) if level else given

@@ -42,11 +42,11 @@ from evomeans.path.state import (
     FRESH,
     Kind,
     PathObserver,
-    PathPrinter,
     PathSettings,
     PathState,
     Step,
 )
+from evomeans.progress.verbose import PathPrinter
 from evomeans.search import Individual, StopReason
 from evomeans.search.search import Weigh
 from evomeans.search.stopping import DeferredInterrupt

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -178,33 +177,6 @@ class PathRecord:
 
 PathObserver = Callable[[PathRecord], object]
 """Called with every record; returning ``True`` ends the path."""
-
-
-class PathPrinter:
-    """Prints what steps bring, for ``verbose``.
-
-    Parameters
-    ----------
-    verbose : int
-        1 prints a line for each number of clusters that gets its first solution or a better one, 2
-        one for every step.
-    """
-
-    def __init__(self, verbose: int = 1) -> None:
-        self.verbose = verbose
-        self._known: set[int] = set()
-
-    def __call__(self, record: PathRecord) -> None:
-        """Print the record if it has something to say."""
-        is_news = record.k not in self._known or record.improvement > 0.0
-        self._known.add(record.k)
-        if is_news or self.verbose >= 2:
-            print(
-                f"[HGMeansPath] {record.seconds:8.1f} s  {record.kind:<6} k = {record.k:<4d} "
-                f"inertia {record.best:.8g}  {record.n_open} of {record.n_total} still open",
-                file=sys.stdout,
-                flush=True,
-            )
 
 
 # Solutions that are kept for each number of clusters, and for each of its populations.

@@ -61,7 +61,9 @@ class RandomSamples:
 
     def draw(self, n_samples: int, n_clusters: int, rng: np.random.Generator) -> FloatArray:
         """Draw distinct slots of equal weight: distinct samples, unless one fills two slots."""
-        return (rng.choice(n_samples, n_clusters, replace=False) + 0.5) / n_samples
+        # Samples that must stay together can be fewer than the clusters.
+        n_slots = max(n_samples, n_clusters)
+        return (rng.choice(n_slots, n_clusters, replace=False) + 0.5) / n_slots
 
     def place(self, engine: Engine, draws: Sequence[FloatArray]) -> list[FloatArray]:
         """Look the samples up."""

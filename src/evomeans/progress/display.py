@@ -1,4 +1,4 @@
-"""Searches and proofs while they run: one live display on a terminal, else a few lines."""
+"""Searches, paths and proofs on a terminal: one live display, else a few lines of a log."""
 
 from __future__ import annotations
 
@@ -8,20 +8,30 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from evomeans.cli.terminal import Terminal
+from evomeans.progress.verbose import Forecast, best_text, percent_between
 from evomeans.wording import duration_text, number_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from evomeans.estimators.searching import SearchingEstimator
     from evomeans.path.state import PathRecord
     from evomeans.search import OffspringRecord
 
 FIRST_LINE, LONGEST_PAUSE = 2.0, 60.0
 """Seconds to the first line of a log, and the most between two; the pauses double."""
+
+
+class Screen(Protocol):
+    """Where displays appear."""
+
+    @property
+    def is_live(self) -> bool:
+        """Whether something that moves can be shown."""
+
+    def note(self, text: str) -> None:
+        """Show a line."""
 
 
 class Row(NamedTuple):
@@ -43,7 +53,7 @@ class Display(ABC):
 
     Parameters
     ----------
-    terminal : Terminal
+    terminal : Screen
     max_time : float, optional
         Seconds after which the work ends.
     clock : callable
@@ -51,7 +61,7 @@ class Display(ABC):
 
     def __init__(
         self,
-        terminal: Terminal,
+        terminal: Screen,
         max_time: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -118,24 +128,20 @@ class Display(ABC):
 
 
 class SearchDisplay(Display):
-    """An observer that shows the search of a model.
+    """An observer that shows a search within the limits of ``forecast``.
 
     ``known`` is the history of a search that continues.
     """
 
     def __init__(
         self,
-        terminal: Terminal,
-        model: SearchingEstimator,
+        terminal: Screen,
+        forecast: Forecast,
         known: Sequence[OffspringRecord] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        # Imported late: it loads the search.
-        from evomeans.estimators.parameters import check_search_settings
-        from evomeans.search.observers import Forecast
-
         super().__init__(terminal, clock=clock)
-        self.forecast = Forecast.of(check_search_settings(model), model.n_clusters)
+        self.forecast = forecast
         self.first: OffspringRecord | None = None
         if known:
             self.first, self.last, self._seconds = known[0], known[-1], known[-1].seconds
@@ -171,12 +177,10 @@ class SearchDisplay(Display):
 
     def parts(self, record: OffspringRecord) -> list[str]:
         """Return the same in words."""
-        from evomeans.estimators.progress import state_of_search
-
-        best, population = state_of_search(record, self.forecast)
         gain = self.gain()
         made = f"{record.number:,} of {self.forecast.max_offspring:,} offspring"
-        return [best, gain and f"{gain} below the first solution", made, population]
+        below = gain and f"{gain} below the first solution"
+        return [best_text(record), below, made, self.forecast.waiting(record)]
 
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -194,7 +198,7 @@ class PathDisplay(Display):
     """An observer that shows a path over the numbers of clusters ``ks``."""
 
     def __init__(
-        self, terminal: Terminal, ks: Collection[int], max_time: float | None = None
+        self, terminal: Screen, ks: Collection[int], max_time: float | None = None
     ) -> None:
         super().__init__(terminal, max_time)
         self.ks = frozenset(ks)
@@ -257,6 +261,10 @@ class ProofDisplay(Display):
     def parts(self, record: tuple[float, float, int]) -> list[str]:
         """Return the same in words."""
         lower, upper, nodes = record
-        gap = 100 * (upper - lower) / upper if upper > 0 else 0.0
+        gap = number_text(percent_between(lower, upper), 2)
         bounds = f"{number_text(lower, 10)} <= optimum <= {number_text(upper, 10)}"
-        return [bounds, f"gap {number_text(gap, 2)} %", f"{nodes:,} nodes"]
+        return [
+            bounds,
+            f"gap {gap} %",
+            f"{nodes:,} nodes",
+        ]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from evomeans.progress.verbose import Forecast
 from evomeans.search import OffspringRecord, SearchSettings
-from evomeans.search.observers import Forecast
 
 
 def record(number: int, seconds: float) -> OffspringRecord:

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from evomeans import HGMeans, OffspringRecord
-from evomeans.estimators import progress
-from evomeans.estimators.progress import ProgressBar, RichBar, TqdmBar
-from evomeans.search.observers import Forecast
+from evomeans.progress import verbose
+from evomeans.progress.verbose import Forecast, NotebookBar, RichBar, TqdmBar
 
 X = np.random.default_rng(0).normal(size=(40, 2))
 
@@ -49,8 +48,7 @@ def record(number: int, seconds: float, population: int = 1, since: int = 0) -> 
 
 
 def test_a_fit_in_a_notebook_moves_one_bar(notebook, capsys):
-    notebook.setattr(progress, "bar_maker", lambda: FakeBar)
-    notebook.setattr("evomeans.estimators.parameters.bar_maker", lambda: FakeBar)
+    notebook.setattr(verbose, "bar_maker", lambda: FakeBar)
     model = HGMeans(3, max_offspring=12, random_state=0, verbose=1).fit(X)
     (bar,) = FakeBar.made
     assert (bar.name, bar.total, bar.closed) == ("HGMeans", 12, True)
@@ -60,7 +58,7 @@ def test_a_fit_in_a_notebook_moves_one_bar(notebook, capsys):
 
 
 def test_the_bar_is_closed_if_the_fit_fails(notebook):
-    notebook.setattr("evomeans.estimators.parameters.bar_maker", lambda: FakeBar)
+    notebook.setattr(verbose, "bar_maker", lambda: FakeBar)
 
     def fail(record):
         # The bar comes after the observers of the user, and exists from the first record on.
@@ -73,7 +71,7 @@ def test_the_bar_is_closed_if_the_fit_fails(notebook):
 
 
 def test_elsewhere_and_with_more_verbosity_there_are_lines(notebook, capsys):
-    notebook.setattr("evomeans.estimators.parameters.bar_maker", lambda: FakeBar)
+    notebook.setattr(verbose, "bar_maker", lambda: FakeBar)
     HGMeans(3, max_offspring=5, random_state=0, verbose=2).fit(X)
     notebook.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: None))
     HGMeans(3, max_offspring=5, random_state=0, verbose=1).fit(X)
@@ -84,7 +82,7 @@ def test_elsewhere_and_with_more_verbosity_there_are_lines(notebook, capsys):
 
 
 def test_the_text_of_a_bar_knows_limits_and_the_time_left():
-    bar = ProgressBar("x", Forecast(100, 50), FakeBar)
+    bar = NotebookBar("x", Forecast(100, 50), FakeBar)
     FakeBar.made = []
     bar(record(0, 0.5))
     bar(record(1, 1.0))
@@ -101,12 +99,12 @@ def test_the_text_of_a_bar_knows_limits_and_the_time_left():
 
 def test_tqdm_is_preferred_and_rich_is_next(monkeypatch):
     there = {"tqdm", "rich"}
-    monkeypatch.setattr(progress, "find_spec", lambda name: name if name in there else None)
-    assert progress.bar_maker() is TqdmBar
+    monkeypatch.setattr(verbose, "find_spec", lambda name: name if name in there else None)
+    assert verbose.bar_maker() is TqdmBar
     there.discard("tqdm")
-    assert progress.bar_maker() is RichBar
+    assert verbose.bar_maker() is RichBar
     there.discard("rich")
-    assert progress.bar_maker() is None
+    assert verbose.bar_maker() is None
 
 
 def test_a_bar_of_tqdm(monkeypatch):

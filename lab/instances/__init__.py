@@ -1,0 +1,1 @@
+"""The library of instances: best known values, solutions and proofs that anyone can check."""

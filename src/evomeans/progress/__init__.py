@@ -1,0 +1,1 @@
+"""Searches, paths and proofs while they run, shown to a person."""
