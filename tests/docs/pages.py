@@ -29,21 +29,35 @@ def name_of(page: Path) -> str:
 
 @dataclass(frozen=True)
 class Snippet:
-    """A block of Python on a page, and the line on which it begins."""
+    """A block of Python on a page, the line on which it begins, and the output shown below it."""
 
     page: Path
     line: int
     code: str
+    output: str | None = None
 
 
 def snippets(page: Path) -> list[Snippet]:
     """Return the blocks of Python of a page in their order."""
     text = page.read_text(encoding="utf-8")
-    return [
-        Snippet(page, text.count("\n", 0, match.start(2)) + 1, match.group(2))
-        for match in FENCE.finditer(text)
-        if match.group(1) == "python"
-    ]
+    found = []
+    for match in FENCE.finditer(text):
+        if match.group(1) == "python":
+            line = text.count("\n", 0, match.start(2)) + 1
+            below = FENCE.match(text, match.end() + 2)
+            is_output = below is not None and below.group(1) == "text"
+            found.append(
+                Snippet(page, line, match.group(2), below.group(2) if below and is_output else None)
+            )
+    return found
+
+
+def fenced_lines(page: Path) -> list[str]:
+    """Return the lines of all fenced and indented blocks of a page."""
+    text = page.read_text(encoding="utf-8")
+    fenced = [line for match in FENCE.finditer(text) for line in match.group(2).splitlines()]
+    indented = re.findall(r"^    (.*)$", FENCE.sub("", text), re.MULTILINE)
+    return fenced + indented
 
 
 def shown_commands(page: Path, program: str) -> Iterator[list[str]]:

@@ -6,7 +6,15 @@ import re
 from pathlib import Path
 
 import pytest
-from pages import PAGES, ROOT, laboratory_commands, make_targets, name_of, shown_commands
+from pages import (
+    PAGES,
+    ROOT,
+    fenced_lines,
+    laboratory_commands,
+    make_targets,
+    name_of,
+    shown_commands,
+)
 
 from lab.__main__ import COMMANDS, FOLDERS
 
@@ -59,6 +67,36 @@ def test_make_has_the_targets_of_a_page(page: Path) -> None:
 def test_readme_is_short() -> None:
     """It is the first page, not the manual."""
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 100
+
+
+SHELF = [page for page in EXISTING if page.parent.name == "guide"]
+PLAIN = [page for page in EXISTING if page.parent.name in {"guide", "background", "docs"}]
+MOST_WORDS, WIDEST = 12_000, 78
+
+
+def test_the_guide_is_short() -> None:
+    """A reader has an evening for it; what is longer belongs to background or laboratory."""
+    words = {name_of(page): count_words(page.read_text(encoding="utf-8")) for page in SHELF}
+    assert sum(words.values()) <= MOST_WORDS, words
+
+
+def count_words(text: str) -> int:
+    """Count what has a letter or a digit, which the lines of tables do not."""
+    return sum(re.search(r"\w", word) is not None for word in text.split())
+
+
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", ROOT / "docs" / "index.md", *SHELF], ids=name_of
+)
+def test_blocks_fit_into_the_column_of_the_site(page: Path) -> None:
+    """Longer lines are cut off on a screen of 1,400 pixels."""
+    assert [line for line in fenced_lines(page) if len(line) > WIDEST] == []
+
+
+@pytest.mark.parametrize("page", PLAIN, ids=name_of)
+def test_only_the_laboratory_names_its_commands_and_commits(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert re.findall(r"`python\s+-m\s+lab\b[^`]*`|\bcommit [0-9a-f]{7,}", text) == []
 
 
 @pytest.mark.parametrize("page", EXISTING, ids=name_of)

@@ -6,6 +6,7 @@ import contextlib
 import io
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,15 @@ from sklearn.datasets import load_iris
 
 from evomeans import HGMeans
 
-SLOW = {"README.md", "how-sure.md", "local-optima.md", "dask-engine.md", "models.md", "proof.md"}
+SLOW = {
+    "README.md",
+    "index.md",
+    "how-sure.md",
+    "local-optima.md",
+    "dask-engine.md",
+    "models.md",
+    "proof.md",
+}
 WITH_SNIPPETS = [page for page in PAGES if page.exists() and snippets(page)]
 NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?")
 
@@ -36,9 +45,13 @@ def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str,
 
 
 def run(snippet: Snippet, names: dict[str, Any]) -> None:
-    """Run a snippet; a traceback names the page and the line."""
+    """Run a snippet and compare its output; a traceback names the page and the line."""
     code = "\n" * (snippet.line - 1) + checked(snippet.code)
-    exec(compile(code, str(snippet.page), "exec"), names)
+    stream = io.StringIO()
+    with contextlib.redirect_stdout(stream):
+        exec(compile(code, str(snippet.page), "exec"), names)
+    if snippet.output is not None:
+        assert stream.getvalue() == snippet.output, f"{name_of(snippet.page)}:{snippet.line}"
 
 
 def checked(code: str) -> str:
@@ -75,7 +88,7 @@ def test_the_snippets_of_a_page_run(page: Path, names: dict[str, Any]) -> None:
             code = snippet.code
             for old, new in (replacements or {}).items():
                 code = code.replace(old, new)
-            run(Snippet(page, snippet.line, code), names)
+            run(replace(snippet, code=code), names)
 
 
 @contextlib.contextmanager
@@ -125,6 +138,26 @@ PREPARATIONS = {
     "onnx.md": onnx_packages,
     "plots-and-report.md": optional_packages,
 }
+
+
+def test_wrong_output_is_noticed() -> None:
+    """The comparison with a block of output can fail."""
+    page = WITH_SNIPPETS[0]
+    run(Snippet(page, 1, "print(2.5)", "2.5\n"), {})
+    with pytest.raises(AssertionError):
+        run(Snippet(page, 1, "print(2.6)", "2.5\n"), {})
+
+
+def test_every_print_of_the_guide_has_its_output() -> None:
+    """Below the snippet, or in a comment that is compared."""
+    pages = [page for page in WITH_SNIPPETS if page.parent.name in {"guide", "docs"}]
+    missing = [
+        f"{name_of(page)}:{snippet.line}"
+        for page in pages
+        for snippet in snippets(page)
+        if "print(" in checked(snippet.code) and snippet.output is None
+    ]
+    assert missing == []
 
 
 def test_a_wrong_number_is_noticed() -> None:
