@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.linalg.lapack import dpstrf
 from sklearn.datasets import make_circles
 from sklearn.metrics import adjusted_rand_score
 from sklearn.metrics.pairwise import pairwise_kernels
@@ -18,6 +19,7 @@ from evomeans.estimators.kernel import (
     apply_map,
     find_coordinates,
     landmarks_within,
+    pivoted_cholesky,
 )
 
 QUICK = {"n_jobs": 1, "random_state": 0}
@@ -83,6 +85,19 @@ def test_coordinates_have_the_kernel_as_products():
     assert_allclose(coordinates @ coordinates.T, gram, atol=1e-9 * gram.max())
     # Monomials of degree 2 and less in three features.
     assert len(found.chosen) == 10
+
+
+@pytest.mark.parametrize(("n", "rank"), [(1, 1), (63, 63), (64, 40), (65, 65), (200, 129)])
+def test_panels_choose_the_pivots_of_lapack(n, rank):
+    """Panels that are full, cut off by the last column, and by the rank."""
+    points = np.random.default_rng(n).normal(size=(n, rank))
+    gram = points @ points.T
+    tolerance = n * np.finfo(np.float64).eps * gram.diagonal().max()
+    factor, chosen = pivoted_cholesky(gram, tolerance)
+    expected, pivots, r, _ = dpstrf(gram, tol=tolerance, lower=1)
+    assert r == rank
+    assert_array_equal(chosen, pivots[:r] - 1)
+    assert_allclose(factor, np.tril(expected[:r, :r]), atol=1e-9 * np.abs(expected).max())
 
 
 def test_a_callable_kernel_is_used_with_its_parameters(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,6 +15,9 @@ from evomeans.metrics.sums import ClusterSums
 from evomeans.typing import FloatArray
 
 Counts = NDArray[np.int64] | Sequence[int]
+
+# However little time there is, criteria look at so many samples.
+FEWEST_SAMPLES = 1024
 
 
 def largest(ks: Counts, values: FloatArray) -> int | None:
@@ -83,11 +87,66 @@ def knee(ks: Counts, values: FloatArray) -> int | None:
     return int(x[int(np.argmax(below))])
 
 
+@dataclass
+class Budget:
+    """The time that criteria may take.
+
+    Parameters
+    ----------
+    deadline : float, optional
+        When ``clock`` shows it, they should be done.
+    clock : callable
+        Seconds.
+
+    Attributes
+    ----------
+    n_taken : int or None
+        To how many samples a criterion was confined, the fewest of all; None if none was.
+    """
+
+    deadline: float | None = None
+    clock: Callable[[], float] = time.perf_counter
+    n_taken: int | None = field(default=None, init=False)
+
+    def affords(
+        self,
+        compute: Callable[[int], object],
+        n_samples: int,
+        *,
+        power: int = 1,
+        share: float = 1.0,
+    ) -> int:
+        """Return how many samples a computation may look at; all of them without a deadline.
+
+        Parameters
+        ----------
+        compute : callable
+            Computes with some samples; tried with few of them.
+        n_samples : int
+            All.
+        power : int
+            Of the number of samples, to which the time is proportional.
+        share : float
+            How much of the whole computation it does.
+        """
+        if self.deadline is None or n_samples <= FEWEST_SAMPLES:
+            return n_samples
+        began = self.clock()
+        compute(FEWEST_SAMPLES)
+        now = self.clock()
+        affordable = max(self.deadline - now, 0.0) / max((now - began) / share, 1e-9)
+        n_taken = int(FEWEST_SAMPLES * max(affordable, 1.0) ** (1.0 / power))
+        if n_taken >= n_samples:
+            return n_samples
+        self.n_taken = min(n_taken, self.n_taken or n_taken)
+        return n_taken
+
+
 class SampleSource(Protocol):
     """Samples with their weights, wherever they are."""
 
-    def sums(self, centers: FloatArray) -> ClusterSums:
-        """Sum up over the samples of each cluster, in one pass."""
+    def sums(self, centers: Mapping[int, FloatArray], budget: Budget) -> dict[int, ClusterSums]:
+        """Sum up over the samples of each cluster, for all numbers of clusters."""
         ...
 
     def in_memory(self, purpose: str) -> tuple[Any, FloatArray | None]:
@@ -131,6 +190,8 @@ class Evidence:
         The best centres of each independent population.
     seed : int
         For criteria that draw random numbers.
+    budget : Budget
+        Time for what looks at all samples.
     """
 
     k_values: NDArray[np.int64]
@@ -144,11 +205,12 @@ class Evidence:
     search: SearchOthers
     populations: Mapping[int, Sequence[FloatArray]] = field(default_factory=dict)
     seed: int = 0
+    budget: Budget = field(default_factory=Budget)
 
     @cached_property
     def sums(self) -> dict[int, ClusterSums]:
         """The sums over the clusters of each solution, from one pass over the samples each."""
-        return {int(k): self.samples.sums(self.centers[int(k)]) for k in self.k_values}
+        return self.samples.sums({int(k): self.centers[int(k)] for k in self.k_values}, self.budget)
 
     def per_k(self, value: Callable[[int], float]) -> FloatArray:
         """Return a value for each number of clusters; NaN for 1, where most are not defined."""
@@ -189,6 +251,11 @@ class Criterion:
     title: ClassVar[str]
     rule: ClassVar[str] = "maximum"
     """How ``choose`` chooses, in words."""
+
+    @property
+    def effort(self) -> float:
+        """The share of ``max_time`` that it gets, where the search of the path gets 1."""
+        return 0.0
 
     def values(self, evidence: Evidence) -> FloatArray:
         """Return a value for each number of clusters of the path, NaN where it is not defined."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -95,6 +96,11 @@ class SimplifiedSilhouette(Criterion):
 
     name, title = "simplified_silhouette", "Simplified silhouette"
 
+    @property
+    def effort(self) -> float:
+        """A pass over the samples for each k."""
+        return 0.05
+
     def values(self, evidence: Evidence) -> FloatArray:
         """Take the mean over the samples."""
         sums = evidence.sums
@@ -105,6 +111,11 @@ class DaviesBouldin(Criterion):
     """Scatter over separation; see :func:`evomeans.metrics.davies_bouldin_score`."""
 
     name, title, rule = "davies_bouldin", "Davies-Bouldin", "minimum"
+
+    @property
+    def effort(self) -> float:
+        """A pass over the samples for each k."""
+        return 0.05
 
     def values(self, evidence: Evidence) -> FloatArray:
         """Compute the index from sums over the samples."""
@@ -197,16 +208,24 @@ class Silhouette(Criterion):
         if self.sample_size is not None and self.sample_size < 2:
             raise ValueError(f"sample_size={self.sample_size} must be at least 2, or None.")
 
+    @property
+    def effort(self) -> float:
+        """All distances between the samples taken, for each k."""
+        return 0.25
+
     def values(self, evidence: Evidence) -> FloatArray:
         """Compute all distances between the samples taken."""
         X, weights = evidence.samples.in_memory("The silhouette")
 
-        def mean(k: int) -> float:
+        def mean(k: int, sample_size: int) -> float:
             labels = np.asarray(evidence.labels(k))
             if len(np.unique(labels)) < 2:
                 return np.nan
             return silhouette_score(
-                X, labels, weights, sample_size=self.sample_size, random_state=evidence.seed
+                X, labels, weights, sample_size=sample_size, random_state=evidence.seed
             )
 
-        return evidence.per_k(mean)
+        last, share = int(evidence.k_values[-1]), 1.0 / len(evidence.k_values)
+        wanted = min(X.shape[0], self.sample_size or X.shape[0])
+        size = evidence.budget.affords(partial(mean, last), wanted, power=2, share=share)
+        return evidence.per_k(lambda k: mean(k, size))

@@ -51,6 +51,11 @@ class Gap(Criterion):
         if self.choose_by not in RULES:
             raise ValueError(f"choose_by={self.choose_by!r} must be one of {', '.join(RULES)}.")
 
+    @property
+    def effort(self) -> float:
+        """A search for each of the other sets of samples."""
+        return self.n_references
+
     def judge(self, evidence: Evidence, allowed: NDArray[np.int64]) -> Verdict:
         """Search the references."""
         X, weights = evidence.samples.in_memory("The gap statistic")
@@ -133,6 +138,11 @@ class PredictionStrength(Criterion):
         if self.n_divisions < 1:
             raise ValueError(f"n_divisions={self.n_divisions} must be at least 1.")
 
+    @property
+    def effort(self) -> float:
+        """A search for each of the other sets of samples."""
+        return 2 * self.n_divisions
+
     def judge(self, evidence: Evidence, allowed: NDArray[np.int64]) -> Verdict:
         """Search halves of the samples."""
         X, weights = evidence.samples.in_memory("Prediction strength")
@@ -177,6 +187,11 @@ class Instability(Criterion):
     def __post_init__(self) -> None:
         if self.n_pairs < 1:
             raise ValueError(f"n_pairs={self.n_pairs} must be at least 1.")
+
+    @property
+    def effort(self) -> float:
+        """A search for each of the other sets of samples."""
+        return 2 * self.n_pairs
 
     def judge(self, evidence: Evidence, allowed: NDArray[np.int64]) -> Verdict:
         """Search bootstrap samples."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any, ClassVar
@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
-from scipy.linalg.lapack import dpstrf
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
 from evomeans.engines import Engine
@@ -34,6 +33,8 @@ from evomeans.typing import FloatArray
 Kernel = Callable[[NDArray[Any], NDArray[Any]], FloatArray]
 # What the products of coordinates may differ from a kernel, as a share of its largest value.
 INDEFINITE = 1e-6
+# Columns that are factorised together, and operations in a row for which Ctrl-C may have to wait.
+PANEL, MOST_OPERATIONS = 64, 2 * 10**10
 
 
 class IndefiniteKernelError(ValueError):
@@ -73,24 +74,66 @@ def find_coordinates(gram: FloatArray) -> Coordinates:
             f"The kernel of no sample with itself is positive; the largest is {largest:.3g}."
         )
     tolerance = len(gram) * np.finfo(np.float64).eps * largest
-    factor, pivots, rank, _ = dpstrf(gram, tol=tolerance, lower=1)
-    chosen = (pivots[:rank] - 1).astype(np.intp)
-    factor = np.tril(factor[:rank, :rank])
+    factor, chosen = pivoted_cholesky(gram, tolerance)
     coordinates = apply_map(gram[chosen], factor)
-    error = float(np.abs(coordinates @ coordinates.T - gram).max())
+    error = max(
+        float(np.abs(coordinates[rows] @ coordinates.T - gram[rows]).max())
+        for rows in blocks_of(len(gram), len(gram) * len(chosen))
+    )
     if error > INDEFINITE * largest:
         raise IndefiniteKernelError(
             "The kernel is not positive semi-definite: it differs from all products of coordinates "
             f"by {error:.3g}, with values up to {largest:.3g}. Use another kernel, or add a "
             "constant to the diagonal of a precomputed one."
         )
-    return Coordinates(chosen, np.ascontiguousarray(factor))
+    return Coordinates(chosen, factor)
+
+
+def pivoted_cholesky(gram: FloatArray, tolerance: float) -> tuple[FloatArray, NDArray[np.intp]]:
+    """Factorise a kernel by panels of columns, the largest pivot first.
+
+    What LAPACK's ``dpstrf`` does; but that one cannot be interrupted for as long as it takes.
+
+    Returns
+    -------
+    factor : (r, r) array
+        Lower triangular.
+    chosen : (r,) array
+        The samples of its rows. The pivots of all others are at most the tolerance.
+    """
+    rest, order, n = gram.copy(), np.arange(len(gram)), len(gram)
+    for first in range(0, n, PANEL):
+        last = min(first + PANEL, n)
+        pivots = rest.diagonal().copy()
+        for j in range(first, last):
+            best = j + int(np.argmax(pivots[j:]))
+            if not pivots[best] > tolerance:
+                return np.tril(rest[:j, :j]), order[:j]
+            for one in (rest, rest.T, order, pivots):
+                one[[j, best]] = one[[best, j]]
+            column = rest[j:, j] - rest[j:, first:j] @ rest[j, first:j]
+            column[0] = math.sqrt(pivots[j])
+            column[1:] /= column[0]
+            rest[j:, j] = column
+            pivots[j + 1 :] -= np.square(column[1:])
+        below = rest[last:, first:last]
+        rest[last:, last:] -= below @ below.T
+    return np.tril(rest), order
 
 
 def apply_map(products: FloatArray, factor: FloatArray) -> FloatArray:
     """Return the coordinates of samples from their kernel with the landmarks, (r, n)."""
-    solved: FloatArray = solve_triangular(factor, products, lower=True)
-    return np.ascontiguousarray(solved.T)
+    r, n = products.shape
+    coordinates = np.empty((n, r))
+    for rows in blocks_of(n, r * r):
+        coordinates[rows] = solve_triangular(factor, products[:, rows], lower=True).T
+    return coordinates
+
+
+def blocks_of(n_rows: int, cost: int) -> Iterator[slice]:
+    """Divide rows, each of so many operations, into blocks after which Ctrl-C is heard."""
+    size = max(1, MOST_OPERATIONS // max(1, cost))
+    return (slice(first, first + size) for first in range(0, n_rows, size))
 
 
 LINEAR, PRECOMPUTED = "linear", "precomputed"

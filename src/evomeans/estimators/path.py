@@ -88,8 +88,10 @@ class HGMeansPath(CentersMixin, BaseEstimator):  # type: ignore[misc]
         Offspring of one population at most.
 
     max_time : float, default=None
-        Seconds for the path, without criteria. Every k gets a solution and labels of the samples,
-        however little time there is. Results then depend on the speed of the machine.
+        Seconds for the path and its criteria. Every k gets a solution and labels of the samples,
+        however little time there is. Criteria that search other samples share the time with the
+        path; those that look at all samples of a large data set may have to do with some of them,
+        which a warning says. Results then depend on the speed of the machine.
 
     engine : {"auto", "cpu", "gpu", "dask", "reference"}, default="auto"
         What holds the samples, see :class:`HGMeans`. With "auto" and one feature, one dynamic
@@ -289,6 +291,7 @@ class HGMeansPath(CentersMixin, BaseEstimator):  # type: ignore[misc]
         with search.interrupt, closing(search.open_engine()) as engine:
             keeper = search.keeper(engine, state.ks)
             state = state if keeper is None else keeper.begin(state, resume=resume)
+            deadline = parameters.deadline(began, state.seconds)
             answers = Answers(engine, search.X, search.sample_weight)
             reason = search.run(
                 engine,
@@ -304,7 +307,7 @@ class HGMeansPath(CentersMixin, BaseEstimator):  # type: ignore[misc]
             solutions = search.settle(engine, state, known, reason, answers)
             if search.is_exact and not all(solutions[k].is_confirmed for k in known):
                 reason = StopReason.PRECISION
-            evidence = collect_evidence(search, engine, state, solutions)
+            evidence = collect_evidence(search, engine, state, solutions, deadline)
             results, suggestions, left_out = judge_all(parameters, evidence, state, known)
             best_k = choose_k(parameters, results, suggestions, known)
             self._keep_features(features, engine.frame)
@@ -316,7 +319,7 @@ class HGMeansPath(CentersMixin, BaseEstimator):  # type: ignore[misc]
         self.stop_reason_ = reason
         self.results_, self.suggestions_, self.best_k_ = results, suggestions, best_k
         self._keep_answers(known)
-        self._report(ks, known, left_out)
+        self._report(ks, known, left_out, evidence.budget.n_taken)
         return self
 
     def _keep_answers(self, known: list[int]) -> None:
@@ -330,8 +333,17 @@ class HGMeansPath(CentersMixin, BaseEstimator):  # type: ignore[misc]
         if self.best_k_ is not None:
             self.best_estimator_ = self.at(self.best_k_)
 
-    def _report(self, ks: tuple[int, ...], known: list[int], left_out: list[str]) -> None:
+    def _report(
+        self, ks: tuple[int, ...], known: list[int], left_out: list[str], n_taken: int | None
+    ) -> None:
         """Say what the user should know about how the fit ended."""
+        if n_taken is not None:
+            warnings.warn(
+                f"max_time={self.max_time} left time to compute criteria from {n_taken:,} samples "
+                "only, drawn at random. Their values are estimates; raise max_time for all.",
+                RuntimeWarning,
+                stacklevel=4,
+            )
         if self.stop_reason_ is StopReason.INTERRUPTED:
             text = f"fit was interrupted; {len(known)} of {len(ks)} numbers of clusters are kept."
             warnings.warn(text + to_go_on(self.checkpoint), RuntimeWarning, stacklevel=4)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from evomeans.criteria import Evidence
+from evomeans.criteria.base import Budget
 from evomeans.engines import Engine, is_dask
 from evomeans.estimators.parameters import check_int
 from evomeans.estimators.path_solving import PathInterruptedError, PathParameters, PathSearch
@@ -18,6 +19,9 @@ from evomeans.estimators.solution import FinalSolution
 from evomeans.metrics.sums import ClusterSums, checked_weights, cluster_sums
 from evomeans.path.state import PathState
 from evomeans.typing import FloatArray
+
+# Makes the samples that criteria are confined to differ from all that is drawn elsewhere.
+SAMPLING = 3
 
 
 @dataclass(frozen=True)
@@ -27,10 +31,22 @@ class InMemory:
     X: Any
     sample_weight: FloatArray | None
 
-    def sums(self, centers: FloatArray) -> ClusterSums:
-        """Sum up over the samples of each cluster."""
+    def sums(self, centers: Mapping[int, FloatArray], budget: Budget) -> dict[int, ClusterSums]:
+        """Sum up over the samples of each cluster, or over as many of them as there is time for."""
         weights = checked_weights(self.sample_weight, self.X.shape[0])
-        return cluster_sums(self.X, np.asarray(centers, np.float64), weights)
+        counted = np.flatnonzero(weights)
+
+        def of_some(n_samples: int) -> dict[int, ClusterSums]:
+            X, own = self.X, weights
+            if n_samples < len(counted):
+                rng = np.random.default_rng([SAMPLING, n_samples])
+                rows = counted[np.sort(rng.choice(len(counted), n_samples, replace=False))]
+                X, own = X[rows], weights[rows]
+            return {
+                k: cluster_sums(X, np.asarray(one, np.float64), own) for k, one in centers.items()
+            }
+
+        return of_some(budget.affords(of_some, len(counted)))
 
     def in_memory(self, purpose: str) -> tuple[Any, FloatArray | None]:
         """Return them."""
@@ -44,8 +60,11 @@ class InDask:
     X: Any
     sample_weight: Any
 
-    def sums(self, centers: FloatArray) -> ClusterSums:
-        """Sum up over the samples of each cluster, each block where it is."""
+    def sums(self, centers: Mapping[int, FloatArray], budget: Budget) -> dict[int, ClusterSums]:
+        """Sum up over the samples of each cluster, each block where it is; all, in any case."""
+        return {k: self._sums_of(one) for k, one in centers.items()}
+
+    def _sums_of(self, centers: FloatArray) -> ClusterSums:
         import dask
 
         places = np.asarray(centers, np.float64)
@@ -79,7 +98,11 @@ def samples_of(X: Any, sample_weight: Any) -> InMemory | InDask:
 
 
 def collect_evidence(
-    search: PathSearch, engine: Engine, state: PathState, solutions: Mapping[int, FinalSolution]
+    search: PathSearch,
+    engine: Engine,
+    state: PathState,
+    solutions: Mapping[int, FinalSolution],
+    deadline: float | None,
 ) -> Evidence:
     """Gather what criteria may look at."""
     ks = sorted(solutions)
@@ -103,6 +126,7 @@ def collect_evidence(
             for k, entry in entries.items()
         },
         seed=state.entropy[0],
+        budget=Budget(deadline),
     )
 
 

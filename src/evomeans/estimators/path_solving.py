@@ -68,6 +68,8 @@ class PathParameters:
     criteria : tuple of Criterion
         That of ``select`` among them.
     select : Criterion, callable or None
+    max_time : float or None
+        For everything; ``settings`` has that of one search.
     settings, engine, n_threads, random_source, checkpoint, observers
         As in :class:`~evomeans.estimators.parameters.Parameters`.
     """
@@ -75,6 +77,7 @@ class PathParameters:
     ks: Sequence[int]
     criteria: tuple[Criterion, ...]
     select: Any
+    max_time: float | None
     settings: PathSettings
     engine: str
     n_threads: int
@@ -82,16 +85,33 @@ class PathParameters:
     checkpoint: Path | None
     observers: tuple[PathObserver, ...]
 
+    def deadline(self, began: float, seconds_before: float) -> float | None:
+        """Return when everything should be done, if a fit that began has been going on before.
+
+        However long that was, criteria get the share of their own.
+        """
+        if self.max_time is None:
+            return None
+        assert self.settings.max_time is not None
+        left = max(self.max_time - seconds_before, self.max_time - self.settings.max_time)
+        return began + left
+
 
 def check_path_parameters(estimator: Any) -> PathParameters:
     """Check all parameters of HGMeansPath for which no samples are needed."""
     ks = check_k_range(estimator.k_range)
     criteria, select = check_criteria(estimator.criteria, estimator.select, ks)
+    settings = check_path_settings(estimator)
+    max_time = settings.max_time
+    if max_time is not None:
+        efforts = sum(getattr(one, "effort", 0.0) for one in criteria)
+        settings = replace(settings, max_time=max_time / (1.0 + efforts))
     return PathParameters(
         ks=ks,
         criteria=criteria,
         select=select,
-        settings=check_path_settings(estimator),
+        max_time=max_time,
+        settings=settings,
         **check_surroundings(estimator),
         observers=check_path_observers(estimator),
     )
