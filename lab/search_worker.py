@@ -46,6 +46,7 @@ def answer(
         "inertia": model.inertia_,
         "offspring": model.n_iter_,
         "rediscoveries": getattr(model, "n_rediscoveries_", 0),
+        "certainty": getattr(model, "certainty_", math.nan),
     }
 
 

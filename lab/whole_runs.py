@@ -139,6 +139,7 @@ def write_rows(path: Path, found: Found) -> None:
             "cpu_s": round(answers[-1]["cpu"], 4),
             "offspring": answers[-1]["offspring"],
             "rediscoveries": answers[-1]["rediscoveries"],
+            "certainty": round(answers[-1]["certainty"], 4),
         }
         for (setup, seed), answers in found.items()
     ]

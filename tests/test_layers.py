@@ -19,7 +19,6 @@ FLOORS: dict[str, set[str]] = {
     "__main__": {"cli"},
     "_version": set(),
     "wording": set(),
-    "sparkline": set(),
     "sparse": set(),
     "files": set(),
     "metrics": {"sparse"},
@@ -30,7 +29,7 @@ FLOORS: dict[str, set[str]] = {
     "engines": {"compiled", "kernels", "wording"},
     "search": {
         *("engines.protocol", "engines.sampling", "engines.workers"),
-        *("files", "kernels", "sparkline", "wording"),
+        *("files", "kernels", "wording"),
     },
     "path": {"kernels", "engines.protocol", "engines.sampling", "engines.workers", "search"},
     "criteria": {"metrics"},
@@ -38,7 +37,7 @@ FLOORS: dict[str, set[str]] = {
     "storage": {"_version", "engines", "files", "exact", "path", "search"},
     "estimators": {
         *("criteria", "engines", "exact", "metrics", "path", "progress", "report", "search"),
-        *("sparkline", "sparse", "storage", "wording"),
+        *("sparse", "storage", "wording"),
     },
     "plotting": {"criteria", "engines.frame", "metrics", "search", "sparse", "wording"},
     "report": {"_version", "files", "metrics", "plotting", "search", "storage", "wording"},

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from evomeans import HGMeans, History, OffspringRecord
-from evomeans.sparkline import HEIGHT, WIDTH, bars_svg, convergence_html
+from evomeans.search.history import HEIGHT, WIDTH, bars_svg, convergence_html
 
 
 def history_of(*inertias: float) -> History:

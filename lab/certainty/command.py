@@ -9,7 +9,8 @@ The commands, in the order in which they are needed:
 
 Run ``python -m lab certainty collect --half development --seeds 3``, the same with ``--half report
 --first-seed 1000``, and both with ``--fast``; it takes an hour of CPU time. Then ``python -m lab
-certainty fit`` and ``python -m lab certainty report``. Data sets are looked up as in
+certainty fit`` and ``python -m lab certainty report``. ``--paths`` does the same for HGMeansPath,
+after the searches, whose best values it is judged by. Data sets are looked up as in
 docs/laboratory/data.md. The best known value of a problem is the lowest that any of these searches
 has found, or the one of ``python -m lab best_known``.
 """
@@ -17,15 +18,17 @@ has found, or the one of ``python -m lab best_known``.
 from __future__ import annotations
 
 import argparse
+import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
 from evomeans.estimators.parameters import DEFAULT_CERTAINTY
 from evomeans.search.certainty import certainty
 from lab.best_known import all_known
-from lab.certainty.fitting import Search, fit
+from lab.certainty.fitting import Fitted, Found, fit
+from lab.certainty.paths import collect_paths, fit_paths, read_paths, said_by
 from lab.certainty.problems import DEVELOPMENT, HALVES, REPORT, all_problems, problems_of
-from lab.certainty.report import draw, ended, print_report
+from lab.certainty.report import draw, ended, print_calibration, print_report
 from lab.certainty.traces import DEFAULT, FAST, Moment, read_searches, trace, write_moments
 from lab.measure import RESULTS, parser_for
 
@@ -40,7 +43,7 @@ def file_of(half: str, folder: Path) -> Path:
     return folder / f"certainty-{half}.csv"
 
 
-def best_values(searches: Sequence[Search]) -> dict[str, float]:
+def best_values(searches: Sequence[Sequence[Found]]) -> dict[str, float]:
     """Return the best known value of each problem."""
     best = {f"{name}:{k}": known.value for (name, k), known in all_known().items()}
     for search in searches:
@@ -74,11 +77,39 @@ def search_longer(half: str, folder: Path) -> None:
             print(f"{problem.name}: {100 * (last.inertia / best[problem.name] - 1):+.4f} %")
 
 
+def judge_paths(chosen: argparse.Namespace, seeds: Sequence[int]) -> None:
+    """Do for paths what is done for searches."""
+    file = chosen.results / "certainty-paths.csv"
+    if chosen.task == "collect":
+        collect_paths(chosen.half, seeds, file)
+        return
+    half = DEVELOPMENT if chosen.task == "fit" else REPORT
+    ends = [one for one in read_paths(file) if one.half == half]
+    best = best_values([*read_searches(file_of(half, chosen.results)), *([one] for one in ends)])
+    if chosen.task == "fit":
+        print_fitted(fit_paths(ends, best), "PATH_")
+        return
+    print(f"{len(ends)} results of paths on {len({one.problem for one in ends})} problems")
+    said = said_by(ends, best)
+    print(f"within 0.01 %: {100 * statistics.fmean(one.is_right for one in said):.1f} %")
+    print_calibration(said)
+    if chosen.picture is not None:
+        draw(said, chosen.picture)
+
+
+def print_fitted(fitted: Fitted, prefix: str = "") -> None:
+    """Print the constants of evomeans.search.certainty."""
+    print(f"{prefix}INTERCEPT = {fitted.intercept:.3f}")
+    coefficients = ", ".join(f"{one:.3f}" for one in fitted.coefficients)
+    print(f"{prefix}COEFFICIENTS = ({coefficients})")
+
+
 def parse_arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser = parser_for("certainty", __doc__)
     parser.add_argument("task", choices=("collect", LONG, "fit", "report"))
     parser.add_argument("--half", choices=HALVES, default=DEVELOPMENT, help="for collect and long")
     parser.add_argument("--fast", action="store_true", help="HGMeans.fast")
+    parser.add_argument("--paths", action="store_true", help="HGMeansPath, per k")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the rows")
@@ -90,8 +121,11 @@ def parse_arguments(given: Sequence[str] | None) -> argparse.Namespace:
 def main(given: Sequence[str] | None = None) -> None:
     chosen = parse_arguments(given)
     setting = FAST if chosen.fast else DEFAULT
+    seeds = range(chosen.first_seed, chosen.first_seed + chosen.seeds)
+    if chosen.paths:
+        judge_paths(chosen, seeds)
+        return
     if chosen.task == "collect":
-        seeds = range(chosen.first_seed, chosen.first_seed + chosen.seeds)
         collect(chosen.half, setting, seeds, chosen.results)
         return
     if chosen.task == LONG:
@@ -102,9 +136,7 @@ def main(given: Sequence[str] | None = None) -> None:
     )
     best = best_values(searches)
     if chosen.task == "fit":
-        fitted = fit([one for one in searches if one[0].setting != LONG], best)
-        print(f"INTERCEPT = {fitted.intercept:.3f}")
-        print(f"COEFFICIENTS = ({', '.join(f'{one:.3f}' for one in fitted.coefficients)})")
+        print_fitted(fit([one for one in searches if one[0].setting != LONG], best))
         return
     own = [one for one in searches if one[0].setting == setting]
     ends = ended(own, best, lambda moment: certainty(moment.evidence), chosen.level)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,9 +39,23 @@ class Fitted(NamedTuple):
         return float(1.0 / (1.0 + np.exp(-self.intercept - sum(a * b for a, b in terms))))
 
 
-def is_right(moment: Moment, best: Mapping[str, float]) -> bool:
-    """Whether the best solution of a moment is within 0.01 % of the best known."""
-    return 100.0 * (moment.inertia / best[moment.problem] - 1.0) <= SUCCESS
+class Found(Protocol):
+    """An inertia that was found for a problem."""
+
+    @property
+    def problem(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def inertia(self) -> float:
+        """Of the best solution."""
+        ...
+
+
+def is_right(found: Found, best: Mapping[str, float]) -> bool:
+    """Whether an inertia is within 0.01 % of the best known."""
+    return 100.0 * (found.inertia / best[found.problem] - 1.0) <= SUCCESS
 
 
 def fit(searches: Sequence[Search], best: Mapping[str, float]) -> Fitted:
@@ -51,15 +65,13 @@ def fit(searches: Sequence[Search], best: Mapping[str, float]) -> Fitted:
     searches end. The last one tells how much less is known at other times. The intercept is lower
     than fitted, by :data:`CAUTION`.
     """
-    *common, _ = maximum_likelihood(searches, best, lambda one: one.has_ended, FREE)
+    *common, _ = fit_moments(searches, best, lambda one: one.has_ended, FREE)
     fixed = [(value, value) for value in common]
-    intercept, *coefficients = maximum_likelihood(
-        searches, best, lambda _: True, [*fixed, (0.0, None)]
-    )
+    intercept, *coefficients = fit_moments(searches, best, lambda _: True, [*fixed, (0.0, None)])
     return Fitted(intercept - CAUTION, tuple(coefficients))
 
 
-def maximum_likelihood(
+def fit_moments(
     searches: Sequence[Search],
     best: Mapping[str, float],
     is_used: Callable[[Moment], bool],
@@ -73,6 +85,16 @@ def maximum_likelihood(
     seeds = Counter(search[0].problem for search in used)
     shares = [1.0 / (len(search) * seeds[search[0].problem]) for search in used]
     weights = np.repeat(shares, [len(search) for search in used])
+    return maximum_likelihood(X, y, weights, bounds)
+
+
+def maximum_likelihood(
+    X: NDArray[np.float64],
+    y: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    bounds: Sequence[tuple[float | None, float | None]],
+) -> list[float]:
+    """Return the coefficients of a logistic regression within bounds, the intercept first."""
 
     def loss(beta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         logits = X @ beta

@@ -22,6 +22,13 @@ AGREEMENT = 2
 Certainty = Callable[[Moment], float]
 
 
+class Said(NamedTuple):
+    """What a path says of one number of clusters, and whether it is right."""
+
+    certainty: float
+    is_right: bool
+
+
 class Ended(NamedTuple):
     """Where a search ends.
 
@@ -71,7 +78,7 @@ class Bin(NamedTuple):
     right: float
 
 
-def binned(ends: Sequence[Ended]) -> list[Bin]:
+def binned(ends: Sequence[Ended | Said]) -> list[Bin]:
     """Sort searches by what they say of themselves."""
     bins = []
     for low, high in pairwise(EDGES):
@@ -83,7 +90,7 @@ def binned(ends: Sequence[Ended]) -> list[Bin]:
     return bins
 
 
-def brier(ends: Sequence[Ended]) -> tuple[float, float]:
+def brier(ends: Sequence[Ended | Said]) -> tuple[float, float]:
     """Return the Brier score, and that of the constant that is the share of successes."""
     share = statistics.fmean(one.is_right for one in ends)
     score = statistics.fmean((one.certainty - one.is_right) ** 2 for one in ends)
@@ -107,6 +114,11 @@ def print_report(ends: Sequence[Ended], best: Mapping[str, float]) -> None:
     print(f"CPU seconds: {cost_ratio(problems.values()):.2f} of those until three starts agree")
     solved = [own for own in problems.values() if all(e.was_right and e.is_right for e in own)]
     print(f"on the {len(solved)} problems that every seed solves: {cost_ratio(solved):.2f}")
+    print_calibration(ends)
+
+
+def print_calibration(ends: Sequence[Ended | Said]) -> None:
+    """Print how often searches are right, by what they say."""
     for one in binned(ends):
         said, right = 100 * one.said, 100 * one.right
         print(f"{one.low:.2f} to {one.high:.2f}: {one.runs:4d} runs say {said:.1f} %, ", end="")
@@ -123,7 +135,7 @@ def cost_ratio(problems: Iterable[Sequence[Ended]]) -> float:
     )
 
 
-def draw(ends: Sequence[Ended], path: Path) -> None:
+def draw(ends: Sequence[Ended | Said], path: Path) -> None:
     """Draw the reliability diagram."""
     import matplotlib
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
-from evomeans import HGMeans
+from evomeans import HGMeans, HGMeansPath
+from evomeans.search.certainty import path_features
 from lab.certainty import command
 from lab.certainty.fitting import CAUTION, fit
+from lab.certainty.paths import PathEnd, fit_paths, follow, read_paths, said_by
 from lab.certainty.problems import (
     DEVELOPMENT,
     HALVES,
@@ -19,6 +23,7 @@ from lab.certainty.problems import (
 from lab.certainty.report import binned, brier, cost_ratio, ended
 from lab.certainty.traces import Moment, read_searches, trace, write_moments
 from lab.data import is_available
+from lab.measure import append_row
 
 IRIS = Problem("iris", 10, DEVELOPMENT)
 # Another split would make a report of what was tuned on.
@@ -88,3 +93,35 @@ def test_the_stored_coefficients_are_those_of_the_fit(capsys) -> None:
     assert f"INTERCEPT = {certainty.INTERCEPT:.3f}" in printed
     listed = ", ".join(f"{one:.3f}" for one in certainty.COEFFICIENTS)
     assert f"COEFFICIENTS = ({listed})" in printed
+
+
+def test_a_path_says_of_each_problem_what_it_says_to_its_user(tmp_path) -> None:
+    """The rows of a path have what its certainty is computed from, and come back as they were."""
+    problems = [Problem("iris", k, DEVELOPMENT) for k in (5, 9)]
+    ends = follow("iris", problems, 0)
+    path = HGMeansPath((2, 9), criteria=(), select=None, random_state=0).fit(IRIS.samples())
+    best = {end.problem: end.inertia for end in ends}
+    assert [said.certainty for said in said_by(ends, best)] == list(path.certainty_[[3, 7]])
+    assert all(said.is_right for said in said_by(ends, best))
+    file = tmp_path / "rows.csv"
+    for end in ends:
+        append_row(file, vars(end))
+    assert read_paths(file) == ends
+
+
+def test_the_fit_of_paths_follows_the_share_of_successes() -> None:
+    """Of those that agree, three of four are right here; of the others, half."""
+    ends = [
+        PathEnd(DEVELOPMENT, f"{seed}:10", seed, 10, agree, 2.0 if seed % 4 < wrong else 1.0)
+        for agree, wrong in ((1, 2), (2, 1))
+        for seed in range(400)
+    ]
+    fitted = fit_paths(ends, {end.problem: 1.0 for end in ends})
+    shares = [
+        1.0 / (1.0 + math.exp(-fitted.intercept - dot))
+        for dot in (
+            sum(a * b for a, b in zip(fitted.coefficients, path_features(10, n), strict=True))
+            for n in (1, 2)
+        )
+    ]
+    assert shares == pytest.approx([0.5, 0.75], abs=0.01)

@@ -157,11 +157,11 @@ def probability_text(certainty: float) -> str:
     """Say how probable it is that a search has found the best solution; empty if not known."""
     if math.isnan(certainty):
         return ""
-    percent = _certain_percent(certainty)
+    percent = certain_percent(certainty)
     return f"It is {percent} certain that no solution within reach is better by more than 0.01 %."
 
 
-def _certain_percent(certainty: float) -> str:
+def certain_percent(certainty: float) -> str:
     """Round a probability down: what is not proven is never 100 % certain."""
     return "100 %" if certainty == 1.0 else f"{math.floor(100.0 * certainty)} %"
 
@@ -181,7 +181,7 @@ def certainty_text(reason: str, rediscoveries: int, certainty: float = math.nan)
     if reason == "proven_optimal":
         return "proven optimal"
     if not math.isnan(certainty):
-        return f"{_certain_percent(certainty)}; {certainty_text(reason, rediscoveries)}"
+        return f"{certain_percent(certainty)}; {certainty_text(reason, rediscoveries)}"
     if rediscoveries:
         times = {1: "once", 2: "twice"}.get(rediscoveries, f"{rediscoveries:,} times")
         return f"found again {times}, from independent starts"

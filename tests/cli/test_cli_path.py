@@ -73,7 +73,7 @@ def test_only_numbers_that_were_asked_for_are_counted(evomeans, blobs, monkeypat
     result = evomeans(*PATH)
     assert counts[0] == (0, 0, 4)
     assert counts[-1] == (4, 4, 4)
-    assert "independent populations agree at 4 of 4 k" in result.out
+    assert "independent populations agree at 4 of 4 k, each 9" in result.out
     result = evomeans(*PATH[:3], "1:3", *PATH[4:])
     assert counts[-1] == (3, 3, 3)
     assert "independent populations agree at 3 of 3 k" in result.out

@@ -10,8 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from evomeans.compiled.bundle import bundle
-from evomeans.compiled.entry import address_of, entry
-from evomeans.compiled.jit import jit
+from evomeans.compiled.jit import address_of, entry, jit
 
 
 @bundle

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from evomeans.compiled.bundle import bundle
 from evomeans.compiled.cache import SharedCache
-from evomeans.compiled.entry import call_at
-from evomeans.compiled.jit import jit
+from evomeans.compiled.jit import call_at, jit
 from evomeans.engines.cpu.layout import State
 
 

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_matrix
 
-from evomeans.compiled.entry import address_of
+from evomeans.compiled.jit import address_of
 from evomeans.engines import Order, base
 from evomeans.engines.constrained.engine import ConstrainedEngine
 from evomeans.engines.constrained.links import Links, contract

@@ -70,6 +70,46 @@ def test_attributes_belong_together(path):
     assert set(path.suggestions_) < set(frame.columns)
 
 
+def test_every_k_has_a_certainty(path):
+    assert_array_equal(path.results_["certainty"], path.certainty_)
+    assert np.all((path.certainty_ > 0.0) & (path.certainty_ < 1.0))
+    for k, certainty in zip(path.k_values_.tolist(), path.certainty_, strict=True):
+        assert path.at(k).certainty_ == certainty
+    assert f"each {int(100 * path.certainty_.min())} % certain or more" in path._certainty()
+
+
+def test_a_k_at_which_populations_disagree_is_less_certain():
+    path = quick((10, 30)).fit(CLOUD)
+    agree = path.n_rediscoveries_ > 0
+    assert np.any(agree)
+    assert not np.all(agree)
+    for k in np.flatnonzero(~agree):
+        assert np.all(path.certainty_[k] < path.certainty_[:k][agree[:k]])
+
+
+def test_what_is_proven_is_certain():
+    assert_array_equal(quick((1, 4), criteria=()).fit(X[:, :1]).certainty_, 1.0)
+    several = quick((1, 3), criteria=(), select=None).fit(X)
+    assert several.certainty_[0] == 1.0
+    assert np.all(several.certainty_[1:] < 1.0)
+    model = several.at(2)
+    assert model.certify(X).is_optimal
+    assert model.certainty_ == 1.0
+
+
+def test_certainty_is_not_known_before_both_sweeps_are_done():
+    path = quick((2, 7), criteria=(), select=None, observers=lambda record: record.kind == "down")
+    path.fit(X)
+    # The sweep down begins with the most clusters.
+    assert_array_equal(np.isnan(path.certainty_), [True] * 5 + [False])
+    assert "certain or more" not in path._certainty()
+
+
+def test_the_strategy_of_the_paper_does_not_know_its_certainty():
+    path = quick((2, 4), criteria=(), select=None, strategy="paper").fit(X)
+    assert np.all(np.isnan(path.certainty_))
+
+
 def test_clear_clusters_are_found_by_all_of_the_usual_criteria(path):
     for name in ("calinski_harabasz", "bic", "simplified_silhouette", "davies_bouldin", "jump"):
         assert path.suggestions_[name] == 5, name

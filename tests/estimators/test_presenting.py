@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 from evomeans import ExactKMeans, HGMeans, HGMeansPath, TrimmedHGMeans
 from evomeans.plotting.path_data import path_curves
+from evomeans.wording import certain_percent
 
 pytest.importorskip("jinja2")
 
@@ -71,7 +72,8 @@ def test_the_card_of_a_path_counts_one_cluster_as_certain_and_lists_suggestions_
     path = HGMeansPath([1, 2, 3], random_state=0).fit(X)
     assert path.suggestions_["agreement"] == 3
     texts = Texts(shown(path)).found
-    assert "independent populations agree at 3 of 3 k" in texts
+    sure = certain_percent(path.certainty_.min())
+    assert f"independent populations agree at 3 of 3 k, each {sure} certain or more" in texts
     assert path_curves(path).is_confirmed.all()
     assert not any("agreement" in text for text in texts[: texts.index("Parameters")])
 

@@ -15,9 +15,8 @@ from scipy.spatial.distance import cdist
 
 from evomeans.engines.cpu import CpuEngine
 from evomeans.engines.protocol import Abandoned
-from evomeans.kernels import auction, matching, ward, ward_lists
+from evomeans.kernels import MOST_EXACT, MOST_KEPT, auction, matching, ward, ward_lists
 from evomeans.kernels.merging import pnn_merge
-from evomeans.kernels.sizes import MOST_EXACT, MOST_KEPT
 from evomeans.search.crossover import Breeding, merging_crossover, squared_matching_crossover
 from evomeans.search.population import Individual
 

@@ -239,7 +239,7 @@ def cluster_of(search: SharedSearchOptions) -> Iterator[None]:
 
 def check_gpu() -> None:
     """Say what is missing before anything is read."""
-    from evomeans.engines.gpu.devices import GpuNotAvailableError, chosen_device
+    from evomeans.engines.gpu import GpuNotAvailableError, chosen_device
 
     try:
         chosen_device()

@@ -113,7 +113,7 @@ def package_versions(names: tuple[str, ...]) -> dict[str, str | None]:
 
 
 def _engines() -> dict[str, str]:
-    from evomeans.engines.gpu.devices import described_device
+    from evomeans.engines.gpu import described_device
 
     missing = [name for name, found in package_versions(EXTRAS["dask"]).items() if found is None]
     return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -91,6 +92,7 @@ class PathCommand(Command):
             "k": model.k_values_.tolist(),
             "inertia": model.inertias_.tolist(),
             "n_rediscoveries": model.n_rediscoveries_.tolist(),
+            "certainty": [None if math.isnan(one) else one for one in model.certainty_.tolist()],
         }
 
     def frames(self, model: HGMeansPath, table: Table) -> dict[str, pl.DataFrame]:

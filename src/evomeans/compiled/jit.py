@@ -1,4 +1,8 @@
-"""How kernels are compiled: one decorator with the flags."""
+"""How kernels are compiled, how Python enters them, and how they call others by address.
+
+Where the compiler layer is trusted, they are entered by addresses of bundles and of machine code.
+Otherwise the plain way: Python passes the bundles themselves, and kernels call functions in C.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,10 @@ import os
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
+from evomeans.compiled.bundle import written_at
 from evomeans.compiled.check import is_trusted
-from evomeans.compiled.plain import PlainKernel
+from evomeans.compiled.numba_private import call_kernel
+from evomeans.compiled.plain import PlainEntry, PlainKernel, call_function
 
 # Everything of fastmath except nnan and ninf, for kernels that may meet infinities.
 REORDER = frozenset({"reassoc", "nsz", "arcp", "contract", "afn"})
@@ -53,8 +59,8 @@ def jit(
         Whether every kernel that calls it gets a copy of its own. A call costs some nanoseconds,
         and a copy some tenths of a second of compilation.
     by_address : bool
-        Whether it is only called by its address, by :func:`~evomeans.compiled.entry.call_at` or
-        through an :func:`~evomeans.compiled.entry.entry`. What a call from Python needs takes a
+        Whether it is only called by its address, by :func:`~evomeans.compiled.jit.call_at` or
+        through an :func:`~evomeans.compiled.jit.entry`. What a call from Python needs takes a
         tenth of the compilation, if there are many arrays.
     choose : callable, optional
         Takes the types of the arguments, and returns the function to compile for them instead.
@@ -92,3 +98,34 @@ def options_for(fastmath: frozenset[str] = frozenset(), inline: bool = True) -> 
 def is_cached() -> bool:
     """Whether machine code is kept on disk."""
     return os.environ.get("EVOMEANS_CACHE", "1") != "0"
+
+
+call_at: Any = call_kernel if is_trusted() else call_function
+"""Calls a kernel that returns nothing, for kernels: ``call_at(kernel.address(...), ...)``.
+
+The arguments have to be of exactly the types that the address was asked for.
+"""
+
+
+def entry(kernel: Any, *arguments: Any) -> Callable[..., None]:
+    """Return what calls a kernel with what :func:`address_of` returns of bundles, and with numbers.
+
+    Parameters
+    ----------
+    kernel : kernel
+        One that returns nothing.
+    *arguments : bundles and numbers
+        Of the types that calls will have. In place of a bundle that the kernel will not use, a
+        call may have 0.
+    """
+    if not is_trusted():
+        return PlainEntry(kernel, *arguments)
+    # Imported here: it needs names that Numba may not have.
+    from evomeans.compiled.kernel import AddressEntry
+
+    return AddressEntry(kernel, *arguments)
+
+
+def address_of(value: Any) -> Any:
+    """Return a bundle as an entry takes it: its address, or itself the plain way."""
+    return written_at(value) if is_trusted() else value

@@ -9,7 +9,7 @@ from typing import Any
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import Ability, Engine
 from evomeans.engines.rules import MANY_ROWS
-from evomeans.kernels.sizes import MOST_EXACT, MOST_KEPT
+from evomeans.kernels import MOST_EXACT, MOST_KEPT
 from evomeans.typing import FloatArray
 
 ENGINE_NAMES = ("auto", "cpu", "gpu", "dask", "reference")
@@ -54,7 +54,7 @@ def create_engine(
 
         return ReferenceEngine(X, sample_weight, frame=frame)
     if name == "gpu":
-        from evomeans.engines.gpu.devices import import_torch
+        from evomeans.engines.gpu import import_torch
 
         import_torch()
         from evomeans.engines.gpu.engine import GpuEngine

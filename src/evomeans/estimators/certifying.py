@@ -242,7 +242,7 @@ def projector_of(engine: str) -> Any:
         from evomeans.exact.projection import CpuProjector
 
         return CpuProjector
-    from evomeans.engines.gpu.devices import chosen_device
+    from evomeans.engines.gpu import chosen_device
 
     device = chosen_device()
     from evomeans.exact.projection import TorchProjector

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 import warnings
@@ -35,8 +36,10 @@ from evomeans.estimators.solution import FinalSolution
 from evomeans.estimators.validation import Features, check_sample_weight, check_samples
 from evomeans.path.state import Entry, PathState
 from evomeans.search import History, SearchResult, StopReason, Strategy
+from evomeans.search.certainty import path_certainty
 from evomeans.search.plan import missing_abilities
 from evomeans.search.stopping import DeferredInterrupt
+from evomeans.wording import certain_percent
 
 if TYPE_CHECKING:
     from sklearn.cluster import KMeans
@@ -133,9 +136,17 @@ class HGMeansPath(CentersMixin, BaseEstimator):  # type: ignore[misc]
         How many further independent populations came to the best solution, within 0.001 % of its
         inertia.
 
+    certainty_ : ndarray of shape (n_values,)
+        The estimated probability, for each k, that no clustering within reach is better by more
+        than 0.01 %. It is 1 for one cluster and for one feature, where solutions are proven to be
+        optimal. It is not a number where a limit or Ctrl-C came before both sweeps, and with
+        ``strategy="paper"``. docs/guide/choosing-k.md says how often
+        it was right.
+
     results_ : dict of str to ndarray of shape (n_values,)
-        "k", "inertia", "n_rediscoveries", "n_solutions", and a column for each criterion, with its
-        standard error where it has one. ``pandas.DataFrame(path.results_)`` makes a table of it.
+        "k", "inertia", "n_rediscoveries", "certainty", "n_solutions", and a column for each
+        criterion, with its standard error where it has one. ``pandas.DataFrame(path.results_)``
+        makes a table of it.
 
     suggestions_ : dict of str to int or None
         The k that each criterion suggests; None if its rule finds none in the range.
@@ -315,8 +326,10 @@ class HGMeansPath(CentersMixin, BaseEstimator):  # type: ignore[misc]
         # What models for single k are made of.
         self._features, self._state, self._solutions = features, state, solutions
         self._tolerance = parameters.settings.tolerance
+        self._looks_again = parameters.settings.strategy.agreement > 1
         self._samples = search.X, search.sample_weight
         self.stop_reason_ = reason
+        results["certainty"] = np.array([self._certainty_at(k) for k in known])
         self.results_, self.suggestions_, self.best_k_ = results, suggestions, best_k
         self._keep_answers(known)
         self._report(ks, known, left_out, evidence.budget.n_taken)
@@ -329,6 +342,7 @@ class HGMeansPath(CentersMixin, BaseEstimator):  # type: ignore[misc]
         self.labels_ = lazy_columns([self._solutions[k].labels for k in known])
         self.cluster_centers_ = {k: self._solutions[k].centers for k in known}
         self.n_rediscoveries_ = self.results_["n_rediscoveries"]
+        self.certainty_ = self.results_["certainty"]
         self.__dict__.pop("best_estimator_", None)
         if self.best_k_ is not None:
             self.best_estimator_ = self.at(self.best_k_)
@@ -410,6 +424,7 @@ class HGMeansPath(CentersMixin, BaseEstimator):  # type: ignore[misc]
             stop_reason=self._reason_at(entry, self._solutions[k]),
             n_offspring=entry.n_solutions,
             n_rediscoveries=entry.n_agreeing(self._tolerance) - 1 if entry.up else 0,
+            certainty=self._certainty_at(k),
             missing_abilities=self._missing,
             levels=(len(self.labels_),),
         )
@@ -424,6 +439,15 @@ class HGMeansPath(CentersMixin, BaseEstimator):  # type: ignore[misc]
         if self.stop_reason_ in UNFINISHED:
             return self.stop_reason_
         return StopReason.NO_IMPROVEMENT
+
+    def _certainty_at(self, k: int) -> float:
+        entry: Entry = self._state.entries[k]
+        # One cluster has one solution.
+        if k == 1 or self._reason_at(entry, self._solutions[k]) is StopReason.PROVEN_OPTIMAL:
+            return 1.0
+        if not (self._looks_again and entry.up and entry.down):
+            return math.nan
+        return path_certainty(k, entry.n_agreeing(self._tolerance))
 
     @property
     def _is_confirmed(self) -> NDArray[np.bool_]:
@@ -445,7 +469,12 @@ class HGMeansPath(CentersMixin, BaseEstimator):  # type: ignore[misc]
         if self.stop_reason_ is StopReason.PRECISION:
             return "one column is solved for every k, as exactly as float64 allows"
         agreed = int(np.count_nonzero(self._is_confirmed))
-        return f"independent populations agree at {agreed} of {len(self.k_values_)} k"
+        text = f"independent populations agree at {agreed} of {len(self.k_values_)} k"
+        # Not a number, if it is not known for one of them.
+        least = float(self.certainty_.min())
+        return (
+            text if math.isnan(least) else f"{text}, each {certain_percent(least)} certain or more"
+        )
 
     def _best(self) -> HGMeans:
         check_is_fitted(self, "k_values_")

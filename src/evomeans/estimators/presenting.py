@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from evomeans.engines import is_dask
-from evomeans.sparkline import bars_svg, line_svg
+from evomeans.search.history import bars_svg, line_svg
 from evomeans.wording import certainty_text, counted, number_text
 
 CARD = (

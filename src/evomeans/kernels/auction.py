@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from evomeans.compiled.jit import FINITE, jit
+from evomeans.kernels import MOST_EXACT
 from evomeans.kernels.matching import (
     COLUMN_OF,
     COLUMN_PRICE,
@@ -20,7 +21,6 @@ from evomeans.kernels.matching import (
     pair_shared,
     take_one_of_each,
 )
-from evomeans.kernels.sizes import MOST_EXACT
 from evomeans.kernels.vectors import squared_difference
 from evomeans.typing import Flags, FloatArray, SingleArray
 

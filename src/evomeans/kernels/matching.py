@@ -10,7 +10,7 @@ import numpy as np
 from evomeans.compiled.bundle import bundle
 from evomeans.compiled.jit import jit
 from evomeans.compiled.ready import Call
-from evomeans.kernels.sizes import MOST_EXACT
+from evomeans.kernels import MOST_EXACT
 from evomeans.kernels.vectors import coordinate_sum, is_equal, squared_difference
 from evomeans.typing import Flags, FloatArray, Indices, Integers, SingleArray
 

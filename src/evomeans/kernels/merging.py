@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from evomeans.kernels.sizes import MOST_KEPT
+from evomeans.kernels import MOST_KEPT
 from evomeans.typing import FloatArray, Indices, Integers
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from evomeans.compiled.bundle import bundle
 from evomeans.compiled.jit import FINITE, jit
-from evomeans.kernels.sizes import MOST_KEPT
+from evomeans.kernels import MOST_KEPT
 from evomeans.kernels.vectors import coordinate_sum, is_equal, squared_difference
 from evomeans.typing import FloatArray, Indices, Integers
 

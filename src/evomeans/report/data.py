@@ -218,6 +218,7 @@ def _model(model: Any, samples: ReportSamples) -> dict[str, Any]:
     return {
         "inertia": float(model.inertia_),
         "n_rediscoveries": int(model.n_rediscoveries_),
+        "certainty": _certainty(model),
         **parts,
     }
 

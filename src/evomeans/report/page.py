@@ -17,6 +17,7 @@ from evomeans.report.data import FORMAT, PATH_FORMAT, PATH_VERSION, VERSION, rep
 from evomeans.report.figures import path_figures, report_figures, theme_css
 from evomeans.wording import (
     advice_text,
+    certain_percent,
     counted,
     duration_text,
     how_to_install,
@@ -161,6 +162,7 @@ def _rendered(
             policy=_policy(style, script),
             figures=safe(figures),
             counted=counted,
+            certain_percent=certain_percent,
             **more,
         )
         .lstrip()

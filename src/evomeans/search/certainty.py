@@ -19,6 +19,10 @@ from evomeans.search.history import SWAPPED, OffspringRecord
 INTERCEPT = 3.678
 # Of the features of SearchEvidence, in their order.
 COEFFICIENTS = (1.136, -0.524, 1.161)
+# Of a path over k: the populations of its sweeps are shorter, and learn from their neighbours.
+PATH_INTERCEPT = 4.943
+# Of the logarithms of the populations that agree, and of the number of clusters.
+PATH_COEFFICIENTS = (2.043, -0.955)
 # A population whose best is a founder has settled after this share of the patience at the latest,
 # so a search that has waited as long is not cut short.
 RIPE = 1.0 / 3.0
@@ -84,8 +88,30 @@ def gather(
 
 def certainty(evidence: SearchEvidence) -> float:
     """Return the probability that no solution within reach is better by more than 0.01 %."""
-    terms = zip(COEFFICIENTS, evidence.features, strict=True)
-    logit = INTERCEPT + sum(coefficient * feature for coefficient, feature in terms)
+    return _logistic(INTERCEPT, COEFFICIENTS, evidence.features)
+
+
+def path_features(n_clusters: int, n_agreeing: int) -> tuple[float, ...]:
+    """Return what the logit of :func:`path_certainty` is linear in."""
+    return math.log(n_agreeing), math.log(n_clusters)
+
+
+def path_certainty(n_clusters: int, n_agreeing: int) -> float:
+    """Return the same probability for one number of clusters of a path.
+
+    Parameters
+    ----------
+    n_clusters : int
+    n_agreeing : int
+        Independent populations that came to the best solution, at least 1. The two sweeps of the
+        path are two of them.
+    """
+    return _logistic(PATH_INTERCEPT, PATH_COEFFICIENTS, path_features(n_clusters, n_agreeing))
+
+
+def _logistic(intercept: float, coefficients: Sequence[float], features: Sequence[float]) -> float:
+    terms = zip(coefficients, features, strict=True)
+    logit = intercept + sum(coefficient * feature for coefficient, feature in terms)
     return 1.0 / (1.0 + math.exp(-logit))
 
 

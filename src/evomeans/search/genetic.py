@@ -12,7 +12,6 @@ import numpy as np
 from evomeans.engines.protocol import Abandoned, Engine, Order
 from evomeans.engines.workers import Workers
 from evomeans.search.breeding import cross_over, found, relocate
-from evomeans.search.keeper import Bounds, Keeper, KeepNothing
 from evomeans.search.levels import (
     DRAWING,
     REFINING,
@@ -28,7 +27,7 @@ from evomeans.search.pipeline import Pipeline
 from evomeans.search.plan import Facts, plan
 from evomeans.search.search import Search, Weigh
 from evomeans.search.settings import SearchSettings
-from evomeans.search.state import SearchState
+from evomeans.search.state import Bounds, Keeper, KeepNothing, SearchState
 from evomeans.search.stopping import DeferredInterrupt, SearchResult, StopReason
 from evomeans.search.timing import Timing
 from evomeans.typing import FloatArray

@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from evomeans.path.state import PathState
 from evomeans.search.history import SWAPPED
-from evomeans.search.keeper import Bounds, Waiting
 from evomeans.search.plan import WIDEST
 from evomeans.search.population import Individual
-from evomeans.search.state import SearchState
+from evomeans.search.state import Bounds, SearchState, Waiting
 from evomeans.storage.archive import (
     Archive,
     ArchiveError,

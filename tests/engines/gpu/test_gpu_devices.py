@@ -9,7 +9,7 @@ import pytest
 
 from evomeans import HGMeans
 from evomeans.engines import create_engine
-from evomeans.engines.gpu.devices import (
+from evomeans.engines.gpu import (
     VARIABLE,
     GpuNotAvailableError,
     chosen_device,

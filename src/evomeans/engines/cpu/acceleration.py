@@ -12,8 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from evomeans.compiled.bundle import bundle
-from evomeans.compiled.entry import call_at
-from evomeans.compiled.jit import jit
+from evomeans.compiled.jit import call_at, jit
 from evomeans.engines.acceleration import EARLIEST, MOST_GAIN, PLAIN_STEPS
 from evomeans.engines.cpu.layout import Centers, Samples, Scratch, State
 from evomeans.engines.cpu.refine import BEGIN, INERTIA, ITERATIONS, move_centers

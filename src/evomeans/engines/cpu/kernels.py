@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from evomeans.compiled.entry import entry
+from evomeans.compiled.jit import entry
 from evomeans.compiled.ready import Call
 from evomeans.engines.cpu.acceleration import MomentumState, lead
 from evomeans.engines.cpu.assignment import reassign

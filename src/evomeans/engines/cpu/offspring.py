@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.compiled.bundle import bundle
-from evomeans.compiled.entry import call_at
-from evomeans.compiled.jit import jit
+from evomeans.compiled.jit import call_at, jit
 from evomeans.engines.cpu.acceleration import MomentumState
 from evomeans.engines.cpu.instructions import Instructions
 from evomeans.engines.cpu.layout import Centers, Samples, Scratch, Solution

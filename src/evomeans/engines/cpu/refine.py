@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.compiled.entry import call_at
-from evomeans.compiled.jit import jit
+from evomeans.compiled.jit import call_at, jit
 from evomeans.engines.cpu.assignment import forget, reassign
 from evomeans.engines.cpu.bounds import MORE, NOTHING
 from evomeans.engines.cpu.layout import (

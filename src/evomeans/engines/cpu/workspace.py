@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.compiled.entry import address_of
+from evomeans.compiled.jit import address_of
 from evomeans.engines.course import Level
 from evomeans.engines.cpu.acceleration import MomentumState
 from evomeans.engines.cpu.instructions import PLAIN, Instructions, Move, numbers_of

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from evomeans.engines.base import PlainKMeans
 from evomeans.engines.cpu import CpuEngine
 from evomeans.engines.frame import Frame
+from evomeans.engines.gpu import chosen_device
 from evomeans.engines.gpu.batch import Batch, DeviceMemory, Lloyd
 from evomeans.engines.gpu.course import BatchRefining
-from evomeans.engines.gpu.devices import chosen_device
 from evomeans.engines.gpu.samples import (
     ChosenRows,
     DeviceSamples,
@@ -58,7 +58,7 @@ class GpuEngine(PlainKMeans):
         The frame to work in, by default the one around ``X``; chosen rows have theirs.
     device : str or torch.device, optional
         "cuda", "cuda:1" or "cpu", by default what
-        :func:`~evomeans.engines.gpu.devices.chosen_device` says.
+        :func:`~evomeans.engines.gpu.chosen_device` says.
     batch : int
         How many solutions the search makes in a round. It decides about the course of a search;
         how many are refined together follows from the memory of the device and decides nothing.
