@@ -2,8 +2,8 @@
 
 The samples are split in half again and again, across the direction in which they extend most, until
 a part fills one tile. Neighbours mostly end up in the same tile, even with dozens of features: all
-that matters is that they share a centre and its rivals. The order affects the speed of the kernels,
-and no result.
+that matters is that they share a centre and its rivals. The order affects the speed of the kernels.
+K-means and seeding give the same result in any order; swaps may not.
 
 Many samples in order: neighbours first come into the same bucket, then each bucket into order.
 
