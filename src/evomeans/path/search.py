@@ -228,8 +228,6 @@ def find_mean(
     if not mean.is_complete:
         if interrupt.requested:
             return None
-        # To label them is to take them in as they are.
-        engine.assign(start.centers)
         (mean,) = engine.refine([start])
     return PathOutcome([Individual(mean.centers, mean.inertia, mean.cluster_weights, alpha=0.0)], 1)
 

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 
 from evomeans.engines.cpu.engine import CpuEngine
-from evomeans.engines.cpu.order import neighbour_order
+from evomeans.engines.cpu.order import LEADING, leading, neighbour_order
 from evomeans.engines.cpu.simd import WIDTH
 from evomeans.engines.frame import Frame
 from problems import KINDS, arranged, make_samples
@@ -107,7 +107,7 @@ def test_tiles_do_not_depend_on_the_units_of_the_data(exponent) -> None:
 # ---- neighbours ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("d", [1, 2, 20])
+@pytest.mark.parametrize("d", [1, 2, 20, 200])
 @pytest.mark.parametrize("offset", [0.0, 1e4])
 def test_tiles_do_not_mix_clouds_that_fill_whole_tiles(dtype, d, offset) -> None:
     """Clouds of one to four tiles, far apart and shuffled: each tile is inside one cloud."""
@@ -166,3 +166,21 @@ def test_sparse_samples_with_the_same_features_stand_together(dtype) -> None:
     order = neighbour_order(sp.csr_matrix(S * dtype(0.1) + words * dtype(5.0)), WIDTH)
     kinds = [len(np.unique(tile)) for tile in topics[order].reshape(-1, WIDTH)]
     assert np.mean(kinds) < 3.0
+
+
+def test_wide_samples_are_ordered_by_their_leading_directions(dtype) -> None:
+    """Features of pure noise are left aside: the order is that of the few others."""
+    rng = np.random.default_rng(0)
+    low = rng.normal(size=(2000, 8))
+    basis = np.linalg.qr(rng.normal(size=(300, 8)))[0]
+    X = (low @ basis.T + 1e-3 * rng.normal(size=(2000, 300))).astype(dtype)
+    assert leading(X).shape == (2000, LEADING)
+    order = neighbour_order(X, WIDTH)
+    assert_permutation(order, len(X))
+    assert mean_radius(low, order) < 1.05 * mean_radius(low, neighbour_order(low, WIDTH))
+
+
+@pytest.mark.parametrize("n", [1, 2, 65])
+def test_wide_samples_may_be_few_or_all_equal(dtype, n) -> None:
+    """Directions beyond the rank of the samples do no harm."""
+    assert_permutation(neighbour_order(np.ones((n, 200), dtype), WIDTH), n)

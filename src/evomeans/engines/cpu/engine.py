@@ -102,10 +102,13 @@ class CpuEngine(Abandonable, CountingSamples):
         memory_budget: int = 2**31,
     ) -> None:
         self.frame = frame_for(X, frame, n_jobs)
-        self._deferred = DeferredSamples(
-            partial(encode_samples, X, sample_weight, self.frame, n_jobs=n_jobs), in_order=searching
-        )
         self.n_samples, self.n_features = X.shape
+        self._has_many_rows = searching and not is_sparse(X) and self.n_samples >= MANY_ROWS
+        self._deferred = DeferredSamples(
+            partial(encode_samples, X, sample_weight, self.frame, n_jobs=n_jobs),
+            in_order=searching,
+            insists=self._has_many_rows,
+        )
         self.dtype = X.dtype
         self.weights = sample_weight
         self.total_weight = self.n_samples if sample_weight is None else float(sample_weight.sum())
@@ -120,8 +123,7 @@ class CpuEngine(Abandonable, CountingSamples):
         self.memory = Memory(memory_budget)
         self._draw = WeightedDraw(self.n_samples, sample_weight)
         self._workspace_in_use: Workspace | None = None
-        self._seconds: dict[int, tuple[float, float]] = {}
-        self._has_many_rows = searching and not is_sparse(X) and self.n_samples >= MANY_ROWS
+        self._seconds: dict[int, float] = {}
         n_values = X.nnz if is_sparse(X) else X.size
         if not searching or not (self._has_many_rows or n_values >= MANY_VALUES):
             self._deferred.get(self.check_abandoned)
@@ -218,9 +220,6 @@ class CpuEngine(Abandonable, CountingSamples):
 
     def assign(self, centers: FloatArray) -> tuple[NDArray[np.int32], float]:
         """Labels of the closest centres, those of ``predict``, and the inertia."""
-        if self._deferred.was_abandoned and not self._has_many_rows:
-            # There was no time to put them into order, and the next looks at them do without it.
-            self._deferred.get_soon()
         labels = nearest.labels(self._source, centers, self.frame, self.n_jobs)
         squares = nearest.squares(self._source, labels, centers, self.frame, self.n_jobs)
         total = squares.sum() if self.weights is None else self.weights @ squares
@@ -339,16 +338,14 @@ class CpuEngine(Abandonable, CountingSamples):
             # What is known of more centres tells of fewer, and a path asks for many numbers.
             more = min((k for k in self._seconds if k > n_clusters), default=0)
             if more:
-                preparing, labelling = self._seconds[more]
                 share = self._work(n_clusters) / self._work(more)
-                self._seconds[n_clusters] = preparing, labelling * share
+                self._seconds[n_clusters] = self._seconds[more] * share
             else:
                 self._seconds[n_clusters] = self._time_few(n_clusters)
-        preparing, labelling = self._seconds[n_clusters]
-        return labelling if self.is_prepared or self._has_many_rows else preparing + labelling
+        return self._seconds[n_clusters]
 
-    def _time_few(self, n_clusters: int) -> tuple[float, float]:
-        """Estimate the seconds to take in all samples, unordered, and to label them."""
+    def _time_few(self, n_clusters: int) -> float:
+        """Estimate the seconds to label all samples."""
         n_few = self.n_samples // 16
         if not is_sparse(self._source):
             n_few = min(n_few, FEW_PRODUCTS // (self.n_features * n_clusters))
@@ -359,13 +356,10 @@ class CpuEngine(Abandonable, CountingSamples):
         # centres, one tile of samples takes as long as hundreds of them.
         one_tile = CpuEngine(self._source[:WIDTH], None, frame=self.frame, searching=False)
         fixed = one_tile.seconds_to_assign(centers)
-        began = perf_counter()
         few = CpuEngine(self._source[:n_few], own, frame=self.frame, searching=False)
-        taken_in = perf_counter()
         factor = self.n_samples / n_few
         rest = max(0.0, few.seconds_to_assign(centers) - fixed)
-        labelling = fixed + rest * factor / self._n_threads(n_clusters)
-        return (taken_in - began) * factor, labelling
+        return fixed + rest * factor / self._n_threads(n_clusters)
 
     def seconds_to_assign(self, centers: FloatArray) -> float:
         """Measure an assignment, once memory is reserved for it."""

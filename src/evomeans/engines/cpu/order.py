@@ -2,8 +2,8 @@
 
 The samples are split in half again and again, across the direction in which they extend most, until
 a part fills one tile. Neighbours mostly end up in the same tile, even with dozens of features: all
-that matters is that they share a centre and its rivals. The order affects the speed of the kernels,
-and no result.
+that matters is that they share a centre and its rivals. The order affects the speed of the kernels.
+K-means and seeding give the same result in any order; swaps may not.
 
 Many samples in order: neighbours first come into the same bucket, then each bucket into order.
 
@@ -31,6 +31,10 @@ POLLED = 256
 ROUNDS = 4
 # Sparse samples are projected onto this many random directions first.
 SKETCH = 16
+# Dense samples of at least so many features are projected onto so many leading directions first,
+# found by subspace iteration on some of them.
+WIDE, LEADING = 128, 32
+POLLED_FOR_LEADING, LEADING_ROUNDS = 1024, 2
 # Rows that are worth a thread of their own: they take some milliseconds.
 WORTH_A_THREAD = 4096
 # Values that are sorted between two looks at whether the order is still wanted: milliseconds too.
@@ -52,7 +56,7 @@ def neighbour_order(
     check : callable
         Called from time to time; it raises an error if nobody wants the order any more.
     """
-    points = X if isinstance(X, np.ndarray) else sketch(X)
+    points = (leading(X) if X.shape[1] >= WIDE else X) if isinstance(X, np.ndarray) else sketch(X)
     order = np.arange(len(points), dtype=np.uint32)
     sort_part(points, order, width, n_jobs, check)
     return order
@@ -90,6 +94,19 @@ def sketch(X: Any) -> NDArray[np.float64]:
     """Project sparse rows onto a few random directions, which nearly keeps their distances."""
     directions = np.random.default_rng(0).standard_normal((X.shape[1], SKETCH))
     return np.asarray(X @ directions, dtype=np.float64)
+
+
+def leading(X: NDArray[Any]) -> NDArray[np.float64]:
+    """Project dense rows onto about their leading principal components.
+
+    The others tell little about which rows are neighbours, and most of the time would go there.
+    """
+    polled = X[:: max(1, len(X) // POLLED_FOR_LEADING)].astype(np.float64)
+    polled -= polled.mean(axis=0)
+    directions = np.random.default_rng(0).standard_normal((X.shape[1], LEADING))
+    for _ in range(LEADING_ROUNDS):
+        directions, _ = np.linalg.qr(polled.T @ (polled @ directions))
+    return np.asarray(X @ directions.astype(X.dtype), dtype=np.float64)
 
 
 def middle_of(n_rows: int, width: int) -> int:

@@ -254,16 +254,20 @@ class DeferredSamples:
         its argument ``check`` from time to time, which raises Abandoned to end the preparation.
     in_order : bool
         Whether to put neighbours together.
+    insists : bool
+        Whether to try so again after a preparation that was ended. Else the samples are then taken
+        in as they are.
     """
 
-    def __init__(self, prepare: Callable[..., Samples], *, in_order: bool) -> None:
+    def __init__(
+        self, prepare: Callable[..., Samples], *, in_order: bool, insists: bool = False
+    ) -> None:
         self._prepare = prepare
         self._in_order = in_order
+        self._insists = insists
         self._lock = Lock()
         self.samples: Samples | None = None
         """None until they are prepared."""
-        self.was_abandoned = False
-        """Whether their preparation was ended once."""
 
     def get(self, check: Callable[[], None]) -> Samples:
         """Return the samples; prepare them if nobody has."""
@@ -272,13 +276,6 @@ class DeferredSamples:
                 try:
                     self.samples = self._prepare(check=check, in_order=self._in_order)
                 except Abandoned:
-                    self.was_abandoned = True
+                    self._in_order = self._in_order and self._insists
                     raise
-            return self.samples
-
-    def get_soon(self) -> Samples:
-        """Return the samples, without an order if they are not prepared."""
-        with self._lock:
-            if self.samples is None:
-                self.samples = self._prepare(in_order=False)
             return self.samples
