@@ -25,7 +25,14 @@ def test_runs_are_grouped_by_what_they_say():
 def test_rows_of_whole_runs_are_drawn(tmp_path, capsys):
     """The last version's rows go into the file, and from there into table and picture."""
     before, now = (
-        {"inertia": 1.0, "gap": gap, "cpu": 0.5, "offspring": 9, "rediscoveries": 2}
+        {
+            "inertia": 1.0,
+            "gap": gap,
+            "cpu": 0.5,
+            "offspring": 9,
+            "rediscoveries": 2,
+            "certainty": 0.9,
+        }
         for gap in (3.0, 0.0)
     )
     write_rows(tmp_path / "whole_runs.csv", {("digits:3", 7): [before, now]})
