@@ -552,7 +552,7 @@ def test_a_field_of_an_unknown_type_cannot_be_forgotten():
 
 def test_the_file_is_what_the_documentation_says(written):
     """Every member and every field is described."""
-    text = (Path(__file__).parents[2] / "docs" / "guide" / "checkpoints.md").read_text(
+    text = (Path(__file__).parents[2] / "docs" / "background" / "file-formats.md").read_text(
         encoding="utf-8"
     )
     archive = read_archive(written, FORMAT, VERSION)

@@ -406,7 +406,7 @@ def test_parameters_that_a_later_version_adds_take_their_default(path):
 
 def test_the_file_is_what_the_documentation_says(path):
     """Every member and every field of it is described, and nothing else is in there."""
-    text = (Path(__file__).parents[2] / "docs" / "guide" / "model-file.md").read_text(
+    text = (Path(__file__).parents[2] / "docs" / "background" / "file-formats.md").read_text(
         encoding="utf-8"
     )
     with zipfile.ZipFile(path) as archive:

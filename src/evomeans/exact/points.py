@@ -107,10 +107,6 @@ class WeightedPoints:
             return math.copysign(math.inf, inertia)
         return found if abs(found) >= sys.float_info.min else 0.0
 
-    def in_point_units(self, inertia: float) -> float:
-        """Return an inertia of the data in the units of the points."""
-        return math.ldexp(inertia, -self.unit_exponent) if math.isfinite(inertia) else inertia
-
     def labels_of_points(self, labels: NDArray[Any]) -> Integers:
         """Return one label for each point, that of its last sample."""
         found = np.zeros(self.n, np.int64)
