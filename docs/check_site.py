@@ -11,7 +11,6 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-
 MARKUP = re.compile(r"\w*\\_|:(?:class|meth|func|mod|doc|ref):`|\]\([\w./-]+\.md")
 """An escaped underscore, or a link of reStructuredText or Markdown that was not resolved."""
 VERBATIM = {"pre", "script", "style"}
@@ -103,7 +102,8 @@ def main() -> int:
     broken, markup = broken_links(folder), visible_markup(folder)
     for line in broken + markup:
         print(line)
-    print(f"{len(pages_of(folder))} pages, {len(broken)} broken links, {len(markup)} marks in texts")
+    n_pages = len(pages_of(folder))
+    print(f"{n_pages} pages, {len(broken)} broken links, {len(markup)} marks in texts")
     return 1 if broken or markup else 0
 
 

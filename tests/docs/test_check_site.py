@@ -35,5 +35,6 @@ def test_faults_are_found(tmp_path: Path, body: str, found: str) -> None:
 
 
 def test_code_may_contain_anything(tmp_path: Path) -> None:
-    done = check(tmp_path, r"<p id='a'>x_</p><pre>re.sub('a\_', ':class:`')</pre><a href='#a'>a</a>")
+    text = r"<p id='a'>x_</p><pre>re.sub('a\_', ':class:`')</pre><a href='#a'>a</a>"
+    done = check(tmp_path, text)
     assert done.returncode == 0, done.stdout
