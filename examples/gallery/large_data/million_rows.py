@@ -23,7 +23,7 @@ kind = rng.choice(K, size=N_ROWS, p=rng.dirichlet(np.full(K, 3.0)))
 X = (means[kind] + 0.35 * rng.normal(size=(N_ROWS, 2))).astype(np.float32)
 
 # %%
-# ``levels_`` has the number of rows, and the sizes of the subsamples with which a population begins.
+# ``levels_`` has the number of rows, and the sizes of the subsamples on which populations begin.
 
 model = HGMeans(K, random_state=0).fit(X)
 print("levels", model.levels_)

@@ -81,7 +81,7 @@ class HGMeansPath(CentersMixin, BaseEstimator):  # type: ignore[misc]
 
     n_iter_no_change : int, default=None
         A population has settled after this many offspring in a row that did not improve its best.
-        By default 12 and one more for every five clusters. More search longer.
+        By default 12 and one more for every five clusters. Larger values search longer.
 
     confirmations : int, default=0
         For each k at which the two sweeps disagree, begin up to this many populations anew, until
@@ -130,7 +130,8 @@ class HGMeansPath(CentersMixin, BaseEstimator):  # type: ignore[misc]
         The centres, in the precision of ``X`` and in lexicographic order.
 
     labels_ : ndarray of shape (n_samples, n_values), dtype int32
-        The cluster of each sample, a column for each k. Of samples in Dask a lazy Dask array.
+        The cluster of each sample, a column for each k. A lazy Dask array if ``X`` is a Dask
+        collection.
 
     n_rediscoveries_ : ndarray of shape (n_values,)
         How many further independent populations came to the best solution, within 0.001 % of its

@@ -36,7 +36,7 @@ class TrimmedHGMeans(Model):
     Attributes
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        Means of what counts, in lexicographic order.
+        Cluster means without the outliers, in lexicographic order.
 
     labels_ : ndarray of shape (n_samples,), dtype int32
         The closest centre of each sample, and -1 for outliers. :meth:`predict` returns the closest

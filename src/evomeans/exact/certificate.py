@@ -183,13 +183,13 @@ class Certificate:
     reason : str
         Why this method was chosen.
     n_clusters, n_samples : int
-        Of the problem.
+        Size of the problem.
     n_features : int, optional
-        Of the problem. None in certificates of older versions.
+        Size of the problem. None in certificates of older versions.
     n_nodes, n_cuts : int
         Subproblems of the search tree, and inequalities with a price in the proof.
     seconds : float
-        That the proof took.
+        Running time of the proof.
     stop_reason : {"proven_optimal", "gap_reached", "max_time", "interrupted", "exhausted"}
         Why it ended: "gap_reached" if the gap that was asked for is larger than one millionth, and
         "exhausted" if the method cannot do better.

@@ -61,7 +61,7 @@ class Crossing:
     crossover : callable
         See :data:`~evomeans.search.crossover.Crossover`.
     share : float
-        Of the offspring for which it is tried.
+        Fraction of the offspring for which this crossover is tried.
     needs : frozenset of Ability
         What the engine must be able to do.
     up_to : float
