@@ -28,7 +28,7 @@ fig, axes = plt.subplots(1, 4, figsize=(12, 3.4), sharex=True, sharey=True)
 for ax, (name, model) in zip(axes, models.items()):
     index = adjusted_rand_score(ring, model.labels_)
     ax.scatter(*X.T, c=plt.cm.Dark2(model.labels_), s=10)
-    ax.set(title=f"{name}: {index:.2f}", xticks=[], yticks=[], aspect="equal")
+    ax.set(title=f"{name}: {max(index, 0):.2f}", xticks=[], yticks=[], aspect="equal")
 plt.show()
 
 # %%

@@ -164,8 +164,8 @@ class HGMeans(SearchingEstimator):
     certainty_ : float
         Estimated probability that no clustering within reach of the search is better by more than
         0.01 %, computed from how many populations found the best one, and how many did not. It is
-        1 if the clustering is proven to be optimal, also by :meth:`certify`, and not a number with strategy
-        "paper". docs/guide/how-sure.md says how often it was right.
+        1 if the clustering is proven to be optimal, also by :meth:`certify`, and not a number with
+        strategy "paper". docs/guide/how-sure.md says how often it was right.
 
     levels_ : tuple of int
         Number of rows, followed by the sizes of the subsamples with which populations began, if
