@@ -23,8 +23,8 @@ class TrimmedHGMeans(Model):
     """Trimmed k-means: outliers are left out of the objective, with the search of HGMeans.
 
     The ``n_outliers`` samples that are farthest from their centres are excluded from the objective
-    and do not influence the centres [1]_, [2]_. They are not known beforehand: the search finds the centres
-    and the samples to leave out together.
+    and do not influence the centres [1]_, [2]_. They are not known beforehand: the search
+    finds the centres and the samples to leave out together.
 
     Parameters
     ----------
