@@ -284,8 +284,8 @@ class Certificate:
         anyway = ", with or without constraints," if self.constrained else ""
         if self.status == OPTIMAL:
             text = (
-                f"Proven optimal: no clustering into {clusters}{anyway} has a lower inertia than "
-                f"{upper}, but for {percent} at most."
+                f"Proven optimal to within {percent}: no clustering into {clusters}{anyway} has an "
+                f"inertia below {lower}."
             )
         elif self.status == STATISTICAL:
             share = f"{100 * (self.confidence or 0):g} %"
