@@ -71,7 +71,7 @@ bench: $(VENV)/.installed ## what an offspring and a K-means run cost, on the da
 	    echo "$(PY) -m lab $$name $(BENCH_ARGS)"; $(PY) -m lab $$name $(BENCH_ARGS); \
 	done
 
-bench-full: $(VENV)/.installed-plot ## all set-ups, scaling, memory, into lab/results (40 minutes or so)
+bench-full: $(VENV)/.installed-plot ## all problems, scaling, memory, into lab/results (40 minutes or so)
 	$(PY) -m lab speed --full
 	$(PY) -m lab scaling
 	@set -e; for name in kmeans memory; do \
@@ -80,9 +80,9 @@ bench-full: $(VENV)/.installed-plot ## all set-ups, scaling, memory, into lab/re
 	    cat lab/results/$$name.txt; \
 	done
 
-paper: $(VENV)/.installed-plot ## the paper's experiments, ours beside theirs: SIZE=smoke (a minute), small (an hour), paper (days)
+paper: $(VENV)/.installed-plot ## the paper's experiments, ours next to theirs: SIZE=smoke (a minute), small (an hour), paper (days)
 	@if [ "$(SIZE)" != smoke ]; then \
-	    echo "Fetching the data sets that are not at hand; what cannot be had is left out"; \
+	    echo "Fetching the data sets that are missing; what cannot be downloaded is left out"; \
 	    $(PY) -m lab data fetch all || true; \
 	fi
 	$(PY) -m lab paper all --size $(SIZE) $(PAPER_ARGS)

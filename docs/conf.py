@@ -75,12 +75,12 @@ def mark_plain_names(
             line = re.sub(r" ?\[R[0-9a-f]+-\d+\]_", "", line)
         if line.lstrip().startswith((">>>", "...", "|", "+-")):
             continue
-        parts = line.split("`")
+        parts = re.split(r"(``.*?``|`.*?`)", line)
         for j in range(0, len(parts), 2):  # outside backticks
             text = re.sub(r"(?<![\w*\]])(\w+)_(?![\w*])", r"\1\\_", parts[j])
             text = text.replace("|", r"\|")
             parts[j] = re.sub(r"docs/([a-z/-]+)\.md", r":doc:`/\1`", text)
-        lines[i] = "`".join(parts)
+        lines[i] = "".join(parts)
 
 
 def setup(app: Sphinx) -> None:

@@ -137,8 +137,8 @@ def measure_cell(n: int, d: int, k: int, method: str) -> dict[str, float]:
 def times() -> str:
     """Return the table of running times; cells that reach the limit show how certain they were."""
     lines = [
-        "| samples | features | k | one run of `KMeans` | `HGMeans.fast` | `HGMeans` | certainty "
-        "| KMeans above | memory |",
+        "| samples | features | k | `KMeans` | `fast` | `HGMeans` | certainty | KMeans above "
+        "| memory |",
         "|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for n, d, k in SIZES:

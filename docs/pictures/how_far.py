@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
 
@@ -46,6 +47,7 @@ def main() -> None:
     ax.axvline(0, color="#D55E00", linewidth=4, label="HGMeans, every seed")
     ax.set(xlabel="inertia above HGMeans, in percent", ylabel="runs", xlim=(-0.05, None))
     ax.spines[["top", "right"]].set_visible(False)
+    ax.yaxis.set_major_locator(MaxNLocator(integer=True))
     ax.legend(frameon=False)
     figure.savefig(TARGET, dpi=150)
     for n_init, values in found.items():

@@ -212,7 +212,7 @@ def test_predict_is_nearest_centre_or_fills_sizes():
         (
             {"size_max": 4},
             {"must_link": [(0, 1), (1, 2), (3, 4), (4, 5), (6, 7), (7, 8), (9, 10), (10, 11)]},
-            "must_link joins groups of 3, 3, 3, 3 samples, and no assignment heeds all links",
+            "must_link joins groups of 3, 3, 3, 3 samples, and no assignment satisfies all links",
         ),
     ],
 )

@@ -25,7 +25,7 @@ model = HGMeans(k, random_state=0).fit(X)
 print(f"HGMeans {model.inertia_:,.0f}, the best of 100 runs {runs.min():,.0f}")
 
 # %%
-# Not one run of KMeans reaches the value of the search, and a typical run is several percent
+# Not one run of KMeans reaches the value of the search, and a typical run is about two percent
 # above it. ``n_init=10`` takes the best of ten such runs, which moves you to the left end of the
 # histogram, but not beyond it.
 

@@ -4,7 +4,7 @@ Resume after a kill
 
 A long search survives the end of its process. The command line keeps the state of the search in a
 file next to the output; the same command with ``--resume`` continues, and ends with the same bits
-as a search that nobody disturbed.
+as a search that was never interrupted.
 """
 
 import json

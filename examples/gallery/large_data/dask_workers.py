@@ -39,7 +39,7 @@ def draw(X, models):
 
 
 # %%
-# Worker processes import this script, so that what starts them is guarded.
+# Worker processes import this script, so the code that starts them is guarded.
 
 if __name__ == "__main__":
     X = make_blocks()

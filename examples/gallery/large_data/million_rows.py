@@ -2,9 +2,8 @@
 A million rows
 ==============
 
-A search of many rows begins on a sample and ends on all of them. This example shows what happens
-on the way. The site is built with 100,000 rows; set ``N_ROWS`` to a million to see the real
-thing.
+A search of many rows begins on a subsample and ends on all of them. This example shows what
+happens on the way.
 """
 
 import numpy as np
@@ -12,7 +11,7 @@ from matplotlib import pyplot as plt
 
 from evomeans import HGMeans
 
-N_ROWS = 100_000
+N_ROWS = 1_000_000
 K = 25
 
 # %%
@@ -24,16 +23,15 @@ kind = rng.choice(K, size=N_ROWS, p=rng.dirichlet(np.full(K, 3.0)))
 X = (means[kind] + 0.35 * rng.normal(size=(N_ROWS, 2))).astype(np.float32)
 
 # %%
-# ``levels_`` names the rows that were searched: all of them, and the sample on which each
-# population began.
+# ``levels_`` has the number of rows, and the sizes of the subsamples on which populations begin.
 
 model = HGMeans(K, random_state=0).fit(X)
 print("levels", model.levels_)
-print(f"{model.n_iter_} offspring on all rows, {model.n_rediscoveries_} rediscoveries")
+print(f"{model.n_iter_} offspring, {model.n_rediscoveries_} rediscoveries")
 
 # %%
-# ``made_by`` says for each solution where it comes from. The founders come from samples and are
-# refined on all rows.
+# ``made_by`` says for each solution which operator made it. The founders come from subsamples and
+# are refined on all rows.
 
 operators, counts = np.unique(model.history_.column("made_by"), return_counts=True)
 for operator, count in zip(operators, counts):

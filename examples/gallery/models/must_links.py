@@ -4,7 +4,7 @@ A few known labels
 
 K-means prefers round clusters and cuts long ones across. A few labelled samples can correct that:
 pairs that share a label must be together, pairs that do not must be apart.
-:class:`evomeans.ConstrainedHGMeans` finds the best clustering that heeds all pairs.
+:class:`evomeans.ConstrainedHGMeans` finds the best clustering that satisfies all pairs.
 """
 
 from itertools import pairwise

@@ -15,7 +15,7 @@ t = 1 when momentum points uphill, Σ Wⱼ(yⱼ − xⱼ)·(xⱼ − xⱼ′) > 
 of Computational Mathematics 15, 2015). It needs no inertia, and ends where K-means ends: at centres
 that are the means of their own clusters.
 
-Whether K-means can still come as deep as it has to.
+Early abandonment: can this K-means run still reach the required inertia?
 
 Let mⱼ be the mean of the samples that are closest to centre cⱼ, and Wⱼ their weight. Then
 

@@ -168,7 +168,7 @@ class PlainKMeans(Abandonable, OneAtATime):
 
 # Single moves follow a swap only if it comes this close to the best without them.
 NEARLY = 1.003
-# A descent is given up if it would need more steps like its last one to come as deep as wanted.
+# A descent is abandoned if it needs more steps like its last one to reach the required inertia.
 STEPS_AHEAD = 10.0
 # Products of values between two looks at whether the engine is abandoned, and from which on an
 # assignment takes long: milliseconds.

@@ -44,7 +44,7 @@ class Ability(StrEnum):
 
 
 class Abandoned(Exception):  # noqa: N818
-    """Another thread wants no result any more, and there is none."""
+    """Raised when the result of a refinement is no longer needed."""
 
 
 class Abandonable:
@@ -296,7 +296,7 @@ class Refinement:
 
     @property
     def is_given_up(self) -> bool:
-        """Whether it was hopeless to come as deep as the start had to."""
+        """Whether K-means was abandoned because it could not reach the required inertia."""
         return self.is_complete and math.isinf(self.inertia)
 
 

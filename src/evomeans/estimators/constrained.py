@@ -57,7 +57,7 @@ class ConstrainedHGMeans(Model):
         at most one. Sizes count samples, whatever their weights.
 
     penalty : float, default=None
-        What each violated pair costs, in units of the objective. None lets no pair be violated.
+        Cost of violating a pair, in units of the objective. None enforces all pairs.
 
     Attributes
     ----------
@@ -138,9 +138,9 @@ class ConstrainedHGMeans(Model):
         sample_weight : float or array-like of shape (n_samples,), default=None
             The weight of each sample. None means equal weights.
         must_link, cannot_link : array-like of shape (n_pairs, 2) or (n_pairs, 3), default=None
-            Pairs of samples, by their rows in ``X``, that belong into the same cluster, and into
-            different ones. A third column is the penalty of each pair, inf for none that may be
-            paid; it takes the place of ``penalty``.
+            Pairs of samples, by their rows in ``X``, that belong to the same cluster, and to
+            different ones. An optional third column gives the penalty of each pair (inf: hard
+            constraint) and overrides ``penalty``.
 
         Returns
         -------

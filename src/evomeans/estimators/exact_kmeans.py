@@ -24,7 +24,7 @@ class ExactKMeans(FittedCenters):
 
     :class:`HGMeans` finds a clustering, which is nearly always optimal already. Then a lower bound
     for all clusterings is raised, and the problem is split into cases, until the bound meets the
-    inertia or time is up. A better clustering that turns up on the way is taken over.
+    inertia or time is up. A better clustering found along the way replaces the first one.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class ExactKMeans(FittedCenters):
         No clustering into ``n_clusters`` clusters has a lower inertia.
 
     gap_ : float
-        The share of the inertia by which the optimum can be lower at most.
+        Upper bound on the relative gap, (inertia − lower bound) / inertia.
 
     stop_reason_ : str
         "proven_optimal", or what ended the proof before: "gap_reached" if ``gap`` is larger than

@@ -39,13 +39,11 @@ class HGMeans(SearchingEstimator):
     strategy : {"deep", "paper"} or Strategy, default="deep"
         How to search; docs/background/how-it-works.md has pictures.
 
-        - "deep": half of the founders begin with k-means++; single samples change their cluster
-          after K-means (Hartigan's moves), and centres are swapped if that helps; offspring have
-          the better parts of both parents, or these are matched or merged; and a population that
-          has settled gives way to a new one, until independent ones agree. What each of them gets
-          depends on how many samples clusters have, and how far apart they are. The engines "gpu"
-          and "dask" have seeding, merging and populations of this; ``missing_abilities_`` names
-          the rest.
+        - "deep": HG-means extended by k-means++ initialisation, Hartigan's moves of single samples,
+          centre swaps, two further crossovers, and independent populations that follow each other
+          until they agree. Which of them are used depends on the size and the distance of the
+          clusters. The engines "gpu" and "dask" have initialisation, merging and populations;
+          ``missing_abilities_`` names the rest.
         - "paper": HG-means as published [1]_.
         - A :class:`~evomeans.search.Strategy` has operators of your own;
           examples/gallery/inside/own_crossover.py makes one. It is not stored in model files.
@@ -55,46 +53,46 @@ class HGMeans(SearchingEstimator):
 
     max_population : int, default=20
         Solutions with which a population begins, and the size beyond which it is cut down (Π_max).
-        Larger populations search wider and converge later.
+        Larger populations explore more but converge more slowly.
 
     max_offspring : int, default=5000
         Stop after this many offspring (N₂). Each is one run of K-means.
 
     n_iter_no_change : int, default=None
-        A population has settled after this many offspring in a row that did not improve its best
-        solution (N₁). By default 500 with "paper", which ends there; with "deep" 150, or three
-        times ``n_clusters`` if that is more, and less as long as the last improvement came early.
-        There another population follows, until independent ones have found the same best solution.
+        Number of offspring without an improvement after which a population has converged (N₁).
+        With "paper", 500 by default, and the search ends. With "deep", 150 by default, or three
+        times ``n_clusters`` if that is more, and less if the last improvement came early. A new
+        population is then started, until independent populations agree.
 
     max_time : float, default=None
-        Stop after this many seconds from the call of ``fit``, compilation not counted; the labels
-        of the samples are computed within them. No fit is shorter than it takes to label every
-        sample once. Results then depend on the speed of the machine.
+        Stop after this many seconds, counted from the call of ``fit`` and including the labels of
+        the samples, but not compilation. A fit takes at least as long as labelling every sample
+        once. The result then depends on the speed of the machine.
 
     target_inertia : float, default=None
         Stop as soon as a solution is at least this good.
 
     certainty : float, default=0.95
-        Stop as soon as ``certainty_`` is at least this. Independent populations follow each other
-        until then, with strategy "deep". 0 stops as soon as two independent starts agree; 1 stops
-        only by another limit, or when 50 starts agree. "paper" does not use it.
+        Stop as soon as ``certainty_`` reaches this value. With 0, the search stops as soon as two
+        independent starts agree; with 1, only at another limit, or when 50 starts agree. "paper"
+        does not use it.
 
     subsample : int, "auto" or None, default="auto"
-        Rows of the sample on which every population begins if ``X`` has many rows: it is searched
-        first, and its best solutions are refined on all rows, where the search continues. Rows far
-        from all others are in the sample. "auto" takes 300 rows for each cluster, or 5,000 if
-        that is more, where ``X`` has at least eight times as many, with strategy "deep". None
+        Number of rows in the subsample with which each population begins when ``X`` is large. The
+        best solutions of the subsample are refined on all rows, where the search continues.
+        Outlying rows are over-represented in it. With strategy "deep", "auto" takes 300 rows for
+        each cluster, or 5,000 if that is more, if ``X`` has at least eight times as many. None
         searches all rows from the beginning. docs/guide/large-data.md explains it.
 
     init : array-like of shape (n_clusters, n_features) or \
             (n_solutions, n_clusters, n_features), default=None
-        Centres, or several sets of them, that join the first population. Random ones complete
-        it, so a poor ``init`` costs little and a good one is never lost.
+        Centres, or several sets of centres, that join the first population. The rest of the
+        population is random, and the result is never worse than ``init``.
 
     engine : {"auto", "cpu", "gpu", "dask", "reference"}, default="auto"
-        What holds the samples and runs K-means.
+        The implementation that holds the samples and runs K-means.
 
-        - "auto" takes the best engine available, which is "dask" if ``X`` is a Dask array or
+        - "auto" is "dask" if ``X`` is a Dask array or
           dataframe, or a memory map that does not fit into memory, else "cpu". If ``X`` is in
           memory and has a single feature, it solves the problem exactly, without a search. The
           parameters of the search do not matter then, and ``stop_reason_`` is "proven_optimal",
@@ -109,13 +107,12 @@ class HGMeans(SearchingEstimator):
           arrays and dataframes, memory maps and whatever ``dask.array.from_array`` takes, dense
           only. ``labels_``, :meth:`predict` and :meth:`transform` are lazy Dask arrays. It makes
           25 offspring at a time, or 5 if ``X`` has more than 2²⁸ values. Needs the extra ``dask``.
-        - "reference": plain NumPy, dense only; slow and simple.
+        - "reference": a slow, easily readable NumPy implementation for verification; dense only.
 
     n_jobs : int, default=None
-        Threads to use. None means one for each core that scikit-learn's KMeans would use, so
-        ``OMP_NUM_THREADS``, cgroups and the workers of joblib count; -1 means all cores. The
-        result does not depend on it, to the last bit. The engine "dask" uses the threads that Dask
-        has.
+        Number of threads. None uses as many as KMeans, respecting ``OMP_NUM_THREADS``, cgroup
+        limits and joblib workers; -1 uses all cores. The result does not depend on it, to the last
+        bit. The engine "dask" uses the threads that Dask has.
 
     random_state : int, RandomState, Generator or None, default=None
         An int makes the result reproducible. None draws from NumPy's global random state; an
@@ -145,39 +142,38 @@ class HGMeans(SearchingEstimator):
     Attributes
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        The centres, in the precision of ``X`` and in lexicographic order, so that equal
-        clusterings have equal labels. If there are fewer distinct samples than clusters, centres
+        The centres, in the precision of ``X`` and in lexicographic order, so equal clusterings
+        have equal labels. If there are fewer distinct samples than clusters, centres
         without samples come last.
 
     labels_ : ndarray of shape (n_samples,), dtype int32
-        The cluster of each sample; always equal to ``predict(X)``. Of samples in Dask a lazy Dask
-        array.
+        The cluster of each sample, always equal to ``predict(X)``. A lazy Dask array if ``X`` is a
+        Dask collection.
 
     inertia_ : float
         Sum of the squared distances of the samples to their closest centre, times their weights.
 
     n_iter_ : int
-        Offspring made. The members with which populations begin do not count.
+        Number of offspring made. The initial members of populations do not count.
 
     n_rediscoveries_ : int
-        How many further starts led to the same best solution, within 0.001 % of its inertia,
-        independently of each other: the honest sign of convergence. A start is a population; or a
-        founder, if several of one population came there by themselves. A search that ends by
-        "agreement" has at least 1; one that was limited may have 0.
+        Number of additional independent starts that reached the best inertia, to within 0.001 %.
+        A start is a population, or a founder if several founders of one population reached it by
+        themselves. At least 1 if ``stop_reason_`` is "agreement".
 
     certainty_ : float
         Estimated probability that no clustering within reach of the search is better by more than
-        0.01 %, from how many populations found the best one, and how many did not. It is 1 if the
-        clustering is proven to be optimal, also by :meth:`certify`, and not a number with strategy
-        "paper". docs/guide/how-sure.md says how often it was right.
+        0.01 %, computed from how many populations found the best one, and how many did not. It is
+        1 if the clustering is proven to be optimal, also by :meth:`certify`, and not a number with
+        strategy "paper". docs/guide/how-sure.md says how often it was right.
 
     levels_ : tuple of int
-        Rows of the levels of the search: all rows, then the samples on which populations began,
-        if any.
+        Number of rows, followed by the sizes of the subsamples with which populations began, if
+        any.
 
     missing_abilities_ : tuple of str
-        What the strategy would have used and the engine cannot do, such as "swaps". Empty if the
-        engine can do everything.
+        Operators of the strategy that the engine does not have, such as "swaps". Empty if it has
+        all of them.
 
     history_ : History
         One :class:`~evomeans.OffspringRecord` for each solution made; ``history_.to_csv(path)``
@@ -191,12 +187,12 @@ class HGMeans(SearchingEstimator):
         span so many orders of magnitude that nothing better can be told from rounding.
 
     population_ : tuple of Individual
-        The last population, and the best solution if it was found before, best first: other good
-        clusterings to look at. Their ``centers`` are float64, in units of the data and in no
+        The last population and the best solution, sorted by inertia: other good clusterings to
+        look at. Their ``centers`` are float64, in units of the data and in no
         particular order.
 
     certificate_ : Certificate
-        What :meth:`certify` has proven about the last fit. Defined only once it was called.
+        Result of the last call to :meth:`certify`. Defined only after such a call.
 
     n_features_in_ : int
         Number of features seen during ``fit``.
@@ -223,7 +219,7 @@ class HGMeans(SearchingEstimator):
     KMeans        HGMeans
     ============= ================================================================================
     ``init``      Leave it out, or pass an array of centres. Half of the founders begin with
-                  k-means++ with the default strategy on the CPU.
+                  k-means++ with the default strategy.
     ``n_init``    Leave it out. A population takes the place of restarts; to shorten the search,
                   use :meth:`fast` or ``max_time``.
     ``max_iter``  Leave it out. Every run of K-means continues until nothing changes.

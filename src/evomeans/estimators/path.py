@@ -53,10 +53,11 @@ UNFINISHED = (StopReason.INTERRUPTED, StopReason.MAX_TIME, StopReason.OBSERVER)
 class HGMeansPath(CentersMixin, BaseEstimator):  # type: ignore[misc]
     """The best k-means clustering for every k of a range, and which k the samples suggest.
 
-    It finds what an :class:`HGMeans` for each k would find, in a fraction of the time: neighbouring
-    k teach each other. One sweep goes up and divides clusters, an independent one goes down and
-    merges them; where both find the same inertia, two independent populations agree. Criteria then
-    say what they make of it, each for itself: they often disagree, and ``suggestions_`` shows it.
+    It finds what an :class:`HGMeans` for each k would find, in a fraction of the time, because
+    solutions for neighbouring k are reused. One sweep goes up and divides clusters. An independent
+    one goes down and merges them. Where both find the same inertia, two independent populations
+    agree. Each criterion then suggests a k independently. Criteria often disagree, so
+    ``suggestions_`` shows all of them.
 
     Parameters
     ----------
@@ -74,14 +75,14 @@ class HGMeansPath(CentersMixin, BaseEstimator):  # type: ignore[misc]
     select : str, Criterion, callable or None, default="simplified_silhouette"
         Which criterion chooses ``best_k_``; docs/guide/choosing-k.md has the measurement that
         speaks for the default. A callable gets ``results_`` and returns one of ``k_values_``. None
-        chooses none; :meth:`at` returns the model for any k.
+        disables the selection; :meth:`at` returns the model for any k.
 
     strategy : {"deep", "paper"} or Strategy, default="deep"
         The operators of the search, see :class:`HGMeans`.
 
     n_iter_no_change : int, default=None
-        A population has settled after this many offspring in a row that did not improve its best.
-        By default 12 and one more for every five clusters. More search longer.
+        Number of offspring without an improvement after which a population has converged. By
+        default 12 and one more for every five clusters. Larger values search longer.
 
     confirmations : int, default=0
         For each k at which the two sweeps disagree, begin up to this many populations anew, until
@@ -130,7 +131,8 @@ class HGMeansPath(CentersMixin, BaseEstimator):  # type: ignore[misc]
         The centres, in the precision of ``X`` and in lexicographic order.
 
     labels_ : ndarray of shape (n_samples, n_values), dtype int32
-        The cluster of each sample, a column for each k. Of samples in Dask a lazy Dask array.
+        The cluster of each sample, a column for each k. A lazy Dask array if ``X`` is a Dask
+        collection.
 
     n_rediscoveries_ : ndarray of shape (n_values,)
         How many further independent populations came to the best solution, within 0.001 % of its

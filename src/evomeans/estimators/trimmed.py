@@ -22,9 +22,9 @@ from evomeans.typing import FloatArray
 class TrimmedHGMeans(Model):
     """Trimmed k-means: outliers are left out of the objective, with the search of HGMeans.
 
-    The samples that are farthest from their centres, as many as ``n_outliers`` says, neither count
-    nor pull at the centres [1]_, [2]_. They are not known beforehand: the search finds the centres
-    and the samples to leave out together.
+    The ``n_outliers`` samples that are farthest from their centres are excluded from the objective
+    and do not influence the centres [1]_, [2]_. They are not known beforehand: the search
+    finds the centres and the samples to leave out together.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class TrimmedHGMeans(Model):
     Attributes
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        Means of what counts, in lexicographic order.
+        Cluster means without the outliers, in lexicographic order.
 
     labels_ : ndarray of shape (n_samples,), dtype int32
         The closest centre of each sample, and -1 for outliers. :meth:`predict` returns the closest

@@ -183,13 +183,13 @@ class Certificate:
     reason : str
         Why this method was chosen.
     n_clusters, n_samples : int
-        Of the problem.
+        Size of the problem.
     n_features : int, optional
-        Of the problem. None in certificates of older versions.
+        Size of the problem. None in certificates of older versions.
     n_nodes, n_cuts : int
         Subproblems of the search tree, and inequalities with a price in the proof.
     seconds : float
-        That the proof took.
+        Running time of the proof.
     stop_reason : {"proven_optimal", "gap_reached", "max_time", "interrupted", "exhausted"}
         Why it ended: "gap_reached" if the gap that was asked for is larger than one millionth, and
         "exhausted" if the method cannot do better.
@@ -284,8 +284,8 @@ class Certificate:
         anyway = ", with or without constraints," if self.constrained else ""
         if self.status == OPTIMAL:
             text = (
-                f"Proven optimal: no clustering into {clusters}{anyway} has a lower inertia than "
-                f"{upper}, but for {percent} at most."
+                f"Proven optimal to within {percent}: no clustering into {clusters}{anyway} has an "
+                f"inertia below {lower}."
             )
         elif self.status == STATISTICAL:
             share = f"{100 * (self.confidence or 0):g} %"

@@ -102,7 +102,7 @@ def follow_path(
     spent: float = 0.0,
     weigh_for: Callable[[int], Weigh | None] = lambda _: None,
 ) -> StopReason:
-    """Search for the deepest clusterings with all numbers of clusters of the state.
+    """Search for the best clusterings with all numbers of clusters of the state.
 
     One sweep goes up: every population begins with solutions that have one centre fewer, and
     divides a cluster of theirs. Another one goes down: two clusters of solutions with one centre

@@ -248,11 +248,11 @@ class Entry:
 
     @property
     def best(self) -> Individual:
-        """The deepest solution."""
+        """The best solution."""
         return self.members[0]
 
     def n_agreeing(self, tolerance: float) -> int:
-        """How many independent populations have come as deep as the best solution."""
+        """How many independent populations have reached the best solution."""
         bound = self.best.inertia * (1.0 + tolerance)
         return max(1, sum(inertia <= bound for inertia in self.alone))
 

@@ -39,8 +39,6 @@ COLUMNS = 3
 """Small multiples next to each other."""
 
 CHOSEN = OKABE_ITO[3]
-PART_OF_WIDTH = 0.32
-"""How far the flows of a clustergram stay away from the clusters, as a share of the distance."""
 
 
 def plot_path(path: Any, figure: Figure | None = None) -> Figure:

@@ -91,7 +91,7 @@ def solve(
     spent: float = 0.0,
     weigh: Weigh | None = None,
 ) -> SearchResult:
-    """Search for the deepest k-means clustering of the engine's samples.
+    """Search for the k-means clustering of the engine's samples with the lowest inertia.
 
     Parameters
     ----------

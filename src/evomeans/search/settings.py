@@ -61,7 +61,7 @@ class Crossing:
     crossover : callable
         See :data:`~evomeans.search.crossover.Crossover`.
     share : float
-        Of the offspring for which it is tried.
+        Fraction of the offspring for which this crossover is tried.
     needs : frozenset of Ability
         What the engine must be able to do.
     up_to : float
@@ -229,8 +229,8 @@ class PatiencePolicy(Named):
         Share of that after which it has settled if its best is one of its founders. For every
         offspring up to the last improvement it waits for one more.
     tolerance : float
-        Relative differences of the sum of squares up to this are nothing: neither an improvement
-        that lets a population go on, nor a reason why two populations should not agree.
+        Relative differences of the sum of squares up to this are ignored: they count neither as
+        improvements nor as disagreement between populations.
     agreement : int
         1 ends the search when the first population has settled. Otherwise another one begins, and
         so on, until at least this many of them, independent of each other, have come to the best

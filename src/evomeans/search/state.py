@@ -87,7 +87,7 @@ class SearchState:
 
     @property
     def n_agreeing(self) -> int:
-        """How many independent starts have come as deep as the best solution.
+        """How many independent starts have reached the objective of the best solution.
 
         These are populations; or, of one with several founders that came there, each of these, if
         its offspring have found nothing deeper. A population that was united from others counts
@@ -105,7 +105,7 @@ class SearchState:
 
     @property
     def has_found_again(self) -> bool:
-        """Whether the population has come as deep as the deepest of the others."""
+        """Whether the population has reached the lowest objective of the others."""
         population, best = self.population, self.best
         if best is None or population.is_inherited or population.is_exhausted:
             return False
@@ -128,7 +128,7 @@ class SearchState:
         return is_known
 
     def keep_best(self, solution: Individual) -> None:
-        """Remember a solution if it is the deepest of all."""
+        """Remember a solution if it is the best of all."""
         if self.best is None or solution.inertia < self.best.inertia:
             self.best = solution
 

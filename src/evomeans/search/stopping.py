@@ -148,7 +148,7 @@ class SearchResult:
     Parameters
     ----------
     best : Individual
-        The deepest solution ever found.
+        The solution with the lowest objective of the whole search.
     population : tuple of Individual
         The final members, best first.
     history : History

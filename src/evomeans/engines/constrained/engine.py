@@ -73,7 +73,7 @@ class ConstrainedEngine(PlacingEngine):
             n_iter += 1
             if lower >= objective * IMPROVED:
                 lower = min(lower, objective)
-                # Links are heeded by moves alone, so that these cannot be left out.
+                # Only moves enforce links, so they cannot be left out.
                 if not single_moves and not len(self.bound):
                     break
                 if not self._move(clusters):

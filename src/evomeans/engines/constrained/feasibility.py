@@ -239,7 +239,7 @@ def _raise_for(
     together = sorted(counts[counts > 1].tolist(), reverse=True)
     joined = f"must_link joins groups of {_named(together)} samples, and " if together else ""
     raise InfeasibleError(
-        f"{joined}no assignment heeds all links with clusters of {low.min()} to {high.max()} "
+        f"{joined}no assignment satisfies all links with clusters of {low.min()} to {high.max()} "
         "samples, which was proven. Widen size_min and size_max, or leave out some links."
     )
 

@@ -18,19 +18,19 @@ LARGEST_PENALTY = 1e300
 
 
 class InfeasibleError(ValueError):
-    """Constraints that no clustering can heed; the text says which."""
+    """Constraints that no clustering can satisfy; the text says which."""
 
 
 @dataclass(frozen=True)
 class Links:
-    """Pairs of samples, by their rows, and what it costs not to heed them.
+    """Pairs of samples, by their rows, and what it costs to violate them.
 
     Parameters
     ----------
     must, cannot : (p, 2) and (q, 2) arrays
         Pairs that belong into the same cluster, and into different ones.
     must_penalties, cannot_penalties : (p,) and (q,) arrays
-        In units of the objective; infinite for pairs that have to be heeded.
+        In units of the objective; infinite for hard constraints.
     """
 
     must: Integers
@@ -49,7 +49,7 @@ class Links:
         return self.cannot[np.isinf(self.cannot_penalties)]
 
     def count_violations(self, labels: NDArray[Any]) -> tuple[int, float]:
-        """Return how many pairs a clustering does not heed, and their penalties."""
+        """Return how many pairs a clustering violates, and their penalties."""
         split = labels[self.must[:, 0]] != labels[self.must[:, 1]]
         joined = labels[self.cannot[:, 0]] == labels[self.cannot[:, 1]]
         price = self.must_penalties[split].sum() + self.cannot_penalties[joined].sum()

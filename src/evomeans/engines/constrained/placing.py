@@ -63,7 +63,7 @@ class PlacingEngine(ModelEngine):
     Raises
     ------
     InfeasibleError
-        If no clustering heeds all constraints.
+        If no clustering satisfies all constraints.
     """
 
     def __init__(

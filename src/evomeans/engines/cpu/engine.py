@@ -63,7 +63,7 @@ MANY_VALUES = 2**20
 # and how many samples these are at least.
 FEW_PRODUCTS, FEW_ROWS = 2**27, 1024
 
-# By their numbers; to ask the class takes longer.
+# Indexed by value; calling the class is slower.
 WAYS = tuple(Way)
 
 
