@@ -3,7 +3,7 @@
 verify    compute every value from its solution and check every certificate
 improve   search for better solutions and for proofs, and write what is found
 submit    say whether labels or centres from a file are a record
-table     write the table of docs/laboratory/instances.md
+table     write the tables and the picture of docs/laboratory/instances.md
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from lab.data.errors import DataError
 from lab.instances import library
 from lab.instances.catalogue import sources
 from lab.instances.improvement import improve
-from lab.instances.page import PAGE, rendered
+from lab.instances.page import is_in_step, write
 from lab.instances.submission import SubmissionError, submit
 from lab.instances.verification import faults
 from lab.measure import parse_setup, parser_for
@@ -85,8 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except SubmissionError as error:
             raise SystemExit(f"error: {error}") from None
         return 0
-    text = PAGE.read_text(encoding="utf-8")
     if chosen.check:
-        return int(rendered(text) != text)
-    PAGE.write_text(rendered(text), encoding="utf-8")
+        return int(not is_in_step())
+    write()
     return 0
