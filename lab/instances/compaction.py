@@ -14,7 +14,7 @@ from evomeans.exact.tree import TreeProof
 from evomeans.typing import FloatArray
 from lab.instances import library
 
-LARGEST_PACKED = 500_000
+LARGEST_PACKED = 1_200_000
 """Bytes of a certificate that is kept; a larger one only leaves its bound."""
 BITS = (12, 14, 16, 18, 20, 24, 28, 53)
 """Bits of rounded multipliers, relative to the largest; the coarsest that still prove it count."""
