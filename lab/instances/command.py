@@ -3,7 +3,7 @@
 verify    compute every value from its solution and check every certificate
 improve   search for better solutions and for proofs, and write what is found
 submit    say whether labels or centres from a file are a record
-table     write the table of docs/laboratory/instances.md
+table     write the tables and the picture of docs/laboratory/instances.md
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from lab.data.errors import DataError
 from lab.instances import library
 from lab.instances.catalogue import sources
 from lab.instances.improvement import improve
-from lab.instances.page import PAGE, rendered
+from lab.instances.page import is_in_step, write
 from lab.instances.submission import SubmissionError, submit
 from lab.instances.verification import faults
 from lab.measure import parse_setup, parser_for
@@ -51,11 +51,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     one.add_argument("names", nargs="*", metavar="DATASET")
     one.add_argument("--processes", type=int, default=2)
     one = commands.add_parser("improve", help="search and prove")
-    one.add_argument("names", nargs="*", metavar="DATASET", default=list(sources()))
+    one.add_argument("names", nargs="*", metavar="DATASET[:K]", default=list(sources()))
     one.add_argument("--minutes", type=float, default=10.0, help="for everything")
-    one.add_argument("--seconds", type=float, default=10.0, help="for each search")
+    one.add_argument("--seconds", type=float, default=10.0, help="for each search, 0 for none")
     one.add_argument("--proof-seconds", type=float, default=0.0, help="for each proof")
-    one.add_argument("--seed", type=int, default=0)
+    one.add_argument("--seeds", type=int, nargs="+", default=[0])
+    one.add_argument("--strategies", nargs="+", choices=("deep", "paper"), default=["deep"])
     one = commands.add_parser("submit", help="check labels or centres")
     one.add_argument("instance", metavar="DATASET:K")
     one.add_argument("file", type=Path)
@@ -64,17 +65,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     one = commands.add_parser("table", help="write the table of the page")
     one.add_argument("--check", action="store_true", help="only say whether it is up to date")
     chosen = parser.parse_args(arguments)
-    if chosen.command in ("verify", "improve"):
-        known = library.names() if chosen.command == "verify" else list(sources())
+    if chosen.command == "verify":
+        known = library.names()
         if unknown := [name for name in chosen.names if name not in known]:
             raise SystemExit(f"error: no data set {unknown[0]!r}; expected {', '.join(known)}")
-    if chosen.command == "verify":
-        return verify(chosen.names or library.names(), chosen.processes)
+        return verify(chosen.names or known, chosen.processes)
     if chosen.command == "improve":
-        limits = {"minutes": chosen.minutes, "seconds": chosen.seconds}
-        better = improve(
-            chosen.names, **limits, proof_seconds=chosen.proof_seconds, seed=chosen.seed
-        )
+        names = ("minutes", "seconds", "proof_seconds", "seeds", "strategies")
+        try:
+            better = improve(chosen.names, **{name: getattr(chosen, name) for name in names})
+        except ValueError as error:
+            raise SystemExit(f"error: {error}") from None
         print(f"{better} values are new or lower.")
         return 0
     if chosen.command == "submit":
@@ -84,8 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except SubmissionError as error:
             raise SystemExit(f"error: {error}") from None
         return 0
-    text = PAGE.read_text(encoding="utf-8")
     if chosen.check:
-        return int(rendered(text) != text)
-    PAGE.write_text(rendered(text), encoding="utf-8")
+        return int(not is_in_step())
+    write()
     return 0

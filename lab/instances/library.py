@@ -44,7 +44,8 @@ class Instance:
         Whether the library holds the proof of the bound.
     literature : str or None
         The lowest printed value, if it differs from the inertia by more than its last digit.
-    literature_source : str or None
+    literature_source, literature_why : str or None
+        Where it is printed, and why it differs.
     """
 
     k: int
@@ -58,6 +59,7 @@ class Instance:
     certificate: bool = False
     literature: str | None = None
     literature_source: str | None = None
+    literature_why: str | None = None
 
     @property
     def gap(self) -> float | None:

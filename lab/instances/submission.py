@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from lab.instances import library
-from lab.instances.catalogue import Samples, samples_of
-from lab.instances.exact import ExactSamples, rounded
-from lab.instances.improvement import record
+from lab.instances.catalogue import Samples
+from lab.instances.records import Records
 
 LARGEST_FILE = 1 << 28
 
@@ -75,11 +74,9 @@ def submit(
     known_one = data.instances.get(k)
     if known_one is None:
         raise SubmissionError(f"The library has no instance of {name} with k={k}.")
-    samples = samples_of(name, data.digest)
-    labels = labels_of(read_submission(path), samples, k)
-    exact = ExactSamples(samples.X)
-    _, places = np.unique(labels, return_inverse=True)
-    inertia = rounded(exact.inertia(places))
+    records = Records.of(name, folder)
+    labels = labels_of(read_submission(path), records.samples, k)
+    inertia = records.inertia(labels)
     best: Any = known_one.inertia
     if inertia > best:
         return f"No record: {inertia!r} is {100 * (inertia / best - 1):.3g} % above {best!r}."
@@ -91,5 +88,5 @@ def submit(
             "is wrong. Please report it."
         )
     if accept:
-        record(data, samples, exact, k, labels, by, "submitted", folder)
+        records.keep(k, labels, by, "submitted")
     return f"A record: {inertia!r} is {100 * (1 - inertia / best):.3g} % below {best!r}."

@@ -11,6 +11,9 @@ from lab.instances import library
 from lab.instances.catalogue import samples_of
 from lab.instances.exact import ExactSamples, rounded
 from lab.instances.library import Instance
+from lab.instances.records import printed_elsewhere
+
+LITERATURE = ("literature", "literature_source", "literature_why")
 
 
 def faults(name: str, folder: Path = library.FOLDER) -> Iterator[str]:
@@ -38,6 +41,9 @@ def faults(name: str, folder: Path = library.FOLDER) -> Iterator[str]:
             yield f"{where}: the solution has the inertia {found!r}, not {instance.inertia!r}."
         if instance.bound is not None and not 0 <= instance.bound <= instance.inertia:
             yield f"{where}: the bound {instance.bound!r} is not within 0 and the inertia."
+        stated = {one: getattr(instance, one) for one in LITERATURE if getattr(instance, one)}
+        if stated != (expected := printed_elsewhere(name, k, instance.inertia)):
+            yield f"{where}: the printed value should be {expected or 'left out'}."
         if instance.certificate:
             yield from _certificate_faults(where, name, instance, samples.X, folder)
 

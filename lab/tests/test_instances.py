@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import itertools
+import re
 import shutil
+import subprocess
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from fractions import Fraction
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import evomeans
 from lab.instances import library
 from lab.instances.catalogue import canonical, samples_of
+from lab.instances.compaction import compact
 from lab.instances.exact import ExactSamples, rounded
-from lab.instances.page import PAGE, rendered
+from lab.instances.improvement import improve
+from lab.instances.page import PAGE, is_in_step
+from lab.instances.records import Records
 from lab.instances.submission import SubmissionError, submit
 from lab.instances.verification import faults
 
@@ -37,8 +45,7 @@ def test_the_inertia_is_exact(scale: float) -> None:
 
 
 def test_the_page_is_in_step_with_the_files() -> None:
-    text = PAGE.read_text(encoding="utf-8")
-    assert rendered(text) == text, "run python -m lab instances table"
+    assert is_in_step(), "run python -m lab instances table"
 
 
 def test_the_files_are_true_of_a_small_data_set() -> None:
@@ -162,3 +169,80 @@ def test_the_canonical_order_does_not_depend_on_the_order_of_the_copy() -> None:
     one, other = canonical(X), canonical(X[::-1])
     assert np.array_equal(one.X, other.X)
     assert one.places.tolist() == [0, 0, 1, 2]
+
+
+def keep_all(folder: Path, clusters: list[int]) -> int:
+    """Keep the solutions of the library in an empty copy, as a process of its own would."""
+    records, known = Records.of("german_towns", folder), library.read_solutions("german_towns")
+    return sum(records.keep(k, known[k][records.samples.places], "test", "test") for k in clusters)
+
+
+def test_two_processes_lose_no_record(tmp_path: Path) -> None:
+    """Both change the same two files dozens of times."""
+    with ProcessPoolExecutor(2, get_context("spawn")) as pool:
+        halves = [list(range(2, 51, 2)), list(range(3, 51, 2))]
+        found = list(pool.map(keep_all, [tmp_path] * 2, halves))
+    assert found == [25, 24]
+    assert list(library.read("german_towns", tmp_path).instances) == list(range(2, 51))
+    assert list(faults("german_towns", tmp_path)) == []
+
+
+def test_a_bound_for_a_solution_that_was_replaced_has_no_certificate(copied: Path) -> None:
+    records = Records.of("german_towns", copied)
+    data = records.read()
+    library.certificate_path("german_towns", 5, copied).unlink()
+    library.write(data.with_instance(replace(data.instances[5], certificate=False)), copied)
+    higher = {"bound": data.instances[5].inertia, "bound_method": "test"}
+    records.keep_bound(5, data.instances[5].inertia * 1.1, higher, b"of another solution")
+    found = records.read().instances[5]
+    assert (found.bound_method, found.certificate) == ("test", False)
+    assert list(faults("german_towns", copied)) == []
+
+
+def test_improve_tries_all_seeds_and_strategies_and_proves(copied: Path, capsys) -> None:
+    limits = {"minutes": 5, "seconds": 5, "proof_seconds": 20}
+    ways = {"seeds": (3, 4), "strategies": ("paper", "deep")}
+    path = copied / "german_towns.json"
+    lines = [line for line in path.read_text().splitlines() if '{"k": 6,' not in line]
+    path.write_text("\n".join(lines))
+    assert improve(["german_towns:6"], **limits, **ways, folder=copied) >= 1
+    found = library.read("german_towns", copied).instances[6]
+    assert found.status == library.PROVEN
+    assert re.search(r"strategy='(deep|paper)', random_state=[34], max_time=5", found.found_by)
+    assert "german_towns:6 30535.39" in capsys.readouterr().out
+    with pytest.raises(ValueError, match="no data set 'nowhere'"):
+        improve(["nowhere:3"], minutes=1, seconds=1, folder=copied)
+
+
+def test_a_compact_proof_is_smaller_and_still_one() -> None:
+    records = Records.of("iris")
+    X, labels = records.samples.X, records.labels(3)
+    whole = evomeans.certify(X, labels, n_clusters=3, max_time=60, gap=5e-7)
+    small, content = compact(whole, X)
+    assert content is not None
+    assert len(content) < len(library.packed(whole)) / 2
+    assert library.unpacked(content).verify(X) >= small.lower_bound * (1 - 1e-9)
+    assert small.upper_bound - small.lower_bound <= 1e-6 * small.upper_bound
+
+
+@pytest.mark.slow
+def test_the_table_sorts_in_a_browser(tmp_path: Path) -> None:
+    """Numbers by size, and rows without a gap at the end; a second click turns it round."""
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    if program is None:
+        pytest.skip("no chromium here")
+    [script] = re.findall(r"<script>.*?</script>", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    cells = ["1,797", "", "5.9e-06", "89", "0.2"]
+    rows = "".join(f"<tr><td>{cell}</td></tr>" for cell in cells)
+    table = f"<table><thead><tr><th>gap</th></tr></thead><tbody>{rows}</tbody></table>"
+    click = "<script>document.querySelector('th').click()</script>"
+    for clicks, expected in [
+        (1, ["5.9e-06", "0.2", "89", "1,797", ""]),
+        (2, ["", "1,797", "89", "0.2", "5.9e-06"]),
+    ]:
+        file = tmp_path / "page.html"
+        file.write_text(f"<article>{table}</article>{script}{click * clicks}", encoding="utf-8")
+        command = [program, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
+        command += [f"--user-data-dir={tmp_path}/profile", file.as_uri()]
+        shown = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+        assert re.findall(r"<td>(.*?)</td>", shown.stdout) == expected
