@@ -32,8 +32,9 @@ ROUNDS = 4
 # Sparse samples are projected onto this many random directions first.
 SKETCH = 16
 # Dense samples of at least so many features are projected onto so many leading directions first,
-# found by subspace iteration on some of them.
+# found by subspace iteration on some of them; fewer samples than MANY_TO_ORDER are not.
 WIDE, LEADING = 128, 32
+MANY_TO_ORDER = 16384
 POLLED_FOR_LEADING, LEADING_ROUNDS = 1024, 2
 # Rows that are worth a thread of their own: they take some milliseconds.
 WORTH_A_THREAD = 4096
@@ -56,7 +57,7 @@ def neighbour_order(
     check : callable
         Called from time to time; it raises an error if nobody wants the order any more.
     """
-    points = (leading(X) if X.shape[1] >= WIDE else X) if isinstance(X, np.ndarray) else sketch(X)
+    points = sketch(X) if not isinstance(X, np.ndarray) else leading(X) if is_wide(X) else X
     order = np.arange(len(points), dtype=np.uint32)
     sort_part(points, order, width, n_jobs, check)
     return order
@@ -94,6 +95,14 @@ def sketch(X: Any) -> NDArray[np.float64]:
     """Project sparse rows onto a few random directions, which nearly keeps their distances."""
     directions = np.random.default_rng(0).standard_normal((X.shape[1], SKETCH))
     return np.asarray(X @ directions, dtype=np.float64)
+
+
+def is_wide(X: NDArray[Any]) -> bool:
+    """Whether samples have so many features and are so many that to order them by all is slow.
+
+    Few samples are worth the better order: every iteration looks at them again.
+    """
+    return X.shape[1] >= WIDE and len(X) >= MANY_TO_ORDER
 
 
 def leading(X: NDArray[Any]) -> NDArray[np.float64]:
