@@ -24,8 +24,9 @@ the table says so. Inertia is computed afterwards, by one function for all, in f
   took      seconds that ours took
   offspring of ours
 
-The last lines give our first solution, and what we have at twice the time of faiss. ``--keep``
-writes the improvements of our search until that time, and the points of rivals, to
+The last lines give our first solution, and what we have at twice the time of faiss, or when the
+slowest rival is done if that is later; ``--limit`` sets another time. ``--keep`` writes the
+improvements of our search until then, and the points of rivals, to
 lab/results/embeddings.csv; ``--draw`` draws them into docs/images/embeddings.png (which needs the
 extra ``plot``).
 """
