@@ -24,8 +24,9 @@ the table says so. Inertia is computed afterwards, by one function for all, in f
   took      seconds that ours took
   offspring of ours
 
-The last lines give our first solution, and what we have at twice the time of faiss. ``--keep``
-writes the improvements of our search until that time, and the points of rivals, to
+The last lines give our first solution, and what we have at twice the time of faiss, or when the
+slowest rival is done if that is later; ``--limit`` sets another time. ``--keep`` writes the
+improvements of our search until then, and the points of rivals, to
 lab/results/embeddings.csv; ``--draw`` draws them into docs/images/embeddings.png (which needs the
 extra ``plot``).
 """
@@ -246,6 +247,7 @@ def long_run(
 def draw() -> None:
     """Draw the inertia over time, ours as steps and rivals as points."""
     from matplotlib import pyplot as plt
+    from matplotlib.ticker import LogLocator, NullFormatter
 
     from evomeans.plotting.axes import FAINT, INK, MUTED, OKABE_ITO
 
@@ -268,6 +270,9 @@ def draw() -> None:
         for (who, x, y), color in zip(rivals, OKABE_ITO[1:], strict=False):
             panel.plot(x, y, "s", color=color, label=who)
         panel.set(xscale="log")
+        panel.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        panel.xaxis.set_major_formatter("{x:g}")
+        panel.xaxis.set_minor_formatter(NullFormatter())
         panel.set_xlabel("CPU seconds", color=MUTED)
         panel.set_title(setup.replace(":", ", k = "), color=INK)
         panel.grid(color=FAINT, linewidth=0.6)

@@ -6,7 +6,8 @@ from itertools import chain, repeat
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_array
 from scripted_search import ALL, FOUNDER_UNIFORMS, FOUNDERS, NONE, inertias, restarting, run, small
 
 from evomeans.engines.cpu import CpuEngine
@@ -232,3 +233,100 @@ def test_a_quick_start_with_much_time_takes_half_of_the_samples() -> None:
 
 def test_a_quick_start_has_no_samples_where_they_would_be_most_of_all() -> None:
     assert quick_start(CpuEngine(CLOUDS), 1000, 1.0).size == 0
+
+
+WIDE = np.random.default_rng(1).normal(size=(3000, 160)) + 20.0 * np.eye(160)[np.arange(3000) % 12]
+STARTS_IN_DIRECTIONS = [QuickStart(1000, True, True, 32), QuickStart(3000, True, True, 64)]
+
+
+@pytest.mark.parametrize("founding", STARTS_IN_DIRECTIONS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_a_start_in_leading_directions_has_means_of_clusters_in_all_features(
+    founding, dtype, is_weighted
+) -> None:
+    """Whatever the threads; and they are far better than the samples that it began with."""
+    X = WIDE.astype(dtype)
+    weights = np.random.default_rng(2).uniform(0.5, 2.0, len(X)) if is_weighted else None
+    numbers = founding.draw(len(X), 12, np.random.default_rng(4))
+    placed, seen = [], []
+    for n_jobs in (1, 2):
+        engine = CpuEngine(X, weights, n_jobs=n_jobs)
+        average = engine.means
+        engine.means = lambda *given, average=average: seen.append(given[0]) or average(*given)
+        placed.append(founding.place(engine, [numbers])[0])
+    assert_array_equal(*placed)
+    assert_array_equal(*seen)
+    own = np.ones(len(X)) if weights is None else weights
+    members = [np.flatnonzero(seen[0] == j) for j in range(12)]
+    expected = [np.average(WIDE[some], axis=0, weights=own[some]) for some in members]
+    assert_allclose(engine.frame.decode(placed[0]), expected, atol=1e-5)
+    on_samples = RandomSamples().place(engine, [numbers[:, 0]])[0]
+    assert engine.assign(placed[0])[1] < 0.6 * engine.assign(on_samples)[1]
+
+
+def test_a_start_in_leading_directions_keeps_samples_for_clusters_without_members() -> None:
+    """There are fewer different samples than centres."""
+    X = np.repeat(np.random.default_rng(0).normal(size=(5, 130)), 20, axis=0)
+    engine, founding = CpuEngine(X), QuickStart(100, seeded=True, greedy=True, n_directions=32)
+    numbers = founding.draw(100, 8, np.random.default_rng(0))
+    centers = engine.frame.decode(founding.place(engine, [numbers])[0])
+    apart = np.linalg.norm(centers[:, None] - X[None, ::20], axis=2)
+    assert apart.min(axis=1).max() < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("looks", "expected"),
+    [
+        (25.0, QuickStart(3000, True, True, 64)),
+        (9.0, QuickStart(1074, True, True, 64)),
+        (8.0, QuickStart(1417, True, True, 32)),
+        (7.0, QuickStart(1500, True, True)),
+    ],
+)
+def test_a_quick_start_with_many_features_is_in_leading_directions(looks, expected) -> None:
+    """In more of them the more time there is; in all features if greedy k-means++ needs that."""
+    assert quick_start(CpuEngine(WIDE), 100, looks) == expected
+
+
+def test_a_quick_start_with_many_features_and_clusters_is_projected_without_much_time() -> None:
+    """Where all features leave no time for greedy k-means++, it need not be greedy elsewhere."""
+    X = np.tile(WIDE, (3, 3))
+    assert quick_start(CpuEngine(X), 500, 0.7) == QuickStart(2925, True, False, 32)
+
+
+def test_a_start_in_leading_directions_that_is_cut_short_still_has_means(monkeypatch) -> None:
+    """Time is up in the middle of K-means: the clusters it has come to are averaged."""
+    engine, founding = CpuEngine(WIDE), STARTS_IN_DIRECTIONS[1]
+    numbers = founding.draw(len(WIDE), 12, np.random.default_rng(4))
+    means = []
+    monkeypatch.setattr(
+        "evomeans.search.founding.watched",
+        lambda sample, improve, is_over: (improve(), engine.abandon(True))[0],
+    )
+    average = engine.means
+    engine.means = lambda *given: means.append(average(*given)) or means[-1]
+    (centers,) = founding.place(engine, [numbers])
+    assert engine.is_abandoned
+    assert_array_equal(centers, means[0])
+
+
+def test_few_features_and_sparse_samples_are_not_projected() -> None:
+    sparse = csr_array(np.where(WIDE > 1.5, WIDE, 0.0))
+    assert CpuEngine(WIDE).n_directions == (32, 64)
+    assert CpuEngine(WIDE[:, :127]).n_directions == ()
+    assert CpuEngine(sparse).n_directions == ()
+    assert ReferenceEngine(WIDE, None).n_directions == ()
+
+
+def test_means_of_clusters_are_those_of_numpy() -> None:
+    rng = np.random.default_rng(0)
+    X, weights = rng.normal(5.0, 1.0, size=(9000, 7)), rng.uniform(size=9000)
+    labels = rng.integers(6, size=9000).astype(np.int32)
+    weights[labels == 3] = 0.0
+    engine, others = CpuEngine(X, weights), rng.normal(size=(8, 7))
+    found = engine.means(labels, others)
+    assert_array_equal(found[[3, 6, 7]], others[[3, 6, 7]])
+    for j in (0, 1, 2, 4, 5):
+        mean = np.average(X[labels == j], axis=0, weights=weights[labels == j])
+        assert_allclose(engine.frame.decode(found[[j]])[0], mean, rtol=1e-12)

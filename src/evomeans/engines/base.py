@@ -51,6 +51,15 @@ class CountingSamples:
     n_jobs: int = 1
     is_abandoned: bool = False
     is_prepared: bool = True
+    n_directions: tuple[int, ...] = ()
+
+    def projected(self, n_directions: int) -> Engine:
+        """Say that samples are not projected."""
+        raise NotImplementedError(f"{type(self).__name__} does not project its samples.")
+
+    def means(self, labels: Labels, others: FloatArray) -> FloatArray:
+        """Say that there are no means without projections."""
+        raise NotImplementedError(f"{type(self).__name__} does not project its samples.")
 
     def offspring(self, order: Order, ways: Sequence[Way]) -> Refinement | None:
         """Leave crossovers to the search."""

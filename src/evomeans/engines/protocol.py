@@ -387,6 +387,28 @@ class Engine(Protocol):
         """
         ...
 
+    @property
+    def n_directions(self) -> Sequence[int]:
+        """Numbers of leading directions that samples can be projected onto, the smallest first.
+
+        None where K-means on the projected samples would save too little time to be worth it.
+        """
+        ...
+
+    def projected(self, n_directions: int) -> Engine:
+        """Return an engine over all samples, projected onto one of ``n_directions``.
+
+        Its frame is another one. It has ``Ability.SEEDING`` and can be sampled.
+        """
+        ...
+
+    def means(self, labels: Labels, others: FloatArray) -> FloatArray:
+        """Return the means of clusters, and ``others`` for those that have no weight.
+
+        An abandoned engine does so as well: it takes less time than a look at all samples.
+        """
+        ...
+
     def workers(self, n_clusters: int, most: int) -> Sequence[Engine]:
         """Return engines over the same samples for up to ``most`` refinements at a time.
 

@@ -24,6 +24,13 @@ MEAN_OF = 4
 # each centre, at least, at least for greedy k-means++, and at most.
 LOOKS, LOOKS_SEEDED, LOOKS_OF_A_CANDIDATE = 4, 10, 1.4
 FEWEST_PER_CENTER, FEWEST_IF_GREEDY, MOST_PER_CENTER = 4, 8, 50
+# To project samples onto leading directions, to put them into order there and to average the
+# clusters in all features takes as long as so many products for each sample.
+TO_PROJECT = 100_000
+# With few features, a look takes longer than its products; K-means after k-means++ so many looks.
+LOOKS_PROJECTED = 8
+# The share of the samples that are enough for K-means in more directions than the fewest.
+ENOUGH = 1 / 3
 
 
 class Founding(Protocol):
@@ -139,6 +146,8 @@ class KMeansPlusPlus:
 class QuickStart:
     """K-means on some of the samples, drawn by their weight: for a first answer in little time.
 
+    With many features, it happens in leading directions of the samples.
+
     k-means++ would take longer than there is time for: a look at all samples for each centre. As
     soon as the engine is abandoned, the centres are those that K-means has come to.
 
@@ -150,11 +159,15 @@ class QuickStart:
         Whether there is time for k-means++ among these.
     greedy : bool
         Whether there is time for greedy k-means++.
+    n_directions : int
+        How many leading directions all this happens in, 0 for all features. The centres are the
+        means, in all features, of the clusters that all samples form there.
     """
 
     size: int
     seeded: bool
     greedy: bool = False
+    n_directions: int = 0
     name: ClassVar[str] = "quick start"
     needs: ClassVar[frozenset[Ability]] = frozenset()
 
@@ -173,23 +186,41 @@ class QuickStart:
         centers = engine.samples_at(slots)
         if not self.size:
             return centers
-        sample = engine.subsample(Drawing(int(slots[0] * 2.0**53), self.size))
-        if sample.n_samples < len(slots):
+        try:
+            return self._improved(engine, centers, candidates, int(slots[0] * 2.0**53))
+        except Abandoned:
             return centers
-        at_random = (np.arange(len(slots)) + 0.5) / len(slots)
+
+    def _improved(
+        self, engine: Engine, centers: FloatArray, candidates: FloatArray, seed: int
+    ) -> FloatArray:
+        """Return what K-means on some samples comes to; the centres if these are too few."""
+        space = engine.projected(self.n_directions) if self.n_directions else engine
+        has_all = self.size >= engine.n_samples
+        sample = space if has_all else space.subsample(Drawing(seed, self.size))
+        k = len(centers)
+        if sample.n_samples < k:
+            return centers
+        at_random = (np.arange(k) + 0.5) / k
 
         def improve() -> FloatArray:
             seeds = sample.seed(candidates) if self.seeded else sample.samples_at(at_random)
             return sample.refine([Order(seeds)])[0].centers
 
-        try:
-            return watched(sample, improve, lambda: engine.is_abandoned)
-        except Abandoned:
-            return centers
+        found = watched(sample, improve, lambda: engine.is_abandoned)
+        return engine.means(space.assign(found)[0], centers) if self.n_directions else found
 
 
 def quick_start(engine: Engine, n_clusters: int, looks: float) -> QuickStart:
     """Return a quick start that takes no longer than so many looks at all samples."""
+    start = _start_in_all_features(engine, n_clusters, looks)
+    projected = _projected_start(engine, n_clusters, looks)
+    if projected is None or projected.greedy < start.greedy:
+        return start
+    return projected
+
+
+def _start_in_all_features(engine: Engine, n_clusters: int, looks: float) -> QuickStart:
     n_looks = engine.n_samples * looks
     n_trials = KMeansPlusPlus(greedy=True).n_trials(n_clusters)
     size = n_looks / (LOOKS + LOOKS_OF_A_CANDIDATE * n_trials)
@@ -204,6 +235,27 @@ def quick_start(engine: Engine, n_clusters: int, looks: float) -> QuickStart:
     most = min(MOST_PER_CENTER * n_clusters, engine.n_samples // 2, engine.most_sampled)
     size = min(max(size, fewest), most)
     return QuickStart(int(size) if size >= fewest else 0, seeded, greedy)
+
+
+def _projected_start(engine: Engine, n_clusters: int, looks: float) -> QuickStart | None:
+    """Return a quick start in leading directions; None if there is no time for k-means++ there.
+
+    The more directions, the less K-means has to do afterwards, unless it has too few samples there.
+    """
+    n_samples, n_features = engine.n_samples, len(engine.frame.shift)
+    n_trials = KMeansPlusPlus(greedy=True).n_trials(n_clusters)
+    looks_if_greedy = LOOKS_PROJECTED + LOOKS_OF_A_CANDIDATE * n_trials
+    products = looks * n_clusters * n_features - TO_PROJECT
+    for n_directions in reversed(engine.n_directions):
+        # One of the looks is for the labels of all samples.
+        n_looks = n_samples * (products / (n_clusters * n_directions) - 1.0)
+        is_smallest = n_directions == engine.n_directions[0]
+        enough = 0 if is_smallest else ENOUGH * n_samples
+        greedy = n_looks / looks_if_greedy >= max(FEWEST_IF_GREEDY * n_clusters, enough)
+        size = min(n_looks / (looks_if_greedy if greedy else LOOKS_SEEDED), n_samples)
+        if greedy or (is_smallest and size >= FEWEST_PER_CENTER * n_clusters):
+            return QuickStart(int(size), True, greedy, n_directions)
+    return None
 
 
 def seed_among(

@@ -21,6 +21,8 @@ from evomeans.engines.cpu.instructions import Move
 from evomeans.engines.cpu.layout import Samples, Solution, count_tiles
 from evomeans.engines.cpu.memory import Memory
 from evomeans.engines.cpu.offspring import NO_CHILD
+from evomeans.engines.cpu.order import WIDE
+from evomeans.engines.cpu.projection import cluster_means, project
 from evomeans.engines.cpu.samples import (
     DeferredSamples,
     can_move_singles,
@@ -44,7 +46,7 @@ from evomeans.engines.protocol import (
 )
 from evomeans.engines.rules import MANY_ROWS
 from evomeans.engines.sampling import Drawing, WeightedDraw
-from evomeans.typing import Flags, FloatArray
+from evomeans.typing import Flags, FloatArray, Labels
 
 # What a thread that helps with an assignment should have to do, in products. Threads meet after
 # every step, and on a busy machine each meeting takes milliseconds. Most of the n·k·d products are
@@ -62,6 +64,9 @@ MANY_VALUES = 2**20
 # How many products a look at a few samples takes, to learn how long one at all of them would take;
 # and how many samples these are at least.
 FEW_PRODUCTS, FEW_ROWS = 2**27, 1024
+
+# How many leading directions the samples may be projected onto for a quick start.
+DIRECTIONS = (32, 64, 128)
 
 # Indexed by value; calling the class is slower.
 WAYS = tuple(Way)
@@ -306,6 +311,21 @@ class CpuEngine(Abandonable, CountingSamples):
         costs = None if drawing.centers is None else self._costs(drawing.centers)
         rows, own = drawing.choose(costs, self.weights, self.total_weight, self.n_samples)
         return CpuEngine(self._source[rows], own, n_jobs=self.n_jobs, frame=self.frame)
+
+    @property
+    def n_directions(self) -> tuple[int, ...]:  # type: ignore[override]
+        """Numbers of leading directions that are worth a projection; none with few features."""
+        is_wide = not is_sparse(self._source) and self.n_features >= WIDE
+        return tuple(n for n in DIRECTIONS if 2 * n <= self.n_features) if is_wide else ()
+
+    def projected(self, n_directions: int) -> CpuEngine:
+        """Make an engine over the samples on their leading directions."""
+        rows = project(self._source, self.frame, n_directions, self.n_jobs, self.check_abandoned)
+        return CpuEngine(rows, self.weights, n_jobs=self.n_jobs)
+
+    def means(self, labels: Labels, others: FloatArray) -> FloatArray:
+        """Means of clusters; ``others`` are the centres of those without weight."""
+        return cluster_means(self._source, self.weights, self.frame, labels, others)
 
     def workers(self, n_clusters: int, most: int) -> list[Self]:
         """Engines that share the samples and the memory, each with its own work space."""

@@ -110,12 +110,22 @@ def leading(X: NDArray[Any]) -> NDArray[np.float64]:
 
     The others tell little about which rows are neighbours, and most of the time would go there.
     """
-    polled = X[:: max(1, len(X) // POLLED_FOR_LEADING)].astype(np.float64)
-    polled -= polled.mean(axis=0)
-    directions = np.random.default_rng(0).standard_normal((X.shape[1], LEADING))
+    return np.asarray(X @ leading_directions(polled(X), LEADING).astype(X.dtype), dtype=np.float64)
+
+
+def polled(X: NDArray[Any]) -> NDArray[Any]:
+    """Return the rows by which leading directions are found."""
+    return X[:: max(1, len(X) // POLLED_FOR_LEADING)]
+
+
+def leading_directions(rows: NDArray[Any], n_directions: int) -> NDArray[np.float64]:
+    """Return about the leading principal components of some rows, as columns."""
+    rows = rows.astype(np.float64)
+    rows -= rows.mean(axis=0)
+    directions = np.random.default_rng(0).standard_normal((rows.shape[1], n_directions))
     for _ in range(LEADING_ROUNDS):
-        directions, _ = np.linalg.qr(polled.T @ (polled @ directions))
-    return np.asarray(X @ directions.astype(X.dtype), dtype=np.float64)
+        directions, _ = np.linalg.qr(rows.T @ (rows @ directions))
+    return directions
 
 
 def middle_of(n_rows: int, width: int) -> int:
