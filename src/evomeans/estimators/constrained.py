@@ -218,7 +218,7 @@ class ConstrainedHGMeans(Model):
         **constraints: Any,
     ) -> Task:
         self._refuse(X)
-        n, k = X.shape[0], self.n_clusters
+        n, k = X.shape[0], parameters.n_clusters
         low, high = check_limits(self.size_min, self.size_max, k, n)
         links = check_links(must_link, cannot_link, check_penalty(self.penalty), n)
         feasibility.check_sizes(low, high, n)

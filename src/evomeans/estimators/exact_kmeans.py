@@ -145,14 +145,14 @@ class ExactKMeans(FittedCenters):
             The fitted estimator.
         """
         start = time.monotonic()
-        check_int("n_clusters", self.n_clusters, at_least=1)
+        n_clusters = check_int("n_clusters", self.n_clusters, at_least=1)
         seconds, gap = check_limits(self.max_time, self.gap)
         check_method(self.method)
         with warnings.catch_warnings():
             # It is for the proof to say what is left, and in the time that the user gave.
             warnings.filterwarnings("ignore", "max_time=.* before the first offspring")
             search = HGMeans(
-                self.n_clusters,
+                n_clusters,
                 max_time=seconds / 2,
                 engine=self.engine,
                 n_jobs=self.n_jobs,

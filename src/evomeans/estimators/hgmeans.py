@@ -324,4 +324,4 @@ class HGMeans(SearchingEstimator):
     ) -> Task:
         """K-means on the samples as they are; one feature is solved exactly."""
         on_line = is_line(self.engine, X)
-        return plain_task(X, sample_weight, self.n_clusters, parameters, is_line=on_line)
+        return plain_task(X, sample_weight, parameters.n_clusters, parameters, is_line=on_line)

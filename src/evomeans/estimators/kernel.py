@@ -244,7 +244,7 @@ class KernelHGMeans(Model):
     ) -> Task:
         self._refuse(X)
         self._check(X)
-        k = self.n_clusters
+        k = parameters.n_clusters
         if self.kernel == LINEAR:
             none = np.empty((0, X.shape[1])), np.empty((0, 0)), 1
             task = plain_task(X, sample_weight, k, parameters, is_line=X.shape[1] == 1)

@@ -55,6 +55,7 @@ class Parameters:
 
     Parameters
     ----------
+    n_clusters : int
     settings : SearchSettings
     engine : str
     n_threads : int
@@ -64,6 +65,7 @@ class Parameters:
         Those of the user, and the printer of ``verbose``.
     """
 
+    n_clusters: int
     settings: SearchSettings
     engine: str
     n_threads: int
@@ -84,12 +86,13 @@ def check_surroundings(estimator: Any) -> dict[str, Any]:
 
 def check_parameters(estimator: Any) -> Parameters:
     """Check all parameters of HGMeans for which no samples are needed."""
-    check_int("n_clusters", estimator.n_clusters, at_least=1)
+    n_clusters = check_int("n_clusters", estimator.n_clusters, at_least=1)
     if not isinstance(estimator.warm_start, bool | np.bool_):
         raise TypeError(f"warm_start must be True or False, got {shown(estimator.warm_start)}.")
     settings = check_search_settings(estimator)
-    forecast = Forecast.of(settings, estimator.n_clusters)
+    forecast = Forecast.of(settings, n_clusters)
     return Parameters(
+        n_clusters=n_clusters,
         settings=settings,
         **check_surroundings(estimator),
         observers=check_observers(estimator, forecast),
@@ -167,7 +170,7 @@ def check_subsample(subsample: object, n_clusters: int) -> int | str | None:
             raise ValueError(f"subsample={subsample!r} must be 'auto', a number of rows, or None.")
         return subsample
     size = check_int("subsample", subsample)
-    if size < 2 * n_clusters:
+    if size < 2 * int(n_clusters):
         raise ValueError(
             f"subsample={size} must be at least twice n_clusters={n_clusters}. Some hundred rows "
             "for each cluster are a good choice."

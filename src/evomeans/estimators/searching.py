@@ -172,15 +172,16 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
         """Check everything, search, and keep the answer."""
         began = time.perf_counter()
         parameters = check_parameters(self)
+        k = parameters.n_clusters
         X, features = check_samples(self, X)
         sample_weight = check_sample_weight(sample_weight, X.shape[0], X)
-        check_cluster_count(self.n_clusters, X.shape[0])
+        check_cluster_count(k, X.shape[0])
         task = self._pose(X, sample_weight, parameters, **constraints)
         if task.strategy is not None and parameters.settings.strategy == DEEP:
             settings = replace(parameters.settings, strategy=task.strategy)
             parameters = replace(parameters, settings=settings)
-        init = check_init(self.init, self.n_clusters, task.rows.shape[1])
-        given = [*self._previous_solutions(task.rows.shape[1]), *init]
+        init = check_init(self.init, k, task.rows.shape[1])
+        given = [*self._previous_solutions(k, task.rows.shape[1]), *init]
         settings = lowered(parameters.settings, task.constant)
         rng = generator_from(parameters.random_source)
         # All but the compilation of kernels counts as time of the search.
@@ -202,7 +203,7 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
             else:
                 result = solve(
                     engine,
-                    self.n_clusters,
+                    k,
                     settings,
                     rng,
                     initial=encode_starts(engine.frame, given),
@@ -213,7 +214,7 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
                     weigh=early.weigh if is_in_memory else None,
                 )
             if early.solution is None:
-                is_final = has_no_time(result.stop_reason, engine, self.n_clusters)
+                is_final = has_no_time(result.stop_reason, engine, k)
                 solution = task.settle(engine, raised(result, task.constant).best, is_final)
             else:
                 solution = early.solution
@@ -230,13 +231,13 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
         is_search = task.solve is None
         levels: tuple[int, ...] = ()
         if is_search:
-            levels = level_sizes(parameters.settings, task.rows.shape[0], self.n_clusters)
+            levels = level_sizes(parameters.settings, task.rows.shape[0], parameters.n_clusters)
         prepare_strategy(
             parameters.settings.strategy if is_search else None,
             # Samples are searched on the CPU.
             "cpu" if levels else task.engine,
             task.rows,
-            (self.n_clusters,),
+            (parameters.n_clusters,),
         )
         if task.kernel_calls is not None:
             prepare_calls(task.kernel_calls())
@@ -245,11 +246,11 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
             print(f"[{type(self).__name__}] {said}", flush=True)
         return time.perf_counter() - began
 
-    def _previous_solutions(self, n_features: int) -> list[FloatArray]:
+    def _previous_solutions(self, n_clusters: int, n_features: int) -> list[FloatArray]:
         """Centres in data units with which a warm start begins."""
         if not self.warm_start or not hasattr(self, "population_"):
             return []
-        check_warm_start(self.population_, self.n_clusters, n_features)
+        check_warm_start(self.population_, n_clusters, n_features)
         return [member.centers for member in self.population_]
 
     def _checkpoint(
@@ -258,7 +259,9 @@ class SearchingEstimator(CallbackSupport, FittedCenters):  # type: ignore[misc]
         if parameters.checkpoint is None:
             return None
         settings, source = parameters.settings, parameters.random_source
-        problem = describe_problem(engine, task.rows, task.weights, self.n_clusters, settings, init)
+        problem = describe_problem(
+            engine, task.rows, task.weights, parameters.n_clusters, settings, init
+        )
         seed = source if isinstance(source, int) else None
         return Checkpoint(
             parameters.checkpoint,

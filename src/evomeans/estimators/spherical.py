@@ -70,7 +70,7 @@ class SphericalHGMeans(Model):
             settle,
             X,
             sample_weight,
-            kernel_calls=partial(kernel_calls_for, X, self.n_clusters),
+            kernel_calls=partial(kernel_calls_for, X, parameters.n_clusters),
             strategy=MODELS,
             identity={"model": "spherical"},
         )

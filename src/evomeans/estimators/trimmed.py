@@ -81,7 +81,7 @@ class TrimmedHGMeans(Model):
         self, X: Any, sample_weight: FloatArray | None, parameters: Parameters, **constraints: Any
     ) -> Task:
         self._refuse(X)
-        trimmed = check_outliers(self.n_outliers, X.shape[0], sample_weight, self.n_clusters)
+        trimmed = check_outliers(self.n_outliers, X.shape[0], sample_weight, parameters.n_clusters)
         # Imported here: it loads Numba.
         from evomeans.engines.trimmed import TrimmedEngine, kernel_calls
 

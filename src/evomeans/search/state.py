@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from evomeans.engines.protocol import Engine, Order
+from evomeans.engines.protocol import Ability, Engine, Order
 from evomeans.search.history import History
 from evomeans.search.plan import most_swaps
 from evomeans.search.population import Individual, Population, PopulationRules
@@ -168,6 +168,8 @@ class Bounds:
         Of all samples.
     most_swaps : int
         Of a refinement.
+    abilities : frozenset of Ability
+        Of the engine.
     """
 
     n_clusters: int
@@ -175,6 +177,7 @@ class Bounds:
     n_samples: int
     total_weight: float
     most_swaps: int
+    abilities: frozenset[Ability]
 
     @classmethod
     def of_search(cls, engine: Engine, n_clusters: int, settings: SearchSettings) -> Bounds:
@@ -185,6 +188,7 @@ class Bounds:
             engine.n_samples,
             engine.total_weight,
             most_swaps(settings.strategy, n_clusters),
+            engine.abilities,
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -115,7 +116,7 @@ def restore_state(
         SearchState, archive, Solutions(solutions), k, d, ranges, state.rng, rules
     )
     random = stored.pop("rng")
-    _check_consistency(SearchState(**stored, rng=state.rng), most_founders)
+    _check_consistency(SearchState(**stored, rng=state.rng), most_founders, bounds)
     for name, value in stored.items():
         setattr(state, name, value)
     # The generator belongs to the caller, who sees it advance.
@@ -140,7 +141,7 @@ def _labelled(
     return [replace(one, labels=row.copy()) for one, row in zip(solutions, labels, strict=True)]
 
 
-def _check_consistency(state: SearchState, most_founders: int) -> None:
+def _check_consistency(state: SearchState, most_founders: int, bounds: Bounds) -> None:
     """Refuse what no search can come to: it could run for ever, or fail later."""
     population, best, due = state.population, state.best, state.population.founders_due
     members, begun = population.members, len(population) + len(state.waiting) + len(state.given)
@@ -155,6 +156,10 @@ def _check_consistency(state: SearchState, most_founders: int) -> None:
         "n_agreeing": all(one.n_agreeing >= 1 for one in populations if one.leader is not None),
         "spacing": state.spacing <= WIDEST,
         "waiting_made_by": members or all(one.made_by != SWAPPED for one in state.waiting),
+        "waiting_momentum": all(
+            one.local_search.needs <= bounds.abilities for one in state.waiting
+        ),
+        "history_number": _is_in_order(state),
         "leader": all((one.leader is None) == (not one.members) for one in populations),
         "settled": all(one.members for one in state.settled),
         "best": (best is None) == (not state.history) and (best is not None or not members),
@@ -165,9 +170,16 @@ def _check_consistency(state: SearchState, most_founders: int) -> None:
         raise ArchiveError("its solution_inertia contradicts its best solution or its history")
 
 
+def _is_in_order(state: SearchState) -> bool:
+    """Whether the solutions of the history were made one after the other."""
+    numbers = [record.number for record in state.history]
+    return numbers == sorted(numbers) and all(n <= state.n_offspring for n in numbers[-1:])
+
+
 def _is_ranked(state: SearchState, best: Individual) -> bool:
     """Whether the best solution is the best, and every leader that of its population."""
-    return state.history[-1].best == best.inertia and all(
+    lowest = list(accumulate((record.inertia for record in state.history), min))
+    return [*lowest, lowest[-1]] == [*(one.best for one in state.history), best.inertia] and all(
         best.inertia <= one.leader.inertia <= min(own.inertia for own in one.members)
         for one in (state.population, *state.settled)
         if one.leader is not None
