@@ -14,7 +14,7 @@ import evomeans as package
 from evomeans import HGMeansPath
 from evomeans.cli.terminal import Terminal
 from evomeans.path.state import PathRecord
-from evomeans.progress.display import PathDisplay
+from evomeans.progress import PathDisplay
 
 FILES = {
     *("labels.csv", "centers.csv", "path.csv", "model.evomeans"),

@@ -354,12 +354,13 @@ def test_interruption_during_a_criterion_leaves_only_that_out():
 
 def test_observers_see_every_step_and_verbose_prints(capsys):
     seen: list[PathRecord] = []
-    quick((2, 4), observers=seen.append, verbose=1).fit(X)
+    quick((2, 4), observers=seen.append, verbose=2).fit(X)
     assert [one.number for one in seen] == list(range(1, len(seen) + 1))
     assert seen[-1].n_open == 0
     printed = capsys.readouterr().out
     assert printed.count("[HGMeansPath]") >= 4
-    assert "k = 3" in printed
+    assert "k = 3: " in printed
+    assert "[HGMeansPath] k = 2 to 4, k = 2 chosen; independent populations agree at" in printed
 
 
 @pytest.mark.parametrize("kind", ["csr", "float32", "weights", "frame"])

@@ -61,7 +61,6 @@ def texts(ax):
 def test_every_plot_draws_into_given_axes_and_returns_them(model):
     """No new figure is made, and the figure of a new one is the caller's."""
     history = model.history_
-    runs = {"a": (history.column("seconds"), history.column("best"))}
     plots = [
         lambda ax: plotting.plot_convergence(history, ax=ax),
         lambda ax: plotting.plot_convergence(history, x="seconds", ax=ax),
@@ -69,7 +68,6 @@ def test_every_plot_draws_into_given_axes_and_returns_them(model):
         lambda ax: plotting.plot_clusters(model, FRAME, ax=ax),
         lambda ax: plotting.plot_profiles(model, ax=ax),
         lambda ax: plotting.plot_sizes(model, ax=ax),
-        lambda ax: plotting.plot_comparison(runs, ax=ax),
     ]
     for plot in plots:
         _, ax = pyplot.subplots()
@@ -176,15 +174,6 @@ def test_names_are_no_mathematics(model):
     assert "a name that is far to…" in names
 
 
-def test_the_comparison_says_how_far_each_run_is_from_the_best():
-    runs = {"deep": ([1, 2], [110, 100]), "shallow": ([0, 1], [120, 103])}
-    legend = draw(plotting.plot_comparison(runs)).get_legend()
-    assert [text.get_text() for text in legend.get_texts()] == [
-        "deep   best of all",
-        "shallow   +3 %",
-    ]
-
-
 def test_one_column_and_one_cluster():
     x = np.random.default_rng(0).normal(size=(50, 1))
     one = HGMeans(1).fit(x)
@@ -225,7 +214,6 @@ def test_a_flat_course_is_said_instead_of_drawn(plot):
         (plotting.plot_population, KMeans(2, n_init=1).fit(FRAME), "KMeans keeps no history"),
         (plotting.plot_convergence, FRAME, "A fitted estimator with centres is needed here"),
         (plotting.plot_sizes, [1, 2], "got list"),
-        (plotting.plot_comparison, HGMeans(2), "runs must be a dict"),
     ],
 )
 def test_what_a_plot_needs_is_explained(plot, given, text):

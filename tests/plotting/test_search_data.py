@@ -10,7 +10,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from evomeans import HGMeans, History, OffspringRecord
 from evomeans.plotting.search_plots import (
-    comparison_data,
     convergence_data,
     floor_below,
     population_data,
@@ -132,23 +131,3 @@ def test_the_last_population_is_the_one_that_the_search_returns(seed):
     gaps = 100 * (members / members.min() - 1)
     shown = [data.best[-1], data.median[-1], data.worst[-1]]
     assert_allclose(shown, [0, np.median(gaps), gaps.max()], rtol=1e-7, atol=1e-7)
-
-
-def test_runs_are_compared_with_the_best_of_all():
-    runs = {"slow": ([1, 2, 4], [130, 140, 110]), "good": ([0.5, 3], [120, 100])}
-    data = comparison_data(runs)
-    assert data.names == ["good", "slow"]
-    assert_allclose(data.gap[0], [20, 0, 0])
-    assert_allclose(data.gap[1], [30, 10, 10])
-    assert_array_equal(data.seconds[1], [1, 4, 4])
-
-
-@pytest.mark.parametrize("run", [([1, 2], [3]), ([], []), 5, ("ab", "cd"), ([[1]], [[2]])])
-def test_broken_runs_are_named(run):
-    with pytest.raises(ValueError, match=r"The run 'mine' must be .* or a pair \(seconds, best\)"):
-        comparison_data({"mine": run})
-
-
-def test_no_run_at_all():
-    with pytest.raises(ValueError, match="runs is empty"):
-        comparison_data({})

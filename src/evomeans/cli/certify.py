@@ -35,7 +35,7 @@ from evomeans.cli.terminal import Terminal
 from evomeans.estimators.searching import SearchingEstimator
 from evomeans.exact.certificate import Certificate
 from evomeans.exact.points import WeightedPoints, inertia_of_samples
-from evomeans.progress.display import ProofDisplay
+from evomeans.progress import ProofDisplay
 from evomeans.search.stopping import DeferredInterrupt
 from evomeans.storage.archive import Archive, ArchiveError
 from evomeans.storage.certificate_file import (

@@ -39,7 +39,7 @@ from evomeans.engines.constrained.links import InfeasibleError
 from evomeans.estimators.hgmeans import HGMeans
 from evomeans.estimators.path import HGMeansPath
 from evomeans.estimators.searching import SearchingEstimator
-from evomeans.progress.display import Display
+from evomeans.progress import Display
 from evomeans.search import OffspringRecord, StopReason
 from evomeans.search.stopping import DeferredInterrupt
 from evomeans.storage.archive import ArchiveError, history_from_arrays, read_archive

@@ -17,8 +17,7 @@ from evomeans.estimators.hgmeans import HGMeans
 from evomeans.estimators.parameters import check_parameters, check_search_settings
 from evomeans.estimators.persistence import model_class, stored_parameters
 from evomeans.estimators.searching import SearchingEstimator
-from evomeans.progress.display import SearchDisplay
-from evomeans.progress.verbose import Forecast
+from evomeans.progress import Forecast, SearchDisplay
 from evomeans.wording import (
     counted,
     duration_text,

@@ -1,10 +1,10 @@
-"""The record of a run: what was asked for, found and measured, and code that repeats it."""
+"""The record of a run: what was asked for, found and measured."""
 
 from __future__ import annotations
 
 import json
 import platform
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,37 +20,6 @@ from evomeans.wording import counted, listed
 
 if TYPE_CHECKING:
     from evomeans.cli.command import Command
-    from evomeans.report.data import SampleCode
-
-
-def sample_code(command: Command) -> SampleCode:
-    """Return the lines that read the table, and the arguments of a fit to it."""
-    from evomeans.report.data import SampleCode
-
-    options = {**_changed(command.read), **_changed(command.samples)}
-    given = [repr(command.name), *(f"{option}={value!r}" for option, value in options.items())]
-    call = f"table = open_table({', '.join(given)})"
-    if len(call) > 80:
-        call = "table = open_table(\n    " + ",\n    ".join(given) + ",\n)"
-    arguments = ["table.X"]
-    if command.samples.weights is not None:
-        arguments.append("sample_weight=table.weights")
-    links = {name: getattr(command.options, name) for name in ("must_link", "cannot_link")}
-    links = {name: str(path) for name, path in links.items() if path is not None}
-    lines = [call, *(f"{name} = read_pairs({path!r}, table)" for name, path in links.items())]
-    arguments += [f"{name}={name}" for name in links]
-    tools = "open_table, read_pairs" if links else "open_table"
-    return SampleCode(
-        imports=(f"from evomeans.cli.tables import {tools}",),
-        lines=tuple(lines),
-        arguments=", ".join(arguments),
-    )
-
-
-def _changed(options: Any) -> dict[str, Any]:
-    """Return the options that differ from their defaults."""
-    given = {one.name: (getattr(options, one.name), one.default) for one in fields(options)}
-    return {name: value for name, (value, default) in given.items() if value != default}
 
 
 VERSION = 1
@@ -177,7 +146,6 @@ def report_of(run: Run) -> dict[str, Any]:
         sample_names=None if ids is None else list(map(str, ids)),
         sample_label=table.id_name or "row",
         notes=[*table.notes, *scale_notes(table)],
-        code=sample_code(command),
     )
 
 

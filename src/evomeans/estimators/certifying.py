@@ -23,7 +23,7 @@ from evomeans.estimators.parameters import (
     shown,
 )
 from evomeans.estimators.validation import check_sample_weight, from_torch
-from evomeans.progress.verbose import ProofPrinter
+from evomeans.progress import Printer, ProofDisplay
 from evomeans.search.stopping import DeferredInterrupt
 from evomeans.sparse import as_csr
 
@@ -99,7 +99,7 @@ def certify(
         clusterings holds for those that satisfy the constraints, too. The given clustering is then
         kept, because a better one need not satisfy them.
     verbose : int, default=0
-        1 prints a line every few seconds.
+        1 prints a line now and then.
     progress : callable, default=None
         Called with the lower bound, the upper bound and the number of nodes so far.
 
@@ -321,7 +321,8 @@ def check_method(method: Any) -> str | None:
 
 def _listener(progress: Progress | None, verbose: int) -> Progress:
     """Return what hears of the progress: the caller's function and the printer."""
-    listeners = [one for one in (progress, ProofPrinter() if verbose else None) if one is not None]
+    printer = ProofDisplay(Printer("certify"), verbose=verbose) if verbose else None
+    listeners = [one for one in (progress, printer) if one is not None]
 
     def listen(lower: float, upper: float, nodes: int) -> None:
         for listener in listeners:

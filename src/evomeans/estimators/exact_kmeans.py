@@ -52,7 +52,7 @@ class ExactKMeans(FittedCenters):
         An int makes the search reproducible.
 
     verbose : int, default=0
-        1 prints a line every few seconds.
+        1 prints a line now and then.
 
     Attributes
     ----------

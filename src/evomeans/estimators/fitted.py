@@ -346,7 +346,7 @@ class FittedCenters(
             Whether to take over a better clustering, if the proof finds one. Under constraints
             there is none, because it need not satisfy them.
         verbose : int, default=0
-            1 prints a line every few seconds.
+            1 prints a line now and then.
         progress : callable, default=None
             Called with the lower bound, the upper bound and the number of nodes so far.
 

@@ -108,8 +108,8 @@ class Model(SearchingEstimator):
         search.
 
     verbose : int, default=0
-        1 prints a line every few seconds, 2 one for each improvement as well, 3 one for each
-        offspring. In a notebook, 1 moves a progress bar instead if tqdm or rich is installed.
+        1 prints a line now and then, 2 one for each improvement as well, 3 one for each
+        offspring. The last line says how the fit ended.
     """
 
     # Its objective is not the inertia that KMeans minimises, or not over all clusterings.

@@ -23,7 +23,7 @@ from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
 
 from evomeans.engines import ENGINE_NAMES, is_dask
 from evomeans.engines.frame import is_sparse
-from evomeans.progress.verbose import Forecast, search_observer
+from evomeans.progress import Forecast, Printer, SearchDisplay
 from evomeans.search import STRATEGIES, SearchSettings, Strategy
 from evomeans.search.observers import Observer
 from evomeans.storage.archive import LONGEST_NAME
@@ -319,5 +319,5 @@ def check_verbose(verbose: object) -> int:
 def check_observers(estimator: Any, forecast: Forecast) -> tuple[Observer, ...]:
     """Return all that watches the search: the user's observers, and what ``verbose`` asks for."""
     given, level = check_callables(estimator.observers), check_verbose(estimator.verbose)
-    name = type(estimator).__name__
-    return (*given, search_observer(level, name, forecast)) if level else given
+    printer = Printer(type(estimator).__name__)
+    return (*given, SearchDisplay(printer, forecast, verbose=level)) if level else given

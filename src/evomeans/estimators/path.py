@@ -117,7 +117,8 @@ class HGMeansPath(CentersMixin, BaseEstimator):  # type: ignore[misc]
         ``True`` ends the path.
 
     verbose : int, default=0
-        1 prints a line for every k that has a new best solution, 2 one for every step.
+        1 prints a line now and then, 2 one for every k that has a new best solution as well, 3 one
+        for each step. The last line says how the fit ended.
 
     Attributes
     ----------
@@ -353,6 +354,9 @@ class HGMeansPath(CentersMixin, BaseEstimator):  # type: ignore[misc]
         self, ks: tuple[int, ...], known: list[int], left_out: list[str], n_taken: int | None
     ) -> None:
         """Say what the user should know about how the fit ended."""
+        if self.verbose:
+            chosen = "none chosen" if self.best_k_ is None else f"k = {self.best_k_} chosen"
+            print(f"[HGMeansPath] k = {known[0]} to {known[-1]}, {chosen}; {self._certainty()}")
         if n_taken is not None:
             warnings.warn(
                 f"max_time={self.max_time} left time to compute criteria from {n_taken:,} samples "

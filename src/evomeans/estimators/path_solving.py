@@ -46,7 +46,7 @@ from evomeans.path.state import (
     PathState,
     Step,
 )
-from evomeans.progress.verbose import PathPrinter
+from evomeans.progress import PathDisplay, Printer
 from evomeans.search import Individual, StopReason
 from evomeans.search.search import Weigh
 from evomeans.search.stopping import DeferredInterrupt
@@ -113,7 +113,7 @@ def check_path_parameters(estimator: Any) -> PathParameters:
         max_time=max_time,
         settings=settings,
         **check_surroundings(estimator),
-        observers=check_path_observers(estimator),
+        observers=check_path_observers(estimator, ks),
     )
 
 
@@ -212,10 +212,11 @@ DEFINED_AT_ONE = ("bic", "jump")
 """Criteria that have a value for a single cluster, whatever comes after it."""
 
 
-def check_path_observers(estimator: Any) -> tuple[PathObserver, ...]:
+def check_path_observers(estimator: Any, ks: Sequence[int]) -> tuple[PathObserver, ...]:
     """Return all that watches the path: the user's observers and the printer of ``verbose``."""
     given, level = check_callables(estimator.observers), check_verbose(estimator.verbose)
-    return (*given, PathPrinter(level)) if level else given
+    printer = Printer(type(estimator).__name__)
+    return (*given, PathDisplay(printer, ks, verbose=level)) if level else given
 
 
 class PathInterruptedError(Exception):

@@ -5,12 +5,11 @@ Each function draws into the axes it is given, or into a new figure, and returns
 
 from evomeans.plotting.cluster_plots import plot_clusters, plot_profiles, plot_sizes
 from evomeans.plotting.path_plots import plot_clustergram, plot_path, plot_silhouette
-from evomeans.plotting.search_plots import plot_comparison, plot_convergence, plot_population
+from evomeans.plotting.search_plots import plot_convergence, plot_population
 
 __all__ = [
     "plot_clustergram",
     "plot_clusters",
-    "plot_comparison",
     "plot_convergence",
     "plot_path",
     "plot_population",

@@ -1,24 +1,22 @@
-"""How a search went: convergence, its population, and several runs side by side.
+"""How a search went: convergence, and its population.
 
 The data of each plot come first, so that they can be tested without a picture.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from evomeans.plotting.axes import (
-    FAINT,
     INK,
     MUTED,
     OKABE_ITO,
     gap_axis,
     get_axes,
-    plain,
     say_instead,
 )
 from evomeans.plotting.cluster_data import check_fitted
@@ -139,57 +137,8 @@ def population_data(history: History) -> PopulationCourse:
     return PopulationCourse(number, best, median, worst, floor, _unit(final))
 
 
-@dataclass(frozen=True, eq=False)
-class Comparison:
-    """The staircases of several runs, in percent above the best of all; the best run first.
-
-    ``floor`` and ``unit`` are as in :class:`Convergence`.
-    """
-
-    names: list[str]
-    seconds: list[FloatArray]
-    gap: list[FloatArray]
-    floor: float
-    unit: str
-
-
-def comparison_data(runs: Mapping[str, Any]) -> Comparison:
-    """Bring the courses of several runs on one scale; see ``plot_comparison``."""
-    if not isinstance(runs, Mapping):
-        raise TypeError(
-            'runs must be a dict such as {"HG-means": model, "restarts": (seconds, best)}, got '
-            f"{type(runs).__name__}."
-        )
-    if not runs:
-        raise ValueError("runs is empty; give at least one name with its (seconds, best).")
-    courses = {name: _course(name, run) for name, run in runs.items()}
-    names = sorted(courses, key=lambda name: float(courses[name][1][-1]))
-    ordered = [courses[name] for name in names]
-    overall, first = ordered[0][1][-1], max(best[0] for _, best in ordered)
-    stairs = [_staircase(when, _gaps(best, overall, first)) for when, best in ordered]
-    seconds, gaps = map(list, zip(*stairs, strict=True))
-    return Comparison(names, seconds, gaps, floor_below(np.concatenate(gaps)), _unit(overall))
-
-
-def _course(name: str, run: Any) -> tuple[FloatArray, FloatArray]:
-    history = run if isinstance(run, History) else getattr(run, "history_", None)
-    if history is not None and len(history):
-        run = _column(history, "seconds"), _column(history, "best")
-    try:
-        seconds, best = (np.asarray(part, dtype=np.float64) for part in run)
-        if not seconds.shape == best.shape == (len(seconds),) or not len(seconds):
-            raise ValueError(f"shapes {seconds.shape} and {best.shape}")
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"The run {name!r} must be a fitted model with a history_, or a pair (seconds, best) "
-            f"of equally long sequences of numbers that are not empty; got {error}."
-        ) from error
-    return seconds, np.minimum.accumulate(best)
-
-
 NO_SEARCH = "The answer was computed exactly,\nwithout a search."
 ALL_EQUAL = "Every solution was equally good,\nso there is no convergence curve."
-LINE_STYLES = ("-", (0, (5, 1.5)), (0, (1.5, 1.5)), (0, (6, 1.5, 1.5, 1.5)))
 
 
 def plot_convergence(
@@ -293,41 +242,6 @@ def plot_population(history: Any, ax: Axes | None = None) -> Axes:
     return _labelled(ax, "offspring made")
 
 
-def plot_comparison(runs: Mapping[str, Any], ax: Axes | None = None) -> Axes:
-    """Draw the courses of several runs over time, on one scale.
-
-    Parameters
-    ----------
-    runs : mapping of str to fitted models or (seconds, best)
-        A fitted model with a ``history_``, such as HGMeans or a baseline; or two equally long
-        sequences for each run, when, and the lowest inertia by then.
-    ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
-    """
-    data = comparison_data(runs)
-    ax = get_axes(ax, (7.0, 4.2))
-    earliest = min((float(s[s > 0].min()) for s in data.seconds if (s > 0).any()), default=1e-3)
-    for i, (name, seconds, gap) in enumerate(zip(data.names, data.seconds, data.gap, strict=True)):
-        color = OKABE_ITO[i] if i < len(OKABE_ITO) else FAINT
-        end = "best of all" if gap[-1] == 0 else f"+{gap[-1]:.2g} %"
-        when, heights = np.maximum(seconds, earliest), np.maximum(gap, data.floor)
-        ax.step(
-            when,
-            heights,
-            where="post",
-            color=color,
-            linewidth=2,
-            linestyle=LINE_STYLES[i % len(LINE_STYLES)],
-            label=f"{plain(name)}   {end}",
-            zorder=3 - i / 100,
-        )
-        ax.plot(when[-1], heights[-1], "o", color=color, markersize=6, zorder=3, clip_on=False)
-    gap_axis(ax, data.floor, max(float(gap.max()) for gap in data.gap), data.unit)
-    ax.set_xscale("log")
-    ax.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
-    return _labelled(ax, "time (seconds)", n_columns=1 if len(runs) < 6 else 2)
-
-
 def _history_of(source: Any) -> Sequence[Any]:
     """Return a history as it is, and that of a fitted model."""
     if isinstance(source, History):
@@ -342,13 +256,13 @@ def _history_of(source: Any) -> Sequence[Any]:
     return history
 
 
-def _labelled(ax: Axes, x_label: str, n_columns: int = 3) -> Axes:
+def _labelled(ax: Axes, x_label: str) -> Axes:
     """Name the horizontal axis, and put the legend above the axes, where it hides nothing."""
     ax.set_xlabel(x_label)
     ax.legend(
         loc="lower left",
         bbox_to_anchor=(0.0, 1.0),
-        ncols=n_columns,
+        ncols=3,
         frameon=False,
         labelcolor=INK,
         borderaxespad=0.2,

@@ -1,12 +1,10 @@
-"""The data of a report, for a fit and for a path, and the Python code that repeats a fit."""
+"""The data of a report, for a fit and for a path, with the Python code that repeats it."""
 
 from __future__ import annotations
 
-import inspect
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -237,7 +235,6 @@ def report_data(
     sample_names: Sequence[Any] | None = None,
     sample_label: str | None = None,
     notes: Sequence[str] = (),
-    code: SampleCode | None = None,
     kmeans_runs: int = MOST_RUNS,
 ) -> dict[str, Any]:
     """Gather what the report of a fit, or of a path over k, shows.
@@ -269,8 +266,6 @@ def report_data(
         What these names are, such as "customer".
     notes : sequence of str, optional
         What the reader should know about the samples.
-    code : SampleCode, optional
-        How Python gets at the samples, for the code that repeats the fit.
     kmeans_runs : int, default=10
         How many runs of scikit-learn's KMeans the inertia is compared with. Large problems get
         fewer, or none, so that this takes a few seconds at most.
@@ -298,107 +293,47 @@ def report_data(
     )
     is_path = hasattr(model, "k_values_")
     parts = path_parts(model, samples) if is_path else fit_parts(model, samples, kmeans_runs)
-    if code is None:
-        code = unknown_samples(
-            samples.X.shape,
-            weighted=sample_weight is not None,
-            scaled=standardization is not None,
-        )
     settings = parameters_of(model) if settings is None else settings
     return {
         "evomeans": __version__,
         "created": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "title": as_text(type(model).__name__ if title is None else title),
         "command": as_text(command),
-        "python": as_text(python_snippet(model, code)),
+        "python": as_text(
+            python_snippet(
+                model,
+                samples.X.shape,
+                weighted=sample_weight is not None,
+                scaled=standardization is not None,
+            )
+        ),
         "settings": {as_text(name): as_plain(value) for name, value in settings.items()},
         "notes": [as_text(note) for note in notes],
         **parts,
     }
 
 
-LONGEST_LINE = 80
+def python_snippet(model: Any, shape: tuple[int, int], *, weighted: bool, scaled: bool) -> str:
+    """Write the code that repeats a fit; what cannot be written down becomes ``...``."""
+    from sklearn import config_context
 
-
-@dataclass(frozen=True)
-class SampleCode:
-    """How Python gets at the samples.
-
-    Parameters
-    ----------
-    lines : tuple of str
-        Statements that define the samples.
-    arguments : str
-        What ``fit`` is called with.
-    imports : tuple of str
-        What the lines need.
-    """
-
-    lines: tuple[str, ...]
-    arguments: str
-    imports: tuple[str, ...] = ()
-
-
-def unknown_samples(shape: tuple[int, int], *, weighted: bool, scaled: bool) -> SampleCode:
-    """Return code with places for the samples and their weights to be filled in."""
+    given = parameters_of(model).items()
+    bare = type(model)(**{name: value if _is_literal(value) else ... for name, value in given})
+    with config_context(print_changed_only=True):
+        call = repr(bare).replace("Ellipsis", "...").replace("\n", "\n" + " " * len("model = "))
+    module = type(model).__module__
+    home = "evomeans" if module.startswith("evomeans.") else ".".join(module.split(".")[:2])
     weights = ", sample_weight=weights" if weighted else ""
     lines = [
+        f"from {home} import {type(model).__name__}",
+        "from sklearn.preprocessing import StandardScaler" if scaled else "",
         f"X = ...  # the samples: {shape[0]:,} rows, {shape[1]:,} columns",
         "weights = ...  # one for each sample" if weighted else "",
         f"X = StandardScaler().fit_transform(X{weights})" if scaled else "",
+        f"model = {call}.fit(X{weights})",
+        f"print(model.{'results_' if hasattr(model, 'results_') else 'inertia_'})",
     ]
-    imports = ("from sklearn.preprocessing import StandardScaler",) if scaled else ()
-    return SampleCode(tuple(filter(None, lines)), f"X{weights}", imports)
-
-
-def python_snippet(model: Any, code: SampleCode) -> str:
-    """Write the code that repeats a fit; parameters that cannot be written down become ``...``."""
-    name = type(model).__name__
-    call = _called(name, _changed_parameters(model))
-    fit = f"model = {call}.fit({code.arguments})"
-    if len(fit.rpartition("\n")[2]) > LONGEST_LINE:
-        arguments = code.arguments.replace(", ", ",\n    ")
-        fit = f"model = {call}.fit(\n    {arguments},\n)"
-    shown = "results_" if hasattr(model, "results_") else "inertia_"
-    lines = [
-        f"from {_home(model)} import {name}",
-        *code.imports,
-        "",
-        *code.lines,
-        fit,
-        f"print(model.{shown})",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _home(model: Any) -> str:
-    """Return the module from which users import the class."""
-    module = type(model).__module__
-    is_ours = module.startswith("evomeans.estimators.")
-    return "evomeans" if is_ours else ".".join(module.split(".")[:2])
-
-
-def _changed_parameters(model: Any) -> list[str]:
-    defaults = inspect.signature(type(model)).parameters
-    required = "n_clusters" if "n_clusters" in defaults else "k_range"
-    changed = [f"{required}={_literal(getattr(model, required))}"]
-    for name, value in parameters_of(model).items():
-        default, is_literal = defaults[name].default, _is_literal(value)
-        # Only literals are compared: arrays would answer with an array.
-        if name != required and value is not default and not (is_literal and value == default):
-            changed.append(f"{name}={_literal(value)}")
-    return changed
-
-
-def _called(name: str, arguments: list[str]) -> str:
-    call = f"{name}({', '.join(arguments)})"
-    if len(call) > LONGEST_LINE:
-        call = f"{name}(\n    " + ",\n    ".join(arguments) + ",\n)"
-    return call
-
-
-def _literal(value: Any) -> str:
-    return repr(value) if _is_literal(value) else "..."
+    return "\n".join(filter(None, lines)) + "\n"
 
 
 def _is_literal(value: Any) -> bool:

@@ -11,7 +11,6 @@ from hypothesis.extra import numpy as hnp
 
 from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import TableOptions
-from evomeans.cli.tables import open_table
 from evomeans.cli.tables.numbers import MISSING, MissingValues, weighted_mean, weighted_median
 from evomeans.cli.tables.table import labels_frame, read_pairs, read_table
 
@@ -119,4 +118,4 @@ def test_weights_count_like_copies(values, data):
 
 def test_other_rules_are_refused(file):
     with pytest.raises(UsageError, match="missing must be drop, mean or median, got 'zero'"):
-        open_table(file, exclude=["name"], missing="zero")
+        read_table(str(file), BARE, missing="zero")

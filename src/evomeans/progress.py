@@ -1,4 +1,4 @@
-"""Searches, paths and proofs on a terminal: one live display, else a few lines of a log."""
+"""Searches, paths and proofs while they run: a live display on a terminal, else lines of a log."""
 
 from __future__ import annotations
 
@@ -10,17 +10,63 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from evomeans.progress.verbose import Forecast, best_text, percent_between
 from evomeans.wording import duration_text, number_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from evomeans.path.state import PathRecord
-    from evomeans.search import OffspringRecord
+    from evomeans.search import OffspringRecord, SearchSettings
 
 FIRST_LINE, LONGEST_PAUSE = 2.0, 60.0
 """Seconds to the first line of a log, and the most between two; the pauses double."""
+IMPROVEMENTS, EVERYTHING = 2, 3
+"""Levels of ``verbose`` from which improvements, or all records, have a line of their own."""
+
+
+class Forecast:
+    """Knows the limits of a search, and measures its pace from the records it is given.
+
+    Parameters
+    ----------
+    max_offspring : int
+        The search ends after this many.
+    longest_wait : int
+        A population has settled after this many in a row without improvement.
+    max_time : float, optional
+        The search ends after this many seconds.
+    """
+
+    def __init__(
+        self, max_offspring: int, longest_wait: int, max_time: float | None = None
+    ) -> None:
+        self.max_offspring, self.longest_wait = max_offspring, longest_wait
+        self.max_time = max_time
+        # The first offspring of this process, from which the pace is measured.
+        self._began: OffspringRecord | None = None
+        self._last: OffspringRecord | None = None
+
+    @classmethod
+    def of(cls, settings: SearchSettings, n_clusters: int) -> Forecast:
+        """Return the forecast for a search with these settings."""
+        wait = settings.longest_wait(n_clusters)
+        return cls(settings.max_offspring, wait, settings.max_time)
+
+    def add(self, record: OffspringRecord) -> None:
+        """Take in a record."""
+        self._last = record
+        if self._began is None and record.number > 0:
+            self._began = record
+
+    def seconds_left(self, seconds: float) -> float | None:
+        """Return the most that can still follow after some seconds, if that can be told."""
+        left = []
+        if self.max_time is not None:
+            left.append(max(0.0, self.max_time - seconds))
+        if self._last and self._began and (made := self._last.number - self._began.number):
+            pace = (self._last.seconds - self._began.seconds) / made
+            left.append((self.max_offspring - self._last.number) * pace)
+        return min(left) if left else None
 
 
 class Screen(Protocol):
@@ -32,6 +78,17 @@ class Screen(Protocol):
 
     def note(self, text: str) -> None:
         """Show a line."""
+
+
+class Printer(NamedTuple):
+    """Standard output, where estimators print under their names."""
+
+    name: str
+    is_live: bool = False
+
+    def note(self, text: str) -> None:
+        """Print a line."""
+        print(f"[{self.name}] {text}", flush=True)
 
 
 class Row(NamedTuple):
@@ -56,6 +113,9 @@ class Display(ABC):
     terminal : Screen
     max_time : float, optional
         Seconds after which the work ends.
+    verbose : int
+        1 writes lines at growing intervals, 2 one for each improvement as well, 3 one for
+        each record.
     clock : callable
     """
 
@@ -63,9 +123,12 @@ class Display(ABC):
         self,
         terminal: Screen,
         max_time: float | None = None,
+        *,
+        verbose: int = 1,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.terminal, self.max_time, self.clock = terminal, max_time, clock
+        self.terminal, self.max_time = terminal, max_time
+        self.verbose, self.clock = verbose, clock
         self.last: Any = None
         self._seconds, self._seen = 0.0, clock()
         self._pause = self._due = FIRST_LINE
@@ -78,11 +141,14 @@ class Display(ABC):
     def parts(self, record: Any) -> list[str]:
         """Return what a line of a log says."""
 
-    def take(self, record: Any, seconds: float) -> None:
+    def take(self, record: Any, seconds: float, *, is_better: bool = False) -> None:
         """Take in how it is after some seconds, and write a line if it is time to."""
         self.last, self._seconds, self._seen = record, seconds, self.clock()
-        if not self.terminal.is_live and seconds >= self._due:
+        is_due = seconds >= self._due
+        is_asked_for = self.verbose >= (IMPROVEMENTS if is_better else EVERYTHING)
+        if not self.terminal.is_live and (is_due or is_asked_for):
             self.terminal.note(self.log_line(record, seconds))
+        if is_due:
             self._pause = min(2 * self._pause, LONGEST_PAUSE)
             self._due = seconds + self._pause
 
@@ -138,9 +204,9 @@ class SearchDisplay(Display):
         terminal: Screen,
         forecast: Forecast,
         known: Sequence[OffspringRecord] = (),
-        clock: Callable[[], float] = time.monotonic,
+        **options: Any,
     ) -> None:
-        super().__init__(terminal, clock=clock)
+        super().__init__(terminal, **options)
         self.forecast = forecast
         self.first: OffspringRecord | None = None
         if known:
@@ -151,7 +217,8 @@ class SearchDisplay(Display):
         """Take in what happened to an offspring."""
         self.first = self.first or record
         self.forecast.add(record)
-        self.take(record, record.seconds)
+        is_better = self.last is None or record.best < self.last.best
+        self.take(record, record.seconds, is_better=is_better)
 
     def gain(self) -> str:
         """Return how far the best is below the first solution, in percent of it, if it is known."""
@@ -178,9 +245,13 @@ class SearchDisplay(Display):
     def parts(self, record: OffspringRecord) -> list[str]:
         """Return the same in words."""
         gain = self.gain()
-        made = f"{record.number:,} of {self.forecast.max_offspring:,} offspring"
-        below = gain and f"{gain} below the first solution"
-        return [best_text(record), below, made, self.forecast.waiting(record)]
+        return [
+            f"best inertia {number_text(record.best)}",
+            gain and f"{gain} below the first solution",
+            f"{record.number:,} of {self.forecast.max_offspring:,} offspring",
+            f"population {record.population}: {record.since_improvement:,} of "
+            f"{self.forecast.longest_wait:,} since it improved",
+        ]
 
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -197,24 +268,26 @@ DOING = {
 class PathDisplay(Display):
     """An observer that shows a path over the numbers of clusters ``ks``."""
 
-    def __init__(
-        self, terminal: Screen, ks: Collection[int], max_time: float | None = None
-    ) -> None:
-        super().__init__(terminal, max_time)
-        self.ks = frozenset(ks)
+    def __init__(self, terminal: Screen, ks: Collection[int], *limits: Any, **options: Any) -> None:
+        super().__init__(terminal, *limits, **options)
+        self.ks = ks
         self.best: dict[int, float] = {}
 
     def __call__(self, record: PathRecord) -> None:
         """Take in what a step brought."""
+        is_better = record.k not in self.best or record.improvement > 0.0
         if record.k in self.ks:
             self.best[record.k] = record.best
-        self.take(record, record.seconds)
+        self.take(record, record.seconds, is_better=is_better and record.k in self.ks)
 
-    def counts(self, record: PathRecord) -> tuple[int, int]:
-        """Return how many k have a solution, and at how many of them populations agree."""
+    def counts(self, record: PathRecord) -> tuple[int, int, int]:
+        """Return how many k have a solution, at how many populations agree, and how many there are.
+
+        A path to which k are added has more of them than were asked for at first.
+        """
         # Every path has k = 1. It is solved first and by all, and counts only if it was asked for.
         known = max(0, record.n_known - (1 not in self.ks))
-        return known, max(0, known - record.n_open)
+        return known, max(0, known - record.n_open), max(known, len(self.ks))
 
     def curve(self) -> str:
         """Draw the inertias found so far as bars, in logarithms."""
@@ -226,10 +299,10 @@ class PathDisplay(Display):
 
     def rows(self) -> list[Row]:
         """Return how many k are done, and what is done now."""
-        last, (known, agreed) = self.last, self.counts(self.last)
+        last, (known, agreed, total) = self.last, self.counts(self.last)
         return [
-            Row.counting("k with a solution", known, len(self.ks)),
-            Row.counting("k at which populations agree", agreed, len(self.ks)),
+            Row.counting("k with a solution", known, total),
+            Row.counting("k at which populations agree", agreed, total),
             Row("now", f"k = {last.k}, {DOING.get(last.kind, last.kind)}"),
             Row("inertia", number_text(last.best)),
             Row("log inertia by k", self.curve()),
@@ -237,11 +310,12 @@ class PathDisplay(Display):
 
     def parts(self, record: PathRecord) -> list[str]:
         """Return the same in words."""
-        known, agreed = self.counts(record)
+        known, agreed, total = self.counts(record)
         return [
-            f"{known:,} of {len(self.ks):,} k have a solution",
+            f"{known:,} of {total:,} k have a solution",
             f"populations agree at {agreed:,}",
             f"k = {record.k}: {DOING.get(record.kind, record.kind)}",
+            f"inertia {number_text(record.best)}",
         ]
 
 
@@ -261,10 +335,9 @@ class ProofDisplay(Display):
     def parts(self, record: tuple[float, float, int]) -> list[str]:
         """Return the same in words."""
         lower, upper, nodes = record
-        gap = number_text(percent_between(lower, upper), 2)
-        bounds = f"{number_text(lower, 10)} <= optimum <= {number_text(upper, 10)}"
+        gap = 100 * (upper - lower) / upper if upper > 0 else 0.0
         return [
-            bounds,
-            f"gap {gap} %",
+            f"{number_text(lower, 10)} <= optimum <= {number_text(upper, 10)}",
+            f"gap {number_text(gap, 2)} %",
             f"{nodes:,} nodes",
         ]

@@ -1,4 +1,4 @@
-"""The Python code in a report repeats the run that it is about, whatever its options."""
+"""Missing values are treated by every command as the fit treated them."""
 
 from __future__ import annotations
 
@@ -47,75 +47,6 @@ def tables(evomeans, tmp_path):
 
 
 NAMED = ("--id", "name", "--exclude", "w")
-CASES = {
-    "plain": ("full.csv", *NAMED),
-    "standardized and weighted": ("full.csv", "--id", "name", "--weights", "w", "--standardize"),
-    "columns": ("full.parquet", "--columns", "c,a"),
-    "separator": ("bar.txt", "--separator", "|", *NAMED),
-    "no header": ("bare.csv", "--no-header"),
-    "decimal commas": ("comma.csv", "--decimal-comma", *NAMED),
-    "one array of several": ("two.npz:second",),
-    "mean": ("gaps.csv", "--missing", "mean", *NAMED),
-    "median, weighted": ("gaps.csv", "--missing", "median", "--id", "name", "--weights", "w"),
-    "drop and standardize": ("gaps.csv", "--missing", "drop", "--standardize", *NAMED),
-    "fast": ("full.csv", *NAMED, "--fast"),
-    "paper": ("full.csv", *NAMED, "--strategy", "paper", "--n-iter-no-change", 5),
-    "populations": ("full.csv", *NAMED, "--min-population", 3, "--max-population", 6),
-    "engine and sample": ("full.csv", *NAMED, "--engine", "reference", "--subsample", "all"),
-    "sizes": ("full.csv", *NAMED, "--size-max", "balanced"),
-    "sizes of each": ("full.csv", *NAMED, "--size-min", "20,10,5"),
-    "pairs": ("full.csv", *NAMED, "--must-link", "same.csv", "--cannot-link", "apart.csv"),
-    "soft pairs": ("full.csv", *NAMED, "--must-link", "same.csv", "--penalty", 0.5),
-    "outliers": ("full.csv", *NAMED, "--outliers", "10%", "--standardize"),
-}
-
-
-@pytest.mark.parametrize("case", sorted(CASES))
-def test_the_code_finds_the_labels_of_the_run(tables, case):
-    options = [one for one in SEEDED if "--max-offspring" not in CASES[case]]
-    done = tables("fit", *CASES[case], "-k", 3, *options, "-o", "run", "--no-report")
-    assert done.code == 0, done.err
-    labels = pl.read_csv("run/labels.csv").to_series(1).to_numpy()
-    space = repeated("run")
-    np.testing.assert_array_equal(space["model"].labels_, labels)
-    assert (
-        space["model"].inertia_ == json.loads(Path("run/run.json").read_text())["result"]["inertia"]
-    )
-
-
-def test_the_code_of_a_path(tables):
-    done = tables(
-        "path",
-        "gaps.csv",
-        "-k",
-        "2:4",
-        "--missing",
-        "drop",
-        "--standardize",
-        *NAMED,
-        "--seed",
-        3,
-        "--select",
-        "calinski_harabasz",
-        "-o",
-        "run",
-        "--no-report",
-    )
-    assert done.code == 0, done.err
-    labels = pl.read_csv("run/labels.csv")
-    model = repeated("run")["model"]
-    for place, k in enumerate((2, 3, 4)):
-        np.testing.assert_array_equal(model.labels_[:, place], labels[f"k{k}"].to_numpy())
-    assert model.best_k_ == json.loads(Path("run/run.json").read_text())["result"]["best_k"]
-
-
-def repeated(run: str) -> dict[str, object]:
-    """Run the code of a report, and return what it defines."""
-    code = json.loads(Path(run, "report.json").read_text(encoding="utf-8"))["python"]
-    assert "..." not in code
-    space: dict[str, object] = {}
-    exec(code, space)
-    return space
 
 
 @pytest.mark.parametrize("how", ["drop", "mean", "median"])

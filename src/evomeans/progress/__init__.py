@@ -1,1 +1,0 @@
-"""Searches, paths and proofs while they run, shown to a person."""
