@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import polars as pl
 
 from evomeans.cli.command import Command, Unfinished
 from evomeans.cli.failures import UsageError
 from evomeans.cli.options import PathOptions
 from evomeans.cli.record import Run
-from evomeans.cli.tables.table import Table, all_centers, all_labels, results_frame
+from evomeans.cli.tables.table import Table, all_centers, all_labels
 from evomeans.estimators.path import HGMeansPath
 from evomeans.estimators.path_solving import check_path_parameters
 from evomeans.plotting.path_data import suggestion_text
-from evomeans.progress.display import PathDisplay
+from evomeans.progress import PathDisplay
 from evomeans.wording import duration_text, number_text
-
-if TYPE_CHECKING:
-    import polars as pl
 
 PASSED_ON = ("strategy", "max_time", "n_iter_no_change", "confirmations", "engine")
 """Options that are parameters of the estimator."""
@@ -100,7 +98,7 @@ class PathCommand(Command):
         return {
             "labels": all_labels(table, np.asarray(model.labels_), model.k_values_.tolist()),
             "centers": all_centers(table, model.cluster_centers_),
-            "path": results_frame(model.results_),
+            "path": pl.DataFrame(model.results_),
         }
 
     def lines(self, run: Run, record: dict[str, Any]) -> list[str]:

@@ -100,13 +100,8 @@ def _defect(what: str, bad: pl.Series, values: pl.Series | None = None) -> Defec
 
 DECIMAL_COMMA = re.compile(r"'\s*[-+]?\d*,\d+\s*'")
 """The sample of a column of numbers with decimal commas, in quotes."""
-THOUSANDS = re.compile(
-    r"""["']\s*[-+]?\d{1,3}(?:[., '\u2009\u202f\u00a0]\d{3})+(?:[.,]\d+)?\s*["']"""
-)
-"""One with thousands separators."""
-NUMBERS_APART = re.compile(r"'\s*[-+.\d][-+.\deE]*(?P<apart>[ :/^~]+)[-+.\d][^']*'")
+NUMBERS_APART = re.compile(r"'\s*[-+.\d][-+.\deE]*(?P<apart>[ :/^~])[-+.\d][^']*'")
 """One that is several numbers, with something between them that is not taken for a separator."""
-SEPARATORS = {" ": "space"}
 DOMINANT = 0.9
 """The share of the variance from which on a single column is pointed out."""
 
@@ -151,18 +146,10 @@ def _hints(samples: Sequence[str], *, is_single: bool) -> list[str]:
     hints = []
     if any(DECIMAL_COMMA.fullmatch(sample) for sample in samples):
         hints.append("If 1,5 is a number in this CSV, add --decimal-comma.")
-    if any(THOUSANDS.fullmatch(sample) for sample in samples):
-        hints.append("If these are thousands separators, as in 1,000, remove them from the table.")
     if is_single and (found := NUMBERS_APART.fullmatch(samples[0])):
         apart = found["apart"]
-        if len(apart) == 1:
-            name = quote(SEPARATORS.get(apart, apart))
-            hints.append(f"If the fields are separated by {apart!r}, add --separator {name}.")
-        elif not apart.strip():
-            hints.append(
-                "If the fields are separated by several spaces, make one of them first, for "
-                "example with tr -s ' ', and add --separator space."
-            )
+        name = "space" if apart == " " else quote(apart)
+        hints.append(f"If the fields are separated by {apart!r}, add --separator {name}.")
     return hints
 
 

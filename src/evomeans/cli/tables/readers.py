@@ -46,6 +46,13 @@ SUFFIXES = {
 }
 
 
+FAILURES = (
+    *(pl.exceptions.PolarsError, zipfile.BadZipFile, OSError, EOFError, MemoryError),
+    *(ValueError, KeyError, RuntimeError, NotImplementedError),
+)
+"""What polars and NumPy raise if a file is not what it seems."""
+
+
 @dataclass(frozen=True)
 class Source:
     """A table before it is read."""
@@ -73,16 +80,40 @@ class Source:
 class Contents:
     """The columns of a table and how to get at them."""
 
+    source: Source
     columns: tuple[str, ...]
     named: bool
     """Whether the file has the names, or they were made up (x0, x1, …)."""
-    load: Callable[[Sequence[str], bool], pl.DataFrame]
-    """Read columns; those of a text file as they are written, if the second argument is true."""
+    scan: Callable[[bool], pl.LazyFrame]
+    """Offer all columns; those of a text file as they are written, if the argument is true."""
     lines: Callable[[Sequence[int]], list[int]] | None = None
     """From row indices to the lines of a text file."""
     matrix: NDArray[Any] | None = None
     """All columns together, if the file holds them so."""
-    notes: tuple[str, ...] = ()
+    separator: str | None = None
+    """Of a text file."""
+    n_blank: int = 0
+    """Lines at the end of it that hold nothing."""
+
+    def load(self, columns: Sequence[str], *, as_text: bool = False) -> pl.DataFrame:
+        """Read columns by their places.
+
+        polars takes some names for patterns, and gives columns without a name, or with a padded
+        one, names of its own.
+        """
+        if not columns:
+            return pl.DataFrame()
+        place = {name: index for index, name in enumerate(self.columns)}
+        try:
+            frame = self.scan(as_text).select(pl.nth([place[name] for name in columns])).collect()
+        except FAILURES as error:
+            advice = ""
+            if self.separator is not None:
+                _refuse_ragged(self.source, self.separator, len(self.columns))
+                advice = " Look for a quote that is not closed, or name the format with --format."
+            raise unreadable(self.source.name, self.source.format, error, advice) from error
+        frame.columns = list(columns)
+        return frame.head(max(0, frame.height - self.n_blank))
 
 
 def unnamed(count: int) -> tuple[str, ...]:
@@ -97,20 +128,7 @@ def unreadable(name: str, file_format: str, error: Exception, advice: str = "") 
 
 
 def open_source(name: str, file_format: str | None = None) -> Source:
-    """Find a table and its format.
-
-    Parameters
-    ----------
-    name : str
-        A path; "-" for standard input; ``file.npz:name`` for one array of several.
-    file_format : str, optional
-        A :data:`~evomeans.cli.options.TableFormat`, or None to find out: by how the content begins,
-        then by the suffix.
-
-    Returns
-    -------
-    Source
-    """
+    """Find a table, and its format by how the content begins, then by the suffix."""
     path: Path | None = None
     member, suffix = None, ""
     if name == STANDARD_INPUT:
@@ -197,46 +215,27 @@ def read_delimited(source: Source, options: TableOptions) -> Contents:
     first = _first_record(source, separator)
     header = _has_header(source, first, options)
     names = _column_names(source, first) if header else unnamed(len(first))
-    blank = _blank_lines_at_end(source, separator)
 
-    def load(columns: Sequence[str], as_text: bool) -> pl.DataFrame:
-        try:
-            lazy = pl.scan_csv(
-                source.input,
-                separator=separator,
-                has_header=header,
-                decimal_comma=options.decimal_comma,
-                glob=False,
-                infer_schema_length=0 if as_text else None,
-            )
-            if len(lazy.collect_schema()) != len(names):
-                raise pl.exceptions.ComputeError("the first line cannot be split into names")
-            frame = _by_place(lazy, names, columns)
-        except pl.exceptions.PolarsError as error:
-            _refuse_ragged(source, separator, len(names))
-            advice = " Look for a quote that is not closed, or name the format with --format."
-            raise unreadable(source.name, source.format, error, advice) from error
-        return frame.head(max(0, frame.height - blank))
+    def scan(as_text: bool) -> pl.LazyFrame:
+        lazy = pl.scan_csv(
+            source.input,
+            separator=separator,
+            has_header=header,
+            decimal_comma=options.decimal_comma,
+            glob=False,
+            infer_schema_length=0 if as_text else None,
+        )
+        if len(lazy.collect_schema()) != len(names):
+            raise pl.exceptions.ComputeError("the first line cannot be split into names")
+        return lazy
 
     def lines(rows: Sequence[int]) -> list[int]:
         wanted = {row + header for row in rows}
         records = islice(_records(source, separator), max(wanted) + 1)
         return [line for index, (line, _) in enumerate(records) if index in wanted]
 
-    notes = (f"{counted(blank, 'blank line')} at the end left out",) if blank else ()
-    return Contents(names, named=header, load=load, lines=lines, notes=notes)
-
-
-def _by_place(lazy: pl.LazyFrame, names: Sequence[str], columns: Sequence[str]) -> pl.DataFrame:
-    """Read columns by their places.
-
-    polars takes some names for patterns, and gives columns without a name, or with a padded one,
-    names of its own.
-    """
-    place = {name: index for index, name in enumerate(names)}
-    frame = lazy.select(pl.nth([place[name] for name in columns])).collect()
-    frame.columns = list(columns)
-    return frame
+    blank = _blank_lines_at_end(source, separator)
+    return Contents(source, names, header, scan, lines, separator=separator, n_blank=blank)
 
 
 def _records(source: Source, separator: str) -> Iterator[tuple[int, list[str]]]:
@@ -329,13 +328,6 @@ def _refuse_ragged(source: Source, separator: str, width: int) -> None:
             )
 
 
-FAILURES = (
-    *(pl.exceptions.PolarsError, zipfile.BadZipFile, OSError, EOFError, MemoryError),
-    *(ValueError, KeyError, RuntimeError, NotImplementedError),
-)
-"""What polars and NumPy raise if a file is not what it seems."""
-
-
 def read_contents(source: Source, options: TableOptions) -> Contents:
     """Offer the columns of a source."""
     if source.format in ("csv", "tsv"):
@@ -366,14 +358,7 @@ def _read_columns(source: Source) -> Contents:
             read = pl.read_ipc if file.read(6) == b"ARROW1" else pl.read_ipc_stream
         lazy = read(source.input).lazy()
     names = tuple(lazy.collect_schema().names())
-
-    def load(columns: Sequence[str], _: bool) -> pl.DataFrame:
-        try:
-            return _by_place(lazy, names, columns)
-        except FAILURES as error:
-            raise unreadable(source.name, source.format, error) from error
-
-    return Contents(names, named=True, load=load)
+    return Contents(source, names, True, lambda _: lazy)
 
 
 def _read_array(source: Source) -> Contents:
@@ -396,10 +381,10 @@ def _read_array(source: Source) -> Contents:
         matrix = matrix.astype(dtype, copy=False)
     names = unnamed(matrix.shape[1])
 
-    def load(columns: Sequence[str], _: bool) -> pl.DataFrame:
-        return pl.DataFrame({name: matrix[:, names.index(name)] for name in columns})
+    def scan(_: bool) -> pl.LazyFrame:
+        return pl.LazyFrame({name: matrix[:, j] for j, name in enumerate(names)})
 
-    return Contents(names, named=False, load=load, matrix=matrix)
+    return Contents(source, names, False, scan, matrix=matrix)
 
 
 def _array_name(source: Source, names: list[str]) -> str:

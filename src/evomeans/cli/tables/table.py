@@ -31,7 +31,7 @@ from evomeans.cli.tables.numbers import (
 from evomeans.cli.tables.readers import Contents, open_source, read_contents
 from evomeans.search import History
 from evomeans.search.history import COLUMNS
-from evomeans.wording import listed, quoted
+from evomeans.wording import counted, listed, quoted
 
 EVERYTHING = TableOptions()
 
@@ -84,32 +84,10 @@ def read_table(
 ) -> Table:
     """Read the chosen columns of a table.
 
-    Parameters
-    ----------
-    name : str
-        A path; "-" for standard input; ``file.npz:name`` for one array of several.
-    options : TableOptions
-        How it is written, and which columns to take.
-    weights : str, optional
-        The column that says how much each row counts.
-    expected : tuple of str, optional
-        What a model was fitted to: found by name, or by place if the table has no names.
-    missing : {"drop", "mean", "median"} or MissingValues, optional
-        What to do about missing values, or what was learned about it from another table. By
-        default, they are refused.
-    usual_id : str, optional
-        The column that names the rows if the options name none and the table has it.
-
-    Returns
-    -------
-    Table
-
-    Raises
-    ------
-    CommandError
-        If the file cannot be read, or holds what k-means cannot use.
-    UsageError
-        If an option names a column that is not there.
+    ``expected`` are those that a model was fitted to: found by name, or by place if the table has
+    no names. ``missing`` says what to do about missing values, or what another table taught about
+    them; by default they are refused. ``usual_id`` names the rows if the options name no other
+    column and the table has it.
     """
     source = open_source(name, options.format)
     contents = read_contents(source, options)
@@ -117,20 +95,14 @@ def read_table(
     used = used_columns(options, contents.columns, contents.named, source.name, weights, expected)
     whole = _ready(contents.matrix) if used == contents.columns else None
     wanted = [*(used if whole is None else ()), *([] if weights is None else [weights])]
-    frame = contents.load(list(dict.fromkeys(wanted)), False)
+    frame = contents.load(list(dict.fromkeys(wanted)))
     if not (frame.height if whole is None else len(whole)):
         raise CommandError(f"{source.name} has columns and no rows.")
-    if whole is None:
-        X = _matrix(
-            frame,
-            used,
-            contents,
-            source.name,
-            keep_missing=missing is not None,
-            is_for_model=expected is not None,
-        )
-    else:
-        X = whole
+    X = whole
+    if X is None:
+        treated = {"keep_missing": missing is not None, "is_for_model": expected is not None}
+        X = _matrix(frame, used, contents, source.name, **treated)
+    blank = (f"{counted(n, 'blank line')} at the end left out",) if (n := contents.n_blank) else ()
     counts = None if weights is None else _weights(frame, weights, contents, source.name)
     table = Table(
         name=source.name,
@@ -141,7 +113,7 @@ def read_table(
         ids=None if options.id is None else _ids(options.id, contents, source.name),
         id_name=options.id,
         weights=counts,
-        notes=(*contents.notes, *suspicions(X, used)),
+        notes=(*blank, *suspicions(X, used)),
     )
     return table if missing is None else _without_missing(table, missing)
 
@@ -273,7 +245,7 @@ def _weights(frame: pl.DataFrame, name: str, contents: Contents, table: str) -> 
 
 def _ids(name: str, contents: Contents, table: str) -> pl.Series:
     """Return what names the rows as it is written; 00001 and 1e3 must not become numbers."""
-    ids = contents.load([name], True).to_series()
+    ids = contents.load([name], as_text=True).to_series()
     if ids.dtype.is_nested() or ids.dtype in (pl.Binary, pl.Object):
         raise CommandError(
             f"{table} has ids that cannot be written, {quoted(name)}: values of type {ids.dtype}. "
@@ -320,11 +292,6 @@ def all_centers(table: Table, centers: dict[int, Any]) -> pl.DataFrame:
         frame = centers_frame(table, own)
         frames.append(frame.insert_column(0, pl.Series(name, np.full(len(own), k, np.int64))))
     return pl.concat(frames)
-
-
-def results_frame(results: dict[str, Any]) -> pl.DataFrame:
-    """One line per k: its inertia and all criteria."""
-    return pl.DataFrame(results)
 
 
 def history_frame(history: History) -> pl.DataFrame:
