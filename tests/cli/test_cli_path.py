@@ -85,12 +85,14 @@ def test_a_suggestion_at_the_end_of_the_range_is_marked(evomeans, blobs):
     lines = [line.split(None, 1) for line in result.out.splitlines()]
     assert ["simplified_silhouette", "3 (end of the range)"] in lines
     assert not any(line[0] == "agreement" for line in lines)
+    assert result.out.endswith("\nTrust no k at the end of the range.\n")
+    result = evomeans(*PATH[:3], "2:6", *PATH[4:], "--select", "simplified_silhouette")
     assert (
-        "Trust simplified_silhouette first: it is the closest on average. Trust bic if"
-        in result.out
-    )
+        "\nTrust k = 3 (simplified_silhouette) first, or k = 3 (bic) if clusters are round and of "
+        "similar width; trust no k at the end of the range.\n"
+    ) in result.out
     result = evomeans(*PATH, "--criteria", "jump", "--select", "jump")
-    assert "    Trust no k at the end of the range.\n" in result.out
+    assert result.out.endswith("\nTrust no k at the end of the range.\n")
 
 
 def test_ranges_criteria_and_no_choice(evomeans, blobs):

@@ -109,6 +109,10 @@ class Command(ABC):
     def lines(self, run: Run, record: dict[str, Any]) -> list[str]:
         """Say what was found."""
 
+    def closing(self, model: Any) -> str:
+        """Return a last line of the summary, if there is one."""
+        return ""
+
     def kept_model(self, model: Any) -> SearchingEstimator | None:
         """Return the model of the run, if there is one."""
         return getattr(model, "best_estimator_", None) if self.is_path else model

@@ -130,10 +130,9 @@ class FitCommand(Command):
     def lines(self, run: Run, record: dict[str, Any]) -> list[str]:
         """Say what was found."""
         model, result = run.model, record["result"]
-        unit = " in standardized units" if run.table.standardization is not None else ""
         return [
             counted(len(model.cluster_centers_), "cluster"),
-            f"  inertia   {number_text(model.inertia_)}{unit}{_gained(result['gain_percent'])}",
+            f"  inertia   {number_text(model.inertia_)}{run.unit}{_gained(result['gain_percent'])}",
             *_beside_kmeans(result),
             *_how_it_ended(model),
             f"  sizes     {_sizes(result['cluster_sizes'])}",

@@ -24,7 +24,7 @@ PASSED_ON = ("strategy", "max_time", "n_iter_no_change", "confirmations", "engin
 """Options that are parameters of the estimator."""
 SETTINGS = (*PASSED_ON, "n_jobs", "random_state")
 TRUSTED = {
-    "simplified_silhouette": "first: it is the closest on average",
+    "simplified_silhouette": "first",
     "bic": "if clusters are round and of similar width",
 }
 """The criteria to trust, and when; docs/guide/choosing-k.md has the measurements."""
@@ -109,13 +109,25 @@ class PathCommand(Command):
         chosen = "none was selected"
         if model.best_k_ is not None:
             inertia = number_text(model.best_estimator_.inertia_)
-            chosen = f"k = {model.best_k_} by {_selected_by(model)}, inertia {inertia}"
+            chosen = f"k = {model.best_k_} by {_selected_by(model)}, inertia {inertia}{run.unit}"
         return [
             f"{first} to {last} clusters",
             f"  path      {model._certainty()}; {spent}",
             f"  chosen    {chosen}",
+            "  suggested",
             *_suggested(model._suggested, last),
         ]
+
+    def closing(self, model: HGMeansPath) -> str:
+        """Say which suggestions to trust."""
+        found = {name: model._suggested.get(name) for name in TRUSTED}
+        inside = [
+            f"k = {k} ({name}) {TRUSTED[name]}"
+            for name, k in found.items()
+            if k is not None and k != model.k_values_[-1]
+        ]
+        which = f"{', or '.join(inside)}; trust " if inside else ""
+        return f"Trust {which}no k at the end of the range."
 
 
 def _selected_by(model: HGMeansPath) -> Any:
@@ -123,14 +135,9 @@ def _selected_by(model: HGMeansPath) -> Any:
 
 
 def _suggested(suggestions: dict[str, int | None], last: int) -> list[str]:
-    """List which k criteria suggest, and say which of them to trust."""
+    """List which k criteria suggest."""
     shown = {
         name: suggestion_text(name, k, last).removeprefix("k = ") for name, k in suggestions.items()
     }
     width = max(map(len, shown), default=0)
-    trusted = [f"Trust {name} {when}. " for name, when in TRUSTED.items() if name in shown]
-    return [
-        "  suggested",
-        *(f"    {name:<{width}}  {text}" for name, text in shown.items()),
-        f"    {''.join(trusted)}Trust no k at the end of the range.",
-    ]
+    return [f"    {name:<{width}}  {text}" for name, text in shown.items()]

@@ -41,6 +41,11 @@ class Run:
     """By the processor."""
 
     @property
+    def unit(self) -> str:
+        """The unit of the inertia, if it is not that of the table."""
+        return " in standardized units" if self.table.standardization is not None else ""
+
+    @property
     def has_report(self) -> bool:
         """Whether a report can be made: from rows, and those in Dask stay where they are."""
         return not is_dask(self.table.X) and getattr(self.model, "_is_euclidean", True)
@@ -157,7 +162,8 @@ def summary(run: Run, record: dict[str, Any]) -> str:
         written = f"{record['output']}: {', '.join(record['files'])}"
     first, *others = command.lines(run, record)
     size = f"{counted(len(table.X), 'row')}, {counted(len(table.columns), 'column')}"
-    return "\n".join([f"{table.name}: {size}, {first}", *others, f"  written   {written}"])
+    lines = [f"{table.name}: {size}, {first}", *others, f"  written   {written}"]
+    return "\n".join(filter(None, [*lines, command.closing(run.model)]))
 
 
 def as_json(data: Any) -> bytes:

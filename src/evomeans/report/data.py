@@ -307,6 +307,7 @@ def report_data(
                 scaled=standardization is not None,
             )
         ),
+        "standardized": standardization is not None,
         "settings": {as_text(name): as_plain(value) for name, value in settings.items()},
         "notes": [as_text(note) for note in notes],
         **parts,
