@@ -43,12 +43,7 @@ def choose_place(
 ) -> tuple[int, float]:
     """Choose the sample that a centre is relocated to, if that needs no distances.
 
-    Returns
-    -------
-    placed : int
-        Its place; −1 if it is drawn by its distance.
-    quantile : float
-        The uniform number that is left for that draw.
+    Returns its place, −1 if it is drawn by its distance, and the uniform number left for that draw.
     """
     by_distance, quantile = split_mixture(alpha, quantile)
     if by_distance and workspace.k > 1:
@@ -77,16 +72,10 @@ class Refining:
     a single call. So the centres to go to wait here until the course says what follows; and where
     the kernel is ahead of the course, its results do.
 
-    Parameters
-    ----------
-    workspace : Workspace
-        The work space; it holds the centres.
-    start : Order
-    draw : WeightedDraw
-        Of samples by their weight.
-    known : Solution, optional
-        The parent of the start.
-    found : Solution, out
+    * ``workspace``: the work space; it holds the centres.
+    * ``draw``: of samples by their weight.
+    * ``known``: the parent of the start.
+    * ``found``, out
     """
 
     def __init__(

@@ -57,14 +57,9 @@ def encode_samples(
 ) -> Samples:
     """Transform samples into the frame, sort them into tiles, and compute what refinements need.
 
-    Parameters
-    ----------
-    in_order : bool
-        Whether to sort neighbours together first.
-    n_jobs : int
-        Threads at most, if there are many samples.
-    check : callable
-        See :func:`~evomeans.engines.cpu.order.ordered_rows`.
+    * ``in_order``: whether to sort neighbours together first.
+    * ``n_jobs``: threads at most, if there are many samples.
+    * ``check``: see :func:`~evomeans.engines.cpu.order.ordered_rows`.
     """
     n_samples, n_features = X.shape
     if in_order and not is_sparse(X) and n_samples >= MANY_ROWS:
@@ -247,16 +242,12 @@ class DeferredSamples:
     To put rows into order takes as long as dozens of looks at all of them. It pays for K-means, but
     not for drawing a sample, nor for the labels of an answer when time is up.
 
-    Parameters
-    ----------
-    prepare : callable
-        Returns the samples, neighbours put together if its argument ``in_order`` says so. It calls
-        its argument ``check`` from time to time, which raises Abandoned to end the preparation.
-    in_order : bool
-        Whether to put neighbours together.
-    insists : bool
-        Whether to try so again after a preparation that was ended. Else the samples are then taken
-        in as they are.
+    * ``prepare``: returns the samples, neighbours put together if its argument ``in_order`` says
+      so. It calls its argument ``check`` from time to time, which raises Abandoned to end the
+      preparation.
+    * ``in_order``: whether to put neighbours together.
+    * ``insists``: whether to try so again after a preparation that was ended. Else the samples are
+      then taken in as they are.
     """
 
     def __init__(

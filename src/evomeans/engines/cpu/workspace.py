@@ -63,20 +63,12 @@ class LabelledCenters(NamedTuple):
 class Outcome(NamedTuple):
     """What a run says of itself; see ``numbers`` of :class:`~evomeans.engines.cpu.layout.Scratch`.
 
-    Parameters
-    ----------
-    inertia : float
-        Sum of squared distances, in the frame.
-    iterations : float
-        Assignments that it made.
-    swaps_kept : float
-        How many; −1 if it tried none.
-    unswapped : float
-        Sum of squared distances before the swaps.
-    n_empty : float
-        Clusters without weight.
-    made_by : float
-        How an offspring was made.
+    * ``inertia``: sum of squared distances, in the frame.
+    * ``iterations``: assignments that it made.
+    * ``swaps_kept``: how many; −1 if it tried none.
+    * ``unswapped``: sum of squared distances before the swaps.
+    * ``n_empty``: clusters without weight.
+    * ``made_by``: how an offspring was made.
     """
 
     inertia: float
