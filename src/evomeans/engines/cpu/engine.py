@@ -32,7 +32,7 @@ from evomeans.engines.cpu.samples import (
     scale_sparse,
 )
 from evomeans.engines.cpu.simd import WIDTH
-from evomeans.engines.cpu.workspace import LabelledCenters, Workspace
+from evomeans.engines.cpu.workspace import Workspace
 from evomeans.engines.frame import Frame, is_sparse
 from evomeans.engines.protocol import (
     Abandonable,
@@ -290,15 +290,15 @@ class CpuEngine(Abandonable, CountingSamples):
 
     def _labelled(
         self, centers: FloatArray, handle: Handle | None, known: Solution | None
-    ) -> LabelledCenters:
+    ) -> tuple[NDArray[Any], FloatArray]:
         """Return labels with centres, from what is known of them if anything is."""
         if known is not None:
-            return LabelledCenters(known.state.labels, centers)
+            return known.state.labels, centers
         if (labels := self.memory.labels(handle, len(centers))) is None:
             found = self._assigned(centers)
             labels = found.state.labels.copy()
             self.memory.give_back(found)
-        return LabelledCenters(labels, centers)
+        return labels, centers
 
     def subsample(self, drawing: Drawing) -> CpuEngine:
         """Make an engine over rows that are drawn by their weights and distances."""

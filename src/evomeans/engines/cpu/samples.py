@@ -22,7 +22,7 @@ from evomeans.engines.cpu.order import AT_ONCE, neighbour_order, ordered_rows
 from evomeans.engines.cpu.simd import WIDTH
 from evomeans.engines.frame import Frame, column_scales, is_sparse, limb_bits
 from evomeans.engines.protocol import Abandoned
-from evomeans.engines.rules import MANY_ROWS
+from evomeans.engines.rules import MANY_ROWS, sits_on_centers
 from evomeans.engines.workers import extremes, side_by_side
 from evomeans.typing import FloatArray, SingleArray
 
@@ -206,6 +206,18 @@ def squared_norms(samples: Samples) -> FloatArray:
         block = samples.rows[begin : begin + BLOCK].astype(np.float64)
         result[begin : begin + BLOCK] = np.einsum("ij,ij->i", block, block)
     return result
+
+
+def sit_on_centers(samples: Samples, nearby: FloatArray) -> bool:
+    """Whether all samples that count equal their centres up to rounding.
+
+    ``nearby`` (n,) are the weighted squared distances to these, by place.
+    """
+    norms = squared_norms(samples)
+    if len(samples.weights):
+        counted = np.flatnonzero(samples.weights)
+        nearby, norms = nearby[counted] / samples.weights[counted], norms[counted]
+    return sits_on_centers(nearby, norms)
 
 
 def dense_rows(samples: Samples, chosen: NDArray[Any], n_features: int) -> FloatArray:
