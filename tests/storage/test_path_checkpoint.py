@@ -65,23 +65,23 @@ def test_the_state_comes_back_as_it_was(tmp_path):
     file = tmp_path / "path.checkpoint"
     state = filled()
     keeper = keeper_of(file, seed=3, every=100.0)
-    assert keeper.begin(state) is state
+    assert keeper.read_or_write(state) is state
     state.n_steps = 6
     keeper.keep(state)
-    same(keeper_of(file, seed=3).begin(PathState([1, 2, 3], [0])), filled())
+    same(keeper_of(file, seed=3).read_or_write(PathState([1, 2, 3], [0])), filled())
     keeper.end(state)
-    back = keeper_of(file).begin(PathState([1, 2, 3], [0]))
+    back = keeper_of(file).read_or_write(PathState([1, 2, 3], [0]))
     same(back, state)
     empty = PathState([1, 2], [0])
-    keeper_of(tmp_path / "new").begin(empty)
-    same(keeper_of(tmp_path / "new").begin(PathState([1, 2], [5])), empty)
+    keeper_of(tmp_path / "new").read_or_write(empty)
+    same(keeper_of(tmp_path / "new").read_or_write(PathState([1, 2], [5])), empty)
 
 
 def test_it_is_written_when_it_is_time_to(tmp_path):
     file = tmp_path / "path.checkpoint"
     state = filled()
     keeper = keeper_of(file, every=10.0, clock=lambda: 0.0)
-    keeper.begin(state)
+    keeper.read_or_write(state)
     before = file.read_bytes()
     state.n_steps, state.seconds = 6, 9.9
     keeper.keep(state)
@@ -124,11 +124,11 @@ def changed(file, change):
 )
 def test_what_is_wrong_is_refused(tmp_path, change, message):
     file = tmp_path / "path.checkpoint"
-    keeper_of(file).begin(filled())
+    keeper_of(file).read_or_write(filled())
     changed(file, change)
     before = file.read_bytes()
     with pytest.raises(CheckpointError, match=message):
-        keeper_of(file).begin(PathState([1, 2, 3], [0]))
+        keeper_of(file).read_or_write(PathState([1, 2, 3], [0]))
     assert file.read_bytes() == before
 
 
@@ -147,13 +147,13 @@ def test_what_is_wrong_is_refused(tmp_path, change, message):
 def test_arrays_that_would_harm_a_kernel_are_refused(tmp_path, name, change, message):
     """Of another number of features, too far away, too heavy, or too many."""
     file = tmp_path / "path.checkpoint"
-    keeper_of(file).begin(filled())
+    keeper_of(file).read_or_write(filled())
     archive = read_archive(file, PATH_FORMAT, PATH_VERSION)
     archive.arrays[name] = change(archive.arrays[name])
     meta = {key: archive.meta[key] for key in archive.meta if key not in ("format", "version")}
     write_archive(file, PATH_FORMAT, PATH_VERSION, meta, archive.arrays)
     with pytest.raises(CheckpointError, match=message):
-        keeper_of(file).begin(PathState([1, 2, 3], [0]))
+        keeper_of(file).read_or_write(PathState([1, 2, 3], [0]))
 
 
 def test_a_write_that_fails_is_a_warning(tmp_path):
@@ -161,7 +161,7 @@ def test_a_write_that_fails_is_a_warning(tmp_path):
     folder.mkdir()
     keeper = keeper_of(folder / "path.checkpoint")
     state = filled()
-    keeper.begin(state)
+    keeper.read_or_write(state)
     (folder / "path.checkpoint").unlink()
     folder.rmdir()
     state.n_steps += 1

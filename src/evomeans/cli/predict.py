@@ -13,7 +13,7 @@ import numpy as np
 from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import SampleOptions, TableOptions
 from evomeans.cli.run_folder import MODEL, RECORD, check_new_file, read_record
-from evomeans.cli.tables.numbers import DROP, MEAN, MEDIAN, MissingValues, Standardization
+from evomeans.cli.tables.numbers import DROP, RULES, MissingValues, Standardization
 from evomeans.cli.tables.opening import load_table
 from evomeans.cli.tables.table import Table, labels_frame, table_bytes
 from evomeans.cli.terminal import Terminal
@@ -113,37 +113,33 @@ def fitted_model(path: Path) -> tuple[SearchingEstimator, TablePreparation]:
     # A file of another name need not belong to the run that it lies next to.
     if not may_be_scaled and file.name != MODEL:
         return model, TablePreparation()
-    record = read_record(folder)
-    scaling = None
-    if may_be_scaled and record.get("standardization", ...) is not None:
-        scaling = _scaling(record, model, folder / RECORD)
-    id_name = (record.get("table") or {}).get("id")
-    return model, TablePreparation(scaling, _missing(record, model, folder / RECORD), id_name)
+    return model, _recorded(model, folder / RECORD, is_scaled=may_be_scaled)
 
 
-def _scaling(record: dict[str, Any], model: SearchingEstimator, path: Path) -> Standardization:
+def _recorded(model: SearchingEstimator, path: Path, *, is_scaled: bool) -> TablePreparation:
+    """Return what a record says that was done to the samples of a model."""
+    record = read_record(path.parent)
+    scaling = missing = None
     try:
-        kept = record["standardization"]
-        mean, scale = tuple(map(float, kept["mean"])), tuple(map(float, kept["scale"]))
+        if is_scaled and record.get("standardization", ...) is not None:
+            what = "columns were standardized"
+            kept = record["standardization"]
+            scaling = Standardization(*(tuple(map(float, kept[one])) for one in ("mean", "scale")))
+        if (kept := record.get("missing")) is not None:
+            what = "missing values were treated"
+            missing = MissingValues(str(kept["how"]), tuple(map(float, kept["values"])))
     except (KeyError, TypeError, ValueError) as error:
-        raise CommandError(f"{path} does not say how columns were standardized.") from error
-    if not len(mean) == len(scale) == model.n_features_in_ or not all(s > 0 for s in scale):
+        raise CommandError(f"{path} does not say how {what}.") from error
+    d = model.n_features_in_
+    fits = [
+        scaling is None
+        or (len(scaling.mean) == len(scaling.scale) == d and min(scaling.scale) > 0),
+        missing is None
+        or (missing.how in RULES and len(missing.values) == (0 if missing.how == DROP else d)),
+    ]
+    if not all(fits):
         raise CommandError(f"{path} is not the record of that model.")
-    return Standardization(mean, scale)
-
-
-def _missing(record: dict[str, Any], model: SearchingEstimator, path: Path) -> MissingValues | None:
-    kept = record.get("missing")
-    if kept is None:
-        return None
-    try:
-        rule = MissingValues(str(kept["how"]), tuple(map(float, kept["values"])))
-    except (KeyError, TypeError, ValueError) as error:
-        raise CommandError(f"{path} does not say how missing values were treated.") from error
-    expected = 0 if rule.how == DROP else model.n_features_in_
-    if len(rule.values) != expected or rule.how not in (DROP, MEAN, MEDIAN):
-        raise CommandError(f"{path} is not the record of that model.")
-    return rule
+    return TablePreparation(scaling, missing, (record.get("table") or {}).get("id"))
 
 
 def matching_table(

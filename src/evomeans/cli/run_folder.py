@@ -102,7 +102,12 @@ def write_run(folder: Path, files: Mapping[str, Content]) -> None:
     Of what was there, only files of a run are replaced or removed.
     """
     with _staged(folder, files) as stage:
-        _publish(stage, folder, files)
+        if not folder.exists():
+            replace(stage, folder)
+            return
+        for name in [RECORD, *sorted(RUN_FILES - files.keys())]:
+            (folder / name).unlink(missing_ok=True)
+        _move(stage, folder, files)
 
 
 def update_run(folder: Path, files: Mapping[str, Content]) -> None:
@@ -116,8 +121,11 @@ def update_run(folder: Path, files: Mapping[str, Content]) -> None:
 
 @contextmanager
 def _staged(folder: Path, files: Mapping[str, Content]) -> Iterator[Path]:
-    """Write files into a new folder next to where they belong; it does not outlive the context."""
-    stage = _stage_for(folder)
+    """Write files into a new folder on the same file system; it does not outlive the context."""
+    parent = folder if folder.is_dir() else folder.absolute().parent
+    parent.mkdir(parents=True, exist_ok=True)
+    stage = parent / f".evomeans-{secrets.token_hex(6)}.tmp"
+    stage.mkdir()
     try:
         for name, content in files.items():
             if isinstance(content, bytes):
@@ -127,28 +135,6 @@ def _staged(folder: Path, files: Mapping[str, Content]) -> Iterator[Path]:
         yield stage
     finally:
         shutil.rmtree(stage, ignore_errors=True)
-
-
-def _stage_for(folder: Path) -> Path:
-    """Make an empty folder on the same file system."""
-    name = f".evomeans-{secrets.token_hex(6)}.tmp"
-    if folder.is_dir():
-        stage = folder / name
-    else:
-        folder.absolute().parent.mkdir(parents=True, exist_ok=True)
-        stage = folder.absolute().parent / name
-    stage.mkdir()
-    return stage
-
-
-def _publish(stage: Path, folder: Path, files: Mapping[str, Content]) -> None:
-    if not folder.exists():
-        replace(stage, folder)
-        return
-    (folder / RECORD).unlink(missing_ok=True)
-    for name in sorted(RUN_FILES - files.keys()):
-        (folder / name).unlink(missing_ok=True)
-    _move(stage, folder, files)
 
 
 def _move(stage: Path, folder: Path, files: Mapping[str, Content]) -> None:

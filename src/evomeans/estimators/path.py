@@ -304,7 +304,7 @@ class HGMeansPath(CentersMixin, BaseEstimator):  # type: ignore[misc]
         began = time.perf_counter()
         with search.interrupt, closing(search.open_engine()) as engine:
             keeper = search.keeper(engine, state.ks)
-            state = state if keeper is None else keeper.begin(state, resume=resume)
+            state = state if keeper is None else keeper.read_or_write(state, resume=resume)
             deadline = parameters.deadline(began, state.seconds)
             answers = Answers(engine, search.X, search.sample_weight)
             reason = search.run(

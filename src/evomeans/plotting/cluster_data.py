@@ -163,7 +163,7 @@ def projection_data(
         points, plane = _strip(dense(X[kept])), np.insert(middles, 1, 0.5, axis=1)
         axis_names = [names[0], "spread out to be seen"]
     else:
-        mean, axes, shares = _principal_axes(X)
+        mean, axes, shares = principal_axes(X)
         points, plane = (dense(X[kept]) - mean) @ axes.T, (middles - mean) @ axes.T
         axis_names = [
             f"principal component {i} ({share:.0%} of the variance)"
@@ -197,8 +197,8 @@ def _strip(values: FloatArray) -> FloatArray:
     return np.column_stack([values, heights])
 
 
-def _principal_axes(X: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the mean, the first two principal axes and their shares of the variance."""
+def principal_axes(X: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the mean, the first two principal axes, if there are two, and their shares."""
     # Imported here: the command line answers without loading it.
     from sklearn.decomposition import PCA
 
@@ -210,7 +210,9 @@ def _principal_axes(X: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
     mean = np.asarray(rows.mean(axis=0), dtype=np.float64).ravel()
     if rows.shape[0] < 2 or not (sparse or (rows - mean).any()):
         return mean, np.eye(2, X.shape[1]), np.zeros(2)
-    pca = PCA(2, svd_solver="arpack" if sparse else "auto", random_state=0).fit(rows)
+    pca = PCA(min(2, rows.shape[1]), svd_solver="arpack" if sparse else "auto", random_state=0).fit(
+        rows
+    )
     return mean, np.asarray(pca.components_), np.asarray(pca.explained_variance_ratio_)
 
 

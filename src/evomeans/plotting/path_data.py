@@ -9,11 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.criteria import CRITERIA, Agreement
-from evomeans.plotting.cluster_data import as_rows, dense
+from evomeans.plotting.cluster_data import as_rows, principal_axes
 from evomeans.typing import FloatArray
-
-# Axes of the principal component do not change visibly with more rows than this.
-ROWS_FOR_AXIS = 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +138,9 @@ def clustergram_data(path: Any, X: Any) -> Clustergram:
             f"The path was fitted to {len(labels)} samples, X has {rows.shape[0]}; a clustergram "
             "needs the samples of the fit."
         )
-    mean, axis = first_component(rows)
+    mean, (axis, *_), _ = principal_axes(rows)
+    # The sign is arbitrary; so that pictures can be compared, the largest part is positive.
+    axis = axis * np.sign(axis[np.abs(axis).argmax()] or 1.0)
     ks = np.asarray(path.k_values_)
     places = [(np.asarray(path.cluster_centers_[int(k)], float) - mean) @ axis for k in ks]
     sizes = [np.bincount(column, minlength=int(k)) for k, column in zip(ks, labels.T, strict=True)]
@@ -151,16 +150,6 @@ def clustergram_data(path: Any, X: Any) -> Clustergram:
         pairs = labels[:, place].astype(np.intp) * after + labels[:, place + 1]
         flows.append(np.bincount(pairs, minlength=k * after).reshape(k, after))
     return Clustergram(ks, places, sizes, flows)
-
-
-def first_component(rows: Any) -> tuple[FloatArray, FloatArray]:
-    """Return the mean of samples and the direction in which they vary most."""
-    step = max(1, rows.shape[0] // ROWS_FOR_AXIS)
-    some = dense(rows[::step])
-    mean = some.mean(axis=0)
-    axis = np.linalg.svd(some - mean, full_matrices=False)[2][0]
-    # The sign is arbitrary; so that pictures can be compared, the largest part is positive.
-    return mean, axis * np.sign(axis[np.abs(axis).argmax()] or 1.0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -44,23 +44,9 @@ def affordable_runs(shape: tuple[int, int], n_clusters: int, most: int = MOST_RU
 def kmeans_runs(
     X: Any, n_clusters: int, sample_weight: Any, inertia: float, n_runs: int
 ) -> dict[str, Any] | None:
-    """Run KMeans with its default parameters from several seeds, and compare its inertias.
+    """Run KMeans with its default parameters from seeds 0, 1, 2 and so on; None without runs.
 
-    Parameters
-    ----------
-    X : {array, CSR matrix} of shape (n_samples, n_features)
-    n_clusters : int
-    sample_weight : float or array-like of shape (n_samples,), optional
-    inertia : float
-        What the inertias are compared with.
-    n_runs : int
-        Their seeds are 0, 1, 2 and so on.
-
-    Returns
-    -------
-    dict
-        The number of ``runs``, their ``mean``, ``best`` and ``worst`` inertia, and how many were
-        ``as_good``; None without runs.
+    ``as_good`` counts those that are not worse than the given inertia.
     """
     if not n_runs:
         return None
@@ -97,7 +83,13 @@ LABELS = 100_000
 def fit_parts(model: Any, samples: ReportSamples, most_runs: int) -> dict[str, Any]:
     """Gather what the report of a fit shows."""
     moments = samples.moments(model)
-    history = _history(model)
+    labels = None
+    if len(model.labels_) <= LABELS:
+        names = {"label": samples.label, "names": samples.names, "first": samples.first}
+        labels = {**names, "clusters": model.labels_.tolist()}
+    history = getattr(model, "history_", None)
+    # Some methods have none, or one of their own.
+    history = history if isinstance(history, History) else History()
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -106,14 +98,8 @@ def fit_parts(model: Any, samples: ReportSamples, most_runs: int) -> dict[str, A
             x: as_json(convergence_data(history, x, limit=SOLUTIONS), shortened=True) for x in AXES
         },
         **model_parts(model, samples, moments, POINTS),
-        "labels": _labels(model, samples),
+        "labels": labels,
     }
-
-
-def _history(model: Any) -> History:
-    """Return the history of a search; some methods have none, or one of their own."""
-    history = getattr(model, "history_", None)
-    return history if isinstance(history, History) else History()
 
 
 def _run(
@@ -125,11 +111,12 @@ def _run(
     total = float(moments.weights.sum() * np.square(moments.spread).sum())
     shape, k, inertia = samples.X.shape, len(model.cluster_centers_), float(model.inertia_)
     # Other models than plain k-means have another objective.
-    n_runs = affordable_runs(shape, k, most_runs) if _is_plain(model) else 0
+    is_plain = bool(getattr(model, "_is_plain_kmeans", True))
+    n_runs = affordable_runs(shape, k, most_runs) if is_plain else 0
     certificate = getattr(model, "certificate_", None)
     return {
         "model": type(model).__name__,
-        "is_plain": _is_plain(model),
+        "is_plain": is_plain,
         "n_samples": int(shape[0]),
         "n_features": int(shape[1]),
         "n_clusters": k,
@@ -159,23 +146,6 @@ def _certainty(model: Any) -> float | None:
     return None if math.isnan(certainty) else certainty
 
 
-def _is_plain(model: Any) -> bool:
-    """Whether the objective is that of plain k-means, for which there are rivals and proofs."""
-    return bool(getattr(model, "_is_plain_kmeans", True))
-
-
-def _labels(model: Any, samples: ReportSamples) -> dict[str, Any] | None:
-    """Return the cluster of every sample, unless there are too many for a page."""
-    if len(model.labels_) > LABELS:
-        return None
-    return {
-        "label": samples.label,
-        "names": samples.names,
-        "first": samples.first,
-        "clusters": model.labels_.tolist(),
-    }
-
-
 PATH_FORMAT = "evomeans path report"
 PATH_VERSION = 3
 # All k have a map of their own.
@@ -187,6 +157,8 @@ MOST_FLOWS = 40_000
 def path_parts(path: Any, samples: ReportSamples) -> dict[str, Any]:
     """Gather what the report of a path shows."""
     check_path(path)
+    # A criterion by its name, or the name of the user's function.
+    select = getattr(path.select, "name", getattr(path.select, "__name__", path.select))
     flows = clustergram_data(path, samples.X)
     n_flows = sum(one.size for one in flows.flows)
     return {
@@ -195,18 +167,12 @@ def path_parts(path: Any, samples: ReportSamples) -> dict[str, Any]:
         "n_samples": int(samples.X.shape[0]),
         "n_features": int(samples.X.shape[1]),
         "stop_reason": str(path.stop_reason_),
-        "select": as_text(_selected_by(path)),
+        "select": as_text(criteria_titles(path).get(select, select)),
         "shown_k": path.best_k_ or int(path.k_values_[0]),
         "curves": as_json(path_curves(path)),
         "clustergram": as_json(flows, shortened=True) if n_flows < MOST_FLOWS else None,
         "models": {str(k): _model(path.at(int(k)), samples) for k in path.k_values_},
     }
-
-
-def _selected_by(path: Any) -> Any:
-    """Return the title of the criterion that chose k, or the name of the user's function."""
-    select = getattr(path.select, "name", getattr(path.select, "__name__", path.select))
-    return criteria_titles(path).get(select, select)
 
 
 def _model(model: Any, samples: ReportSamples) -> dict[str, Any]:

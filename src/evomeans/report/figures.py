@@ -101,9 +101,16 @@ def report_figures(data: Mapping[str, Any]) -> dict[str, str]:
 
 def path_figures(data: Mapping[str, Any]) -> dict[str, Any]:
     """Draw the curves, the clustergram, and for every k its map, sizes and centres."""
+    from matplotlib.figure import Figure
+
     curves = from_json(PathCurves, data["curves"])
     with own_style():
-        figures: dict[str, Any] = {"curves": _curves(curves)}
+        size = PAGE_WIDE[0], GRID_ROW * grid_rows(curves)
+        grid = draw_path(Figure(size, facecolor="none", layout="constrained"), curves)
+        for ax in grid.axes:
+            ax.set_facecolor("none")
+        label = "Inertia and criteria over the number of clusters"
+        figures: dict[str, Any] = {"curves": as_svg(grid.axes[0], label)}
         if data["clustergram"] is not None:
             flows = from_json(Clustergram, data["clustergram"])
             ax = draw_clustergram(new_axes(PAGE_WIDE), flows, curves.best_k)
@@ -112,16 +119,6 @@ def path_figures(data: Mapping[str, Any]) -> dict[str, Any]:
             k: cluster_figures(model, f", k = {k}") for k, model in data["models"].items()
         }
         return figures
-
-
-def _curves(curves: PathCurves) -> str:
-    from matplotlib.figure import Figure
-
-    size = (PAGE_WIDE[0], GRID_ROW * grid_rows(curves))
-    figure = draw_path(Figure(size, facecolor="none", layout="constrained"), curves)
-    for ax in figure.axes:
-        ax.set_facecolor("none")
-    return as_svg(figure.axes[0], "Inertia and criteria over the number of clusters")
 
 
 def cluster_figures(data: Mapping[str, Any], which: str = "") -> dict[str, str]:

@@ -59,7 +59,9 @@ def render_report(data: Mapping[str, Any]) -> str:
     jinja2 = check_packages()
     broken = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
     try:
-        return _path_page(data, jinja2) if is_path else _page(data, jinja2)
+        if is_path:
+            return _rendered(jinja2, "path", data, path_figures(data))
+        return _page(data, jinja2)
     except (*broken, jinja2.TemplateError) as error:
         raise ValueError(
             f"No report can be made from this data: {type(error).__name__}: {error}."
@@ -82,23 +84,20 @@ def _page(data: Mapping[str, Any], jinja2: Any) -> str:
     run = data["run"]
     since_improvement = run["n_offspring"] - run["last_improvement"]
     ended = (run["stop_reason"], run["n_offspring"], since_improvement, run["n_rediscoveries"])
+    certainty = run.get("certainty")
+    sure = "" if certainty is None else probability_text(certainty)
+    stop = " ".join(filter(None, [stop_text(*ended), sure, levels_text(run["levels"])]))
     return _rendered(
         jinja2,
         "page",
         data,
         report_figures(data),
         run=run,
-        stop=_how_it_ended(run, ended) if ended[0] else "",
+        stop=stop if ended[0] else "",
         advice=advice_text(*ended),
         csv=labels_csv(data["labels"]),
         run_id=run_id(data),
     )
-
-
-def _how_it_ended(run: Mapping[str, Any], ended: tuple[str, int, int, int]) -> str:
-    certainty = run.get("certainty")
-    sure = "" if certainty is None else probability_text(certainty)
-    return " ".join(filter(None, [stop_text(*ended), sure, levels_text(run["levels"])]))
 
 
 def run_id(data: Mapping[str, Any]) -> str:
@@ -119,10 +118,6 @@ def labels_csv(labels: Mapping[str, Any] | None) -> str | None:
     writer.writerow([labels["label"], "cluster"])
     writer.writerows(zip(names, clusters, strict=True))
     return text.getvalue()
-
-
-def _path_page(data: Mapping[str, Any], jinja2: Any) -> str:
-    return _rendered(jinja2, "path", data, path_figures(data))
 
 
 def _rendered(

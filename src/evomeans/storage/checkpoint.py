@@ -15,7 +15,7 @@ from evomeans.path.state import PathState
 from evomeans.search.history import SWAPPED
 from evomeans.search.plan import WIDEST
 from evomeans.search.population import Individual
-from evomeans.search.state import Bounds, SearchState, Waiting
+from evomeans.search.state import Bounds, SearchState
 from evomeans.storage.archive import (
     Archive,
     ArchiveError,
@@ -61,18 +61,6 @@ class Checkpoint(StateFile[SearchState]):
         """Continue from the file, or write the first state if there is none."""
         self._bounds = bounds
         self.read_or_write(state)
-
-    def keep(self, state: SearchState, waiting: Waiting) -> None:
-        """Write the state if it is time to."""
-        if self.is_due(state):
-            state.waiting = waiting()
-            self.try_to_write(state)
-
-    def end(self, state: SearchState, waiting: Waiting) -> None:
-        """Write the last state, unless the file has it."""
-        if not self.has(state):
-            state.waiting = waiting()
-            self.try_to_write(state)
 
     def encoded(self, state: SearchState) -> tuple[dict[str, Any], Arrays]:
         """Return all fields of a state as a JSON object and arrays."""
@@ -219,23 +207,6 @@ class PathCheckpoint(StateFile[PathState]):
     ) -> None:
         super().__init__(path, problem, **options)
         self.n_features, self.total_weight = n_features, total_weight
-
-    def begin(self, state: PathState, *, resume: bool = True) -> PathState:
-        """Return the state in the file, or write the new one if there is no file.
-
-        Without ``resume``, the given state replaces that in the file.
-        """
-        return self.read_or_write(state, resume=resume)
-
-    def keep(self, state: PathState) -> None:
-        """Write the state if it is time to."""
-        if self.is_due(state):
-            self.try_to_write(state)
-
-    def end(self, state: PathState) -> None:
-        """Write the last state, unless the file has it."""
-        if not self.has(state):
-            self.try_to_write(state)
 
     def encoded(self, state: PathState) -> tuple[dict[str, Any], Arrays]:
         """Return a state as a JSON object and arrays."""

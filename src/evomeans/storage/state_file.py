@@ -19,7 +19,7 @@ from evomeans.engines.frame import is_sparse
 from evomeans.path.state import PathState
 from evomeans.search import SearchSettings
 from evomeans.search.levels import level_sizes
-from evomeans.search.state import SearchState
+from evomeans.search.state import SearchState, Waiting
 from evomeans.storage.archive import Archive, ArchiveError, Arrays, read_archive, write_archive
 
 SECONDS_BETWEEN = 30.0
@@ -96,6 +96,16 @@ class StateFile(ABC, Generic[State]):
             self.write(self._reached(state), 0.0, *self.encoded(state))
         return state
 
+    def keep(self, state: State, waiting: Waiting | None = None) -> None:
+        """Write the state, with what a search has waiting, if it is time to."""
+        if state.seconds >= self._due:
+            self._try_to_write(state, waiting)
+
+    def end(self, state: State, waiting: Waiting | None = None) -> None:
+        """Write the last state, unless the file has it."""
+        if self._written != self._reached(state):
+            self._try_to_write(state, waiting)
+
     def _read(self, state: State) -> State:
         try:
             archive = read_archive(self.path, self.format, self.version)
@@ -112,14 +122,6 @@ class StateFile(ABC, Generic[State]):
         """Return how far a state is."""
         return int(getattr(state, self.progress))
 
-    def is_due(self, state: State) -> bool:
-        """Whether it is time to write."""
-        return state.seconds >= self._due
-
-    def has(self, state: State) -> bool:
-        """Whether the state in the file is as far as this."""
-        return self._written == self._reached(state)
-
     def write(self, progress: int, seconds: float, meta: dict[str, Any], arrays: Arrays) -> None:
         """Write a state."""
         began = self.clock()
@@ -128,8 +130,10 @@ class StateFile(ABC, Generic[State]):
         self._written = progress
         self._due = seconds + max(self.every, PAUSE_PER_WRITE * (self.clock() - began))
 
-    def try_to_write(self, state: State) -> None:
+    def _try_to_write(self, state: State, waiting: Waiting | None) -> None:
         """Write; if that fails, say so, and let the search continue."""
+        if isinstance(state, SearchState) and waiting is not None:
+            state.waiting = waiting()
         try:
             self.write(self._reached(state), state.seconds, *self.encoded(state))
         except OSError as error:
@@ -138,7 +142,7 @@ class StateFile(ABC, Generic[State]):
                 f"The checkpoint {self.path} could not be written ({error}). The search continues, "
                 "and the file, if there was one, is as it was.",
                 RuntimeWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
 
 

@@ -204,7 +204,7 @@ def _variance(column: NDArray[np.float64], counts: NDArray[np.float64]) -> float
     return float(counts @ np.square(column - mean))
 
 
-DROP, MEAN, MEDIAN = "drop", "mean", "median"
+RULES = DROP, MEAN, MEDIAN = "drop", "mean", "median"
 
 
 @dataclass(frozen=True)
@@ -221,7 +221,7 @@ class MissingValues:
         cls, how: str, X: NDArray[Any], weights: FloatArray | None, names: Sequence[str]
     ) -> MissingValues:
         """Learn from samples, each counting by its weight, what to fill columns with."""
-        if how not in (DROP, MEAN, MEDIAN):
+        if how not in RULES:
             raise UsageError(f"missing must be drop, mean or median, got {quoted(how)}.")
         is_known = ~np.isnan(X)
         if empty := [quoted(names[int(j)]) for j in np.flatnonzero(~is_known.any(axis=0))]:
