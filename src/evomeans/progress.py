@@ -27,14 +27,7 @@ IMPROVEMENTS, EVERYTHING = 2, 3
 class Forecast:
     """Knows the limits of a search, and measures its pace from the records it is given.
 
-    Parameters
-    ----------
-    max_offspring : int
-        The search ends after this many.
-    longest_wait : int
-        A population has settled after this many in a row without improvement.
-    max_time : float, optional
-        The search ends after this many seconds.
+    A population has settled after ``longest_wait`` offspring in a row without improvement.
     """
 
     def __init__(
@@ -108,15 +101,8 @@ class Row(NamedTuple):
 class Display(ABC):
     """Takes in records of what runs, and shows the last one; enter :meth:`shown` around the work.
 
-    Parameters
-    ----------
-    terminal : Screen
-    max_time : float, optional
-        Seconds after which the work ends.
-    verbose : int
-        1 writes lines at growing intervals, 2 one for each improvement as well, 3 one for
-        each record.
-    clock : callable
+    Where nothing can move, ``verbose`` = 1 writes lines at growing intervals, 2 one for each
+    improvement as well, 3 one for each record.
     """
 
     def __init__(

@@ -194,9 +194,18 @@ def verify_run(
     path: Path, name: str, read: TableOptions, weights: str | None, terminal: Terminal
 ) -> int:
     """Compute everything again that a certificate says about a table."""
-    folder = _folder_of(path)
+    # A certificate in the folder of a run stands for the run.
+    in_run = path.name == CERTIFICATE and (path.parent / RECORD).exists()
+    folder = path if path.is_dir() else path.parent if in_run else None
     file = path if folder is None else folder / CERTIFICATE
-    certificate = _certificate(file)
+    if not os.path.lexists(file):
+        raise CommandError(
+            f"There is no certificate {file}. Name a run after evomeans certify, or a certificate."
+        )
+    try:
+        certificate = load_certificate(file)
+    except CertificateFileError as error:
+        raise CommandError(str(error)) from error
     own = ""
     if folder is None:
         table = load_table(name, read, terminal, SampleOptions(weights=weights))
@@ -218,25 +227,6 @@ def verify_run(
     )
     terminal.result(shown, text)
     return ExitCode.DONE
-
-
-def _folder_of(path: Path) -> Path | None:
-    """Return the folder of a run, which also a certificate in it stands for; else None."""
-    if path.is_dir():
-        return path
-    in_run = path.name == CERTIFICATE and (path.parent / RECORD).exists()
-    return path.parent if in_run else None
-
-
-def _certificate(file: Path) -> Certificate:
-    if not os.path.lexists(file):
-        raise CommandError(
-            f"There is no certificate {file}. Name a run after evomeans certify, or a certificate."
-        )
-    try:
-        return load_certificate(file)
-    except CertificateFileError as error:
-        raise CommandError(str(error)) from error
 
 
 def _verified(certificate: Certificate, file: Path, table: Table, X: Any) -> None:

@@ -126,7 +126,10 @@ class Command(ABC):
         check_output(keep, unfinished)
         if self.search.engine == "gpu":
             check_gpu()
-        model = self.make(self._seed(unfinished))
+        seed = self.search.seed
+        if seed is None:
+            seed = secrets.randbelow(2**32) if unfinished is None else unfinished.seed
+        model = self.make(seed)
         in_dask = self.search.engine == "dask" and is_dask_table(self.name)
         self._tell_beforehand(checkpoint, unfinished, model, in_dask=in_dask)
         with cluster_of(self.search):
@@ -150,11 +153,6 @@ class Command(ABC):
         if interrupted:
             terminal.warn(how_to_resume(checkpoint, self.name, model))
         return ExitCode.INTERRUPTED if interrupted else ExitCode.DONE
-
-    def _seed(self, unfinished: Unfinished | None) -> int | None:
-        if self.search.seed is not None:
-            return self.search.seed
-        return secrets.randbelow(2**32) if unfinished is None else unfinished.seed
 
     def _tell_beforehand(
         self, checkpoint: Path | None, unfinished: Unfinished | None, model: Any, *, in_dask: bool
@@ -296,9 +294,6 @@ def name_features(model: SearchingEstimator, table: Table) -> None:
     model.feature_names_in_ = np.array([f"{name}{suffix}" for name in table.columns], dtype=object)
 
 
-EARLIER = "an earlier state only, because the last one could not be written."
-
-
 class Unfinished(NamedTuple):
     """A search that a checkpoint holds."""
 
@@ -355,34 +350,38 @@ def _read(path: Path, *, is_path: bool) -> Unfinished:
     return Unfinished(seed, len(history), history)
 
 
-def has_last_state(path: Path, model: SearchingEstimator | HGMeansPath) -> bool:
-    """Whether a checkpoint holds all that a model has searched; a full disk may have cut it off."""
+def earlier_state(path: Path, model: Any) -> str:
+    """Say so if a checkpoint does not hold all that was searched; a full disk may have cut it off.
+
+    Empty if it does.
+    """
     is_path = isinstance(model, HGMeansPath)
-    made = model._state.n_steps if isinstance(model, HGMeansPath) else len(model.history_)
+    made = model._state.n_steps if is_path else len(model.history_)
     try:
-        return _read(path, is_path=is_path).n_steps >= made
+        if _read(path, is_path=is_path).n_steps >= made:
+            return ""
     except (ArchiveError, OSError, ValueError):
-        return False
+        pass
+    return f" {path} holds an earlier state only, because the last one could not be written."
 
 
-def where_it_is_kept(path: Path | None, model: SearchingEstimator | HGMeansPath) -> str:
+def where_it_is_kept(path: Path | None, model: Any) -> str:
     """Say which state a checkpoint holds, and how to continue from it; nothing if there is none."""
     if path is None or not path.exists():
         return ""
-    command = as_typed(["--resume"])
-    if has_last_state(path, model):
-        return f" The search is kept in {path}. Continue it with:\n  {command}"
-    return f" {path} holds {EARLIER} Continue from there with:\n  {command}"
+    held = earlier_state(path, model) or f" The search is kept in {path}."
+    return f"{held} Continue it with:\n  {as_typed(['--resume'])}"
 
 
-def how_to_resume(path: Path | None, table: str, model: SearchingEstimator | HGMeansPath) -> str:
+def how_to_resume(path: Path | None, table: str, model: Any) -> str:
     """Say how to continue an interrupted search."""
     if path is None or not path.exists():
         return (
             "The search was interrupted and cannot be continued: it was not kept. Next time, add "
             "--output or --checkpoint."
         )
-    held = "" if has_last_state(path, model) else f" {path} holds {EARLIER}"
     again = " (with the same standard input)" if table == "-" else ""
-    command = as_typed(["--resume"])
-    return f"The search was interrupted.{held} Continue it{again} with:\n  {command}"
+    return (
+        f"The search was interrupted.{earlier_state(path, model)} Continue it{again} with:\n"
+        f"  {as_typed(['--resume'])}"
+    )

@@ -54,7 +54,7 @@ class Run:
 def run_record(run: Run, checkpoint: Path | None) -> dict[str, Any]:
     """Return all that a run says about itself, as plain JSON."""
     command, model, table = run.command, run.model, run.table
-    scaling, missing, found = table.standardization, table.missing, table.missing_found
+    scaling, missing = table.standardization, table.missing
     output, history = command.keep.output, getattr(model, "history_", None)
     own = {} if history is None else {"model": type(model).__name__}
     searching = {} if history is None else {"search_seconds": round(search_seconds(model), 3)}
@@ -74,9 +74,7 @@ def run_record(run: Run, checkpoint: Path | None) -> dict[str, Any]:
             "weighted": table.weights is not None,
         },
         "standardization": None if scaling is None else asdict(scaling),
-        "missing": None
-        if missing is None or found is None
-        else {**asdict(missing), "n_values": found.n_values, **asdict(found)},
+        "missing": missing and {**asdict(missing), "n_values": sum(missing.columns.values())},
         **own,
         "settings": command.settings(model),
         "result": command.result(model),

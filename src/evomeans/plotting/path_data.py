@@ -15,19 +15,7 @@ from evomeans.typing import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """One curve over k.
-
-    Parameters
-    ----------
-    name, title : str
-    values : (q,) array
-    errors : (q,) array, optional
-        Standard errors.
-    choice : int, optional
-        The k that is suggested.
-    says : str
-        The suggestion in words.
-    """
+    """One curve over k, with standard errors, and the k that it suggests, also in words."""
 
     name: str
     title: str
@@ -39,19 +27,11 @@ class Curve:
 
 @dataclass(frozen=True, eq=False)
 class PathCurves:
-    """All curves of a path.
+    """All curves of a path; arrays have a value for each k.
 
-    Parameters
-    ----------
-    k_values : (q,) array
-    inertia : Curve
-        With ``reference`` and its errors if the gap statistic was computed.
-    reference, reference_errors : (q,) arrays, optional
-        Inertia of samples without clusters: geometric mean, and standard error of its logarithm.
-    is_confirmed : (q,) array of bool
-        Whether a second, independent population reached the lowest inertia, or none is needed.
-    criteria : list of Curve
-    best_k : int, optional
+    ``reference`` is the inertia of samples without clusters, if the gap statistic was computed: a
+    geometric mean, and the standard error of its logarithm. ``is_confirmed`` says whether a second,
+    independent population reached the lowest inertia, or none is needed.
     """
 
     k_values: NDArray[np.int64]
@@ -114,14 +94,8 @@ def suggestion_text(name: str, choice: int | None, last: int) -> str:
 class Clustergram:
     """Clusters of every k as points on a line, and how many samples flow between them.
 
-    Parameters
-    ----------
-    k_values : (q,) array
-    places : list of (k,) arrays
-        Where each cluster is, on the first principal component.
-    sizes : list of (k,) arrays
-    flows : list of (k, k') arrays
-        Samples that clusters of one k have in common with those of the next.
+    For each k, ``places`` on the first principal component and ``sizes`` of its clusters; ``flows``
+    of shape (k, k') are the samples that clusters of one k have in common with those of the next.
     """
 
     k_values: NDArray[np.int64]
@@ -154,14 +128,7 @@ def clustergram_data(path: Any, X: Any) -> Clustergram:
 
 @dataclass(frozen=True, eq=False)
 class SilhouetteBars:
-    """Silhouettes of the samples of each cluster, sorted; the clusters from top to bottom.
-
-    Parameters
-    ----------
-    bars : list of arrays
-        One for each cluster, descending.
-    mean : float
-    """
+    """Silhouettes of the samples of each cluster, descending, and the mean of all."""
 
     bars: list[FloatArray]
     mean: float

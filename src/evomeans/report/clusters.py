@@ -33,19 +33,9 @@ BORDERLINE = 0.1
 
 @dataclass(frozen=True, eq=False)
 class Separation:
-    """Distances of some rows to their centre and to the next one.
+    """Clusters of some rows, and distances ``near`` and ``far`` to their centre and the next one.
 
-    Parameters
-    ----------
-    rows : (m,) array
-        Indices of the samples.
-    clusters : (m,) array
-        Their clusters.
-    near, far : (m,) arrays
-        Distances to the own centre and to the closest other.
-    other : (m,) array
-        The cluster of the latter; −1 if there is only one cluster.
-    weights : (m,) array
+    ``other`` is the cluster of the latter, −1 if there is only one cluster.
     """
 
     rows: NDArray[np.intp]

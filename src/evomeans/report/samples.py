@@ -84,25 +84,7 @@ def _read(hint: Any, value: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class ReportSamples:
-    """What a model was fitted to, and how to speak of it.
-
-    Parameters
-    ----------
-    X : (n, d) array or CSR matrix
-    columns : list of str
-        Names of the columns.
-    units : mapping of str to str
-        Units of columns, if they are known.
-    weights : float or (n,) array, optional
-    standardization : (mean, scale), optional
-        What was subtracted from the columns, and what they were divided by, before the fit.
-    names : list of str, optional
-        What the rows are called; by default they are numbered from ``first``.
-    label : str
-        What a name of a row is, such as "row".
-    first : int
-        The number of the first row.
-    """
+    """What a model was fitted to, and how to speak of it, as ``report_data`` takes it."""
 
     X: Any
     columns: list[str]
@@ -110,7 +92,9 @@ class ReportSamples:
     weights: Any
     standardization: tuple[ArrayLike, ArrayLike] | None
     names: list[str] | None
+    """What the rows are called; by default they are numbered from ``first``."""
     label: str
+    """What a name of a row is, such as "row"."""
     first: int
 
     def name(self, row: int) -> str:

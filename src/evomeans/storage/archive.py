@@ -67,15 +67,7 @@ class ArchiveError(ValueError):
 
 @dataclass(frozen=True)
 class Archive:
-    """The contents of an archive; its methods check what they return.
-
-    Parameters
-    ----------
-    meta : dict
-        The JSON object.
-    arrays : dict of str to array
-        The other members, without their ``.npy``.
-    """
+    """The JSON object and the arrays of an archive; its methods check what they return."""
 
     meta: dict[str, Any]
     arrays: dict[str, NDArray[Any]]
@@ -130,13 +122,8 @@ class Archive:
     def field(self, name: str, kind: str, low: float = 0, high: float | None = None) -> Any:
         """Return a field of the JSON object, if it is of a type as a dataclass declares it.
 
-        Parameters
-        ----------
-        name : str
-        kind : str
-            "int", "float", "bool", "str" or "dict", lists of these, or perhaps None.
-        low, high : float
-            Range of all numbers in it.
+        ``kind`` is "int", "float", "bool", "str" or "dict", a list of these, or perhaps None; all
+        numbers in it are within a range.
         """
         if name not in self.meta and not kind.endswith(" | None"):
             raise ArchiveError(f"its {META} lacks {name}")

@@ -35,12 +35,7 @@ LABELS = "solution_labels"
 class Checkpoint(StateFile[SearchState]):
     """Keeps the state of a search in a file, and continues from it.
 
-    Parameters
-    ----------
-    check_labels : callable, optional
-        Raises ValueError for labels that no solution of the model can have.
-    path, problem, **options
-        As for :class:`~evomeans.storage.state_file.StateFile`.
+    ``check_labels`` raises ValueError for labels that no solution of the model can have.
     """
 
     format, version, progress = FORMAT, VERSION, "n_made"
@@ -183,15 +178,6 @@ class PathCheckpoint(StateFile[PathState]):
 
     A step that was interrupted is made again from its beginning, with the same random numbers: so
     a path that continues ends with the same bits as one that was never interrupted.
-
-    Parameters
-    ----------
-    n_features : int
-        Coordinates of a centre.
-    total_weight : float
-        Of all samples.
-    path, problem, **options
-        As for :class:`~evomeans.storage.state_file.StateFile`.
     """
 
     format, version, progress = PATH_FORMAT, PATH_VERSION, "n_steps"

@@ -38,12 +38,7 @@ LARGEST_INTEGER = {
 
 @dataclass
 class Solutions:
-    """The solutions of a state, each of which is stored once: the best ones are members too.
-
-    Parameters
-    ----------
-    stored : list of Individual
-    """
+    """The solutions of a state, each of which is stored once: the best ones are members too."""
 
     stored: list[Individual] = field(default_factory=list)
     _places: dict[int, int] = field(default_factory=dict)
@@ -65,14 +60,7 @@ def encode_fields(
 ) -> dict[str, Any]:
     """Return the fields of a record as JSON, and append its solutions.
 
-    Parameters
-    ----------
-    record : SearchState, Population, PathState or Entry
-    solutions : Solutions, in and out
-    arrays : dict, out, optional
-        Where lists go; by default they are part of the JSON object.
-    k, d : int
-        Shape of the centres in arrays.
+    Lists go into ``arrays``, with centres of shape (k, d); without, they are part of the JSON.
     """
     meta: dict[str, Any] = {}
     for one in fields(record):

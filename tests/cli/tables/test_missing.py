@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as hnp
 
 from evomeans.cli.failures import CommandError, UsageError
 from evomeans.cli.options import TableOptions
-from evomeans.cli.tables.numbers import MISSING, MissingValues, weighted_mean, weighted_median
+from evomeans.cli.tables.numbers import MISSING, weighted_mean, weighted_median
 from evomeans.cli.tables.table import labels_frame, read_pairs, read_table
 
 TEXT = "name,a,b\nr1,1,10\nr2,#N/A,20\nr3,3,nan\nr4,8,40\n"
@@ -31,8 +31,8 @@ def test_rows_are_left_out(file):
     table = read_table(file, TableOptions(id="name"), missing="drop")
     np.testing.assert_array_equal(table.X, [[1, 10], [8, 40]])
     assert list(table.ids) == ["r1", "r4"]
-    assert table.missing_found.n_rows == 2
-    assert table.missing_found.columns == {"a": 1, "b": 1}
+    assert table.missing.n_rows == 2
+    assert table.missing.columns == {"a": 1, "b": 1}
     assert table.notes == (
         "2 missing values in 2 rows, in 'a' (1) and 'b' (1); these rows are left out",
     )
@@ -91,7 +91,7 @@ def test_precision_and_nothing_missing(tmp_path):
     np.save(path, np.array([[1.0, 4.0], [2.0, 3.0]]))
     table = read_table(str(path), missing="mean")
     assert table.notes == ()
-    assert table.missing == MissingValues("mean", (1.5, 3.5))
+    assert (table.missing.how, table.missing.values) == ("mean", (1.5, 3.5))
 
 
 def test_pairs_name_rows_of_the_file(tmp_path, file):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -209,12 +209,15 @@ RULES = DROP, MEAN, MEDIAN = "drop", "mean", "median"
 
 @dataclass(frozen=True)
 class MissingValues:
-    """How missing values are treated; what it was learned from is the table of a fit."""
+    """How missing values are treated, and how many a table has; a rule comes from that of a fit."""
 
     how: str
     """One of "drop", "mean" and "median"."""
     values: tuple[float, ...] = ()
     """What each column is filled with; nothing with "drop"."""
+    n_rows: int = 0
+    columns: Mapping[str, int] = field(default_factory=dict)
+    """The columns that have missing values, and how many."""
 
     @classmethod
     def of(
@@ -238,6 +241,13 @@ class MissingValues:
         )
         return cls(how, tuple(parts))
 
+    def found_in(self, X: NDArray[Any], names: Sequence[str]) -> MissingValues:
+        """Return the same rule with the counts of a table."""
+        is_missing = np.isnan(X)
+        counts = zip(names, is_missing.sum(axis=0).tolist(), strict=True)
+        columns = {name: count for name, count in counts if count}
+        return replace(self, n_rows=int(is_missing.any(axis=1).sum()), columns=columns)
+
     def apply(self, X: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """Return samples without missing values, and which of the rows they are."""
         if self.how == DROP:
@@ -249,39 +259,16 @@ class MissingValues:
         """Return samples with a value in every cell."""
         return np.where(np.isnan(X), np.array(self.values, X.dtype), X)
 
-
-@dataclass(frozen=True)
-class MissingFound:
-    """How many values were missing in a table, and in how many rows."""
-
-    n_rows: int
-    columns: Mapping[str, int]
-    """The columns that have missing values, and how many."""
-
-    @classmethod
-    def of(cls, X: NDArray[Any], names: Sequence[str]) -> MissingFound:
-        """Count what is missing."""
-        is_missing = np.isnan(X)
-        counts = is_missing.sum(axis=0).tolist()
-        columns = {name: count for name, count in zip(names, counts, strict=True) if count}
-        return cls(int(is_missing.any(axis=1).sum()), columns)
-
-    @property
-    def n_values(self) -> int:
-        """All missing values together."""
-        return sum(self.columns.values())
-
-    def described(self, how: str) -> str:
+    def described(self) -> str:
         """Say what was missing and what was done about it; empty if nothing was missing."""
         if not self.n_rows:
             return ""
         where = listed(f"{quoted(name)} ({count:,})" for name, count in self.columns.items())
-        found = f"{counted(self.n_values, 'missing value')} in {counted(self.n_rows, 'row')}"
-        if how == DROP:
+        values = counted(sum(self.columns.values()), "missing value")
+        done = f"filled with the {self.how} of the column"
+        if self.how == DROP:
             done = "these rows are left out" if self.n_rows > 1 else "this row is left out"
-        else:
-            done = f"filled with the {how} of the column"
-        return f"{found}, in {where}; {done}"
+        return f"{values} in {counted(self.n_rows, 'row')}, in {where}; {done}"
 
 
 def weighted_mean(values: FloatArray, weights: FloatArray) -> float:

@@ -20,7 +20,6 @@ from evomeans.cli.options import TableOptions
 from evomeans.cli.tables.numbers import (
     ROWS,
     Defect,
-    MissingFound,
     MissingValues,
     Standardization,
     described,
@@ -55,9 +54,7 @@ class Table:
     standardization: Standardization | None = None
     """What was done to ``X``."""
     missing: MissingValues | None = None
-    """What was done about missing values, if that was asked for."""
-    missing_found: MissingFound | None = None
-    """How many there were."""
+    """How many were missing and what was done about it, if that was asked for."""
     rows: NDArray[np.intp] | None = None
     """Which rows of the file these are, counted from 0, if some were left out."""
     notes: tuple[str, ...] = ()
@@ -120,23 +117,17 @@ def read_table(
 
 def _without_missing(table: Table, missing: str | MissingValues) -> Table:
     """Leave out the rows that have missing values, or fill them."""
-    found = MissingFound.of(table.X, table.columns)
     if isinstance(missing, str):
         missing = MissingValues.of(missing, table.X, table.weights, table.columns)
+    missing = missing.found_in(table.X, table.columns)
     X, kept = missing.apply(table.X)
     if not len(X):
         raise CommandError(
             f"{table.name} has missing values in every row, so --missing drop leaves none. "
             "Leave out columns with --exclude, or fill them with --missing mean."
         )
-    text = found.described(missing.how)
-    table = replace(
-        table,
-        X=X,
-        missing=missing,
-        missing_found=found,
-        notes=(*table.notes, *([text] if text else [])),
-    )
+    notes = (*table.notes, *filter(None, [missing.described()]))
+    table = replace(table, X=X, missing=missing, notes=notes)
     if kept.all():
         return table
     return replace(
