@@ -9,7 +9,7 @@ import pytest
 from reports import HOSTILE, samples
 
 from evomeans import HGMeansPath
-from evomeans.report import path_report_data, render_report
+from evomeans.report import render_report, report_data
 
 pytest_plugins = ["report_fixtures"]
 
@@ -29,9 +29,7 @@ def path():
 def path_data(path):
     names = ["height", "width", "depth", "cost"]
     command = "evomeans path clouds.csv -k 2:6"
-    data = path_report_data(
-        path, samples(), feature_names=names, title="clouds.csv", command=command
-    )
+    data = report_data(path, samples(), feature_names=names, title="clouds.csv", command=command)
     return json.loads(json.dumps(data, allow_nan=False))
 
 
@@ -110,7 +108,7 @@ def test_it_fits_on_a_phone(show, page):
 
 @pytest.mark.slow
 def test_texts_stay_texts(show, path):
-    data = path_report_data(
+    data = report_data(
         path,
         samples(),
         feature_names=HOSTILE,
@@ -133,4 +131,4 @@ def test_damaged_and_foreign_data_are_refused(path, path_data):
     with pytest.raises(ValueError, match="No report can be made from this data"):
         render_report(data)
     with pytest.raises(ValueError, match="fitted to 200 samples, X has 5"):
-        path_report_data(path, samples()[:5])
+        report_data(path, samples()[:5])

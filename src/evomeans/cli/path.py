@@ -13,7 +13,7 @@ from evomeans.cli.command import Command, Unfinished
 from evomeans.cli.failures import UsageError
 from evomeans.cli.options import PathOptions
 from evomeans.cli.record import Run
-from evomeans.cli.tables.table import Table, all_centers, all_labels
+from evomeans.cli.tables.table import Table, all_centers, labels_frame
 from evomeans.estimators.path import HGMeansPath
 from evomeans.estimators.path_solving import check_path_parameters
 from evomeans.plotting.path_data import suggestion_text
@@ -23,10 +23,7 @@ from evomeans.wording import duration_text, number_text
 PASSED_ON = ("strategy", "max_time", "n_iter_no_change", "confirmations", "engine")
 """Options that are parameters of the estimator."""
 SETTINGS = (*PASSED_ON, "n_jobs", "random_state")
-TRUSTED = {
-    "simplified_silhouette": "first",
-    "bic": "if clusters are round and of similar width",
-}
+TRUSTED = {"simplified_silhouette": "first", "bic": "if clusters are round and of similar width"}
 """The criteria to trust, and when; docs/guide/choosing-k.md has the measurements."""
 
 
@@ -96,7 +93,9 @@ class PathCommand(Command):
     def frames(self, model: HGMeansPath, table: Table) -> dict[str, pl.DataFrame]:
         """Return labels and centres of every k, and the criteria."""
         return {
-            "labels": all_labels(table, np.asarray(model.labels_), model.k_values_.tolist()),
+            "labels": labels_frame(
+                table, np.asarray(model.labels_), [f"k{k}" for k in model.k_values_]
+            ),
             "centers": all_centers(table, model.cluster_centers_),
             "path": pl.DataFrame(model.results_),
         }

@@ -113,15 +113,7 @@ def _draw_centers(ax: Axes, data: Projection, colors: Any) -> None:
     places = (data.centers - low) / (high - low) * _inches(ax)
     numbered = room_for_labels(places, (0.26, 0.22), data.sizes)
     x, y = data.centers[~numbered].T
-    ax.scatter(
-        x,
-        y,
-        s=18,
-        c=colors[~numbered],
-        edgecolors=PAPER,
-        linewidths=0.8,
-        zorder=3,
-    )
+    ax.scatter(x, y, s=18, c=colors[~numbered], edgecolors=PAPER, linewidths=0.8, zorder=3)
     for cluster in np.flatnonzero(numbered):
         x, y = data.centers[cluster]
         ax.text(

@@ -11,14 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from evomeans.plotting.axes import (
-    INK,
-    MUTED,
-    OKABE_ITO,
-    gap_axis,
-    get_axes,
-    say_instead,
-)
+from evomeans.plotting.axes import INK, MUTED, OKABE_ITO, gap_axis, get_axes, say_instead
 from evomeans.plotting.cluster_data import check_fitted
 from evomeans.search.history import History
 from evomeans.search.population import CLONE_TOLERANCE
@@ -142,10 +135,7 @@ ALL_EQUAL = "Every solution was equally good,\nso there is no convergence curve.
 
 
 def plot_convergence(
-    history: Any,
-    *,
-    x: Literal["offspring", "seconds"] = "offspring",
-    ax: Axes | None = None,
+    history: Any, *, x: Literal["offspring", "seconds"] = "offspring", ax: Axes | None = None
 ) -> Axes:
     """Draw how the search came down to its best solution.
 

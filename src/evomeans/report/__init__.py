@@ -8,7 +8,4 @@ plain JSON. :func:`render_report` makes the page from it, now or later, without 
 from evomeans.report.data import report_data
 from evomeans.report.page import render_report, write_report
 
-path_report_data = report_data
-"""The same function, which takes paths too."""
-
-__all__ = ["path_report_data", "render_report", "report_data", "write_report"]
+__all__ = ["render_report", "report_data", "write_report"]

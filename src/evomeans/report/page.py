@@ -38,8 +38,7 @@ def render_report(data: Mapping[str, Any]) -> str:
     Parameters
     ----------
     data : mapping
-        From :func:`~evomeans.report.report_data` or :func:`~evomeans.report.path_report_data`,
-        perhaps by way of a JSON file.
+        From :func:`~evomeans.report.report_data`, perhaps by way of a JSON file.
 
     Returns
     -------

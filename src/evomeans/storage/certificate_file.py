@@ -25,13 +25,7 @@ from evomeans.exact.certificate import (
 )
 from evomeans.exact.cuts import MOST_MEMBERS
 from evomeans.exact.plane_proof import PlaneProof
-from evomeans.exact.proofs import (
-    DirectProof,
-    Method,
-    PartsProof,
-    Proof,
-    SeparationProof,
-)
+from evomeans.exact.proofs import DirectProof, Method, PartsProof, Proof, SeparationProof
 from evomeans.exact.relaxation import Multipliers
 from evomeans.exact.tree import TreeProof
 from evomeans.storage.archive import Archive, ArchiveError, Arrays, read_archive, write_archive

@@ -213,10 +213,7 @@ def center_ranges(total_weight: float) -> Ranges:
     """Return the ranges of centres and of cluster weights in the frame of an engine."""
     # Rounding can let the parts of a sum exceed it.
     heaviest = total_weight * (1.0 + 1e-6)
-    return {
-        "centers": (-FARTHEST_CENTER, FARTHEST_CENTER),
-        "cluster_weights": (0.0, heaviest),
-    }
+    return {"centers": (-FARTHEST_CENTER, FARTHEST_CENTER), "cluster_weights": (0.0, heaviest)}
 
 
 # The state of the random numbers

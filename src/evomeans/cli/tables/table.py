@@ -245,14 +245,21 @@ def _ids(name: str, contents: Contents, table: str) -> pl.Series:
     return ids
 
 
-def labels_frame(table: Table, labels: NDArray[Any]) -> pl.DataFrame:
-    """One line per row: its id, or its number counted from 1, and its cluster counted from 0."""
+def labels_frame(
+    table: Table, labels: NDArray[Any], names: Sequence[str] = ("cluster",)
+) -> pl.DataFrame:
+    """One line per row: its id, or its number from 1, and its cluster from 0 under each name."""
+    labels = np.atleast_2d(labels.T).T
     if table.ids is None:
         rows = np.arange(len(labels)) if table.rows is None else table.rows
         ids = pl.Series("row", rows + 1)
     else:
         ids = pl.Series(table.id_name, table.ids)
-    return pl.DataFrame([ids, pl.Series(free_name("cluster", [ids.name]), labels)])
+    columns = [ids]
+    for place, name in enumerate(names):
+        free = free_name(name, [one.name for one in columns])
+        columns.append(pl.Series(free, labels[:, place]))
+    return pl.DataFrame(columns)
 
 
 def centers_frame(table: Table, centers: NDArray[Any]) -> pl.DataFrame:
@@ -263,17 +270,6 @@ def centers_frame(table: Table, centers: NDArray[Any]) -> pl.DataFrame:
     )
     parts = [pl.Series(name, centers[:, j]) for j, name in enumerate(table.columns)]
     return pl.DataFrame([numbers, *parts])
-
-
-def all_labels(table: Table, labels: Any, ks: list[int]) -> pl.DataFrame:
-    """One line per row: its id, and its cluster for every k."""
-    ids = labels_frame(table, labels[:, 0]).to_series(0)
-    taken, columns = {ids.name}, [ids]
-    for place, k in enumerate(ks):
-        name = free_name(f"k{k}", taken)
-        taken.add(name)
-        columns.append(pl.Series(name, labels[:, place]))
-    return pl.DataFrame(columns)
 
 
 def all_centers(table: Table, centers: dict[int, Any]) -> pl.DataFrame:
@@ -326,17 +322,17 @@ def read_pairs(path: str | os.PathLike[str], table: Table) -> NDArray[np.float64
     lines = [line for line in text.splitlines() if line.strip()]
     if not lines:
         raise CommandError(f"{path} has no pairs.")
-    separator = max(SEPARATORS, key=lines[0].count)
     place = _finder(table)
-    rows = [[field.strip() for field in row] for row in csv.reader(lines, delimiter=separator)]
-    if len(rows) > 1 and _is_header(rows[0], place):
-        first, rows = 2, rows[1:]
-    else:
-        first = 1
     known = "the table" if table.rows is None else "the table without rows that lack values"
-    pairs = np.array(
-        [_pair(path, number, row, place, known) for number, row in enumerate(rows, first)]
-    )
+    found = []
+    rows = csv.reader(lines, delimiter=max(SEPARATORS, key=lines[0].count))
+    for number, row in enumerate(rows, 1):
+        fields = [field.strip() for field in row]
+        # A first line that names no rows is a header, unless it is a pair with a mistake in it.
+        strange = [place(name) is None and not name.lstrip("-").isdigit() for name in fields[:2]]
+        if number > 1 or len(lines) == 1 or not all(strange):
+            found.append(_pair(f"{path}, pair {number}", fields, place, known))
+    pairs = np.array(found)
     is_missing = np.isnan(pairs[:, 2])
     if is_missing.any() and not is_missing.all():
         raise CommandError(f"{path} has penalties for some pairs only; give all or none.")
@@ -360,15 +356,9 @@ def _finder(table: Table) -> Callable[[str], int | None]:
     return places.get
 
 
-def _is_header(row: list[str], place: Callable[[str], int | None]) -> bool:
-    """Whether a line names no rows, and is not a pair with a mistake in it."""
-    return all(place(name) is None and not name.lstrip("-").isdigit() for name in row[:2])
-
-
 def _pair(
-    path: Path, number: int, row: list[str], place: Callable[[str], int | None], rows: str
+    where: str, row: list[str], place: Callable[[str], int | None], rows: str
 ) -> tuple[float, float, float]:
-    where = f"{path}, pair {number}"
     if len(row) not in (2, 3):
         raise CommandError(f"{where}: {len(row)} fields; a pair has two, and a penalty if any.")
     found = [place(name) for name in row[:2]]
