@@ -1,11 +1,11 @@
 """How long a fit takes that has a time limit, and how soon Ctrl-C ends one.
 
 Run ``python -m lab time_limit`` (ten minutes), or with the names of problems. Each row is a
-fit in a process of its own, after a small fit of the same kind that loads its kernels. ``asked`` is
+fit in a process of its own, after one of half a second that loads its kernels. ``asked`` is
 ``max_time``, or with ``--interrupt`` the second at which SIGINT is sent; ``taken`` is the wall time
 from the call of ``fit``, or from the signal, to its end. After ``--patience``, a fit is killed.
-``--cpu`` lets limits, times and the moment of SIGINT count CPU seconds, for a machine that is busy
-with other work (Linux only).
+``--cpu`` lets limits, times and the moment of SIGINT count CPU seconds of one thread, for a machine
+that is busy with other work (Linux only).
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
+from threadpoolctl import threadpool_limits
 
 from lab.measure import Column, Table, parser_for
 
@@ -106,6 +107,26 @@ PROBLEMS = {
         partial(points, 50_000, 10), partial(estimator, "ConstrainedHGMeans", 200, size_max=260)
     ),
     "kernel, k = 20": Problem(partial(points, 6_000, 10), partial(estimator, "KernelHGMeans", 20)),
+    "few wide rows, k = 100": Problem(
+        partial(points, 2_000, 20_000), partial(estimator, "HGMeans", 100)
+    ),
+    "a million rows, k = 2000": Problem(
+        partial(points, 1_000_000, 20), partial(estimator, "HGMeans", 2_000)
+    ),
+    "a million texts, k = 100": Problem(
+        partial(texts, 1_000_000, 20_000), partial(estimator, "HGMeans", 100)
+    ),
+    "trimmed rows, k = 500": Problem(
+        partial(points, 200_000, 20), partial(estimator, "TrimmedHGMeans", 500, n_outliers=2_000)
+    ),
+    "spherical rows, k = 1000": Problem(
+        partial(points, 500_000, 20), partial(estimator, "SphericalHGMeans", 1_000)
+    ),
+    "balanced, k = 1000": Problem(
+        partial(points, 50_000, 10), partial(estimator, "ConstrainedHGMeans", 1_000, size_max=51)
+    ),
+    "proof, k = 20": Problem(partial(points, 20_000, 2), partial(estimator, "ExactKMeans", 20)),
+    "proof, k = 200": Problem(partial(points, 200_000, 20), partial(estimator, "ExactKMeans", 200)),
     "path, k = 2 to 30": Problem(
         partial(points, 200_000, 64), partial(estimator, "HGMeansPath", (2, 30))
     ),
@@ -114,18 +135,16 @@ PROBLEMS = {
 
 def fit(problem: Problem, limit: float | None, is_cpu: bool, connection: Any) -> None:
     """Fit in this process, and say when it began and how it ended."""
+    own: dict[str, Any] = {"random_state": 0}
     if is_cpu:
         time.perf_counter = time.monotonic = time.process_time
+        threadpool_limits(1)
+        own["n_jobs"] = 1
     signal.signal(signal.SIGINT, signal.default_int_handler)
     warnings.simplefilter("ignore")
     X = problem.draw()
-    short = problem.make(random_state=0, max_time=1.0)
-    key = "n_clusters" if hasattr(short, "n_clusters") else "k_range"
-    few = {key: 10 if key == "n_clusters" else (2, 4)}
-    if hasattr(short, "size_max"):
-        few |= {"size_min": None, "size_max": 90}
-    short.set_params(**few).fit(X[:800])
-    model = problem.make(random_state=0, max_time=limit)
+    problem.make(**own, max_time=0.5).fit(X)
+    model = problem.make(**own, max_time=limit)
     connection.send("begun")
     began, cpu = time.perf_counter(), time.process_time()
     try:
