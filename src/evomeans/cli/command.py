@@ -72,22 +72,13 @@ class Command(ABC):
 
     is_path: ClassVar[bool]
 
-    @property
-    @abstractmethod
-    def most_clusters(self) -> int:
-        """The largest number of clusters."""
-
     @abstractmethod
     def make(self, seed: int | None) -> Any:
         """Return the estimator that the options describe, or refuse them."""
 
-    @abstractmethod
-    def found(self, unfinished: Unfinished) -> str:
-        """Say how far a search is that will be continued."""
-
-    @abstractmethod
-    def prepared(self, model: Any, table: Table) -> dict[str, Any]:
-        """Get the model ready for the table; return further arguments of its fit."""
+    def arguments(self, table: Table) -> dict[str, Any]:
+        """Return what a fit takes besides samples and weights."""
+        return {}
 
     @abstractmethod
     def display(self, model: Any, unfinished: Unfinished | None) -> Display:
@@ -135,8 +126,9 @@ class Command(ABC):
         with cluster_of(self.search):
             began = time.perf_counter()
             table = load_table(self.name, self.read, terminal, self.samples, in_dask=in_dask)
-            check_table(table, self.most_clusters, terminal)
-            arguments = self.prepared(model, table)
+            ks = self.search.clusters
+            check_table(table, ks if isinstance(ks, int) else ks[-1], terminal)
+            arguments = self.arguments(table)
             reading_seconds = time.perf_counter() - began
             started = datetime.now(UTC)
             times = self._search(model, table, arguments, checkpoint, unfinished)
@@ -159,7 +151,7 @@ class Command(ABC):
     ) -> None:
         note, output = self.terminal.note, self.keep.output
         if unfinished is not None:
-            note(f"found {checkpoint}, {self.found(unfinished)}")
+            note(f"found {checkpoint}, {unfinished.described(self.search.clusters)}")
         elif self.keep.resume:
             note(f"note: there is no checkpoint {checkpoint}; a new search begins")
         if output is None or not self.keep.report:
@@ -303,8 +295,15 @@ class Unfinished(NamedTuple):
     """Solutions of a fit, or steps of a path."""
     history: Sequence[OffspringRecord] = ()
     """Of a fit."""
-    known: frozenset[int] = frozenset()
+    known: frozenset[int] | None = None
     """The k of a path that have a solution."""
+
+    def described(self, ks: Any) -> str:
+        """Say how far it is; ``ks`` are those that are asked for."""
+        if self.known is not None:
+            return f"with solutions for {len(self.known.intersection(ks))} numbers of k"
+        made = self.history[-1].number if self.history else 0
+        return f"{made:,} offspring into the search"
 
 
 def checkpoint_path(keep: RunOptions) -> Path | None:

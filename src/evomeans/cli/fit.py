@@ -50,11 +50,6 @@ class FitCommand(Command):
     search: SearchOptions
     is_path = False
 
-    @property
-    def most_clusters(self) -> int:
-        """The number of clusters."""
-        return self.search.clusters
-
     def make(self, seed: int | None) -> SearchingEstimator:
         """Return the estimator that the options describe, or refuse them."""
         search = self.search
@@ -78,12 +73,7 @@ class FitCommand(Command):
             raise UsageError(str(error)) from error
         return model
 
-    def found(self, unfinished: Unfinished) -> str:
-        """Say how far a search is that will be continued."""
-        made = unfinished.history[-1].number if unfinished.history else 0
-        return f"{made:,} offspring into the search"
-
-    def prepared(self, model: SearchingEstimator, table: Table) -> dict[str, Any]:
+    def arguments(self, table: Table) -> dict[str, Any]:
         """Read the pairs of rows that the options name."""
         files = {"must_link": self.options.must_link, "cannot_link": self.options.cannot_link}
         return {name: read_pairs(path, table) for name, path in files.items() if path is not None}

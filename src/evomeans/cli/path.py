@@ -34,11 +34,6 @@ class PathCommand(Command):
     search: PathOptions
     is_path = True
 
-    @property
-    def most_clusters(self) -> int:
-        """The largest number of clusters."""
-        return self.search.clusters[-1]
-
     def make(self, seed: int | None) -> HGMeansPath:
         """Return the estimator that the options describe, or refuse them."""
         search = self.search
@@ -53,16 +48,6 @@ class PathCommand(Command):
         except (TypeError, ValueError) as error:
             raise UsageError(str(error)) from error
         return model
-
-    def found(self, unfinished: Unfinished) -> str:
-        """Say how far a path is that will be continued."""
-        known = len(unfinished.known.intersection(self.search.clusters))
-        return f"with solutions for {known} numbers of k"
-
-    def prepared(self, model: HGMeansPath, table: Table) -> dict[str, Any]:
-        """Write the range out, since there are not more numbers than rows."""
-        model.set_params(k_range=list(self.search.clusters))
-        return {}
 
     def display(self, model: HGMeansPath, unfinished: Unfinished | None) -> PathDisplay:
         """Return the observer that shows the path."""

@@ -306,4 +306,4 @@ def python_snippet(model: Any, shape: tuple[int, int], *, weighted: bool, scaled
 def _is_literal(value: Any) -> bool:
     if isinstance(value, tuple | list):
         return all(map(_is_literal, value))
-    return value is None or isinstance(value, bool | int | float | str)
+    return value is None or isinstance(value, bool | int | float | str | range)
