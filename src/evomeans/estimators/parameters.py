@@ -25,7 +25,7 @@ from evomeans.engines import ENGINE_NAMES, is_dask
 from evomeans.engines.frame import is_sparse
 from evomeans.progress.verbose import Forecast, search_observer
 from evomeans.search import STRATEGIES, SearchSettings, Strategy
-from evomeans.search.observers import Observer
+from evomeans.search.history import Observer
 from evomeans.storage.archive import LONGEST_NAME
 
 T = TypeVar("T")
@@ -90,12 +90,11 @@ def check_parameters(estimator: Any) -> Parameters:
     if not isinstance(estimator.warm_start, bool | np.bool_):
         raise TypeError(f"warm_start must be True or False, got {shown(estimator.warm_start)}.")
     settings = check_search_settings(estimator)
-    forecast = Forecast.of(settings, n_clusters)
     return Parameters(
         n_clusters=n_clusters,
         settings=settings,
         **check_surroundings(estimator),
-        observers=check_observers(estimator, forecast),
+        observers=check_observers(estimator, settings, n_clusters),
     )
 
 
@@ -316,8 +315,12 @@ def check_verbose(verbose: object) -> int:
     return int(verbose) if isinstance(verbose, bool) else check_int("verbose", verbose, at_least=0)
 
 
-def check_observers(estimator: Any, forecast: Forecast) -> tuple[Observer, ...]:
+def check_observers(
+    estimator: Any, settings: SearchSettings, n_clusters: int
+) -> tuple[Observer, ...]:
     """Return all that watches the search: the user's observers, and what ``verbose`` asks for."""
     given, level = check_callables(estimator.observers), check_verbose(estimator.verbose)
-    name = type(estimator).__name__
-    return (*given, search_observer(level, name, forecast)) if level else given
+    if not level:
+        return given
+    forecast = Forecast.of(settings, n_clusters)
+    return (*given, search_observer(level, type(estimator).__name__, forecast))

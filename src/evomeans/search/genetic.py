@@ -11,7 +11,7 @@ import numpy as np
 
 from evomeans.engines.protocol import Abandoned, Engine, Order
 from evomeans.engines.workers import Workers
-from evomeans.search.breeding import cross_over, found, relocate
+from evomeans.search.history import Observer
 from evomeans.search.levels import (
     DRAWING,
     REFINING,
@@ -22,14 +22,12 @@ from evomeans.search.levels import (
     refined_on,
     settings_below,
 )
-from evomeans.search.observers import Observer
-from evomeans.search.pipeline import Pipeline
+from evomeans.search.pipeline import Pipeline, cross_over, found, relocate
 from evomeans.search.plan import Facts, plan
 from evomeans.search.search import Search, Weigh
 from evomeans.search.settings import SearchSettings
 from evomeans.search.state import Bounds, Keeper, KeepNothing, SearchState
-from evomeans.search.stopping import DeferredInterrupt, SearchResult, StopReason
-from evomeans.search.timing import Timing
+from evomeans.search.stopping import DeferredInterrupt, SearchResult, StopReason, Timing
 from evomeans.typing import FloatArray
 
 log = logging.getLogger("evomeans")
@@ -57,7 +55,8 @@ def evolve(search: Search, workers: Workers, keeper: Keeper, levels: Sequence[in
         population = state.population
         if levels and not population.is_founded:
             found_on_sample(search, levels)
-        while search.may_begin(len(making)):
+        most = search.most_in_the_making()
+        while len(making) < most:
             due = population.founders_due - len(making)
             orders = search.found(due) if due > 0 else search.select()
             making.begin(orders, at_once=search.is_wanted(due))

@@ -20,8 +20,7 @@ import numpy as np
 from evomeans.engines.protocol import Abandoned, Ability, Engine, LocalSearch, Order
 from evomeans.engines.sampling import Drawing
 from evomeans.engines.workers import watched
-from evomeans.search.history import OffspringRecord
-from evomeans.search.observers import SearchObserver
+from evomeans.search.history import OffspringRecord, SearchObserver
 from evomeans.search.population import CLONE_TOLERANCE, Individual
 from evomeans.search.settings import SearchSettings
 from evomeans.typing import FloatArray
