@@ -43,23 +43,13 @@ def exchange_outliers(
 ) -> int:
     """Let samples count that are left out, each instead of another one, where the objective falls.
 
-    Parameters
-    ----------
-    items : Items
-        Their weights are what counts of the samples, in and out.
-    clusters : Clustering
-        With the means and weights of what counts, in and out.
-    weights : (n,) array
-        All of the weights of the samples.
-    candidates, away : (k, CANDIDATES) arrays
-        Working memory.
-    squares : (k,) array
-        Working memory.
+    * ``items``: their weights are what counts of the samples, in and out.
+    * ``clusters``: with the means and weights of what counts, in and out.
+    * ``weights`` (n,): all of the weights of the samples.
+    * ``candidates`` and ``away`` (k, CANDIDATES): working memory.
+    * ``squares`` (k,): working memory.
 
-    Returns
-    -------
-    exchanged : int
-        How many exchanges there were.
+    Returns how many exchanges there were.
     """
     k, exchanged = clusters.means.shape[0], 0
     list_farthest(items, clusters, candidates, away)
@@ -191,14 +181,9 @@ OUTLIER = -1
 class Trimming(NamedTuple):
     """Samples with the centres closest to them, and how much of each counts.
 
-    Parameters
-    ----------
-    labels : (n,) array
-        Closest centres.
-    squares : (n,) array
-        Squared distances to them.
-    kept : (n,) array
-        What is left of the weights.
+    * ``labels`` (n,): closest centres.
+    * ``squares`` (n,): squared distances to them.
+    * ``kept`` (n,): what is left of the weights.
     """
 
     labels: NDArray[np.int64]
@@ -219,15 +204,10 @@ class Trimming(NamedTuple):
 class TrimmedEngine(ModelEngine):
     """Dense samples, of which a given weight is left out: that of those farthest from centres.
 
-    Parameters
-    ----------
-    X : (n, d) array
-        Samples in data units.
-    sample_weight : (n,) array, optional
-    trimmed : float
-        The weight to leave out. The last sample may be left out in part.
-    n_jobs : int
-        Refinements at a time.
+    * ``X`` (n, d): samples in data units.
+    * ``sample_weight`` (n,)
+    * ``trimmed``: the weight to leave out. The last sample may be left out in part.
+    * ``n_jobs``: refinements at a time.
     """
 
     def __init__(

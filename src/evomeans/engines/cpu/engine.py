@@ -32,7 +32,7 @@ from evomeans.engines.cpu.samples import (
     scale_sparse,
 )
 from evomeans.engines.cpu.simd import WIDTH
-from evomeans.engines.cpu.workspace import LabelledCenters, Workspace
+from evomeans.engines.cpu.workspace import Workspace
 from evomeans.engines.frame import Frame, is_sparse
 from evomeans.engines.protocol import (
     Abandonable,
@@ -75,22 +75,16 @@ WAYS = tuple(Way)
 class CpuEngine(Abandonable, CountingSamples):
     """K-means in Numba, with bounds inherited from a parent.
 
-    Parameters
-    ----------
-    X : (n, d) array or CSR matrix of float32 or float64
-        Samples in data units. A shifted and scaled copy is kept. Sparse samples stay sparse.
-    sample_weight : (n,) array of float64, optional
-        None for equal weights.
-    n_jobs : int
-        Threads at most; results do not depend on it.
-    frame : Frame, optional
-        The frame to work in, by default the one around ``X``. Sparse samples take its scale only.
-    searching : bool
-        Whether there will be refinements: then neighbouring samples are put together first, which
-        takes as long as a few assignments.
-    memory_budget : int
-        Bytes for what is kept of refined solutions: least recently used ones are forgotten, which
-        costs time but changes nothing else. By default 2 GiB.
+    * ``X`` (n, d) or CSR matrix of float32 or float64: samples in data units. A shifted and scaled
+      copy is kept. Sparse samples stay sparse.
+    * ``sample_weight`` (n,) of float64: None for equal weights.
+    * ``n_jobs``: threads at most; results do not depend on it.
+    * ``frame``: the frame to work in, by default the one around ``X``. Sparse samples take its
+      scale only.
+    * ``searching``: whether there will be refinements: then neighbouring samples are put together
+      first, which takes as long as a few assignments.
+    * ``memory_budget``: bytes for what is kept of refined solutions: least recently used ones are
+      forgotten, which costs time but changes nothing else. By default 2 GiB.
     """
 
     batch = 1
@@ -296,15 +290,15 @@ class CpuEngine(Abandonable, CountingSamples):
 
     def _labelled(
         self, centers: FloatArray, handle: Handle | None, known: Solution | None
-    ) -> LabelledCenters:
+    ) -> tuple[NDArray[Any], FloatArray]:
         """Return labels with centres, from what is known of them if anything is."""
         if known is not None:
-            return LabelledCenters(known.state.labels, centers)
+            return known.state.labels, centers
         if (labels := self.memory.labels(handle, len(centers))) is None:
             found = self._assigned(centers)
             labels = found.state.labels.copy()
             self.memory.give_back(found)
-        return LabelledCenters(labels, centers)
+        return labels, centers
 
     def subsample(self, drawing: Drawing) -> CpuEngine:
         """Make an engine over rows that are drawn by their weights and distances."""
@@ -435,14 +429,9 @@ class CpuEngine(Abandonable, CountingSamples):
 def share_threads(n_jobs: int, most: int, work: int) -> tuple[int, int]:
     """Return how many workers there should be, and how many threads each should have.
 
-    Parameters
-    ----------
-    n_jobs : int
-        Threads in all.
-    most : int
-        Workers at most.
-    work : int
-        Of one assignment, in products.
+    * ``n_jobs``: threads in all.
+    * ``most``: workers at most.
+    * ``work``: of one assignment, in products.
     """
     if work < WORTH_A_WORKER:
         return 1, n_jobs

@@ -47,15 +47,9 @@ def neighbour_order(
 ) -> NDArray[np.uint32]:
     """Return the rows of ``X`` in an order in which runs of ``width`` rows are neighbours.
 
-    Parameters
-    ----------
-    X : (n, d) array or CSR matrix
-        The squares of its values must not overflow.
-    width : int
-    n_jobs : int
-        Threads at most; the order does not depend on it.
-    check : callable
-        Called from time to time; it raises an error if nobody wants the order any more.
+    * ``X`` (n, d) or CSR matrix: the squares of its values must not overflow.
+    * ``n_jobs``: threads at most; the order does not depend on it.
+    * ``check``: called from time to time; it raises an error if nobody wants the order any more.
     """
     points = sketch(X) if not isinstance(X, np.ndarray) else leading(X) if is_wide(X) else X
     order = np.arange(len(points), dtype=np.uint32)
@@ -148,18 +142,12 @@ def halve(
 ) -> None:
     """Sort ``order`` such that runs of ``width`` rows are neighbours.
 
-    Parameters
-    ----------
-    points : (n, d) array
-    order : (n,) array, in and out
-    width : int
-    least : int
-        Parts of fewer rows are left as they are.
-    parts : (2·log₂ n, 2) array
-        Working memory: a stack of the parts that still have to be split.
-    keys : (n,) array
-    vectors : (3, d) array
-        Working memory.
+    * ``points`` (n, d)
+    * ``order`` (n,), in and out
+    * ``least``: parts of fewer rows are left as they are.
+    * ``parts`` (2·log₂ n, 2): working memory: a stack of the parts that still have to be split.
+    * ``keys`` (n,)
+    * ``vectors`` (3, d): working memory.
     """
     direction, mean, pull = vectors[0], vectors[1], vectors[2]
     parts[0, 0], parts[0, 1] = 0, order.shape[0]
@@ -288,16 +276,9 @@ def ordered_rows(
 ) -> tuple[NDArray[np.uint32], NDArray[Any]]:
     """Return the order in which runs of ``width`` rows are neighbours, and the rows in the frame.
 
-    Parameters
-    ----------
-    X : (n, d) array
-        In data units.
-    frame : Frame
-    width : int
-    n_jobs : int
-        Threads at most.
-    check : callable
-        Called from time to time; it raises an error if nobody wants the rows any more.
+    * ``X`` (n, d): in data units.
+    * ``n_jobs``: threads at most.
+    * ``check``: called from time to time; it raises an error if nobody wants the rows any more.
     """
     order, ends = into_buckets(X, frame, n_jobs, check)
     rows = np.empty(X.shape, X.dtype)
@@ -359,14 +340,10 @@ def split(
 ) -> None:
     """Halve the points again and again, across the direction in which they extend most.
 
-    Parameters
-    ----------
-    points : (n, d) array
-        As many for every leaf of the tree.
-    order : (n,) array, in and out
-    directions, thresholds : (nodes, d) and (nodes,) arrays, out
-    keys, vectors : (n,) and (2, d) arrays
-        Working memory.
+    * ``points`` (n, d): as many for every leaf of the tree.
+    * ``order`` (n,), in and out
+    * ``directions`` (nodes, d) and ``thresholds`` (nodes,), out
+    * ``keys`` (n,) and ``vectors`` (2, d): working memory.
     """
     n_nodes, size = thresholds.shape[0], order.shape[0]
     for node in range(n_nodes):
