@@ -49,33 +49,28 @@ KMEANS_PARAMETERS = {
 }
 
 
-@dataclass(frozen=True)
-class Parameters:
-    """The parameters of HGMeans as the fit uses them.
+@dataclass(frozen=True, kw_only=True)
+class Surroundings:
+    """Where and from what a search runs."""
 
-    Parameters
-    ----------
-    n_clusters : int
-    settings : SearchSettings
-    engine : str
-    n_threads : int
-    random_source : int, Generator or RandomState
-    checkpoint : Path, optional
-    observers : tuple of callables
-        Those of the user, and the printer of ``verbose``.
-    """
-
-    n_clusters: int
-    settings: SearchSettings
     engine: str
     n_threads: int
     random_source: RandomSource
     checkpoint: Path | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameters(Surroundings):
+    """The parameters of HGMeans as the fit uses them."""
+
+    n_clusters: int
+    settings: SearchSettings
+    # Those of the user, and the printer of ``verbose``.
     observers: tuple[Observer, ...]
 
 
 def check_surroundings(estimator: Any) -> dict[str, Any]:
-    """Check where and from what a search runs; return it by the names that Parameters have."""
+    """Check where and from what a search runs; return it by the names that Surroundings have."""
     return {
         "engine": check_engine(estimator.engine),
         "n_threads": check_thread_count(estimator.n_jobs),

@@ -51,11 +51,9 @@ class PathKeeper(Protocol):
 
     def keep(self, state: PathState) -> None:
         """Store the state if it is time to."""
-        ...
 
     def end(self, state: PathState) -> None:
         """Store the last state."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -72,16 +70,11 @@ class FoundAgain:
 
     All founders are made first: the very first one may lead into the same wrong place, and the
     others may not.
-
-    Parameters
-    ----------
-    bound : float
-        Inertia that is as deep.
-    n_left : int
-        Founders that are still to be made.
     """
 
+    # Inertia that is as deep.
     bound: float
+    # Founders that are still to be made.
     n_left: int
 
     def __call__(self, record: OffspringRecord) -> bool:
@@ -111,31 +104,9 @@ def follow_path(
     shown to the neighbours, until nobody learns anything from anybody; and what has been found
     only once is searched for anew.
 
-    Parameters
-    ----------
-    engine : Engine
-        Holds the samples, for all numbers of clusters.
-    state : PathState, in and out
-        A new one, or one to continue from.
-    settings : PathSettings
-    observers : sequence of callables
-        Each is called with every :class:`~evomeans.path.state.PathRecord`; ``True`` ends the path.
-    interrupt : DeferredInterrupt
-        One that the caller has entered.
-    keeper : PathKeeper, optional
-        Stores the state.
-    clock : callable
-        Seconds.
-    spent : float
-        Seconds that have gone into preparations. They count as time of the path.
-    weigh_for : callable
-        Returns what weighs the clusters of a search with this number of clusters, see
-        :func:`~evomeans.search.genetic.solve`.
-
-    Returns
-    -------
-    reason : StopReason
-        ``AGREEMENT`` if there is nothing left to do.
+    The state is a new one, or one to continue from; it changes. The arguments are those of
+    :func:`~evomeans.search.genetic.solve`, and ``weigh_for`` returns what weighs the clusters of a
+    search with some number of them. The reason is ``AGREEMENT`` if there is nothing left to do.
     """
     began = clock() - state.seconds - spent
     reserve = reserve_for(engine, state.ks) if settings.max_time is not None else 0.0

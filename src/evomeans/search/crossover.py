@@ -238,18 +238,8 @@ def divide(centers: FloatArray, rows: FloatArray, rng: np.random.Generator) -> F
 
     Engines that swap centres need none of this: a swap divides a cluster, too.
 
-    Parameters
-    ----------
-    centers : (k, d) array
-    rows : (q, d) array
-        Samples. The cluster of the one that is farthest from its centre is divided.
-    rng : numpy.random.Generator
-        Draws the centres that may be given up.
-
-    Returns
-    -------
-    (k, d) array
-        The given-up centre and that of the cluster are on both sides of where the latter was.
+    Of the rows, which are samples, the one that is farthest from its centre tells the cluster. The
+    given-up centre and that of the cluster are then on both sides of where the latter was.
     """
     k = len(centers)
     if k < 2:

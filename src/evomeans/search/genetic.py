@@ -56,8 +56,8 @@ def evolve(search: Search, workers: Workers, keeper: Keeper, levels: Sequence[in
         if levels and not population.is_founded:
             found_on_sample(search, levels)
         most = search.most_in_the_making()
-        while len(making) < most:
-            due = population.founders_due - len(making)
+        while (n_making := len(making)) < most:
+            due = population.founders_due - n_making
             orders = search.found(due) if due > 0 else search.select()
             making.begin(orders, at_once=search.is_wanted(due))
         for order, refinement in making.refined(is_first=state.best is None):

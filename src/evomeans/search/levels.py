@@ -68,13 +68,7 @@ def level_sizes(
 ) -> tuple[int, ...]:
     """Return the sizes of samples, the largest first; none if there are few rows.
 
-    Parameters
-    ----------
-    settings : SearchSettings
-    n_samples, n_clusters : int
-        All rows, and clusters.
-    most : int
-        Rows that a sample may have.
+    No sample has more than ``most`` rows.
     """
     smallest = settings.subsample
     if smallest is None:
@@ -131,14 +125,7 @@ class WorkLimit(SearchObserver):
 
     Where clusters overlap, K-means takes many iterations and all solutions are about as good. Then
     iterations on all rows are the better investment. Work is rows times iterations, so that it
-    does not depend on the machine.
-
-    Parameters
-    ----------
-    n_sampled, n_samples : int
-        Rows of the sample, and all rows.
-    batch : int
-        Offspring that a search of all rows would make in a round.
+    does not depend on the machine. A search of all rows would make ``batch`` offspring in a round.
     """
 
     def __init__(self, n_sampled: int, n_samples: int, batch: int = 1) -> None:
@@ -185,18 +172,9 @@ def settings_below(
     Single moves are left out. They lead to deeper solutions of the sample, but not of all rows, and
     take longer than momentum, which is there for what K-means alone creeps through.
 
-    Parameters
-    ----------
-    settings : SearchSettings
-        Of the search on all rows.
-    n_clusters : int
-    ratio : float
-        How many times as many rows there are in all. So many offspring of the sample cost as much
-        as one on all rows.
-    seconds : float
-        Spent already.
-    batch : int
-        Offspring that the search on all rows makes in a round.
+    The given settings are those of the search on all rows, which makes ``batch`` offspring in a
+    round. There are ``ratio`` times as many rows in all, so that as many offspring of the sample
+    cost as much as one on all rows. Some ``seconds`` have been spent already.
     """
     left, strategy, wait = None, settings.strategy, settings.longest_wait(n_clusters)
     most = MOST_PATIENCE if batch == 1 else MOST_BEFORE_ROUNDS

@@ -119,15 +119,8 @@ def effective_size(per_cluster: float, spacing: float) -> float:
 def plan(settings: SearchSettings, facts: Facts, n_clusters: int, spacing: float) -> Plan:
     """Turn settings into what a population works with.
 
-    Parameters
-    ----------
-    settings : SearchSettings
-    facts : Facts
-        Of the engine. What it cannot do is left out; :func:`missing_abilities` names it.
-    n_clusters : int
-    spacing : float
-        Of the clusters; zero before the first solution, which therefore gets K-means only and is
-        there soon.
+    What the engine cannot do is left out; :func:`missing_abilities` names it. The spacing of the
+    clusters is zero before the first solution, which therefore gets K-means only and is there soon.
     """
     strategy, abilities = settings.strategy, facts.abilities
     per_cluster = facts.n_samples / n_clusters

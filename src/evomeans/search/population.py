@@ -337,7 +337,7 @@ class Population:
         if self.leader is None or child.inertia < self.milestone * (1.0 - self.rules.tolerance):
             self.milestone, self.last_improvement = child.inertia, self.n_offspring
             self.is_inherited, self.n_agreeing = False, int(not is_copy)
-        elif is_independent and not is_copy and self.is_near(child.inertia, self.leader.inertia):
+        elif is_independent and not is_copy and self.is_reached_by(child):
             self.n_agreeing += 1
         if self.leader is None or child.inertia < self.leader.inertia:
             self.leader = child
@@ -353,19 +353,20 @@ class Population:
         if not self.founders_due and len(self.members) > rules.max_size:
             self.members = rules.survival(self.members, rules.min_size, rng)
 
-    def is_near(self, inertia: float, other: float) -> bool:
-        """Whether an inertia is as low as another one, up to the tolerance."""
-        return inertia <= other * (1.0 + self.rules.tolerance)
+    def is_reached_by(self, solution: Individual) -> bool:
+        """Whether a solution is as good as the leader, up to the tolerance."""
+        assert self.leader is not None
+        return solution.inertia <= self.leader.inertia * (1.0 + self.rules.tolerance)
 
     def has_reached(self, solution: Individual) -> bool:
         """Whether the leader is as good as a solution, up to the tolerance."""
-        return self.leader is not None and self.is_near(self.leader.inertia, solution.inertia)
+        limit = solution.inertia * (1.0 + self.rules.tolerance)
+        return self.leader is not None and self.leader.inertia <= limit
 
     def agrees_with(self, other: Population) -> bool:
         """Whether both leaders are as good as each other."""
         assert self.leader is not None
-        assert other.leader is not None
-        return self.has_reached(other.leader) and other.has_reached(self.leader)
+        return other.has_reached(self.leader) and other.is_reached_by(self.leader)
 
     def frozen(self) -> Population:
         """Return it as it is set aside.
