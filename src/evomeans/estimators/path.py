@@ -121,7 +121,9 @@ class HGMeansPath(CentersMixin, BaseEstimator):  # type: ignore[misc]
 
     observers : callable or list of callables, default=None
         Each is called with the :class:`~evomeans.PathRecord` of every step. One that returns
-        ``True`` ends the path.
+        ``True`` ends the path. An object may have the verbs of
+        :class:`~evomeans.search.SearchObserver` instead, except ``on_settled``; to ``on_best``, a
+        step is the best that is the first for its k, or improves on those before it.
 
     verbose : int, default=0
         1 prints a line for every k that has a new best solution, 2 one for every step.

@@ -43,6 +43,7 @@ from evomeans.path.search import PathOutcome, follow_path, learn
 from evomeans.path.state import FRESH, Kind, PathObserver, PathSettings, PathState, Step
 from evomeans.progress.verbose import PathPrinter
 from evomeans.search import Individual, StopReason
+from evomeans.search.history import Audience
 from evomeans.search.search import Weigh
 from evomeans.search.stopping import DeferredInterrupt
 from evomeans.storage.checkpoint import PathCheckpoint
@@ -234,12 +235,13 @@ class PathSearch:
 
         column = (self.X.toarray() if is_sparse(self.X) else self.X)[:, 0]
         lines = cluster_line_path(column, state.ks, self.sample_weight)
-        for k, line in zip(state.ks, lines, strict=True):
-            best = line_individual(engine, line)
-            state.entries.pop(k, None)
-            record = learn(state, Step(Kind.EXACT, k), PathOutcome([best], 0), 0.0, state.seconds)
-            for observer in observers:
-                observer(record)
+        audience = Audience(observers)
+        with audience.watching(state):
+            for k, line in zip(state.ks, lines, strict=True):
+                outcome = PathOutcome([line_individual(engine, line)], 0)
+                state.entries.pop(k, None)
+                record = learn(state, Step(Kind.EXACT, k), outcome, 0.0, state.seconds)
+                audience.show(record, is_best=True)
         return StopReason.PROVEN_OPTIMAL
 
     def settle(

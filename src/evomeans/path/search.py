@@ -28,7 +28,7 @@ from evomeans.path.state import (
 )
 from evomeans.search.founding import Founding, KMeansPlusPlus
 from evomeans.search.genetic import solve
-from evomeans.search.history import OffspringRecord
+from evomeans.search.history import Audience, OffspringRecord
 from evomeans.search.population import Individual
 from evomeans.search.search import Weigh
 from evomeans.search.stopping import DeferredInterrupt, SearchResult, StopReason
@@ -111,28 +111,31 @@ def follow_path(
     began = clock() - state.seconds - spent
     reserve = reserve_for(engine, state.ks) if settings.max_time is not None else 0.0
     reason = StopReason.AGREEMENT
-    while (step := state.next_step(settings.tolerance, settings.confirmations)) is not None:
-        limit, n_missing = settings.max_time, len(state.ks) - len(state.entries)
-        left = None if limit is None else began + limit - reserve - clock()
-        # Every number of clusters gets a solution, however little time there is.
-        if left is not None and left <= 0.0 and not n_missing:
-            reason = StopReason.MAX_TIME
-            break
-        if left is not None and n_missing:
-            left *= min(1.0, MOST_SHARES / n_missing)
-        weigh = weigh_for(step.k)
-        outcome = take_step(engine, state, settings, step, interrupt, left, weigh)
-        if outcome is None or interrupt.requested:
-            # What was interrupted begins anew when the path continues, with the same numbers.
-            reason = StopReason.INTERRUPTED
-            break
-        record = learn(state, step, outcome, settings.tolerance, clock() - began)
-        answers = [observer(record) for observer in observers]
-        if keeper is not None:
-            keeper.keep(state)
-        if any(isinstance(answer, bool | np.bool_) and bool(answer) for answer in answers):
-            reason = StopReason.OBSERVER
-            break
+    audience = Audience(observers)
+    with audience.watching(state):
+        while (step := state.next_step(settings.tolerance, settings.confirmations)) is not None:
+            limit, n_missing = settings.max_time, len(state.ks) - len(state.entries)
+            left = None if limit is None else began + limit - reserve - clock()
+            # Every number of clusters gets a solution, however little time there is.
+            if left is not None and left <= 0.0 and not n_missing:
+                reason = StopReason.MAX_TIME
+                break
+            if left is not None and n_missing:
+                left *= min(1.0, MOST_SHARES / n_missing)
+            weigh = weigh_for(step.k)
+            outcome = take_step(engine, state, settings, step, interrupt, left, weigh)
+            if outcome is None or interrupt.requested:
+                # What was interrupted begins anew when the path continues, with the same numbers.
+                reason = StopReason.INTERRUPTED
+                break
+            is_first = step.k not in state.entries
+            record = learn(state, step, outcome, settings.tolerance, clock() - began)
+            audience.show(record, is_best=is_first or record.improvement > 0.0)
+            if keeper is not None:
+                keeper.keep(state)
+            if audience.said_stop:
+                reason = StopReason.OBSERVER
+                break
     if keeper is not None:
         keeper.end(state)
     return reason

@@ -23,7 +23,7 @@ from evomeans.search.levels import (
     settings_below,
 )
 from evomeans.search.pipeline import Pipeline, cross_over, found, relocate
-from evomeans.search.plan import Facts, plan
+from evomeans.search.plan import Facts, local_search_between_levels, plan
 from evomeans.search.search import Search, Weigh
 from evomeans.search.settings import SearchSettings
 from evomeans.search.state import Bounds, Keeper, KeepNothing, SearchState
@@ -131,11 +131,8 @@ def solve(
         state.seconds += spent
         timing = Timing(engine, n_clusters, settings.max_time, clock, state.seconds, interrupt)
         search = Search(engine, n_clusters, settings, state, timing, observers, weigh)
-        search.audience.tell("on_start", state)
-        try:
+        with search.audience.watching(state):
             reason = evolve(search, workers, keeper, levels)
-        finally:
-            search.audience.tell("on_end")
     return search.result(reason, levels)
 
 
@@ -165,7 +162,8 @@ def found_on_sample(search: Search, levels: Sequence[int]) -> None:
     )
     solutions = best_solutions(below.population, settings.min_population)
     for sample in reversed(samples[:-1]):
-        solutions = refined_on(sample, solutions, timing.may_take(REFINING))
+        local_search = local_search_between_levels(sample.abilities)
+        solutions = refined_on(sample, solutions, local_search, timing.may_take(REFINING))
     state.n_sampled, state.given = len(solutions), [*solutions, *state.given]
     population.sample_size, population.founders_due = smallest.n_samples, len(state.given)
     state.n_on_samples += below.n_offspring

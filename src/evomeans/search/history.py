@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from html import escape
 from pathlib import Path
@@ -210,9 +211,9 @@ Observer = Callable[[OffspringRecord], object]
 
 
 class Audience:
-    """All observers of a search."""
+    """All observers of a search, or of a path."""
 
-    def __init__(self, observers: Sequence[Observer]) -> None:
+    def __init__(self, observers: Sequence[Callable[[Any], object]]) -> None:
         self.seeing = [getattr(one, "on_solution", one) for one in observers]
         self._verbs = {
             verb: [getattr(one, verb) for one in observers if hasattr(one, verb)]
@@ -225,7 +226,16 @@ class Audience:
         for told in self._verbs[verb]:
             told(*seen)
 
-    def show(self, record: OffspringRecord, is_best: bool) -> None:
+    @contextmanager
+    def watching(self, state: Any) -> Iterator[None]:
+        """Tell all when it begins, and when it has ended."""
+        self.tell("on_start", state)
+        try:
+            yield
+        finally:
+            self.tell("on_end")
+
+    def show(self, record: Any, is_best: bool) -> None:
         """Show a record to all, and note whether one of them asks to stop."""
         answers = [see(record) for see in self.seeing]
         self.said_stop = any(

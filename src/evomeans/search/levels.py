@@ -17,7 +17,7 @@ from functools import partial
 
 import numpy as np
 
-from evomeans.engines.protocol import Abandoned, Ability, Engine, LocalSearch, Order
+from evomeans.engines.protocol import KMEANS, Abandoned, Engine, LocalSearch, Order
 from evomeans.engines.sampling import Drawing
 from evomeans.engines.workers import watched
 from evomeans.search.history import OffspringRecord, SearchObserver
@@ -145,7 +145,10 @@ class WorkLimit(SearchObserver):
 
 
 def refined_on(
-    sample: Engine, solutions: Sequence[FloatArray], is_over: Callable[[], bool] = lambda: False
+    sample: Engine,
+    solutions: Sequence[FloatArray],
+    local_search: LocalSearch = KMEANS,
+    is_over: Callable[[], bool] = lambda: False,
 ) -> list[FloatArray]:
     """Return the better half of solutions of a smaller sample after K-means on a larger one.
 
@@ -156,7 +159,6 @@ def refined_on(
     if is_over():
         return list(solutions)
     solutions = solutions[: max(FEWEST_CARRIED, len(solutions) // 2)]
-    local_search = LocalSearch(momentum=Ability.MOMENTUM in sample.abilities)
     starts = [Order(centers, local_search=local_search) for centers in solutions]
     refined = watched(sample, lambda: sample.refine(starts), is_over)
     if not all(one.is_complete for one in refined):

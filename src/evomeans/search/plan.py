@@ -162,6 +162,11 @@ def plan(settings: SearchSettings, facts: Facts, n_clusters: int, spacing: float
     return planned
 
 
+def local_search_between_levels(abilities: frozenset[Ability]) -> LocalSearch:
+    """Return how solutions of a sample are refined on a larger one."""
+    return LocalSearch(momentum=Ability.MOMENTUM in abilities)
+
+
 def rules_for(
     settings: SearchSettings, facts: Facts, n_clusters: int, is_noisy: bool
 ) -> PopulationRules:
