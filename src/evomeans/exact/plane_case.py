@@ -31,15 +31,9 @@ Pair = tuple[int, int]
 class Choices(NamedTuple):
     """What a cluster may take of the groups that stay apart.
 
-    Parameters
-    ----------
-    parts : (c + 1,) array
-        Choices ``parts[a]`` to ``parts[a + 1]`` belong to component a of the pairs. A cluster makes
-        one choice of every component.
-    starts : (s + 1,) array
-        Groups ``members[starts[q]:starts[q + 1]]`` belong to choice q; one choice is empty.
-    members : array
-        Groups.
+    Choices ``parts[a]`` to ``parts[a + 1]`` belong to component a of the pairs; a cluster makes one
+    choice of every component. Groups ``members[starts[q]:starts[q + 1]]`` belong to choice q; one
+    choice is empty.
     """
 
     parts: Integers
@@ -51,14 +45,8 @@ class Choices(NamedTuple):
 class PlaneCase:
     """Clusterings into at most k clusters that keep groups together and some pairs apart.
 
-    Parameters
-    ----------
-    points : WeightedPoints
-    k : int
-    groups : (n,) array
-        The group of every point.
-    apart : tuple of pairs
-        Points whose groups are not in the same cluster.
+    ``groups`` has the group of every point, ``apart`` the points whose groups do not share a
+    cluster.
     """
 
     points: WeightedPoints
@@ -180,17 +168,7 @@ STEPS = 60
 
 @bundle
 class PricedGroups(NamedTuple):
-    """What kernels need to know of a case and its prices.
-
-    Parameters
-    ----------
-    x : (n, 2) array
-        Means of the groups.
-    w, prices : (n,) arrays
-        Their weights and prices.
-    parts, starts, members : arrays
-        See `Choices`.
-    """
+    """What kernels need to know of a case: means x (n, 2), weights, prices (n,), and `Choices`."""
 
     x: FloatArray
     w: FloatArray

@@ -110,13 +110,7 @@ class PlaneProof(CasesProof[FloatArray]):
 
 
 def plane_bound(points: WeightedPoints, k: int, proof: PlaneProof) -> float:
-    """Follow the steps of a proof and return the lower bound that they prove.
-
-    Returns
-    -------
-    float
-        In the units of the points, lowered by all that rounding may have added.
-    """
+    """Return the bound of a proof in the units of the points, with all rounding allowed for."""
     # Compiled code reads two coordinates of every point.
     if points.values.shape[1] != 2:
         raise InvalidProofError(
@@ -132,13 +126,7 @@ def plane_bound(points: WeightedPoints, k: int, proof: PlaneProof) -> float:
 
 @dataclass(frozen=True)
 class PlaneRules(Rules[PlaneCase, FloatArray]):
-    """What steps mean for cases in the plane.
-
-    Parameters
-    ----------
-    cutoff : float
-        That of the proof.
-    """
+    """What steps mean for cases in the plane."""
 
     cutoff: float
 
