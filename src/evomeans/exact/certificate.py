@@ -47,10 +47,22 @@ def verified_bound(
 ) -> float:
     """Return the lower bound that a certificate proves; refuse one that states anything else."""
     values = checked_samples(X)
-    weights = checked_weights(sample_weight, len(values))
-    check_shape(certificate, values)
+    n, d = values.shape
+    weights = checked_weights(sample_weight, n)
+    if n != certificate.n_samples:
+        raise InvalidProofError(
+            f"The certificate is one for {certificate.n_samples} samples, and X has {n}."
+        )
+    if certificate.n_features not in (None, d):
+        raise InvalidProofError(
+            f"The certificate is one for {certificate.n_features} features, and X has {d}."
+        )
+    if certificate.labels is None:
+        raise InvalidProofError(
+            "The certificate holds no labels, so its upper bound cannot be computed again."
+        )
     points = WeightedPoints.of_samples(values, weights)
-    known = inertia_of_samples(points, values, weights, checked_labels(certificate))
+    known = inertia_of_samples(points, values, weights, certificate.labels)
     check_upper_bound(certificate, points, known)
     if certificate.method != METHODS[type(proof)]:
         raise InvalidProofError(
@@ -74,28 +86,6 @@ def verified_bound(
 def closes(known: Enclosure, lower: float, gap: float) -> bool:
     """Whether a lower bound proves a clustering to be within a gap of the optimum."""
     return known.high - lower <= gap * known.high
-
-
-def check_shape(certificate: Certificate, values: FloatArray) -> None:
-    """Refuse a certificate of samples with another shape."""
-    n, d = values.shape
-    if n != certificate.n_samples:
-        raise InvalidProofError(
-            f"The certificate is one for {certificate.n_samples} samples, and X has {n}."
-        )
-    if certificate.n_features not in (None, d):
-        raise InvalidProofError(
-            f"The certificate is one for {certificate.n_features} features, and X has {d}."
-        )
-
-
-def checked_labels(certificate: Certificate) -> Any:
-    """Return the labels of a certificate, without which its upper bound would be hearsay."""
-    if certificate.labels is None:
-        raise InvalidProofError(
-            "The certificate holds no labels, so its upper bound cannot be computed again."
-        )
-    return certificate.labels
 
 
 def check_upper_bound(certificate: Certificate, points: WeightedPoints, known: Enclosure) -> None:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from evomeans.compiled.bundle import bundle
 from evomeans.compiled.jit import jit
-from evomeans.exact.points import UNIT, WeightedPoints, sums_by
+from evomeans.exact.points import UNIT, WeightedPoints, anchors, sums_by
 from evomeans.typing import FloatArray, Integers
 
 MOST_CHOICES = 128
@@ -98,8 +98,8 @@ class PlaneCase:
         extent, and the average of m offsets of length r by (2 m + 8) u r, in both coordinates.
         """
         sizes = np.bincount(self.groups)
-        anchors = self.points.anchors(self.groups)
-        offsets = np.abs(self.points.values - anchors[self.groups]).max(axis=1)
+        anchor = anchors(self.points.values, self.points.weights, self.groups)
+        offsets = np.abs(self.points.values - anchor[self.groups]).max(axis=1)
         longest = np.zeros(self.n)
         np.maximum.at(longest, self.groups, offsets)
         error = np.where(sizes > 1, 2 * UNIT * (self.extent + (2 * sizes + 8) * longest), 0.0)
