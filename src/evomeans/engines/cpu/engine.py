@@ -61,9 +61,10 @@ WORTH_A_WORKER = 50_000
 # From this many values on, samples are put into order when they are first needed, and other threads
 # can end that.
 MANY_VALUES = 2**20
-# How many products a look at a few samples takes, to learn how long one at all of them would take;
-# and how many samples these are at least.
-FEW_PRODUCTS, FEW_ROWS = 2**27, 1024
+# How many products a look at a few samples takes, to learn how long one at all of them would take,
+# fewer if they are sparse;
+# how many samples these are at least, and how many values if they are wide.
+FEW_PRODUCTS, FEW_SPARSE_PRODUCTS, FEW_ROWS, FEW_VALUES = 2**27, 2**24, 1024, 2**21
 
 # How many leading directions the samples may be projected onto for a quick start.
 DIRECTIONS = (32, 64, 128)
@@ -360,27 +361,28 @@ class CpuEngine(Abandonable, CountingSamples):
 
     def _time_few(self, n_clusters: int) -> float:
         """Estimate the seconds to label all samples."""
-        n_few = self.n_samples // 16
-        if not is_sparse(self._source):
-            n_few = min(n_few, FEW_PRODUCTS // (self.n_features * n_clusters))
-        n_few = min(self.n_samples, max(FEW_ROWS, n_few))
+        if is_sparse(self._source):
+            values, products, fewest = self._source.nnz, FEW_SPARSE_PRODUCTS, FEW_ROWS
+        else:
+            values, products = self._source.size, FEW_PRODUCTS
+            fewest = min(FEW_ROWS, max(WIDTH, FEW_VALUES // self.n_features))
+        n_few = min(self.n_samples // 16, products * self.n_samples // (values * n_clusters + 1))
+        n_few = min(self.n_samples, max(fewest, n_few))
         centers = self.rows(np.linspace(0, self.n_samples - 1, n_clusters).astype(np.intp))
-        own = None if self.weights is None else self.weights[:n_few]
         # First calls of all kinds reserve memory, however few samples there are. And with many
         # centres, one tile of samples takes as long as hundreds of them.
-        one_tile = CpuEngine(self._source[:WIDTH], None, frame=self.frame, searching=False)
-        fixed = one_tile.seconds_to_assign(centers)
-        few = CpuEngine(self._source[:n_few], own, frame=self.frame, searching=False)
+        self._seconds_to_assign(n_few, centers)
+        few, fixed = (self._seconds_to_assign(n, centers) for n in (n_few, WIDTH))
         factor = self.n_samples / n_few
-        rest = max(0.0, few.seconds_to_assign(centers) - fixed)
-        return fixed + rest * factor / self._n_threads(n_clusters)
+        return fixed + max(0.0, few - fixed) * factor / self._n_threads(n_clusters)
 
-    def seconds_to_assign(self, centers: FloatArray) -> float:
-        """Measure an assignment, once memory is reserved for it."""
-        self.assign(centers)
-        reserved = perf_counter()
-        self.assign(centers)
-        return perf_counter() - reserved
+    def _seconds_to_assign(self, n_samples: int, centers: FloatArray) -> float:
+        """Measure an assignment of the first samples."""
+        some = self._source[:n_samples]
+        began = perf_counter()
+        labels = nearest.labels(some, centers, self.frame)
+        nearest.squares(some, labels, centers, self.frame)
+        return perf_counter() - began
 
     def close(self) -> None:
         """Release nothing: all of it is memory of this process."""

@@ -36,6 +36,7 @@ SKETCH = 16
 WIDE, LEADING = 128, 32
 MANY_TO_ORDER = 16384
 POLLED_FOR_LEADING, LEADING_ROUNDS = 1024, 2
+POLLED_VALUES, FEWEST_POLLED = 2**22, 256
 # Rows that are worth a thread of their own: they take some milliseconds.
 WORTH_A_THREAD = 4096
 # Values that are sorted between two looks at whether the order is still wanted: milliseconds too.
@@ -51,7 +52,8 @@ def neighbour_order(
     * ``n_jobs``: threads at most; the order does not depend on it.
     * ``check``: called from time to time; it raises an error if nobody wants the order any more.
     """
-    points = sketch(X) if not isinstance(X, np.ndarray) else leading(X) if is_wide(X) else X
+    is_dense = isinstance(X, np.ndarray)
+    points = sketch(X) if not is_dense else leading(X, check) if is_wide(X) else X
     order = np.arange(len(points), dtype=np.uint32)
     sort_part(points, order, width, n_jobs, check)
     return order
@@ -99,26 +101,36 @@ def is_wide(X: NDArray[Any]) -> bool:
     return X.shape[1] >= WIDE and len(X) >= MANY_TO_ORDER
 
 
-def leading(X: NDArray[Any]) -> NDArray[np.float64]:
+def leading(X: NDArray[Any], check: Callable[[], None]) -> NDArray[np.float64]:
     """Project dense rows onto about their leading principal components.
 
     The others tell little about which rows are neighbours, and most of the time would go there.
     """
-    return np.asarray(X @ leading_directions(polled(X), LEADING).astype(X.dtype), dtype=np.float64)
+    directions = leading_directions(polled(X), LEADING, check)
+    return np.asarray(X @ directions.astype(X.dtype), dtype=np.float64)
 
 
 def polled(X: NDArray[Any]) -> NDArray[Any]:
-    """Return the rows by which leading directions are found."""
-    return X[:: max(1, len(X) // POLLED_FOR_LEADING)]
+    """Return the rows by which leading directions are found: fewer if they are very long."""
+    step = max(len(X) // POLLED_FOR_LEADING, X.size // POLLED_VALUES)
+    return X[:: max(1, min(step, len(X) // FEWEST_POLLED))]
 
 
-def leading_directions(rows: NDArray[Any], n_directions: int) -> NDArray[np.float64]:
+def leading_directions(
+    rows: NDArray[Any], n_directions: int, check: Callable[[], None]
+) -> NDArray[np.float64]:
     """Return about the leading principal components of some rows, as columns."""
     rows = rows.astype(np.float64)
     rows -= rows.mean(axis=0)
     directions = np.random.default_rng(0).standard_normal((rows.shape[1], n_directions))
+    at_once = max(1, AT_ONCE // rows.shape[1])
+    parts = [rows[first : first + at_once] for first in range(0, len(rows), at_once)]
     for _ in range(LEADING_ROUNDS):
-        directions, _ = np.linalg.qr(rows.T @ (rows @ directions))
+        pulls = np.zeros_like(directions)
+        for part in parts:
+            check()
+            pulls += part.T @ (part @ directions)
+        directions, _ = np.linalg.qr(pulls)
     return directions
 
 
