@@ -15,7 +15,13 @@ from numpy.typing import NDArray
 
 from evomeans.exact.cases import InvalidProofError, Limits
 from evomeans.exact.plane_proof import PlaneProof
-from evomeans.exact.points import UNIT, Enclosure, WeightedPoints, inertia_of_samples
+from evomeans.exact.points import (
+    UNIT,
+    Enclosure,
+    WeightedPoints,
+    inertia_of_samples,
+    labels_of_samples,
+)
 from evomeans.exact.proofs import (
     DirectProof,
     Finding,
@@ -336,16 +342,22 @@ def certificate_of(
     finding: Finding,
     k: int,
     limits: Limits,
-    labels: NDArray[np.int32],
-    known: Enclosure,
+    X: FloatArray,
+    sample_weight: FloatArray | None,
+    labels: NDArray[np.integer],
     given: Enclosure,
     constrained: bool,
 ) -> Certificate:
-    """Turn what was found, in the units of the points, into a certificate.
+    """Turn what was found, in the units of the points, into a certificate of the samples.
 
-    ``known`` is the inertia of the labels that it is about, ``given`` that of those that were
-    given, in the units of the data.
+    ``given`` is the inertia of the given labels, which are kept if they satisfy constraints.
     """
+    known = given
+    if not constrained:
+        found = labels_of_samples(points, X, finding.labels)
+        other = inertia_of_samples(points, X, sample_weight, found)
+        if points.is_whole or other.value <= given.value:
+            labels, known = found, other
     lower = points.in_data_units(finding.lower)
     is_closed = closes(known, lower, min(limits.gap, OPTIMAL_GAP))
     status = STATISTICAL if finding.confidence else OPTIMAL if is_closed else BOUNDED
@@ -368,7 +380,7 @@ def certificate_of(
         confidence=finding.confidence,
         improved=known.high < given.low * (1 - TOLERANCE),
         constrained=constrained,
-        labels=labels,
+        labels=labels.astype(np.int32),
         proof=finding.proof,
     )
 
