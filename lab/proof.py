@@ -35,10 +35,9 @@ from sklearn.preprocessing import scale
 from threadpoolctl import threadpool_limits
 
 import evomeans
-from evomeans.exact.certify import attempt
-from evomeans.exact.limits import Limits
+from evomeans.exact.cases import Limits
+from evomeans.exact.certify import attempt, prepare
 from evomeans.exact.points import WeightedPoints
-from evomeans.exact.prepare import prepare
 from evomeans.exact.proofs import Method, check_proof
 from lab.best_known import best_known, record_proofs
 from lab.data import load

@@ -1,9 +1,11 @@
 """How long a fit takes that has a time limit, and how soon Ctrl-C ends one.
 
 Run ``python -m lab time_limit`` (ten minutes), or with the names of problems. Each row is a
-fit in a process of its own, after a small fit of the same kind that loads its kernels. ``asked`` is
+fit in a process of its own, after one of half a second that loads its kernels. ``asked`` is
 ``max_time``, or with ``--interrupt`` the second at which SIGINT is sent; ``taken`` is the wall time
 from the call of ``fit``, or from the signal, to its end. After ``--patience``, a fit is killed.
+``--cpu`` lets limits, times and the moment of SIGINT count CPU seconds of one thread, for a machine
+that is busy with other work (Linux only).
 """
 
 from __future__ import annotations
@@ -15,20 +17,14 @@ import time
 import warnings
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
+from threadpoolctl import threadpool_limits
 
-from evomeans import (
-    ConstrainedHGMeans,
-    HGMeans,
-    HGMeansPath,
-    KernelHGMeans,
-    SphericalHGMeans,
-    TrimmedHGMeans,
-)
 from lab.measure import Column, Table, parser_for
 
 TOPICS = 300
@@ -65,6 +61,13 @@ def points(n: int, d: int) -> NDArray[np.float32]:
     return (centers[rng.integers(50, size=n)] + rng.standard_normal((n, d))).astype(np.float32)
 
 
+def estimator(name: str, clusters: Any, **parameters: Any) -> Any:
+    """Make an estimator of the package, which is imported once its clock is known."""
+    import evomeans
+
+    return getattr(evomeans, name)(clusters, **parameters)
+
+
 class Problem(NamedTuple):
     """Samples, and what makes an estimator for them."""
 
@@ -73,40 +76,75 @@ class Problem(NamedTuple):
 
 
 PROBLEMS = {
-    "embeddings, k = 1000": Problem(partial(embeddings, 40_000, 384), partial(HGMeans, 1000)),
-    "embeddings, k = 4096": Problem(partial(embeddings, 40_000, 384), partial(HGMeans, 4096)),
-    "a million rows, k = 50": Problem(partial(points, 1_000_000, 10), partial(HGMeans, 50)),
-    "patches, k = 256": Problem(partial(points, 200_000, 64), partial(HGMeans, 256)),
-    "texts, k = 50": Problem(partial(texts, 50_000, 20_000), partial(HGMeans, 50)),
-    "spherical, k = 200": Problem(partial(embeddings, 20_000, 384), partial(SphericalHGMeans, 200)),
-    "spherical, k = 500": Problem(partial(embeddings, 40_000, 384), partial(SphericalHGMeans, 500)),
-    "spherical texts, k = 50": Problem(
-        partial(texts, 50_000, 20_000), partial(SphericalHGMeans, 50)
+    "embeddings, k = 1000": Problem(
+        partial(embeddings, 40_000, 384), partial(estimator, "HGMeans", 1000)
     ),
-    "trimmed, k = 100": Problem(partial(embeddings, 20_000, 384), partial(TrimmedHGMeans, 100)),
+    "embeddings, k = 4096": Problem(
+        partial(embeddings, 40_000, 384), partial(estimator, "HGMeans", 4096)
+    ),
+    "a million rows, k = 50": Problem(
+        partial(points, 1_000_000, 10), partial(estimator, "HGMeans", 50)
+    ),
+    "patches, k = 256": Problem(partial(points, 200_000, 64), partial(estimator, "HGMeans", 256)),
+    "texts, k = 50": Problem(partial(texts, 50_000, 20_000), partial(estimator, "HGMeans", 50)),
+    "spherical, k = 200": Problem(
+        partial(embeddings, 20_000, 384), partial(estimator, "SphericalHGMeans", 200)
+    ),
+    "spherical, k = 500": Problem(
+        partial(embeddings, 40_000, 384), partial(estimator, "SphericalHGMeans", 500)
+    ),
+    "spherical texts, k = 50": Problem(
+        partial(texts, 50_000, 20_000), partial(estimator, "SphericalHGMeans", 50)
+    ),
+    "trimmed, k = 100": Problem(
+        partial(embeddings, 20_000, 384), partial(estimator, "TrimmedHGMeans", 100)
+    ),
     "constrained, k = 50": Problem(
-        partial(points, 20_000, 10), partial(ConstrainedHGMeans, 50, size_min=300, size_max=500)
+        partial(points, 20_000, 10),
+        partial(estimator, "ConstrainedHGMeans", 50, size_min=300, size_max=500),
     ),
     "constrained, k = 200": Problem(
-        partial(points, 50_000, 10), partial(ConstrainedHGMeans, 200, size_max=260)
+        partial(points, 50_000, 10), partial(estimator, "ConstrainedHGMeans", 200, size_max=260)
     ),
-    "kernel, k = 20": Problem(partial(points, 6_000, 10), partial(KernelHGMeans, 20)),
-    "path, k = 2 to 30": Problem(partial(points, 200_000, 64), partial(HGMeansPath, (2, 30))),
+    "kernel, k = 20": Problem(partial(points, 6_000, 10), partial(estimator, "KernelHGMeans", 20)),
+    "few wide rows, k = 100": Problem(
+        partial(points, 2_000, 20_000), partial(estimator, "HGMeans", 100)
+    ),
+    "a million rows, k = 2000": Problem(
+        partial(points, 1_000_000, 20), partial(estimator, "HGMeans", 2_000)
+    ),
+    "a million texts, k = 100": Problem(
+        partial(texts, 1_000_000, 20_000), partial(estimator, "HGMeans", 100)
+    ),
+    "trimmed rows, k = 500": Problem(
+        partial(points, 200_000, 20), partial(estimator, "TrimmedHGMeans", 500, n_outliers=2_000)
+    ),
+    "spherical rows, k = 1000": Problem(
+        partial(points, 500_000, 20), partial(estimator, "SphericalHGMeans", 1_000)
+    ),
+    "balanced, k = 1000": Problem(
+        partial(points, 50_000, 10), partial(estimator, "ConstrainedHGMeans", 1_000, size_max=51)
+    ),
+    "proof, k = 20": Problem(partial(points, 20_000, 2), partial(estimator, "ExactKMeans", 20)),
+    "proof, k = 200": Problem(partial(points, 200_000, 20), partial(estimator, "ExactKMeans", 200)),
+    "path, k = 2 to 30": Problem(
+        partial(points, 200_000, 64), partial(estimator, "HGMeansPath", (2, 30))
+    ),
 }
 
 
-def fit(problem: Problem, limit: float | None, connection: Any) -> None:
+def fit(problem: Problem, limit: float | None, is_cpu: bool, connection: Any) -> None:
     """Fit in this process, and say when it began and how it ended."""
+    own: dict[str, Any] = {"random_state": 0}
+    if is_cpu:
+        time.perf_counter = time.monotonic = time.process_time
+        threadpool_limits(1)
+        own["n_jobs"] = 1
     signal.signal(signal.SIGINT, signal.default_int_handler)
     warnings.simplefilter("ignore")
     X = problem.draw()
-    short = problem.make(random_state=0, max_time=1.0)
-    key = "n_clusters" if hasattr(short, "n_clusters") else "k_range"
-    few = {key: 10 if key == "n_clusters" else (2, 4)}
-    if isinstance(short, ConstrainedHGMeans):
-        few |= {"size_min": None, "size_max": 90}
-    short.set_params(**few).fit(X[:800])
-    model = problem.make(random_state=0, max_time=limit)
+    problem.make(**own, max_time=0.5).fit(X)
+    model = problem.make(**own, max_time=limit)
     connection.send("begun")
     began, cpu = time.perf_counter(), time.process_time()
     try:
@@ -120,21 +158,32 @@ def fit(problem: Problem, limit: float | None, connection: Any) -> None:
     connection.send((began, ended, cpu, str(model.stop_reason_), len(made), inertia))
 
 
-def measure(name: str, asked: float, is_interrupted: bool, patience: float) -> dict[str, Any]:
+def cpu_seconds(process: int) -> float:
+    """Return the CPU time of a process, from Linux."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+
+
+def measure(
+    name: str, asked: float, is_interrupted: bool, patience: float, is_cpu: bool
+) -> dict[str, Any]:
     """Fit in another process, and return the row of the table."""
     context = multiprocessing.get_context("fork")
     here, there = context.Pipe()
     limit = None if is_interrupted else asked
-    process = context.Process(target=fit, args=(PROBLEMS[name], limit, there))
+    process = context.Process(target=fit, args=(PROBLEMS[name], limit, is_cpu, there))
     process.start()
     row: dict[str, Any] = {"problem": name, "asked": asked}
     assert here.poll(600.0)
     assert here.recv() == "begun"
     sent = None
     if is_interrupted:
-        time.sleep(asked)
         assert process.pid is not None
-        sent = time.perf_counter()
+        clock = partial(cpu_seconds, process.pid) if is_cpu else time.perf_counter
+        begun = clock()
+        while clock() < begun + asked:
+            time.sleep(0.01)
+        sent = clock()
         os.kill(process.pid, signal.SIGINT)
     if not here.poll(patience):
         process.kill()
@@ -161,6 +210,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("problems", nargs="*", metavar="problem", help=", ".join(PROBLEMS))
     parser.add_argument("--limits", nargs="+", type=float, default=LIMITS, metavar="SECONDS")
     parser.add_argument("--interrupt", action="store_true", help="send SIGINT instead of a limit")
+    parser.add_argument("--cpu", action="store_true", help="count CPU seconds")
     parser.add_argument("--patience", type=float, default=60.0, metavar="SECONDS")
     options = parser.parse_args(arguments)
     columns = [
@@ -177,4 +227,4 @@ def main(arguments: list[str] | None = None) -> None:
     table.print_head()
     for name in options.problems or PROBLEMS:
         for asked in options.limits:
-            table.print_row(measure(name, asked, options.interrupt, options.patience))
+            table.print_row(measure(name, asked, options.interrupt, options.patience, options.cpu))

@@ -15,7 +15,7 @@ from matplotlib.ticker import FuncFormatter
 from sklearn.datasets import load_iris
 
 from evomeans import HGMeans
-from evomeans.exact.prepare import prepare
+from evomeans.exact.certify import prepare
 
 IMAGES = Path(__file__).resolve().parents[1] / "images"
 INK, TEXT, LINE = "#1b1f24", "#4a5058", "#d5d9de"

@@ -342,8 +342,7 @@ def test_a_sample_of_parts_is_called_statistical(many) -> None:
 
 def test_exact_kmeans_keeps_the_clustering_where_a_proof_is_useless(monkeypatch) -> None:
     """An outlier of its own cluster cannot be in all parts; the fit says so and is not lost."""
-    for module in ("certify", "parts"):
-        monkeypatch.setattr(f"evomeans.exact.{module}.MOST_POINTS", 10)
+    monkeypatch.setattr("evomeans.exact.parts.MOST_POINTS", 10)
     X = np.random.default_rng(0).normal(size=(60, 3))
     X[0] = 12.0
     with pytest.warns(UserWarning, match="fewer than the 6 parts.*The clustering is kept"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from itertools import combinations
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.metrics import adjusted_rand_score
 import evomeans
 from constraint_oracles import all_labels, inertias
 from evomeans import HGMeans, TrimmedHGMeans
+from evomeans.engines.trimmed import TrimmedEngine
 
 QUICK = {"n_jobs": 1, "random_state": 0}
 
@@ -44,6 +46,24 @@ def test_agrees_with_the_enumeration_of_all_choices(seed):
     assert model.inertia_ == pytest.approx(brute_force(X, k, n_outliers), abs=1e-12)
     assert np.count_nonzero(model.labels_ == -1) == n_outliers
     assert model.history_[-1].best == pytest.approx(model.inertia_, abs=1e-12)
+
+
+def test_distances_to_all_centres_are_never_held_together():
+    """For a million samples and a thousand clusters they would take 8 GB."""
+    rng = np.random.default_rng(0)
+    X, centers = rng.normal(size=(40_000, 20)), rng.normal(size=(200, 20))
+    engine = TrimmedEngine(X, None, 10.0)
+    engine.trim(engine.frame.encode(centers[:2]))
+    tracemalloc.start()
+    try:
+        found = engine.trim(engine.frame.encode(centers))
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert most < 0.5 * 8 * len(X) * len(centers)
+    distances = engine.distances(engine.frame.encode(centers))
+    assert_array_equal(found.labels, distances.argmin(axis=1))
+    assert np.count_nonzero(found.kept == 0.0) == 10
 
 
 @pytest.mark.parametrize("share", [0.05, 0.2])

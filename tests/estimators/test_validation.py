@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 
 import joblib
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import NotFittedError
 from threadpoolctl import threadpool_limits
 
+import evomeans
 from evomeans import HGMeans
 from evomeans.estimators import validation
 from evomeans.estimators.parameters import (
@@ -259,6 +261,40 @@ def test_numpy_scalars_are_as_good_as_pythons():
         warm_start=np.bool_(False),
     ).fit(X)
     np.testing.assert_array_equal(ours.cluster_centers_, theirs.cluster_centers_)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        evomeans.HGMeans,
+        partial(evomeans.HGMeans, subsample=300),
+        evomeans.SphericalHGMeans,
+        partial(evomeans.TrimmedHGMeans, n_outliers=2),
+        partial(evomeans.ConstrainedHGMeans, size_max=5),
+        partial(evomeans.KernelHGMeans, kernel="rbf"),
+        partial(evomeans.KernelHGMeans, kernel="linear"),
+        evomeans.ExactKMeans,
+    ],
+)
+def test_small_integers_do_not_overflow(make):
+    """Twice a hundred clusters, and their number times that of the features, exceed 127."""
+    samples = np.random.default_rng(0).normal(size=(310, 3))
+    search = {"max_offspring": 2, "random_state": 0}
+    if make is evomeans.ExactKMeans:
+        samples, search = samples[:, :1], {}
+    ours, theirs = (make(k, **search).fit(samples) for k in (100, np.int8(100)))
+    np.testing.assert_array_equal(ours.labels_, theirs.labels_)
+    assert ours.inertia_ == theirs.inertia_
+
+
+def test_small_integers_of_a_path_do_not_overflow():
+    samples = np.random.default_rng(0).normal(size=(310, 2))
+    search = {"max_offspring": 5, "random_state": 0}
+    ours, theirs = (
+        evomeans.HGMeansPath(ks, **search).fit(samples)
+        for ks in ([100, 120], [np.int8(100), np.int8(120)])
+    )
+    np.testing.assert_array_equal(ours.inertias_, theirs.inertias_)
 
 
 def test_thread_counts_follow_scikit_learn():

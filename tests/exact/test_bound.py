@@ -10,18 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from proof_problems import SmallProblem, clusterings, problems
 
-from evomeans.exact.bound import pairs_to_fix, proven_bound
-from evomeans.exact.cut_search import CutFinder, CutRange
-from evomeans.exact.limits import Threads
+from evomeans.exact.cuts import MOST_MEMBERS, CutFinder, CutRange, add_cuts, are_valid, no_cuts
 from evomeans.exact.points import WeightedPoints
-from evomeans.exact.subproblem import (
-    MOST_MEMBERS,
-    Multipliers,
-    Subproblem,
-    add_cuts,
-    are_valid,
-    no_cuts,
-)
+from evomeans.exact.projection import Tools
+from evomeans.exact.relaxation import Multipliers, Subproblem, pairs_to_fix, proven_bound
 
 
 def random_multipliers(rng: np.random.Generator, problem: Subproblem, scale: float) -> Multipliers:
@@ -113,7 +105,7 @@ def test_found_cuts_are_violated_as_much_as_they_claim() -> None:
     Z = rng.random((n, n)) ** 4
     Z = (Z + Z.T) / 2
     np.fill_diagonal(Z, 0.6)
-    cuts = CutFinder(n).find(Z, 1e-3)
+    cuts = CutFinder(n, Tools()).find(Z, 1e-3)
     assert len(cuts) > 100
     assert are_valid(cuts, n)
     assert {int(np.sum(row >= 0)) for row in cuts} >= {2, 3, 5}
@@ -170,8 +162,9 @@ def test_threads_find_the_same_cuts(count: int) -> None:
     Z = rng.random((20, 20)) ** 4
     Z = (Z + Z.T) / 2
     np.fill_diagonal(Z, 0.6)
-    with Threads(count) as threads:
-        assert np.array_equal(CutFinder(20, threads).find(Z, 1e-3), CutFinder(20).find(Z, 1e-3))
+    alone = CutFinder(20, Tools()).find(Z, 1e-3)
+    with Tools.with_threads(count) as tools:
+        assert np.array_equal(CutFinder(20, tools).find(Z, 1e-3), alone)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from proof_problems import brute_force
 
 from evomeans.exact import parts as module
-from evomeans.exact.limits import Limits
+from evomeans.exact.cases import Limits
 from evomeans.exact.parts import UselessError, anticlusters, by_parts, count_parts, estimated_bound
 from evomeans.exact.points import WeightedPoints
 from evomeans.exact.proofs import DirectProof, PartsProof, check_proof

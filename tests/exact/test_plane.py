@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from proof_problems import brute_force, clusterings
 
-from evomeans.exact.cases import InvalidProofError, ProofStep, StepKind
-from evomeans.exact.certify import by_columns
-from evomeans.exact.limits import Limits
+from evomeans.exact.cases import InvalidProofError, Limits, ProofStep, StepKind
+from evomeans.exact.certify import by_cases
 from evomeans.exact.plane_boxes import least_value
 from evomeans.exact.plane_case import MOST_CHOICES, PlaneCase
 from evomeans.exact.plane_master import Master, ProgramSolution
 from evomeans.exact.plane_prices import PriceSearch, evaluate, first_start, proven_bound
 from evomeans.exact.plane_proof import PlaneProof, PlaneTree, groups_together, plane_bound
 from evomeans.exact.points import WeightedPoints
+from evomeans.exact.proofs import Method
 
 ROUNDING = 1e-13
 
@@ -231,7 +231,9 @@ def check_search(seed: int, largest: int = 9) -> int:
         proof = tree.prove()
         lower = plane_bound(found.points, found.k, proof)
         assert lower <= found.optimum * (1 + ROUNDING)
-        improved = by_columns(found.points, found.k, given_labels, Limits(max_time=20.0))
+        improved = by_cases(
+            Method.PLANE, found.points, found.k, given_labels, Limits(max_time=20.0)
+        )
         assert improved.lower <= found.optimum * (1 + ROUNDING)
         # Of clusters that are tiny beside their offset, rounding leaves too few digits.
         if found.optimum > 1e-12 * found.points.weights.sum():
@@ -296,7 +298,9 @@ def test_a_proof_that_is_not_stopped_by_time_is_the_same_again() -> None:
     rng = np.random.default_rng(3)
     points = WeightedPoints.of_samples(rng.normal(size=(30, 2)))
     labels = np.arange(30) % 4
-    first, second = (by_columns(points, 4, labels, Limits(max_time=60.0)) for _ in range(2))
+    first, second = (
+        by_cases(Method.PLANE, points, 4, labels, Limits(max_time=60.0)) for _ in range(2)
+    )
     assert first.lower == second.lower
     assert np.array_equal(first.labels, second.labels)
     assert first.lower >= points.inertia(first.labels) * (1 - 1e-6)
@@ -305,4 +309,4 @@ def test_a_proof_that_is_not_stopped_by_time_is_the_same_again() -> None:
 def test_other_numbers_of_features_are_refused() -> None:
     points = WeightedPoints.of_samples(np.random.default_rng(1).normal(size=(6, 3)))
     with pytest.raises(ValueError, match="2 features, got 3"):
-        by_columns(points, 2, np.arange(6) % 2, Limits())
+        by_cases(Method.PLANE, points, 2, np.arange(6) % 2, Limits())

@@ -11,11 +11,10 @@ from threadpoolctl import threadpool_limits
 
 from evomeans.exact import cluster_line
 from evomeans.exact.admm import ROUND, WIDE_GAP, Iterate, MultiplierSearch
-from evomeans.exact.cases import InvalidProofError, ProofStep, StepKind
-from evomeans.exact.limits import Limits, Threads
-from evomeans.exact.points import WeightedPoints
-from evomeans.exact.projection import ProjectionTools
-from evomeans.exact.subproblem import Multipliers, Subproblem, kmeans
+from evomeans.exact.cases import InvalidProofError, Limits, ProofStep, StepKind
+from evomeans.exact.points import WeightedPoints, kmeans
+from evomeans.exact.projection import Tools
+from evomeans.exact.relaxation import Multipliers, Subproblem
 from evomeans.exact.tree import RelaxationTree, TreeProof, tree_bound
 
 # Rounding of the brute force itself.
@@ -108,9 +107,8 @@ def test_threads_do_not_change_the_proof(count: int) -> None:
     limits = Limits(max_time=600)
     proofs = []
     for number in (1, count):
-        with Threads(number) as threads, threadpool_limits(1):
-            bench = ProjectionTools(threads)
-            tree = RelaxationTree(points, 4, cutoff, None, limits, False, 20, bench)
+        with Tools.with_threads(number) as tools, threadpool_limits(1):
+            tree = RelaxationTree(points, 4, cutoff, None, limits, False, 20, tools)
             proofs.append(tree.prove())
     assert proofs[0].n_nodes >= 9
     assert_same(*proofs)

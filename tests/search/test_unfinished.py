@@ -24,6 +24,7 @@ from evomeans.engines.cpu import engine as cpu_engine
 from evomeans.engines.cpu.engine import CpuEngine
 from evomeans.engines.protocol import Refinement
 from evomeans.engines.reference import ReferenceEngine
+from evomeans.engines.workers import Workers
 from evomeans.path.search import find_mean
 from evomeans.search import DEEP, PAPER, SearchSettings, StopReason, pipeline, solve, timing
 from evomeans.search.stopping import DeferredInterrupt
@@ -219,6 +220,22 @@ def test_k_means_on_few_samples_comes_first_if_seeding_would_take_too_long(
     rows = engine.frame.encode(X)
     is_sample = (engine.begun[0][:, None] == rows).all(axis=2).any(axis=1)
     assert is_sample.all() == (name == "k-means++")
+
+
+def test_a_search_without_any_time_waits_for_nothing(monkeypatch) -> None:
+    """A path makes dozens of them when its time is up, and moments add up."""
+    waited = []
+    is_done = Workers.is_done
+    monkeypatch.setattr(
+        Workers, "is_done", lambda own, task, t: waited.append(t) or is_done(own, task, t)
+    )
+    monkeypatch.setattr(SlowSeeding, "labelling_seconds", lambda own, n_clusters: 0.0)
+    engine = SlowSeeding(lambda: None)
+    clock, rng = ScriptedClock(), np.random.default_rng(0)
+    found = solve(engine, 30, DEEP_SHORT, rng, clock=clock, spent=5.0)
+    assert is_complete(found, engine)
+    assert found.is_unfinished
+    assert waited[0] == 0.0
 
 
 def test_seeding_that_takes_its_share_of_the_time_is_hurried() -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 import evomeans
+from evomeans.engines.protocol import Ability
 from evomeans.engines.reference import ReferenceEngine
 from evomeans.search import SearchSettings, StopReason, solve
 from evomeans.search.population import (
@@ -432,6 +433,43 @@ def test_impossible_orders_of_waiting_solutions_are_refused(path, name, value):
     orders[-1] = value + (name == "swaps")
     change(path, arrays={f"waiting_{name}": orders})
     refuses(path, f"its waiting_{name} is not within", batch=3)
+
+
+def test_orders_that_the_engine_cannot_carry_out_are_refused(path, monkeypatch):
+    """Momentum in a file of a search whose engine has none."""
+    monkeypatch.setattr(Batches, "abilities", frozenset(Ability) - {Ability.MOMENTUM})
+    search(Checkpoint(path, PROBLEM), stop_at=[13], batch=3)
+    momentum = read_archive(path, FORMAT, VERSION).arrays["waiting_momentum"]
+    assert momentum.size
+    assert not momentum.any()
+    change(path, arrays={"waiting_momentum": ~momentum})
+    refuses(path, "its waiting_momentum contradicts", batch=3)
+
+
+@pytest.mark.parametrize("places", [[0, -1], [1, -2]])
+def test_a_history_out_of_order_is_refused(written, places):
+    """Solutions are numbered as they are made; criteria of the history rely on it."""
+    numbers = read_archive(written, FORMAT, VERSION).arrays["history_number"].copy()
+    assert numbers[places[0]] != numbers[places[1]]
+    numbers[places] = numbers[places[::-1]]
+    change(written, arrays={"history_number": numbers})
+    refuses(written, "history_number contradicts")
+
+
+def test_a_history_beyond_the_offspring_is_refused(written):
+    numbers = read_archive(written, FORMAT, VERSION).arrays["history_number"].copy()
+    numbers[-1] = 10**6
+    change(written, arrays={"history_number": numbers})
+    refuses(written, "history_number contradicts")
+
+
+@pytest.mark.parametrize("name", ["history_inertia", "history_best"])
+def test_a_history_whose_best_is_not_its_lowest_is_refused(written, name):
+    """In the middle, where the last record says nothing of it."""
+    values = read_archive(written, FORMAT, VERSION).arrays[name].copy()
+    values[len(values) // 2] *= 0.5
+    change(written, arrays={name: values})
+    refuses(written, "solution_inertia contradicts")
 
 
 def test_impossible_cluster_weights_are_refused(written):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from evomeans.engines.cpu import engine as cpu
 from evomeans.engines.cpu.instructions import Move
 from evomeans.engines.cpu.samples import with_room
-from evomeans.engines.cpu.workspace import LabelledCenters, Workspace
+from evomeans.engines.cpu.workspace import Workspace
 from evomeans.engines.protocol import Handle
 from evomeans.engines.sampling import WeightedDraw
 from evomeans.typing import FloatArray
@@ -96,8 +96,9 @@ class BaselineCpuEngine(cpu.CpuEngine):
     ) -> tuple[NDArray[np.int32], FloatArray]:
         """Move single samples, in this order, where that costs less than a multiple of before."""
         places, workspace = self.samples.places, self._workspace(n_clusters)
-        moved = move_by_threshold(workspace, labels[self.samples.order], places[order], factor)
-        return moved.labels[places], moved.centers
+        given = labels[self.samples.order], places[order], factor
+        moved, centers = move_by_threshold(workspace, *given)
+        return moved[places], centers
 
     def seed_from(
         self, pool: FloatArray, chances: FloatArray, quantiles: FloatArray
@@ -170,10 +171,10 @@ def foresee_swaps(workspace: Workspace, closest: TwoClosest, point: FloatArray) 
 
 def move_by_threshold(
     workspace: Workspace, labels: NDArray[np.int32], order: NDArray[np.uint32], factor: float
-) -> LabelledCenters:
+) -> tuple[NDArray[Any], FloatArray]:
     """Make a pass of moves, by place; see :mod:`~lab.baselines.engines.thresholds`."""
     clusters = workspace.swapped
     clusters.labels[:] = labels
     gather(workspace.samples, clusters, workspace.target)
     visit_all(workspace.samples, clusters, order, factor, np.empty(workspace.k), workspace.target)
-    return LabelledCenters(clusters.labels.copy(), workspace.target.copy())
+    return clusters.labels.copy(), workspace.target.copy()

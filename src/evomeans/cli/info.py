@@ -25,13 +25,13 @@ def needed_calls() -> list[Any]:
     from evomeans.engines.constrained import engine as constrained
     from evomeans.engines.cpu import predict
     from evomeans.engines.cpu.kernels import calls, other_calls
-    from evomeans.exact import prepare
+    from evomeans.exact import certify
     from evomeans.kernels import matching, merging
 
-    needed = list(prepare.kernel_calls())
+    needed = list(certify.kernel_calls())
     for n_clusters in (1, 10_000):
         needed += [*matching.kernel_calls(n_clusters), *merging.kernel_calls(2 * n_clusters)]
-    needed += [*constrained.kernel_calls(), *trimmed.kernel_calls(), *prepare.line_calls()]
+    needed += [*constrained.kernel_calls(), *trimmed.kernel_calls(), *certify.line_calls()]
     for dtype in (np.float64, np.float32):
         dense = np.ones((1, 1), dtype)
         for samples in (dense, csr_array(dense)):

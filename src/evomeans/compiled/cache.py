@@ -44,17 +44,9 @@ N_BYTES = 32
 class SharedCache:
     """What Numba asks for machine code before it compiles a kernel.
 
-    Parameters
-    ----------
-    kernel : callable
-        The function that is compiled.
-    is_kept : bool
-        Whether anything is read or written.
-
-    Attributes
-    ----------
-    folders : tuple of Path
-        Where machine code is looked for.
+    * ``kernel``: the function that is compiled.
+    * ``is_kept``: whether anything is read or written.
+    * ``folders``: where machine code is looked for.
     """
 
     def __init__(self, kernel: Callable[..., Any], is_kept: bool = True) -> None:
@@ -278,10 +270,7 @@ def _package_of(file: Path) -> Path:
 def exclusive(path: Path, timeout: float = math.inf) -> Iterator[bool]:
     """Hold the lock file ``path``. The system releases it when a process ends, however it ends.
 
-    Yields
-    ------
-    is_held : bool
-        Whether it is held; false if another process still has it after ``timeout`` seconds.
+    Yields whether it is held; false if another process still has it after ``timeout`` seconds.
     """
     with path.open("ab") as file:
         last = time.monotonic() + timeout

@@ -48,22 +48,17 @@ def jit(
 ) -> Any:
     """Compile a kernel on its first call, without the GIL, and keep the machine code on disk.
 
-    Parameters
-    ----------
-    function : callable
-        The kernel; arrays, bundles and numbers in and out. It cannot allocate arrays.
-    fastmath : frozenset of str
-        What the compiler may do to floating-point arithmetic: REORDER lets it reorder sums, which
-        is what vectorises them; FINITE also lets it assume that no number is infinite or none.
-    inline : bool
-        Whether every kernel that calls it gets a copy of its own. A call costs some nanoseconds,
-        and a copy some tenths of a second of compilation.
-    by_address : bool
-        Whether it is only called by its address, by :func:`~evomeans.compiled.jit.call_at` or
-        through an :func:`~evomeans.compiled.jit.entry`. What a call from Python needs takes a
-        tenth of the compilation, if there are many arrays.
-    choose : callable, optional
-        Takes the types of the arguments, and returns the function to compile for them instead.
+    * ``function``: the kernel; arrays, bundles and numbers in and out. It cannot allocate arrays.
+    * ``fastmath``: what the compiler may do to floating-point arithmetic: REORDER lets it reorder
+      sums, which is what vectorises them; FINITE also lets it assume that no number is infinite or
+      none.
+    * ``inline``: whether every kernel that calls it gets a copy of its own. A call costs some
+      nanoseconds, and a copy some tenths of a second of compilation.
+    * ``by_address``: whether it is only called by its address, by
+      :func:`~evomeans.compiled.jit.call_at` or through an :func:`~evomeans.compiled.jit.entry`.
+      What a call from Python needs takes a tenth of the compilation, if there are many arrays.
+    * ``choose``: takes the types of the arguments, and returns the function to compile for them
+      instead.
 
     Notes
     -----
@@ -110,13 +105,9 @@ The arguments have to be of exactly the types that the address was asked for.
 def entry(kernel: Any, *arguments: Any) -> Callable[..., None]:
     """Return what calls a kernel with what :func:`address_of` returns of bundles, and with numbers.
 
-    Parameters
-    ----------
-    kernel : kernel
-        One that returns nothing.
-    *arguments : bundles and numbers
-        Of the types that calls will have. In place of a bundle that the kernel will not use, a
-        call may have 0.
+    * ``kernel``: one that returns nothing.
+    * ``*arguments``: of the types that calls will have. In place of a bundle that the kernel will
+      not use, a call may have 0.
     """
     if not is_trusted():
         return PlainEntry(kernel, *arguments)

@@ -29,15 +29,9 @@ LONGEST_WAIT = 120.0
 class Kernel(VariantDispatcher):
     """A function that is compiled on its first call from Python, or with the kernels that call it.
 
-    Parameters
-    ----------
-    function : callable
-    options : dict
-        Of Numba.
-    choose : callable, optional
-        Returns the function to compile instead, for these types of the arguments.
-    is_kept : bool
-        Whether machine code is kept on disk.
+    * ``options``: of Numba.
+    * ``choose``: returns the function to compile instead, for these types of the arguments.
+    * ``is_kept``: whether machine code is kept on disk.
     """
 
     def __init__(
@@ -129,11 +123,7 @@ class AddressEntry:
     types the kernel was compiled. Like a call through Numba, a call lets other threads use the
     interpreter.
 
-    Parameters
-    ----------
-    kernel : Kernel
-    *arguments : bundles and numbers
-        Of the types that calls will have.
+    * ``*arguments``: of the types that calls will have.
     """
 
     __slots__ = ("_call", "_name", "_unused")

@@ -265,14 +265,8 @@ if MISSING is None:
     class VariantDispatcher(CPUDispatcher):  # type: ignore[misc]
         """What Numba calls a function that is compiled for types, or the variant for these types.
 
-        Parameters
-        ----------
-        function : callable
-        options : dict
-            Of Numba.
-        pipeline : type of WholeCompiler
-        choose : callable, optional
-            Returns the function to compile instead, for these types of the arguments.
+        * ``options``: of Numba.
+        * ``choose``: returns the function to compile instead, for these types of the arguments.
         """
 
         def __init__(

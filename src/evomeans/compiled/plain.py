@@ -21,13 +21,8 @@ from evomeans.compiled.numba_private import cgutils, ir
 class PlainKernel:
     """A function that Numba compiles when it is called.
 
-    Parameters
-    ----------
-    function : callable
-    options : dict
-        Of :func:`numba.njit`.
-    choose : callable, optional
-        Returns the function to compile instead, for these types of the arguments.
+    * ``options``: of :func:`numba.njit`.
+    * ``choose``: returns the function to compile instead, for these types of the arguments.
     """
 
     # Another process cannot help.
@@ -86,11 +81,8 @@ class PlainKernel:
 class PlainEntry:
     """Calls a kernel with bundles and with numbers.
 
-    Parameters
-    ----------
-    kernel : PlainKernel
-    *arguments : bundles and numbers
-        Of the types that calls will have; such a bundle stands in for one that is not used.
+    * ``*arguments``: of the types that calls will have; such a bundle stands in for one that is not
+      used.
     """
 
     def __init__(self, kernel: PlainKernel, *arguments: Any) -> None:

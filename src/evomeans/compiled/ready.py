@@ -73,13 +73,8 @@ def ready(
 ) -> None:
     """Compile what these calls need, and say so if it takes a while.
 
-    Parameters
-    ----------
-    calls : sequence of Call
-    n_processes : int, optional
-        Including this one; by default as many as pay and as there are cores.
-    done : callable
-        Called with every job that is done.
+    * ``n_processes``: including this one; by default as many as pay and as there are cores.
+    * ``done``: called with every job that is done.
     """
     jobs = missing_jobs(calls)
     seconds = sum(job.seconds for job in jobs)

@@ -54,13 +54,9 @@ class MomentumSchedule:
     def share(self, *, is_moving: bool, is_uphill: bool) -> float:
         """Return the part of the step.
 
-        Parameters
-        ----------
-        is_moving : bool
-            Whether any mean has changed. If none has, no sample has changed its cluster, and it is
-            time to look at the means themselves.
-        is_uphill : bool
-            Whether momentum points uphill.
+        * ``is_moving``: whether any mean has changed. If none has, no sample has changed its
+          cluster, and it is time to look at the means themselves.
+        * ``is_uphill``: whether momentum points uphill.
         """
         if is_uphill or not is_moving:
             self._t = 1.0
@@ -83,14 +79,9 @@ class Momentum:
     ) -> FloatArray | None:
         """Return where the centres go next, or None if they are at a fixed point.
 
-        Parameters
-        ----------
-        centers : (k, d) array
-            Where they are.
-        means : (k, d) array
-            Of their clusters; of an empty one, its centre.
-        weights : (k,) array
-            Of their clusters.
+        * ``centers`` (k, d): where they are.
+        * ``means`` (k, d): of their clusters; of an empty one, its centre.
+        * ``weights`` (k,): of their clusters.
         """
         if np.array_equal(centers, means):
             return None
@@ -114,10 +105,8 @@ EARLIEST, MOST_GAIN = 10, 2.0
 class AbandonRule:
     """Follows one run of K-means.
 
-    Parameters
-    ----------
-    least_explained : float
-        What it has to explain in the end, see :class:`~evomeans.engines.protocol.Order`.
+    * ``least_explained``: what it has to explain in the end, see
+      :class:`~evomeans.engines.protocol.Order`.
     """
 
     def __init__(self, least_explained: float) -> None:
@@ -127,12 +116,8 @@ class AbandonRule:
     def is_hopeless(self, centers: FloatArray, means: FloatArray, weights: FloatArray) -> bool:
         """Look at the clusters of the present centres; say whether to give up.
 
-        Parameters
-        ----------
-        centers, means : (k, d) arrays
-            Both in the frame.
-        weights : (k,) array
-            Of the clusters.
+        * ``centers`` and ``means`` (k, d): both in the frame.
+        * ``weights`` (k,): of the clusters.
         """
         if not self._least:
             return False

@@ -190,14 +190,8 @@ FEW_CENTERS = 1 / 16
 class Descent:
     """Where a local search ended, in the frame.
 
-    Parameters
-    ----------
-    centers : (k, d) array
-    labels : (n,) array
-    objective : float
-    cluster_weights : (k,) array
-    n_iter : int
-        Assignments of all samples.
+    * ``centers`` (k, d), ``labels`` (n,), ``cluster_weights`` (k,)
+    * ``n_iter``: assignments of all samples.
     """
 
     centers: FloatArray
@@ -210,15 +204,10 @@ class Descent:
 class ModelEngine(Abandonable, DrawnCenters, CountingSamples, ABC):
     """Samples in memory, and the course of a refinement around the local search of a model.
 
-    Parameters
-    ----------
-    weights : (n,) array
-        Of the samples. Those drawn for centres are drawn by ``chances``, which are the same unless
-        a model has samples that cannot be centres.
-    frame : Frame
-        The coordinates of samples and centres.
-    n_jobs : int
-        Refinements at a time.
+    * ``weights`` (n,): of the samples. Those drawn for centres are drawn by ``chances``, which are
+      the same unless a model has samples that cannot be centres.
+    * ``frame``: the coordinates of samples and centres.
+    * ``n_jobs``: refinements at a time.
     """
 
     batch = 1

@@ -108,25 +108,14 @@ def course(
 ) -> Steps[Level]:
     """Relocate, run K-means, refill empty clusters, swap centres, and settle.
 
-    Parameters
-    ----------
-    start : Order
-    total_weight : float
-        Of all samples.
-    reached : Level, optional
-        Where the engine stands, if it has relocated and run K-means before it asks what follows.
-    leads : bool
-        Whether the engine has an answer to :class:`Lead`; else it is asked for assignments.
+    * ``total_weight``: of all samples.
+    * ``reached``: where the engine stands, if it has relocated and run K-means before it asks what
+      follows.
+    * ``leads``: whether the engine has an answer to :class:`Lead`; else it is asked for
+      assignments.
 
-    Yields
-    ------
-    Step
-        What the engine has to do next. It sends the answer.
-
-    Returns
-    -------
-    Level
-        Where the refinement ended; of infinite inertia if it was given up.
+    Yields what the engine has to do next; it sends the answer. Returns where the refinement ended;
+    of infinite inertia if it was given up.
     """
     if reached is None:
         level = yield from _descent(start, total_weight, leads)

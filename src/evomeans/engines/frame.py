@@ -136,19 +136,11 @@ def limb_bits(n_samples: int) -> int:
 def column_scales(extents: Any, weights: Any, bits: int) -> Any:
     """Factors that bring every term of every column below ``2**bits``.
 
-    Parameters
-    ----------
-    extents : (d,) array
-        The largest absolute value of every column.
-    weights : (n,) or (0,) array
-        Empty for equal weights.
-    bits : int
-        Size of a limb.
+    * ``extents`` (d,): the largest absolute value of every column.
+    * ``weights`` (n,) or (0,): empty for equal weights.
+    * ``bits``: size of a limb.
 
-    Returns
-    -------
-    scales : (d + 1,) array
-        Powers of two; the last one is for the weights themselves.
+    Returns d + 1 powers of two; the last one is for the weights themselves.
     """
     heaviest = float(weights.max()) if len(weights) else 1.0
     largest = np.append(extents, 1.0) * heaviest
@@ -161,12 +153,8 @@ def means_of(sums: Any, centers: Any, scales: Any, limb: float) -> tuple[Any, An
 
     The same arithmetic as :func:`~evomeans.engines.cpu.sums.update_center`, to the last bit.
 
-    Parameters
-    ----------
-    sums : (k, 2, d + 1) array of int64
-    centers : (k, d) array
-    scales, limb
-        Of the numbers in ``sums``.
+    * ``sums`` (k, 2, d + 1) of int64, ``centers`` (k, d)
+    * ``scales`` and ``limb``: of the numbers in ``sums``.
     """
     totals = sums[:, 0] + sums[:, 1] * (1.0 / limb)
     weights = totals[:, -1] / scales[-1]

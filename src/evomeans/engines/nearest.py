@@ -31,16 +31,11 @@ Answer = TypeVar("Answer")
 def labels(X: Any, centers: FloatArray, frame: Frame, n_threads: int = 1) -> NDArray[np.int32]:
     """Find the closest centre of every sample; the lowest index on ties.
 
-    Parameters
-    ----------
-    X : (n, d) array or CSR matrix of float32 or float64
-        Finite samples in data units. They may lie outside of the frame.
-    centers : (k, d) array of float64
-        In the frame.
-    frame : Frame
-        Without a shift if ``X`` is sparse.
-    n_threads : int
-        The result does not depend on it.
+    * ``X`` (n, d) or CSR matrix of float32 or float64: finite samples in data units. They may lie
+      outside of the frame.
+    * ``centers`` (k, d) of float64: in the frame.
+    * ``frame``: without a shift if ``X`` is sparse.
+    * ``n_threads``: the result does not depend on it.
     """
     result = np.empty(X.shape[0], np.int32)
 

@@ -39,14 +39,9 @@ from evomeans.typing import Flags, FloatArray
 class ReferenceEngine(DrawnCenters, OneAtATime):
     """Dense samples, brute force, one thread.
 
-    Parameters
-    ----------
-    X : (n, d) array
-        Samples in data units.
-    sample_weight : (n,) array, optional
-        Non-negative, not all zero.
-    frame : Frame, optional
-        The frame to work in, by default the one around ``X``.
+    * ``X`` (n, d): samples in data units.
+    * ``sample_weight`` (n,): non-negative, not all zero.
+    * ``frame``: the frame to work in, by default the one around ``X``.
     """
 
     batch = 1

@@ -79,19 +79,13 @@ def prepare_kernels(
 
     This belongs before the search and its clock. Ctrl-C is not deferred in here.
 
-    Parameters
-    ----------
-    name : str
-        The engine. That of a Dask array is "auto" or "dask"; "cpu" if samples of it are searched.
-    X, n_clusters
-        The samples, and the number of clusters.
-    abilities : frozenset of Ability
-        What the search uses beyond K-means.
-    matching, merging : bool
-        Whether it matches centres, and whether it merges clusters, which all engines leave to the
-        same kernels.
-    momentum : bool
-        Whether K-means may have momentum.
+    * ``name``: the engine. That of a Dask array is "auto" or "dask"; "cpu" if samples of it are
+      searched.
+    * ``X`` and ``n_clusters``: the samples, and the number of clusters.
+    * ``abilities``: what the search uses beyond K-means.
+    * ``matching`` and ``merging``: whether it matches centres, and whether it merges clusters,
+      which all engines leave to the same kernels.
+    * ``momentum``: whether K-means may have momentum.
     """
     is_cpu = name == "cpu" or (name == "auto" and not is_dask(X))
     # Of sparse samples, the type of the indices matters as well; of k, whether 16 bits hold labels.
@@ -124,10 +118,7 @@ def prepare_kernels(
 def prepare_calls(calls: Sequence[Any]) -> None:
     """Compile what an engine with kernels of its own needs, see :func:`prepare_kernels`.
 
-    Parameters
-    ----------
-    calls : sequence of Call
-        See :class:`~evomeans.compiled.ready.Call`.
+    * ``calls``: see :class:`~evomeans.compiled.ready.Call`.
     """
     from evomeans.compiled.ready import ready
 

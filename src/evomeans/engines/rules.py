@@ -42,12 +42,8 @@ def split_mixture(alpha: float, quantile: float) -> tuple[bool, float]:
     Drawing the part first and the sample then is the same distribution as drawing from the sum,
     but the first part needs no distances.
 
-    Returns
-    -------
-    by_distance : bool
-        Whether the sample is to be drawn by wᵢδᵢ instead of wᵢ.
-    quantile : float
-        The uniform number in [0, 1) left for that draw.
+    Returns whether the sample is to be drawn by wᵢδᵢ instead of wᵢ, and the uniform number in
+    [0, 1) left for that draw.
     """
     uniform_part = 1.0 - alpha
     if quantile < uniform_part:
@@ -70,11 +66,7 @@ def sits_on_centers(squares: NDArray[np.float64], norms: NDArray[np.float64]) ->
 
     Then an empty cluster cannot be helped: there are fewer distinct samples than clusters.
 
-    Parameters
-    ----------
-    squares : (n,) array
-        Squared distances of the samples that count to their centres.
-    norms : (n,) array
-        Their own squared lengths.
+    * ``squares`` (n,): squared distances of the samples that count to their centres.
+    * ``norms`` (n,): their own squared lengths.
     """
     return bool(np.all(squares <= ROUNDING * norms))

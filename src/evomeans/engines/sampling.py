@@ -35,16 +35,10 @@ ROWS_AT_A_TIME = 2**20
 class Drawing:
     """How a sample is drawn.
 
-    Parameters
-    ----------
-    seed : int
-        Below 2⁶⁴.
-    size : int
-        How many rows to expect.
-    centers : (k, d) array, optional
-        Rough centres in the engine's frame. Without them, only weights count.
-    cost : float
-        About Σ w‖x − c‖² over all rows, c being the closest of these centres, in the frame.
+    * ``seed``: below 2⁶⁴.
+    * ``size``: how many rows to expect.
+    * ``centers`` (k, d): rough centres in the engine's frame. Without them, only weights count.
+    * ``cost``: about Σ w‖x − c‖² over all rows, c being the closest of these centres, in the frame.
     """
 
     seed: int
@@ -62,16 +56,10 @@ class Drawing:
     ) -> tuple[NDArray[np.intp], FloatArray]:
         """Return the rows of a block that are taken, numbered within it, and their weights.
 
-        Parameters
-        ----------
-        costs : (n_rows,) array, optional
-            w‖x − c‖² of each row. None if there are no centres.
-        weights : (n_rows,) array, optional
-            None for equal weights.
-        total_weight : float
-            Of all blocks.
-        n_rows, first : int
-            Rows of the block, and the number of its first one among all.
+        * ``costs`` (n_rows,): w‖x − c‖² of each row. None if there are no centres.
+        * ``weights`` (n_rows,): None for equal weights.
+        * ``total_weight``: of all blocks.
+        * ``n_rows`` and ``first``: rows of the block, and the number of its first one among all.
         """
         rows: list[Any] = []
         taken: list[Any] = []
@@ -125,11 +113,7 @@ NONE_TAKEN = np.empty(0, np.intp)
 class WeightedDraw:
     """Turns uniform numbers into row numbers, each row having its share of the total weight.
 
-    Parameters
-    ----------
-    n_samples : int
-    weights : (n,) array, optional
-        None for equal weights.
+    * ``weights`` (n,): None for equal weights.
     """
 
     def __init__(self, n_samples: int, weights: FloatArray | None) -> None:

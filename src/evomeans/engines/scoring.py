@@ -75,25 +75,15 @@ def scorer_for(
 class Scorer:
     """Compares blocks of dense samples with the centres.
 
-    Parameters
-    ----------
-    centers : (k, d) array of float64
-        In the frame.
-    frame : Frame
-    precision : dtype
-        In which scores are computed.
-    measuring : bool
-        Whether distances will be asked for, and not only labels.
-
-    Attributes
-    ----------
-    is_plain : bool
-        Whether samples are multiplied as they are. With z a sample in the frame but for its shift,
-        and s the shift plus the middle, the score is (‖c‖² + 2s·c) − 2z·c. Its error is bounded as
-        before if ‖z‖ + ‖s‖ takes the place of ‖x‖: more samples are unclear, but nothing has to be
-        written. Not where s is long compared with the centres.
-    is_compiled : bool
-        Whether kernels are worth their compilation. They give the same labels as NumPy.
+    * ``centers`` (k, d) of float64: in the frame.
+    * ``precision``: in which scores are computed.
+    * ``measuring``: whether distances will be asked for, and not only labels.
+    * ``is_plain``: whether samples are multiplied as they are. With z a sample in the frame but for
+      its shift, and s the shift plus the middle, the score is (‖c‖² + 2s·c) − 2z·c. Its error is
+      bounded as before if ‖z‖ + ‖s‖ takes the place of ‖x‖: more samples are unclear, but nothing
+      has to be written. Not where s is long compared with the centres.
+    * ``is_compiled``: whether kernels are worth their compilation. They give the same labels as
+      NumPy.
     """
 
     is_compiled = False

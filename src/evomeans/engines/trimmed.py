@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from evomeans.compiled.jit import jit
 from evomeans.compiled.ready import Call
 from evomeans.engines.base import Descent, ModelEngine, is_hopeless, weighted_sum
+from evomeans.engines.constrained.engine import closest_centers, measured_blocks
 from evomeans.engines.constrained.engine import kernel_calls as constrained_calls
-from evomeans.engines.constrained.engine import measured_squares
 from evomeans.engines.constrained.layout import NONE, Clustering, Items, MoveMemory
 from evomeans.engines.constrained.moves import centre, measure, move_items
 from evomeans.engines.frame import Frame
@@ -43,23 +43,13 @@ def exchange_outliers(
 ) -> int:
     """Let samples count that are left out, each instead of another one, where the objective falls.
 
-    Parameters
-    ----------
-    items : Items
-        Their weights are what counts of the samples, in and out.
-    clusters : Clustering
-        With the means and weights of what counts, in and out.
-    weights : (n,) array
-        All of the weights of the samples.
-    candidates, away : (k, CANDIDATES) arrays
-        Working memory.
-    squares : (k,) array
-        Working memory.
+    * ``items``: their weights are what counts of the samples, in and out.
+    * ``clusters``: with the means and weights of what counts, in and out.
+    * ``weights`` (n,): all of the weights of the samples.
+    * ``candidates`` and ``away`` (k, CANDIDATES): working memory.
+    * ``squares`` (k,): working memory.
 
-    Returns
-    -------
-    exchanged : int
-        How many exchanges there were.
+    Returns how many exchanges there were.
     """
     k, exchanged = clusters.means.shape[0], 0
     list_farthest(items, clusters, candidates, away)
@@ -191,14 +181,9 @@ OUTLIER = -1
 class Trimming(NamedTuple):
     """Samples with the centres closest to them, and how much of each counts.
 
-    Parameters
-    ----------
-    labels : (n,) array
-        Closest centres.
-    squares : (n,) array
-        Squared distances to them.
-    kept : (n,) array
-        What is left of the weights.
+    * ``labels`` (n,): closest centres.
+    * ``squares`` (n,): squared distances to them.
+    * ``kept`` (n,): what is left of the weights.
     """
 
     labels: NDArray[np.int64]
@@ -219,15 +204,10 @@ class Trimming(NamedTuple):
 class TrimmedEngine(ModelEngine):
     """Dense samples, of which a given weight is left out: that of those farthest from centres.
 
-    Parameters
-    ----------
-    X : (n, d) array
-        Samples in data units.
-    sample_weight : (n,) array, optional
-    trimmed : float
-        The weight to leave out. The last sample may be left out in part.
-    n_jobs : int
-        Refinements at a time.
+    * ``X`` (n, d): samples in data units.
+    * ``sample_weight`` (n,)
+    * ``trimmed``: the weight to leave out. The last sample may be left out in part.
+    * ``n_jobs``: refinements at a time.
     """
 
     def __init__(
@@ -250,13 +230,9 @@ class TrimmedEngine(ModelEngine):
         """Return a few samples."""
         return self.items.points[chosen]
 
-    def squares(self, centers: FloatArray) -> FloatArray:
-        """Squared distances of all samples to all centres."""
-        return measured_squares(self, self.items, centers)
-
-    def trim(self, squares: FloatArray) -> Trimming:
+    def trim(self, centers: FloatArray) -> Trimming:
         """Find the closest centres, and leave out the samples that are farthest from theirs."""
-        labels, nearest = squares.argmin(axis=1), squares.min(axis=1)
+        labels, nearest = closest_centers(self, self.items, centers)
         # The first of equals goes first.
         order = np.argsort(-nearest, kind="stable")
         kept = self.weights.copy()
@@ -266,17 +242,18 @@ class TrimmedEngine(ModelEngine):
 
     def nearest(self, centers: FloatArray) -> FloatArray:
         """Squared distances to the closest centres; zero for what is left out."""
-        found = self.trim(self.squares(centers))
+        found = self.trim(centers)
         return np.where(found.kept > 0.0, found.squares, 0.0)
 
     def assign(self, centers: FloatArray) -> tuple[Labels, float]:
         """Label the samples, −1 for those left out; return the objective too."""
-        found = self.trim(self.squares(centers))
+        found = self.trim(centers)
         return found.labels_with_outliers(self.weights), self.in_data_units(found.objective)
 
     def distances(self, centers: FloatArray) -> FloatArray:
         """Distances of all samples to all centres."""
-        return np.ldexp(np.sqrt(self.squares(centers)), -self.frame.exponent)
+        squares = [found for _, found in measured_blocks(self, self.items, centers)]
+        return np.ldexp(np.sqrt(np.concatenate(squares)), -self.frame.exponent)
 
     def descend(self, centers: FloatArray, single_moves: bool, goal: float = math.inf) -> Descent:
         """Alternate assignment, trimming, means, single moves and exchanges until none improves."""
@@ -290,7 +267,7 @@ class TrimmedEngine(ModelEngine):
         n_iter = 0
         for _ in range(MOST_ROUNDS):
             self.reach(best_means)
-            found = self.trim(self.squares(means))
+            found = self.trim(means)
             n_iter += 1
             if found.objective >= best * IMPROVED or is_hopeless(best, found.objective, goal):
                 break
@@ -302,7 +279,7 @@ class TrimmedEngine(ModelEngine):
             # Only moves fill clusters that are empty.
             if (improves and lower >= best * IMPROVED) or not clusters.weights.all():
                 self._move(items, clusters, work)
-        found = self.trim(self.squares(best_means))
+        found = self.trim(best_means)
         totals = np.bincount(found.labels, found.kept, k).astype(np.float64)
         labels = found.labels_with_outliers(self.weights)
         return Descent(best_means, labels, found.objective, totals, n_iter)

@@ -103,13 +103,8 @@ class Workers:
     Results depend neither on the number of workers nor on their speed: nothing that an engine
     remembers changes a result.
 
-    Parameters
-    ----------
-    engine : Engine
-        It works alone where more would not pay.
-    n_clusters : int
-    most : int
-        Workers at most.
+    * ``engine``: it works alone where more would not pay.
+    * ``most``: workers at most.
 
     Notes
     -----

@@ -131,81 +131,42 @@ def certify(
         check_int("sampled_parts", sampled_parts, at_least=2)
     if part_size is not None:
         check_int("part_size", part_size, at_least=2)
-    return _certified(
-        X,
-        labels,
-        sample_weight,
-        k,
-        limit,
-        target,
-        n_threads,
-        check_engine(engine, ENGINES),
-        check_method(method),
-        sampled_parts,
-        part_size,
-        constrained,
-        _listener(progress, check_int("verbose", int(verbose), at_least=0)),
-    )
-
-
-def _certified(
-    X: NDArray[np.float64],
-    labels: NDArray[np.int64],
-    sample_weight: NDArray[np.float64] | None,
-    k: int,
-    max_time: float,
-    gap: float,
-    n_threads: int,
-    engine: str,
-    method: str | None,
-    sampled_parts: int | None,
-    part_size: int | None,
-    constrained: bool,
-    progress: Progress,
-) -> Certificate:
+    listener = _listener(progress, check_int("verbose", int(verbose), at_least=0))
+    engine, wanted = check_engine(engine, ENGINES), check_method(method)
     # Imported here: it loads Numba.
+    from evomeans.exact.cases import Limits
     from evomeans.exact.certificate import certificate_of
-    from evomeans.exact.certify import (
-        MOST_POINTS,
-        MOST_POINTS_ON_GPU,
-        attempt,
-        choose_method,
-    )
-    from evomeans.exact.limits import Limits
+    from evomeans.exact.certify import MOST_POINTS_ON_GPU, attempt, prepare
+    from evomeans.exact.parts import MOST_POINTS
     from evomeans.exact.points import WeightedPoints, inertia_of_samples, labels_of_samples
-    from evomeans.exact.prepare import prepare
     from evomeans.exact.proofs import Method
 
     prepare()
     points = WeightedPoints.of_samples(X, sample_weight)
     if points.n == 0:
         raise ValueError("sample_weight must not be zero for all samples.")
-    known = points.labels_of_points(labels)
     given = inertia_of_samples(points, X, sample_weight, labels)
     if points.n > k or not points.is_whole:
         check_range(given.value)
-    wanted = None if method is None else Method(method)
     projector = projector_of(engine)
-    most_points = MOST_POINTS_ON_GPU if engine == "gpu" else MOST_POINTS
-    reason = "asked for" if wanted else choose_method(points, k, most_points).reason
     with DeferredInterrupt() as interrupt, threadpool_limits(1):
-        limits = Limits(gap, max_time, lambda: interrupt.requested, progress)
+        limits = Limits(target, limit, lambda: interrupt.requested, listener)
         finding = attempt(
             points,
             k,
-            known,
+            points.labels_of_points(labels),
             limits,
-            method=wanted,
+            method=None if wanted is None else Method(wanted),
             run=parallel_map(n_threads),
             n_jobs=n_threads,
             projector=projector,
-            most_points=most_points,
+            most_points=MOST_POINTS_ON_GPU if engine == "gpu" else MOST_POINTS,
             sampled_parts=sampled_parts,
             part_size=part_size,
         )
     if interrupt.requested:
         warnings.warn(
-            "certify was interrupted; the best bound so far is kept.", RuntimeWarning, stacklevel=3
+            "certify was interrupted; the best bound so far is kept.", RuntimeWarning, stacklevel=2
         )
     best, inertia = labels.astype(np.int32), given
     if not constrained:
@@ -213,18 +174,7 @@ def _certified(
         other = inertia_of_samples(points, X, sample_weight, found)
         if points.is_whole or other.value <= given.value:
             best, inertia = found, other
-    return certificate_of(
-        points,
-        finding,
-        k,
-        gap=gap,
-        reason=reason,
-        limits=limits,
-        labels=best,
-        known=inertia,
-        given=given,
-        constrained=constrained,
-    )
+    return certificate_of(points, finding, k, limits, best, inertia, given, constrained)
 
 
 def check_range(inertia: float) -> None:
@@ -239,9 +189,9 @@ def check_range(inertia: float) -> None:
 def projector_of(engine: str) -> Any:
     """Return where a relaxation computes its eigenvectors."""
     if engine == "cpu":
-        from evomeans.exact.projection import CpuProjector
+        from evomeans.exact.projection import Projector
 
-        return CpuProjector
+        return Projector
     from evomeans.engines.gpu import chosen_device
 
     device = chosen_device()

@@ -136,7 +136,7 @@ def check_outliers(
 def settled(engine: Any, centers: FloatArray, dtype: Any) -> FinalSolution:
     """Round and order the centres; label the samples by them, and trim once more."""
     rounded = lexicographic(engine.frame.decode(centers).astype(dtype))
-    found = engine.trim(engine.squares(encode_centers(engine.frame, rounded)))
+    found = engine.trim(encode_centers(engine.frame, rounded))
     labels = found.labels_with_outliers(engine.weights)
     sizes = np.bincount(found.labels, found.kept, len(rounded))
     counted = found.squares[found.kept > 0.0]

@@ -4,7 +4,7 @@ The relaxation minimises <C, Y> over matrices that lie in two simple sets: Y = ร
 0 <= Y' <= I and trace k - 1 on the complement of รป, and V >= 0 that satisfies the cuts. The method
 of multipliers with two blocks [1]_ projects onto one and the other. The first projection takes an
 eigen-decomposition, the second one a few sweeps over the cuts. The multiplier L of Y = V is
-sum mu B - S. Nothing here has to be exact: `bound` evaluates what is found.
+sum mu B - S. Nothing here has to be exact: `relaxation` evaluates what is found.
 
 References
 ----------
@@ -22,18 +22,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from evomeans.exact.bound import dual_matrix, pairs_to_fix, proven_bound, quick_bound
-from evomeans.exact.cut_search import CutFinder
-from evomeans.exact.limits import Limits
-from evomeans.exact.projection import ProjectionTools, finish, point_to_project, relax
-from evomeans.exact.subproblem import (
-    MOST_MEMBERS,
-    Cuts,
+from evomeans.exact.cases import Limits, untold
+from evomeans.exact.cuts import MOST_MEMBERS, CutFinder, Cuts, add_cuts, no_cuts, sweep_cuts
+from evomeans.exact.projection import Tools, finish, point_to_project, relax
+from evomeans.exact.relaxation import (
     Multipliers,
     Subproblem,
-    add_cuts,
-    no_cuts,
-    sweep_cuts,
+    dual_matrix,
+    pairs_to_fix,
+    proven_bound,
+    quick_bound,
 )
 from evomeans.typing import FloatArray
 
@@ -97,20 +95,13 @@ class Iterate:
 
 @dataclass
 class MultiplierSearch:
-    """One subproblem, and the best multipliers found for it.
-
-    Parameters
-    ----------
-    problem : Subproblem
-        Pairs to keep apart are added on the way.
-    iterate : Iterate
-        Where to begin.
-    tools : ProjectionTools
-    """
+    """One subproblem, and the best multipliers found for it."""
 
     problem: Subproblem
+    """Pairs to keep apart are added on the way."""
     iterate: Iterate
-    tools: ProjectionTools = field(default_factory=ProjectionTools)
+    """Where to begin; then where the search stands."""
+    tools: Tools = field(default_factory=Tools)
     best: Multipliers = field(init=False)
     bound: float = field(init=False, default=-math.inf)
     """Quick bound of the best multipliers."""
@@ -132,20 +123,13 @@ class MultiplierSearch:
         self,
         limits: Limits,
         patience: int,
-        tell: Callable[[float], None] | None = None,
+        tell: Callable[[float], None] = untold,
         far_patience: int | None = None,
     ) -> None:
         """Iterate until the gap is closed, time is up, or nothing changes any more.
 
-        Parameters
-        ----------
-        limits : Limits
-        patience : int
-            Rounds without progress before the search ends.
-        tell : callable, optional
-            Called with the best bound after every round.
-        far_patience : int, optional
-            Instead of ``patience`` while the gap is wide; by default the same.
+        ``patience`` is how many rounds without progress end the search, ``far_patience`` the same
+        while the gap is wide. ``tell`` hears of the best bound after every round.
         """
         rounds = Rounds(self)
         last_progress, reference = 0, -math.inf
@@ -161,8 +145,7 @@ class MultiplierSearch:
             missing = self.problem.cutoff - self.bound
             if self.bound > reference + max(2e-5 * self.problem.cutoff, STALLED * missing):
                 reference, last_progress = self.bound, number
-            if tell is not None:
-                tell(self.bound)
+            tell(self.bound)
             self.iterate = rounds.state()
             self.Y = rounds.Y
             if self.gap <= 0.9 * limits.gap or limits.expired():
@@ -191,7 +174,7 @@ class MultiplierSearch:
         multipliers = rounds.multipliers()
         try:
             M = dual_matrix(self.problem, multipliers)[0]
-            bound = quick_bound(self.problem, M, rounds.projector.lowest_sum)
+            bound = quick_bound(self.problem, M, rounds.projector)
         except (ValueError, np.linalg.LinAlgError):
             return
         if bound > self.bound:
@@ -229,7 +212,7 @@ class Rounds:
         self.ages = np.zeros(len(self.cuts))
         v = problem.roots / math.sqrt(problem.weights.sum())
         self.projector = search.tools.projector(v, problem.k)
-        self.finder = CutFinder(n, search.tools.threads)
+        self.finder = CutFinder(n, search.tools)
         self.A, self.base, self.matrix = (np.empty((n, n)) for _ in range(3))
         self.n_found = -1
 

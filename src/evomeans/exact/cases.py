@@ -15,14 +15,15 @@ from __future__ import annotations
 
 import heapq
 import math
+import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, ClassVar, Generic, TypeVar
 
-from evomeans.exact.limits import Limits
 from evomeans.exact.points import SMALLEST_INERTIA, WeightedPoints
-from evomeans.exact.projection import ProjectionTools
+from evomeans.exact.projection import Tools
 from evomeans.typing import Integers
 
 LARGEST_CUTOFF = 1e290
@@ -51,35 +52,22 @@ class StepKind(IntEnum):
 
 @dataclass(frozen=True)
 class ProofStep(Generic[M]):
-    """One step of a proof.
-
-    Parameters
-    ----------
-    kind : StepKind
-    multipliers : Multipliers or (m,) array, optional
-        Of the relaxation; or prices of the groups of the case, in the units of the points, without
-        their own scatters. Splits need none, nor does the end of a case that is decided.
-    pair : (int, int)
-        The groups, in the plane points, on which a split is made; the case "apart" comes first.
-    """
+    """One step of a proof."""
 
     kind: StepKind
     multipliers: M | None = None
+    """Of the relaxation; or prices of the groups of the case, in the units of the points, without
+    their own scatters. Splits need none, nor does the end of a case that is decided."""
     pair: Pair = (-1, -1)
+    """The groups, in the plane points, on which a split is made; the case "apart" comes first."""
 
 
 @dataclass(frozen=True)
 class CasesProof(Generic[M]):
-    """A proof that no clustering into k clusters costs less than a bound.
-
-    Parameters
-    ----------
-    cutoff : float
-        In the units of the points. Steps that fix only speak of clusterings cheaper than this.
-    steps : tuple of ProofStep
-    """
+    """A proof that no clustering into k clusters costs less than a bound."""
 
     cutoff: float
+    """In the units of the points. Steps that fix only speak of clusterings cheaper than this."""
     steps: tuple[ProofStep[M], ...]
 
     @property
@@ -154,7 +142,48 @@ def follow(rules: Rules[C, M], root: C, proof: CasesProof[M]) -> float:
     return lower
 
 
-# The search
+# ---- the search ----------------------------------------------------------------------------------
+
+Progress = Callable[[float, float, int], object]
+"""Called with the lower bound and the upper bound in units of the data, and the nodes so far."""
+
+
+def untold(*_: object) -> None:
+    """Tell nobody."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to stop: within a relative gap, at the end of the time, or if a person wants it to end.
+
+    The ``clock`` returns seconds; a benchmark may count those of the processor.
+    """
+
+    gap: float = 1e-6
+    max_time: float = 60.0
+    interrupted: Callable[[], bool] = lambda: False
+    progress: Progress = untold
+    clock: Callable[[], float] = time.monotonic
+    start: float = math.nan
+
+    def __post_init__(self) -> None:
+        if math.isnan(self.start):
+            object.__setattr__(self, "start", self.clock())
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the start."""
+        return self.clock() - self.start
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds until ``max_time``."""
+        return self.max_time - self.seconds
+
+    def expired(self) -> bool:
+        """Whether to end with the best bound so far."""
+        return self.interrupted() or self.seconds_left <= 0
+
 
 S = TypeVar("S")
 """Where the work on a case begins."""
@@ -185,23 +214,10 @@ N = TypeVar("N", bound=Node[Any, Any, Any])
 class CaseTree(ABC, Generic[N]):
     """A search tree over the clusterings of some points: the lowest bound is split first.
 
-    Parameters
-    ----------
-    points : WeightedPoints
-        More than k.
-    k : int
-    cutoff : float
-        Inertia of the known clustering, in the units of the points; also one that is too high gives
-        a valid proof.
-    labels : (n,) array, optional
-        The known clustering. It becomes the best one that was found.
-    limits : Limits
-    improving : bool
-        Whether to look for better clusterings.
-    max_nodes : int
-        Cases at most, but for those that are worked on side by side.
-    tools : ProjectionTools, optional
-        Threads, and where eigenvectors are computed.
+    There are more than k points. The ``cutoff`` is the inertia of the known clustering, in the
+    units of the points; one that is too high gives a valid proof, too. The labels become those of
+    the best clustering that was found, which the search looks for if it is ``improving``. Cases
+    that are worked on side by side may exceed ``max_nodes``.
     """
 
     proof_type: ClassVar[type[CasesProof[Any]]]
@@ -219,12 +235,12 @@ class CaseTree(ABC, Generic[N]):
         limits: Limits,
         improving: bool = True,
         max_nodes: int = 10**9,
-        tools: ProjectionTools | None = None,
+        tools: Tools | None = None,
     ) -> None:
         self.points, self.k, self.limits = points, k, limits
         self.cutoff, self.labels = cutoff, labels
         self.improving, self.max_nodes = improving, max_nodes
-        self.tools = tools or ProjectionTools()
+        self.tools = tools or Tools()
         self.n_nodes = 0
         self._better: Integers | None = None
 
@@ -292,7 +308,7 @@ class CaseTree(ABC, Generic[N]):
         for node, pair in zip(nodes, pairs, strict=True):
             node.pair = pair
             calls += [(*half, node.bound) for half in self._halves(node, pair)]
-        children = self.tools.threads.map(self._worked, calls)
+        children = self.tools.map(self._worked, calls)
         self._count(children)
         for node, apart, together in zip(nodes, children[::2], children[1::2], strict=True):
             node.children = apart, together

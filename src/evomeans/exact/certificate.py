@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.exact.cases import InvalidProofError
-from evomeans.exact.certify import Finding
-from evomeans.exact.limits import Limits
+from evomeans.exact.cases import InvalidProofError, Limits
 from evomeans.exact.plane_proof import PlaneProof
 from evomeans.exact.points import UNIT, Enclosure, WeightedPoints, inertia_of_samples
 from evomeans.exact.proofs import (
     DirectProof,
+    Finding,
     Method,
     PartsProof,
     Proof,
@@ -346,40 +345,29 @@ def certificate_of(
     points: WeightedPoints,
     finding: Finding,
     k: int,
-    *,
-    gap: float,
-    reason: str,
     limits: Limits,
     labels: NDArray[np.int32],
     known: Enclosure,
     given: Enclosure,
-    constrained: bool = False,
+    constrained: bool,
 ) -> Certificate:
     """Turn what was found, in the units of the points, into a certificate.
 
-    Parameters
-    ----------
-    points, finding, k, gap, reason, limits
-        The problem, and what was proven about it within which limits.
-    labels : (n_samples,) array
-        The clustering that the certificate is about.
-    known, given : Enclosure
-        Inertia of these labels, and of those that were given, in the units of the data.
-    constrained : bool
-        Whether the labels satisfy constraints.
+    ``known`` is the inertia of the labels that it is about, ``given`` that of those that were
+    given, in the units of the data.
     """
     lower = points.in_data_units(finding.lower)
-    is_closed = closes(known, lower, min(gap, OPTIMAL_GAP))
+    is_closed = closes(known, lower, min(limits.gap, OPTIMAL_GAP))
     status = STATISTICAL if finding.confidence else OPTIMAL if is_closed else BOUNDED
     stop_reason = PROVEN if status == OPTIMAL else _early_end(limits)
-    if stop_reason == EXHAUSTED and closes(known, lower, gap):
+    if stop_reason == EXHAUSTED and closes(known, lower, limits.gap):
         stop_reason = GAP_REACHED
     return Certificate(
         lower_bound=min(lower, known.value),
         upper_bound=known.value,
         status=status,
         method=str(finding.method),
-        reason=finding.reason or reason,
+        reason=finding.reason,
         n_clusters=k,
         n_samples=len(points.places),
         n_features=points.values.shape[1],

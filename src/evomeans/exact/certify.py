@@ -2,89 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
-from evomeans.exact.limits import Limits, Threads
-from evomeans.exact.plane_proof import PlaneTree, plane_bound
+from evomeans.compiled.ready import Call, ready
+from evomeans.exact.cases import Limits
+from evomeans.exact.cuts import (
+    MOST_MEMBERS,
+    add_cuts,
+    find_cuts,
+    grow_stars,
+    no_cuts,
+    sweep_cuts,
+)
+from evomeans.exact.line_program import prefix_sums, row_minima
+from evomeans.exact.parts import MOST_POINTS, Map, by_parts, exchange
+from evomeans.exact.plane_boxes import Boxes, bound_boxes, sort_groups
+from evomeans.exact.plane_case import PricedGroups, descend, join
+from evomeans.exact.plane_master import normal_matrix, times_prices, times_shares
+from evomeans.exact.plane_proof import PlaneTree
 from evomeans.exact.points import SMALLEST_INERTIA, WeightedPoints
-from evomeans.exact.projection import CpuProjector, ProjectionTools, Projector
+from evomeans.exact.projection import (
+    Projector,
+    Tools,
+    capped_simplex,
+    finish,
+    point_to_project,
+    relax,
+    shift,
+)
 from evomeans.exact.proofs import (
     DirectProof,
+    Finding,
     Method,
-    Proof,
     SeparationProof,
     check_proof,
     direct_optimum,
     is_direct,
 )
-from evomeans.exact.separation import separation_bound
-from evomeans.exact.tree import RelaxationTree, TreeProof
+from evomeans.exact.relaxation import fix_pairs
+from evomeans.exact.tree import RelaxationTree
 from evomeans.typing import FloatArray, Integers
 
-MOST_POINTS = 1200
-"""Distinct points up to which the relaxation is solved as a whole; an iteration takes 0.3 s."""
 MOST_POINTS_ON_GPU = 3000
-"""The same for eigenvectors on a GPU."""
+"""Like `MOST_POINTS`, for eigenvectors on a GPU."""
 MOST_IN_PLANE = 2000
 """Distinct points up to which columns are generated; a step of the program grows with n³."""
 SEPARATED = "the clusters are well separated"
 TOO_WIDE = "the samples or weights span too many orders of magnitude for a proof in float64"
 
-Map = Callable[[Callable[..., Any], Iterable[tuple[Any, ...]]], list[Any]]
-"""Calls a function with all these arguments, perhaps several at a time; results in order."""
 
-
-@dataclass(frozen=True)
-class Choice:
-    """A method, and why it was chosen."""
-
-    method: Method
-    reason: str
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What an attempt has proven, in the units of the points.
-
-    Parameters
-    ----------
-    method : Method
-    lower : float
-        No clustering into k clusters costs less. With a ``confidence`` only as likely as that.
-    labels : (n,) array
-        The best clustering known, perhaps better than the given one.
-    proof : Proof
-    n_nodes, n_cuts : int
-    confidence : float, optional
-        Of a statement from a sample of parts.
-    reason : str, optional
-        Why another method was used than the one that suits the problem.
-    """
-
-    method: Method
-    lower: float
-    labels: Integers
-    proof: Proof
-    n_nodes: int = 0
-    n_cuts: int = 0
-    confidence: float | None = None
-    reason: str | None = None
-
-
-def choose_method(points: WeightedPoints, k: int, most_points: int = MOST_POINTS) -> Choice:
-    """Return what to attempt after `separation`, which costs next to nothing, has failed."""
+def choose_method(
+    points: WeightedPoints, k: int, most_points: int = MOST_POINTS
+) -> tuple[Method, str]:
+    """Return what suits a problem that `separation` does not close, and why."""
     n, d = points.values.shape
     if is_direct(points, k):
-        return Choice(Method.DIRECT, "the problem can be solved exactly without a search")
+        return Method.DIRECT, "the problem can be solved exactly without a search"
     if d == 2 and n <= MOST_IN_PLANE:
-        return Choice(Method.PLANE, f"the {n} distinct samples lie in a plane")
+        return Method.PLANE, f"the {n} distinct samples lie in a plane"
     if n <= most_points:
-        return Choice(Method.RELAXATION, f"there are only {n} distinct samples")
-    return Choice(Method.PARTS, f"{n} distinct samples are too many for one relaxation")
+        return Method.RELAXATION, f"there are only {n} distinct samples"
+    return Method.PARTS, f"{n} distinct samples are too many for one relaxation"
 
 
 def attempt(
@@ -96,37 +77,19 @@ def attempt(
     method: Method | None = None,
     run: Map | None = None,
     n_jobs: int = 1,
-    projector: Callable[[FloatArray, int], Projector] = CpuProjector,
+    projector: Callable[[FloatArray, int], Projector] = Projector,
     most_points: int = MOST_POINTS,
     sampled_parts: int | None = None,
     part_size: int | None = None,
 ) -> Finding:
-    """Prove as much as possible about the clusterings of some points.
+    """Prove as much as possible about the clusterings of some points, of which one is known.
 
-    Parameters
-    ----------
-    points : WeightedPoints
-    k : int
-        May exceed the number of points.
-    labels : (n,) array
-        The known clustering, of the points.
-    limits : Limits
-    method : Method, optional
-        By default the one that suits the problem.
-    run : callable, optional
-        How to work on several parts at a time.
-    n_jobs : int
-        How many ``run`` works on, and the threads of a relaxation.
-    projector : callable
-        Where the relaxation computes eigenvectors, see `projection`.
-    most_points : int
-        Distinct points up to which the relaxation is solved as a whole.
-    sampled_parts : int, optional
-        Prove bounds for so many parts only, for a statistical statement.
-    part_size : int, optional
-        Points of a part.
+    ``run`` works on ``n_jobs`` parts at a time; a relaxation has as many threads. The other
+    options are those of `evomeans.certify`, and k may exceed the number of points.
     """
-    wanted = method or choose_method(points, k, most_points).method
+    wanted, reason = choose_method(points, k, most_points)
+    if method is not None:
+        wanted, reason = method, "asked for"
     if wanted is Method.DIRECT and not is_direct(points, k):
         raise ValueError(
             f"method='direct' is for one cluster, one feature, or at most n_clusters + 1 distinct "
@@ -137,65 +100,96 @@ def attempt(
         lower, best = direct_optimum(points, k)
         labels = best if points.inertia(best) < points.inertia(labels) else labels
         is_exact = lower > 0 or (points.n <= k and points.is_whole)
-        reason = None if is_exact else TOO_WIDE
-        return Finding(Method.DIRECT, lower, labels, DirectProof(), reason=reason)
-    separated = _by_separation(points, k, labels)
+        reason = reason if is_exact else TOO_WIDE
+        return Finding(Method.DIRECT, lower, labels, DirectProof(), reason)
+    separated = Finding(Method.SEPARATION, 0.0, labels, SeparationProof(labels), reason)
+    separated = replace(separated, lower=check_proof(points, k, separated.proof))
     cutoff = points.inertia(labels)
-    is_closed = method is None and separated.lower >= cutoff * (1 - limits.gap)
     if method is Method.SEPARATION:
         return separated
     if cutoff < SMALLEST_INERTIA:
         return replace(separated, reason=TOO_WIDE)
-    if is_closed:
+    if method is None and separated.lower >= cutoff * (1 - limits.gap):
         return replace(separated, reason=SEPARATED)
-    if wanted is Method.RELAXATION:
-        with Threads(n_jobs) as threads:
-            bench = ProjectionTools(threads, projector)
-            found = _by_relaxation(points, k, labels, limits, bench)
-    elif wanted is Method.PLANE:
-        found = by_columns(points, k, labels, limits)
+    if wanted is Method.PARTS:
+        found = by_parts(points, k, labels, limits, run, n_jobs, sampled_parts, part_size)
     else:
-        from evomeans.exact.parts import by_parts
-
-        found = by_parts(
-            points,
-            k,
-            labels,
-            limits,
-            run=run,
-            n_jobs=n_jobs,
-            sampled=sampled_parts,
-            part_size=part_size,
-        )
+        with Tools.with_threads(n_jobs, projector) as tools:
+            found = by_cases(wanted, points, k, labels, limits, tools)
     is_best = method is not None or found.lower >= separated.lower or found.confidence is not None
-    return found if is_best else replace(separated, reason=SEPARATED)
+    return replace(found, reason=reason) if is_best else replace(separated, reason=SEPARATED)
 
 
-def _by_separation(points: WeightedPoints, k: int, labels: Integers) -> Finding:
-    lower = separation_bound(points, labels) if labels.max() + 1 == k else 0.0
-    return Finding(Method.SEPARATION, lower, labels, SeparationProof(labels))
-
-
-def _by_relaxation(
-    points: WeightedPoints, k: int, labels: Integers, limits: Limits, tools: ProjectionTools
+def by_cases(
+    method: Method,
+    points: WeightedPoints,
+    k: int,
+    labels: Integers,
+    limits: Limits,
+    tools: Tools | None = None,
 ) -> Finding:
-    known = labels if len(np.unique(labels)) == k else None
-    tree = RelaxationTree(points, k, points.inertia(labels), known, limits, tools=tools)
-    proof: TreeProof = tree.prove()
-    # Whatever the search believes, what counts is what the check of the proof returns.
-    lower = check_proof(points, k, proof)
-    best = labels if tree.labels is None else tree.labels
-    return Finding(Method.RELAXATION, lower, best, proof, proof.n_nodes, proof.n_cuts)
-
-
-def by_columns(points: WeightedPoints, k: int, labels: Integers, limits: Limits) -> Finding:
-    """Raise the bound of prices until it meets the known inertia or time is up."""
-    if points.values.shape[1] != 2:
+    """Raise the bound of a search tree until it meets the known inertia or time is up."""
+    cutoff = points.inertia(labels)
+    tree: PlaneTree | RelaxationTree
+    if method is Method.RELAXATION:
+        known = labels if len(np.unique(labels)) == k else None
+        tree = RelaxationTree(points, k, cutoff, known, limits, tools=tools)
+    elif points.values.shape[1] == 2:
+        tree = PlaneTree(points, k, cutoff, labels, limits)
+    else:
         raise ValueError(
             f"method='plane' is for samples with 2 features, got {points.values.shape[1]}."
         )
-    tree = PlaneTree(points, k, points.inertia(labels), labels, limits)
     proof = tree.prove()
-    # Whatever the search believes, what counts is what the check returns.
-    lower = plane_bound(points, k, proof)
-    return Finding(Method.PLANE, lower, tree.labels, proof, proof.n_nodes, tree.n_columns)
+    # Whatever the search believes, what counts is what the check of the proof returns.
+    lower = check_proof(points, k, proof)
+    best = labels if tree.labels is None else tree.labels
+    n_cuts = tree.n_columns if isinstance(tree, PlaneTree) else proof.n_cuts
+    return Finding(method, lower, best, proof, "", proof.n_nodes, n_cuts)
+
+
+# ---- what is compiled before the clock of a proof starts -----------------------------------------
+
+
+def kernel_calls() -> list[Call]:
+    """Return the calls of all kinds of proofs."""
+    one, grid, cube = np.zeros(1), np.zeros((1, 1)), np.zeros((1, 1, 1))
+    index, small = np.zeros(1, np.int64), np.zeros(1, np.int32)
+    marks, mask = np.zeros(1, np.bool_), np.zeros((1, 1), np.bool_)
+    cuts, row = no_cuts(), np.zeros(MOST_MEMBERS + 1, np.int32)
+    groups = PricedGroups(grid, one, one, index, index, index)
+    boxes = Boxes(np.zeros((1, 1), np.int32), cube, index, one)
+    pairs, scratch = np.zeros((1, 2), np.int64), np.zeros((4, 2), np.int64)
+    parts = grid, grid, one, index, index, grid, one, cube, grid, pairs
+    return [
+        Call(point_to_project, (grid, grid, grid, 1.0, grid), 0.3),
+        Call(shift, (grid, one, one), 0.2),
+        Call(capped_simplex, (one, 1.0), 0.2),
+        Call(relax, (grid, grid, grid, 1.0, grid, grid), 0.3),
+        Call(finish, (grid, grid, mask, grid, grid, grid, grid), 0.4),
+        Call(exchange, (*parts, 0.0), 0.6),
+        Call(find_cuts, (grid, 0.0, 0, 0, cuts, one, index, one, row, one, index), 1.5),
+        Call(grow_stars, (grid, 0.0, 0, 0, cuts, one, index, one, row, one, grid), 1.0),
+        Call(fix_pairs, (grid, one, mask, 0.0, mask), 0.3),
+        Call(bound_boxes, (groups, 0.0, 0.0, 0.0, boxes, grid, index, 1), 2.0),
+        Call(descend, (groups, small, grid, one, 1), 0.7),
+        Call(join, (groups, small, grid, mask), 0.4),
+        Call(sort_groups, (groups, 0.0, 0.0, 0.0, boxes, index, marks, scratch, 1), 2.0),
+        Call(normal_matrix, (index, small, one, one, grid), 0.3),
+        Call(times_prices, (index, small, one, one, one), 0.2),
+        Call(times_shares, (index, small, one, one, one), 0.2),
+        Call(add_cuts, (grid, grid, one, cuts, one), 0.5),
+        Call(sweep_cuts, (grid, mask, one, cuts, one, 1), 0.8),
+    ]
+
+
+def line_calls() -> list[Call]:
+    """Return what the solver of one column calls."""
+    one, sums, index = np.zeros(1), np.zeros((1, 6)), np.zeros(1, np.int32)
+    rows = sums, index, one, one, index, 1, 1, 0, 0, 1.0
+    return [Call(prefix_sums, (one, one, one, sums), 0.6), Call(row_minima, rows, 1.2)]
+
+
+def prepare() -> None:
+    """Compile what proofs call, unless that was done on this machine before."""
+    ready(kernel_calls())

@@ -24,8 +24,9 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,11 +34,11 @@ from scipy.stats import t as students_t
 from threadpoolctl import threadpool_limits
 
 from evomeans.compiled.jit import jit
-from evomeans.exact.certify import MOST_POINTS, Finding, Map
-from evomeans.exact.limits import Limits
-from evomeans.exact.points import SMALLEST_INERTIA, WeightedPoints
+from evomeans.exact.cases import Limits
+from evomeans.exact.points import SMALLEST_INERTIA, WeightedPoints, kmeans
 from evomeans.exact.proofs import (
     DirectProof,
+    Finding,
     Method,
     PartsProof,
     Proof,
@@ -45,10 +46,14 @@ from evomeans.exact.proofs import (
     is_direct,
     part_bounds,
 )
-from evomeans.exact.subproblem import kmeans
 from evomeans.exact.tree import RelaxationTree
 from evomeans.typing import FloatArray, Integers
 
+Map = Callable[[Callable[..., Any], Iterable[tuple[Any, ...]]], list[Any]]
+"""Calls a function with all these arguments, perhaps several at a time; results in order."""
+
+MOST_POINTS = 1200
+"""Distinct points up to which the relaxation is solved as a whole; an iteration takes 0.3 s."""
 TRIALS_PER_POINT = 400
 PAIRS_AT_A_TIME = 1 << 20
 PER_CELL = 8
@@ -282,7 +287,6 @@ def by_parts(
     k: int,
     labels: Integers,
     limits: Limits,
-    *,
     run: Map | None = None,
     n_jobs: int = 1,
     sampled: int | None = None,
@@ -312,13 +316,13 @@ def by_parts(
     count = len(chosen)
     if not is_sample:
         whole = check_proof(points, k, proof)
-        return Finding(Method.PARTS, whole, labels, proof, count, cuts)
+        return Finding(Method.PARTS, whole, labels, proof, "", count, cuts)
     shares = np.array(
         [_restricted_inertia(points.restricted(part), labels[part]) for part in members]
     )
     bounds = np.array(part_bounds(points, k, parts, proofs))[chosen]
     lower = estimated_bound(shares, shares[chosen] - bounds)
-    return Finding(Method.PARTS, lower, labels, proof, count, cuts, CONFIDENCE)
+    return Finding(Method.PARTS, lower, labels, proof, "", count, cuts, CONFIDENCE)
 
 
 def _one_by_one(

@@ -204,6 +204,28 @@ def split_box(boxes: Boxes, top: int) -> tuple[int, int, float, bool]:
 
 
 @jit
+def push_half(
+    groups: PricedGroups,
+    margin: float,
+    boxes: Boxes,
+    top: int,
+    half: int,
+    count: int,
+    axis: int,
+    middle: float,
+) -> tuple[int, float, float]:
+    """Put half of the box in row 0 into row ``top``; return what `restrict` does."""
+    lists, sides = boxes.lists, boxes.sides
+    for side in range(2):
+        for e in range(2):
+            sides[top, side, e] = sides[0, side, e]
+    sides[top, 1 - half, axis] = middle
+    found, bound, value = restrict(groups, margin, sides[top], lists[0], count, lists[top])
+    boxes.counts[top], boxes.bounds[top] = found, bound
+    return found, bound, value
+
+
+@jit
 def bound_boxes(
     groups: PricedGroups,
     least: float,
@@ -235,12 +257,7 @@ def bound_boxes(
             continue
         for half in range(2):
             top += 1
-            for side in range(2):
-                for e in range(2):
-                    sides[top, side, e] = sides[0, side, e]
-            sides[top, 1 - half, axis] = middle
-            found, bound, value = restrict(groups, 0.0, sides[top], lists[0], count, lists[top])
-            boxes.counts[top], bounds[top] = found, bound
+            found, bound, value = push_half(groups, 0.0, boxes, top, half, count, axis, middle)
             if value < least:
                 # Without the way down from here, boxes around it would be split again and again.
                 y0 = (sides[top, 0, 0] + sides[top, 1, 0]) / 2.0
@@ -256,3 +273,89 @@ def bound_boxes(
             if bound >= target:
                 top -= 1
     return min(certain, target)
+
+
+@jit
+def sort_groups(
+    groups: PricedGroups,
+    limit: float,
+    slack: float,
+    finest: float,
+    boxes: Boxes,
+    labels: Integers,
+    is_alone: NDArray[np.bool_],
+    scratch: Integers,
+    most: int,
+) -> int:
+    """Give different labels to groups of which a box needs only one; return how many boxes matter.
+
+    Shapes: labels, is_alone (n,); scratch (4, n + 1).
+    """
+    x, w, prices, members = groups.x, groups.w, groups.prices, groups.members
+    lists, sides, n = boxes.lists, boxes.sides, groups.x.shape[0]
+    # How many groups have a label, how many of them a box needs, their new label, and in which box.
+    sizes, needed, moved, needs = scratch[0], scratch[1], scratch[2], scratch[3]
+    sizes[0] = n
+    n_labels, n_boxes, n_useful, top = 1, 0, 0, 1
+    while top > 0:
+        count, axis, middle, is_final = split_box(boxes, top)
+        top -= 1
+        n_boxes += 1
+        if is_final:
+            # Too small to be split, so that nothing is decided.
+            n_useful += 1
+            for i in range(n):
+                is_alone[i] = True
+            continue
+        for half in range(2):
+            top += 1
+            found, bound, _ = push_half(groups, slack, boxes, top, half, count, axis, middle)
+            # f is at least v everywhere, whatever the bound in this box.
+            left = min(limit - bound, slack)
+            if left <= 0.0:
+                top -= 1
+                continue
+            widest, n_open = 0.0, 0
+            for place in range(found):
+                i = lists[top, place]
+                nearest, farthest = range_of_distance(x, i, sides[top])
+                if w[i] * farthest - prices[i] > -left and w[i] * nearest - prices[i] < left:
+                    n_open += 1
+                    widest = max(widest, w[i] * (farthest - nearest))
+            if n_open > 0 and widest > finest and n_boxes < most:
+                continue
+            n_useful += 1
+            for place in range(found):
+                i = lists[top, place]
+                nearest, farthest = range_of_distance(x, i, sides[top])
+                if w[i] * farthest - prices[i] <= -left:
+                    needs[i] = n_useful
+                    needed[labels[i]] += 1
+                elif w[i] * nearest - prices[i] < left:
+                    is_alone[i] = True
+            for place in range(members.shape[0]):
+                i = members[place]
+                if w[i] * range_of_distance(x, i, sides[top])[0] - prices[i] < left:
+                    is_alone[i] = True
+            # Groups that are needed leave those with the same label that are not.
+            first = n_labels
+            for place in range(found):
+                i = lists[top, place]
+                if needs[i] != n_useful or labels[i] >= first:
+                    continue
+                old = labels[i]
+                if needed[old] == sizes[old]:
+                    continue
+                if moved[old] < first:
+                    moved[old] = n_labels
+                    sizes[n_labels] = 0
+                    needed[n_labels] = 0
+                    n_labels += 1
+                labels[i] = moved[old]
+                sizes[moved[old]] += 1
+            for label in range(first):
+                if moved[label] >= first:
+                    sizes[label] -= needed[label]
+                needed[label] = 0
+            top -= 1
+    return n_useful

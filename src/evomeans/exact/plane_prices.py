@@ -34,12 +34,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial import cKDTree
 
-from evomeans.exact.bound import relative_error
-from evomeans.exact.limits import Limits
+from evomeans.exact.cases import Limits
 from evomeans.exact.plane_boxes import least_value
 from evomeans.exact.plane_case import PlaneCase, clusters_at, descend_all
 from evomeans.exact.plane_master import Master, Members, ProgramSolution
-from evomeans.exact.points import UNIT, sums_by
+from evomeans.exact.points import UNIT, relative_error, sums_by
 from evomeans.typing import FloatArray, Integers
 
 BOX_TOLERANCE = 1e-9

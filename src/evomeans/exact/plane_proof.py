@@ -27,10 +27,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from evomeans.compiled.jit import jit
-from evomeans.exact.bound import outward, relative_error
 from evomeans.exact.cases import (
     CasesProof,
     CaseTree,
@@ -42,14 +39,9 @@ from evomeans.exact.cases import (
     StepKind,
     check_cutoff,
     follow,
+    untold,
 )
-from evomeans.exact.plane_boxes import (
-    MOST_BOXES,
-    Boxes,
-    range_of_distance,
-    restrict,
-    split_box,
-)
+from evomeans.exact.plane_boxes import MOST_BOXES, Boxes, sort_groups
 from evomeans.exact.plane_case import PlaneCase, PricedGroups
 from evomeans.exact.plane_master import together
 from evomeans.exact.plane_prices import (
@@ -60,8 +52,13 @@ from evomeans.exact.plane_prices import (
     first_start,
     proven_bound,
 )
-from evomeans.exact.points import SMALLEST_INERTIA, WeightedPoints
-from evomeans.exact.subproblem import kmeans
+from evomeans.exact.points import (
+    SMALLEST_INERTIA,
+    WeightedPoints,
+    kmeans,
+    outward,
+    relative_error,
+)
 from evomeans.typing import FloatArray, Integers
 
 GAP_MARGIN = 1e-9
@@ -106,97 +103,6 @@ def groups_together(
     # Labels of groups that no box decides are their own.
     labels = np.where(is_alone, n + np.arange(n), labels)
     return np.unique(labels, return_inverse=True)[1].ravel()
-
-
-@jit
-def sort_groups(
-    groups: PricedGroups,
-    limit: float,
-    slack: float,
-    finest: float,
-    boxes: Boxes,
-    labels: Integers,
-    is_alone: NDArray[np.bool_],
-    scratch: Integers,
-    most: int,
-) -> int:
-    """Give different labels to groups of which a box needs only one; return how many boxes matter.
-
-    Shapes: labels, is_alone (n,); scratch (4, n + 1).
-    """
-    x, w, prices, members = groups.x, groups.w, groups.prices, groups.members
-    lists, sides, n = boxes.lists, boxes.sides, groups.x.shape[0]
-    # How many groups have a label, how many of them a box needs, their new label, and in which box.
-    sizes, needed, moved, needs = scratch[0], scratch[1], scratch[2], scratch[3]
-    sizes[0] = n
-    n_labels, n_boxes, n_useful, top = 1, 0, 0, 1
-    while top > 0:
-        count, axis, middle, is_final = split_box(boxes, top)
-        top -= 1
-        n_boxes += 1
-        if is_final:
-            # Too small to be split, so that nothing is decided.
-            n_useful += 1
-            for i in range(n):
-                is_alone[i] = True
-            continue
-        for half in range(2):
-            top += 1
-            for side in range(2):
-                for e in range(2):
-                    sides[top, side, e] = sides[0, side, e]
-            sides[top, 1 - half, axis] = middle
-            found, bound, _ = restrict(groups, slack, sides[top], lists[0], count, lists[top])
-            boxes.counts[top], boxes.bounds[top] = found, bound
-            # f is at least v everywhere, whatever the bound in this box.
-            left = min(limit - bound, slack)
-            if left <= 0.0:
-                top -= 1
-                continue
-            widest, n_open = 0.0, 0
-            for place in range(found):
-                i = lists[top, place]
-                nearest, farthest = range_of_distance(x, i, sides[top])
-                if w[i] * farthest - prices[i] > -left and w[i] * nearest - prices[i] < left:
-                    n_open += 1
-                    widest = max(widest, w[i] * (farthest - nearest))
-            if n_open > 0 and widest > finest and n_boxes < most:
-                continue
-            n_useful += 1
-            for place in range(found):
-                i = lists[top, place]
-                nearest, farthest = range_of_distance(x, i, sides[top])
-                if w[i] * farthest - prices[i] <= -left:
-                    needs[i] = n_useful
-                    needed[labels[i]] += 1
-                elif w[i] * nearest - prices[i] < left:
-                    is_alone[i] = True
-            for place in range(members.shape[0]):
-                i = members[place]
-                if w[i] * range_of_distance(x, i, sides[top])[0] - prices[i] < left:
-                    is_alone[i] = True
-            # Groups that are needed leave those with the same label that are not.
-            first = n_labels
-            for place in range(found):
-                i = lists[top, place]
-                if needs[i] != n_useful or labels[i] >= first:
-                    continue
-                old = labels[i]
-                if needed[old] == sizes[old]:
-                    continue
-                if moved[old] < first:
-                    moved[old] = n_labels
-                    sizes[n_labels] = 0
-                    needed[n_labels] = 0
-                    n_labels += 1
-                labels[i] = moved[old]
-                sizes[moved[old]] += 1
-            for label in range(first):
-                if moved[label] >= first:
-                    sizes[label] -= needed[label]
-                needed[label] = 0
-            top -= 1
-    return n_useful
 
 
 class PlaneProof(CasesProof[FloatArray]):
@@ -285,7 +191,7 @@ class PlaneTree(CaseTree[PlaneNode]):
         if case.is_empty:
             return Node(case, start, math.inf, [ProofStep(StepKind.END)])
         search = PriceSearch(case, self.cutoff, start)
-        search.run(self.limits, self._goal, self._tell if is_root else _silent)
+        search.run(self.limits, self._goal, self._tell if is_root else untold)
         self.n_columns += search.n_columns
         start, prices = search.start, search.prices
         found = evaluate(case, prices)
@@ -325,7 +231,3 @@ class PlaneTree(CaseTree[PlaneNode]):
             return None
         first = np.unique(node.case.groups, return_index=True)[1]
         return int(first[a]), int(first[b])
-
-
-def _silent(bound: float) -> None:
-    """Tell nobody: the bound of one case is not that of the whole."""

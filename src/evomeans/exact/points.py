@@ -186,6 +186,24 @@ def smallest_cost(points: WeightedPoints) -> float:
     return 1e-290 * points.n
 
 
+def relative_error(points: WeightedPoints) -> float:
+    """Return the share by which the computed costs may exceed the true ones.
+
+    Inertias are sums of nonnegative costs times weights, so that relative errors of both carry
+    over: of squared distances (d + 3) u, of their sums over the members of groups 2 n u, of
+    weights, products and roots the rest.
+    """
+    n, d = points.values.shape
+    return 4 * ((2 * n + d + 40) * UNIT + points.weight_error)
+
+
+def outward(points: WeightedPoints, bound: float) -> float:
+    """Lower a bound of the computed problem to one of the data."""
+    if bound <= 0:
+        return 0.0
+    return max(0.0, bound * (1 - relative_error(points)) - smallest_cost(points))
+
+
 def sums_by(labels: Integers, values: FloatArray, count: int = 0) -> FloatArray:
     """Sum the values of every label."""
     return np.bincount(labels, values, count).astype(np.float64)
@@ -360,4 +378,23 @@ def labels_of_samples(points: WeightedPoints, X: FloatArray, found: Integers) ->
         means = np.stack(columns, axis=1) / weights[:, None]
         scores = scaled[left_out] @ means.T - np.square(means).sum(axis=1) / 2
         labels[left_out] = scores.argmax(axis=1)
+    return labels
+
+
+MOST_LLOYD_STEPS = 100
+
+
+def kmeans(points: WeightedPoints, centres: FloatArray) -> Integers | None:
+    """Lloyd's algorithm; None if a cluster loses all its points."""
+    k, labels = len(centres), np.full(points.n, -1)
+    for _ in range(MOST_LLOYD_STEPS):
+        # Up to a term that is the same for all centres.
+        scores = points.values @ centres.T - np.einsum("ij,ij->i", centres, centres) / 2
+        nearest = scores.argmax(axis=1)
+        if np.array_equal(nearest, labels):
+            break
+        labels = nearest
+        if len(np.unique(labels)) < k:
+            return None
+        centres = points.means(labels)
     return labels

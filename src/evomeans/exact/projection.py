@@ -6,16 +6,17 @@ and the eigenvalues clip(λ - t, 0, 1) with the t that gives the right trace.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from evomeans.compiled.jit import REORDER, jit
-from evomeans.exact.limits import Threads
 from evomeans.typing import Flags, FloatArray
 
 
@@ -114,30 +115,11 @@ SMALLEST_FOR_SINGLE = 60
 """Groups from which on single precision pays for the conversion."""
 
 
-class Projector(Protocol):
-    """Projects matrices of one subproblem, again and again."""
+class Projector:
+    """Projects matrices of one subproblem, again and again, with eigenvectors by LAPACK.
 
-    fine: bool
-    """Whether eigenvectors are needed in double precision."""
-    rank: int
-    """Of the last Y'."""
-
-    def project(self, A: FloatArray, size: float) -> FloatArray:
-        """Return the projection of A, whose norm is ``size``; A is overwritten."""
-
-    def lowest_sum(self, A: FloatArray, count: int) -> float:
-        """Return the sum of the lowest eigenvalues of A; A is overwritten."""
-
-
-class CpuProjector:
-    """Eigen-decompositions by LAPACK.
-
-    Parameters
-    ----------
-    v : (n,) array
-        The vector û.
-    k : int
-        Number of clusters.
+    ``v`` is the vector û. ``fine`` says whether eigenvectors are needed in double precision, and
+    ``rank`` is that of the last Y'.
     """
 
     def __init__(self, v: FloatArray, k: int) -> None:
@@ -148,7 +130,13 @@ class CpuProjector:
 
     def project(self, A: FloatArray, size: float) -> FloatArray:
         """Return the projection of A, whose norm is ``size``; A is overwritten."""
-        move_down(A, self._v, size)
+        # First v becomes an eigenvector of A whose eigenvalue lies below all others.
+        product = A @ self._v
+        shift(A, product - (float(self._v @ product) / 2 - 1.5 * size) * self._v, self._v)
+        return self._scaled(A) + self._vv
+
+    def _scaled(self, A: FloatArray) -> NDArray[Any]:
+        """Return Y', in the precision in which it was computed."""
         if not self.fine:
             with np.errstate(over="ignore"):
                 single = A.astype(np.float32)
@@ -158,7 +146,7 @@ class CpuProjector:
         used = values > 0
         self.rank = int(np.count_nonzero(used))
         Q = Q[:, used]
-        return np.asarray((Q * values[used].astype(Q.dtype)) @ Q.T + self._vv)
+        return (Q * values[used].astype(Q.dtype)) @ Q.T
 
     def _leading_pairs(self, A: NDArray[Any]) -> tuple[FloatArray, NDArray[Any]]:
         """Return projected eigenvalues, and their vectors in the precision of A."""
@@ -178,19 +166,14 @@ class CpuProjector:
 
     def lowest_sum(self, A: FloatArray, count: int) -> float:
         """Return the sum of the lowest eigenvalues of A; A is overwritten."""
-        return lowest_sum(A, count)
+        options: dict[str, Any] = {"driver": "evr", "check_finite": False, "overwrite_a": True}
+        return float(eigh(A, eigvals_only=True, subset_by_index=[0, count - 1], **options).sum())
 
 
-class TorchProjector(CpuProjector):
+class TorchProjector(Projector):
     """The same on a GPU, by PyTorch, always in double precision.
 
     Only the search for multipliers uses it. The inequality that counts is evaluated on the CPU.
-
-    Parameters
-    ----------
-    v, k
-        As above.
-    device : torch.device
     """
 
     def __init__(self, v: FloatArray, k: int, device: Any) -> None:
@@ -200,18 +183,14 @@ class TorchProjector(CpuProjector):
         super().__init__(v, k)
         self.fine, self._torch, self._device = True, torch, device
 
-    def project(self, A: FloatArray, size: float) -> FloatArray:
-        """Return the projection of A, whose norm is ``size``; A is overwritten."""
-        move_down(A, self._v, size)
+    def _scaled(self, A: FloatArray) -> NDArray[Any]:
         found, Q = self._decomposed(self._torch.linalg.eigh, A)
         values = projected_values(found.cpu().numpy(), self._k - 1)
         used = int(np.argmax(values > 0))
         self.rank = len(values) - used
         Q = Q[:, used:]
         scaled = Q * self._torch.from_numpy(values[used:]).to(self._device)
-        Y: FloatArray = (scaled @ Q.T).cpu().numpy()
-        Y += self._vv
-        return Y
+        return np.asarray((scaled @ Q.T).cpu().numpy())
 
     def lowest_sum(self, A: FloatArray, count: int) -> float:
         """Return the sum of the lowest eigenvalues of A."""
@@ -233,29 +212,41 @@ def projected_values(values: NDArray[Any], total: float) -> FloatArray:
     return found
 
 
-def move_down(A: FloatArray, v: FloatArray, size: float) -> None:
-    """Make v an eigenvector of A whose eigenvalue lies below all others, in place."""
-    product = A @ v
-    shift(A, product - (float(v @ product) / 2 - 1.5 * size) * v, v)
-
-
-def lowest_sum(A: FloatArray, count: int) -> float:
-    """Return the sum of the lowest eigenvalues of A; A is overwritten."""
-    options: dict[str, Any] = {"driver": "evr", "check_finite": False, "overwrite_a": True}
-    return float(eigh(A, eigvals_only=True, subset_by_index=[0, count - 1], **options).sum())
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class ProjectionTools:
-    """What a search for multipliers works with. None of it changes what is valid.
+class Tools:
+    """Threads, and where eigenvectors are computed. None of it changes what is valid.
 
-    Parameters
-    ----------
-    threads : Threads
-        For cuts, and for cases side by side. They do not change the result.
-    projector : callable
-        Returns a :class:`Projector`, given û and the number of clusters.
+    Threads do not change the result either: kernels and linear algebra run side by side, because
+    they do not hold the interpreter lock. Functions that run in a thread must not use the threads.
     """
 
-    threads: Threads = field(default_factory=Threads)
-    projector: Callable[[FloatArray, int], Projector] = CpuProjector
+    projector: Callable[[FloatArray, int], Projector] = Projector
+    n_threads: int = 1
+    pool: Executor | None = None
+
+    @classmethod
+    @contextmanager
+    def with_threads(
+        cls, count: int, projector: Callable[[FloatArray, int], Projector] = Projector
+    ) -> Iterator[Tools]:
+        """Have threads until the end of the context; one calls functions without any thread."""
+        if count == 1:
+            yield cls(projector)
+            return
+        pool = ThreadPoolExecutor(count, "evomeans proof")
+        try:
+            yield cls(projector, count, pool)
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def map(
+        self, function: Callable[..., Result], calls: Iterable[tuple[Any, ...]]
+    ) -> list[Result]:
+        """Call a function with each of the arguments; return the results in order."""
+        if self.pool is None:
+            return [function(*arguments) for arguments in calls]
+        futures = [self.pool.submit(function, *arguments) for arguments in calls]
+        return [future.result() for future in futures]

@@ -35,27 +35,16 @@ class DirectProof:
 
 @dataclass(frozen=True)
 class SeparationProof:
-    """The clustering itself is the proof; see `separation`.
-
-    Parameters
-    ----------
-    labels : (n,) array
-        Of the points.
-    """
+    """The clustering of the points itself is the proof; see `separation`."""
 
     labels: Integers
 
 
 @dataclass(frozen=True)
 class PartsProof:
-    """A partition of the points, and a proof for each part: the bounds add up; see `parts`.
+    """The part of every point, and a proof for each part: the bounds add up; see `parts`.
 
-    Parameters
-    ----------
-    parts : (n,) array
-        The part of every point.
-    proofs : tuple
-        One for each part; None for a part whose bound counts as zero.
+    The bound of a part without a proof counts as zero.
     """
 
     parts: Integers
@@ -63,6 +52,25 @@ class PartsProof:
 
 
 Proof = DirectProof | SeparationProof | TreeProof | PlaneProof | PartsProof
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What an attempt has proven, in the units of the points."""
+
+    method: Method
+    lower: float
+    """No clustering into k clusters costs less; if there is a confidence, only as likely as that.
+    """
+    labels: Integers
+    """The best clustering known, perhaps better than the given one."""
+    proof: Proof
+    reason: str = ""
+    """Why this method was used."""
+    n_nodes: int = 0
+    n_cuts: int = 0
+    confidence: float | None = None
+    """Of a statement from a sample of parts."""
 
 
 def check_proof(points: WeightedPoints, k: int, proof: Proof) -> float:
@@ -79,21 +87,17 @@ def check_proof(points: WeightedPoints, k: int, proof: Proof) -> float:
         if not is_direct(points, k):
             raise InvalidProofError("The proof is one for simpler problems.")
         return direct_optimum(points, k)[0]
-    if isinstance(proof, SeparationProof):
-        return _separation_bound(points, k, proof.labels)
     if isinstance(proof, PlaneProof):
         return plane_bound(points, k, proof)
-    return parts_bound(points, k, proof)
-
-
-def _separation_bound(points: WeightedPoints, k: int, labels: Integers) -> float:
-    """Return the bound of a clustering; one with fewer than k clusters proves nothing."""
+    if isinstance(proof, PartsProof):
+        return parts_bound(points, k, proof)
+    labels = proof.labels
     _check_shape(labels, points.n)
     if not 0 <= labels.min() <= labels.max() < points.n:
         raise InvalidProofError("The clustering of the proof has labels that are out of range.")
-    if len(np.unique(labels)) != k or labels.max() != k - 1:
-        return 0.0
-    return separation_bound(points, labels)
+    # One with fewer than k clusters proves nothing.
+    is_whole = len(np.unique(labels)) == k == labels.max() + 1
+    return separation_bound(points, labels) if is_whole else 0.0
 
 
 def parts_bound(points: WeightedPoints, k: int, proof: PartsProof) -> float:

@@ -8,12 +8,11 @@ apart.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from evomeans.exact.admm import Iterate, MultiplierSearch
-from evomeans.exact.bound import outward, pairs_to_fix, proven_bound
 from evomeans.exact.cases import (
     CasesProof,
     CaseTree,
@@ -25,10 +24,12 @@ from evomeans.exact.cases import (
     StepKind,
     check_cutoff,
     follow,
+    untold,
 )
-from evomeans.exact.limits import Threads
-from evomeans.exact.points import SMALLEST_INERTIA, WeightedPoints
-from evomeans.exact.subproblem import Multipliers, Subproblem, are_valid, rounded_clustering
+from evomeans.exact.cuts import are_valid
+from evomeans.exact.points import SMALLEST_INERTIA, WeightedPoints, kmeans, outward, sums_by
+from evomeans.exact.projection import Tools
+from evomeans.exact.relaxation import Multipliers, Subproblem, pairs_to_fix, proven_bound
 from evomeans.typing import FloatArray, Integers
 
 ALWAYS_BUILT = 1000
@@ -49,13 +50,7 @@ class TreeProof(CasesProof[Multipliers]):
 
 
 def tree_bound(points: WeightedPoints, k: int, proof: TreeProof) -> float:
-    """Follow the steps of a proof and return the lower bound that they prove.
-
-    Returns
-    -------
-    float
-        In the units of the points, lowered by all that rounding may have added.
-    """
+    """Return the bound of a proof in the units of the points, with all rounding allowed for."""
     if points.n <= k:
         return 0.0  # exactly k clusters, which the steps speak of, need not be optimal
     check_cutoff(proof.cutoff)
@@ -138,12 +133,12 @@ class RelaxationTree(CaseTree[RelaxedNode]):
         if not is_root and self.limits.expired():
             return node  # what was proven for the case that it comes from holds for it, too
         # Cases run in the threads, so that each has only one for itself.
-        tools = self.tools if is_root else replace(self.tools, threads=Threads())
+        tools = self.tools if is_root else Tools(self.tools.projector)
         search = MultiplierSearch(case, start, tools)
         search.run(
             self.limits,
             ROOT_PATIENCE if is_root else CHILD_PATIENCE,
-            self._tell if is_root else None,
+            self._tell if is_root else untold,
             None if self.max_nodes == 1 else FAR_PATIENCE,
         )
         best = search.best.compact()
@@ -182,3 +177,23 @@ class RelaxationTree(CaseTree[RelaxedNode]):
         np.fill_diagonal(score, -np.inf)
         a, b = np.unravel_index(int(np.argmax(score)), score.shape)
         return (int(min(a, b)), int(max(a, b))) if np.isfinite(score[a, b]) else None
+
+
+def rounded_clustering(
+    points: WeightedPoints, problem: Subproblem, Y: FloatArray
+) -> Integers | None:
+    """Turn Y into labels of the points: k distant rows, then K-means; None if a cluster dies.
+
+    Row g of Y says with whom group g shares its cluster, and so where the centre would be.
+    """
+    weighted = (points.values * points.weights[:, None]).T
+    sums = np.stack([sums_by(problem.members, column, problem.n) for column in weighted], axis=1)
+    Z = np.maximum(Y / problem.products, 0.0)
+    centres = Z @ sums / np.maximum(Z @ problem.weights, 1e-300)[:, None]
+    chosen = [int(np.argmax(problem.weights))]
+    distance = np.full(problem.n, np.inf)
+    for _ in range(problem.k - 1):
+        offsets = centres - centres[chosen[-1]]
+        distance = np.minimum(distance, np.einsum("ij,ij->i", offsets, offsets))
+        chosen.append(int(np.argmax(distance * problem.weights)))
+    return kmeans(points, centres[chosen])

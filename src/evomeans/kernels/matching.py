@@ -71,19 +71,13 @@ def cross(
 ) -> None:
     """Match the centres of two parents, and take one centre of each pair.
 
-    Parameters
-    ----------
-    first, second : (k, d) arrays
-        With at most MOST_EXACT centres each; see :func:`~evomeans.kernels.auction.cross_many`.
-    coins : (k,) array
-        Below one half for the pairs, by the first, from which the second is taken.
-    child : (k, d) array, out
-        At the positions of the parent from which most of what they do not share is taken.
-    squared : bool
-        Whether a pair costs its squared distance, instead of its distance.
-    arrays : MatchingArrays
-    is_second : (1,) array, out
-        Whether that parent is the second.
+    * ``first`` and ``second`` (k, d): with at most MOST_EXACT centres each; see
+      :func:`~evomeans.kernels.auction.cross_many`.
+    * ``coins`` (k,): below one half for the pairs, by the first, from which the second is taken.
+    * ``child`` (k, d), out: at the positions of the parent from which most of what they do not
+      share is taken.
+    * ``squared``: whether a pair costs its squared distance, instead of its distance.
+    * ``is_second`` (1,), out: whether that parent is the second.
     """
     match(first, second, squared, arrays)
     take_one_of_each(first, second, coins, child, arrays, is_second)

@@ -18,26 +18,15 @@ def pnn_merge(
     Merging a and b raises the sum of squared distances by wₐwᵦ/(wₐ+wᵦ)·‖cₐ−cᵦ‖² (Ward [1]_; the
     pairwise nearest neighbour method of Equitz [2]_).
 
-    Parameters
-    ----------
-    centers : (n, d) array
-        Means of the clusters.
-    weights : (n,) array
-        Their weights. Merging one without any costs nothing and leaves no trace; such clusters go
-        first.
-    k : int
-        Clusters to be left, at least 1 and at most n.
-    stop : (1,) array, optional
-        Thousands of clusters are merged until another thread sets this. The result is undefined
-        then.
+    * ``centers`` (n, d): means of the clusters.
+    * ``weights`` (n,): their weights. Merging one without any costs nothing and leaves no trace;
+      such clusters go first.
+    * ``k``: clusters to be left, at least 1 and at most n.
+    * ``stop`` (1,): thousands of clusters are merged until another thread sets this. The result is
+      undefined then.
 
-    Returns
-    -------
-    centers : (k, d) array
-        Means of the clusters that are left.
-    weights : (k,) array
-    origins : (k,) array
-        Ascending; the first of the given clusters that each of them consists of.
+    Returns the means (k, d) and weights (k,) of the clusters that are left, and (k,), ascending,
+    the first of the given clusters that each of them consists of.
 
     References
     ----------

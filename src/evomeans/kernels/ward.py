@@ -84,14 +84,10 @@ def merge(
 ) -> None:
     """Merge clusters until as many are left as ``merged`` has rows.
 
-    Parameters
-    ----------
-    centers, weights : (n, d) and (n,) arrays
-        The clusters, at most MOST_KEPT; all weights are positive.
-    merged, totals, origins : (k, d), (k,) and (k,) arrays, out
-        Means and weights of the clusters that are left, and the first cluster that each consists
-        of, in ascending order.
-    arrays : MergingArrays
+    * ``centers`` (n, d) and ``weights`` (n,): the clusters, at most MOST_KEPT; all weights are
+      positive.
+    * ``merged`` (k, d), ``totals`` (k,) and ``origins`` (k,), out: means and weights of the
+      clusters that are left, and the first cluster that each consists of, in ascending order.
     """
     k, shares, costs = merged.shape[0], arrays.shares, arrays.costs
     lowest, nearest, origin, names = arrays.lowest, arrays.nearest, arrays.origin, arrays.names
@@ -114,12 +110,9 @@ def write_merged(
 ) -> None:
     """Write down the clusters that are left; see :func:`merge`.
 
-    Parameters
-    ----------
-    origin : (n,) array, in and out
-        Of a cluster that was absorbed, the one that absorbed it; of the others, themselves.
-    places : (n,) array
-        Working memory.
+    * ``origin`` (n,), in and out: of a cluster that was absorbed, the one that absorbed it; of the
+      others, themselves.
+    * ``places`` (n,): working memory.
     """
     n, k, d, count = centers.shape[0], merged.shape[0], centers.shape[1], 0
     for i in range(n):
@@ -158,23 +151,15 @@ def unite_equal(
     Two parents have most of their centres in common, and what follows takes longer than in
     proportion to the number of clusters.
 
-    Parameters
-    ----------
-    centers : (n, d) array
-    k : int
-    shares : (n,) array, in and out
-        Weights of the clusters, and then of those that are left, one after the other.
-    origin : (n,) array, out
-        Of a cluster that is absorbed, the one that absorbs it; of the others, themselves.
-    names : (n,) array, out
-        The clusters that are left.
-    sums : (n,) array
-        Working memory.
+    * ``centers`` (n, d)
+    * ``shares`` (n,), in and out: weights of the clusters, and then of those that are left, one
+      after the other.
+    * ``origin`` (n,), out: of a cluster that is absorbed, the one that absorbs it; of the others,
+      themselves.
+    * ``names`` (n,), out: the clusters that are left.
+    * ``sums`` (n,): working memory.
 
-    Returns
-    -------
-    count : int
-        How many are left.
+    Returns how many are left.
     """
     n, count = centers.shape[0], 0
     left = n
@@ -217,20 +202,14 @@ def cheapest(
 ) -> None:
     """Set the costs of merging any two clusters, and the cheapest merger of each cluster.
 
-    Parameters
-    ----------
-    centers : (n, d) array
-    names : (n,) array
-        The rows of ``centers`` that are clusters, and ``count`` of them. All that follows is in
-        this order.
-    weights : (n,) array
-        All positive, and none above n.
-    costs : (n, n) array, out
-        FORBIDDEN for a cluster with itself.
-    nearest : (n,) array, out
-        The other cluster of the cheapest merger; the first if there are several.
-    lowest : (n,) array, out
-        Its cost.
+    * ``centers`` (n, d)
+    * ``names`` (n,): the rows of ``centers`` that are clusters, and ``count`` of them. All that
+      follows is in this order.
+    * ``weights`` (n,): all positive, and none above n.
+    * ``costs`` (n, n), out: FORBIDDEN for a cluster with itself.
+    * ``nearest`` (n,), out: the other cluster of the cheapest merger; the first if there are
+      several.
+    * ``lowest`` (n,), out: its cost.
     """
     for i in range(count):
         costs[i, i] = FORBIDDEN
@@ -257,12 +236,9 @@ def merge_cheapest(
     The union is not nearer to a third cluster than the nearer of the two was. So only clusters
     whose nearest was one of the two have to search again.
 
-    Parameters
-    ----------
-    costs, names, count, weights, nearest, lowest
-        As in :func:`cheapest`; all but the names are modified.
-    origin : (n,) array, in and out
-        Of a cluster that is absorbed, the one that absorbs it.
+    * ``costs``, ``names``, ``count``, ``weights``, ``nearest`` and ``lowest``: as in
+      :func:`cheapest`; all but the names are modified.
+    * ``origin`` (n,), in and out: of a cluster that is absorbed, the one that absorbs it.
     """
     one = position(lowest, minimum(lowest, count))
     other = nearest[one]

@@ -68,7 +68,9 @@ class Pipeline:
         is the first solution of a search, and that has to end, it comes as it is.
         """
         brood, task = self._broods[0]
-        if not self._workers.is_done(task, MOMENT):
+        # Where there is no time at all, as for most k of a path, moments add up.
+        moment = min(MOMENT, self._timing.grace) if is_first else MOMENT
+        if not self._workers.is_done(task, moment):
             if is_first and self._timing.is_overdue:
                 yield from self._cut_short()
             elif is_first and self._timing.should_hurry() and not brood.is_placed:

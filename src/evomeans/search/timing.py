@@ -80,11 +80,15 @@ class Timing:
         return lambda: self.interrupt.requested or self.seconds >= end
 
     @property
+    def grace(self) -> float:
+        """Seconds until a search without a solution has to end; infinite if there is no limit."""
+        left = self.seconds_left
+        return math.inf if left is None else max(0.0, left, self._overdue_at - self.seconds)
+
+    @property
     def is_overdue(self) -> bool:
         """Whether a search without a solution has to end: time is up, or Ctrl-C has come."""
-        left = self.seconds_left
-        is_late = left is not None and left <= 0.0 and self.seconds >= self._overdue_at
-        return self.interrupt.requested or is_late
+        return self.interrupt.requested or self.grace <= 0.0
 
     def should_hurry(self) -> bool:
         """Whether to place the first solution has taken its share of the time; said once."""

@@ -23,6 +23,7 @@ from evomeans.exact.certificate import (
     TOLERANCE,
     Certificate,
 )
+from evomeans.exact.cuts import MOST_MEMBERS
 from evomeans.exact.plane_proof import PlaneProof
 from evomeans.exact.proofs import (
     DirectProof,
@@ -31,7 +32,7 @@ from evomeans.exact.proofs import (
     Proof,
     SeparationProof,
 )
-from evomeans.exact.subproblem import MOST_MEMBERS, Multipliers
+from evomeans.exact.relaxation import Multipliers
 from evomeans.exact.tree import TreeProof
 from evomeans.storage.archive import Archive, ArchiveError, Arrays, read_archive, write_archive
 

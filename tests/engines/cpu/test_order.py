@@ -8,9 +8,18 @@ import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 
 from evomeans.engines.cpu.engine import CpuEngine
-from evomeans.engines.cpu.order import LEADING, leading, neighbour_order
+from evomeans.engines.cpu.order import (
+    AT_ONCE,
+    FEWEST_POLLED,
+    LEADING,
+    leading,
+    leading_directions,
+    neighbour_order,
+    polled,
+)
 from evomeans.engines.cpu.simd import WIDTH
 from evomeans.engines.frame import Frame
+from evomeans.engines.protocol import Abandoned
 from problems import KINDS, arranged, make_samples
 
 SIZES = [1, 2, 63, 64, 65, 127, 128, 129, 1000, 5000]
@@ -174,7 +183,7 @@ def test_wide_samples_are_ordered_by_their_leading_directions(dtype) -> None:
     low = rng.normal(size=(2000, 8))
     basis = np.linalg.qr(rng.normal(size=(300, 8)))[0]
     X = (low @ basis.T + 1e-3 * rng.normal(size=(2000, 300))).astype(dtype)
-    assert leading(X).shape == (2000, LEADING)
+    assert leading(X, lambda: None).shape == (2000, LEADING)
     order = neighbour_order(X, WIDTH)
     assert_permutation(order, len(X))
     assert mean_radius(low, order) < 1.05 * mean_radius(low, neighbour_order(low, WIDTH))
@@ -184,3 +193,27 @@ def test_wide_samples_are_ordered_by_their_leading_directions(dtype) -> None:
 def test_wide_samples_may_be_few_or_all_equal(dtype, n) -> None:
     """Directions beyond the rank of the samples do no harm."""
     assert_permutation(neighbour_order(np.ones((n, 200), dtype), WIDTH), n)
+
+
+def test_leading_directions_of_very_wide_samples_can_be_abandoned() -> None:
+    """One look at all of them takes seconds; nobody waits for more than some rows."""
+    rows = np.random.default_rng(0).normal(size=(300, 20_000)).astype(np.float32)
+    few = polled(rows)
+    assert FEWEST_POLLED <= len(few) <= len(rows)
+    looks = []
+    leading_directions(few, 4, lambda: looks.append(1))
+    assert len(looks) >= few.size // AT_ONCE
+
+    def refuse():
+        if len(looks) % 2 == 0:
+            raise Abandoned
+        looks.append(1)
+
+    looks.append(1)
+    with pytest.raises(Abandoned):
+        leading_directions(few, 4, refuse)
+
+
+@pytest.mark.parametrize(("shape", "n_polled"), [((4096, 384), 1024), ((2048, 20_000), 256)])
+def test_fewer_rows_are_polled_if_they_are_very_long(shape, n_polled) -> None:
+    assert len(polled(np.broadcast_to(np.float32(0.0), shape))) == n_polled

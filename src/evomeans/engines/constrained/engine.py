@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from evomeans.engines.constrained.moves import (
 )
 from evomeans.engines.constrained.placing import PAIRS_AT_ONCE, PlacingEngine
 from evomeans.engines.constrained.transport import Flow, begin, fill_soon, transport
-from evomeans.typing import FloatArray, Labels
+from evomeans.typing import FloatArray, Integers, Labels
 
 # Rounds of assignment and moves; no real search took a tenth of it.
 MOST_ROUNDS = 10_000
@@ -39,8 +39,7 @@ class ConstrainedEngine(PlacingEngine):
 
     def nearest(self, centers: FloatArray) -> FloatArray:
         """Squared distances to the closest centres."""
-        nearest: FloatArray = measured_squares(self, self.items, centers).min(axis=1)
-        return nearest
+        return closest_centers(self, self.items, centers)[1]
 
     def assign(self, centers: FloatArray) -> tuple[Labels, float]:
         """Place all items with centres where they are; return the objective too.
@@ -146,16 +145,31 @@ class ConstrainedEngine(PlacingEngine):
         return exchanged
 
 
-def measured_squares(engine: ModelEngine, items: Items, centers: FloatArray) -> FloatArray:
-    """Return the squared distances of all items to all centres, whatever their weights."""
+def measured_blocks(
+    engine: ModelEngine, items: Items, centers: FloatArray
+) -> Iterator[tuple[slice, FloatArray]]:
+    """Yield some items at a time, and their squared distances to all centres without weights."""
     k = len(centers)
     centers, columns = np.ascontiguousarray(centers), np.empty(k, np.int64)
-    squares, ones = np.empty((len(items.points), k)), np.ones(len(items.points))
+    ones = np.ones(len(items.points))
     for block in engine.blocks(k):
         some = items._replace(points=items.points[block], weights=ones[block])
-        unknown = np.full(centers.shape, np.nan)
-        measure(some, squares[block], centers, unknown, columns, 0.0)
-    return squares
+        squares, unknown = np.empty((len(some.points), k)), np.full(centers.shape, np.nan)
+        measure(some, squares, centers, unknown, columns, 0.0)
+        yield block, squares
+
+
+def closest_centers(
+    engine: ModelEngine, items: Items, centers: FloatArray
+) -> tuple[Integers, FloatArray]:
+    """Return the closest centre of each item, and its squared distance, whatever the weights.
+
+    The distances to all centres are never held together: of many samples, memory has no room.
+    """
+    labels, nearest = np.empty(len(items.points), np.int64), np.empty(len(items.points))
+    for block, squares in measured_blocks(engine, items, centers):
+        labels[block], nearest[block] = squares.argmin(axis=1), squares.min(axis=1)
+    return labels, nearest
 
 
 def kernel_calls() -> Sequence[Call]:

@@ -44,26 +44,14 @@ def place_exactly(
 ) -> tuple[Feasibility, Integers]:
     """Place items at the least total cost, such that pairs are apart and sizes within limits.
 
-    Parameters
-    ----------
-    costs : (b, k) array
-        What each item costs in each cluster.
-    pairs : (p, 2) array
-        Items that must be apart.
-    counts : (b,) array
-        How many samples the items are.
-    n_free : int
-        Samples that can be put anywhere; they cost nothing here.
-    low, high : (k,) arrays
-        How many samples clusters must and may have.
-    max_nodes : int, optional
-        Of the search tree. None leaves nothing open.
+    * ``costs`` (b, k): what each item costs in each cluster.
+    * ``pairs`` (p, 2): items that must be apart.
+    * ``counts`` (b,): how many samples the items are.
+    * ``n_free``: samples that can be put anywhere; they cost nothing here.
+    * ``low`` and ``high`` (k,): how many samples clusters must and may have.
+    * ``max_nodes``: of the search tree. None leaves nothing open.
 
-    Returns
-    -------
-    verdict : Feasibility
-    labels : (b,) array
-        Empty unless one was found.
+    Returns labels (b,) too, empty unless a placement was found.
     """
     b, k = costs.shape
     n_variables = b * k + k
@@ -167,23 +155,12 @@ def find_clustering(
 ) -> Integers:
     """Place bound items somewhere within all constraints, or prove that it cannot be done.
 
-    Parameters
-    ----------
-    groups : Groups
-    bound : (b,) array
-        The items whose places matter; all others are single samples that can go anywhere.
-    pairs : (p, 2) array
-        Items that must be apart.
-    low, high : (k,) arrays
+    * ``bound`` (b,): the items whose places matter; all others are single samples that can go
+      anywhere.
+    * ``pairs`` (p, 2): items that must be apart.
+    * ``low`` and ``high`` (k,)
 
-    Returns
-    -------
-    labels : (b,) array
-
-    Raises
-    ------
-    InfeasibleError
-        With the samples that are to blame.
+    Returns labels (b,), or raises an InfeasibleError with the samples that are to blame.
     """
     place = np.full(len(groups.counts), -1)
     place[bound] = np.arange(len(bound))

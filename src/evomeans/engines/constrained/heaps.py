@@ -28,20 +28,13 @@ from evomeans.engines.constrained.layout import NONE
 class Heaps(NamedTuple):
     """Heaps over all pairs of clusters.
 
-    Parameters
-    ----------
-    root : (k, k) array
-        The node with the smallest key, −1 in an empty heap.
-    least : (k, k) array
-        The smallest key of heaps that are not built.
-    cut : (k, k) array
-        Heaps that are built hold all samples whose keys are not larger than this.
-    is_built : (k, k) array
-        Whether other nodes than the root are in the heap.
-    key : (n·k,) array
-    child, next, before : (n·k,) arrays
-        The first child of a node; its next sibling; and its previous one, or its parent if it is
-        the first.
+    * ``root`` (k, k): the node with the smallest key, −1 in an empty heap.
+    * ``least`` (k, k): the smallest key of heaps that are not built.
+    * ``cut`` (k, k): heaps that are built hold all samples whose keys are not larger than this.
+    * ``is_built`` (k, k): whether other nodes than the root are in the heap.
+    * ``key`` (n·k,)
+    * ``child``, ``next`` and ``before`` (n·k,): the first child of a node; its next sibling; and
+      its previous one, or its parent if it is the first.
     """
 
     root: NDArray[np.int64]

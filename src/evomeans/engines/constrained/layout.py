@@ -19,17 +19,13 @@ NONE, ENDLESS = -1, 1e300
 class Items(NamedTuple):
     """What is assigned to clusters: samples, or groups of samples that must stay together.
 
-    Parameters
-    ----------
-    points : (n, d) array
-        In the frame; of groups, the means of their samples.
-    weights : (n,) array
-    counts : (n,) array
-        How many samples they are.
-    hard_start, hard : (n + 1,) and (p,) arrays
-        ``hard[hard_start[i]:hard_start[i + 1]]`` must not be in the cluster of i.
-    soft_start, soft, penalties : (n + 1,), (q,) and (q,) arrays
-        What it costs if these are in the cluster of i. Negative for pairs that belong together.
+    * ``points`` (n, d): in the frame; of groups, the means of their samples.
+    * ``weights`` (n,)
+    * ``counts`` (n,): how many samples they are.
+    * ``hard_start`` (n + 1,) and ``hard`` (p,): ``hard[hard_start[i]:hard_start[i + 1]]`` must not
+      be in the cluster of i.
+    * ``soft_start`` (n + 1,), ``soft`` (q,) and ``penalties`` (q,): what it costs if these are in
+      the cluster of i. Negative for pairs that belong together.
     """
 
     points: FloatArray
@@ -46,15 +42,10 @@ class Items(NamedTuple):
 class Clustering(NamedTuple):
     """A clustering, with the means of its clusters.
 
-    Parameters
-    ----------
-    labels : (n,) array
-    means : (k, d) array
-        Those of empty clusters are anywhere.
-    weights, counts : (k,) arrays
-        Total weight, and number of samples.
-    low, high : (k,) arrays
-        How many samples each must and may have.
+    * ``labels`` (n,)
+    * ``means`` (k, d): those of empty clusters are anywhere.
+    * ``weights`` and ``counts`` (k,): total weight, and number of samples.
+    * ``low`` and ``high`` (k,): how many samples each must and may have.
     """
 
     labels: Integers
@@ -69,22 +60,14 @@ class Clustering(NamedTuple):
 class MoveMemory(NamedTuple):
     """Memory of the moves.
 
-    Parameters
-    ----------
-    squares, extra : (k,) arrays
-        Of one item: squared distances to the means, and penalties.
-    is_blocked : (k,) array
-        Where an item is met by one from which it must be kept apart.
-    chain : (n,) array
-        Items of a chain.
-    is_in_chain : (n,) array
-        Always False between two moves.
-    sums : (k, d) array
-    shifts : (2, d) array
-        How the moments of two clusters change.
-    numbers : (4,) array
-        Of a chain: weights that leave the first and the second cluster; the change of the
-        objective; and the size of the terms that make it up.
+    * ``squares`` and ``extra`` (k,): of one item: squared distances to the means, and penalties.
+    * ``is_blocked`` (k,): where an item is met by one from which it must be kept apart.
+    * ``chain`` (n,): items of a chain.
+    * ``is_in_chain`` (n,): always False between two moves.
+    * ``sums`` (k, d)
+    * ``shifts`` (2, d): how the moments of two clusters change.
+    * ``numbers`` (4,): of a chain: weights that leave the first and the second cluster; the change
+      of the objective; and the size of the terms that make it up.
     """
 
     squares: FloatArray
@@ -128,27 +111,16 @@ def place_bound(
     Next is the item with the fewest clusters left; of several, the one that has most to lose if its
     cheapest cluster is blocked too, which is its regret.
 
-    Parameters
-    ----------
-    items : Items
-    costs : (n, k) array
-    bound : (b,) array
-        The items to place, changed: in the order in which they were placed.
-    high : (k,) array
-        The most samples that clusters may have.
-    window : int
-        How many of the waiting items are looked at for the next one.
-    labels : (n,) array, out
-        Must be −1 for bound items.
-    counts : (k,) array, in and out
-        Samples that were placed in the clusters.
-    first, last : int
-        The places of ``bound`` to fill. Those before must be filled, and later ones are looked at.
+    * ``costs`` (n, k)
+    * ``bound`` (b,): the items to place, changed: in the order in which they were placed.
+    * ``high`` (k,): the most samples that clusters may have.
+    * ``window``: how many of the waiting items are looked at for the next one.
+    * ``labels`` (n,), out: must be −1 for bound items.
+    * ``counts`` (k,), in and out: samples that were placed in the clusters.
+    * ``first`` and ``last``: the places of ``bound`` to fill. Those before must be filled, and
+      later ones are looked at.
 
-    Returns
-    -------
-    left : int
-        The number of items that could not be placed, because all clusters are blocked.
+    Returns how many items could not be placed, because all clusters are blocked.
     """
     left, end = 0, bound.shape[0]
     for place in range(first, last):

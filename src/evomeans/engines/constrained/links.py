@@ -25,12 +25,10 @@ class InfeasibleError(ValueError):
 class Links:
     """Pairs of samples, by their rows, and what it costs to violate them.
 
-    Parameters
-    ----------
-    must, cannot : (p, 2) and (q, 2) arrays
-        Pairs that belong into the same cluster, and into different ones.
-    must_penalties, cannot_penalties : (p,) and (q,) arrays
-        In units of the objective; infinite for hard constraints.
+    * ``must`` (p, 2) and ``cannot`` (q, 2): pairs that belong into the same cluster, and into
+      different ones.
+    * ``must_penalties`` (p,) and ``cannot_penalties`` (q,): in units of the objective; infinite for
+      hard constraints.
     """
 
     must: Integers
@@ -60,16 +58,10 @@ class Links:
 class Groups:
     """Samples contracted to items: groups that must-links join, and single samples.
 
-    Parameters
-    ----------
-    of_sample : (n,) array
-        The item to which each sample belongs.
-    points : (m, d) array
-        Weighted means of the items. A single sample is its own, to the last bit.
-    weights : (m,) array
-        Total weights.
-    counts : (m,) array
-        How many samples they are.
+    * ``of_sample`` (n,): the item to which each sample belongs.
+    * ``points`` (m, d): weighted means of the items. A single sample is its own, to the last bit.
+    * ``weights`` (m,): total weights.
+    * ``counts`` (m,): how many samples they are.
     """
 
     of_sample: Integers
@@ -131,14 +123,8 @@ def soft_pairs(links: Links, of_sample: Integers) -> tuple[Integers, FloatArray,
     A cannot-link costs its penalty together. A must-link costs its penalty anyway, and gives it
     back together.
 
-    Returns
-    -------
-    pairs : (p, 2) array
-        Different items.
-    values : (p,) array
-        What each pair costs together, negative for must-links.
-    constant : float
-        What is paid anyway: for must-links, and for cannot-links within groups.
+    Returns pairs (p, 2) of different items, what each pair costs together, negative for must-links,
+    and what is paid anyway: for must-links, and for cannot-links within groups.
     """
     is_must, is_cannot = np.isfinite(links.must_penalties), np.isfinite(links.cannot_penalties)
     pairs = of_sample[np.concatenate([links.must[is_must], links.cannot[is_cannot]])]

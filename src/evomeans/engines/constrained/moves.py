@@ -35,16 +35,11 @@ def measure(
 
     Items without weight count a little, so that they go where they are closest.
 
-    Parameters
-    ----------
-    items : Items
-    costs : (n, k) array, out
-    means : (k, d) array
-    measured : (k, d) array
-        The means for which ``costs`` has been filled in before; what did not move is left as it is.
-    columns : (k,) array
-        Working memory.
-    least_weight : float
+    * ``costs`` (n, k), out
+    * ``means`` (k, d)
+    * ``measured`` (k, d): the means for which ``costs`` has been filled in before; what did not
+      move is left as it is.
+    * ``columns`` (k,): working memory.
     """
     count = 0
     for j in range(means.shape[0]):
@@ -318,16 +313,11 @@ def exchange_items(
 
     Return how many.
 
-    Parameters
-    ----------
-    items, clusters, work
-        As in :func:`~evomeans.engines.constrained.moves.move_items`.
-    costs : (n, k) array
-        What items cost in clusters.
-    candidates : (k, k, CANDIDATES) array
-        Working memory, which is filled in with the first cluster.
-    first, last : int
-        These clusters exchange items with all that follow them.
+    * ``items``, ``clusters`` and ``work``: as in
+      :func:`~evomeans.engines.constrained.moves.move_items`.
+    * ``costs`` (n, k): what items cost in clusters.
+    * ``candidates`` (k, k, CANDIDATES): working memory, which is filled in with the first cluster.
+    * ``first`` and ``last``: these clusters exchange items with all that follow them.
     """
     k, exchanged = clusters.means.shape[0], 0
     if first == 0:

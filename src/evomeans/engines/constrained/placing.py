@@ -49,21 +49,12 @@ class PlacingEngine(ModelEngine):
     Bound items, which have links or are groups under size limits, are placed one after the other in
     order of regret. All others are assigned at the least total cost.
 
-    Parameters
-    ----------
-    groups : Groups
-        The items, in data units.
-    links : Links
-        Of the samples.
-    low, high : (k,) arrays
-        How many samples clusters must and may have.
-    n_jobs : int
-        Refinements at a time.
+    * ``groups``: the items, in data units.
+    * ``links``: of the samples.
+    * ``low`` and ``high`` (k,): how many samples clusters must and may have.
+    * ``n_jobs``: refinements at a time.
 
-    Raises
-    ------
-    InfeasibleError
-        If no clustering satisfies all constraints.
+    Raises an InfeasibleError if no clustering satisfies all constraints.
     """
 
     def __init__(

@@ -34,20 +34,14 @@ SMALL_KEYS = 0.35
 class Flow(NamedTuple):
     """Where a transport stands; all arrays have an entry for each cluster and one for the sink.
 
-    Parameters
-    ----------
-    sizes : array
-        Samples of clusters.
-    flow : array
-        What clusters hand on to the sink, within their limits.
-    excess : array
-        What nodes have too much; negative where they lack something.
-    prices : array
-        Dual prices: sample i is in a cluster j with the least ``costs[i, j] - prices[j]``.
-    length, before, is_done : arrays
-        Of shortest paths: their lengths, the nodes before, and which are final.
-    stop : (1,) array
-        Not zero if another thread wants no result any more.
+    * ``sizes``: samples of clusters.
+    * ``flow``: what clusters hand on to the sink, within their limits.
+    * ``excess``: what nodes have too much; negative where they lack something.
+    * ``prices``: dual prices: sample i is in a cluster j with the least
+      ``costs[i, j] - prices[j]``.
+    * ``length``, ``before`` and ``is_done``: of shortest paths: their lengths, the nodes before,
+      and which are final.
+    * ``stop`` (1,): not zero if another thread wants no result any more.
     """
 
     sizes: Integers
@@ -80,24 +74,14 @@ def transport(
 ) -> bool:
     """Assign samples at the least total cost.
 
-    Parameters
-    ----------
-    costs : (n, k) array
-        What sample i costs in cluster j.
-    items : (f,) array
-        The samples to assign; the others keep their labels, and count nothing.
-    low, high : (k,) arrays
-        How many of them each cluster must and may have.
-    labels : (n,) array, out
-    state : Flow
-        Prices to begin with, in and out: those of a similar problem save most of the work.
-    heaps : Heaps
-        Working memory for f samples.
+    * ``costs`` (n, k): what sample i costs in cluster j.
+    * ``items`` (f,): the samples to assign; the others keep their labels, and count nothing.
+    * ``low`` and ``high`` (k,): how many of them each cluster must and may have.
+    * ``labels`` (n,), out
+    * ``state``: prices to begin with, in and out: those of a similar problem save most of the work.
+    * ``heaps``: working memory for f samples.
 
-    Returns
-    -------
-    is_possible : bool
-        False if the limits leave no assignment, or if it was stopped.
+    Returns False if the limits leave no assignment, or if it was stopped.
     """
     k = costs.shape[1]
     begin(costs, items, low, high, labels, state)
@@ -131,12 +115,8 @@ def fill_soon(
     The limits must leave an assignment. A cluster may have more than it must as long as there are
     more samples left than all clusters still must have.
 
-    Parameters
-    ----------
-    costs, items, labels
-        As in :func:`transport`.
-    low, high : (k,) arrays
-        Used up: how many samples each cluster must and may still have.
+    * ``costs``, ``items`` and ``labels``: as in :func:`transport`.
+    * ``low`` and ``high`` (k,): used up: how many samples each cluster must and may still have.
     """
     k = costs.shape[1]
     spare = items.shape[0]
@@ -378,12 +358,8 @@ def shift(
 def assign_within(costs: FloatArray, low: Integers, high: Integers) -> Labels:
     """Assign samples at the least total cost; the limits must leave an assignment.
 
-    Parameters
-    ----------
-    costs : (n, k) array
-        What each sample costs in each cluster.
-    low, high : (k,) arrays
-        How many samples clusters must and may have.
+    * ``costs`` (n, k): what each sample costs in each cluster.
+    * ``low`` and ``high`` (k,): how many samples clusters must and may have.
     """
     n, k = costs.shape
     labels = np.empty(n, np.int64)

@@ -71,20 +71,12 @@ def lead(
 ) -> None:
     """Lead the centres to a fixed point, or near one, from where samples have just been assigned.
 
-    Parameters
-    ----------
-    samples : Samples
-    state : State, in and out
-    centers : Centers, in and out
-        ``target`` is where they are in the end.
-    scratch : Scratch
-        ITERATIONS are added to ``numbers``. If it is hopeless to go on, INERTIA is infinite.
-    momentum : MomentumState
-    least : float
-        What the centres have to explain in the end; 0 for anything.
-    assign : int
-        Address of :func:`~evomeans.engines.cpu.assignment.reassign`.
-    thread, n_threads : int
+    * ``state``, in and out
+    * ``centers``, in and out: ``target`` is where they are in the end.
+    * ``scratch``: ITERATIONS are added to ``numbers``. If it is hopeless to go on, INERTIA is
+      infinite.
+    * ``least``: what the centres have to explain in the end; 0 for anything.
+    * ``assign``: address of :func:`~evomeans.engines.cpu.assignment.reassign`.
     """
     stage, iterations = np.int64(BEGIN), 0
     while True:

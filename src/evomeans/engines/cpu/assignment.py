@@ -236,14 +236,11 @@ def reassign(
 ) -> None:
     """Assign a thread's share of the tiles to the closest centres, after these have moved.
 
-    Parameters
-    ----------
-    state : State, in and out
-        True for the centres before their move; in the end, for ``centers.exact``.
-    centers : Centers, in and out
-        ``sums`` follow the labels, and ``touched`` marks clusters that have changed.
-    gone : int
-        The centre that is NOWHERE at present; −1 for none.
+    * ``state``, in and out: True for the centres before their move; in the end, for
+      ``centers.exact``.
+    * ``centers``, in and out: ``sums`` follow the labels, and ``touched`` marks clusters that have
+      changed.
+    * ``gone``: the centre that is NOWHERE at present; −1 for none.
     """
     pairs, n_tiles, barrier = 0, state.spread.shape[0], scratch.barrier
     for nth in range(n_tiles):
@@ -276,10 +273,7 @@ def choose_centers(
     distance from the middle exceeds ``farthest`` + radius is too far for all samples of the tile;
     it gets a new gap at once.
 
-    Returns
-    -------
-    count : int
-        The list is ``scratch.chosen[thread, :count]``. Zero if no rival is close enough.
+    Returns the length of the list, ``scratch.chosen[thread]``. Zero if no rival is close enough.
     """
     gaps, present = state.gaps, state.present
     chosen, offsets, away = scratch.chosen[thread], scratch.offsets[thread], scratch.away[thread]

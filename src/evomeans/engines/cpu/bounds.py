@@ -83,18 +83,11 @@ def renew_gaps(
 ) -> None:
     """Set the spread of a tile, and the gaps of the centres it was compared with, from scores.
 
-    Parameters
-    ----------
-    squares : (tiles, WIDTH) array
-        Squared distances of the samples from the middle of their tile.
-    chosen : (≥ count,) array
-        The centres.
-    scores : (≥ count, WIDTH) array
-        Their scores.
-    lanes : (≥ 3, WIDTH) array
-        BEST and CLOSEST of the samples.
-    error : float32
-        Upper bound of the error of a score.
+    * ``squares`` (tiles, WIDTH): squared distances of the samples from the middle of their tile.
+    * ``chosen`` (≥ count,): the centres.
+    * ``scores`` (≥ count, WIDTH): their scores.
+    * ``lanes`` (≥ 3, WIDTH): BEST and CLOSEST of the samples.
+    * ``error``: upper bound of the error of a score.
     """
     nothing = repeat(NOTHING)
     square, closest = load(squares, tile), load(lanes, CLOSEST)

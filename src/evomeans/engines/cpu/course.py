@@ -24,14 +24,13 @@ from evomeans.engines.course import (
 )
 from evomeans.engines.cpu.instructions import Move
 from evomeans.engines.cpu.layout import Solution
-from evomeans.engines.cpu.samples import dense_rows, squared_norms
+from evomeans.engines.cpu.samples import dense_rows, sit_on_centers
 from evomeans.engines.cpu.workspace import Outcome, Workspace
 from evomeans.engines.frame import means_of
 from evomeans.engines.protocol import Order
 from evomeans.engines.rules import (
     CERTAINLY_NO_ROUNDING,
     MAX_ITERATIONS,
-    sits_on_centers,
     split_mixture,
 )
 from evomeans.engines.sampling import WeightedDraw
@@ -43,12 +42,7 @@ def choose_place(
 ) -> tuple[int, float]:
     """Choose the sample that a centre is relocated to, if that needs no distances.
 
-    Returns
-    -------
-    placed : int
-        Its place; −1 if it is drawn by its distance.
-    quantile : float
-        The uniform number that is left for that draw.
+    Returns its place, −1 if it is drawn by its distance, and the uniform number left for that draw.
     """
     by_distance, quantile = split_mixture(alpha, quantile)
     if by_distance and workspace.k > 1:
@@ -74,19 +68,11 @@ class Refining:
     """Carries out one course.
 
     The kernel relocates a centre, runs K-means, tries swaps, and runs K-means again after them, in
-    a single call. So the centres to go to wait here until the course says what follows; and where
-    the kernel is ahead of the course, its results do.
+    a single call. So the centres to go to wait here until the course says what follows.
 
-    Parameters
-    ----------
-    workspace : Workspace
-        The work space; it holds the centres.
-    start : Order
-    draw : WeightedDraw
-        Of samples by their weight.
-    known : Solution, optional
-        The parent of the start.
-    found : Solution, out
+    * ``draw``: of samples by their weight.
+    * ``known``: the parent of the start.
+    * ``found``, out
     """
 
     def __init__(
@@ -103,33 +89,27 @@ class Refining:
         self.known = known
         self.found = found
         self.n_iter = 0
-        limit = start.local_search.max_iter
-        self._steps = MAX_ITERATIONS if limit is None else limit
-        # Whether momentum precedes the next fixed point, and whether swaps follow it: the course
-        # asks for them once.
-        self._has_momentum = limit is None and start.local_search.momentum
-        self._is_swapping = limit is None and workspace.k > 1
-        self._kept: bool | None = None
-        self._ahead: Level | None = None
 
     def run(self, total_weight: float) -> Level:
-        """Do what the kernel does in a single call, and follow the course from there."""
-        start = self.start
+        """Do all of it in a single call of the kernel; see to what that leaves to be done."""
+        start, local_search = self.start, self.start.local_search
         self._begin()
         if start.removed >= 0:
             self._relocate(start.removed, start.alpha, start.quantile)
-        reached = self._descend()
-        if is_common_end(self.workspace.outcome, total_weight):
-            return self.workspace.level
-        if self._has_momentum:
-            # There is more to decide than the course would ask for from here on.
+        is_free = local_search.max_iter is None
+        leads = is_free and local_search.momentum
+        swaps = is_free and local_search.swaps > 0 and self.workspace.k > 1
+        reached = self._descend(leads=leads, swaps=swaps)
+        outcome = self.workspace.outcome
+        if is_common_end(outcome, total_weight):
+            return reached
+        if leads or outcome.swaps_kept >= 0.0:
             return self._step_by_step(total_weight)
         return self._follow(course(start, total_weight, reached))
 
     def _step_by_step(self, total_weight: float) -> Level:
         """Begin anew, and let the course decide about every step."""
-        self.n_iter, self._has_momentum, self._is_swapping = 0, False, False
-        self._kept = self._ahead = None
+        self.n_iter = 0
         return self._follow(course(self.start, total_weight))
 
     def _follow(self, steps: Steps[Level]) -> Level:
@@ -154,7 +134,7 @@ class Refining:
             case Swap():
                 return self._swap()
             case IsOnSamples():
-                return self._is_on_samples()
+                return sit_on_centers(self.workspace.samples, self.workspace.scratch.nearby)
             case Snap():
                 return self._snap()
 
@@ -180,25 +160,13 @@ class Refining:
         target = self.workspace.positions if self._target is None else self._target
         self._go_to(target, removed, *choose_place(self.workspace, self.draw, alpha, quantile))
 
-    def _descend(self) -> Level:
-        """Run K-means and single moves, and then the swaps that the course will ask for."""
-        if self._ahead is not None:
-            level, self._ahead = self._ahead, None
-            return level
-        swaps = self._is_swapping and self.start.local_search.swaps > 0
-        level = self._move(self._steps, swaps=swaps, momentum=self._has_momentum)
-        outcome = self.workspace.outcome
-        if outcome.swaps_kept < 0.0:
-            return level
-        self._is_swapping, self._kept = False, outcome.swaps_kept > 0.0
-        if not self._kept:
-            return level
-        self._ahead = level
-        # The kernel swaps only where no cluster is empty; by now, one may be.
-        return Level(outcome.unswapped, np.ones(self.workspace.k))
+    def _descend(self, *, leads: bool = False, swaps: bool = False) -> Level:
+        """Run K-means and single moves, with momentum before and swaps after them if wanted."""
+        limit = self.start.local_search.max_iter
+        return self._move(MAX_ITERATIONS if limit is None else limit, leads=leads, swaps=swaps)
 
-    def _move(self, steps: int, *, swaps: bool = False, momentum: bool = False) -> Level:
-        """Move the centres as planned, and let K-means, single moves and swaps follow."""
+    def _move(self, steps: int, *, leads: bool = False, swaps: bool = False) -> Level:
+        """Move the centres as planned, and let what is wanted follow."""
         local_search = self.start.local_search
         self.workspace.run(
             self.found if self._inherited is None else self._inherited,
@@ -211,7 +179,7 @@ class Refining:
                 self._quantile,
                 steps,
                 least_of(local_search, self.start.least_explained),
-                momentum,
+                leads,
                 local_search.single_moves and steps > 0,
                 swaps,
             ),
@@ -232,22 +200,11 @@ class Refining:
         return ClusterMeans(found.centers.copy(), means, weights)
 
     def _swap(self) -> bool:
-        if self._kept is not None:
-            return self._kept
-        self._is_swapping = False
         swaps = self.start.local_search.swaps
         if not self.workspace.swap(self.found.state, swaps, self.start.quantile):
             return False
         self._go_to(self.workspace.swapped.centers)
         return True
-
-    def _is_on_samples(self) -> bool:
-        samples = self.workspace.samples
-        squares, norms = self.workspace.scratch.nearby, squared_norms(samples)
-        if len(samples.weights):
-            counted = np.flatnonzero(samples.weights)
-            squares, norms = squares[counted] / samples.weights[counted], norms[counted]
-        return sits_on_centers(squares, norms)
 
     def _snap(self) -> Level:
         workspace, counted = self.workspace, self.draw.counted

@@ -32,7 +32,7 @@ from evomeans.engines.cpu.samples import (
     scale_sparse,
 )
 from evomeans.engines.cpu.simd import WIDTH
-from evomeans.engines.cpu.workspace import LabelledCenters, Workspace
+from evomeans.engines.cpu.workspace import Workspace
 from evomeans.engines.frame import Frame, is_sparse
 from evomeans.engines.protocol import (
     Abandonable,
@@ -61,9 +61,10 @@ WORTH_A_WORKER = 50_000
 # From this many values on, samples are put into order when they are first needed, and other threads
 # can end that.
 MANY_VALUES = 2**20
-# How many products a look at a few samples takes, to learn how long one at all of them would take;
-# and how many samples these are at least.
-FEW_PRODUCTS, FEW_ROWS = 2**27, 1024
+# How many products a look at a few samples takes, to learn how long one at all of them would take,
+# fewer if they are sparse;
+# how many samples these are at least, and how many values if they are wide.
+FEW_PRODUCTS, FEW_SPARSE_PRODUCTS, FEW_ROWS, FEW_VALUES = 2**27, 2**24, 1024, 2**21
 
 # How many leading directions the samples may be projected onto for a quick start.
 DIRECTIONS = (32, 64, 128)
@@ -75,22 +76,16 @@ WAYS = tuple(Way)
 class CpuEngine(Abandonable, CountingSamples):
     """K-means in Numba, with bounds inherited from a parent.
 
-    Parameters
-    ----------
-    X : (n, d) array or CSR matrix of float32 or float64
-        Samples in data units. A shifted and scaled copy is kept. Sparse samples stay sparse.
-    sample_weight : (n,) array of float64, optional
-        None for equal weights.
-    n_jobs : int
-        Threads at most; results do not depend on it.
-    frame : Frame, optional
-        The frame to work in, by default the one around ``X``. Sparse samples take its scale only.
-    searching : bool
-        Whether there will be refinements: then neighbouring samples are put together first, which
-        takes as long as a few assignments.
-    memory_budget : int
-        Bytes for what is kept of refined solutions: least recently used ones are forgotten, which
-        costs time but changes nothing else. By default 2 GiB.
+    * ``X`` (n, d) or CSR matrix of float32 or float64: samples in data units. A shifted and scaled
+      copy is kept. Sparse samples stay sparse.
+    * ``sample_weight`` (n,) of float64: None for equal weights.
+    * ``n_jobs``: threads at most; results do not depend on it.
+    * ``frame``: the frame to work in, by default the one around ``X``. Sparse samples take its
+      scale only.
+    * ``searching``: whether there will be refinements: then neighbouring samples are put together
+      first, which takes as long as a few assignments.
+    * ``memory_budget``: bytes for what is kept of refined solutions: least recently used ones are
+      forgotten, which costs time but changes nothing else. By default 2 GiB.
     """
 
     batch = 1
@@ -296,15 +291,15 @@ class CpuEngine(Abandonable, CountingSamples):
 
     def _labelled(
         self, centers: FloatArray, handle: Handle | None, known: Solution | None
-    ) -> LabelledCenters:
+    ) -> tuple[NDArray[Any], FloatArray]:
         """Return labels with centres, from what is known of them if anything is."""
         if known is not None:
-            return LabelledCenters(known.state.labels, centers)
+            return known.state.labels, centers
         if (labels := self.memory.labels(handle, len(centers))) is None:
             found = self._assigned(centers)
             labels = found.state.labels.copy()
             self.memory.give_back(found)
-        return LabelledCenters(labels, centers)
+        return labels, centers
 
     def subsample(self, drawing: Drawing) -> CpuEngine:
         """Make an engine over rows that are drawn by their weights and distances."""
@@ -366,27 +361,28 @@ class CpuEngine(Abandonable, CountingSamples):
 
     def _time_few(self, n_clusters: int) -> float:
         """Estimate the seconds to label all samples."""
-        n_few = self.n_samples // 16
-        if not is_sparse(self._source):
-            n_few = min(n_few, FEW_PRODUCTS // (self.n_features * n_clusters))
-        n_few = min(self.n_samples, max(FEW_ROWS, n_few))
+        if is_sparse(self._source):
+            values, products, fewest = self._source.nnz, FEW_SPARSE_PRODUCTS, FEW_ROWS
+        else:
+            values, products = self._source.size, FEW_PRODUCTS
+            fewest = min(FEW_ROWS, max(WIDTH, FEW_VALUES // self.n_features))
+        n_few = min(self.n_samples // 16, products * self.n_samples // (values * n_clusters + 1))
+        n_few = min(self.n_samples, max(fewest, n_few))
         centers = self.rows(np.linspace(0, self.n_samples - 1, n_clusters).astype(np.intp))
-        own = None if self.weights is None else self.weights[:n_few]
         # First calls of all kinds reserve memory, however few samples there are. And with many
         # centres, one tile of samples takes as long as hundreds of them.
-        one_tile = CpuEngine(self._source[:WIDTH], None, frame=self.frame, searching=False)
-        fixed = one_tile.seconds_to_assign(centers)
-        few = CpuEngine(self._source[:n_few], own, frame=self.frame, searching=False)
+        self._seconds_to_assign(n_few, centers)
+        few, fixed = (self._seconds_to_assign(n, centers) for n in (n_few, WIDTH))
         factor = self.n_samples / n_few
-        rest = max(0.0, few.seconds_to_assign(centers) - fixed)
-        return fixed + rest * factor / self._n_threads(n_clusters)
+        return fixed + max(0.0, few - fixed) * factor / self._n_threads(n_clusters)
 
-    def seconds_to_assign(self, centers: FloatArray) -> float:
-        """Measure an assignment, once memory is reserved for it."""
-        self.assign(centers)
-        reserved = perf_counter()
-        self.assign(centers)
-        return perf_counter() - reserved
+    def _seconds_to_assign(self, n_samples: int, centers: FloatArray) -> float:
+        """Measure an assignment of the first samples."""
+        some = self._source[:n_samples]
+        began = perf_counter()
+        labels = nearest.labels(some, centers, self.frame)
+        nearest.squares(some, labels, centers, self.frame)
+        return perf_counter() - began
 
     def close(self) -> None:
         """Release nothing: all of it is memory of this process."""
@@ -435,14 +431,9 @@ class CpuEngine(Abandonable, CountingSamples):
 def share_threads(n_jobs: int, most: int, work: int) -> tuple[int, int]:
     """Return how many workers there should be, and how many threads each should have.
 
-    Parameters
-    ----------
-    n_jobs : int
-        Threads in all.
-    most : int
-        Workers at most.
-    work : int
-        Of one assignment, in products.
+    * ``n_jobs``: threads in all.
+    * ``most``: workers at most.
+    * ``work``: of one assignment, in products.
     """
     if work < WORTH_A_WORKER:
         return 1, n_jobs

@@ -71,10 +71,7 @@ def move_singles(
 ) -> None:
     """Make one pass of single moves, from a fixed point of K-means.
 
-    Parameters
-    ----------
-    state, centers, scratch
-        As :func:`visit` leaves them.
+    * ``state``, ``centers`` and ``scratch``: as :func:`visit` leaves them.
     """
     mark(samples, state, centers, scratch, thread, n_threads)
     meet(scratch.barrier, n_threads)
@@ -89,12 +86,8 @@ def mark(
 ) -> None:
     """Mark the samples of a thread's share of the tiles that would gain by a move.
 
-    Parameters
-    ----------
-    state : State
-        A fixed point of K-means.
-    scratch : Scratch
-        ``marks``, zeros at first, become 1 for these samples.
+    * ``state``: a fixed point of K-means.
+    * ``scratch``: ``marks``, zeros at first, become 1 for these samples.
     """
     n_tiles, barrier = state.spread.shape[0], scratch.barrier
     set_shares(samples, centers.weights, scratch.shares[thread])
@@ -166,10 +159,7 @@ def choose_targets(
 ) -> int:
     """List the centres to which samples of a tile might move, and those present in it.
 
-    Returns
-    -------
-    count : int
-        The list is ``scratch.chosen[thread, :count]``.
+    Returns the length of the list, ``scratch.chosen[thread]``.
     """
     gaps, present, gap_limits = state.gaps, state.present, scratch.gap_limits
     chosen, offsets, away = scratch.chosen[thread], scratch.offsets[thread], scratch.away[thread]
@@ -287,15 +277,11 @@ def confirm(
 def visit(samples: Samples, state: State, centers: Centers, scratch: Scratch) -> None:
     """Move the marked samples, one after the other, and the centres with them.
 
-    Parameters
-    ----------
-    state : State, in and out
-        In the end it has the new labels, and bounds that are true for ``centers.before``.
-    centers : Centers, in and out
-        In the end ``exact`` are the means of the clusters, ``before`` where they were at first, and
-        ``drift`` the moves between these.
-    scratch : Scratch
-        ``largest_move`` says whether anything has moved. ``marks`` are zero in the end.
+    * ``state``, in and out: in the end it has the new labels, and bounds that are true for
+      ``centers.before``.
+    * ``centers``, in and out: in the end ``exact`` are the means of the clusters, ``before`` where
+      they were at first, and ``drift`` the moves between these.
+    * ``scratch``: ``largest_move`` says whether anything has moved. ``marks`` are zero in the end.
     """
     exact, before, marks = centers.exact, centers.before, scratch.marks
     for j in range(exact.shape[0]):

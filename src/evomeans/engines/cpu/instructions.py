@@ -51,25 +51,17 @@ PLAIN = Order()
 class Move(NamedTuple):
     """What a call of the kernel is about, besides the order.
 
-    Parameters
-    ----------
-    inherit : bool
-        Whether to begin from the parent.
-    gone : int
-        The centre that is moved to a sample; −1 for none.
-    placed : int
-        The place of that sample; −1 for one that is drawn by its distance.
-    uniform : float
-        Uniform number for this draw.
-    steps : int
-        Maximum number of Lloyd's iterations, each a move of the centres to their means and an
-        assignment. With 0, samples are assigned to the target and nothing else. With −1 not even
-        the inertia is computed.
-    least : float
-        What the centres have to explain in the end. Where that is hopeless, the refinement is given
-        up, and the inertia is infinite. 0 for anything. Only with momentum.
-    leads, moves, swaps : bool
-        Whether there is momentum, and whether single moves and swaps follow.
+    * ``inherit``: whether to begin from the parent.
+    * ``gone``: the centre that is moved to a sample; −1 for none.
+    * ``placed``: the place of that sample; −1 for one that is drawn by its distance.
+    * ``uniform``: uniform number for this draw.
+    * ``steps``: maximum number of Lloyd's iterations, each a move of the centres to their means and
+      an assignment. With 0, samples are assigned to the target and nothing else. With −1 not even
+      the inertia is computed.
+    * ``least``: what the centres have to explain in the end. Where that is hopeless, the refinement
+      is given up, and the inertia is infinite. 0 for anything. Only with momentum.
+    * ``leads``, ``moves`` and ``swaps``: whether there is momentum, and whether single moves and
+      swaps follow.
     """
 
     inherit: bool = False

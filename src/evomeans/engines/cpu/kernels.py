@@ -78,16 +78,8 @@ def blank(fields: Any) -> Any:
 class Kernels:
     """The kernels for some types of arguments. Each is compiled or loaded when it is asked for.
 
-    Parameters
-    ----------
-    samples, centers, scratch
-        Bundles of these types.
-    n_clusters : int
-
-    Attributes
-    ----------
-    arguments : dict of tuples
-        For each kernel, arguments of the right types and next to no size.
+    * ``samples``, ``centers`` and ``scratch``: bundles of these types.
+    * ``arguments``: for each kernel, arguments of the right types and next to no size.
     """
 
     def __init__(
@@ -183,17 +175,10 @@ def calls(
 ) -> list[Call]:
     """Return the calls of a fit, with arguments of the right types and next to no size.
 
-    Parameters
-    ----------
-    X : (n, d) array or CSR matrix
-        The samples. Only their types and their number matter.
-    n_clusters : int
-    abilities : frozenset of Ability
-        What the search uses beyond K-means.
-    breeding : bool
-        Whether there is a search that crosses solutions.
-    momentum : bool
-        Whether K-means may have momentum.
+    * ``X`` (n, d) or CSR matrix: the samples. Only their types and their number matter.
+    * ``abilities``: what the search uses beyond K-means.
+    * ``breeding``: whether there is a search that crosses solutions.
+    * ``momentum``: whether K-means may have momentum.
     """
     samples, centers, scratch = blank_arrays(X)
     kernels = Kernels(samples, centers, scratch, n_clusters)
@@ -243,10 +228,7 @@ def bucket_calls(rows: Any, order: Any) -> list[Call]:
 def other_calls(X: Any) -> list[Call]:
     """Return what large data and the Dask engine call, beyond the calls of a fit.
 
-    Parameters
-    ----------
-    X : (n, d) array or CSR matrix
-        The samples. Only their types matter.
+    * ``X`` (n, d) or CSR matrix: the samples. Only their types matter.
     """
     (samples, centers, scratch), state = blank_arrays(X), State.allocate(1, 1)
     found = [

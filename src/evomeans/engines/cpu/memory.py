@@ -19,19 +19,10 @@ BYTES_PER_SAMPLE = 20
 class KeptSolution:
     """The handle of a refined solution.
 
-    Parameters
-    ----------
-    solution : Solution or None
-        None once forgotten.
-
-    Attributes
-    ----------
-    labels : array or None
-        Those of a solution that was too large to be kept.
-    memory : Memory or None
-        The memory that keeps it.
-    readers : int
-        Threads that are reading the solution.
+    * ``solution``: None once forgotten.
+    * ``labels``: those of a solution that was too large to be kept.
+    * ``memory``: the memory that keeps it.
+    * ``readers``: threads that are reading the solution.
     """
 
     __slots__ = ("__weakref__", "labels", "memory", "n_clusters", "readers", "solution")
@@ -56,10 +47,7 @@ class Memory:
 
     Workers share it. What one of them reads, no other makes it forget.
 
-    Parameters
-    ----------
-    budget : int
-        Bytes; at least one solution is always kept.
+    * ``budget``: bytes; at least one solution is always kept.
     """
 
     def __init__(self, budget: int) -> None:

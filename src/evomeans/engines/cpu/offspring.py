@@ -104,24 +104,15 @@ def make_offspring(
 ) -> None:
     """Cross two solutions, relocate a centre of the child, and refine it.
 
-    Parameters
-    ----------
-    samples : Samples
-    first, second : Solution
-    found : Solution, out
-    centers : Centers, in and out
-    scratch : Scratch
-        ``numbers`` receives the results of :func:`~evomeans.engines.cpu.refine.refine`, and by
-        which way the child was MADE_BY. NO_CHILD if merging finds a cluster without weight.
-    clusters, undo : Clusters and UndoLog
-        For swaps; not read if there are none.
-    momentum : MomentumState
-        For momentum; not read if there is none.
-    arrays : OffspringArrays
-    instructions : Instructions, in and out
-        Of the refinement. ``tries_parts`` says whether the better parts of both are taken, if that
-        is better than either; no centre is relocated then. ``way`` is what to do otherwise, see
-        :class:`~evomeans.engines.protocol.Way`.
+    * ``found``, out
+    * ``centers``, in and out
+    * ``scratch``: ``numbers`` receives the results of :func:`~evomeans.engines.cpu.refine.refine`,
+      and by which way the child was MADE_BY. NO_CHILD if merging finds a cluster without weight.
+    * ``clusters`` and ``undo``: for swaps; not read if there are none.
+    * ``momentum``: for momentum; not read if there is none.
+    * ``instructions``, in and out: of the refinement. ``tries_parts`` says whether the better parts
+      of both are taken, if that is better than either; no centre is relocated then. ``way`` is what
+      to do otherwise, see :class:`~evomeans.engines.protocol.Way`.
     """
     todo = instructions.record[0]
     child, addresses, is_second = centers.target, arrays.addresses, arrays.is_second

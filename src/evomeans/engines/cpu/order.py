@@ -36,6 +36,7 @@ SKETCH = 16
 WIDE, LEADING = 128, 32
 MANY_TO_ORDER = 16384
 POLLED_FOR_LEADING, LEADING_ROUNDS = 1024, 2
+POLLED_VALUES, FEWEST_POLLED = 2**22, 256
 # Rows that are worth a thread of their own: they take some milliseconds.
 WORTH_A_THREAD = 4096
 # Values that are sorted between two looks at whether the order is still wanted: milliseconds too.
@@ -47,17 +48,12 @@ def neighbour_order(
 ) -> NDArray[np.uint32]:
     """Return the rows of ``X`` in an order in which runs of ``width`` rows are neighbours.
 
-    Parameters
-    ----------
-    X : (n, d) array or CSR matrix
-        The squares of its values must not overflow.
-    width : int
-    n_jobs : int
-        Threads at most; the order does not depend on it.
-    check : callable
-        Called from time to time; it raises an error if nobody wants the order any more.
+    * ``X`` (n, d) or CSR matrix: the squares of its values must not overflow.
+    * ``n_jobs``: threads at most; the order does not depend on it.
+    * ``check``: called from time to time; it raises an error if nobody wants the order any more.
     """
-    points = sketch(X) if not isinstance(X, np.ndarray) else leading(X) if is_wide(X) else X
+    is_dense = isinstance(X, np.ndarray)
+    points = sketch(X) if not is_dense else leading(X, check) if is_wide(X) else X
     order = np.arange(len(points), dtype=np.uint32)
     sort_part(points, order, width, n_jobs, check)
     return order
@@ -105,26 +101,36 @@ def is_wide(X: NDArray[Any]) -> bool:
     return X.shape[1] >= WIDE and len(X) >= MANY_TO_ORDER
 
 
-def leading(X: NDArray[Any]) -> NDArray[np.float64]:
+def leading(X: NDArray[Any], check: Callable[[], None]) -> NDArray[np.float64]:
     """Project dense rows onto about their leading principal components.
 
     The others tell little about which rows are neighbours, and most of the time would go there.
     """
-    return np.asarray(X @ leading_directions(polled(X), LEADING).astype(X.dtype), dtype=np.float64)
+    directions = leading_directions(polled(X), LEADING, check)
+    return np.asarray(X @ directions.astype(X.dtype), dtype=np.float64)
 
 
 def polled(X: NDArray[Any]) -> NDArray[Any]:
-    """Return the rows by which leading directions are found."""
-    return X[:: max(1, len(X) // POLLED_FOR_LEADING)]
+    """Return the rows by which leading directions are found: fewer if they are very long."""
+    step = max(len(X) // POLLED_FOR_LEADING, X.size // POLLED_VALUES)
+    return X[:: max(1, min(step, len(X) // FEWEST_POLLED))]
 
 
-def leading_directions(rows: NDArray[Any], n_directions: int) -> NDArray[np.float64]:
+def leading_directions(
+    rows: NDArray[Any], n_directions: int, check: Callable[[], None]
+) -> NDArray[np.float64]:
     """Return about the leading principal components of some rows, as columns."""
     rows = rows.astype(np.float64)
     rows -= rows.mean(axis=0)
     directions = np.random.default_rng(0).standard_normal((rows.shape[1], n_directions))
+    at_once = max(1, AT_ONCE // rows.shape[1])
+    parts = [rows[first : first + at_once] for first in range(0, len(rows), at_once)]
     for _ in range(LEADING_ROUNDS):
-        directions, _ = np.linalg.qr(rows.T @ (rows @ directions))
+        pulls = np.zeros_like(directions)
+        for part in parts:
+            check()
+            pulls += part.T @ (part @ directions)
+        directions, _ = np.linalg.qr(pulls)
     return directions
 
 
@@ -148,18 +154,12 @@ def halve(
 ) -> None:
     """Sort ``order`` such that runs of ``width`` rows are neighbours.
 
-    Parameters
-    ----------
-    points : (n, d) array
-    order : (n,) array, in and out
-    width : int
-    least : int
-        Parts of fewer rows are left as they are.
-    parts : (2·log₂ n, 2) array
-        Working memory: a stack of the parts that still have to be split.
-    keys : (n,) array
-    vectors : (3, d) array
-        Working memory.
+    * ``points`` (n, d)
+    * ``order`` (n,), in and out
+    * ``least``: parts of fewer rows are left as they are.
+    * ``parts`` (2·log₂ n, 2): working memory: a stack of the parts that still have to be split.
+    * ``keys`` (n,)
+    * ``vectors`` (3, d): working memory.
     """
     direction, mean, pull = vectors[0], vectors[1], vectors[2]
     parts[0, 0], parts[0, 1] = 0, order.shape[0]
@@ -288,16 +288,9 @@ def ordered_rows(
 ) -> tuple[NDArray[np.uint32], NDArray[Any]]:
     """Return the order in which runs of ``width`` rows are neighbours, and the rows in the frame.
 
-    Parameters
-    ----------
-    X : (n, d) array
-        In data units.
-    frame : Frame
-    width : int
-    n_jobs : int
-        Threads at most.
-    check : callable
-        Called from time to time; it raises an error if nobody wants the rows any more.
+    * ``X`` (n, d): in data units.
+    * ``n_jobs``: threads at most.
+    * ``check``: called from time to time; it raises an error if nobody wants the rows any more.
     """
     order, ends = into_buckets(X, frame, n_jobs, check)
     rows = np.empty(X.shape, X.dtype)
@@ -359,14 +352,10 @@ def split(
 ) -> None:
     """Halve the points again and again, across the direction in which they extend most.
 
-    Parameters
-    ----------
-    points : (n, d) array
-        As many for every leaf of the tree.
-    order : (n,) array, in and out
-    directions, thresholds : (nodes, d) and (nodes,) arrays, out
-    keys, vectors : (n,) and (2, d) arrays
-        Working memory.
+    * ``points`` (n, d): as many for every leaf of the tree.
+    * ``order`` (n,), in and out
+    * ``directions`` (nodes, d) and ``thresholds`` (nodes,), out
+    * ``keys`` (n,) and ``vectors`` (2, d): working memory.
     """
     n_nodes, size = thresholds.shape[0], order.shape[0]
     for node in range(n_nodes):

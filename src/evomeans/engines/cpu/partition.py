@@ -102,14 +102,10 @@ def choose_parts(
 ) -> None:
     """Choose the better version of every part.
 
-    Parameters
-    ----------
-    samples : Samples
-    first, second : (tiles, WIDTH) arrays
-        Labels.
-    first_centers, second_centers : (k, d) arrays
-    parts : Parts, out
-        ``chosen`` says what to take from the second solution, ``is_better`` whether that pays.
+    * ``first`` and ``second`` (tiles, WIDTH): labels.
+    * ``first_centers`` and ``second_centers`` (k, d)
+    * ``parts``, out: ``chosen`` says what to take from the second solution, ``is_better`` whether
+      that pays.
     """
     sum_squares(samples, first, first_centers, parts.errors[FIRST])
     sum_squares(samples, second, second_centers, parts.errors[SECOND])

@@ -66,20 +66,14 @@ def label_clear(
 ) -> None:
     """Set the labels of samples to the closest centres, or to UNCLEAR.
 
-    Parameters
-    ----------
-    products : (k, ≥ m) array
-        −2x·c; a multiple of TOGETHER columns, of which the first m count.
-    levels : (k,) array
-        ‖c‖² of the centres.
-    squares, longest, roundoff, underflow
-        As in :func:`choose`.
-    far : float
-        Samples with a squared norm above this are UNCLEAR.
-    nothing, best, second, closest : (TOGETHER,) arrays
-        Working memory. Of rows of one array, the compiler could not tell that they do not overlap,
-        and would not vectorise the loops.
-    labels : (m,) array, out
+    * ``products`` (k, ≥ m): −2x·c; a multiple of TOGETHER columns, of which the first m count.
+    * ``levels`` (k,): ‖c‖² of the centres.
+    * ``squares``, ``longest``, ``roundoff`` and ``underflow``: as in :func:`choose`.
+    * ``far``: samples with a squared norm above this are UNCLEAR.
+    * ``nothing``, ``best``, ``second`` and ``closest`` (TOGETHER,): working memory. Of rows of one
+      array, the compiler could not tell that they do not overlap, and would not vectorise the
+      loops.
+    * ``labels`` (m,), out
     """
     k, n_samples = products.shape[0], labels.shape[0]
     for first in range(0, n_samples, TOGETHER):
@@ -125,16 +119,12 @@ def label_narrow(
     Matrix products of few features are slow. Here samples lie side by side, feature by feature, and
     one centre after the other is multiplied with all of them.
 
-    Parameters
-    ----------
-    X, scale, shift, middle
-        As in :func:`set_offsets`.
-    points : (d, k) array
-        −2c of the centres.
-    columns, squares, products : (d, TOGETHER), (TOGETHER,) and (k, TOGETHER) arrays
-        Working memory.
-    levels, longest, roundoff, underflow, far, nothing, best, second, closest, labels
-        As in :func:`label_clear`.
+    * ``X``, ``scale``, ``shift`` and ``middle``: as in :func:`set_offsets`.
+    * ``points`` (d, k): −2c of the centres.
+    * ``columns`` (d, TOGETHER), ``squares`` (TOGETHER,) and ``products`` (k, TOGETHER): working
+      memory.
+    * ``levels``, ``longest``, ``roundoff``, ``underflow``, ``far``, ``nothing``, ``best``,
+      ``second``, ``closest`` and ``labels``: as in :func:`label_clear`.
     """
     n_features, k = points.shape
     for first in range(0, X.shape[0], TOGETHER):
@@ -262,18 +252,13 @@ def choose(
 ) -> None:
     """Set the labels of samples to the closest centres; the lowest index wins a tie.
 
-    Parameters
-    ----------
-    rows : (m, d) array or SparseRows
-    scores : (m, k) array
-        ‖c‖² − 2x·c.
-    squares : (m,) array
-        ‖x‖² of the samples.
-    longest, roundoff, underflow : float
-        A centre is not the closest if its score exceeds the lowest one by more than
-        roundoff · (‖x‖ + longest)² + underflow.
-    centers : (k, d) array
-    labels : (m,) array, out
+    * ``rows`` (m, d) or SparseRows
+    * ``scores`` (m, k): ‖c‖² − 2x·c.
+    * ``squares`` (m,): ‖x‖² of the samples.
+    * ``longest``, ``roundoff`` and ``underflow``: a centre is not the closest if its score exceeds
+      the lowest one by more than roundoff · (‖x‖ + longest)² + underflow.
+    * ``centers`` (k, d)
+    * ``labels`` (m,), out
     """
     k = centers.shape[0]
     for j in range(k):

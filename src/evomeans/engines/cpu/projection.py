@@ -41,7 +41,8 @@ def project(
     """
     result = np.empty((len(X), n_directions), X.dtype)
     with one_blas_thread:
-        directions = leading_directions(frame.encode(polled(X)), n_directions).astype(X.dtype)
+        directions = leading_directions(frame.encode(polled(X)), n_directions, check)
+        directions = directions.astype(X.dtype)
 
         def fill(first: int) -> None:
             check()

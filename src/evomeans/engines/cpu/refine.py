@@ -151,25 +151,16 @@ def refine(
 ) -> None:
     """Run K-means from the centres ``centers.target``; try swaps, and run it again after them.
 
-    Parameters
-    ----------
-    samples : Samples
-    parent : Solution
-        Not read unless the instructions say ``inherit``.
-    found : Solution, out
-        Where the refinement ends. It may be the ``parent``, if that is what ``centers`` hold.
-    centers : Centers, in and out
-    scratch : Scratch
-        ``numbers`` receives the results: the INERTIA, the ITERATIONS of all K-means together, the
-        number of SWAPS kept, −1 if none were tried, the inertia before them (UNSWAPPED), and how
-        many clusters are EMPTY.
-    clusters, undo : Clusters and UndoLog
-        For swaps; not read if there are none.
-    momentum : MomentumState
-        For momentum; not read if there is none.
-    instructions : Instructions
-        What to do. No swaps are tried if a cluster is empty.
-    thread, n_threads : int
+    * ``parent``: not read unless the instructions say ``inherit``.
+    * ``found``, out: where the refinement ends. It may be the ``parent``, if that is what
+      ``centers`` hold.
+    * ``centers``, in and out
+    * ``scratch``: ``numbers`` receives the results: the INERTIA, the ITERATIONS of all K-means
+      together, the number of SWAPS kept, −1 if none were tried, the inertia before them
+      (UNSWAPPED), and how many clusters are EMPTY.
+    * ``clusters`` and ``undo``: for swaps; not read if there are none.
+    * ``momentum``: for momentum; not read if there is none.
+    * ``instructions``: what to do. No swaps are tried if a cluster is empty.
     """
     todo = instructions.record[0]
     state, inherit, steps, placed = found.state, todo.inherit, todo.steps, todo.placed
@@ -315,16 +306,11 @@ def step(
 ) -> None:
     """Move the centres to ``centers.target`` and assign the samples to them, once.
 
-    Parameters
-    ----------
-    state : State, in and out
-        True for ``centers.exact`` and consistent with ``centers.sums``, unless ``fresh``.
-    centers : Centers, in and out
-    fresh : bool
-        Whether nothing is known of the samples. The sums are zero then.
-    gone : int
-        A centre that is moved NOWHERE instead; −1 for none.
-    thread, n_threads : int
+    * ``state``, in and out: True for ``centers.exact`` and consistent with ``centers.sums``, unless
+      ``fresh``.
+    * ``centers``, in and out
+    * ``fresh``: whether nothing is known of the samples. The sums are zero then.
+    * ``gone``: a centre that is moved NOWHERE instead; −1 for none.
     """
     if fresh:
         forget(state, centers.weights.shape[0], thread, n_threads)

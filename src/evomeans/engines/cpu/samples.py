@@ -22,7 +22,7 @@ from evomeans.engines.cpu.order import AT_ONCE, neighbour_order, ordered_rows
 from evomeans.engines.cpu.simd import WIDTH
 from evomeans.engines.frame import Frame, column_scales, is_sparse, limb_bits
 from evomeans.engines.protocol import Abandoned
-from evomeans.engines.rules import MANY_ROWS
+from evomeans.engines.rules import MANY_ROWS, sits_on_centers
 from evomeans.engines.workers import extremes, side_by_side
 from evomeans.typing import FloatArray, SingleArray
 
@@ -57,14 +57,9 @@ def encode_samples(
 ) -> Samples:
     """Transform samples into the frame, sort them into tiles, and compute what refinements need.
 
-    Parameters
-    ----------
-    in_order : bool
-        Whether to sort neighbours together first.
-    n_jobs : int
-        Threads at most, if there are many samples.
-    check : callable
-        See :func:`~evomeans.engines.cpu.order.ordered_rows`.
+    * ``in_order``: whether to sort neighbours together first.
+    * ``n_jobs``: threads at most, if there are many samples.
+    * ``check``: see :func:`~evomeans.engines.cpu.order.ordered_rows`.
     """
     n_samples, n_features = X.shape
     if in_order and not is_sparse(X) and n_samples >= MANY_ROWS:
@@ -213,6 +208,18 @@ def squared_norms(samples: Samples) -> FloatArray:
     return result
 
 
+def sit_on_centers(samples: Samples, nearby: FloatArray) -> bool:
+    """Whether all samples that count equal their centres up to rounding.
+
+    ``nearby`` (n,) are the weighted squared distances to these, by place.
+    """
+    norms = squared_norms(samples)
+    if len(samples.weights):
+        counted = np.flatnonzero(samples.weights)
+        nearby, norms = nearby[counted] / samples.weights[counted], norms[counted]
+    return sits_on_centers(nearby, norms)
+
+
 def dense_rows(samples: Samples, chosen: NDArray[Any], n_features: int) -> FloatArray:
     """Return a few of the user's rows as a dense array."""
     rows, chosen = samples.rows, samples.places[chosen]
@@ -247,16 +254,12 @@ class DeferredSamples:
     To put rows into order takes as long as dozens of looks at all of them. It pays for K-means, but
     not for drawing a sample, nor for the labels of an answer when time is up.
 
-    Parameters
-    ----------
-    prepare : callable
-        Returns the samples, neighbours put together if its argument ``in_order`` says so. It calls
-        its argument ``check`` from time to time, which raises Abandoned to end the preparation.
-    in_order : bool
-        Whether to put neighbours together.
-    insists : bool
-        Whether to try so again after a preparation that was ended. Else the samples are then taken
-        in as they are.
+    * ``prepare``: returns the samples, neighbours put together if its argument ``in_order`` says
+      so. It calls its argument ``check`` from time to time, which raises Abandoned to end the
+      preparation.
+    * ``in_order``: whether to put neighbours together.
+    * ``insists``: whether to try so again after a preparation that was ended. Else the samples are
+      then taken in as they are.
     """
 
     def __init__(

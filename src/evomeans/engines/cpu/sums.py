@@ -42,14 +42,9 @@ def _add_row_dense(
 ) -> None:
     """Add sample ``i`` to the sums of cluster ``j``, or with sign −1.0 subtract it.
 
-    Parameters
-    ----------
-    sums : (k, 2, d + 1) array
-        Upper and lower limbs. The last column sums the weights.
-    scales : (d + 1,) array
-        Powers of two that bring every term below a limb.
-    limb : float
-        2 to the number of bits of a limb.
+    * ``sums`` (k, 2, d + 1): upper and lower limbs. The last column sums the weights.
+    * ``scales`` (d + 1,): powers of two that bring every term below a limb.
+    * ``limb``: 2 to the number of bits of a limb.
     """
     n_features: int = rows.shape[1]
     for t in range(n_features):
@@ -89,15 +84,11 @@ def update_center(
 ) -> None:
     """Set centre ``j`` to the mean of its cluster; the centre of an empty cluster stays.
 
-    Parameters
-    ----------
-    sums : (threads, k, 2, d + 1) array
-        What each thread has added and subtracted. Their total counts.
-    centers : (k, d) array, out
-    weights : (k,) array, out
-        Total weight of each cluster.
-    totals : (2, d + 1) array
-        Working memory.
+    * ``sums`` (threads, k, 2, d + 1): what each thread has added and subtracted. Their total
+      counts.
+    * ``centers`` (k, d), out
+    * ``weights`` (k,), out: total weight of each cluster.
+    * ``totals`` (2, d + 1): working memory.
     """
     n_features = centers.shape[1]
     for half in range(LIMBS):

@@ -59,11 +59,8 @@ def share(count: int, thread: int, n_threads: int) -> tuple[int, int]:
 def meet(barrier: NDArray[np.int64], n_threads: int) -> None:
     """Wait until all ``n_threads`` threads have called this; their writes are then visible.
 
-    Parameters
-    ----------
-    barrier : (16,) array, zeros at first
-        ARRIVALS, GENERATION, and ABANDONED: not zero if a thread has failed, and then no thread
-        waits.
+    * ``barrier`` (16,), zeros at first: ARRIVALS, GENERATION, and ABANDONED: not zero if a thread
+      has failed, and then no thread waits.
     """
     if n_threads == 1:
         return
@@ -113,15 +110,9 @@ def _fetch_and_add(typing_context, array, index, value):  # type: ignore[no-unty
 class ThreadTeam:
     """Runs ``kernel(..., thread, n_threads)`` in several threads, the caller being thread 0.
 
-    Parameters
-    ----------
-    n_threads : int
-        Including the caller; with 1 no thread is ever started.
-
-    Attributes
-    ----------
-    barrier : (16,) array of int64
-        For :func:`meet`. Kernels have to return soon after its entry ABANDONED is set.
+    * ``n_threads``: including the caller; with 1 no thread is ever started.
+    * ``barrier`` (16,) of int64: for :func:`meet`. Kernels have to return soon after its entry
+      ABANDONED is set.
     """
 
     def __init__(self, n_threads: int) -> None:
@@ -133,10 +124,7 @@ class ThreadTeam:
     def run(self, kernel: Callable[..., None], *arguments: Any) -> None:
         """Run the kernel once in every thread and return when all are done.
 
-        Raises
-        ------
-        Abandoned
-            If the team is abandoned; what the kernel has done so far is undefined.
+        Raises Abandoned if the team is; what the kernel has done so far is undefined then.
         """
         if self._pool is None:
             self.run_alone(kernel, *arguments, 0, 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,47 +36,18 @@ from evomeans.engines.cpu.seeding import Candidates, all_distances, draw_at, see
 from evomeans.engines.cpu.swaps.lists import SUCCESSES, Clusters, UndoLog
 from evomeans.engines.cpu.threads import ABANDONED, ThreadTeam
 from evomeans.engines.protocol import Order, Way
-from evomeans.typing import FloatArray
-
-
-class Known(Protocol):
-    """A solution that is known: its centres, and the sums of its clusters."""
-
-    @property
-    def centers(self) -> FloatArray:
-        """(k, d)."""
-        ...
-
-    @property
-    def sums(self) -> NDArray[np.int64]:
-        """(k, 2, d + 1)."""
-        ...
-
-
-class LabelledCenters(NamedTuple):
-    """``labels`` (tiles, WIDTH) array, and ``centers`` (k, d) array."""
-
-    labels: NDArray[Any]
-    centers: FloatArray
+from evomeans.typing import Flags, FloatArray
 
 
 class Outcome(NamedTuple):
     """What a run says of itself; see ``numbers`` of :class:`~evomeans.engines.cpu.layout.Scratch`.
 
-    Parameters
-    ----------
-    inertia : float
-        Sum of squared distances, in the frame.
-    iterations : float
-        Assignments that it made.
-    swaps_kept : float
-        How many; −1 if it tried none.
-    unswapped : float
-        Sum of squared distances before the swaps.
-    n_empty : float
-        Clusters without weight.
-    made_by : float
-        How an offspring was made.
+    * ``inertia``: sum of squared distances, in the frame.
+    * ``iterations``: assignments that it made.
+    * ``swaps_kept``: how many; −1 if it tried none.
+    * ``unswapped``: sum of squared distances before the swaps.
+    * ``n_empty``: clusters without weight.
+    * ``made_by``: how an offspring was made.
     """
 
     inertia: float
@@ -104,11 +75,11 @@ class Workspace:
         # Ways of crossing whose kernels are in the arrays of offspring.
         self._ways: set[tuple[bool, int]] = set()
 
-    def take_over(self, known: Known) -> None:
+    def take_over(self, centers: FloatArray, sums: NDArray[np.int64]) -> None:
         """Take over the centres and sums of a known solution."""
-        self.centers.exact[:] = known.centers
+        self.centers.exact[:] = centers
         self.centers.sums[1:] = 0
-        self.centers.sums[0] = known.sums
+        self.centers.sums[0] = sums
 
     def run(
         self,
@@ -249,9 +220,12 @@ class Workspace:
         return UndoLog.allocate(len(self.samples.order), *self.target.shape)
 
     def better_parts(
-        self, first: LabelledCenters, second: LabelledCenters
-    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]] | None:
-        """Choose the better versions of parts; see :mod:`~evomeans.engines.cpu.partition`."""
+        self, first: tuple[NDArray[Any], FloatArray], second: tuple[NDArray[Any], FloatArray]
+    ) -> tuple[Flags, Flags] | None:
+        """Choose the better versions of parts; see :mod:`~evomeans.engines.cpu.partition`.
+
+        Of both solutions, labels (tiles, WIDTH) and centres (k, d).
+        """
         parts = self._parts
         choose_parts(self.samples, *first, *second, parts)
         if not parts.is_better[0]:

@@ -167,13 +167,8 @@ def positions(
 ) -> tuple[dict[int, NDArray[Any]], list[tuple[int, int]]]:
     """Find the rows at quantiles of the cumulated weight.
 
-    Returns
-    -------
-    picks : dict of int to array
-        For each block concerned, what is left of the targets within it: row numbers if weights are
-        equal, else cumulated weights.
-    order : list of (int, int)
-        For each quantile, its block and its place in the picks of that block.
+    Returns for each block concerned what is left of the targets within it, row numbers if weights
+    are equal, else cumulated weights; and for each quantile, its block and its place in there.
     """
     cumulated = survey.cumulated
     weights = np.diff(cumulated, prepend=0.0)

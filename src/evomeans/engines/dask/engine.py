@@ -72,23 +72,13 @@ class DaskEngine(PlainKMeans):
     batch. Results have the same bits for any number of workers and threads: they depend on the
     samples and on how these are divided into blocks.
 
-    Parameters
-    ----------
-    X : dask array of shape (n, d), float32 or float64
-        Samples in data units, all columns in one chunk, chunk sizes known.
-    sample_weight : dask array of shape (n,), optional
-        In the same chunks. None for equal weights.
-    frame : Frame, optional
-        The frame to work in, by default the one around ``X``.
-    runner : Runner, optional
-        Where tasks run; by default the current client, else Dask's local scheduler.
-    n_jobs : int
-        Threads of engines over some of the samples, which are in this process.
+    * ``X`` (n, d), of Dask: samples in data units, all columns in one chunk, chunk sizes known.
+    * ``sample_weight`` (n,), of Dask: in the same chunks. None for equal weights.
+    * ``frame``: the frame to work in, by default the one around ``X``.
+    * ``runner``: where tasks run; by default the current client, else Dask's local scheduler.
+    * ``n_jobs``: threads of engines over some of the samples, which are in this process.
 
-    Raises
-    ------
-    ValueError
-        If a value is not finite or a weight negative; the text names block and row.
+    A value that is not finite, or a negative weight, is a ValueError that names block and row.
     """
 
     abilities = frozenset({Ability.MOMENTUM})

@@ -101,10 +101,8 @@ class ClientRunner:
         Blocks that were not found do not answer. There are no replies at all if a worker is gone
         and its tasks may wait for it.
 
-        Raises
-        ------
-        Abandoned
-            Soon after ``is_abandoned`` returns True. Tasks that have not begun are cancelled.
+        Raises Abandoned soon after ``is_abandoned`` returns True. Tasks that have not begun are
+        cancelled.
         """
         futures = self.submit(request, kept, visits)
         asked = {*kept, *visits} - {ANYWHERE}

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.engines.cpu.layout import Samples, State
-from evomeans.engines.cpu.samples import dense_rows, encode_samples, squared_norms
+from evomeans.engines.cpu.samples import dense_rows, encode_samples, sit_on_centers
 from evomeans.engines.cpu.workspace import Workspace
 from evomeans.engines.dask.cache import (
     Standing,
@@ -28,7 +28,6 @@ from evomeans.engines.dask.cache import (
     memory_for,
 )
 from evomeans.engines.frame import Frame
-from evomeans.engines.rules import sits_on_centers
 from evomeans.engines.sampling import Drawing, wheel_stops
 from evomeans.typing import FloatArray
 
@@ -247,7 +246,7 @@ class _Visit:
             workspace.step(state, question.centers, fresh=True, gone=question.gone)
         else:
             state = known.state
-            workspace.take_over(known)
+            workspace.take_over(known.centers, known.sums)
             if question.gone >= 0 or not np.array_equal(known.centers, question.centers):
                 workspace.step(state, question.centers, fresh=False, gone=question.gone)
         return Standing(state, workspace.positions, workspace.sums)
@@ -284,7 +283,7 @@ class _Visit:
                 return self._sample(question, workspace.scratch.nearby[self.samples.places])
             case "on_centers":
                 workspace.measure(state, 2)
-                return self._sits_on_centers(workspace)
+                return sit_on_centers(self.samples, workspace.scratch.nearby)
             case "members":
                 return self._first_members(workspace.labels(state))
             case _:
@@ -318,14 +317,6 @@ class _Visit:
         """Weights in the user's order."""
         weights = self.samples.weights
         return weights[self.samples.places] if len(weights) else np.ones(self.n_samples)
-
-    def _sits_on_centers(self, workspace: Workspace) -> bool:
-        squares, norms = workspace.scratch.nearby, squared_norms(self.samples)
-        weights = self.samples.weights
-        if len(weights):
-            counted = np.flatnonzero(weights)
-            squares, norms = squares[counted] / weights[counted], norms[counted]
-        return sits_on_centers(squares, norms)
 
     def _first_members(self, labels: NDArray[np.int32]) -> dict[int, FloatArray]:
         """Return the first sample that counts of every cluster that has one."""

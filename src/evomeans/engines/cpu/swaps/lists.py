@@ -179,10 +179,7 @@ def fill(
 ) -> None:
     """Set the clusters to a fixed point of K-means.
 
-    Parameters
-    ----------
-    labels : (tiles, WIDTH) array
-    centers, weights : (k, d) and (k,) arrays
+    * ``labels`` (tiles, WIDTH), ``centers`` (k, d) and ``weights`` (k,)
     """
     k, n = weights.shape[0], clusters.labels.shape[0]
     for j in range(k):

@@ -267,15 +267,9 @@ def begin_cluster(samples: Samples, clusters: Clusters, undo: UndoLog, j: Index)
 def move_samples(samples: Samples, clusters: Clusters, undo: UndoLog, change: float) -> float:
     """Move single samples until that gains little or nothing more, or the swap has no hope.
 
-    Parameters
-    ----------
-    change : float
-        By how much the swap has changed the sum of squares so far.
+    * ``change``: by how much the swap has changed the sum of squares so far.
 
-    Returns
-    -------
-    change : float
-        By how much in the end. A positive value may be too high.
+    Returns the change in the end. A positive value may be too high.
     """
     numbers = undo.numbers
     before, left = change, numbers[WAITING]

@@ -297,22 +297,13 @@ def try_swaps(
 ) -> None:
     """Try swaps one after the other, and keep those that lower the sum of squares.
 
-    Parameters
-    ----------
-    samples : Samples
-    clusters : Clusters, out
-        The best solution; its means are written out.
-    undo : UndoLog
-        ``numbers[SUCCESSES]`` is how many were kept.
-    state, centers : State and Centers
-        The fixed point of K-means to begin with, and where that began (``centers.target``); not
-        modified.
-    scratch : Scratch
-        Swaps end early if its barrier says that the refinement is abandoned.
-    count : int
-        How many to try.
-    seed : float
-        A uniform number in [0, 1), from which all others follow.
+    * ``clusters``, out: the best solution; its means are written out.
+    * ``undo``: ``numbers[SUCCESSES]`` is how many were kept.
+    * ``state`` and ``centers``: the fixed point of K-means to begin with, and where that began
+      (``centers.target``); not modified.
+    * ``scratch``: swaps end early if its barrier says that the refinement is abandoned.
+    * ``count``: how many to try.
+    * ``seed``: a uniform number in [0, 1), from which all others follow.
     """
     fill(samples, clusters, undo, state.labels, centers.exact, centers.weights)
     list_fresh(undo, centers)

@@ -1,7 +1,25 @@
-"""The search for star cuts that a matrix of the relaxation violates.
+"""Star cuts of the relaxation, and the search for those that a matrix violates.
+
+Star cuts are inequalities that hold for clusterings and not for their relaxation. With
+z_ij = 1 / w(Q) if groups i and j share the cluster Q, else 0, every i and every set T without i
+satisfy
+
+    sum over t in T of z_it  -  sum over pairs s < t in T of z_st  <=  z_ii.
+
+If m members of T are in the cluster of i, the left side is at most (m - m (m - 1) / 2) / w(Q),
+which is at most 1 / w(Q), and pairs in other clusters only lower it. One member of T gives the pair
+cuts of the literature, two the triangle cuts [1]_.
+
+A cut is a row of ``MOST_MEMBERS + 1`` indices: i, then the members of T, then -1. As a matrix,
+<B, Y> is the left side minus the right side, with Y_ij = z_ij sqrt(w_i w_j).
 
 A quick search comes first. It finds pairs, the best triangles, and one star for every pair of a
 group i and a member of T, grown greedily. Where it finds little, a thorough one follows.
+
+References
+----------
+.. [1] V. Piccialli, A. M. Sudoso, A. Wiegele: "SOS-SDP: an exact solver for minimum sum-of-squares
+   clustering", INFORMS Journal on Computing 34, 2022.
 """
 
 from __future__ import annotations
@@ -12,10 +30,126 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.compiled.jit import FINITE, jit
-from evomeans.exact.limits import Threads
-from evomeans.exact.subproblem import MOST_MEMBERS, Cuts
+from evomeans.compiled.jit import FINITE, REORDER, jit
+from evomeans.exact.projection import Tools
 from evomeans.typing import FloatArray
+
+Cuts = NDArray[np.int32]
+MOST_MEMBERS = 6
+"""Members of T, at most."""
+
+
+def no_cuts() -> Cuts:
+    """Return an empty list of cuts."""
+    return np.zeros((0, MOST_MEMBERS + 1), np.int32)
+
+
+def are_valid(cuts: Cuts, n: int) -> bool:
+    """Whether these are star cuts of n groups: members differ, and -1 only follows them."""
+    if cuts.ndim != 2 or cuts.shape[1] != MOST_MEMBERS + 1:
+        return False
+    if len(cuts) == 0:
+        return True
+    used = cuts >= 0
+    in_order = bool(np.all(used[:, :-1] >= used[:, 1:])) and bool(used[:, :2].all())
+    ordered = np.sort(cuts, axis=1)
+    repeated = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
+    return in_order and cuts.min() >= -1 and cuts.max() < n and not repeated.any()
+
+
+@jit
+def add_cuts(
+    matrix: FloatArray, sizes: FloatArray, inverse_roots: FloatArray, cuts: Cuts, prices: FloatArray
+) -> None:
+    """Add sum_c prices[c] B_c to ``matrix``, and the absolute values of all terms to ``sizes``.
+
+    Shapes: matrix, sizes (n, n); inverse_roots (n,), 1 / sqrt(w); cuts (m, MOST_MEMBERS + 1);
+    prices (m,).
+    """
+    for c in range(cuts.shape[0]):
+        price = prices[c]
+        if price == 0.0:
+            continue
+        i = cuts[c, 0]
+        term = price * inverse_roots[i] * inverse_roots[i]
+        matrix[i, i] -= term
+        sizes[i, i] += term
+        for a in range(1, MOST_MEMBERS + 1):
+            t = cuts[c, a]
+            if t < 0:
+                break
+            term = 0.5 * price * inverse_roots[i] * inverse_roots[t]
+            matrix[i, t] += term
+            matrix[t, i] = matrix[i, t]
+            sizes[i, t] += term
+            sizes[t, i] = sizes[i, t]
+            for b in range(1, a):
+                s = cuts[c, b]
+                term = 0.5 * price * inverse_roots[s] * inverse_roots[t]
+                matrix[s, t] -= term
+                matrix[t, s] = matrix[s, t]
+                sizes[s, t] += term
+                sizes[t, s] = sizes[s, t]
+
+
+@jit(fastmath=REORDER)
+def sweep_cuts(
+    matrix: FloatArray,
+    apart: NDArray[np.bool_],
+    inverse_roots: FloatArray,
+    cuts: Cuts,
+    prices: FloatArray,
+    n_sweeps: int,
+) -> None:
+    """Hildreth's sweeps towards the projection onto {V >= 0, V[apart] = 0, all cuts}.
+
+    Dual coordinate ascent: every visit of a cut sets its price to the best value, given all others.
+    ``matrix`` holds the point to project minus sum_c prices[c] B_c, and V is its positive part.
+
+    Shapes: matrix, apart (n, n); inverse_roots (n,); cuts (m, MOST_MEMBERS + 1); prices (m,).
+    """
+    m = cuts.shape[0]
+    for sweep in range(n_sweeps):
+        for step in range(m):
+            c = step if sweep % 2 == 0 else m - 1 - step
+            if sweep > 0 and prices[c] == 0.0:
+                continue
+            i = cuts[c, 0]
+            own = inverse_roots[i]
+            norm = own * own * own * own
+            excess = -max(matrix[i, i], 0.0) * own * own
+            size = 0
+            for a in range(1, MOST_MEMBERS + 1):
+                t = cuts[c, a]
+                if t < 0:
+                    break
+                size = a
+                factor = own * inverse_roots[t]
+                norm += 0.5 * factor * factor
+                if matrix[i, t] > 0.0 and not apart[i, t]:
+                    excess += matrix[i, t] * factor
+                for b in range(1, a):
+                    s = cuts[c, b]
+                    factor = inverse_roots[s] * inverse_roots[t]
+                    norm += 0.5 * factor * factor
+                    if matrix[s, t] > 0.0 and not apart[s, t]:
+                        excess -= matrix[s, t] * factor
+            change = max(excess / norm, -prices[c])
+            if change == 0.0:
+                continue
+            prices[c] += change
+            matrix[i, i] += change * own * own
+            for a in range(1, size + 1):
+                t = cuts[c, a]
+                matrix[i, t] -= 0.5 * change * own * inverse_roots[t]
+                matrix[t, i] = matrix[i, t]
+                for b in range(1, a):
+                    s = cuts[c, b]
+                    matrix[s, t] += 0.5 * change * inverse_roots[s] * inverse_roots[t]
+                    matrix[t, s] = matrix[s, t]
+
+
+# ---- the search ----------------------------------------------------------------------------------
 
 FEW_CUTS = 10
 """Cuts per group, below which a search for cuts is repeated more thoroughly."""
@@ -160,10 +294,10 @@ def grow_stars(
     found: Cuts,
     values: FloatArray,
     near: NDArray[np.int64],
-    own_row: FloatArray,
-    others: FloatArray,
     gains: FloatArray,
     row: Cuts,
+    own_row: FloatArray,
+    others: FloatArray,
 ) -> int:
     """Find violated cuts with three members or more, grown from all pairs that are nearly tight.
 
@@ -270,9 +404,9 @@ def sort_members(row: Any, size: int) -> None:
 class CutFinder:
     """Finds cuts of n groups, some of the groups in each thread."""
 
-    def __init__(self, n: int, threads: Threads | None = None) -> None:
-        self._threads = threads or Threads()
-        ends = np.linspace(0, n, self._threads.count + 1).astype(int)
+    def __init__(self, n: int, tools: Tools) -> None:
+        self._tools = tools
+        ends = np.linspace(0, n, tools.n_threads + 1).astype(int)
         self._ranges = [
             CutRange(n, int(start), int(stop))
             for start, stop in itertools.pairwise(ends)
@@ -286,17 +420,17 @@ class CutFinder:
         """
         Z = np.ascontiguousarray(Z)
         calls = [(each, Z, least) for each in self._ranges]
-        found = np.concatenate(self._threads.map(CutRange.find, calls))
+        found = np.concatenate(self._tools.map(CutRange.find, calls))
         if len(found) > FEW_CUTS * len(Z):
             return found
-        return np.concatenate([found, *self._threads.map(CutRange.find_more, calls)])
+        return np.concatenate([found, *self._tools.map(CutRange.find_more, calls)])
 
 
 class CutRange:
-    """Memory for :func:`find_cuts`, for the groups i from ``start`` to ``stop``."""
+    """Memory for a search among the groups i from ``start`` to ``stop``."""
 
     def __init__(self, n: int, start: int, stop: int) -> None:
-        self._start, self._stop = start, stop
+        self._range = start, stop
         most = (stop - start) * PER_GROUP
         self._found, self._values = np.empty((most, MOST_MEMBERS + 1), np.int32), np.empty(most)
         self._near, self._gains = np.empty(n, np.int64), np.empty(n)
@@ -306,14 +440,12 @@ class CutRange:
 
     def find(self, Z: FloatArray, least: float) -> Cuts:
         """Return cuts that Z violates by more than ``least``."""
-        memory: tuple[Any, ...] = self._near, self._gains, self._row, self._best, self._who
-        results = self._found, self._values
-        count = find_cuts(Z, least, self._start, self._stop, *results, *memory)
+        memory: Any = self._near, self._gains, self._row, self._best, self._who
+        count = find_cuts(Z, least, *self._range, self._found, self._values, *memory)
         return self._found[:count].copy()
 
     def find_more(self, Z: FloatArray, least: float) -> Cuts:
         """Return cuts of three members or more, from a more thorough search."""
-        memory: tuple[Any, ...] = self._near, self._own_row, self._others, self._gains, self._row
-        results = self._found, self._values
-        count = grow_stars(Z, least, self._start, self._stop, *results, *memory)
+        memory: Any = self._near, self._gains, self._row, self._own_row, self._others
+        count = grow_stars(Z, least, *self._range, self._found, self._values, *memory)
         return self._found[:count].copy()

@@ -1,8 +1,18 @@
-"""The inequality that proves a lower bound, its rounding errors, and pairs that it fixes.
+"""The relaxation: its cases, the bound that multipliers prove, its rounding, and pairs it fixes.
 
-Let u_g = sqrt(w_g), û = u / |u|, and let Y be the matrix of a clustering into exactly k clusters
-(see `subproblem`). Then Y u = u, Y' = Y - û û' is an orthogonal projector of rank k - 1, Y >= 0,
-and <B_c, Y> <= 0 for every star cut c. So for any S that is nonnegative on the pairs that may share
+A case has groups of points, which share a cluster, and pairs of groups that must stay apart.
+
+A clustering of the groups into k clusters is the matrix Y with Y_gh = sqrt(w_g w_h) / w(Q) if g and
+h share the cluster Q, else 0. With K_gh, the sum of w_i w_j |x_i - x_j|² / 2 over i in g and j in
+h, its inertia is the sum of K_gh / w(Q) over all pairs that share a cluster, that is <C, Y> with
+C_gh = K_gh / sqrt(w_g w_h). All terms are nonnegative, so that no digits cancel: merging groups
+only adds entries of K.
+
+The inequality
+--------------
+Let u_g = sqrt(w_g), û = u / |u|, and let Y be the matrix of a clustering into exactly k clusters.
+Then Y u = u, Y' = Y - û û' is an orthogonal projector of rank k - 1, Y >= 0, and <B_c, Y> <= 0 for
+every star cut c, see `cuts`. So for any S that is nonnegative on the pairs that may share
 a cluster, any prices mu >= 0, and any vector b, with M = C - S + sum_c mu_c B_c,
 
     inertia = <C, Y> >= <M, Y> = û'Mû + <M + û b' + b û', Y'>
@@ -51,14 +61,153 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from evomeans.compiled.jit import jit
-from evomeans.exact.points import UNIT, WeightedPoints, smallest_cost
-from evomeans.exact.subproblem import MARGIN, Multipliers, Subproblem, add_cuts, are_valid
-from evomeans.typing import Flags, FloatArray
+from evomeans.exact.cuts import Cuts, add_cuts, are_valid, no_cuts
+from evomeans.exact.points import UNIT, WeightedPoints
+from evomeans.exact.projection import Projector
+from evomeans.typing import Flags, FloatArray, Integers
+
+MARGIN = 1e-9
+"""Relative; a pair is only excluded if it exceeds its limit by this much, far above rounding."""
+
+
+@dataclass(frozen=True)
+class Subproblem:
+    """Clusterings of n groups into k clusters that are cheaper than the ``cutoff``.
+
+    Shapes: K, apart (n, n), pairs that no such clustering puts together; weights (n,), of the
+    groups; members (n_points,), the group of every point.
+    """
+
+    K: FloatArray
+    weights: FloatArray
+    apart: Flags
+    members: Integers
+    k: int
+    cutoff: float
+
+    @classmethod
+    def of_points(cls, points: WeightedPoints, k: int, cutoff: float) -> Subproblem:
+        """Return the whole problem: every point is a group of its own."""
+        w, n = points.weights, points.n
+        K = points.squared_distances() * (w[:, None] * w) / 2
+        return cls(K, w, np.zeros((n, n), np.bool_), np.arange(n), k, cutoff).with_far_pairs()
+
+    @property
+    def n(self) -> int:
+        """The number of groups."""
+        return len(self.weights)
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory of the matrices."""
+        return self.K.nbytes + self.apart.nbytes
+
+    @cached_property
+    def roots(self) -> FloatArray:
+        """Square roots of the weights."""
+        return np.sqrt(self.weights)
+
+    @cached_property
+    def products(self) -> FloatArray:
+        """sqrt(w_g w_h) of all pairs."""
+        return np.outer(self.roots, self.roots)
+
+    @cached_property
+    def costs(self) -> FloatArray:
+        """The matrix C. Pairs that must stay apart may have any entry: here not a huge one."""
+        largest = (self.weights[:, None] + self.weights) * (self.cutoff / 2)
+        return np.where(self.apart, np.minimum(self.K, largest), self.K) / self.products
+
+    @property
+    def rounding(self) -> float:
+        """Relative error that merging may have caused in entries of K."""
+        return 2 * UNIT * len(self.members)
+
+    def with_far_pairs(self) -> Subproblem:
+        """Keep apart the pairs whose groups alone, in one cluster, cost more than the cutoff."""
+        inner = np.diag(self.K) / self.weights
+        diagonal = np.diag(self.K)
+        pair = (diagonal[:, None] + diagonal + 2 * self.K) / (self.weights[:, None] + self.weights)
+        cost = pair + (inner.sum() - inner[:, None] - inner)
+        far = cost > self.cutoff * (1 + MARGIN) + MARGIN * inner.sum()
+        np.fill_diagonal(far, False)
+        return replace(self, apart=self.apart | far)
+
+    def with_apart(self, pairs: Flags) -> Subproblem:
+        """Keep more pairs apart."""
+        return replace(self, apart=self.apart | pairs)
+
+    def separated(self, a: int, b: int) -> Subproblem:
+        """Return the clusterings that have groups a and b in different clusters."""
+        pairs = np.zeros_like(self.apart)
+        pairs[a, b] = pairs[b, a] = True
+        return self.with_apart(pairs)
+
+    def merged(self, a: int, b: int) -> Subproblem:
+        """Return the clusterings that have groups a and b in one cluster: group b joins a."""
+        K, apart, weights = self.K.copy(), self.apart.copy(), self.weights.copy()
+        K[a] += K[b]
+        K[:, a] += K[:, b]
+        apart[a] |= apart[b]
+        apart[:, a] |= apart[:, b]
+        weights[a] += weights[b]
+        kept = np.arange(self.n) != b
+        return replace(
+            self,
+            K=K[np.ix_(kept, kept)],
+            weights=weights[kept],
+            apart=apart[np.ix_(kept, kept)],
+            members=self.new_places(a, b)[self.members],
+        ).with_far_pairs()
+
+    def new_places(self, a: int, b: int) -> Integers:
+        """Return where groups go when b joins a."""
+        places = np.arange(self.n)
+        places[places > b] -= 1
+        places[b] = places[a]
+        return places
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no clustering is left: all pairs must stay apart, and that takes more than k."""
+        return self.n > self.k and int(np.count_nonzero(self.apart)) == self.n * (self.n - 1)
+
+    @property
+    def settled_inertia(self) -> float | None:
+        """The inertia of the only clustering, where every group is a cluster."""
+        return float(np.sum(np.diag(self.K) / self.weights)) if self.n == self.k else None
+
+
+@dataclass(frozen=True)
+class Multipliers:
+    """Multipliers of Y >= 0 and of star cuts. Any give a valid bound, good ones a high one."""
+
+    slack: FloatArray
+    """S, (n, n), symmetric. Only its positive part counts, except for pairs that must stay apart,
+    where any sign is allowed."""
+    cuts: Cuts
+    prices: FloatArray
+    """Of the cuts. Negative ones count as zero."""
+
+    @classmethod
+    def none(cls, n: int) -> Multipliers:
+        """Return the multipliers of the plain eigenvalue bound."""
+        return cls(np.zeros((n, n)), no_cuts(), np.zeros(0))
+
+    def admissible_slack(self, problem: Subproblem) -> FloatArray:
+        """Return S with the signs that a proof needs."""
+        return np.where(problem.apart, self.slack, np.maximum(self.slack, 0.0))
+
+    def compact(self) -> Multipliers:
+        """Drop the cuts that have no price, and make the slack symmetric to the last bit."""
+        used = self.prices > 0
+        return Multipliers((self.slack + self.slack.T) / 2, self.cuts[used], self.prices[used])
 
 
 def proven_bound(problem: Subproblem, multipliers: Multipliers) -> float:
@@ -120,31 +269,11 @@ def _eigenvalue_bound(problem: Subproblem, M: FloatArray) -> tuple[float, float]
     return middle + float(lowest.sum()), allowance
 
 
-def quick_bound(
-    problem: Subproblem, M: FloatArray, lowest_sum: Callable[[FloatArray, int], float]
-) -> float:
+def quick_bound(problem: Subproblem, M: FloatArray, projector: Projector) -> float:
     """Return the bound without its allowance for rounding: to compare multipliers, not to prove."""
     A, middle, _ = shifted_matrix(problem, M)
     rank = problem.k - 1
-    return middle if rank == 0 else middle + lowest_sum(A, rank)
-
-
-def relative_error(points: WeightedPoints) -> float:
-    """Return the share by which the computed costs may exceed the true ones.
-
-    Inertias are sums of nonnegative costs times weights, so that relative errors of both carry
-    over: of squared distances (d + 3) u, of their sums over the members of groups 2 n u, of
-    weights, products and roots the rest.
-    """
-    n, d = points.values.shape
-    return 4 * ((2 * n + d + 40) * UNIT + points.weight_error)
-
-
-def outward(points: WeightedPoints, bound: float) -> float:
-    """Lower a bound of the computed problem to one of the data."""
-    if bound <= 0:
-        return 0.0
-    return max(0.0, bound * (1 - relative_error(points)) - smallest_cost(points))
+    return middle if rank == 0 else middle + projector.lowest_sum(A, rank)
 
 
 def pairs_to_fix(problem: Subproblem, multipliers: Multipliers, bound: float) -> Flags:
