@@ -12,7 +12,7 @@ from importlib import import_module
 COMMANDS: dict[str, dict[str, str]] = {
     "The paper": {
         "paper": "all tables and figures, ours beside theirs, and experiments past them",
-        "data": "the data sets: what is at hand, and downloads",
+        "data": "the data sets: what is available, and downloads",
         "best_known": "the best values known, and proposals for better ones",
         "instances": "the library of instances: values, solutions and proofs to check",
         "rivals": "all methods at equal CPU time: gaps, anytime curves, ranks",

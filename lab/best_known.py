@@ -1,6 +1,6 @@
-"""The lowest objectives known of the paper's set-ups, and proposals of lower ones.
+"""The lowest objectives known of the paper's problems, and proposals of lower ones.
 
-``best_known.csv`` has a row per set-up: the value, who found it, and what the literature prints.
+``best_known.csv`` has a row per problem: the value, who found it, and what the literature prints.
 Values are kept as they were printed; half a unit of the last digit is their rounding, and no run
 is said to beat a value, or to miss it, by less. A run that finds a lower value proposes it, which
 leaves a small file; ``python -m lab best_known`` shows the proposals, and ``--accept``
@@ -77,7 +77,7 @@ class Printed:
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of a set-up.
+    """What is known of a problem.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ class Proposal:
 
 
 def best_known(dataset: str, m: int) -> Known | None:
-    """Return what is known of a set-up, None if nothing is.
+    """Return what is known of a problem, None if nothing is.
 
     Raises
     ------
@@ -152,7 +152,7 @@ def best_known(dataset: str, m: int) -> Known | None:
 
 
 def all_known(table: Path = TABLE) -> Mapping[tuple[str, int], Known]:
-    """Return all set-ups of the table."""
+    """Return all problems of the table."""
     return _parsed(table, table.stat().st_mtime_ns)
 
 
@@ -199,7 +199,7 @@ def proposals(folder: Path = PROPOSALS) -> list[Proposal]:
 
 
 def accept(table: Path = TABLE, folder: Path = PROPOSALS) -> list[tuple[Known | None, Known]]:
-    """Merge the lowest proposal of each set-up into the table, and clear the proposals.
+    """Merge the lowest proposal of each problem into the table, and clear the proposals.
 
     Returns
     -------
@@ -310,7 +310,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = parser_for("best_known", __doc__)
     parser.add_argument("--accept", action="store_true", help="merge the proposals into the table")
     parser.add_argument(
-        "--list", action="store_true", help="all set-ups; * marks values below the published ones"
+        "--list", action="store_true", help="all problems; * marks values below the published ones"
     )
     parser.add_argument("--table", type=Path, default=TABLE, help=argparse.SUPPRESS)
     parser.add_argument("--proposals", type=Path, default=PROPOSALS, help=argparse.SUPPRESS)
@@ -333,7 +333,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         beaten = sum(entry.beats_literature for entry in known.values())
         settled = sum(entry.is_settled for entry in known.values())
         print(
-            f"{len(known)} set-ups are known, {beaten} lower than published, {settled} proven "
+            f"{len(known)} problems are known, {beaten} lower than published, {settled} proven "
             "optimal; "
             f"{len(waiting)} proposals wait for --accept."
         )

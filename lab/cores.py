@@ -1,8 +1,8 @@
 """How whole searches gain from more threads, and what they lose on a busy machine.
 
-Run ``python -m lab cores`` for the set-ups below with 1, 2, 4, … threads, up to the number
+Run ``python -m lab cores`` for the problems below with 1, 2, 4, … threads, up to the number
 of cores, or choose: ``python -m lab cores letters:50:200 --threads 1 16 --rounds 3``. A
-set-up is ``dataset:clusters`` or ``mixture:n:d:clusters``, and then the number of offspring; 0
+problem is ``dataset:clusters`` or ``mixture:n:d:clusters``, and then the number of offspring; 0
 leaves the search to its end. The data sets are looked up as in docs/laboratory/data.md.
 
 ``--busy N`` starts N processes that use a core each for nothing. ``--separate`` shows what the
@@ -47,7 +47,7 @@ SEED = 0
 def measure(
     setup: str, lag: int, threads: Sequence[int], rounds: int, separate: bool
 ) -> dict[str, Any]:
-    """Run the searches of a set-up; return a row of the table."""
+    """Run the searches of a problem; return a row of the table."""
     name, n_offspring = setup.rsplit(":", 1)
     X, m = samples_of(name)
     strategy = replace(DEEP, name=f"deep, lag {lag}", lag=lag)
@@ -129,7 +129,7 @@ def parse_arguments(given: Sequence[str] | None) -> argparse.Namespace:
 def main(given: Sequence[str] | None = None) -> None:
     arguments = parse_arguments(given)
     threads: list[int] = arguments.threads
-    columns = [Column("set-up", "setup"), Column(f"{threads[0]}", "seconds", "{:.2f} s")]
+    columns = [Column("problem", "setup"), Column(f"{threads[0]}", "seconds", "{:.2f} s")]
     columns += [Column(str(count), str(count), "{:.2f}x") for count in threads[1:]]
     if arguments.separate:
         columns.append(Column("separate", "separate", "{:.2f}x"))

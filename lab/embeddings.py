@@ -204,7 +204,7 @@ def compile_kernels(X: Samples) -> None:
 
 
 def compare(setup: str, X: Samples, k: int, options: Any, clock: Clock) -> list[list[Any]]:
-    """Print the table of a set-up; return the points of its curve."""
+    """Print the table of a problem; return the points of its curve."""
     seed, threads = options.seed, options.threads
     print(f"\n{setup}: {X.shape[0]:,} × {X.shape[1]}, k = {k}, seed {seed}, {threads} thread(s)")
     print(f"{'':28} {'seconds':>8} {'inertia':>12} {'ours':>8} {'took':>8} {'offspring':>9}")

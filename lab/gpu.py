@@ -46,7 +46,7 @@ PAPER = dict(
         strict=True,
     )
 )
-# Set-ups on which rounds of 1 and of 32 are compared, and how many offspring they get.
+# Problems on which rounds of 1 and of 32 are compared, and how many offspring they get.
 COMPARED = ("pendigit:20", "letters:50", "tsplib3038:50", "image_segmentation:25", "ionosphere:20")
 OFFSPRING = 1500
 
@@ -59,7 +59,7 @@ Row = Mapping[str, Any]
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = parser_for("gpu", __doc__)
     parser.add_argument("what", choices=["fits", "iterations", "large", "small", "batch"])
-    parser.add_argument("--seeds", type=int, default=3, help="runs of each set-up (3)")
+    parser.add_argument("--seeds", type=int, default=3, help="runs of each problem (3)")
     parser.add_argument("--setups", default="", help="only these mixtures: 20x20,200x500")
     parser.add_argument("--sizes", default="", help="for small: only these n: 200,1000")
     parser.add_argument("--engine", default="gpu", help="for batch: gpu (rounds of 32) or cpu (1)")
@@ -211,7 +211,7 @@ def batch(engine_name: str, n_seeds: int) -> Iterator[Row]:
             for seed in range(n_seeds)
         ]
         yield {
-            "set-up": setup,
+            "problem": setup,
             "rounds of": engine.batch,
             "seeds": n_seeds,
             "offspring": OFFSPRING,

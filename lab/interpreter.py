@@ -1,6 +1,6 @@
 """How much of a search only one thread at a time can do, and how much faster more can make it.
 
-Run ``python -m lab interpreter``, or name set-ups as for ``lab.cores``. Each search
+Run ``python -m lab interpreter``, or name problems as for ``lab.cores``. Each search
 runs with one thread, ``--rounds`` times, and the round with the least total counts. All figures
 are CPU time of that thread, so other programs disturb them little. The columns:
 
@@ -150,7 +150,7 @@ def total_of(parts: list[Instant]) -> Instant:
 
 
 def measure(setup: str, n_threads: int, rounds: int) -> dict[str, Any]:
-    """Run the searches of a set-up; return a row of the table."""
+    """Run the searches of a problem; return a row of the table."""
     name, n_offspring = setup.rsplit(":", 1)
     X, m = samples_of(name)
     # Kernels are compiled or loaded, and memory is touched.
@@ -181,7 +181,7 @@ def main(given: Sequence[str] | None = None) -> None:
     arguments = parser.parse_args(given)
     kept = watch_kernels()
     columns = [
-        Column("set-up", "setup"),
+        Column("problem", "setup"),
         Column("kernels", "kernels", "{:.3f} ms"),
         Column("python", "python", "{:.0f} µs"),
         Column("calls", "calls", "{:.1f}"),

@@ -2,23 +2,23 @@
 
 Run ``python -m lab large`` for the first table (twenty minutes on two cores), or
 ``python -m lab large --rivals`` for the second. ``--seeds``, ``--limit`` (CPU seconds of
-each search) and names of set-ups change what is run: ``skin:30``, or ``overlap:1000000:10:50`` for
+each search) and names of problems change what is run: ``skin:30``, or ``overlap:1000000:10:50`` for
 a mixture of that many rows, features and clusters. docs/laboratory/data.md says where data sets are
 looked up. All run on one thread. The measurements go to lab/results/large.csv or large_rivals.csv.
 All improvements of the searches go to large_steps.csv, and ``python -m lab large --draw`` draws
-those of three sizes, or of the set-ups that are named, into docs/images/large-data.png (which needs
-the extra ``plot``). Rows are added to these files; remove them to begin anew.
+those of three sizes, or of the named problems, into docs/images/large-data.png (which needs the
+extra ``plot``). Rows are added to these files; remove them to begin anew.
 
 ``python -m lab large --against REV`` compares the default search with that of another
 version, each in a process of its own, and writes large_versions.csv. With ``--paper-time``, the
-limit of each set-up is the CPU time that the paper's strategy takes to its own end.
+limit of each problem is the CPU time that the paper's strategy takes to its own end.
 ``--file 100000000`` fits a memory map with this many rows on all cores for ``--minutes``, and
 prints the peak of memory.
 ``--gpu 10000000:50:100`` fits a mixture on a GPU, with the seed ``--first-seed``. ``--momentum``
 runs K-means with momentum and without, from the same starts.
 
-The first table has two searches of each set-up and seed, ``subsample="auto"`` and
-``subsample=None``. The best value of a set-up is that of all its runs.
+The first table has two searches of each problem and seed, ``subsample="auto"`` and
+``subsample=None``. The best value of a problem is that of all its runs.
 
   to 0.01 %  CPU seconds until a solution is within 0.01 % of the best value; the limit if none is
   ratio      of these, geometric means over the seeds: less than 1 is faster
@@ -239,7 +239,7 @@ def seeds_of(arguments: argparse.Namespace) -> range:
 
 def table_of(setups: Sequence[str], names: Sequence[str]) -> Table:
     """Return the table of two kinds of searches."""
-    columns = [Column("set-up", "setup")]
+    columns = [Column("problem", "setup")]
     for name in names:
         columns += [
             Column(f"{name}: to 0.01 %", f"{name} seconds", "{:.2f} s"),
@@ -288,7 +288,7 @@ def draw(setups: Sequence[str]) -> None:
 
 
 def title_of(setup: str) -> str:
-    """Return the words for a set-up: ``mixture:1000000:10:50`` has 1,000,000 rows."""
+    """Return the words for a problem: ``mixture:1000000:10:50`` has 1,000,000 rows."""
     name, *numbers = setup.split(":")
     rows = f", {int(numbers[0]):,} rows" if len(numbers) > 1 else ""
     return f"{name}{rows}, k = {numbers[-1]}"
@@ -305,7 +305,7 @@ def gaps_at(times: Samples, run: Sequence[tuple[float, float]], best: float) -> 
 def print_momentum(arguments: argparse.Namespace) -> None:
     """Run K-means with and without momentum from the same k-means++ starts."""
     setups = arguments.setups or MOMENTUM_SETUPS
-    columns = [Column("set-up", "setup")]
+    columns = [Column("problem", "setup")]
     for name in ("plain", "momentum"):
         columns += [
             Column(f"{name}: iterations", f"{name} iterations", "{:.0f}"),
@@ -344,7 +344,7 @@ def compare_momentum(setup: str, seeds: Sequence[int]) -> dict[str, Any]:
 
 def print_rivals(arguments: argparse.Namespace) -> None:
     """Measure and print the second table."""
-    columns = [Column("set-up", "setup"), Column("seed", "seed")]
+    columns = [Column("problem", "setup"), Column("seed", "seed")]
     for name in RIVALS:
         columns += [
             Column(name, f"{name} seconds", "{:.2f} s"),

@@ -43,7 +43,9 @@ def parse_setup(setup: str) -> tuple[str, int]:
     """Split ``letters:50`` into the data set and the number of clusters."""
     name, _, clusters = setup.partition(":")
     if not clusters.isdigit():
-        raise SystemExit(f"{setup!r} is no set-up: expected dataset:clusters, as in letters:50.")
+        raise SystemExit(
+            f"{setup!r} names no problem: expected dataset:clusters, as in letters:50."
+        )
     return name, int(clusters)
 
 

@@ -1,6 +1,6 @@
 """The nonsmooth methods of the paper: starts, evaluations, CPU time and gaps.
 
-Run ``python -m lab nonsmooth`` (minutes), or with set-ups of one's own, such as
+Run ``python -m lab nonsmooth`` (minutes), or with problems of one's own, such as
 ``python -m lab nonsmooth pla85900:25 shuttle:25 skin:25 --methods DCClust LMBM-Clust``
 (minutes; MS-MGKM, which is among the methods if none are named, takes much longer there). Data sets
 come from the folder EVOMEANS_DATA, or are downloaded.
@@ -96,7 +96,7 @@ def measure(name: str, m: int, method: Method) -> dict[str, object]:
 
 
 COLUMNS = (
-    Column("set-up, method", "label"),
+    Column("problem, method", "label"),
     Column("searches", "searches", "{:,}"),
     Column("evaluations each", "evaluations", "{:.1f}"),
     Column("CPU s", "cpu", "{:.2f}"),

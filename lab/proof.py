@@ -1,6 +1,6 @@
 """How far the clusterings of known data sets can be proven to be optimal.
 
-Run with ``python -m lab proof``; ``--group`` chooses the set-ups:
+Run with ``python -m lab proof``; ``--group`` chooses the problems:
 
 small      German Towns, Bavaria 1 and 2 and Iris, 2 to 10 clusters
 medium     Heart, Liver, Ionosphere, Congressional Voting, Breast Cancer and Pima
@@ -9,9 +9,9 @@ plane      TSPLib1060 by column generation
 large      Pendigit and Letters in parts, by several processes
 separated  a mixture of 100,000 rows, proven in closed form
 
-Set-ups can also be named, as ``dataset:clusters``. The clustering comes from HGMeans with seed 0,
+Problems can also be named, as ``dataset:clusters``. The clustering comes from HGMeans with seed 0,
 which is not timed. Seconds are those of the processor, on one thread; with ``--jobs`` above 1 and
-with ``--engine gpu`` they are seconds of the clock. ``--processes`` works on several set-ups at a
+with ``--engine gpu`` they are seconds of the clock. ``--processes`` works on several problems at a
 time. Every proof is checked once more. ``--output`` appends the rows to a CSV file, from which
 ``--accept`` writes what is proven into best_known.csv, and ``--table`` prints the table of
 docs/guide/proof.md.
@@ -63,12 +63,12 @@ GROUPS: dict[str, dict[str, float]] = {
     "large": {"pendigit:10": 900.0, "letters:10": 900.0},
     "separated": {"mixture:10": 60.0},
 }
-"""Set-ups with the seconds that they may take."""
+"""Problems with the seconds that they may take."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """What was proven of a set-up."""
+    """What was proven of a problem."""
 
     dataset: str
     m: int
@@ -152,7 +152,7 @@ def measure(
 
 
 def measured(calls: list[tuple[Any, ...]], processes: int) -> Iterator[Row]:
-    """Measure set-ups, in processes of their own if there are several; rows in any order."""
+    """Measure problems, in processes of their own if there are several; rows in any order."""
     if processes == 1:
         yield from (measure(*call) for call in calls)
         return
@@ -240,7 +240,7 @@ def main(given: Sequence[str] | None = None) -> None:
     parser = parser_for("proof", __doc__)
     parser.add_argument("setups", nargs="*", metavar="DATASET:K")
     parser.add_argument("--group", action="append", choices=tuple(GROUPS), default=[])
-    parser.add_argument("--seconds", type=float, help="for each set-up, instead of the usual ones")
+    parser.add_argument("--seconds", type=float, help="for each problem, instead of the usual ones")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--engine", choices=("cpu", "gpu"), default="cpu")
     parser.add_argument("--part-size", type=int, help="of parts, instead of one that suits")
@@ -259,7 +259,7 @@ def main(given: Sequence[str] | None = None) -> None:
             for row in rows_of(arguments.accept)
             if row.dataset not in OTHERS
         }
-        print(f"best_known.csv: {record_proofs(proven)} set-ups with a proven bound")
+        print(f"best_known.csv: {record_proofs(proven)} problems with a proven bound")
         return
     chosen = dict.fromkeys(arguments.setups, 120.0)
     for group in arguments.group or ([] if chosen else ["small"]):
@@ -274,4 +274,4 @@ def main(given: Sequence[str] | None = None) -> None:
         print(shown(row), flush=True)
         if arguments.output:
             append(arguments.output, row)
-    print(f"{len(chosen)} set-ups, {total:.1f} s")
+    print(f"{len(chosen)} problems, {total:.1f} s")

@@ -1,4 +1,4 @@
-"""The set-ups that measurements of time have in common."""
+"""The problems that measurements of time have in common."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SEPARATION = 10.0
 
 
 def samples_of(setup: str, separation: float = SEPARATION) -> tuple[Samples, int]:
-    """Return the samples and the number of clusters of a set-up.
+    """Return the samples and the number of clusters of a problem.
 
     Parameters
     ----------
@@ -54,5 +54,5 @@ def samples_of(setup: str, separation: float = SEPARATION) -> tuple[Samples, int
     try:
         n, d, m = map(int, setup.split(":")[1:])
     except ValueError:
-        raise SystemExit(f"{setup!r} is not a set-up: expected mixture:n:d:clusters.") from None
+        raise SystemExit(f"{setup!r} is not a problem: expected mixture:n:d:clusters.") from None
     return mixture(n, d, m, separation), m

@@ -1,6 +1,6 @@
 """Whole searches of two versions, in turns, to see whether this one is as fast as the other.
 
-Run ``python -m lab side_by_side --against REV`` for the set-ups of ``make bench``, or name
+Run ``python -m lab side_by_side --against REV`` for the problems of ``make bench``, or name
 some: ``letters:50 mixture:50000:100:100``. Data sets are looked up as in docs/laboratory/data.md.
 
 Each version runs in a process of its own. Searches alternate between the two, with
@@ -36,7 +36,7 @@ from lab.setups import KMEANS_RUNS, SEARCHES, samples_of
 # Searches get about this many products n·m·d per iteration of all their offspring.
 WORK, FEWEST, MOST = 4e8, 20, 1000
 COLUMNS = (
-    Column("set-up", "setup"),
+    Column("problem", "setup"),
     Column("offspring", "offspring"),
     Column("before", "before_s", "{:.2f} s"),
     Column("now", "now_s", "{:.2f} s"),
@@ -84,7 +84,7 @@ def started(source: Path) -> Iterator[Version]:
 def compare(
     versions: Sequence[Version], setup: str, rounds: int, seeds: int, folder: Path
 ) -> dict[str, Any]:
-    """Run the searches of a set-up in turns; return a row of the table."""
+    """Run the searches of a problem in turns; return a row of the table."""
     X, m = samples_of(setup)
     path = folder / f"{setup.replace(':', '-')}.npy"
     np.save(path, X)
@@ -106,7 +106,7 @@ def offspring_for(X: Samples, m: int) -> int:
 
 
 def summary(answers: dict[int, list[tuple[Answer, Answer]]]) -> dict[str, Any]:
-    """Sum up the searches of a set-up, which are given by seed."""
+    """Sum up the searches of a problem, which are given by seed."""
     before, now = (
         sum(min(pair[side]["cpu"] for pair in pairs) for pairs in answers.values())
         for side in (0, 1)

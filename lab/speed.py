@@ -1,7 +1,7 @@
 """What an offspring costs and where its time goes; whole runs beside the authors' program.
 
-Run with ``python -m lab speed`` (a few minutes), with set-ups of your own as in
-``python -m lab speed letters:50 skin:10``, or with ``--full``: all set-ups of the authors'
+Run with ``python -m lab speed`` (a few minutes), with problems of your own as in
+``python -m lab speed letters:50 skin:10``, or with ``--full``: all problems of the authors'
 program, five seeds each, kept row by row in lab/results/speed.csv. With ``--resume`` a full
 run that was stopped continues where it was, instead of measuring everything again.
 
@@ -68,7 +68,7 @@ TRY_THREADS, THREADS_SECONDS = 1_000_000, 1.5
 Row = dict[str, Any]
 
 COLUMNS = (
-    Column("set-up", "setup"),
+    Column("problem", "setup"),
     Column("n", "n"),
     Column("d", "d"),
     Column("Y", "yardstick_s", "{:.2f} ms", 1e3),
@@ -126,7 +126,7 @@ def try_threads(X: Samples, m: int, each: float) -> float:
 
 
 def summarise(rows: Sequence[Row], known: ReferenceRun | None) -> Row:
-    """Sum the seeds of a set-up up in one row of the table."""
+    """Sum the seeds of a problem up in one row of the table."""
     first = rows[0]
     same = {key: first[key] for key in ("dataset", "m", "n", "d")}
     mean = {key: average(row[key] for row in rows) for key in first.keys() - same.keys()}
@@ -161,7 +161,7 @@ def average(values: Iterable[float]) -> float:
 def measure_all(
     setups: Sequence[tuple[str, int]], seeds: int, limit: int, output: Path | None, threads: bool
 ) -> list[Row]:
-    """Measure every set-up, or take from ``output`` what is there; print and return the table."""
+    """Measure every problem, or take from ``output`` what is there; print and return the table."""
     known = {(run.dataset, run.m): run for run in reference_runs()}
     done = {key_of(row): row for row in read_rows(output)} if output else {}
     table = Table(COLUMNS, max((f"{name}:{m}" for name, m in setups), key=len))
@@ -185,7 +185,7 @@ def key_of(row: Row) -> tuple[str, int, int, int]:
 
 
 def print_summary(summaries: Sequence[Row]) -> None:
-    """Print how the set-ups compare with the authors' program, by size."""
+    """Print how the problems compare with the authors' program, by size."""
     large = [row for row in summaries if row["n"] >= 1000]
     print()
     print_ratios("n >= 1,000", large)
@@ -201,7 +201,7 @@ def print_ratios(title: str, summaries: Sequence[Row]) -> None:
     worst = min(rows, key=lambda row: row["to_authors"])
     print(
         f"{title}: {geometric_mean(row['to_authors'] for row in rows):.1f} times faster than the "
-        f"authors' program (geometric mean of {len(rows)} set-ups), at least "
+        f"authors' program (geometric mean of {len(rows)} problems), at least "
         f"{worst['to_authors']:.1f} ({worst['setup']}); "
         f"objective {average(row['objective'] for row in rows):+.4f} % of theirs"
     )
@@ -237,12 +237,12 @@ def seconds_at_rest(X: Samples, m: int, repeats: int = 1000) -> float:
 def parse_arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser = parser_for("speed", __doc__)
     parser.add_argument("setups", nargs="*", help="dataset:clusters, e.g. letters:50")
-    parser.add_argument("--full", action="store_true", help="all set-ups of the authors' program")
-    parser.add_argument("--seeds", type=int, help="searches of a set-up; 1, and 5 with --full")
+    parser.add_argument("--full", action="store_true", help="all problems of the authors' program")
+    parser.add_argument("--seeds", type=int, help="searches of a problem; 1, and 5 with --full")
     parser.add_argument(
         "--offspring", type=int, default=WHOLE, help="at most; with fewer than 5000 no run is whole"
     )
-    parser.add_argument("--output", type=Path, help="CSV file for a row per set-up and seed")
+    parser.add_argument("--output", type=Path, help="CSV file for a row per problem and seed")
     parser.add_argument("--resume", action="store_true", help="keep the rows that it has")
     return parser.parse_args(given)
 

@@ -2,13 +2,13 @@
 
 Run ``python -m lab whole_runs --against REV`` to compare with another version (an hour of
 CPU time, shared by all cores), or without it to look at this one alone. ``--seeds``,
-``--first-seed`` and names of set-ups (``letters:50 digits:30``) change what is run; by default it
-is 36 set-ups with less than 3,100 samples, and the handwritten digits. ``--fast`` runs
+``--first-seed`` and names of problems (``letters:50 digits:30``) change what is run; by default it
+is 36 problems with less than 3,100 samples, and the handwritten digits. ``--fast`` runs
 ``HGMeans.fast`` instead, of both versions. Data sets are looked up as in docs/laboratory/data.md.
 
 Both versions solve a problem with the same seed one after the other, on one thread. The best value
-of a set-up is the best known, or the best of these runs if that is lower. A success is a run within
-0.01 % of it. The columns, for each version:
+of a problem is the best known, or the best of these runs if that is lower. A success is a run
+within 0.01 % of it. The columns, for each version:
 
   success  share of the runs
   gap      above the best value, on average and in the worst run, in percent
@@ -49,9 +49,9 @@ DIGITS = ("digits:60", "digits:30", "digits:10")
 MOST_OFFSPRING = 5000
 
 Found = dict[tuple[str, int], list[Answer]]
-"""By set-up and seed: an answer of each version."""
+"""By problem and seed: an answer of each version."""
 Save = Callable[[str, Path], dict[str, Any]]
-"""Writes the samples of a set-up into a folder, and returns what asks for a search on them."""
+"""Writes the samples of a problem into a folder, and returns what asks for a search on them."""
 
 
 def solve_all(
@@ -84,7 +84,7 @@ def solve_all(
 
 
 def saved(setup: str, folder: Path) -> dict[str, Any]:
-    """Write the samples of a set-up; return what asks for a default search on them."""
+    """Write the samples of a problem; return what asks for a default search on them."""
     X, m = samples_of(setup)
     path = folder / f"{setup.replace(':', '-')}.npy"
     np.save(path, X)
@@ -92,7 +92,7 @@ def saved(setup: str, folder: Path) -> dict[str, Any]:
 
 
 def saved_for_fast(setup: str, folder: Path) -> dict[str, Any]:
-    """Write the samples of a set-up; return what asks for a fast search on them."""
+    """Write the samples of a problem; return what asks for a fast search on them."""
     return {**saved(setup, folder), "offspring": None}
 
 
@@ -151,7 +151,7 @@ def write_rows(path: Path, found: Found) -> None:
 
 def columns(n_versions: int) -> list[Column]:
     """Return the columns of the table."""
-    shown = [Column("set-up", "setup")]
+    shown = [Column("problem", "setup")]
     for side, name in enumerate(("before", "now") if n_versions > 1 else ("now",)):
         shown += [
             Column(f"{name}: success", f"success {side}", "{:.0f} %", 100.0),
@@ -164,7 +164,7 @@ def columns(n_versions: int) -> list[Column]:
 
 
 def print_totals(rows: Sequence[dict[str, Any]], found: Found, n_versions: int) -> None:
-    """Print means over all set-ups, and what the runs of the last version say of themselves."""
+    """Print means over all problems, and what the runs of the last version say of themselves."""
     for side in range(n_versions):
         success = [row[f"success {side}"] for row in rows]
         gap = statistics.fmean(row[f"gap {side}"] for row in rows)

@@ -386,7 +386,7 @@ def draw_curves(axes: Axes, populations: Sequence[Curve]) -> None:
         if curve.is_united:
             # Above its line: the words about the two that it unites are below.
             place = {"ha": "right", "va": "bottom", "color": color}
-            axes.annotate(f"{number}: united", (end, gap), (0, 7), **place, **words)
+            axes.annotate(f"{number}: combined", (end, gap), (0, 7), **place, **words)
             continue
         if curve.finds_best:
             finds += 1

@@ -48,7 +48,7 @@ def listing() -> str:
     absent = sum(place is Place.MISSING for place in found.values())
     lines += [
         "",
-        f"{len(DATASETS) - away - absent} at hand, {away} to be downloaded, {absent} missing.",
+        f"{len(DATASETS) - away - absent} available, {away} to be downloaded, {absent} missing.",
         f"folder:    {data_folder() or 'EVOMEANS_DATA is not set'}",
         f"downloads: {downloads_folder()}",
     ]

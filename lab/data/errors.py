@@ -7,11 +7,11 @@ from contextlib import contextmanager
 
 
 class DataError(Exception):
-    """A data set is not at hand, or is not what it should be; the text says what to do."""
+    """A data set is not available, or is not what it should be; the text says what to do."""
 
 
 class MissingDataError(DataError):
-    """No copy is at hand, and none can be downloaded."""
+    """No copy is available, and none can be downloaded."""
 
 
 class DownloadError(DataError):

@@ -46,7 +46,7 @@ class Place(StrEnum):
 
 @dataclass(frozen=True)
 class _Copy:
-    """A copy at hand.
+    """An available copy.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def load(name: str, *, may_download: bool = True) -> FloatArray:
     name : str
         One of the paper's, or of any ``.npz`` file in the folder EVOMEANS_DATA.
     may_download : bool
-        Whether to fetch a data set of the paper that is not at hand.
+        Whether to fetch a data set of the paper that is not available.
 
     Returns
     -------
@@ -89,7 +89,7 @@ def load_labelled(name: str, *, may_download: bool = True) -> tuple[FloatArray, 
     """Load the samples of a data set and their classes, numbered from 0."""
     cleaned = _obtained(name, may_download)
     if cleaned.y is None:
-        raise MissingDataError(f"The copy of {name} at hand has no classes.")
+        raise MissingDataError(f"The copy of {name} here has no classes.")
     return cleaned.X, cleaned.y
 
 
@@ -104,7 +104,7 @@ def places() -> dict[str, Place]:
 
 
 def available() -> dict[str, Place]:
-    """Tell which data sets of the paper are at hand, and where; downloads nothing."""
+    """Tell which data sets of the paper are available, and where; downloads nothing."""
     away = {Place.DOWNLOADABLE, Place.MISSING}
     return {name: place for name, place in places().items() if place not in away}
 
@@ -118,7 +118,7 @@ def is_available(name: str) -> bool:
 
 
 def fetch(name: str) -> Place:
-    """Make sure that a data set of the paper is at hand and right; tell where it was found."""
+    """Make sure that a data set of the paper is available and right; tell where it was found."""
     dataset = dataset_named(name)
     copy = _copy_of(dataset)
     _obtained(name, may_download=True)
@@ -185,7 +185,7 @@ def _unlisted(name: str) -> Cleaned:
 
 
 def _copy_of(dataset: Dataset) -> _Copy | None:
-    """Find a copy at hand."""
+    """Find an available copy."""
     file = f"{dataset.name}.npz"
     if (folder := data_folder()) and (folder / file).exists():
         return _Copy(Place.FOLDER, str(folder / file), partial(_read_npz, folder / file))
@@ -247,7 +247,7 @@ def _why_missing(dataset: Dataset) -> str:
     if dataset.missing:
         return f"{dataset.name} is missing: {dataset.missing}. {_by_hand(dataset)}"
     return (
-        f"{dataset.name} is not at hand: it is neither in EVOMEANS_DATA nor in "
+        f"{dataset.name} is not available: it is neither in EVOMEANS_DATA nor in "
         f"{downloads_folder()}, and nothing was to be downloaded. "
         f"python -m lab data fetch {dataset.name} does. {_by_hand(dataset)}"
     )

@@ -81,7 +81,7 @@ class Dataset:
     value_of_2 : float or None
         A published objective for m = 2, where no digest is known.
     missing : str or None
-        Why it cannot be made, even with the files at hand.
+        Why it cannot be made, even with the files available.
     digest : str or None
         SHA-256 of the sorted rows (:func:`lab.data.verification.digest`), if known.
     """

@@ -11,7 +11,7 @@ RUNS = Path(__file__).with_name("reference_runs.csv")
 
 @dataclass(frozen=True)
 class ReferenceRun:
-    """What the authors' C++ program reached on a set-up, standard setting.
+    """What the authors' C++ program reached on a problem, standard setting.
 
     Parameters
     ----------

@@ -2,8 +2,9 @@
 
 Addresses are those that the repositories have today, written down from what public projects use;
 none of them has been tried. What arrives is checked instead: by the digest of the 21 data sets that
-were at hand, by the shape and a published value of the others. Where the SHA-256 of a file is given
-without further words, the file was written again from the samples and classes at hand, and has it.
+were available, by the shape and a published value of the others. Where the SHA-256 of a file is
+given without further words, the file was written again from the available samples and classes, and
+has it.
 """
 
 from __future__ import annotations

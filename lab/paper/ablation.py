@@ -1,7 +1,8 @@
 """Past the paper: what each part of the deep strategy brings, at equal CPU time.
 
-On every set-up and with every seed the paper's strategy runs to its own end. Every variant then has
-the CPU time that this took, in the same process; gaps are to the best value ever found by anything.
+On every problem and with every seed the paper's strategy runs until it ends by itself. Every
+variant then has the CPU time that this took, in the same process; gaps are to the best value ever
+found by anything.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ ON_LARGE_SETS = ("paper", "deep", "deep, no single moves", "deep, no merging")
 
 @dataclass(frozen=True)
 class EqualTimeTask(SeedTask):
-    """Run some variants on a set-up, with one seed: the paper's, and others for as long."""
+    """Run some variants on a problem, with one seed: the paper's, and others for as long."""
 
     @property
     def variants(self) -> Sequence[str]:
@@ -103,7 +104,7 @@ class EqualTimeTask(SeedTask):
 
 @dataclass(frozen=True)
 class AblationTask(EqualTimeTask):
-    """Run all variants on a set-up, with one seed."""
+    """Run all variants on a problem, with one seed."""
 
     @property
     def variants(self) -> Sequence[str]:
@@ -145,12 +146,12 @@ def search(
 
 
 def plan(size: Size) -> Plan:
-    """Return all set-ups with all seeds."""
+    """Return all problems with all seeds."""
     return plan_for(AblationTask, SETUPS[size], SEEDS[size])
 
 
 def plan_equal_time(size: Size) -> Plan:
-    """Return all set-ups with all seeds, for the two strategies alone."""
+    """Return all problems with all seeds, for the two strategies alone."""
     return plan_for(EqualTimeTask, EQUAL_TIME_SETUPS[size], SEEDS[size])
 
 
@@ -163,7 +164,7 @@ def plan_for(task: type[EqualTimeTask], names: Sequence[str], n_seeds: int) -> P
 
 @dataclass(frozen=True)
 class Group:
-    """Set-ups that are looked at together."""
+    """Problems that are looked at together."""
 
     title: str
     few_samples: bool
@@ -183,7 +184,7 @@ GROUPS = (
 
 
 def render(rows: Sequence[Row], size: Size, folder: Path, name: str = "ablation") -> str:
-    """Return a table per group of set-ups, and success and worst gap one by one."""
+    """Return a table per group of problems, and success and worst gap one by one."""
     scored = with_gaps(rows)
     shown = [row for row in scored if row["method"] in ("paper", "deep")]
     draw_reliability(shown, folder / f"{name}.png")
@@ -197,7 +198,7 @@ def render(rows: Sequence[Row], size: Size, folder: Path, name: str = "ablation"
         own = [row for row in scored if group.has(row)]
         if own:
             count = len({(row["dataset"], row["m"]) for row in own})
-            text += [f"**{group.title}** ({count} set-ups)\n", summary(own)]
+            text += [f"**{group.title}** ({count} problems)\n", summary(own)]
     text += ["Mean gap / worst gap in percent / success, one by one:\n", one_by_one(scored)]
     text.append(f"![Gaps of all runs, paper and deep]({name}.png)\n")
     return "\n".join(text)
@@ -224,7 +225,7 @@ def summary(rows: Sequence[Row]) -> str:
 
 
 def one_by_one(rows: Sequence[Row]) -> str:
-    """Return a line per set-up."""
+    """Return a line per problem."""
     names = in_order(row["method"] for row in rows)
     lines = []
     for setup in in_order((row["dataset"], row["m"]) for row in rows):
@@ -244,7 +245,7 @@ def one_by_one(rows: Sequence[Row]) -> str:
 
 
 def worst_gaps(rows: Sequence[Row]) -> list[float]:
-    """Return the worst gap of every set-up."""
+    """Return the worst gap of every problem."""
     worst: dict[tuple[str, int], float] = {}
     for row in rows:
         setup = row["dataset"], row["m"]

@@ -19,7 +19,7 @@ EQUAL = 1e-6
 
 @dataclass(frozen=True)
 class Comparison:
-    """How one method does beside another over many set-ups.
+    """How one method does beside another over many problems.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class Comparison:
 
 
 def references(rows: Iterable[Row]) -> dict[Setup, float]:
-    """Return the lowest inertia known for each set-up: before these runs, or found by them."""
+    """Return the lowest inertia known for each problem: before these runs, or found by them."""
     lowest: dict[Setup, float] = {}
     for row in rows:
         setup = setup_of(row)
@@ -50,7 +50,7 @@ def references(rows: Iterable[Row]) -> dict[Setup, float]:
 
 
 def own_references(rows: Iterable[Row]) -> tuple[int, int]:
-    """Count the set-ups, and those whose reference evomeans found itself.
+    """Count the problems, and those whose reference evomeans found itself.
 
     There a gap says how far runs are apart, not how far they are from what others found.
     """
@@ -90,7 +90,7 @@ def averaged(rows: Iterable[Row], measure: str, by: Callable[[Row], object]) -> 
 
 
 def by_setup(rows: Iterable[Row], measure: str, method: str) -> dict[Setup, float]:
-    """Average a measure of a method over the seeds of each set-up."""
+    """Average a measure of a method over the seeds of each problem."""
     chosen = (row for row in rows if row["method"] == method)
     return averaged(chosen, measure, setup_of)  # type: ignore[return-value]
 
@@ -101,7 +101,7 @@ def in_order(values: Iterable[str]) -> list[str]:
 
 
 def compare(rows: Sequence[Row], ours: str, theirs: str, measure: str = "gap") -> Comparison:
-    """Compare two methods on the set-ups that both have, each averaged over its seeds."""
+    """Compare two methods on the problems that both have, each averaged over its seeds."""
     first, second = by_setup(rows, measure, ours), by_setup(rows, measure, theirs)
     shared = [setup for setup in first if setup in second]
     pairs = [(first[setup], second[setup]) for setup in shared]

@@ -60,7 +60,7 @@ def yardstick(dataset: str, m: int) -> float:
 
 @dataclass(frozen=True)
 class TraceTask:
-    """Watch a method on a set-up.
+    """Watch a method on a problem.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def tracer(name: str) -> Tracer:
 
 
 def plan(size: Size) -> Plan:
-    """Return all installed methods on all set-ups."""
+    """Return all installed methods on all problems."""
     setups, missing = split_setups(SETUPS[size])
     names = [one.name for one in TRACERS if one.is_installed]
     seeds = range(SEEDS[size])
@@ -141,7 +141,7 @@ def render(rows: Sequence[Row], size: Size, folder: Path) -> str:
     setups = in_order(setup_of(row) for row in scored)
     seeds = len({row["seed"] for row in rows})
     text = [
-        f"Mean gap in percent over {len(setups)} set-ups and {seeds} seeds to the best value "
+        f"Mean gap in percent over {len(setups)} problems and {seeds} seeds to the best value "
         "known, after a CPU time of so many scikit-learn runs. A dash: not every run had a "
         "solution yet.\n"
     ]
@@ -155,13 +155,13 @@ def render(rows: Sequence[Row], size: Size, folder: Path) -> str:
             cells.append(number(statistics.fmean(reached) if complete else None, "{:.3f}"))
         lines.append(cells)
     text.append(table(["", *(f"{y} Y" for y in times)], lines))
-    text.append(f"Set-ups: {', '.join(setups)}.\n")
+    text.append(f"Problems: {', '.join(setups)}.\n")
     text.append("![Gap against CPU time](anytime.png)\n")
     return "\n".join(text)
 
 
 def setup_of(row: Row) -> str:
-    """Return the set-up of a row as the command line writes it."""
+    """Return the problem of a row as the command line writes it."""
     return f"{row['dataset']}:{row['m']}"
 
 

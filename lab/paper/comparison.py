@@ -191,7 +191,7 @@ def _tests(rows: Sequence[Row]) -> str:
         equal = result.setups - result.better - result.worse
         counts = [result.setups, result.better, equal, result.worse]
         lines.append([name, *counts, p_value(result.p_value)])
-    titles = ["", "set-ups", "HG-means deeper", "equal", "less deep", "Wilcoxon p"]
+    titles = ["", "problems", "HG-means lower", "equal", "higher", "Wilcoxon p"]
     return table(titles, lines)
 
 

@@ -1,4 +1,4 @@
-"""Early answers: how deep a search is when its rivals have an answer, on each set-up by itself.
+"""Early answers: how deep a search is when its rivals have an answer, on each problem by itself.
 
 Time is counted as for the anytime curves, in single-threaded scikit-learn runs. The search is run
 once for every time, with that as its ``max_time``, as a user would set it: where there are many
@@ -81,7 +81,7 @@ class EarlyTask(SeedTask):
 
 
 def plan(size: Size) -> Plan:
-    """Return the default search and all rivals that are installed, on all set-ups."""
+    """Return the default search and all rivals that are installed, on all problems."""
     setups, missing = split_setups(SETUPS[size])
     tracers = [tracer(name) for name in RIVALS]
     tasks: list[Task] = []
@@ -95,7 +95,7 @@ def plan(size: Size) -> Plan:
 
 
 class Cell(NamedTuple):
-    """Mean gaps on a set-up after some time, None where not every run had a solution.
+    """Mean gaps on a problem after some time, None where not every run had a solution.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def cell(means: dict[tuple[str, str, float], float], setup: str, y: float) -> Ce
 
 
 def mean_gaps(rows: Sequence[Row]) -> dict[tuple[str, str, float], float]:
-    """Return the gap by set-up, method and time, where there is one for every seed."""
+    """Return the gap by problem, method and time, where there is one for every seed."""
     gaps: dict[tuple[str, str, float], list[float]] = {}
     seeds: dict[str, set[int]] = {}
     for row in rows:

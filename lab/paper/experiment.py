@@ -43,7 +43,7 @@ class Experiment:
     title : str
         One line on what it shows.
     plan : callable
-        From the size to all tasks. Tasks on data that is not at hand are left out and named.
+        From the size to all tasks. Tasks on data that is not available are left out and named.
     render : callable
         From all rows, the size and the folder to the text of the page in Markdown; figures go into
         the folder.
@@ -64,7 +64,7 @@ class Plan:
     tasks : sequence of Task
         In the order in which they are begun; the longest first keeps all processes busy.
     missing : sequence of str
-        Data sets of the paper that are not at hand.
+        Data sets of the paper that are not available.
     """
 
     tasks: Sequence[Task]

@@ -145,7 +145,7 @@ def times_of(rows: Sequence[Row], method: str, dataset: str) -> tuple[list[int],
 
 
 def draw_anytime(rows: Sequence[Row], methods: Sequence[str], path: Path) -> None:
-    """Mean gap against CPU time, a panel per set-up."""
+    """Mean gap against CPU time, a panel per problem."""
     setups = in_order(f"{row['dataset']}:{row['m']}" for row in rows)
     with panels(setups, path) as axes:
         for panel, setup in zip(axes, setups, strict=True):
@@ -175,7 +175,7 @@ def draw_anytime(rows: Sequence[Row], methods: Sequence[str], path: Path) -> Non
 
 
 def draw_reliability(rows: Sequence[Row], path: Path) -> None:
-    """All runs of each method as points, a panel per set-up."""
+    """All runs of each method as points, a panel per problem."""
     setups = in_order(f"{row['dataset']}:{row['m']}" for row in rows)
     methods = in_order(row["method"] for row in rows)
     with panels(setups, path, across=5) as axes:

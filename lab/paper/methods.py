@@ -36,7 +36,7 @@ _LOADED: set[str] = set()
 
 @dataclass(frozen=True)
 class Result:
-    """What a method reached on a set-up.
+    """What a method reached on a problem.
 
     Parameters
     ----------

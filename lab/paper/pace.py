@@ -35,7 +35,7 @@ EQUAL = 1e-9
 
 @dataclass(frozen=True)
 class PaceTask(SeedTask):
-    """Run both strategies on a set-up, with one seed."""
+    """Run both strategies on a problem, with one seed."""
 
     def run(self) -> list[Row]:
         """Return one row."""
@@ -70,14 +70,14 @@ def reached_after(result: SearchResult, target: float) -> float:
 
 
 def plan(size: Size) -> Plan:
-    """Return all set-ups with all seeds."""
+    """Return all problems with all seeds."""
     setups, missing = split_setups(SETUPS[size])
     tasks = [PaceTask(dataset, m, seed) for dataset, m in setups for seed in range(SEEDS[size])]
     return Plan(tasks, missing)
 
 
 def render(rows: Sequence[Row], size: Size, folder: Path) -> str:
-    """Return a line per set-up."""
+    """Return a line per problem."""
     lines = []
     for setup in in_order((row["dataset"], row["m"]) for row in rows):
         own = [row for row in rows if (row["dataset"], row["m"]) == setup]

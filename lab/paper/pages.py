@@ -21,7 +21,7 @@ def run_experiment(
 ) -> Path:
     """Run what is not there yet, write the page and return its path.
 
-    The page is about all rows of the file, whether their data is at hand or not.
+    The page is about all rows of the file, whether their data is available or not.
     """
     rows_path = folder / f"{experiment.name}.csv"
     plan = experiment.plan(size)
@@ -72,7 +72,7 @@ def inserted(page: Path, document: Path) -> str:
 def _announce(experiment: Experiment, plan: Plan, size: Size) -> None:
     print(f"{experiment.name} ({size}): {experiment.title}, {len(plan.tasks)} tasks")
     if plan.missing:
-        print(f"not at hand, left out: {', '.join(plan.missing)}")
+        print(f"not available, left out: {', '.join(plan.missing)}")
         print("python -m lab data fetch all downloads those that can be had")
 
 
@@ -121,15 +121,15 @@ def _page(experiment: Experiment, size: Size, rows: Sequence[Row], plan: Plan, f
     ]
     if facts:
         parts.append(f"Measured with: {facts}.")
-    # Rows may have been measured where more data is at hand.
+    # Rows may have been measured where more data is available.
     measured = {row["dataset"] for row in rows}
     missing = [name for name in plan.missing if name not in measured]
     if missing:
-        parts.append(f"Not at hand, left out: {', '.join(missing)}.")
+        parts.append(f"Not available, left out: {', '.join(missing)}.")
     setups, own = own_references(rows)
     parts.append(
-        f"Gaps are measured from the lowest value known of each of {setups} set-ups; that of {own} "
-        "was found by evomeans, often by these very runs."
+        f"Gaps are measured from the lowest value known of each of {setups} problems; that of "
+        f"{own} was found by evomeans, often by these very runs."
     )
     parts.append(experiment.render(rows, size, folder))
     return "\n\n".join(parts)

@@ -1,4 +1,4 @@
-"""What each reading of the paper costs or gains: every one to its own end, on the same set-ups.
+"""What each reading of the paper costs or gains: every one to its own end, on the same problems.
 
 docs/laboratory/reading-the-paper.md lists them.
 """
@@ -50,7 +50,7 @@ READINGS = {
 
 @dataclass(frozen=True)
 class ReadingTask(SeedTask):
-    """Run all readings on a set-up, with one seed."""
+    """Run all readings on a problem, with one seed."""
 
     def run(self) -> list[Row]:
         """Return a row per reading."""
@@ -64,7 +64,7 @@ class ReadingTask(SeedTask):
 
 
 def plan(size: Size) -> Plan:
-    """Return all set-ups with all seeds."""
+    """Return all problems with all seeds."""
     setups, missing = split_setups(SETUPS[size])
     tasks = [ReadingTask(dataset, m, seed) for dataset, m in setups for seed in range(SEEDS[size])]
     return Plan(tasks, missing)
@@ -91,7 +91,7 @@ def render(rows: Sequence[Row], size: Size, folder: Path) -> str:
             ]
         )
     return (
-        f"{setups} set-ups, {seeds} seeds, standard setting, every reading to its own end. CPU is "
+        f"{setups} problems, {seeds} seeds, standard setting, every reading to its own end. CPU is "
         "in units of the search as written; a success is a run within "
         f"{SUCCESS} % of the best value ever found.\n\n" + table(titles, lines)
     )

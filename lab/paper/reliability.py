@@ -68,7 +68,7 @@ def methods(size: Size) -> list[Method]:
 
 
 def plan(size: Size) -> Plan:
-    """Return all methods on all set-ups, with the same seeds."""
+    """Return all methods on all problems, with the same seeds."""
     setups, missing = split_setups(SETUPS[size])
     tasks = [
         task
@@ -79,7 +79,7 @@ def plan(size: Size) -> Plan:
 
 
 def render(rows: Sequence[Row], size: Size, folder: Path) -> str:
-    """Return success rates and worst gaps, for all set-ups together and one by one."""
+    """Return success rates and worst gaps, for all problems together and one by one."""
     scored = with_gaps(rows)
     draw_reliability(scored, folder / "reliability.png")
     names = in_order([*(one.name for one in methods(size)), *(row["method"] for row in scored)])
@@ -117,7 +117,7 @@ def render(rows: Sequence[Row], size: Size, folder: Path) -> str:
         lines.append(cells)
     return (
         f"A success is a run within {SUCCESS} % of the best value known; {seeds} seeds, "
-        f"{len(setups)} set-ups. *Repeated* is the best of {REPEATS[size]} runs.\n\n"
+        f"{len(setups)} problems. *Repeated* is the best of {REPEATS[size]} runs.\n\n"
         + table(titles, overall)
         + "\nSuccess rate / worst gap in percent, one by one:\n\n"
         + table(["", *names], lines)

@@ -88,7 +88,7 @@ def _table(rows: Sequence[Row], method: str) -> str:
 
 
 def _several_clusters(rows: Sequence[Row]) -> list[tuple[str, int]]:
-    """Return the set-ups of data sets that were run for several numbers of clusters."""
+    """Return the problems of data sets that were run for several numbers of clusters."""
     setups = [(row["dataset"], row["m"]) for row in rows]
     return [one for one in setups if len({m for name, m in setups if name == one[0]}) > 1]
 

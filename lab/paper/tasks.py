@@ -55,7 +55,7 @@ class MethodTask:
 
 @dataclass(frozen=True)
 class SeedTask:
-    """Something to be run on a set-up, with one seed.
+    """Something to be run on a problem, with one seed.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def at_hand(datasets: Iterable[Dataset]) -> tuple[list[Dataset], list[str]]:
 
 
 def not_larger(datasets: Iterable[Dataset], size: Size) -> list[Dataset]:
-    """Leave out what takes a small run too long, whatever is at hand."""
+    """Leave out what takes a small run too long, whatever is available."""
     return [one for one in datasets if size is not Size.SMALL or one.n * one.d <= LARGEST_SMALL]
 
 
@@ -118,7 +118,7 @@ def in_groups(*groups: str) -> list[Dataset]:
 
 
 def split_setups(setups: Iterable[str]) -> tuple[list[tuple[str, int]], list[str]]:
-    """Split set-ups like ``liver:30`` into those whose data is at hand, and data that is not."""
+    """Split problems like ``liver:30`` into those whose data is available, and data that is not."""
     parsed = [parse_setup(setup) for setup in setups]
     found = [setup for setup in parsed if is_available(setup[0])]
     return found, sorted({name for name, _ in parsed} - {name for name, _ in found})

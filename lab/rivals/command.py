@@ -1,11 +1,11 @@
 """All methods at equal CPU time: gaps, success, anytime curves and a diagram of ranks.
 
-``python -m lab rivals --workers 16`` lets every baseline of evomeans race on 36 set-ups, and
-HG-means in three settings (paper, fast, deep). A race is one method on one set-up with one seed, on
-one thread. The method is restarted with new seeds until the CPU time is used up. That is the mean
-CPU time that HG-means takes to its own end in the setting of the paper, which is measured first, or
-``--seconds``. ``--large`` adds set-ups with up to 245,000 samples. Names of set-ups (``liver:50
-mixture:20000:10:50``) replace all of them.
+``python -m lab rivals --workers 16`` lets every baseline of evomeans race on 36 problems, and
+HG-means in three settings (paper, fast, deep). A race is one method on one problem with one seed,
+on one thread. The method is restarted with new seeds until the CPU time is used up. That is the
+mean CPU time that HG-means takes until it ends in the setting of the paper, which is measured
+first, or ``--seconds``. ``--large`` adds problems with up to 245,000 samples. Names of problems
+(``liver:50 mixture:20000:10:50``) replace all of them.
 
 Rows are kept in ``--results`` as soon as they are there, and not measured again: the same command
 continues after an interruption, and new methods or seeds are added to what is there. ``--render``
@@ -46,7 +46,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = parser_for("rivals", __doc__)
     parser.prog = "python -m lab rivals"
     parser.add_argument("setups", nargs="*", help="dataset:clusters or mixture:n:d:clusters")
-    parser.add_argument("--large", action="store_true", help="add the large set-ups")
+    parser.add_argument("--large", action="store_true", help="add the large problems")
     parser.add_argument("--methods", nargs="+", metavar="NAME", help="default: all of them")
     parser.add_argument("--seeds", type=int, default=5, help="races of each method (default: 5)")
     parser.add_argument("--first-seed", type=int, default=0)
@@ -86,7 +86,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def budgets(setups: Sequence[str], seeds: range, path: Path, workers: int) -> dict[str, float]:
-    """Return the CPU seconds of a race on every set-up, which are measured if they are not known.
+    """Return the CPU seconds of a race on every problem, which are measured if they are not known.
 
     What is in the file counts, whatever the seeds: races that are added later get the same time.
     """

@@ -23,7 +23,7 @@ TITLES = ["", "mean gap (%)", "worst gap (%)", "success", "mean rank", "runs", "
 def summary(rows: Sequence[Row]) -> list[Row]:
     """Return a row per method, the best rank first.
 
-    Gaps are averaged over all set-ups and seeds. ``late`` is the share of the races in which the
+    Gaps are averaged over all problems and seeds. ``late`` is the share of the races in which the
     method had no solution in time; its first one counts then. ``lost`` are those in which there was
     none when it was abandoned; they have the last rank, and no gap.
     """
@@ -49,9 +49,9 @@ def summary(rows: Sequence[Row]) -> list[Row]:
 
 
 def ranking_of(scored: Sequence[Row]) -> tuple[list[str], Ranking | None]:
-    """Rank the methods by their mean gaps on the set-ups that all of them have.
+    """Rank the methods by their mean gaps on the problems that all of them have.
 
-    There are no ranks with fewer than two methods or set-ups.
+    There are no ranks with fewer than two methods or problems.
     """
     methods = in_order(row["method"] for row in scored)
     gaps: dict[Any, float] = averaged(scored, "gap", lambda row: (setup_of(row), row["method"]))
@@ -83,7 +83,7 @@ def summary_table(rows: Sequence[Row]) -> str:
 
 
 def setup_table(rows: Sequence[Row]) -> str:
-    """Return the mean gap of every method on every set-up."""
+    """Return the mean gap of every method on every problem."""
     scored = with_gaps(rows)
     methods = [one["method"] for one in summary(rows)]
     gaps: dict[Any, float] = averaged(scored, "gap", lambda row: (setup_of(row), row["method"]))
@@ -104,9 +104,9 @@ def write_page(rows: Sequence[Row], path: Path, command: str) -> str:
     main = summary_table(rows)
     parts = [
         "# All methods at equal CPU time",
-        f"{len(setups)} set-ups, {len(seeds)} seeds. Written by `{command}` from "
+        f"{len(setups)} problems, {len(seeds)} seeds. Written by `{command}` from "
         f"[{path.with_suffix('.csv').name}]({path.with_suffix('.csv').name}). Every method is "
-        "restarted with new seeds until the CPU time of the set-up is used up, on one thread. "
+        "restarted with new seeds until the CPU time of the problem is used up, on one thread. "
         f"Gaps are to the lowest value known; a success is a race within {SUCCESS} % of it. "
         "`late` are races in which the method had no solution in time; its first one counts then. "
         "`lost` are those in which it had none when it was abandoned, long after. They have the "
@@ -120,7 +120,7 @@ def write_page(rows: Sequence[Row], path: Path, command: str) -> str:
         picture = path.with_name(f"{path.stem}-ranks.png")
         draw_ranks(methods, ranking, picture)
         parts.append(
-            f"Friedman's test: p = {p_value(ranking.p_value)} over {ranking.setups} set-ups. "
+            f"Friedman's test: p = {p_value(ranking.p_value)} over {ranking.setups} problems. "
             "Methods that a bar joins are not told apart by Nemenyi's test at 5 %: their mean "
             f"ranks differ by less than {ranking.critical_difference:.2f}."
         )

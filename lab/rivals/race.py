@@ -1,4 +1,4 @@
-"""One method on one set-up: restarted with new seeds until its CPU time is used up."""
+"""One method on one problem: restarted with new seeds until its CPU time is used up."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class BudgetTask:
 
 @dataclass(frozen=True)
 class RaceTask:
-    """Let a method race on a set-up.
+    """Let a method race on a problem.
 
     Parameters
     ----------

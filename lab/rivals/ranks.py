@@ -1,4 +1,4 @@
-"""Ranks of methods over many set-ups: Friedman's test and Nemenyi's critical difference [1]_.
+"""Ranks of methods over many problems: Friedman's test and Nemenyi's critical difference [1]_.
 
 References
 ----------
@@ -52,7 +52,7 @@ class Ranking:
 
 
 def ranked(values: FloatArray, level: float = 0.05) -> Ranking:
-    """Rank methods by their values on several set-ups; the lowest is best.
+    """Rank methods by their values on several problems; the lowest is best.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def ranked(values: FloatArray, level: float = 0.05) -> Ranking:
     """
     n, k = values.shape
     if n < 2 or k < 2:
-        raise ValueError(f"ranks need two set-ups and two methods at least, got {n} and {k}.")
+        raise ValueError(f"ranks need two problems and two methods at least, got {n} and {k}.")
     ranks = stats.rankdata(values, axis=1).mean(axis=0)
     # Friedman's statistic without a correction for ties, which makes it smaller, never larger.
     chi_squared = 12.0 * n / (k * (k + 1)) * (np.sum(ranks**2) - k * (k + 1) ** 2 / 4.0)

@@ -94,7 +94,7 @@ def test_gaps_in_percent():
 
 
 def test_the_table():
-    """Data sets in the order of the paper, clusters ascending; a few set-ups go beyond it."""
+    """Data sets in the order of the paper, clusters ascending; a few problems go beyond it."""
     with TABLE.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert tuple(rows[0]) == COLUMNS
@@ -188,7 +188,7 @@ def test_nonsense_is_not_proposed(table, folder, m, value, message):
 
 
 def test_accepting(table, folder):
-    """The lowest of each set-up is merged; what the literature says stays, in paper order."""
+    """The lowest of each problem is merged; what the literature says stays, in paper order."""
     for value, by in [(77.0, "SAGA"), (76.0, "HG-means")]:
         assert propose("iris", 3, value, by, folder=folder)
     assert propose("skin", 25, 1.018887e8, "HG-means", folder=folder)
@@ -280,7 +280,7 @@ def test_the_command(table, folder, capsys):
     shown = capsys.readouterr().out
     change = "iris m=3: 78.85144143 (HG-means) -> 77 ("
     assert change in shown
-    assert "3 set-ups are known, 0 lower than published, 0 proven optimal; 1 prop" in shown
+    assert "3 problems are known, 0 lower than published, 0 proven optimal; 1 prop" in shown
     assert table.read_bytes() == before
     assert main([*arguments, "--accept"]) == 0
     shown = capsys.readouterr().out
@@ -294,7 +294,7 @@ def test_the_command_as_a_module():
     result = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
     )
-    assert f"{len(all_known())} set-ups are known" in result.stdout
+    assert f"{len(all_known())} problems are known" in result.stdout
 
 
 def test_proven_bounds_only_rise_and_settle_values(table):

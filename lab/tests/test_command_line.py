@@ -60,8 +60,8 @@ def test_an_unknown_command_is_refused() -> None:
 
 def test_data_that_is_missing_needs_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(arguments: list[str]) -> None:
-        raise MissingDataError("letters is not at hand")
+        raise MissingDataError("letters is not available")
 
     monkeypatch.setattr(importlib.import_module("lab.speed"), "main", fail)
-    with pytest.raises(SystemExit, match="error: letters is not at hand"):
+    with pytest.raises(SystemExit, match="error: letters is not available"):
         main(["speed"])

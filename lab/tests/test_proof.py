@@ -29,7 +29,7 @@ def test_groups_name_set_ups_with_their_limits():
 
 
 def test_the_table_of_the_docs_comes_from_the_rows(monkeypatch):
-    """In the order of the groups; the latest row of a set-up counts, small sets are left out."""
+    """In the order of the groups; the latest row of a problem counts, small sets are left out."""
     monkeypatch.setattr(proof, "samples", lambda name: np.zeros((1234, 2)))
     rows = [
         Row("pima", 10, 9.0, 8.9, 1.11, "bounded", "relaxation", 3, 5, 9.99, 0.1),

@@ -224,7 +224,7 @@ def test_groups_are_the_largest_that_are_not_told_apart() -> None:
 
 @pytest.mark.parametrize("shape", [(1, 3), (3, 1)])
 def test_ranks_need_two_of_both(shape) -> None:
-    with pytest.raises(ValueError, match="two set-ups and two methods at least"):
+    with pytest.raises(ValueError, match="two problems and two methods at least"):
         ranked(np.zeros(shape))
 
 

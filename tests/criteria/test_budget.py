@@ -9,8 +9,7 @@ import pytest
 
 from evomeans import HGMeansPath
 from evomeans.criteria import Gap, Instability, PredictionStrength
-from evomeans.criteria.base import FEWEST_SAMPLES, Budget
-from evomeans.estimators.path_judging import InMemory
+from evomeans.criteria.base import FEWEST_SAMPLES, Budget, InMemory
 from evomeans.estimators.path_solving import check_path_parameters
 from evomeans.typing import FloatArray
 

@@ -12,7 +12,7 @@ from evomeans.engines.protocol import Order
 from evomeans.path.neighbours import merge_pair
 from evomeans.path.search import PathOutcome, follow_path, learn
 from evomeans.path.state import Entry, Kind, PathSettings, PathState, Step
-from evomeans.search import StopReason
+from evomeans.search import SearchObserver, StopReason
 from evomeans.search.population import Individual
 from evomeans.search.stopping import DeferredInterrupt
 
@@ -59,6 +59,45 @@ def followed(engine="cpu", ks=range(2, 9), seed=1, n_jobs=1, stop_after=None, st
             interrupt=interrupt,
         )
     return state, reason, records
+
+
+class Diary(SearchObserver):
+    """Writes down what it is told."""
+
+    def __init__(self):
+        self.told = []
+
+    def on_start(self, state):
+        self.told.append(("start", state.n_steps))
+
+    def on_solution(self, record):
+        self.told.append(("step", record.k, record.improvement > 0.0))
+
+    def on_best(self, record):
+        self.told.append(("best", record.k))
+
+    def on_end(self):
+        self.told.append(("end",))
+
+
+def test_observers_of_a_path_may_have_verbs():
+    """The best of its k is a step that is the first for it, or improves on those before it."""
+    diary = Diary()
+    with DeferredInterrupt() as interrupt:
+        reason = follow_path(
+            create_engine("cpu", X, None, n_jobs=1),
+            PathState([1, 2, 3], [1]),
+            PathSettings(),
+            observers=[diary],
+            interrupt=interrupt,
+        )
+    assert reason is StopReason.AGREEMENT
+    first = [("step", 1, False), ("best", 1), ("step", 2, False), ("best", 2)]
+    assert diary.told[:5] == [("start", 0), *first]
+    assert diary.told[-1] == ("end",)
+    steps = [one for one in diary.told if one[0] == "step"]
+    n_best = sum(one[0] == "best" for one in diary.told)
+    assert n_best == 3 + sum(improved for _, _, improved in steps)
 
 
 def test_first_up_then_down():

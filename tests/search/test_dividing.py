@@ -14,8 +14,7 @@ from sklearn.cluster import KMeans
 from evomeans.engines.reference import ReferenceEngine
 from evomeans.metrics import centroid_index
 from evomeans.search import DEEP, Crossing, SearchSettings, solve
-from evomeans.search.breeding import CANDIDATES, STEP, divide, squares_between
-from evomeans.search.crossover import Child
+from evomeans.search.crossover import CANDIDATES, STEP, Child, divide, squares_between
 
 COORDINATES = st.floats(-100.0, 100.0, width=32)
 

@@ -10,7 +10,7 @@ from numpy.testing import assert_array_equal
 from scripted_search import FOUNDERS, restarting, run, small
 
 from evomeans.search import OffspringRecord, StopReason
-from evomeans.search.observers import Audience, SearchObserver
+from evomeans.search.history import Audience, SearchObserver
 
 
 def record(number: int, best: float) -> OffspringRecord:

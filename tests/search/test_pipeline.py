@@ -27,8 +27,7 @@ from evomeans.search import (
 )
 from evomeans.search.pipeline import Pipeline
 from evomeans.search.population import different_parents
-from evomeans.search.stopping import DeferredInterrupt
-from evomeans.search.timing import Timing
+from evomeans.search.stopping import DeferredInterrupt, Timing
 from fakes import ScriptedClock, ScriptedEngine, breeding, refinement
 
 

@@ -10,8 +10,7 @@ import pytest
 from evomeans.engines.frame import Frame
 from evomeans.engines.protocol import Ability
 from evomeans.search import DEEP, PAPER, Crossing, SearchSettings
-from evomeans.search.breeding import squares_between
-from evomeans.search.crossover import partition_crossover
+from evomeans.search.crossover import partition_crossover, squares_between
 from evomeans.search.plan import (
     MANY_FEATURES,
     SPACING_OF_A_GRID,

@@ -25,7 +25,7 @@ class PoolMemory(NamedTuple):
     * ``squares`` (n,): of the samples to the closest point so far; ``trial`` and ``best`` (n,):
       the same with the candidate in hand, and with the best one.
     * ``apart`` (p,): of the points of the pool to the closest point so far.
-    * ``chances`` (p,): of the points in the draw at hand.
+    * ``chances`` (p,): of the points in the draw.
     """
 
     squares: FloatArray

@@ -23,6 +23,6 @@ def downloads(monkeypatch, tmp_path) -> Path:
 def given_data(monkeypatch) -> Path:
     """Return the folder EVOMEANS_DATA that the tests were started with, if it is set."""
     if not GIVEN:
-        pytest.skip("EVOMEANS_DATA is not set: the true data sets are not at hand")
+        pytest.skip("EVOMEANS_DATA is not set: the true data sets are not available")
     monkeypatch.setenv("EVOMEANS_DATA", GIVEN)
     return Path(GIVEN)

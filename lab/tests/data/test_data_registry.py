@@ -56,7 +56,7 @@ WITHOUT_DIGEST = {
 
 
 def test_it_is_table_1_of_the_paper():
-    """29 data sets in its order, and 235 set-ups (section 4.3)."""
+    """29 data sets in its order, and 235 problems (section 4.3)."""
     rows = [f"{d.title} {d.n} {d.d} {d.group}" for d in DATASETS]
     assert rows == TABLE_1.strip().splitlines()
     assert sum(len(d.clusters) for d in DATASETS) == 235

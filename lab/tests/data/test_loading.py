@@ -115,7 +115,7 @@ def test_iris_of_scikit_learn_has_its_classes():
 
 
 def test_german_towns_have_none():
-    with pytest.raises(MissingDataError, match="german_towns at hand has no classes"):
+    with pytest.raises(MissingDataError, match="german_towns here has no classes"):
         load_labelled("german_towns")
 
 
@@ -186,7 +186,7 @@ def test_without_a_network(toy, server):
 
 
 def test_nothing_is_downloaded_against_the_will(toy, server):
-    with pytest.raises(MissingDataError, match=r"toy is not at hand.*data fetch toy"):
+    with pytest.raises(MissingDataError, match=r"toy is not available.*data fetch toy"):
         load("toy", may_download=False)
     assert server.requests == []
 
@@ -380,7 +380,7 @@ def true_files(name):
     if name == "skin":
         table = [[*row, c + 1] for row, c in zip(rows, classes, strict=True)]
         return {"Skin_NonSkin.txt": lines(table, "\t", "\r\n")}
-    # The copy at hand numbers the classes by their names; these are the numbers at UCI.
+    # The available copy numbers the classes by their names; these are the numbers at UCI.
     numbered = [6, 7, 5, 2, 3, 4, 1]
     table = [[*row, numbered[c]] for row, c in zip(rows, classes, strict=True)]
     return {"shuttle.trn": lines(table[:43500], " "), "shuttle.tst": lines(table[43500:], " ")}

@@ -26,7 +26,7 @@ def test_the_list(capsys, monkeypatch, tmp_path):
         assert lines[dataset.name][1:4] == [str(dataset.n), str(dataset.d), dataset.group]
     found = {name: lines[name][4] for name in ("liver", "iris", "bavaria1", "skin", "kegg")}
     assert list(found.values()) == ["folder", "scikit-learn", "shipped", "downloadable", "missing"]
-    assert "5 at hand, 23 to be downloaded, 1 missing." in listed
+    assert "5 available, 23 to be downloaded, 1 missing." in listed
     assert str(tmp_path) in listed
     assert main(["list"]) == 0
     assert capsys.readouterr().out == listed

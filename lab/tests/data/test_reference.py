@@ -7,7 +7,7 @@ from lab.data.registry import dataset_named, is_listed
 
 
 def test_the_reference_runs():
-    """107 set-ups, nearly all of the paper; no best value is above what the program reached."""
+    """107 problems, nearly all of the paper; no best value is above what the program reached."""
     runs = reference_runs()
     assert len(runs) == len({(run.dataset, run.m) for run in runs}) == 107
     assert {run.dataset for run in runs if not is_listed(run.dataset)} <= set(PARTIAL)

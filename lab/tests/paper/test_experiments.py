@@ -109,7 +109,7 @@ def test_pages_do_not_depend_on_the_data_at_hand(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(tasks, "is_available", lambda name: False)
     page = run_experiment(experiment, Size.SMOKE, tmp_path, 1, only_render=True)
     assert page.read_text() == text
-    assert "not at hand, left out: german_towns, iris" in capsys.readouterr().out
+    assert "not available, left out: german_towns, iris" in capsys.readouterr().out
 
 
 def test_without_data_there_is_nothing_to_run(tmp_path, monkeypatch, capsys):

@@ -11,13 +11,15 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.metrics.sums import ClusterSums
+from evomeans.metrics.sums import ClusterSums, checked_weights, cluster_sums
 from evomeans.typing import FloatArray
 
 Counts = NDArray[np.int64] | Sequence[int]
 
 # However little time there is, criteria look at so many samples.
 FEWEST_SAMPLES = 1024
+# Makes the samples that criteria are confined to differ from all that is drawn elsewhere.
+SAMPLING = 3
 
 
 def largest(ks: Counts, values: FloatArray) -> int | None:
@@ -91,20 +93,15 @@ def knee(ks: Counts, values: FloatArray) -> int | None:
 class Budget:
     """The time that criteria may take.
 
-    Parameters
-    ----------
-    deadline : float, optional
-        When ``clock`` shows it, they should be done.
-    clock : callable
-        Seconds.
-
     Attributes
     ----------
     n_taken : int or None
         To how many samples a criterion was confined, the fewest of all; None if none was.
     """
 
+    # When ``clock`` shows it, they should be done.
     deadline: float | None = None
+    # Seconds.
     clock: Callable[[], float] = time.perf_counter
     n_taken: int | None = field(default=None, init=False)
 
@@ -118,16 +115,8 @@ class Budget:
     ) -> int:
         """Return how many samples a computation may look at; all of them without a deadline.
 
-        Parameters
-        ----------
-        compute : callable
-            Computes with some samples; tried with few of them.
-        n_samples : int
-            All.
-        power : int
-            Of the number of samples, to which the time is proportional.
-        share : float
-            How much of the whole computation it does.
+        It is tried with few of them, and does some share of the whole computation. Its time is
+        proportional to a power of their number.
         """
         if self.deadline is None or n_samples <= FEWEST_SAMPLES:
             return n_samples
@@ -152,6 +141,35 @@ class SampleSource(Protocol):
     def in_memory(self, purpose: str) -> tuple[Any, FloatArray | None]:
         """Return the samples and their weights, or say that they are too many for a purpose."""
         ...
+
+
+@dataclass(frozen=True)
+class InMemory:
+    """Samples in memory, dense or sparse."""
+
+    X: Any
+    sample_weight: FloatArray | None
+
+    def sums(self, centers: Mapping[int, FloatArray], budget: Budget) -> dict[int, ClusterSums]:
+        """Sum up over the samples of each cluster, or over as many of them as there is time for."""
+        weights = checked_weights(self.sample_weight, self.X.shape[0])
+        counted = np.flatnonzero(weights)
+
+        def of_some(n_samples: int) -> dict[int, ClusterSums]:
+            X, own = self.X, weights
+            if n_samples < len(counted):
+                rng = np.random.default_rng([SAMPLING, n_samples])
+                rows = counted[np.sort(rng.choice(len(counted), n_samples, replace=False))]
+                X, own = X[rows], weights[rows]
+            return {
+                k: cluster_sums(X, np.asarray(one, np.float64), own) for k, one in centers.items()
+            }
+
+        return of_some(budget.affords(of_some, len(counted)))
+
+    def in_memory(self, purpose: str) -> tuple[Any, FloatArray | None]:
+        """Return them."""
+        return self.X, self.sample_weight
 
 
 class Searched(NamedTuple):

@@ -96,10 +96,8 @@ class SimplifiedSilhouette(Criterion):
 
     name, title = "simplified_silhouette", "Simplified silhouette"
 
-    @property
-    def effort(self) -> float:
-        """A pass over the samples for each k."""
-        return 0.05
+    # A pass over the samples for each k.
+    effort = 0.05
 
     def values(self, evidence: Evidence) -> FloatArray:
         """Take the mean over the samples."""
@@ -112,10 +110,8 @@ class DaviesBouldin(Criterion):
 
     name, title, rule = "davies_bouldin", "Davies-Bouldin", "minimum"
 
-    @property
-    def effort(self) -> float:
-        """A pass over the samples for each k."""
-        return 0.05
+    # A pass over the samples for each k.
+    effort = 0.05
 
     def values(self, evidence: Evidence) -> FloatArray:
         """Compute the index from sums over the samples."""
@@ -208,10 +204,8 @@ class Silhouette(Criterion):
         if self.sample_size is not None and self.sample_size < 2:
             raise ValueError(f"sample_size={self.sample_size} must be at least 2, or None.")
 
-    @property
-    def effort(self) -> float:
-        """All distances between the samples taken, for each k."""
-        return 0.25
+    # All distances between the samples taken, for each k.
+    effort = 0.25
 
     def values(self, evidence: Evidence) -> FloatArray:
         """Compute all distances between the samples taken."""

@@ -75,25 +75,17 @@ class Gap(Criterion):
 
 @dataclass(frozen=True)
 class PrincipalBox:
-    """The smallest box around samples whose sides are along their principal axes.
+    """The smallest box around samples whose sides are along their principal axes."""
 
-    Parameters
-    ----------
-    mean : (d,) array
-    axes : (d, d) array
-        One in each row.
-    low, high : (d,) arrays
-        Ends of the sides, from the mean.
-    n_samples : int
-    dtype : numpy.dtype
-        Of the samples.
-    """
-
+    # (d,).
     mean: FloatArray
+    # (d, d). One in each row.
     axes: FloatArray
+    # (d,). Ends of the sides, from the mean.
     low: FloatArray
     high: FloatArray
     n_samples: int
+    # Of the samples.
     dtype: np.dtype[Any]
 
     @classmethod

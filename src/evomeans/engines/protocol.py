@@ -193,7 +193,7 @@ class Order:
     crossovers : sequence of Crossing
         Tried in this order, until one makes a child. No centre is relocated if that is complete.
     divides : bool
-        Whether relocation divides a cluster (:mod:`~evomeans.search.breeding`).
+        Whether relocation divides a cluster (:mod:`~evomeans.search.crossover`).
     founding : Founding, optional
         Places a founder.
     numbers : array
@@ -304,7 +304,7 @@ class Engine(Protocol):
     """What the search and the estimators ask of an engine.
 
     ``seed`` and ``better_parts`` belong to abilities. Engines without them inherit the refusals of
-    :class:`~evomeans.engines.base.PlainKMeans`.
+    :class:`~evomeans.engines.base.CountingSamples`.
     """
 
     @property

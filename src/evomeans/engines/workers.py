@@ -31,10 +31,10 @@ class WorkerTask(Generic[Result]):
     wait for: they share the interpreter.
     """
 
-    __slots__ = ("_done", "_error", "_job", "_result", "is_done", "is_dropped")
+    __slots__ = ("_done", "_error", "_result", "is_done", "is_dropped", "job")
 
     def __init__(self, job: Callable[[Engine], Result]) -> None:
-        self._job = job
+        self.job = job
         self._done = Lock()
         self._done.acquire()
         self._error: BaseException | None = None
@@ -45,7 +45,7 @@ class WorkerTask(Generic[Result]):
         """Do the job, unless nobody wants it any more."""
         try:
             if not self.is_dropped:
-                self._result = self._job(engine)
+                self._result = self.job(engine)
         except BaseException as error:
             self._error = error
         finally:
@@ -70,8 +70,7 @@ class WorkerTask(Generic[Result]):
         return getattr(self, "_result", None)
 
     def result(self) -> Result:
-        """Wait; return what came of it, or raise the error that ended it."""
-        self.wait()
+        """Return what came of it once it is done, or raise the error that ended it."""
         if self._error is not None:
             raise self._error
         return self._result
@@ -154,7 +153,7 @@ class Workers:
     def result(self, task: WorkerTask[Result]) -> Result:
         """Return what came of a task, or raise the error that ended it."""
         if task not in self._handed_out:
-            task.run(self.engine)
+            return task.job(self.engine)
         # If Ctrl-C ends the waiting, the task is still one to be dropped.
         task.wait()
         self._handed_out.discard(task)

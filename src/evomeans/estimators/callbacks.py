@@ -15,7 +15,7 @@ from evomeans.engines.frame import Frame
 from evomeans.estimators.solution import lexicographic
 from evomeans.estimators.validation import Features
 from evomeans.search import OffspringRecord, SearchSettings
-from evomeans.search.observers import Observer, SearchObserver
+from evomeans.search.history import Observer, SearchObserver
 from evomeans.typing import FloatArray
 
 __all__ = ["EXTRA_FRAMES", "CallbackSupport", "fit_task", "with_callbacks"]

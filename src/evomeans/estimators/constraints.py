@@ -135,18 +135,12 @@ def _sample_numbers(name: str, numbers: NDArray[Any], n_samples: int) -> Integer
 
 @dataclass(frozen=True)
 class Answer:
-    """From solutions for groups of samples to solutions for samples.
+    """From solutions for groups of samples to solutions for samples."""
 
-    Parameters
-    ----------
-    X, sample_weight
-        The samples.
-    groups, links, low, high
-        The constraints on them.
-    """
-
+    # The samples.
     X: NDArray[Any]
     sample_weight: FloatArray | None
+    # The constraints on them.
     groups: Groups
     links: Links
     low: Integers

@@ -43,17 +43,11 @@ class IndefiniteKernelError(ValueError):
 
 @dataclass(frozen=True)
 class Coordinates:
-    """A map from samples to coordinates: φ(x) = L⁻¹k(landmarks, x).
+    """A map from samples to coordinates: φ(x) = L⁻¹k(landmarks, x)."""
 
-    Parameters
-    ----------
-    chosen : (r,) array
-        Which of the samples are landmarks.
-    factor : (r, r) array
-        L, lower triangular, with LLᵀ the kernel of the landmarks.
-    """
-
+    # (r,). Which of the samples are landmarks.
     chosen: NDArray[np.intp]
+    # (r, r). L, lower triangular, with LLᵀ the kernel of the landmarks.
     factor: FloatArray
 
 

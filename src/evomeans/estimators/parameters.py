@@ -25,7 +25,7 @@ from evomeans.engines import ENGINE_NAMES, is_dask
 from evomeans.engines.frame import is_sparse
 from evomeans.progress.verbose import Forecast, search_observer
 from evomeans.search import STRATEGIES, SearchSettings, Strategy
-from evomeans.search.observers import Observer
+from evomeans.search.history import Observer
 from evomeans.storage.archive import LONGEST_NAME
 
 T = TypeVar("T")
@@ -49,33 +49,28 @@ KMEANS_PARAMETERS = {
 }
 
 
-@dataclass(frozen=True)
-class Parameters:
-    """The parameters of HGMeans as the fit uses them.
+@dataclass(frozen=True, kw_only=True)
+class Surroundings:
+    """Where and from what a search runs."""
 
-    Parameters
-    ----------
-    n_clusters : int
-    settings : SearchSettings
-    engine : str
-    n_threads : int
-    random_source : int, Generator or RandomState
-    checkpoint : Path, optional
-    observers : tuple of callables
-        Those of the user, and the printer of ``verbose``.
-    """
-
-    n_clusters: int
-    settings: SearchSettings
     engine: str
     n_threads: int
     random_source: RandomSource
     checkpoint: Path | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameters(Surroundings):
+    """The parameters of HGMeans as the fit uses them."""
+
+    n_clusters: int
+    settings: SearchSettings
+    # Those of the user, and the printer of ``verbose``.
     observers: tuple[Observer, ...]
 
 
 def check_surroundings(estimator: Any) -> dict[str, Any]:
-    """Check where and from what a search runs; return it by the names that Parameters have."""
+    """Check where and from what a search runs; return it by the names that Surroundings have."""
     return {
         "engine": check_engine(estimator.engine),
         "n_threads": check_thread_count(estimator.n_jobs),
@@ -90,12 +85,11 @@ def check_parameters(estimator: Any) -> Parameters:
     if not isinstance(estimator.warm_start, bool | np.bool_):
         raise TypeError(f"warm_start must be True or False, got {shown(estimator.warm_start)}.")
     settings = check_search_settings(estimator)
-    forecast = Forecast.of(settings, n_clusters)
     return Parameters(
         n_clusters=n_clusters,
         settings=settings,
         **check_surroundings(estimator),
-        observers=check_observers(estimator, forecast),
+        observers=check_observers(estimator, settings, n_clusters),
     )
 
 
@@ -316,8 +310,12 @@ def check_verbose(verbose: object) -> int:
     return int(verbose) if isinstance(verbose, bool) else check_int("verbose", verbose, at_least=0)
 
 
-def check_observers(estimator: Any, forecast: Forecast) -> tuple[Observer, ...]:
+def check_observers(
+    estimator: Any, settings: SearchSettings, n_clusters: int
+) -> tuple[Observer, ...]:
     """Return all that watches the search: the user's observers, and what ``verbose`` asks for."""
     given, level = check_callables(estimator.observers), check_verbose(estimator.verbose)
-    name = type(estimator).__name__
-    return (*given, search_observer(level, name, forecast)) if level else given
+    if not level:
+        return given
+    forecast = Forecast.of(settings, n_clusters)
+    return (*given, search_observer(level, type(estimator).__name__, forecast))

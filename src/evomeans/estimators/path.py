@@ -6,6 +6,7 @@ import math
 import os
 import time
 import warnings
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
@@ -18,22 +19,28 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from evomeans.criteria import DEFAULT_CRITERIA, DEFAULT_SELECT, Agreement
+from evomeans.engines import is_dask
 from evomeans.estimators.fitted import CentersMixin
 from evomeans.estimators.hgmeans import HGMeans
 from evomeans.estimators.parameters import check_int, generator_from
-from evomeans.estimators.path_judging import choose_k, collect_evidence, judge_all
 from evomeans.estimators.path_solving import (
     Answers,
     PathSearch,
     Select,
     check_k_range,
-    check_most_clusters,
     check_path_parameters,
-    lazy_columns,
+    choose_k,
+    collect_evidence,
+    judge_all,
 )
 from evomeans.estimators.searching import to_go_on
 from evomeans.estimators.solution import FinalSolution
-from evomeans.estimators.validation import Features, check_sample_weight, check_samples
+from evomeans.estimators.validation import (
+    Features,
+    check_most_clusters,
+    check_sample_weight,
+    check_samples,
+)
 from evomeans.path.state import Entry, PathState
 from evomeans.search import History, SearchResult, StopReason, Strategy
 from evomeans.search.certainty import path_certainty
@@ -114,7 +121,9 @@ class HGMeansPath(CentersMixin, BaseEstimator):  # type: ignore[misc]
 
     observers : callable or list of callables, default=None
         Each is called with the :class:`~evomeans.PathRecord` of every step. One that returns
-        ``True`` ends the path.
+        ``True`` ends the path. An object may have the verbs of
+        :class:`~evomeans.search.SearchObserver` instead, except ``on_settled``; to ``on_best``, a
+        step is the best that is the first for its k, or improves on those before it.
 
     verbose : int, default=0
         1 prints a line for every k that has a new best solution, 2 one for every step.
@@ -341,7 +350,7 @@ class HGMeansPath(CentersMixin, BaseEstimator):  # type: ignore[misc]
         """Set the fitted attributes that follow from the solutions and the results."""
         self.k_values_ = np.array(known)
         self.inertias_ = self.results_["inertia"]
-        self.labels_ = lazy_columns([self._solutions[k].labels for k in known])
+        self.labels_ = _side_by_side([self._solutions[k].labels for k in known])
         self.cluster_centers_ = {k: self._solutions[k].centers for k in known}
         self.n_rediscoveries_ = self.results_["n_rediscoveries"]
         self.certainty_ = self.results_["certainty"]
@@ -509,3 +518,12 @@ class HGMeansPath(CentersMixin, BaseEstimator):  # type: ignore[misc]
         state = dict(super().__getstate__())
         state.pop("_samples", None)
         return state
+
+
+def _side_by_side(columns: Sequence[Any]) -> Any:
+    """Put labels side by side; those in Dask stay lazy."""
+    if is_dask(columns[0]):
+        import dask.array as da
+
+        return da.stack(columns, axis=1)
+    return np.stack(columns, axis=1)

@@ -1,22 +1,23 @@
-"""The parameters of a path, checked, and the search itself."""
+"""The parameters of a path, its search, and the criteria that judge what it found."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
+from functools import reduce
 from numbers import Integral
-from pathlib import Path
+from operator import add
 from typing import Any
 
 import numpy as np
 
-from evomeans.criteria import Criterion, find_criterion
-from evomeans.criteria.base import Searched
+from evomeans.criteria import Criterion, Evidence, find_criterion
+from evomeans.criteria.base import Budget, InMemory, Searched
 from evomeans.engines import Engine, create_engine, is_dask
 from evomeans.engines.frame import is_sparse
 from evomeans.estimators.parameters import (
-    RandomSource,
+    Surroundings,
     check_callables,
     check_int,
     check_optional_int,
@@ -37,17 +38,12 @@ from evomeans.estimators.solution import (
     is_line,
     line_individual,
 )
+from evomeans.metrics.sums import ClusterSums, cluster_sums
 from evomeans.path.search import PathOutcome, follow_path, learn
-from evomeans.path.state import (
-    FRESH,
-    Kind,
-    PathObserver,
-    PathSettings,
-    PathState,
-    Step,
-)
+from evomeans.path.state import FRESH, Kind, PathObserver, PathSettings, PathState, Step
 from evomeans.progress.verbose import PathPrinter
 from evomeans.search import Individual, StopReason
+from evomeans.search.history import Audience
 from evomeans.search.search import Weigh
 from evomeans.search.stopping import DeferredInterrupt
 from evomeans.storage.checkpoint import PathCheckpoint
@@ -57,32 +53,18 @@ from evomeans.typing import FloatArray
 Select = str | Criterion | Callable[[Mapping[str, Any]], int] | None
 
 
-@dataclass(frozen=True)
-class PathParameters:
-    """The parameters of HGMeansPath as the fit uses them.
+@dataclass(frozen=True, kw_only=True)
+class PathParameters(Surroundings):
+    """The parameters of HGMeansPath as the fit uses them."""
 
-    Parameters
-    ----------
-    ks : sequence of int
-        Ascending. It may be a range that is far too long, until it is compared with the samples.
-    criteria : tuple of Criterion
-        That of ``select`` among them.
-    select : Criterion, callable or None
-    max_time : float or None
-        For everything; ``settings`` has that of one search.
-    settings, engine, n_threads, random_source, checkpoint, observers
-        As in :class:`~evomeans.estimators.parameters.Parameters`.
-    """
-
+    # Ascending. It may be a range that is far too long, until it is compared with the samples.
     ks: Sequence[int]
+    # That of ``select`` among them.
     criteria: tuple[Criterion, ...]
     select: Any
+    # For everything; the settings have that of one search.
     max_time: float | None
     settings: PathSettings
-    engine: str
-    n_threads: int
-    random_source: RandomSource
-    checkpoint: Path | None
     observers: tuple[PathObserver, ...]
 
     def deadline(self, began: float, seconds_before: float) -> float | None:
@@ -106,6 +88,8 @@ def check_path_parameters(estimator: Any) -> PathParameters:
     if max_time is not None:
         efforts = sum(getattr(one, "effort", 0.0) for one in criteria)
         settings = replace(settings, max_time=max_time / (1.0 + efforts))
+    level = check_verbose(estimator.verbose)
+    printer = (PathPrinter(level),) if level else ()
     return PathParameters(
         ks=ks,
         criteria=criteria,
@@ -113,7 +97,7 @@ def check_path_parameters(estimator: Any) -> PathParameters:
         max_time=max_time,
         settings=settings,
         **check_surroundings(estimator),
-        observers=check_path_observers(estimator),
+        observers=(*check_callables(estimator.observers), *printer),
     )
 
 
@@ -168,15 +152,6 @@ def check_k_range(k_range: Any, name: str = "k_range") -> Sequence[int]:
     return ks
 
 
-def check_most_clusters(ks: Sequence[int], n_samples: int) -> None:
-    """Reject more clusters than samples."""
-    if ks[-1] > n_samples:
-        raise ValueError(
-            f"n_samples={n_samples} should be >= {ks[-1]}, the largest number of clusters asked "
-            "for. Lower it."
-        )
-
-
 def check_criteria(
     criteria: Any, select: Any, ks: Sequence[int]
 ) -> tuple[tuple[Criterion, ...], Any]:
@@ -212,27 +187,13 @@ DEFINED_AT_ONE = ("bic", "jump")
 """Criteria that have a value for a single cluster, whatever comes after it."""
 
 
-def check_path_observers(estimator: Any) -> tuple[PathObserver, ...]:
-    """Return all that watches the path: the user's observers and the printer of ``verbose``."""
-    given, level = check_callables(estimator.observers), check_verbose(estimator.verbose)
-    return (*given, PathPrinter(level)) if level else given
-
-
 class PathInterruptedError(Exception):
     """Ctrl-C ended the search of other samples, which a criterion asked for."""
 
 
 @dataclass(frozen=True)
 class PathSearch:
-    """Samples, and how paths of them are searched.
-
-    Parameters
-    ----------
-    parameters : PathParameters
-    X, sample_weight
-        The samples.
-    interrupt : DeferredInterrupt
-    """
+    """Samples, and how paths of them are searched."""
 
     parameters: PathParameters
     X: Any
@@ -274,12 +235,13 @@ class PathSearch:
 
         column = (self.X.toarray() if is_sparse(self.X) else self.X)[:, 0]
         lines = cluster_line_path(column, state.ks, self.sample_weight)
-        for k, line in zip(state.ks, lines, strict=True):
-            best = line_individual(engine, line)
-            state.entries.pop(k, None)
-            record = learn(state, Step(Kind.EXACT, k), PathOutcome([best], 0), 0.0, state.seconds)
-            for observer in observers:
-                observer(record)
+        audience = Audience(observers)
+        with audience.watching(state):
+            for k, line in zip(state.ks, lines, strict=True):
+                outcome = PathOutcome([line_individual(engine, line)], 0)
+                state.entries.pop(k, None)
+                record = learn(state, Step(Kind.EXACT, k), outcome, 0.0, state.seconds)
+                audience.show(record, is_best=True)
         return StopReason.PROVEN_OPTIMAL
 
     def settle(
@@ -342,14 +304,7 @@ class PathSearch:
 
 
 class Answers:
-    """Labels the samples for the solutions of a path; once only where time is up.
-
-    Parameters
-    ----------
-    engine : Engine
-    X, sample_weight
-        The samples.
-    """
+    """Labels the samples for the solutions of a path; once only where time is up."""
 
     def __init__(self, engine: Engine, X: Any, sample_weight: FloatArray | None) -> None:
         self._engine = engine
@@ -374,10 +329,123 @@ class Answers:
         return canonical_solution(engine, best.centers, self._X.dtype, is_final=is_final)
 
 
-def lazy_columns(columns: Sequence[Any]) -> Any:
-    """Put labels side by side; those in Dask stay lazy."""
-    if is_dask(columns[0]):
-        import dask.array as da
+@dataclass(frozen=True)
+class InDask:
+    """Samples that stay with Dask; sums are made block by block."""
 
-        return da.stack(columns, axis=1)
-    return np.stack(columns, axis=1)
+    X: Any
+    sample_weight: Any
+
+    def sums(self, centers: Mapping[int, FloatArray], budget: Budget) -> dict[int, ClusterSums]:
+        """Sum up over the samples of each cluster, each block where it is; all, in any case."""
+        return {k: self._sums_of(one) for k, one in centers.items()}
+
+    def _sums_of(self, centers: FloatArray) -> ClusterSums:
+        import dask
+
+        places = np.asarray(centers, np.float64)
+        blocks = self.X.to_delayed().ravel()
+        weights = [None] * len(blocks)
+        if self.sample_weight is not None:
+            weights = self.sample_weight.to_delayed().ravel()
+        parts = [
+            dask.delayed(_block_sums)(block, places, own)
+            for block, own in zip(blocks, weights, strict=True)
+        ]
+        total: ClusterSums = reduce(add, dask.compute(*parts))
+        return total
+
+    def in_memory(self, purpose: str) -> tuple[Any, FloatArray | None]:
+        """Say that there is no such thing."""
+        raise ValueError(
+            f"{purpose} needs the samples in memory, and X is a Dask collection. Leave this "
+            "criterion out, or pass X.compute()."
+        )
+
+
+def _block_sums(block: Any, centers: FloatArray, weights: FloatArray | None) -> ClusterSums:
+    own = np.ones(len(block)) if weights is None else np.asarray(weights, np.float64)
+    return cluster_sums(np.asarray(block), centers, own)
+
+
+def collect_evidence(
+    search: PathSearch,
+    engine: Engine,
+    state: PathState,
+    solutions: Mapping[int, FinalSolution],
+    deadline: float | None,
+) -> Evidence:
+    """Gather what criteria may look at."""
+    ks = sorted(solutions)
+    entries = {k: state.entries[k] for k in ks}
+
+    def search_others(X: Any, weights: FloatArray | None, wanted: Any, number: int) -> Any:
+        return search.of_others(X, weights, wanted, [*state.entropy, 1, number, X.shape[0]])
+
+    return Evidence(
+        k_values=np.array(ks),
+        inertias=np.array([solutions[k].inertia for k in ks]),
+        centers={k: solutions[k].centers for k in ks},
+        labels=lambda k: solutions[k].labels,
+        cluster_weights={k: entries[k].best.cluster_weights for k in ks},
+        n_samples=engine.total_weight,
+        n_features=search.X.shape[1],
+        samples=(InDask if is_dask(search.X) else InMemory)(search.X, search.sample_weight),
+        search=search_others,
+        populations={
+            k: [one[0].centers for one in (entry.up, entry.down) if one]
+            for k, entry in entries.items()
+        },
+        seed=state.entropy[0],
+        budget=Budget(deadline),
+    )
+
+
+def judge_all(
+    parameters: PathParameters, evidence: Evidence, state: PathState, known: list[int]
+) -> tuple[dict[str, Any], dict[str, int | None], list[str]]:
+    """Return results and suggestions, and the criteria that were interrupted."""
+    places = np.searchsorted(evidence.k_values, known)
+    entries = [state.entries[k] for k in known]
+    tolerance = parameters.settings.tolerance
+    results: dict[str, Any] = {
+        "k": np.array(known),
+        "inertia": evidence.inertias[places],
+        "n_rediscoveries": np.array(
+            [one.n_agreeing(tolerance) - 1 if one.up else 0 for one in entries]
+        ),
+        "n_solutions": np.array([one.n_solutions for one in entries]),
+    }
+    suggestions: dict[str, int | None] = {}
+    left_out: list[str] = []
+    for criterion in parameters.criteria:
+        try:
+            verdict = criterion.judge(evidence, np.array(known))
+        except PathInterruptedError:
+            left_out.append(criterion.name)
+            continue
+        results[criterion.name] = verdict.values[places]
+        results |= {name: values[places] for name, values in verdict.extra.items()}
+        suggestions[criterion.name] = verdict.choice
+    return results, suggestions, left_out
+
+
+def choose_k(
+    parameters: PathParameters,
+    results: Mapping[str, Any],
+    suggestions: Mapping[str, int | None],
+    known: list[int],
+) -> int | None:
+    """Return the number of clusters that ``select`` chooses."""
+    select = parameters.select
+    if select is None:
+        return None
+    if hasattr(select, "judge"):
+        return suggestions.get(select.name)
+    choice = check_int("the value that select returns", select(results))
+    if choice not in known:
+        raise ValueError(
+            f"select returned k={choice}, which is not on the path: it has k from {known[0]} to "
+            f"{known[-1]}."
+        )
+    return choice

@@ -27,29 +27,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FinalSolution:
-    """Centres in data units, and what follows from them.
+    """Centres in data units, and what follows from them."""
 
-    Parameters
-    ----------
-    centers : (k, d) array of float32 or float64
-        In canonical order: centres that own samples first, each part in lexicographic order.
-    labels : (n,) array of int32
-        Index of the closest centre, the lowest one on ties; of samples in Dask a lazy array.
-    inertia : float
-        Weighted sum of the squared distances to them.
-    n_distinct : int
-        The number of centres that own a sample.
-    fitted : dict
-        Further attributes of the fitted estimator, by name.
-    is_confirmed : bool
-        Whether what was proven of the best individual holds for these labels, too.
-    """
-
+    # (k, d). In canonical order: centres that own samples first, each part in lexicographic order.
     centers: NDArray[Any]
+    # (n,). Index of the closest centre, the lowest one on ties; of samples in Dask a lazy array.
     labels: NDArray[np.int32]
+    # Weighted sum of the squared distances to them.
     inertia: float
+    # The number of centres that own a sample.
     n_distinct: int
+    # Further attributes of the fitted estimator, by name.
     fitted: dict[str, Any] = field(default_factory=dict)
+    # Whether what was proven of the best individual holds for these labels, too.
     is_confirmed: bool = True
 
 
@@ -76,18 +66,7 @@ def canonical_solution(
 class EarlyAnswer:
     """The answer of a search that has to end before K-means has: it is labelled only once.
 
-    Parameters
-    ----------
-    engine : Engine
-    settle : callable
-        See :class:`~evomeans.estimators.solution.Task`.
-    weights : (n,) array, optional
-        Of the samples.
-
-    Attributes
-    ----------
-    solution : FinalSolution or None
-        None if the search needed none.
+    The ``solution`` is None if the search needed none.
     """
 
     def __init__(
@@ -269,45 +248,30 @@ def _is_as_deep(
 
 @dataclass(frozen=True)
 class Task:
-    """What a model makes of samples: an engine to search with, and an answer to keep.
+    """What a model makes of samples: an engine to search with, and an answer to keep."""
 
-    Parameters
-    ----------
-    open_engine : callable
-        Returns the engine.
-    settle : callable
-        Turns the engine and the best individual into a :class:`FinalSolution`. The last argument
-        says whether there is no time left for K-means.
-    rows : (m, d) array or CSR matrix
-        What the engine holds; of most models, the samples.
-    weights : (m,) array, optional
-        Their weights.
-    engine : str
-        Whose kernels are needed, besides those that match and merge centres.
-    kernel_calls : callable, optional
-        Returns calls that have to be compiled, of models with an engine of their own.
-    solve : callable, optional
-        Finds the optimum with the engine instead of a search.
-    identity : dict
-        What a checkpoint compares besides samples and settings.
-    strategy : Strategy, optional
-        The model's own version of the default strategy.
-    check_labels : callable, optional
-        Raises ValueError for labels of the rows that no solution can have.
-    constant : float
-        What the objective of the samples is higher than that of the rows, whatever the clusters.
-    """
-
+    # Returns the engine.
     open_engine: Callable[[], Engine]
+    # Turns the engine and the best individual into a FinalSolution. The last argument says whether
+    # there is no time left for K-means.
     settle: Callable[[Engine, Individual, bool], FinalSolution]
+    # (m, d). What the engine holds; of most models, the samples.
     rows: Any
+    # (m,). Their weights.
     weights: FloatArray | None
+    # Whose kernels are needed, besides those that match and merge centres.
     engine: str = "none"
+    # Returns calls that have to be compiled, of models with an engine of their own.
     kernel_calls: Callable[[], Sequence[Any]] | None = None
+    # Finds the optimum with the engine instead of a search.
     solve: Callable[[Engine], SearchResult] | None = None
+    # What a checkpoint compares besides samples and settings.
     identity: dict[str, int | str | None] = field(default_factory=dict)
+    # The model's own version of the default strategy.
     strategy: Strategy | None = None
+    # Raises ValueError for labels of the rows that no solution can have.
     check_labels: Callable[[NDArray[Any]], None] | None = None
+    # What the objective of the samples is higher than that of the rows, whatever the clusters.
     constant: float = 0.0
 
 

@@ -86,24 +86,16 @@ def dense_blocks(X: Any, numbers_per_row: int) -> Iterator[tuple[slice, FloatArr
 
 @dataclass(frozen=True)
 class ClusterSums:
-    """Sums over the samples of each cluster; those of blocks of samples can be added up.
+    """Sums over the samples of each cluster; those of blocks of samples can be added up."""
 
-    Parameters
-    ----------
-    weights : (k,) array
-        Σ w.
-    squares : (k,) array
-        Σ w‖x − c‖².
-    distances : (k,) array
-        Σ w‖x − c‖.
-    silhouettes : (k,) array
-        Σ w·s, with the simplified silhouette s = (b − a)/max(a, b): a is the distance to the own
-        centre, b that to the closest other.
-    """
-
+    # (k,). Σ w.
     weights: FloatArray
+    # (k,). Σ w‖x − c‖².
     squares: FloatArray
+    # (k,). Σ w‖x − c‖.
     distances: FloatArray
+    # (k,). Σ w·s, with the simplified silhouette s = (b − a)/max(a, b): a is the distance to the
+    # own centre, b that to the closest other.
     silhouettes: FloatArray
 
     def __add__(self, other: ClusterSums) -> ClusterSums:
@@ -114,15 +106,9 @@ class ClusterSums:
 def cluster_sums(
     X: Any, centers: FloatArray, weights: FloatArray, labels: Indices | None = None
 ) -> ClusterSums:
-    """Sum up over the samples of each cluster.
+    """Sum up over the samples of each cluster; by default that of the closest centre.
 
-    Parameters
-    ----------
-    X : (n, d) array or CSR matrix
-    centers : (k, d) array
-    weights : (n,) array
-    labels : (n,) array, optional
-        The cluster of each sample; by default that of the closest centre, the first on ties.
+    On ties, it is the first one.
     """
     k = len(centers)
     total = ClusterSums(*np.zeros((4, k)))
@@ -187,19 +173,13 @@ def simplified(near: FloatArray, far: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class ClusterMoments:
-    """Sums over the samples of each cluster about its centre c, column by column.
+    """Sums over the samples of each cluster about its centre c, column by column."""
 
-    Parameters
-    ----------
-    centers : (k, d) array
-    weights : (k,) array
-        Σ w.
-    first, second : (k, d) arrays
-        Σ w(x − c) and Σ w(x − c)².
-    """
-
+    # (k, d).
     centers: FloatArray
+    # (k,). Σ w.
     weights: FloatArray
+    # (k, d). Σ w(x − c) and Σ w(x − c)².
     first: FloatArray
     second: FloatArray
 

@@ -29,13 +29,9 @@ class Grown:
 
     What a division gains is measured on some thousand samples that the engine hands out, so that
     every engine can do it.
-
-    Parameters
-    ----------
-    solutions : tuple of Individual
-        With fewer centres, best first.
     """
 
+    # With fewer centres, best first.
     solutions: tuple[Individual, ...] = field(repr=False)
     name: ClassVar[str] = "grown"
     needs: ClassVar[frozenset[Ability]] = frozenset()
@@ -59,14 +55,9 @@ class Grown:
 
 @dataclass(frozen=True, eq=False)
 class Merged:
-    """Solutions with fewer centres: clusters that cost little to merge are merged.
+    """Solutions with fewer centres: clusters that cost little to merge are merged."""
 
-    Parameters
-    ----------
-    solutions : tuple of Individual
-        With more centres, best first.
-    """
-
+    # With more centres, best first.
     solutions: tuple[Individual, ...] = field(repr=False)
     name: ClassVar[str] = "merged"
     needs: ClassVar[frozenset[Ability]] = frozenset()
@@ -106,20 +97,7 @@ def divide_best(rows: FloatArray, centers: FloatArray, rng: np.random.Generator)
     A division begins with a sample, drawn by its squared distance to its centre: the first plane
     between the halves goes through the centre, perpendicular to the direction of the sample, and
     some steps of 2-means follow. With the means a and b and the sizes A and B of the halves it
-    gains AB/(A + B)·‖a − b‖².
-
-    Parameters
-    ----------
-    rows : (m, d) array
-        Samples, drawn by their weight.
-    centers : (k, d) array
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    centers : (k + 1, d) array
-        With both halves in place of the divided cluster; one centre comes twice if all samples
-        lie on theirs.
+    gains AB/(A + B)·‖a − b‖². One centre comes twice if all samples lie on theirs.
     """
     # Around their mean, so that few digits cancel.
     middle = centers.mean(axis=0)
@@ -173,12 +151,7 @@ def merging_costs(centers: FloatArray, weights: FloatArray) -> FloatArray:
 def merge_pair(
     centers: FloatArray, weights: FloatArray, nth: int = 0
 ) -> tuple[FloatArray, FloatArray]:
-    """Merge the two clusters that cost least to merge, or the nth pair after these.
-
-    Returns
-    -------
-    centers, weights : (k - 1, d) and (k - 1,) arrays
-    """
+    """Merge the two clusters that cost least to merge, or the nth pair after these."""
     costs = merging_costs(centers, weights)
     pair = np.argsort(costs, kind="stable")[min(nth, len(costs) - 1)]
     a, b = (int(places[pair]) for places in np.triu_indices(len(centers), 1))

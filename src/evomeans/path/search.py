@@ -28,7 +28,7 @@ from evomeans.path.state import (
 )
 from evomeans.search.founding import Founding, KMeansPlusPlus
 from evomeans.search.genetic import solve
-from evomeans.search.history import OffspringRecord
+from evomeans.search.history import Audience, OffspringRecord
 from evomeans.search.population import Individual
 from evomeans.search.search import Weigh
 from evomeans.search.stopping import DeferredInterrupt, SearchResult, StopReason
@@ -51,11 +51,9 @@ class PathKeeper(Protocol):
 
     def keep(self, state: PathState) -> None:
         """Store the state if it is time to."""
-        ...
 
     def end(self, state: PathState) -> None:
         """Store the last state."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -72,16 +70,11 @@ class FoundAgain:
 
     All founders are made first: the very first one may lead into the same wrong place, and the
     others may not.
-
-    Parameters
-    ----------
-    bound : float
-        Inertia that is as deep.
-    n_left : int
-        Founders that are still to be made.
     """
 
+    # Inertia that is as deep.
     bound: float
+    # Founders that are still to be made.
     n_left: int
 
     def __call__(self, record: OffspringRecord) -> bool:
@@ -111,57 +104,38 @@ def follow_path(
     shown to the neighbours, until nobody learns anything from anybody; and what has been found
     only once is searched for anew.
 
-    Parameters
-    ----------
-    engine : Engine
-        Holds the samples, for all numbers of clusters.
-    state : PathState, in and out
-        A new one, or one to continue from.
-    settings : PathSettings
-    observers : sequence of callables
-        Each is called with every :class:`~evomeans.path.state.PathRecord`; ``True`` ends the path.
-    interrupt : DeferredInterrupt
-        One that the caller has entered.
-    keeper : PathKeeper, optional
-        Stores the state.
-    clock : callable
-        Seconds.
-    spent : float
-        Seconds that have gone into preparations. They count as time of the path.
-    weigh_for : callable
-        Returns what weighs the clusters of a search with this number of clusters, see
-        :func:`~evomeans.search.genetic.solve`.
-
-    Returns
-    -------
-    reason : StopReason
-        ``AGREEMENT`` if there is nothing left to do.
+    The state is a new one, or one to continue from; it changes. The arguments are those of
+    :func:`~evomeans.search.genetic.solve`, and ``weigh_for`` returns what weighs the clusters of a
+    search with some number of them. The reason is ``AGREEMENT`` if there is nothing left to do.
     """
     began = clock() - state.seconds - spent
     reserve = reserve_for(engine, state.ks) if settings.max_time is not None else 0.0
     reason = StopReason.AGREEMENT
-    while (step := state.next_step(settings.tolerance, settings.confirmations)) is not None:
-        limit, n_missing = settings.max_time, len(state.ks) - len(state.entries)
-        left = None if limit is None else began + limit - reserve - clock()
-        # Every number of clusters gets a solution, however little time there is.
-        if left is not None and left <= 0.0 and not n_missing:
-            reason = StopReason.MAX_TIME
-            break
-        if left is not None and n_missing:
-            left *= min(1.0, MOST_SHARES / n_missing)
-        weigh = weigh_for(step.k)
-        outcome = take_step(engine, state, settings, step, interrupt, left, weigh)
-        if outcome is None or interrupt.requested:
-            # What was interrupted begins anew when the path continues, with the same numbers.
-            reason = StopReason.INTERRUPTED
-            break
-        record = learn(state, step, outcome, settings.tolerance, clock() - began)
-        answers = [observer(record) for observer in observers]
-        if keeper is not None:
-            keeper.keep(state)
-        if any(isinstance(answer, bool | np.bool_) and bool(answer) for answer in answers):
-            reason = StopReason.OBSERVER
-            break
+    audience = Audience(observers)
+    with audience.watching(state):
+        while (step := state.next_step(settings.tolerance, settings.confirmations)) is not None:
+            limit, n_missing = settings.max_time, len(state.ks) - len(state.entries)
+            left = None if limit is None else began + limit - reserve - clock()
+            # Every number of clusters gets a solution, however little time there is.
+            if left is not None and left <= 0.0 and not n_missing:
+                reason = StopReason.MAX_TIME
+                break
+            if left is not None and n_missing:
+                left *= min(1.0, MOST_SHARES / n_missing)
+            weigh = weigh_for(step.k)
+            outcome = take_step(engine, state, settings, step, interrupt, left, weigh)
+            if outcome is None or interrupt.requested:
+                # What was interrupted begins anew when the path continues, with the same numbers.
+                reason = StopReason.INTERRUPTED
+                break
+            is_first = step.k not in state.entries
+            record = learn(state, step, outcome, settings.tolerance, clock() - began)
+            audience.show(record, is_best=is_first or record.improvement > 0.0)
+            if keeper is not None:
+                keeper.keep(state)
+            if audience.said_stop:
+                reason = StopReason.OBSERVER
+                break
     if keeper is not None:
         keeper.end(state)
     return reason

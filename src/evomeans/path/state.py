@@ -19,46 +19,32 @@ FRESH = (KMeansPlusPlus(greedy=True), RandomSamples(), KMeansPlusPlus(), RandomS
 
 @dataclass(frozen=True)
 class PathSettings:
-    """Parameters of the search for a whole path.
+    """Parameters of the search for a whole path."""
 
-    Parameters
-    ----------
-    strategy : Strategy
-        The operators. Where founders begin, when a population has settled and how many have to
-        agree is the path's own business.
-    scattered : float
-        A population that has neighbours begins with solutions of theirs, and with this number
-        divided by that of clusters from nothing: with few clusters, neighbours teach little, and
-        solutions are cheap.
-    fresh_population : int
-        Solutions with which a population begins that has no neighbours.
-    patience, patience_per_cluster : int and float
-        Offspring in a row without improvement after which a population has settled: the sum of the
-        former and, for each cluster, the latter.
-    longer : float
-        How many times as patient a population is with which a sweep begins, or which unites two
-        that disagreed.
-    confirmations : int
-        How many populations are begun anew, at most, for a number of clusters at which populations
-        have not agreed so far.
-    lag : int
-        Offspring in the making, see :class:`~evomeans.search.settings.Strategy`. Populations are
-        short, and parents should not be old.
-    max_offspring : int
-        Of one population.
-    max_time : float, optional
-        Seconds for the whole path.
-    """
-
+    # The operators. Where founders begin, when a population has settled and how many have to agree
+    # is the path's own business.
     strategy: Strategy = DEEP
+    # A population that has neighbours begins with solutions of theirs, and with this number divided
+    # by that of clusters from nothing: with few clusters, neighbours teach little, and solutions
+    # are cheap.
     scattered: float = 24.0
+    # Solutions with which a population begins that has no neighbours.
     fresh_population: int = 8
+    # Offspring in a row without improvement after which a population has settled: the sum of the
+    # former and, for each cluster, the latter.
     patience: int = 12
     patience_per_cluster: float = 0.2
+    # How many times as patient a population is with which a sweep begins, or which unites two that
+    # disagreed.
     longer: float = 1.8
+    # How many populations are begun anew, at most, for a number of clusters at which populations
+    # have not agreed so far.
     confirmations: int = 0
+    # Offspring in the making, see Strategy. Populations are short, and parents should not be old.
     lag: int = 4
+    # Of one population.
     max_offspring: int = 5000
+    # Seconds for the whole path.
     max_time: float | None = None
 
     def __post_init__(self) -> None:
@@ -92,18 +78,7 @@ class PathSettings:
         patience: float = 1.0,
         max_time: float | None = None,
     ) -> SearchSettings:
-        """Return the settings of one short search.
-
-        Parameters
-        ----------
-        n_clusters : int
-        founding : tuple of Founding
-        population : int
-        patience : float
-            In units of the usual one; 0 for none.
-        max_time : float, optional
-            Seconds.
-        """
+        """Return the settings of one short search; its patience is in units of the usual one."""
         wait = patience * (self.patience + self.patience_per_cluster * n_clusters)
         strategy = replace(
             self.strategy,
@@ -198,52 +173,34 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Step:
-    """The next thing to do.
-
-    Parameters
-    ----------
-    kind : Kind
-    k : int
-        The number of clusters it is for.
-    source : int
-        The neighbour whose solutions it begins with; 0 for none.
-    """
+    """The next thing to do."""
 
     kind: Kind
+    # The number of clusters it is for.
     k: int
+    # The neighbour whose solutions it begins with; 0 for none.
     source: int = 0
 
 
 @dataclass
 class Entry:
-    """What is known of one number of clusters.
+    """What is known of one number of clusters."""
 
-    Parameters
-    ----------
-    members : list of Individual
-        The best solutions of all populations, best first.
-    up, down : list of Individual
-        Those of the two sweeps, which know nothing of each other.
-    alone : list of float
-        The lowest inertia of each population that was searched by itself. Those that were united
-        count as one, if that led deeper.
-    is_united : bool
-        Whether populations that disagreed have been united, and no new one has come since.
-    n_fresh : int
-        Populations begun anew, beyond the two sweeps.
-    tested : dict of int to float
-        Inertia of each neighbour whose solutions have been founders here.
-    n_solutions : int
-        Solutions made for this number of clusters.
-    """
-
+    # The best solutions of all populations, best first.
     members: list[Individual] = field(default_factory=list)
+    # Those of the two sweeps, which know nothing of each other.
     up: list[Individual] = field(default_factory=list)
     down: list[Individual] = field(default_factory=list)
+    # The lowest inertia of each population that was searched by itself. Those that were united
+    # count as one, if that led deeper.
     alone: list[float] = field(default_factory=list)
+    # Whether populations that disagreed have been united, and no new one has come since.
     is_united: bool = False
+    # Populations begun anew, beyond the two sweeps.
     n_fresh: int = 0
+    # Inertia of each neighbour whose solutions have been founders here.
     tested: dict[int, float] = field(default_factory=dict)
+    # Solutions made for this number of clusters.
     n_solutions: int = 0
 
     @property
@@ -269,26 +226,17 @@ def without_handle(solution: Individual) -> Individual:
 
 @dataclass
 class PathState:
-    """What the search works on, and all that it needs to continue to the same result.
+    """What the search works on, and all that it needs to continue to the same result."""
 
-    Parameters
-    ----------
-    ks : list of int
-        The numbers of clusters, ascending; 1 is always among them.
-    entropy : list of int
-        What the random numbers of all steps derive from.
-    n_steps : int
-        Made so far.
-    seconds : float
-        Spent so far.
-    entries : dict of int to Entry
-        By number of clusters, for those that have a solution.
-    """
-
+    # The numbers of clusters, ascending; 1 is always among them.
     ks: list[int]
+    # What the random numbers of all steps derive from.
     entropy: list[int]
+    # Made so far.
     n_steps: int = 0
+    # Spent so far.
     seconds: float = 0.0
+    # By number of clusters, for those that have a solution.
     entries: dict[int, Entry] = field(default_factory=dict)
 
     def add_ks(self, ks: Iterable[int]) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from evomeans.search.observers import SearchObserver
+from evomeans.search.history import SearchObserver
 from evomeans.wording import duration_text, number_text
 
 if TYPE_CHECKING:

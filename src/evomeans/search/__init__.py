@@ -1,10 +1,10 @@
 """The genetic search over sets of centres; any engine that has the verbs will do."""
 
+from evomeans.search.crossover import Crossing
 from evomeans.search.genetic import solve
-from evomeans.search.history import History, OffspringRecord
-from evomeans.search.observers import SearchObserver
+from evomeans.search.history import History, OffspringRecord, SearchObserver
 from evomeans.search.population import Individual, Population
-from evomeans.search.settings import DEEP, PAPER, STRATEGIES, Crossing, SearchSettings, Strategy
+from evomeans.search.settings import DEEP, PAPER, STRATEGIES, SearchSettings, Strategy
 from evomeans.search.stopping import SearchResult, StopReason
 
 __all__ = [

@@ -1,11 +1,12 @@
-"""Crossovers: matching, from the paper (section 3.2), partition and merging.
+"""Crossovers: matching, from the paper (section 3.2), partition and merging; and division.
 
-Each is a function of two parents and a :class:`Breeding`. A strategy lists them, and one of your
-own can take their place (``examples/gallery/inside/own_crossover.py``).
+A crossover is a function of two parents and a :class:`Breeding`. A strategy lists them, and one of
+your own can take their place (``examples/gallery/inside/own_crossover.py``).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,10 +15,21 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evomeans.engines.protocol import Abandonable, Abandoned, Engine, Way
+from evomeans.engines.protocol import (
+    Abandonable,
+    Abandoned,
+    Ability,
+    Engine,
+    Way,
+)
 from evomeans.kernels.merging import pnn_merge
 from evomeans.search.population import Individual
 from evomeans.typing import FloatArray, Integers
+
+# Of a division: the centre that is given up is the most crowded one of this share of all; so many
+# samples are drawn, and the cluster of the one that is farthest from its centre is divided; and how
+# far the halves begin from the centre of their cluster, on the way to that sample.
+SHARE, CANDIDATES, STEP = 0.1, 4, 0.1
 
 
 class Child(NamedTuple):
@@ -80,6 +92,38 @@ class Breeding:
 
 Crossover = Callable[[Individual, Individual, Breeding], Child | None]
 """Makes a child of two parents; None leaves them to the next crossover of the strategy."""
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """A crossover, and when it is used.
+
+    Parameters
+    ----------
+    crossover : callable
+        See :data:`~evomeans.search.crossover.Crossover`.
+    share : float
+        Fraction of the offspring for which this crossover is tried.
+    needs : frozenset of Ability
+        What the engine must be able to do.
+    up_to : float
+        Effective size of clusters up to which it is used.
+    """
+
+    crossover: Crossover
+    share: float = 1.0
+    needs: frozenset[Ability] = frozenset()
+    up_to: float = math.inf
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.share <= 1.0:
+            raise ValueError(f"share={self.share} must be between 0 and 1.")
+
+    @property
+    def name(self) -> str:
+        """What the record calls it."""
+        known = getattr(self.crossover, "__name__", type(self.crossover).__name__)
+        return str(known).removesuffix("_crossover").replace("_", " ")
 
 
 def matching_crossover(first: Individual, second: Individual, breeding: Breeding) -> Child:
@@ -179,3 +223,46 @@ WAYS: dict[Crossover, Way] = {
     squared_matching_crossover: Way.SQUARED_MATCHING,
 }
 """How engines know the crossovers of this module."""
+NAMES = {way: Crossing(crossover).name for crossover, way in WAYS.items()}
+
+
+def divide(centers: FloatArray, rows: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Give up a centre that is close to another one, and divide a cluster.
+
+    This is how centres are relocated where samples are noisy. Let one cluster hold two clouds whose
+    means are D apart, and let samples be at a squared distance of σ² from the mean of their cloud,
+    on average. A sample of the same cloud is σ² + D²/4 away from the centre between the clouds, and
+    2σ² from a sample. So a centre on a sample attracts hardly any other where D² < 4σ², which is
+    the rule in many noisy features. A centre that begins close to the one between the clouds
+    divides their samples by a plane, and K-means does the rest.
+
+    Engines that swap centres need none of this: a swap divides a cluster, too.
+
+    Of the rows, which are samples, the one that is farthest from its centre tells the cluster. The
+    given-up centre and that of the cluster are then on both sides of where the latter was.
+    """
+    k = len(centers)
+    if k < 2:
+        return centers
+    drawn = rng.choice(k, size=max(2, round(SHARE * k)), replace=False)
+    apart = squares_between(centers[drawn], centers)
+    apart[np.arange(len(drawn)), drawn] = np.inf
+    removed = drawn[apart.min(axis=1).argmin()]
+    away = squares_between(rows, centers)
+    away[:, removed] = np.inf
+    farthest = away.min(axis=1).argmax()
+    divided = away[farthest].argmin()
+    step = STEP * (rows[farthest] - centers[divided])
+    moved = centers.copy()
+    moved[removed], moved[divided] = centers[divided] + step, centers[divided] - step
+    return moved
+
+
+def squares_between(some: FloatArray, others: FloatArray) -> FloatArray:
+    """Return the squared distances between the rows of two arrays."""
+    # Around a mean, so that few digits cancel.
+    middle = others.mean(axis=0)
+    some, others = some - middle, others - middle
+    norms = np.sum(some * some, axis=1)[:, None] + np.sum(others * others, axis=1)
+    squares: FloatArray = np.maximum(norms - 2.0 * (some @ others.T), 0.0)
+    return squares

@@ -11,7 +11,7 @@ import numpy as np
 
 from evomeans.engines.protocol import Abandoned, Engine, Order
 from evomeans.engines.workers import Workers
-from evomeans.search.breeding import cross_over, found, relocate
+from evomeans.search.history import Observer
 from evomeans.search.levels import (
     DRAWING,
     REFINING,
@@ -22,14 +22,12 @@ from evomeans.search.levels import (
     refined_on,
     settings_below,
 )
-from evomeans.search.observers import Observer
-from evomeans.search.pipeline import Pipeline
-from evomeans.search.plan import Facts, plan
+from evomeans.search.pipeline import Pipeline, cross_over, found, relocate
+from evomeans.search.plan import Facts, local_search_between_levels, plan
 from evomeans.search.search import Search, Weigh
 from evomeans.search.settings import SearchSettings
 from evomeans.search.state import Bounds, Keeper, KeepNothing, SearchState
-from evomeans.search.stopping import DeferredInterrupt, SearchResult, StopReason
-from evomeans.search.timing import Timing
+from evomeans.search.stopping import DeferredInterrupt, SearchResult, StopReason, Timing
 from evomeans.typing import FloatArray
 
 log = logging.getLogger("evomeans")
@@ -57,8 +55,9 @@ def evolve(search: Search, workers: Workers, keeper: Keeper, levels: Sequence[in
         population = state.population
         if levels and not population.is_founded:
             found_on_sample(search, levels)
-        while search.may_begin(len(making)):
-            due = population.founders_due - len(making)
+        most = search.most_in_the_making()
+        while (n_making := len(making)) < most:
+            due = population.founders_due - n_making
             orders = search.found(due) if due > 0 else search.select()
             making.begin(orders, at_once=search.is_wanted(due))
         for order, refinement in making.refined(is_first=state.best is None):
@@ -132,11 +131,8 @@ def solve(
         state.seconds += spent
         timing = Timing(engine, n_clusters, settings.max_time, clock, state.seconds, interrupt)
         search = Search(engine, n_clusters, settings, state, timing, observers, weigh)
-        search.audience.tell("on_start", state)
-        try:
+        with search.audience.watching(state):
             reason = evolve(search, workers, keeper, levels)
-        finally:
-            search.audience.tell("on_end")
     return search.result(reason, levels)
 
 
@@ -166,7 +162,8 @@ def found_on_sample(search: Search, levels: Sequence[int]) -> None:
     )
     solutions = best_solutions(below.population, settings.min_population)
     for sample in reversed(samples[:-1]):
-        solutions = refined_on(sample, solutions, timing.may_take(REFINING))
+        local_search = local_search_between_levels(sample.abilities)
+        solutions = refined_on(sample, solutions, local_search, timing.may_take(REFINING))
     state.n_sampled, state.given = len(solutions), [*solutions, *state.given]
     population.sample_size, population.founders_due = smallest.n_samples, len(state.given)
     state.n_on_samples += below.n_offspring

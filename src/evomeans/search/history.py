@@ -1,23 +1,28 @@
 """One record per solution made: everything that progress, tables and plots read.
 
-And a small picture of a search for notebooks, from numbers alone.
+Also the observers to whom records are shown, and a small picture of a search for notebooks.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from html import escape
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evomeans.files import write_atomically
 from evomeans.search.population import IMPROVEMENT
+
+if TYPE_CHECKING:
+    from evomeans.search.population import Population
+    from evomeans.search.state import SearchState
 
 # What the record calls the first solution after its swaps.
 SWAPPED = "swaps of the first"
@@ -172,6 +177,72 @@ class History(Sequence[OffspringRecord]):
                 'column("best") returns one field as an array without it.'
             ) from error
         return DataFrame({name: self.column(name) for name in COLUMNS})
+
+
+class SearchObserver:
+    """Watches a search. Every verb does nothing unless a subclass has it do something.
+
+    Any function of a record will do as an observer, too: it is :meth:`on_solution`. An object need
+    not be of this class either; it is asked for the verbs that it has.
+    """
+
+    def on_start(self, state: SearchState) -> None:
+        """See the state with which the search begins, or from which it continues."""
+
+    def on_solution(self, record: OffspringRecord) -> object:
+        """See what became of a solution; return True to end the search."""
+
+    def on_best(self, record: OffspringRecord) -> None:
+        """See a solution that is better than all before it."""
+
+    def on_settled(self, population: Population) -> None:
+        """See a population that has found what it can, before another one takes its place."""
+
+    def on_end(self) -> None:
+        """Tidy up. The search has ended, by whatever reason or error."""
+
+    def __call__(self, record: OffspringRecord) -> object:
+        """Be an observer like a function."""
+        return self.on_solution(record)
+
+
+Observer = Callable[[OffspringRecord], object]
+"""Called with every record; returning ``True`` ends the search."""
+
+
+class Audience:
+    """All observers of a search, or of a path."""
+
+    def __init__(self, observers: Sequence[Callable[[Any], object]]) -> None:
+        self.seeing = [getattr(one, "on_solution", one) for one in observers]
+        self._verbs = {
+            verb: [getattr(one, verb) for one in observers if hasattr(one, verb)]
+            for verb in ("on_start", "on_best", "on_settled", "on_end")
+        }
+        self.said_stop = False
+
+    def tell(self, verb: str, *seen: Any) -> None:
+        """Tell all who want to know."""
+        for told in self._verbs[verb]:
+            told(*seen)
+
+    @contextmanager
+    def watching(self, state: Any) -> Iterator[None]:
+        """Tell all when it begins, and when it has ended."""
+        self.tell("on_start", state)
+        try:
+            yield
+        finally:
+            self.tell("on_end")
+
+    def show(self, record: Any, is_best: bool) -> None:
+        """Show a record to all, and note whether one of them asks to stop."""
+        answers = [see(record) for see in self.seeing]
+        self.said_stop = any(
+            isinstance(answer, bool | np.bool_) and bool(answer) for answer in answers
+        )
+        if is_best:
+            self.tell("on_best", record)
 
 
 WIDTH, HEIGHT = 320, 64

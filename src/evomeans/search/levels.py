@@ -17,11 +17,10 @@ from functools import partial
 
 import numpy as np
 
-from evomeans.engines.protocol import Abandoned, Ability, Engine, LocalSearch, Order
+from evomeans.engines.protocol import KMEANS, Abandoned, Engine, LocalSearch, Order
 from evomeans.engines.sampling import Drawing
 from evomeans.engines.workers import watched
-from evomeans.search.history import OffspringRecord
-from evomeans.search.observers import SearchObserver
+from evomeans.search.history import OffspringRecord, SearchObserver
 from evomeans.search.population import CLONE_TOLERANCE, Individual
 from evomeans.search.settings import SearchSettings
 from evomeans.typing import FloatArray
@@ -69,13 +68,7 @@ def level_sizes(
 ) -> tuple[int, ...]:
     """Return the sizes of samples, the largest first; none if there are few rows.
 
-    Parameters
-    ----------
-    settings : SearchSettings
-    n_samples, n_clusters : int
-        All rows, and clusters.
-    most : int
-        Rows that a sample may have.
+    No sample has more than ``most`` rows.
     """
     smallest = settings.subsample
     if smallest is None:
@@ -132,14 +125,7 @@ class WorkLimit(SearchObserver):
 
     Where clusters overlap, K-means takes many iterations and all solutions are about as good. Then
     iterations on all rows are the better investment. Work is rows times iterations, so that it
-    does not depend on the machine.
-
-    Parameters
-    ----------
-    n_sampled, n_samples : int
-        Rows of the sample, and all rows.
-    batch : int
-        Offspring that a search of all rows would make in a round.
+    does not depend on the machine. A search of all rows would make ``batch`` offspring in a round.
     """
 
     def __init__(self, n_sampled: int, n_samples: int, batch: int = 1) -> None:
@@ -159,7 +145,10 @@ class WorkLimit(SearchObserver):
 
 
 def refined_on(
-    sample: Engine, solutions: Sequence[FloatArray], is_over: Callable[[], bool] = lambda: False
+    sample: Engine,
+    solutions: Sequence[FloatArray],
+    local_search: LocalSearch = KMEANS,
+    is_over: Callable[[], bool] = lambda: False,
 ) -> list[FloatArray]:
     """Return the better half of solutions of a smaller sample after K-means on a larger one.
 
@@ -170,7 +159,6 @@ def refined_on(
     if is_over():
         return list(solutions)
     solutions = solutions[: max(FEWEST_CARRIED, len(solutions) // 2)]
-    local_search = LocalSearch(momentum=Ability.MOMENTUM in sample.abilities)
     starts = [Order(centers, local_search=local_search) for centers in solutions]
     refined = watched(sample, lambda: sample.refine(starts), is_over)
     if not all(one.is_complete for one in refined):
@@ -186,18 +174,9 @@ def settings_below(
     Single moves are left out. They lead to deeper solutions of the sample, but not of all rows, and
     take longer than momentum, which is there for what K-means alone creeps through.
 
-    Parameters
-    ----------
-    settings : SearchSettings
-        Of the search on all rows.
-    n_clusters : int
-    ratio : float
-        How many times as many rows there are in all. So many offspring of the sample cost as much
-        as one on all rows.
-    seconds : float
-        Spent already.
-    batch : int
-        Offspring that the search on all rows makes in a round.
+    The given settings are those of the search on all rows, which makes ``batch`` offspring in a
+    round. There are ``ratio`` times as many rows in all, so that as many offspring of the sample
+    cost as much as one on all rows. Some ``seconds`` have been spent already.
     """
     left, strategy, wait = None, settings.strategy, settings.longest_wait(n_clusters)
     most = MOST_PATIENCE if batch == 1 else MOST_BEFORE_ROUNDS

@@ -1,4 +1,9 @@
-"""Solutions in the making: begun in order, taken in order, and made side by side."""
+"""Solutions in the making: begun in order, taken in order, and made side by side.
+
+What happens to an order before it is refined, :func:`found`, :func:`cross_over` and
+:func:`relocate`, are functions of their arguments alone, so that any worker can call them, at any
+time. Each leaves orders as they are that it does not concern.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from threading import Lock
 
-from evomeans.engines.protocol import Abandoned, Engine, Order, Refinement
-from evomeans.engines.workers import MOMENT, Workers, WorkerTask
-from evomeans.search.breeding import make_at_once
-from evomeans.search.timing import Timing
+import numpy as np
+
+from evomeans.engines.protocol import Abandoned, Engine, Order, Refinement, Way
+from evomeans.engines.workers import MOMENT, Workers, WorkerTask, side_by_side
+from evomeans.search.crossover import CANDIDATES, WAYS, Breeding, Child, divide
+from evomeans.search.stopping import Timing
 
 Place = Callable[[Sequence[Order], Engine], list[Order]]
 Made = tuple[Order, Refinement]
@@ -20,15 +27,8 @@ class Pipeline:
     """A queue of solutions.
 
     How far they are depends on the number of workers. What is seen of them does not: their order,
-    and what they become.
-
-    Parameters
-    ----------
-    workers : Workers
-    place : callable
-        Makes the centres with which orders begin, with any engine and in any thread.
-    timing : Timing
-        Says when a search without a solution has to hurry, or to end.
+    and what they become. ``place`` makes the centres with which orders begin, with any engine and
+    in any thread; ``timing`` says when a search without a solution has to hurry, or to end.
     """
 
     def __init__(self, workers: Workers, place: Place, timing: Timing) -> None:
@@ -136,13 +136,7 @@ class Pipeline:
 class Brood:
     """Solutions that are refined together.
 
-    Parameters
-    ----------
-    orders : sequence of Order
-    place : callable
-        See :class:`Pipeline`.
-    in_one_go : bool
-        Whether an engine may make an offspring without placing it first.
+    If they may be made ``in_one_go``, an engine makes an offspring without placing it first.
     """
 
     __slots__ = ("_in_one_go", "_lock", "_place", "_placed", "n_taken", "orders")
@@ -173,3 +167,86 @@ class Brood:
             return [(self.orders[0], made)]
         orders = self.placed(engine)
         return list(zip(orders, engine.refine(orders), strict=True))
+
+
+def found(orders: Sequence[Order], engine: Engine) -> list[Order]:
+    """Place the founders among some orders; those of a kind are placed together."""
+    placed = list(orders)
+    for founding in {one.founding for one in orders if one.founding is not None}:
+        places = [i for i, one in enumerate(orders) if one.founding == founding]
+        centers = founding.place(engine, [orders[i].numbers for i in places])
+        for i, own in zip(places, centers, strict=True):
+            placed[i] = orders[i].placed(own, founding.name, is_independent=True)
+    return placed
+
+
+def cross_over(orders: Sequence[Order], engine: Engine) -> list[Order]:
+    """Place the offspring among some orders: make a child of the parents of each."""
+    if len(orders) == 1:
+        return [cross(orders[0], engine)]
+    # Our own crossovers may run at the same time; those of the user need not bear that.
+    crossovers = [crossing.crossover for order in orders for crossing in order.crossovers]
+    n_threads = min(engine.n_jobs, len(orders)) if all(one in WAYS for one in crossovers) else 1
+    return side_by_side(lambda order: cross(order, engine), orders, n_threads)
+
+
+def cross(order: Order, engine: Engine) -> Order:
+    """Let the crossovers of an order try in turn."""
+    if order.parents is None:
+        return order
+    first, second = order.parents
+    breeding = Breeding(engine, order.numbers, order.quantile)
+    for crossing in order.crossovers:
+        child = crossing.crossover(first, second, breeding)
+        if child is not None:
+            if crossing.crossover not in WAYS:
+                check_child(child, first.centers.shape, crossing.name)
+            removed = -1 if child.is_complete else order.removed
+            parent = child.parent.handle
+            return order.placed(child.centers, crossing.name, removed=removed, parent=parent)
+    raise ValueError(
+        "No crossover of the strategy made a child. The last one must have share=1.0, work on "
+        "every engine, and never return None."
+    )
+
+
+def check_child(child: object, shape: tuple[int, ...], name: str) -> None:
+    """Refuse what a crossover must not return; it may be the user's own."""
+    if not isinstance(child, Child):
+        raise TypeError(f"Crossover {name!r} must return a Child or None, got {type(child)}.")
+    if child.centers.shape != shape:
+        raise ValueError(
+            f"Crossover {name!r} must return centres of shape {shape}, got {child.centers.shape}."
+        )
+    if not np.isfinite(child.centers).all():
+        raise ValueError(f"Crossover {name!r} must return finite centres.")
+
+
+def make_at_once(order: Order, engine: Engine) -> Refinement | None:
+    """Let an engine make an offspring in one go; None if it has to be made step by step."""
+    if order.parents is None or order.divides:
+        return None
+    ways: list[Way] = []
+    for crossing in order.crossovers:
+        if (way := WAYS.get(crossing.crossover)) is None:
+            return None
+        ways.append(way)
+        if way is not Way.PARTS:
+            return engine.offspring(order, ways)
+    return None
+
+
+def relocate(orders: Sequence[Order], engine: Engine) -> list[Order]:
+    """Divide a cluster where that takes the place of a relocation; engines do the others."""
+    relocated = list(orders)
+    divided = [i for i, one in enumerate(orders) if one.divides and one.removed >= 0]
+    if divided:
+        # The crossover may have drawn from Breeding.rng; these numbers are others.
+        seeds = [[int(orders[i].quantile * 2.0**53), 1] for i in divided]
+        sources = [np.random.default_rng(seed) for seed in seeds]
+        # Together: an engine may have to ask elsewhere for its samples.
+        rows = engine.samples_at(np.concatenate([rng.random(CANDIDATES) for rng in sources]))
+        for i, own, rng in zip(divided, np.split(rows, len(divided)), sources, strict=True):
+            centers = divide(orders[i].centers, own, rng)
+            relocated[i] = replace(orders[i], centers=centers, removed=-1)
+    return relocated

@@ -11,17 +11,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from evomeans.engines.protocol import Ability, Engine, LocalSearch
-from evomeans.search.breeding import squares_between
+from evomeans.search.crossover import Crossing, squares_between
 from evomeans.search.founding import Founding, KMeansPlusPlus
 from evomeans.search.levels import SWAPPED_BELOW, wait_of_sampled
 from evomeans.search.population import Individual, PopulationRules
-from evomeans.search.settings import Crossing, SearchSettings, Strategy
+from evomeans.search.settings import SearchSettings, Strategy
 
 # The centres of squares with sides 1 are 1 apart, and E‖x − c‖² = 1/6 within.
 SPACING_OF_A_GRID = 6.0
@@ -35,6 +35,10 @@ FIRST_SHARE = 2.0
 MOST_CENTERS = 1024
 # A larger spacing says no more.
 WIDEST = 1e12
+
+
+# Most solutions of a population are refined in the same few ways.
+local_search = cache(LocalSearch)
 
 
 class Facts(NamedTuple):
@@ -53,34 +57,21 @@ class Facts(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """What a population works with.
+    """What a population works with."""
 
-    Parameters
-    ----------
-    founding : tuple of Founding
-        Where founders begin; they take turns.
-    crossovers : tuple of Crossing
-    single_moves, momentum : bool
-    divides : bool
-        Whether relocation divides a cluster (:mod:`~evomeans.search.breeding`).
-    founder_swaps, swaps : float
-        How many swaps follow, on average, for founders and for offspring.
-    first_swaps : int
-        How many the first solution gets, to make the second one of it; 0 for no such solution.
-    swaps_sampled : bool
-        Whether founders from a search on a sample have swaps on all rows.
-    rules : PopulationRules
-        The parameters of the population.
-    """
-
+    # Where founders begin; they take turns.
     founding: tuple[Founding, ...]
     crossovers: tuple[Crossing, ...]
     single_moves: bool
     momentum: bool
+    # Whether relocation divides a cluster (crossover.divide).
     divides: bool
+    # How many swaps follow, on average, for founders and for offspring.
     founder_swaps: float
     swaps: float
+    # How many the first solution gets, to make the second one of it; 0 for no such solution.
     first_swaps: int
+    # Whether founders from a search on a sample have swaps on all rows.
     swaps_sampled: bool
     rules: PopulationRules
 
@@ -96,7 +87,7 @@ class Plan:
 
     def local_search(self, swaps: int) -> LocalSearch:
         """Return how a solution with this many swaps is refined."""
-        return LocalSearch(None, self.single_moves, swaps, self.momentum)
+        return local_search(None, self.single_moves, swaps, self.momentum)
 
 
 def measure_spacing(
@@ -128,15 +119,8 @@ def effective_size(per_cluster: float, spacing: float) -> float:
 def plan(settings: SearchSettings, facts: Facts, n_clusters: int, spacing: float) -> Plan:
     """Turn settings into what a population works with.
 
-    Parameters
-    ----------
-    settings : SearchSettings
-    facts : Facts
-        Of the engine. What it cannot do is left out; :func:`missing_abilities` names it.
-    n_clusters : int
-    spacing : float
-        Of the clusters; zero before the first solution, which therefore gets K-means only and is
-        there soon.
+    What the engine cannot do is left out; :func:`missing_abilities` names it. The spacing of the
+    clusters is zero before the first solution, which therefore gets K-means only and is there soon.
     """
     strategy, abilities = settings.strategy, facts.abilities
     per_cluster = facts.n_samples / n_clusters
@@ -176,6 +160,11 @@ def plan(settings: SearchSettings, facts: Facts, n_clusters: int, spacing: float
                 f"clusters is {size:.3g}. Add one that needs nothing."
             )
     return planned
+
+
+def local_search_between_levels(abilities: frozenset[Ability]) -> LocalSearch:
+    """Return how solutions of a sample are refined on a larger one."""
+    return LocalSearch(momentum=Ability.MOMENTUM in abilities)
 
 
 def rules_for(

@@ -18,6 +18,8 @@ from evomeans.wording import counted, number_text
 # Sums of squares that agree to this relative difference come from the same clusters: rounding
 # stays far below it, and distinct local minima this close are not worth telling apart.
 CLONE_TOLERANCE = 1e-9
+# Clones of a solution are surely within this relative difference.
+MARGIN = 2.0 * CLONE_TOLERANCE
 # A smaller relative gain is rounding, not an improvement that resets the patience. A strategy may
 # have a larger tolerance.
 IMPROVEMENT = 1e-10
@@ -67,10 +69,6 @@ class Individual:
         weight = lightest if lightest == heaviest else f"{lightest} to {heaviest}"
         inertia = number_text(self.inertia)
         return f"Individual(inertia {inertia}, {clusters} of weight {weight}, {features})"
-
-    def is_as_deep_as(self, other: Individual, tolerance: float) -> bool:
-        """Whether the inertia is not higher by more than a relative difference."""
-        return self.inertia <= other.inertia * (1.0 + tolerance)
 
     @cached_property
     def explained(self) -> float:
@@ -133,21 +131,14 @@ def different_parents(
     make little else.
     """
     first = tournament(population, uniforms[0], uniforms[1])
-    clones = [one for one in lookalikes(first, population) if one.is_clone_of(first)]
-    others = list(population)
-    for clone in clones:
-        others.remove(clone)
+    # Few are so close, which is quicker to see here than by asking each.
+    inertia, margin = first.inertia, MARGIN * first.inertia
+    others = [
+        one
+        for one in population
+        if abs(one.inertia - inertia) > margin or not (one is first or one.is_clone_of(first))
+    ]
     return first, tournament(others or population, uniforms[2], uniforms[3])
-
-
-def lookalikes(solution: Individual, population: Sequence[Individual]) -> list[Individual]:
-    """Return the members whose inertia is so close that they may be clones of a solution.
-
-    Most are not, which is quicker to see here than by asking each.
-    """
-    margin = 2.0 * CLONE_TOLERANCE * solution.inertia
-    lowest, highest = solution.inertia - margin, solution.inertia + margin
-    return [one for one in population if lowest <= one.inertia <= highest]
 
 
 def survivors(
@@ -209,29 +200,19 @@ def spread(population: Sequence[Individual]) -> tuple[float, float, float, int]:
 
 @dataclass(frozen=True)
 class Patience:
-    """How many offspring in a row may fail before a population has found what it can.
+    """How many offspring in a row may fail before a population has found what it can."""
 
-    Parameters
-    ----------
-    longest : int
-        At most.
-    first : float
-        Share of that if the best is one of the founders. Such a population improves soon or not at
-        all; one that has improved late may do so again, so for every offspring up to the last
-        improvement it waits for one more.
-    factor : float
-        Of ``first``, from the plan.
-    is_shared : bool
-        Whether the factor is divided by the number of founders that agree on the best.
-    after_sample : int
-        At least, if the founders come from a search on a sample
-        (:func:`~evomeans.search.levels.wait_of_sampled`).
-    """
-
+    # At most.
     longest: int
+    # Share of that if the best is one of the founders. Such a population improves soon or not at
+    # all; one that has improved late may do so again, so for every offspring up to the last
+    # improvement it waits for one more.
     first: float = 1.0
+    # Of ``first``, from the plan; divided by the number of founders that agree on the best if it
+    # is shared.
     factor: float = 1.0
     is_shared: bool = False
+    # At least, if the founders come from a search on a sample.
     after_sample: int = 0
 
     def after(self, n_offspring: int, n_agreeing: int = 1) -> int:
@@ -242,27 +223,16 @@ class Patience:
 
 @dataclass(frozen=True)
 class PopulationRules:
-    """The parameters of a population.
+    """The parameters of a population."""
 
-    Parameters
-    ----------
-    min_size, max_size : int
-        Π_min survivors are selected as soon as there are more than Π_max members.
-    n_founders : int
-        How many solutions it begins with.
-    selection, survival : callable
-        Of two parents and of survivors.
-    tolerance : float
-        Relative differences of the inertia up to this are nothing: neither an improvement, nor a
-        reason why two populations should not agree.
-    patience : Patience
-    """
-
+    # Π_min survivors are selected as soon as there are more than Π_max members.
     min_size: int
     max_size: int
     n_founders: int
     selection: Selection
     survival: Survival
+    # Relative differences of the inertia up to this are nothing: neither an improvement, nor a
+    # reason why two populations should not agree.
     tolerance: float
     patience: Patience
 
@@ -327,9 +297,9 @@ class Population:
         """Whether it has found what it can."""
         patience = self.rules.patience
         wait = patience.after(self.last_improvement, self.n_agreeing)
-        return self.since_improvement >= (
-            max(wait, patience.after_sample) if self.sample_size else wait
-        )
+        if self.sample_size:
+            wait = max(wait, patience.after_sample)
+        return self.n_offspring - self.last_improvement >= wait
 
     @property
     def is_exhausted(self) -> bool:
@@ -347,7 +317,11 @@ class Population:
 
     def has_clone_of(self, solution: Individual) -> bool:
         """Whether a member is the same solution."""
-        return any(solution.is_clone_of(one) for one in lookalikes(solution, self.members))
+        inertia, margin = solution.inertia, MARGIN * solution.inertia
+        for one in self.members:
+            if abs(one.inertia - inertia) <= margin and solution.is_clone_of(one):
+                return True
+        return False
 
     def add(self, child: Individual, *, is_independent: bool, is_copy: bool = False) -> None:
         """Take a solution in, as a founder if any is due.
@@ -382,11 +356,12 @@ class Population:
     def is_reached_by(self, solution: Individual) -> bool:
         """Whether a solution is as good as the leader, up to the tolerance."""
         assert self.leader is not None
-        return solution.is_as_deep_as(self.leader, self.rules.tolerance)
+        return solution.inertia <= self.leader.inertia * (1.0 + self.rules.tolerance)
 
     def has_reached(self, solution: Individual) -> bool:
         """Whether the leader is as good as a solution, up to the tolerance."""
-        return self.leader is not None and self.leader.is_as_deep_as(solution, self.rules.tolerance)
+        limit = solution.inertia * (1.0 + self.rules.tolerance)
+        return self.leader is not None and self.leader.inertia <= limit
 
     def agrees_with(self, other: Population) -> bool:
         """Whether both leaders are as good as each other."""

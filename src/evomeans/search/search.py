@@ -9,18 +9,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evomeans.engines.protocol import Engine, Order, Refinement
-from evomeans.search.breeding import NAMES
+from evomeans.engines.protocol import NOWHERE, Engine, Order, Refinement
 from evomeans.search.certainty import certainty, gather, work
+from evomeans.search.crossover import NAMES
 from evomeans.search.founding import Founding
-from evomeans.search.history import SWAPPED, OffspringRecord
-from evomeans.search.observers import Audience, Observer
+from evomeans.search.history import SWAPPED, Audience, Observer, OffspringRecord
 from evomeans.search.plan import Facts, Plan, measure_spacing, missing_abilities, plan
-from evomeans.search.population import Individual, inherited_alpha, spread
+from evomeans.search.population import INERTIA_OF, Individual, inherited_alpha, spread
 from evomeans.search.settings import SearchSettings
 from evomeans.search.state import SearchState
-from evomeans.search.stopping import Progress, SearchResult, StopReason, reason_to_stop
-from evomeans.search.timing import Timing
+from evomeans.search.stopping import Progress, SearchResult, StopReason, Timing, reason_to_stop
 from evomeans.typing import FloatArray
 
 # Founders that are in the making at the same time.
@@ -36,20 +34,13 @@ class Weighed(NamedTuple):
 
 
 Weigh = Callable[[FloatArray], Weighed]
+"""Weighs the centres of a refinement that was stopped."""
 
 
 class Search:
     """The steps of a search; all that they change is the state.
 
-    Parameters
-    ----------
-    engine, n_clusters, settings, state
-        As for :func:`~evomeans.search.genetic.solve`.
-    timing : Timing
-    observers : sequence of callables
-        See :class:`~evomeans.search.observers.SearchObserver`.
-    weigh : callable, optional
-        Weighs the centres of a refinement that was stopped.
+    The arguments are those of :func:`~evomeans.search.genetic.solve`.
     """
 
     def __init__(
@@ -70,6 +61,10 @@ class Search:
         self.audience = Audience(observers)
         self.weigh = weigh or self._weigh
         self.is_unfinished = False
+        # Whether the population has found what it can, or what another one has found.
+        self.has_ended = False
+        # Whether a solution is finished, which tells of the clusters.
+        self._has_learned = any(record.n_iter for record in state.history)
         self.facts = Facts.of(engine)
         self._plan()
 
@@ -87,19 +82,20 @@ class Search:
         self.audience.tell("on_settled", self.state.population)
         self.state.settle()
 
-    def may_begin(self, n_making: int) -> bool:
-        """Whether to begin another solution, or round of them, while some are in the making."""
+    def most_in_the_making(self) -> int:
+        """Return up to how many solutions, or rounds of them, may be in the making now."""
         population, strategy = self.state.population, self.settings.strategy
         if self.state.best is None or self.engine.batch > 1:
             # All threads help with the first solution, so that there is an early answer. An engine
             # that refines many together does so in rounds.
-            return n_making == 0
-        if n_making < population.founders_due:
-            # Founders do not depend on each other, but so many that no worker waits are enough.
-            return n_making < max(MOST_FOUNDERS, strategy.lag)
-        has_parents = len(population) >= self.settings.min_population
-        lag = strategy.lag_after(population.n_offspring)
-        return n_making < lag and (has_parents or not population.founders_due)
+            return 1
+        due = population.founders_due
+        # Founders do not depend on each other, but so many that no worker waits are enough.
+        if due > (most_founders := max(MOST_FOUNDERS, strategy.lag)):
+            return most_founders
+        if due and len(population.members) < self.settings.min_population:
+            return due
+        return max(due, strategy.lag_after(population.n_offspring))
 
     def is_wanted(self, due: int) -> bool:
         """Whether a worker should begin with what is ordered next, if ``due`` founders are due.
@@ -149,6 +145,7 @@ class Search:
         first, second = population.select(numbers[:4])
         step, removed, quantile = numbers[4:7]
         return Order(
+            centers=NOWHERE,
             alpha=inherited_alpha(first.alpha, second.alpha, step),
             quantile=quantile,
             removed=int(removed * k),
@@ -185,23 +182,21 @@ class Search:
         is_founder = is_outside or population.founders_due > 0
         is_clone = population.has_clone_of(individual)
         state.n_offspring += not is_founder
-        state.keep_best(individual)
+        if state.best is None or individual.inertia < state.best.inertia:
+            state.best = individual
         if not is_outside:
-            is_copy = self._is_copy(order)
+            is_checked = order.is_independent and self.settings.strategy.distinct_starts
+            is_copy = is_checked and state.has_begun(order.centers)
             population.add(individual, is_independent=order.is_independent, is_copy=is_copy)
         if self.is_unfinished:
             # It tells nothing of the clusters.
             population.founders_due += 1
-        elif not any(record.n_iter for record in state.history):
+        elif not self._has_learned:
             self._learn(individual)
+            self._has_learned = refinement.n_iter > 0
         made_by = order.made_by if refinement.way is None else NAMES[refinement.way]
         notes = {"n_iter": refinement.n_iter, "founder": is_founder, "clone": is_clone}
         return individual, {**notes, "made_by": made_by}
-
-    def _is_copy(self, order: Order) -> bool:
-        """Whether a founder began where another one had, and that matters to the strategy."""
-        is_checked = order.is_independent and self.settings.strategy.distinct_starts
-        return is_checked and self.state.has_begun(order.centers)
 
     def _learn(self, first: Individual) -> None:
         """Learn from the first solution how far apart clusters are, and plan anew."""
@@ -225,7 +220,7 @@ class Search:
             best=state.best.inertia,
             alpha=individual.alpha,
             seconds=state.seconds,
-            population_size=len(population),
+            population_size=len(population.members),
             accepted=individual in population.members,
             population=population.number,
             since_improvement=population.since_improvement,
@@ -236,7 +231,7 @@ class Search:
             **notes,
         )
         state.history.append(record)
-        if self.audience:
+        if self.audience.seeing:
             shown = replace(record, centers=self.engine.frame.decode(individual.centers))
             self.audience.show(shown, is_best=individual is state.best)
 
@@ -255,25 +250,25 @@ class Search:
         if self.is_unfinished:
             return StopReason.MAX_TIME
         state.seconds, facts = timing.seconds, self.facts
+        is_settled = state.population.is_settled
+        n_agreeing, has_found_again = state.agreement(is_settled)
+        self.has_ended = is_settled or has_found_again
+        n_solutions = len(state.history)
+        n_made = n_solutions + state.n_given_up
         progress = Progress(
             offspring=state.n_offspring,
-            is_settled=state.population.is_settled,
-            n_agreeing=state.n_agreeing,
+            is_settled=is_settled,
+            n_agreeing=n_agreeing,
             seconds=state.seconds,
             best=state.best.inertia,
-            solutions=len(state.history),
+            solutions=n_solutions,
             is_exhausted=state.population.is_exhausted,
             reserve=timing.reserve,
             certainty=self.certainty() if self.has_ended else 0.0,
-            work=work(state.n_made, facts.n_samples, facts.n_features, self.n_clusters),
+            work=work(n_made, facts.n_samples, facts.n_features, self.n_clusters),
         )
         reason = reason_to_stop(progress, self.settings)
         return None if in_round and reason is StopReason.MAX_TIME else reason
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether the population has found what it can, or what another one has found."""
-        return self.state.population.is_settled or self.state.has_found_again
 
     def certainty(self) -> float:
         """Return how probable it is that nothing within reach is better than the best solution."""
@@ -290,13 +285,14 @@ class Search:
         members = list(state.population.members)
         if not any(member.is_clone_of(state.best) for member in members):
             members.append(state.best)
+        n_agreeing, _ = state.agreement(state.population.is_settled)
         return SearchResult(
             best=state.best,
-            population=tuple(sorted(members, key=lambda member: member.inertia)),
+            population=tuple(sorted(members, key=INERTIA_OF)),
             history=state.history,
             stop_reason=reason,
             n_offspring=state.n_offspring,
-            n_rediscoveries=max(0, state.n_agreeing - 1),
+            n_rediscoveries=max(0, n_agreeing - 1),
             certainty=self.certainty(),
             missing_abilities=missing_abilities(self.settings.strategy, self.engine.abilities),
             is_unfinished=self.is_unfinished,

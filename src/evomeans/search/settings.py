@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from evomeans.engines.protocol import Ability
 from evomeans.search.crossover import (
+    Crossing,
     Crossover,
     matching_crossover,
     merging_crossover,
@@ -53,38 +54,6 @@ def _require(condition: bool, name: str, value: object, expectation: str) -> Non
 
 
 @dataclass(frozen=True)
-class Crossing:
-    """A crossover, and when it is used.
-
-    Parameters
-    ----------
-    crossover : callable
-        See :data:`~evomeans.search.crossover.Crossover`.
-    share : float
-        Fraction of the offspring for which this crossover is tried.
-    needs : frozenset of Ability
-        What the engine must be able to do.
-    up_to : float
-        Effective size of clusters up to which it is used.
-    """
-
-    crossover: Crossover
-    share: float = 1.0
-    needs: frozenset[Ability] = frozenset()
-    up_to: float = math.inf
-
-    def __post_init__(self) -> None:
-        if not 0.0 <= self.share <= 1.0:
-            raise ValueError(f"share={self.share} must be between 0 and 1.")
-
-    @property
-    def name(self) -> str:
-        """What the record calls it."""
-        known = getattr(self.crossover, "__name__", type(self.crossover).__name__)
-        return str(known).removesuffix("_crossover").replace("_", " ")
-
-
-@dataclass(frozen=True)
 class Named:
     """A name.
 
@@ -126,7 +95,7 @@ class BreedingPolicy(Named):
         Tried in this order until one makes a child. The last has to make one.
     divides_below : float
         Spacing of clusters (:func:`~evomeans.search.plan.measure_spacing`) below which relocation
-        divides a cluster on engines that cannot swap (:mod:`~evomeans.search.breeding`).
+        divides a cluster on engines that cannot swap (:mod:`~evomeans.search.crossover`).
     survival : callable
         Selects the survivors of a population that has grown too large.
     lag : int

@@ -22,53 +22,33 @@ class SearchState:
     """What the search works on, and all that it needs to continue to the same result.
 
     A checkpoint stores the fields one by one, by their types, so that a new field is one edit.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        Source of all randomness.
-    population : Population
-        The present one.
-    given : list of (k, d) arrays
-        Solutions to begin with that have not had their turn.
-    n_sampled : int
-        How many of these, from the front, come from a search on a sample.
-    settled : list of Population
-        Those that have found what they can, independently of each other and of the present one.
-        They are frozen.
-    best : Individual, optional
-        The best solution so far; not necessarily a member.
-    starts : list of int
-        Digests of the centres with which founders have begun, if the strategy asks for them.
-    waiting : list of Order
-        Solutions of the present round that have not been added.
-    n_offspring : int
-        Made so far by all populations.
-    spacing : float
-        How far apart centres are, see :func:`~evomeans.search.plan.measure_spacing`; zero until
-        there is a solution that is finished.
-    n_given_up : int
-        Offspring that were given up because they would have been worse than all survivors. They
-        count as made, and that is all that becomes of them.
-    n_on_samples : int
-        Offspring of the searches on samples that populations began with. They do not count as made.
-    history : History
-        One record per solution made.
-    seconds : float
-        Time spent so far.
     """
 
+    # Source of all randomness.
     rng: np.random.Generator
+    # The present one.
     population: Population
+    # Solutions to begin with that have not had their turn; so many of these, from the front, come
+    # from a search on a sample.
     given: list[FloatArray]
     n_sampled: int = 0
+    # Those that have found what they can, independently of each other and of the present one. They
+    # are frozen.
     settled: list[Population] = field(default_factory=list)
+    # Not necessarily a member.
     best: Individual | None = None
+    # Digests of the centres with which founders have begun, if the strategy asks for them.
     starts: list[int] = field(default_factory=list)
+    # Solutions of the present round that have not been added.
     waiting: list[Order] = field(default_factory=list)
+    # Made so far by all populations.
     n_offspring: int = 0
+    # How far apart centres are (plan.measure_spacing); zero until a solution is finished.
     spacing: float = 0.0
+    # Offspring that were given up because they would have been worse than all survivors. They count
+    # as made, and that is all that becomes of them.
     n_given_up: int = 0
+    # Offspring of the searches on samples that populations began with. They do not count as made.
     n_on_samples: int = 0
     history: History = field(default_factory=History)
     seconds: float = 0.0
@@ -85,32 +65,28 @@ class SearchState:
         """Solutions that have been made, founders and those given up included."""
         return len(self.history) + self.n_given_up
 
-    @property
-    def n_agreeing(self) -> int:
-        """How many independent starts have reached the objective of the best solution.
+    def agreement(self, is_settled: bool) -> tuple[int, bool]:
+        """Return how many independent starts have reached the best, and whether this one has again.
 
-        These are populations; or, of one with several founders that came there, each of these, if
-        its offspring have found nothing deeper. A population that was united from others counts
-        only once it has settled, or improved on what it inherited.
+        The starts are populations; or, of one with several founders that came there, each of these,
+        if its offspring have found nothing deeper. A population that was united from others counts
+        only once it has settled (``is_settled``), or improved on what it inherited. It has found
+        the best again if one that has settled had found it before.
         """
         population, best = self.population, self.best
         assert best is not None
-        count = sum(one.n_agreeing for one in self.settled if one.has_reached(best))
-        if population.has_reached(best):
-            if population.is_settled:
-                count += population.n_agreeing
-            elif not population.is_inherited:
-                count += min(population.n_agreeing, 1)
-        return count
-
-    @property
-    def has_found_again(self) -> bool:
-        """Whether the population has reached the lowest objective of the others."""
-        population, best = self.population, self.best
-        if best is None or population.is_inherited or population.is_exhausted:
-            return False
-        is_deep = population.has_reached(best)
-        return is_deep and any(one.has_reached(best) for one in self.settled)
+        count, is_known = 0, False
+        for one in self.settled:
+            if one.has_reached(best):
+                count, is_known = count + one.n_agreeing, True
+        if not population.has_reached(best):
+            return count, False
+        if is_settled:
+            own = population.n_agreeing
+        else:
+            own = 0 if population.is_inherited else min(population.n_agreeing, 1)
+        is_evidence = not population.is_inherited and not population.is_exhausted
+        return count + own, is_evidence and is_known
 
     def give_up(self) -> None:
         """Count an offspring that would not have survived."""
@@ -127,11 +103,6 @@ class SearchState:
             self.starts.append(start)
         return is_known
 
-    def keep_best(self, solution: Individual) -> None:
-        """Remember a solution if it is the best of all."""
-        if self.best is None or solution.inertia < self.best.inertia:
-            self.best = solution
-
     def settle(self) -> None:
         """Set the population aside, and unite it with another one of its rank or begin a new one.
 
@@ -140,10 +111,11 @@ class SearchState:
         not on the best, is forgotten: it is neither.
         """
         assert self.best is not None
+        _, has_found_again = self.agreement(is_settled=True)
         settled = self.population.frozen()
         equals = [one for one in self.settled if one.rank == settled.rank]
         others = [one for one in equals if not settled.agrees_with(one)]
-        if others and not self.has_found_again:
+        if others and not has_found_again:
             self.settled.remove(others[0])
             self.population = settled.united_with(others[0], self.rng)
             return
@@ -158,24 +130,14 @@ Waiting = Callable[[], list[Order]]
 
 @dataclass(frozen=True)
 class Bounds:
-    """What every state of a search is within. A stored one that is not would harm the kernels.
-
-    Parameters
-    ----------
-    n_clusters, n_features, n_samples : int
-        Centres of a solution, their coordinates, and the labels that a solution has, if any.
-    total_weight : float
-        Of all samples.
-    most_swaps : int
-        Of a refinement.
-    abilities : frozenset of Ability
-        Of the engine.
-    """
+    """What every state of a search is within. A stored one that is not would harm the kernels."""
 
     n_clusters: int
     n_features: int
+    # How many labels a solution has, if any.
     n_samples: int
     total_weight: float
+    # Of a refinement.
     most_swaps: int
     abilities: frozenset[Ability]
 
@@ -196,23 +158,13 @@ class Keeper(Protocol):
     """Stores the state of a search from time to time."""
 
     def begin(self, state: SearchState, bounds: Bounds) -> None:
-        """Turn the state of a new search into a stored one, if there is one.
-
-        Parameters
-        ----------
-        state : SearchState, in and out
-        bounds : Bounds
-            A stored state beyond these is refused.
-        """
-        ...
+        """Turn the state of a new search into a stored one within the bounds, if there is one."""
 
     def keep(self, state: SearchState, waiting: Waiting) -> None:
         """Store the state if it is time to."""
-        ...
 
     def end(self, state: SearchState, waiting: Waiting) -> None:
         """Store the last state."""
-        ...
 
 
 class KeepNothing:
@@ -224,5 +176,4 @@ class KeepNothing:
     def keep(self, state: SearchState, waiting: Waiting) -> None:
         """Store nothing."""
 
-    def end(self, state: SearchState, waiting: Waiting) -> None:
-        """Store nothing."""
+    end = keep

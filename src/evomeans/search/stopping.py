@@ -1,20 +1,32 @@
-"""When a search ends, by which reason, and with which result."""
+"""When a search ends: the clock, Ctrl-C, the reasons, and the result."""
 
 from __future__ import annotations
 
 import math
 import signal
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from types import FrameType, TracebackType
 from typing import Any, NamedTuple
 
-from evomeans.engines.protocol import Ability
+from evomeans.engines.protocol import Ability, Engine
 from evomeans.search.certainty import level_of_cheap
+from evomeans.search.founding import Founding, KMeansPlusPlus, quick_start
 from evomeans.search.history import History
 from evomeans.search.population import Individual
 from evomeans.search.settings import MOST_AGREEING, SearchSettings
+
+# Of the time that is left, what it should take to place the first solution; K-means gets the rest.
+# And when centres on random samples take the places of those that are missing.
+PLACING, HURRYING = 0.3, 0.6
+# If k-means++ would take longer than that, a quick start takes its place: of so much of the time
+# left, or of all of it if there are fewer looks at all samples left than K-means needs to get
+# anywhere. It has so much of the limit, and so many seconds, even if labels need all the time:
+# without a single iteration, an answer is worth little.
+QUICK, A_START = 0.45, 2.0
+LEAST_SHARE, LEAST_SECONDS = 0.1, 0.1
 
 
 class DeferredInterrupt:
@@ -77,41 +89,27 @@ FEW, GRACE = 3, 0.1
 
 
 class Progress(NamedTuple):
-    """What stopping criteria look at.
+    """What stopping criteria look at."""
 
-    Parameters
-    ----------
-    offspring : int
-        Made so far.
-    is_settled : bool
-        Whether the population has found what it can.
-    n_agreeing : int
-        Founders and populations that, independently, have come to the best solution.
-    seconds : float
-        Since the search began.
-    best : float
-        Lowest inertia so far.
-    solutions : int
-        Made so far, founders included.
-    is_exhausted : bool
-        Whether the founders of the population had no other starts than those before.
-    reserve : float
-        Seconds that are needed after the search.
-    certainty : float
-        That there is nothing better, as far as populations that have ended tell.
-    work : float
-        That the search has taken (:func:`~evomeans.search.certainty.work`).
-    """
-
+    # Made so far.
     offspring: int
+    # Whether the population has found what it can.
     is_settled: bool
+    # Founders and populations that, independently, have come to the best solution.
     n_agreeing: int
+    # Since the search began.
     seconds: float
+    # Lowest inertia so far.
     best: float
+    # Made so far, founders included.
     solutions: int = FEW
+    # Whether the founders of the population had no other starts than those before.
     is_exhausted: bool = False
+    # Seconds that are needed after the search.
     reserve: float = 0.0
+    # That there is nothing better, as far as populations that have ended tell.
     certainty: float = 0.0
+    # That the search has taken (certainty.work).
     work: float = math.inf
 
 
@@ -139,6 +137,86 @@ def reason_to_stop(progress: Progress, settings: SearchSettings) -> StopReason |
         if progress.seconds + progress.reserve >= limit + grace:
             return StopReason.MAX_TIME
     return None
+
+
+class Timing:
+    """The clock of a search, which has ``spent`` some seconds already, and its limit."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        n_clusters: int,
+        max_time: float | None,
+        clock: Callable[[], float],
+        spent: float,
+        interrupt: DeferredInterrupt,
+    ) -> None:
+        self.engine = engine
+        self.n_clusters = n_clusters
+        self.max_time = max_time
+        self.clock = clock
+        self.interrupt = interrupt
+        # Time between a checkpoint and its resumption does not count.
+        self._began = clock() - spent
+        left = self.seconds_left
+        self._hurries_at = math.inf if left is None else self.seconds + HURRYING * left
+        self._is_quick, self._overdue_at = False, -math.inf
+
+    @property
+    def seconds(self) -> float:
+        """How long the search has taken."""
+        return self.clock() - self._began
+
+    @property
+    def reserve(self) -> float:
+        """Seconds that it will take to label the samples, once the search has ended."""
+        is_timed = self.max_time is not None
+        return self.engine.labelling_seconds(self.n_clusters) if is_timed else 0.0
+
+    @property
+    def seconds_left(self) -> float | None:
+        """How long it may still take; None if there is no limit."""
+        return None if self.max_time is None else self.max_time - self.reserve - self.seconds
+
+    def may_take(self, share: float) -> Callable[[], bool]:
+        """Return what says that a step has taken a share of the time left, or that Ctrl-C came."""
+        left = self.seconds_left
+        end = math.inf if left is None else self.seconds + share * max(left, 0.0)
+        return lambda: self.interrupt.requested or self.seconds >= end
+
+    @property
+    def grace(self) -> float:
+        """Seconds until a search without a solution has to end; infinite if there is no limit."""
+        left = self.seconds_left
+        return math.inf if left is None else max(0.0, left, self._overdue_at - self.seconds)
+
+    @property
+    def is_overdue(self) -> bool:
+        """Whether a search without a solution has to end: time is up, or Ctrl-C has come."""
+        return self.interrupt.requested or self.grace <= 0.0
+
+    def should_hurry(self) -> bool:
+        """Whether to place the first solution has taken its share of the time; said once."""
+        is_placing = self._is_quick or self.engine.is_prepared
+        if self.seconds < self._hurries_at or not is_placing:
+            return False
+        self._hurries_at = math.inf
+        return True
+
+    def in_time(self, founding: Founding) -> Founding:
+        """Return how the first solution begins: by a quick start if k-means++ takes too long."""
+        left, max_time = self.seconds_left, self.max_time
+        if left is None or max_time is None or not isinstance(founding, KMeansPlusPlus):
+            return founding
+        # A look at all samples for each candidate of all centres takes as long as their labels.
+        look = self.engine.labelling_seconds(self.n_clusters)
+        if founding.n_trials(self.n_clusters) * look <= PLACING * max(left, 0.0):
+            return founding
+        least = LEAST_SHARE * max_time + LEAST_SECONDS
+        seconds = max(QUICK * left if left >= A_START * look else left, least)
+        self._is_quick, self._overdue_at = True, self.seconds + least
+        self._hurries_at = self.seconds + seconds
+        return quick_start(self.engine, self.n_clusters, seconds / look)
 
 
 @dataclass(frozen=True)

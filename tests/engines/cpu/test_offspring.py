@@ -10,10 +10,9 @@ from scipy.sparse import csr_array
 
 from evomeans.engines.cpu import CpuEngine
 from evomeans.engines.protocol import KMEANS, LocalSearch, Order, Refinement, Way
-from evomeans.search.breeding import NAMES, cross, make_at_once
-from evomeans.search.crossover import WAYS
+from evomeans.search.crossover import NAMES, WAYS, Crossing
+from evomeans.search.pipeline import cross, make_at_once
 from evomeans.search.population import Individual
-from evomeans.search.settings import Crossing
 
 DEEP = LocalSearch(single_moves=True, swaps=4)
 MOMENTUM = LocalSearch(momentum=True)
